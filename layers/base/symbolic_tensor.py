@@ -237,14 +237,14 @@ class OpCall(Operation):
         """The class in Keras, and the start of default names; of an op its own name."""
         if "." not in self.op:
             return self.op, self.op
-        whole = registry.find("composite", self.op)
-        return whole.class_name, whole.default_name
+        definition = registry.find("operation", self.op)
+        return definition.kind, definition.default_name
 
     def __call__(self, *args, **kwargs):
         if not any([type(x) is KerasTensor for x in flatten((args, kwargs))]):
             if "." in self.op:  # a function of several ops
-                whole = registry.find("composite", self.op)
-                return whole.run(self.attributes, args, kwargs)
+                definition = registry.find("operation", self.op)
+                return definition.run(self.attributes, args, kwargs)
             return get_primitive(self.op).general(args, self.attributes)
         with use_interpreters(()):
             outputs = self._sized_by_values(args, kwargs)
@@ -257,7 +257,7 @@ class OpCall(Operation):
         """Symbolic outputs whose sizes follow from values; None if a trace tells them."""
         if "." not in self.op:
             return None
-        specs = registry.find("composite", self.op).specs(self.attributes, args, kwargs)
+        specs = registry.find("operation", self.op).specs(self.attributes, args, kwargs)
         if specs is None:
             return None
         return map_structure(lambda spec: KerasTensor(spec.shape, spec.dtype), specs)

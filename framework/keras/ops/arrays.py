@@ -1,8 +1,14 @@
 """`keras.ops` of NumPy that give arrays another shape, join and split them."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 from tapewright.core.rules import normalize_axis
 from tapewright.core.symbolic_dim import is_symbolic
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import Axes, Axis, ShapeLike, TensorLike
 from tapewright.ops.array import creation, joining
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast
@@ -10,7 +16,8 @@ from tapewright.ops.array.gather import repeat as _repeat
 from tapewright.ops.linalg import diagonal as diagonals
 from tapewright.ops.math.reduction import reduce_sum
 
-from .promotion import counted, sized_by_values, together
+from .operation import ANY, OperationFamily
+from .promotion import counted, together
 
 __all__ = [
     "append",
@@ -48,38 +55,46 @@ __all__ = [
     "vstack",
 ]
 
+operation = OperationFamily(__name__, "numpy")
+
 
 # --------------------------------------------------------------------- another shape
 
 
-def reshape(x, newshape):
+@operation
+def reshape(x: TensorLike, newshape: ShapeLike) -> Tensor:
     """The same entries, in order, in another shape; one size may be -1 (or None)."""
     if isinstance(newshape, (tuple, list)) and -1 not in newshape:
         newshape = [-1 if n is None else n for n in newshape]
     return shapes.reshape(x, newshape)
 
 
-def ravel(x):
+@operation
+def ravel(x: TensorLike) -> Tensor:
     """All entries in a row."""
     return shapes.reshape(x, [-1])
 
 
-def ndim(x):
+@operation
+def ndim(x: TensorLike) -> Tensor:
     """The number of axes, int32."""
     return convert_to_tensor(convert_to_tensor(x).ndim)
 
 
-def size(x):
+@operation
+def size(x: TensorLike) -> Tensor:
     """The number of entries, int32."""
     return shapes.size(x)
 
 
-def transpose(x, axes=None):
+@operation
+def transpose(x: TensorLike, axes: Axes = None) -> Tensor:
     """``x`` with its axes in another order, reversed if none is given."""
     return shapes.transpose(x, axes)
 
 
-def swapaxes(x, axis1, axis2):
+@operation
+def swapaxes(x: TensorLike, axis1: Axis, axis2: Axis) -> Tensor:
     """``x`` with two axes exchanged."""
     x = convert_to_tensor(x)
     order = list(range(x.ndim))
@@ -91,7 +106,8 @@ def swapaxes(x, axis1, axis2):
     return shapes.transpose(x, order)
 
 
-def moveaxis(x, source, destination):
+@operation
+def moveaxis(x: TensorLike, source: Axes, destination: Axes) -> Tensor:
     """``x`` with the axes ``source`` at the places ``destination``, the rest in order."""
     x = convert_to_tensor(x)
     sources, places = (
@@ -109,34 +125,40 @@ def moveaxis(x, source, destination):
     return shapes.transpose(x, order)
 
 
-def expand_dims(x, axis):
+@operation(same_as="expand_dims", kinds=ANY)
+def expand_dims(x: TensorLike, axis: Axes) -> Tensor:
     """``x`` with new axes of size 1 at ``axis``, an int or a tuple."""
     return shapes.expand_dims(x, axis)
 
 
-def squeeze(x, axis=None):
+@operation(same_as="squeeze", kinds=ANY)
+def squeeze(x: TensorLike, axis: Axes = None) -> Tensor:
     """``x`` without its axes of size 1, or those of them in ``axis``."""
     none = axis is not None and not hasattr(axis, "__index__") and not len(axis)
     return convert_to_tensor(x) if none else shapes.squeeze(x, axis)
 
 
-def broadcast_to(x, shape):
+@operation
+def broadcast_to(x: TensorLike, shape: ShapeLike) -> Tensor:
     """``x`` repeated to ``shape``."""
     return shapes.broadcast_to(x, shape)
 
 
-def flip(x, axis=None):
+@operation(same_as="reverse", kinds=ANY)
+def flip(x: TensorLike, axis: Axes = None) -> Tensor:
     """The entries in reverse along ``axis``: an int, a tuple, None for all axes."""
     x = convert_to_tensor(x)
     return joining.reverse(x, list(normalize_axis("flip", axis, x.ndim)))
 
 
-def fliplr(x):
+@operation
+def fliplr(x: TensorLike) -> Tensor:
     """The columns in reverse: `flip` of axis 1."""
     return flip(_of_rank("fliplr", x, 2), 1)
 
 
-def flipud(x):
+@operation
+def flipud(x: TensorLike) -> Tensor:
     """The rows in reverse: `flip` of axis 0."""
     return flip(_of_rank("flipud", x, 1), 0)
 
@@ -151,7 +173,8 @@ def _of_rank(who, x, least):
     return x
 
 
-def rot90(array, k=1, axes=(0, 1)):
+@operation
+def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     """``array`` turned ``k`` times by 90 degrees, from the first of ``axes`` to the second."""
     array = _of_rank("rot90", array, 2)
     if len(axes) != 2:
@@ -164,7 +187,8 @@ def rot90(array, k=1, axes=(0, 1)):
     return flip(swapaxes(array, first, second), second) if k % 4 else array
 
 
-def roll(x, shift, axis=None):
+@operation(same_as="roll", kinds=ANY)
+def roll(x: TensorLike, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
     """The entries moved by ``shift`` along ``axis``; of all in a row, for None."""
     x = convert_to_tensor(x)
     if axis is None:
@@ -174,7 +198,13 @@ def roll(x, shift, axis=None):
     return joining.roll(x, shift, axis)
 
 
-def pad(x, pad_width, mode="constant", constant_values=None):
+@operation(call="x constant_values")
+def pad(
+    x: TensorLike,
+    pad_width: int | Sequence[Any],
+    mode: str = "constant",
+    constant_values: TensorLike | None = None,
+) -> Tensor:
     """``x`` with a margin: ``pad_width[i] = (before, after)`` entries on axis ``i``.
 
     A pair, or a number, stands for all axes. ``mode``: "constant" (``constant_values``,
@@ -204,43 +234,52 @@ def pad(x, pad_width, mode="constant", constant_values=None):
 # ------------------------------------------------------------------ joining, splitting
 
 
-def concatenate(xs, axis=0):
+@operation
+def concatenate(xs: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
     """The tensors of a list, one after the other along ``axis``."""
     return joining.concat(together(*xs), axis)
 
 
-def stack(x, axis=0):
+@operation
+def stack(x: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
     """The tensors of a list, all of one shape, along a new axis."""
     return joining.stack(together(*x), axis)
 
 
-def append(x1, x2, axis=None):
+@operation(call="x1 x2")
+def append(x1: TensorLike, x2: TensorLike, axis: Axes = None) -> Tensor:
     """``x1``, then ``x2``, along ``axis``; all entries of both in a row, for None."""
     if axis is None:
         x1, x2, axis = ravel(x1), ravel(x2), 0
     return concatenate([x1, x2], axis)
 
 
-def hstack(xs):
+@operation
+def hstack(xs: Sequence[TensorLike]) -> Tensor:
     """The tensors of a list along axis 1; vectors along axis 0."""
     xs = [ravel(x) if convert_to_tensor(x).ndim == 0 else x for x in xs]
     return concatenate(xs, 0 if convert_to_tensor(xs[0]).ndim == 1 else 1)
 
 
-def vstack(xs):
+@operation
+def vstack(xs: Sequence[TensorLike]) -> Tensor:
     """The tensors of a list along axis 0, vectors as rows."""
     xs = [convert_to_tensor(x) for x in xs]
     return concatenate([shapes.reshape(x, [1, -1]) if x.ndim < 2 else x for x in xs], 0)
 
 
-def dstack(xs):
+@operation
+def dstack(xs: Sequence[TensorLike]) -> Tensor:
     """The tensors of a list along axis 2, which vectors and matrices get at the end."""
     xs = [convert_to_tensor(x) for x in xs]
     xs = [shapes.reshape(x, [1, -1]) if x.ndim < 2 else x for x in xs]
     return concatenate([x[..., None] if x.ndim == 2 else x for x in xs], 2)
 
 
-def split(x, indices_or_sections, axis=0):
+@operation
+def split(
+    x: TensorLike, indices_or_sections: int | Sequence[int], axis: Axis = 0
+) -> list[Tensor]:
     """A list of pieces along ``axis``: so many equal ones, or cut before these indices.
 
     >>> [part.numpy().tolist() for part in split([1, 2, 3, 4], [1, 3])]
@@ -253,7 +292,10 @@ def split(x, indices_or_sections, axis=0):
     return joining.split(x, [*sizes, -1], axis)
 
 
-def array_split(x, indices_or_sections, axis=0):
+@operation
+def array_split(
+    x: TensorLike, indices_or_sections: int | Sequence[int], axis: Axis = 0
+) -> list[Tensor]:
     """`split` into so many pieces, of which the first ones may be longer by one."""
     x = convert_to_tensor(x)
     (axis,) = normalize_axis("array_split", axis, x.ndim)
@@ -269,23 +311,27 @@ def array_split(x, indices_or_sections, axis=0):
     return joining.split(x, [least + 1] * longer + [least] * rest, axis)
 
 
-def hsplit(x, indices_or_sections):
+@operation
+def hsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`split` along axis 1; of a vector, along axis 0."""
     x = _of_rank("hsplit", x, 1)
     return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
-def vsplit(x, indices_or_sections):
+@operation
+def vsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`split` along axis 0."""
     return split(_of_rank("vsplit", x, 2), indices_or_sections, 0)
 
 
-def dsplit(x, indices_or_sections):
+@operation
+def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`split` along axis 2."""
     return split(_of_rank("dsplit", x, 3), indices_or_sections, 2)
 
 
-def tile(x, repeats):
+@operation
+def tile(x: TensorLike, repeats: ShapeLike) -> Tensor:
     """``x`` repeated ``repeats[i]`` times along axis ``i``; the last axes, for fewer."""
     x = convert_to_tensor(x)
     counts = [repeats] if isinstance(repeats, int) else list(repeats)
@@ -306,8 +352,10 @@ def _specs_of_repeat(x, repeats, axis=None):
     return TensorSpec(dims, x.dtype) if dims[at] is None else None
 
 
-@sized_by_values(_specs_of_repeat)
-def repeat(x, repeats, axis=None):
+@operation(specs=_specs_of_repeat)
+def repeat(
+    x: TensorLike, repeats: int | Sequence[int] | TensorLike, axis: Axes = None
+) -> Tensor:
     """Each entry along ``axis`` ``repeats`` times; of all in a row, for None.
 
     >>> repeat([1, 2], 2).numpy()
@@ -321,7 +369,10 @@ def repeat(x, repeats, axis=None):
 # ------------------------------------------------------------------------- diagonals
 
 
-def diagonal(x, offset=0, axis1=0, axis2=1):
+@operation
+def diagonal(
+    x: TensorLike, offset: int = 0, axis1: Axis = 0, axis2: Axis = 1
+) -> Tensor:
     """The ``offset``-th diagonals of the matrices in two axes, as a last axis.
 
     >>> diagonal([[1, 2], [3, 4]]).numpy()
@@ -334,7 +385,8 @@ def diagonal(x, offset=0, axis1=0, axis2=1):
     return diagonals.diag_part(x, k=offset)
 
 
-def diag(x, k=0):
+@operation
+def diag(x: TensorLike, k: int = 0) -> Tensor:
     """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there."""
     x = convert_to_tensor(x)
     if x.ndim not in (1, 2):
@@ -342,11 +394,13 @@ def diag(x, k=0):
     return diagonals.diag(x, k=k) if x.ndim == 1 else diagonal(x, k)
 
 
-def diagflat(x, k=0):
+@operation
+def diagflat(x: TensorLike, k: int = 0) -> Tensor:
     """The matrix with the entries of ``x`` on its ``k``-th diagonal."""
     return diagonals.diag(ravel(x), k=k)
 
 
-def trace(x, offset=0, axis1=0, axis2=1):
+@operation
+def trace(x: TensorLike, offset: int = 0, axis1: Axis = 0, axis2: Axis = 1) -> Tensor:
     """The sum of the ``offset``-th diagonal of the matrices in two axes."""
     return reduce_sum(counted(diagonal(x, offset, axis1, axis2)), -1)

@@ -3,6 +3,10 @@
 ``data_format`` is "channels_last" (None) or "channels_first", as for Keras' layers.
 """
 
+from __future__ import annotations
+
+from tapewright.core.tensor import Tensor
+from tapewright.core.typing import ShapeLike, TensorLike
 from tapewright.layers import adaptive_pooling
 from tapewright.layers.spatial import (
     checked_format,
@@ -16,6 +20,7 @@ from tapewright.ops.array.joining import pad
 from tapewright.ops.convolution import conv as convolution_ops
 from tapewright.ops.convolution import pooling, windows
 
+from .operation import OperationFamily
 from .promotion import floating, in_own_dtype, together
 
 __all__ = [
@@ -30,6 +35,8 @@ __all__ = [
     "separable_conv",
     "unfold",
 ]
+
+operation = OperationFamily(__name__, "nn")
 
 
 def _prepared(who, inputs, data_format, *kernels):
@@ -51,28 +58,48 @@ def _several(value, rank):
 # ------------------------------------------------------------------------- pooling
 
 
+@operation
 @in_own_dtype
-def max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None):
+def max_pool(
+    inputs: TensorLike,
+    pool_size: ShapeLike,
+    strides: ShapeLike | None = None,
+    padding: str = "valid",
+    data_format: str | None = None,
+) -> Tensor:
     """The largest entry of each window; ``strides``: by default the ``pool_size``."""
     (inputs,), _, layout = _prepared("max_pool", inputs, data_format)
     strides = pool_size if strides is None else strides
     return pooling.max_pool(inputs, pool_size, strides, padding.upper(), layout)
 
 
-def average_pool(inputs, pool_size, strides=None, padding="valid", data_format=None):
+@operation
+def average_pool(
+    inputs: TensorLike,
+    pool_size: ShapeLike,
+    strides: ShapeLike | None = None,
+    padding: str = "valid",
+    data_format: str | None = None,
+) -> Tensor:
     """The mean of each window; ``strides``: by default the ``pool_size``."""
     (inputs,), _, layout = _prepared("average_pool", inputs, data_format)
     strides = pool_size if strides is None else strides
     return pooling.avg_pool(inputs, pool_size, strides, padding.upper(), layout)
 
 
-def adaptive_average_pool(inputs, output_size, data_format=None):
+@operation
+def adaptive_average_pool(
+    inputs: TensorLike, output_size: ShapeLike, data_format: str | None = None
+) -> Tensor:
     """The means of ``output_size`` windows that cover each spatial axis."""
     return _adapted("Average", inputs, output_size, data_format)
 
 
+@operation
 @in_own_dtype
-def adaptive_max_pool(inputs, output_size, data_format=None):
+def adaptive_max_pool(
+    inputs: TensorLike, output_size: ShapeLike, data_format: str | None = None
+) -> Tensor:
     """The largest entries of ``output_size`` windows that cover each spatial axis."""
     return _adapted("Max", inputs, output_size, data_format)
 
@@ -87,7 +114,15 @@ def _adapted(kind, inputs, output_size, data_format):
 # --------------------------------------------------------------------- convolution
 
 
-def conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1):
+@operation(call="inputs kernel")
+def conv(
+    inputs: TensorLike,
+    kernel: TensorLike,
+    strides: ShapeLike = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: ShapeLike = 1,
+) -> Tensor:
     """Each output is the product of its window of ``inputs`` with ``kernel``.
 
     Shapes: ``inputs`` ``[batch, *spatial, channels]``, ``kernel`` ``[*window, channels /
@@ -102,9 +137,15 @@ def conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_
     )
 
 
+@operation(call="inputs kernel")
 def depthwise_conv(
-    inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1
-):
+    inputs: TensorLike,
+    kernel: TensorLike,
+    strides: ShapeLike = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: ShapeLike = 1,
+) -> Tensor:
     """Each channel convolved with filters of its own.
 
     Shapes: ``kernel`` ``[*window, channels, multiplier]``; channel c makes the output
@@ -119,15 +160,16 @@ def depthwise_conv(
     )
 
 
+@operation(call="inputs depthwise_kernel pointwise_kernel")
 def separable_conv(
-    inputs,
-    depthwise_kernel,
-    pointwise_kernel,
-    strides=1,
-    padding="valid",
-    data_format=None,
-    dilation_rate=1,
-):
+    inputs: TensorLike,
+    depthwise_kernel: TensorLike,
+    pointwise_kernel: TensorLike,
+    strides: ShapeLike = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: ShapeLike = 1,
+) -> Tensor:
     """`depthwise_conv`, then a `conv` with windows of size 1 that mixes the channels."""
     found = depthwise_conv(
         inputs, depthwise_kernel, strides, padding, data_format, dilation_rate
@@ -135,15 +177,16 @@ def separable_conv(
     return conv(found, pointwise_kernel, 1, "valid", data_format)
 
 
+@operation(call="inputs kernel")
 def conv_transpose(
-    inputs,
-    kernel,
-    strides=1,
-    padding="valid",
-    output_padding=None,
-    data_format=None,
-    dilation_rate=1,
-):
+    inputs: TensorLike,
+    kernel: TensorLike,
+    strides: ShapeLike = 1,
+    padding: str = "valid",
+    output_padding: ShapeLike | None = None,
+    data_format: str | None = None,
+    dilation_rate: ShapeLike = 1,
+) -> Tensor:
     """The adjoint of a `conv`: each input adds its product with ``kernel`` to a window.
 
     Shapes: ``kernel`` ``[*window, filters, channels]``; the outputs have ``size *
@@ -168,8 +211,15 @@ def conv_transpose(
 # ------------------------------------------------------------------- images as columns
 
 
+@operation
 @in_own_dtype
-def unfold(x, kernel_size, dilation=1, padding=0, stride=1):
+def unfold(
+    x: TensorLike,
+    kernel_size: ShapeLike,
+    dilation: ShapeLike = 1,
+    padding: ShapeLike = 0,
+    stride: ShapeLike = 1,
+) -> Tensor:
     """The windows of images ``[batch, channels, height, width]`` as columns.
 
     Shape: ``[batch, channels * kernel height * kernel width, windows]``.
@@ -186,8 +236,16 @@ def unfold(x, kernel_size, dilation=1, padding=0, stride=1):
     return shapes.reshape(x, [batch, channels * high * wide, rows * columns])
 
 
+@operation
 @in_own_dtype
-def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
+def fold(
+    x: TensorLike,
+    output_size: ShapeLike,
+    kernel_size: ShapeLike,
+    dilation: ShapeLike = 1,
+    padding: ShapeLike = 0,
+    stride: ShapeLike = 1,
+) -> Tensor:
     """The adjoint of `unfold`: columns added into images of ``output_size``."""
     x = floating(x)
     (high, wide), dilation, padding, stride = _pairs(

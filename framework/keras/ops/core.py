@@ -1,6 +1,10 @@
 """`keras.ops`, the core: tensors and their shapes, control flow, writing into tensors."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from tapewright.autodiff.custom_gradient import custom_gradient
 from tapewright.autodiff.vectorized_map import vectorized_map as _vectorized_map
@@ -12,8 +16,17 @@ from tapewright.core import nest
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.rules import normalize_axis
 from tapewright.core.symbolic_shape import agree
+from tapewright.core.tensor import Tensor
 from tapewright.core.tensor import convert_to_tensor as _convert
 from tapewright.core.tensor import is_tensor as _is_tensor
+from tapewright.core.typing import (
+    Array,
+    Axis,
+    DTypeLike,
+    ShapeLike,
+    TensorLike,
+    TensorNest,
+)
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 from tapewright.ops.array import conversion
 from tapewright.ops.array import scatter as scattering
@@ -26,11 +39,12 @@ from tapewright.ops.array.joining import concat, split, stack
 from tapewright.ops.array.joining import reverse as _reversed
 from tapewright.ops.array.joining import unstack as _unstack
 from tapewright.ops.array.shape import squeeze
-from tapewright.ops.math.comparison import less_equal, logical_not
+from tapewright.ops.math.comparison import logical_not
 from tapewright.ops.math.elementwise import clip_by_value
 
-from .nodes import note
-from .promotion import sized_by_values
+from .elementwise import less_equal
+from .indexing import where
+from .operation import ANY, REALS, OperationFamily
 
 __all__ = [
     "associative_scan",
@@ -57,13 +71,21 @@ __all__ = [
     "while_loop",
 ]
 
+operation = OperationFamily(__name__, "core")
+
 _python_slice = slice  # the name is ours below
 
 
 # ------------------------------------------------------------------------- tensors
 
 
-def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
+@operation
+def convert_to_tensor(
+    x: TensorLike,
+    dtype: DTypeLike | None = None,
+    sparse: bool | None = None,
+    ragged: bool | None = None,
+) -> Tensor:
     """``x`` as a tensor, cast to ``dtype`` if one is given.
 
     Raises: ``ValueError`` for ``sparse`` or ``ragged``: there are no such tensors.
@@ -76,22 +98,24 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
     return _convert(x) if dtype is None else cast(x, dtype)
 
 
-def convert_to_numpy(x):
+def convert_to_numpy(x: TensorLike) -> Array:
     """The values of ``x`` as an array of NumPy."""
     return _convert(x).numpy()
 
 
-def cast(x, dtype):
+@operation(same_as="cast", kinds=ANY)
+def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """``x`` in another dtype; gradients pass between floating ones."""
     return conversion.cast(x, dtype)
 
 
-def is_tensor(x):
+def is_tensor(x: TensorLike) -> bool:
     """Return whether ``x`` is a tensor or a variable: no array, number or symbolic tensor."""
     return _is_tensor(x) and type(x) is not KerasTensor
 
 
-def saturate_cast(x, dtype):
+@operation(same_as="saturate_cast", kinds=REALS)
+def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """`cast`, of what ``dtype`` cannot hold to the nearest that it can."""
     x = _convert(x)
     if as_dtype(dtype).is_bool and not x.dtype.is_complex:
@@ -99,7 +123,7 @@ def saturate_cast(x, dtype):
     return cast(x, dtype) if x.dtype.is_bool else conversion.saturate_cast(x, dtype)
 
 
-def dtype(x):
+def dtype(x: TensorLike) -> str:
     """The name of the dtype of ``x``.
 
     >>> dtype([1.0, 2.0])
@@ -108,7 +132,7 @@ def dtype(x):
     return _convert(x).dtype.name
 
 
-def shape(x):
+def shape(x: TensorLike) -> tuple[Any, ...]:
     """The sizes of the axes, a tuple: None where they are unknown in a model.
 
     In a traced function an unknown size is a formula, which computes like an int.
@@ -119,7 +143,8 @@ def shape(x):
     return tuple(_convert(x).shape)
 
 
-def stop_gradient(variable):
+@operation(same_as="stop_gradient", kinds=ANY)
+def stop_gradient(variable: TensorLike) -> Tensor:
     """The value, through which no gradient passes: it counts as a constant."""
     return conversion.stop_gradient(variable)
 
@@ -130,8 +155,8 @@ def _specs_of_unstack(x, num=None, axis=0):
         raise ValueError(f"unstack: num must be given for shape {tuple(x.shape)}")
 
 
-@sized_by_values(_specs_of_unstack)
-def unstack(x, num=None, axis=0):
+@operation(specs=_specs_of_unstack)
+def unstack(x: TensorLike, num: int | None = None, axis: Axis = 0) -> list[Tensor]:
     """The entries along ``axis``, a list; ``num``: how many, if the size is unknown."""
     x = _convert(x)
     (axis,) = normalize_axis("unstack", axis, x.ndim)
@@ -143,7 +168,9 @@ def unstack(x, num=None, axis=0):
 # -------------------------------------------------------------------- control flow
 
 
-def cond(pred, true_fn, false_fn):
+def cond(
+    pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., Any]
+) -> Any:
     """``true_fn()`` if ``pred`` is true, else ``false_fn()``; see ``tw.cond``.
 
     In a model, with a symbolic ``pred``, both are computed and one is taken.
@@ -171,12 +198,18 @@ def _either(who, pred, first, second):
                 f"{who}: the functions must return the same shapes and dtypes, got "
                 f"{tuple(x.shape)} {x.dtype.name} and {tuple(y.shape)} {y.dtype.name}"
             )
-        return note("where", pred, x, y)
+        return where(pred, x, y)
 
     return nest.map_structure(choose, first, second)
 
 
-def while_loop(cond, body, loop_vars, maximum_iterations=None):
+@operation(class_name=None, call="cond body loop_vars", nested=True)
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: TensorNest,
+    maximum_iterations: int | None = None,
+) -> Any:
     """``loop_vars = body(*loop_vars)`` as long as ``cond(*loop_vars)`` is true.
 
     ``loop_vars``: a tuple or list, or one value; ``body`` returns as much.
@@ -196,7 +229,13 @@ def while_loop(cond, body, loop_vars, maximum_iterations=None):
     return found[0] if alone else tuple(found)
 
 
-def fori_loop(lower, upper, body_fun, init_val):
+@operation(class_name=None, call="lower upper body_fun init_val", nested=True)
+def fori_loop(
+    lower: TensorLike,
+    upper: TensorLike,
+    body_fun: Callable[..., Any],
+    init_val: TensorNest,
+) -> Any:
     """``value = body_fun(i, value)`` for i from ``lower`` up to, and without, ``upper``.
 
     >>> fori_loop(0, 4, lambda i, total: total + i, 0).numpy()
@@ -211,7 +250,15 @@ def fori_loop(lower, upper, body_fun, init_val):
     return while_loop(lambda i, value: i < upper, step, start)[1]
 
 
-def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
+@operation(class_name=None, call="f init xs", nested=True)
+def scan(
+    f: Callable[..., Any],
+    init: TensorNest,
+    xs: TensorNest = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
     """``(carry, ys)`` of ``carry, y = f(carry, x)`` along the first axis of ``xs``.
 
     ``xs`` is a nest of tensors, or None for ``length`` steps without an ``x``; ``reverse``
@@ -250,7 +297,10 @@ def _scanned(f, init, xs, reverse):
     return carry, nest.map_structure(lambda v: None if v is None else left.pop(0), y)
 
 
-def associative_scan(f, elems, reverse=False, axis=0):
+@operation(class_name=None, call="f elems", nested=True)
+def associative_scan(
+    f: Callable[..., Any], elems: TensorNest, reverse: bool = False, axis: Axis = 0
+) -> Any:
     """All of ``a0, f(a0, a1), f(f(a0, a1), a2), ...`` along ``axis``, side by side.
 
     ``f`` is associative and takes, and returns, nests like ``elems``, of any size along
@@ -291,7 +341,8 @@ def associative_scan(f, elems, reverse=False, axis=0):
     return nest.map_structure(turned, elems)
 
 
-def map(f, xs):  # noqa: A001
+@operation(class_name=None, call="f xs", nested=True)
+def map(f: Callable[..., Any], xs: TensorNest) -> Any:  # noqa: A001
     """``f`` of each entry along the first axis, one after the other; the results stacked.
 
     >>> map(lambda x: x * x, _convert([1, 2, 3])).numpy()
@@ -300,7 +351,9 @@ def map(f, xs):  # noqa: A001
     return map_fn(f, xs)
 
 
-def switch(index, branches, *operands):
+def switch(
+    index: TensorLike, branches: Sequence[Callable[..., Any]], *operands: Any
+) -> Any:
     """``branches[index](*operands)``; the nearest branch for any other number.
 
     >>> switch(1, [lambda a, b: a + b, lambda a, b: a * b], 3, 4)
@@ -312,14 +365,15 @@ def switch(index, branches, *operands):
     if type(index) is KerasTensor:
         *outputs, found = [call() for call in calls]
         for i in reversed(range(len(outputs))):
-            found = _either("switch", note("less_equal", index, i), outputs[i], found)
+            found = _either("switch", less_equal(index, i), outputs[i], found)
         return found
     if isinstance(index, int):
         return calls[min(max(index, 0), len(calls) - 1)]()
     return switch_case(clip_by_value(_convert(index), 0, len(calls) - 1), calls)
 
 
-def vectorized_map(function, elements):
+@operation(class_name=None, call="function elements", nested=True)
+def vectorized_map(function: Callable[..., Any], elements: TensorNest) -> Any:
     """``function`` of each entry along the first axis, stacked, in one call of its ops."""
     return _vectorized_map(function, elements)
 
@@ -327,7 +381,8 @@ def vectorized_map(function, elements):
 # ------------------------------------------------------------- parts of a tensor
 
 
-def scatter(indices, values, shape):
+@operation(call="indices values")
+def scatter(indices: TensorLike, values: TensorLike, shape: ShapeLike) -> Tensor:
     """Zeros of ``shape`` with ``values`` added in at the coordinates ``indices``.
 
     >>> scatter([[0], [2], [2]], [1.0, 2.0, 3.0], (4,)).numpy()
@@ -344,7 +399,13 @@ _REDUCTIONS = {
 }
 
 
-def scatter_update(inputs, indices, updates, reduction=None):
+@operation(call="inputs indices updates")
+def scatter_update(
+    inputs: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    reduction: str | None = None,
+) -> Tensor:
     """``inputs`` with ``updates`` at the coordinates ``indices``.
 
     ``reduction``: how an update joins what is there, "add", "mul", "max" or "min"; with
@@ -374,7 +435,8 @@ def _multiplied(inputs, indices, updates):
     return fori_loop(0, indices.shape[0], step, inputs)
 
 
-def slice(inputs, start_indices, shape):  # noqa: A001
+@operation(call="inputs start_indices")
+def slice(inputs: TensorLike, start_indices: TensorLike, shape: ShapeLike) -> Tensor:  # noqa: A001
     """The block of ``shape`` that starts at ``start_indices``.
 
     >>> slice([[1, 2, 3], [4, 5, 6]], (0, 1), (2, 2)).numpy()
@@ -396,7 +458,10 @@ def slice(inputs, start_indices, shape):  # noqa: A001
     return found
 
 
-def slice_update(inputs, start_indices, updates):
+@operation(call="inputs start_indices updates")
+def slice_update(
+    inputs: TensorLike, start_indices: TensorLike, updates: TensorLike
+) -> Tensor:
     """``inputs`` with ``updates`` in the place of the block at ``start_indices``.
 
     A block that would reach beyond the end is moved back.

@@ -1,13 +1,17 @@
 """`keras.ops` of NumPy that make arrays: filled ones, ranges, unit matrices, windows."""
 
+from __future__ import annotations
+
 import math
 from operator import index
+from typing import Any
 
 import numpy as np
 
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import default_float
-from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import Axis, DTypeLike, ShapeLike, TensorLike
 from tapewright.ops.array import creation, joining
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast
@@ -16,6 +20,7 @@ from tapewright.ops.math.comparison import equal, less_equal, where
 from tapewright.ops.math.elementwise import abs, exp, floor, log, sign
 from tapewright.ops.math.elementwise import pow as _pow
 
+from .operation import OperationFamily
 from .promotion import common_dtype, kind_of, together
 
 __all__ = [
@@ -46,28 +51,37 @@ __all__ = [
     "zeros_like",
 ]
 
+operation = OperationFamily(__name__, "numpy")
 
-def array(x, dtype=None):
+
+@operation
+def array(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """``x`` as a tensor, cast to ``dtype`` if one is given."""
     return convert_to_tensor(x) if dtype is None else cast(x, dtype)
 
 
-def zeros(shape, dtype=None):
+@operation(class_name=None)
+def zeros(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
     """Zeros, `floatx` unless ``dtype`` says otherwise."""
     return creation.zeros(shape, dtype or default_float())
 
 
-def ones(shape, dtype=None):
+@operation(class_name=None)
+def ones(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
     """Ones, `floatx` unless ``dtype`` says otherwise."""
     return creation.ones(shape, dtype or default_float())
 
 
-def empty(shape, dtype=None):
+@operation(class_name=None)
+def empty(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor on whose entries nobody relies: zeros, here."""
     return zeros(shape, dtype)
 
 
-def full(shape, fill_value, dtype=None):
+@operation(call="fill_value")
+def full(
+    shape: ShapeLike, fill_value: TensorLike, dtype: DTypeLike | None = None
+) -> Tensor:
     """``fill_value`` everywhere, `floatx` unless ``dtype`` says otherwise."""
     value, dtype = convert_to_tensor(fill_value), as_dtype(dtype or default_float())
     if value.dtype.is_complex and not dtype.is_complex:
@@ -75,28 +89,40 @@ def full(shape, fill_value, dtype=None):
     return shapes.broadcast_to(cast(value, dtype), shape)
 
 
-def zeros_like(x, dtype=None):
+@operation
+def zeros_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Zeros in the shape of ``x``, and in its dtype if none is given."""
     return creation.zeros_like(x, dtype)
 
 
-def ones_like(x, dtype=None):
+@operation
+def ones_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Ones in the shape of ``x``, and in its dtype if none is given."""
     return creation.ones_like(x, dtype)
 
 
-def empty_like(x, dtype=None):
+@operation
+def empty_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """As `empty`, in the shape of ``x``."""
     return zeros_like(x, dtype)
 
 
-def full_like(x, fill_value, dtype=None):
+@operation(call="x fill_value")
+def full_like(
+    x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None
+) -> Tensor:
     """``fill_value`` in the shape of ``x``, and in its dtype if none is given."""
     x = convert_to_tensor(x)
     return full(x.shape, fill_value, dtype or x.dtype)
 
 
-def arange(start, stop=None, step=None, dtype=None):
+@operation(call="start stop step")
+def arange(
+    start: TensorLike,
+    stop: TensorLike | None = None,
+    step: TensorLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """``start, start + step, ...`` up to and without ``stop``; ``arange(stop)`` from 0.
 
     >>> arange(3).numpy(), arange(1.0, 2.0, 0.5).numpy()
@@ -112,7 +138,16 @@ def arange(start, stop=None, step=None, dtype=None):
     return cast(_range(start, stop, given[2] if len(given) > 2 else 1), dtype)
 
 
-def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+@operation(call="start stop")
+def linspace(
+    start: TensorLike,
+    stop: TensorLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Any:
     """``num`` evenly spaced values from ``start`` to ``stop``; without it if not ``endpoint``.
 
     Returns: the values, along a new ``axis``; with ``retstep`` also how far they lie apart.
@@ -137,14 +172,31 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     return (values, step) if retstep else values
 
 
-def logspace(start, stop, num=50, endpoint=True, base=10, dtype=None, axis=0):
+@operation(call="start stop")
+def logspace(
+    start: TensorLike,
+    stop: TensorLike,
+    num: int = 50,
+    endpoint: bool = True,
+    base: int = 10,
+    dtype: DTypeLike | None = None,
+    axis: Axis = 0,
+) -> Tensor:
     """``base`` to the powers ``linspace(start, stop, num)``."""
     powers = linspace(start, stop, num, endpoint, axis=axis)
     values = _pow(cast(base, powers.dtype), powers)
     return values if dtype is None else cast(values, dtype)
 
 
-def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+@operation(call="start stop")
+def geomspace(
+    start: TensorLike,
+    stop: TensorLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: Axis = 0,
+) -> Tensor:
     """``num`` values from ``start`` to ``stop``, each the same multiple of the one before."""
     start, stop = together(start, stop, at_least=float)
     logs = linspace(log(abs(start)), log(abs(stop)), num, endpoint, axis=axis)
@@ -157,19 +209,26 @@ def _offsets(rows, columns, k):
     return _range(columns), creation.range(rows)[:, None] + k
 
 
-def eye(N, M=None, k=0, dtype=None):
+@operation(class_name=None)
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
+) -> Tensor:
     """Ones on the ``k``-th diagonal of an ``N x M`` matrix of zeros."""
     if k == 0:
         return creation.eye(N, M, dtype=dtype or default_float())
     return cast(equal(*_offsets(N, N if M is None else M, k)), dtype or default_float())
 
 
-def identity(n, dtype=None):
+@operation(class_name=None)
+def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
     """The unit matrix of size ``n``."""
     return eye(n, dtype=dtype)
 
 
-def tri(N, M=None, k=0, dtype=None):
+@operation(class_name=None)
+def tri(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
+) -> Tensor:
     """Ones on and below the ``k``-th diagonal of an ``N x M`` matrix of zeros."""
     return cast(
         less_equal(*_offsets(N, N if M is None else M, k)), dtype or default_float()
@@ -185,26 +244,30 @@ def _matrix(who, x):
     return x
 
 
-def tril(x, k=0):
+@operation
+def tril(x: TensorLike, k: int = 0) -> Tensor:
     """The matrices ``x`` with zeros above the ``k``-th diagonal."""
     x = _matrix("tril", x)
     kept = less_equal(*_offsets(*x.shape[-2:], k))
     return where(kept, x, creation.zeros_like(x))
 
 
-def triu(x, k=0):
+@operation
+def triu(x: TensorLike, k: int = 0) -> Tensor:
     """The matrices ``x`` with zeros below the ``k``-th diagonal."""
     x = _matrix("triu", x)
     dropped = less_equal(*_offsets(*x.shape[-2:], k - 1))
     return where(dropped, creation.zeros_like(x), x)
 
 
-def meshgrid(*x, indexing="xy"):
+@operation
+def meshgrid(*x: TensorLike, indexing: str = "xy") -> list[Tensor]:
     """The coordinates of a grid with these lines, one tensor for each of them."""
     return creation.meshgrid(*x, indexing=indexing)
 
 
-def vander(x, N=None, increasing=False):
+@operation
+def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
     """The powers of ``x``, a column each: ``x ** (N - 1)`` to 1, or ``increasing``."""
     x = convert_to_tensor(x)
     if x.ndim != 1:
@@ -216,14 +279,12 @@ def vander(x, N=None, increasing=False):
 
 
 def _window(function):
-    name = function.__name__
-
-    def entry(x):
+    def window(x: int) -> Tensor:
         return convert_to_tensor(function(int(x)), default_float())
 
-    entry.__name__ = entry.__qualname__ = name
-    entry.__doc__ = f"NumPy's {name} window of ``x`` values, symmetric, in `floatx`."
-    return entry
+    name = function.__name__
+    doc = f"NumPy's {name} window of ``x`` values, symmetric, in `floatx`."
+    return operation.named(name, window, doc, class_name=None)
 
 
 bartlett = _window(np.bartlett)
@@ -232,6 +293,7 @@ hamming = _window(np.hamming)
 hanning = _window(np.hanning)
 
 
-def kaiser(x, beta):
+@operation(class_name=None)
+def kaiser(x: int, beta: float) -> Tensor:
     """NumPy's kaiser window of ``x`` values, symmetric, in `floatx`."""
     return convert_to_tensor(np.kaiser(int(x), float(beta)), default_float())

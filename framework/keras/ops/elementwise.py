@@ -4,10 +4,14 @@ Functions that need floating numbers take integers as float32; operands of two d
 in the common one. Most are a line: the op, and how its arguments are prepared.
 """
 
+from __future__ import annotations
+
+import functools
 import math
 
 from tapewright.core.dtypes import as_dtype
-from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import DTypeLike, TensorLike
 from tapewright.ops.array import conversion
 from tapewright.ops.array.conversion import bitcast, cast
 from tapewright.ops.array.creation import ones_like
@@ -19,17 +23,8 @@ from tapewright.ops.math.elementwise import log1p as _log1p
 from tapewright.ops.math.elementwise import pow as _pow
 from tapewright.ops.math.reduction import reduce_all
 
-from .promotion import (
-    binary,
-    christen,
-    documented,
-    floating,
-    floats,
-    numbers,
-    together,
-    truth,
-    unary,
-)
+from .operation import ANY, FLOATS, NUMBERS, REALS, OperationFamily
+from .promotion import floating, numbers, together, truth
 
 __all__ = [
     "abs",
@@ -131,6 +126,8 @@ __all__ = [
     "view",
 ]
 
+operation = OperationFamily(__name__, "numpy")
+
 
 # -------------------------------------------------------------- of one tensor, floating
 
@@ -145,44 +142,65 @@ def _sampled_sine(x):
     return where(at_zero, 1.0, trigonometry.sin(angle) / angle)
 
 
-arccos = floats(trigonometry.acos)
-arccosh = floats(trigonometry.acosh)
-arcsin = floats(trigonometry.asin)
-arcsinh = floats(trigonometry.asinh)
-arctan = floats(trigonometry.atan)
-arctanh = floats(trigonometry.atanh)
-angle = floats(trigonometry.angle, "The angle of a complex number; 0 or pi for a real.")
-cbrt = floats(_rooted, "The cube root, negative for a negative ``x``.")
-ceil = floats(elementwise.ceil)
-cos = floats(trigonometry.cos)
-cosh = floats(trigonometry.cosh)
-deg2rad = floats(lambda x: x * (math.pi / 180), "Degrees as radians.")
-erf = floats(special.erf)
-erfc = floats(special.erfc)
-erfinv = floats(special.erfinv)
-exp = floats(elementwise.exp)
-exp2 = floats(lambda x: _pow(convert_to_tensor(2.0, x.dtype), x), "``2 ** x``.")
-expm1 = floats(elementwise.expm1)
-fabs = floats(elementwise.abs)
-floor = floats(elementwise.floor)
-log = floats(elementwise.log)
-log10 = floats(lambda x: elementwise.log(x) / math.log(10), "The logarithm to 10.")
-log1p = floats(elementwise.log1p)
-log2 = floats(lambda x: elementwise.log(x) / math.log(2), "The logarithm to 2.")
-rad2deg = floats(lambda x: x * (180 / math.pi), "Radians as degrees.")
-reciprocal = floats(elementwise.reciprocal)
-rsqrt = floats(elementwise.rsqrt)
-sin = floats(trigonometry.sin)
-sinc = floats(_sampled_sine, "``sin(pi x) / (pi x)``, and 1 at 0.")
-sinh = floats(trigonometry.sinh)
-sqrt = floats(elementwise.sqrt)
-tan = floats(trigonometry.tan)
-tanh = floats(trigonometry.tanh)
-isfinite = floats(comparison.is_finite)
-isinf = floats(comparison.is_inf)
-isnan = floats(comparison.is_nan)
-isneginf = floats(lambda x: comparison.less(x, -_HUGE[x.dtype]), "Whether ``-inf``.")
-isposinf = floats(lambda x: comparison.greater(x, _HUGE[x.dtype]), "Whether ``inf``.")
+arccos = operation.floats("arccos", trigonometry.acos)
+arccosh = operation.floats("arccosh", trigonometry.acosh)
+arcsin = operation.floats("arcsin", trigonometry.asin)
+arcsinh = operation.floats("arcsinh", trigonometry.asinh)
+arctan = operation.floats("arctan", trigonometry.atan)
+arctanh = operation.floats("arctanh", trigonometry.atanh)
+angle = operation.floats(
+    "angle",
+    trigonometry.angle,
+    "The angle of a complex number; 0 or pi for a real.",
+    "c",
+)
+cbrt = operation.floats(
+    "cbrt", _rooted, "The cube root, negative for a negative ``x``."
+)
+ceil = operation.floats("ceil", elementwise.ceil)
+cos = operation.floats("cos", trigonometry.cos)
+cosh = operation.floats("cosh", trigonometry.cosh)
+deg2rad = operation.floats(
+    "deg2rad", lambda x: x * (math.pi / 180), "Degrees as radians."
+)
+erf = operation.floats("erf", special.erf, module="math")
+erfc = operation.floats("erfc", special.erfc, module="math")
+erfinv = operation.floats("erfinv", special.erfinv, module="math")
+exp = operation.floats("exp", elementwise.exp)
+exp2 = operation.floats(
+    "exp2", lambda x: _pow(convert_to_tensor(2.0, x.dtype), x), "``2 ** x``."
+)
+expm1 = operation.floats("expm1", elementwise.expm1)
+fabs = operation.floats("fabs", elementwise.abs, kinds="")
+floor = operation.floats("floor", elementwise.floor)
+log = operation.floats("log", elementwise.log)
+log10 = operation.floats(
+    "log10", lambda x: elementwise.log(x) / math.log(10), "The logarithm to 10."
+)
+log1p = operation.floats("log1p", elementwise.log1p)
+log2 = operation.floats(
+    "log2", lambda x: elementwise.log(x) / math.log(2), "The logarithm to 2."
+)
+rad2deg = operation.floats(
+    "rad2deg", lambda x: x * (180 / math.pi), "Radians as degrees."
+)
+reciprocal = operation.floats("reciprocal", elementwise.reciprocal)
+rsqrt = operation.floats("rsqrt", elementwise.rsqrt, module="math")
+sin = operation.floats("sin", trigonometry.sin)
+sinc = operation.floats("sinc", _sampled_sine, "``sin(pi x) / (pi x)``, and 1 at 0.")
+sinh = operation.floats("sinh", trigonometry.sinh)
+sqrt = operation.floats("sqrt", elementwise.sqrt)
+tan = operation.floats("tan", trigonometry.tan)
+tanh = operation.floats("tanh", trigonometry.tanh)
+isfinite = operation.floats("isfinite", comparison.is_finite)
+isinf = operation.floats("isinf", comparison.is_inf)
+isnan = operation.floats("isnan", comparison.is_nan)
+isneginf = operation.floats(
+    "isneginf", lambda x: comparison.less(x, -_HUGE[x.dtype]), "True where ``-inf``."
+)
+isposinf = operation.floats(
+    "isposinf", lambda x: comparison.greater(x, _HUGE[x.dtype]), "True where ``inf``."
+)
 
 
 class _Largest(dict):
@@ -225,22 +243,37 @@ def _inverted(x):
     return comparison.logical_not(x) if x.dtype.is_bool else comparison.invert(x)
 
 
-abs = absolute = unary(_magnitude, elementwise.abs.__doc__)  # noqa: A001
-bitwise_invert = bitwise_not = unary(_inverted, "All bits turned round.")
-conj = conjugate = unary(conversion.conj)
-copy = unary(conversion.identity)
-imag = unary(conversion.imag)
-isreal = unary(_is_real, "Whether the imaginary part is 0.")
-logical_not = unary(comparison.logical_not, prepare=truth)
-negative = unary(elementwise.negative)
-real = unary(conversion.real)
-sign = unary(elementwise.sign, prepare=numbers)
-signbit = unary(_signed, "Whether the sign is a minus, as that of -0.0 is.")
-square = unary(elementwise.square, prepare=numbers)
-trunc = unary(_truncated, "``x`` rounded towards 0.")
+abs = absolute = operation.unary(  # noqa: A001
+    "absolute",
+    _magnitude,
+    elementwise.abs.__doc__,
+    aliases="abs",
+    same_as="abs",
+    kinds=REALS,
+)
+bitwise_invert = operation.unary(
+    "bitwise_invert", _inverted, "All bits inverted.", same_as="invert", kinds="iu"
+)
+bitwise_not = operation.unary("bitwise_not", _inverted, "All bits inverted.")
+conj = conjugate = operation.unary("conjugate", conversion.conj, aliases="conj")
+copy = operation.unary("copy", conversion.identity, kinds=ANY)
+imag = operation.unary("imag", conversion.imag, same_as="imag", kinds="c")
+isreal = operation.unary("isreal", _is_real, "True where the imaginary part is 0.")
+logical_not = operation.unary(
+    "logical_not", comparison.logical_not, prepare=truth, kinds="b"
+)
+negative = operation.unary("negative", elementwise.negative, kinds=NUMBERS)
+real = operation.unary("real", conversion.real, same_as="real", kinds="c")
+sign = operation.unary("sign", elementwise.sign, prepare=numbers, kinds=REALS)
+signbit = operation.unary(
+    "signbit", _signed, "True where the sign is a minus, as for -0.0."
+)
+square = operation.unary("square", elementwise.square, prepare=numbers, kinds=NUMBERS)
+trunc = operation.unary("trunc", _truncated, "``x`` rounded towards 0.")
 
 
-def round(x, decimals=0):  # noqa: A001
+@operation(same_as="round", kinds=FLOATS)
+def round(x: TensorLike, decimals: int = 0) -> Tensor:  # noqa: A001
     """``x`` rounded to ``decimals`` places, halves to the even neighbour.
 
     >>> round([0.5, 1.55, -2.25], 1).numpy()
@@ -254,7 +287,8 @@ def round(x, decimals=0):  # noqa: A001
     return cast(elementwise.round(floating(x) * factor) / factor, x.dtype)
 
 
-def clip(x, x_min, x_max):
+@operation
+def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
     """``x``, limited to ``[x_min, x_max]``, in the common dtype of tensors among them.
 
     Raises: ``TypeError`` for a Python number that is not whole beside integers.
@@ -275,7 +309,13 @@ def _bound(name, value, dtype):
     return min(max(int(value), dtype.min), dtype.max)  # what is beyond limits nothing
 
 
-def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
+@operation
+def nan_to_num(
+    x: TensorLike,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Tensor:
     """``x`` with numbers for NaN and the infinities: None is the largest of the dtype.
 
     >>> nan_to_num([math.nan, math.inf, 1.0], posinf=9.0).numpy()
@@ -290,7 +330,8 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
     return where(comparison.less(x, -most), -most if neginf is None else neginf, x)
 
 
-def view(x, dtype=None):
+@operation
+def view(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """The same bytes read as another dtype, along the last axis where sizes differ."""
     x = convert_to_tensor(x)
     if dtype is None or x.dtype == dtype:
@@ -308,12 +349,12 @@ def view(x, dtype=None):
 def _for_bools(op, other=None):
     """``op``; of booleans ``other``, or with None ``op`` of them as int32."""
 
+    @functools.wraps(op)
     def entry(x1, x2):
         if not x1.dtype.is_bool:
             return op(x1, x2)
         return op(numbers(x1), numbers(x2)) if other is None else other(x1, x2)
 
-    entry.__doc__ = op.__doc__
     return entry
 
 
@@ -355,35 +396,59 @@ def _remainder(x1, x2):
 _largest = _for_bools(elementwise.maximum, comparison.logical_or)
 _smallest = _for_bools(elementwise.minimum, comparison.logical_and)
 
-add = binary(_for_bools(elementwise.add, comparison.logical_or))
-subtract = binary(elementwise.subtract)
-multiply = binary(_for_bools(elementwise.multiply, comparison.logical_and))
-divide = binary(elementwise.divide, "``x1 / x2``.", float)
-true_divide = binary(elementwise.divide, "``x1 / x2``.", float)
-divide_no_nan = binary(elementwise.divide_no_nan, None, float)
-floor_divide = binary(_for_bools(elementwise.floordiv))
-mod = binary(_for_bools(elementwise.floormod))
-fmod = binary(
-    _for_bools(_remainder), "The remainder of ``x1 / x2``, signed like ``x1``."
+add = operation.binary(
+    "add", _for_bools(elementwise.add, comparison.logical_or), kinds=NUMBERS
 )
-power = binary(elementwise.pow)
-maximum = binary(_largest)
-minimum = binary(_smallest)
-fmax = binary(_first_if_nan(_largest), "`maximum`, and the other one beside NaN.")
-fmin = binary(_first_if_nan(_smallest), "`minimum`, and the other one beside NaN.")
-arctan2 = binary(trigonometry.atan2, None, float)
-heaviside = binary(_step, "0 below 0, 1 above, and ``x2`` where ``x1`` is 0.", float)
-hypot = binary(_far_sum, "``sqrt(x1 ** 2 + x2 ** 2)``, without overflow.", float)
-nextafter = binary(elementwise.nextafter, None, float)
-logaddexp = binary(_log_of_sum, "``log(exp(x1) + exp(x2))``, without overflow.", float)
-logaddexp2 = binary(
+subtract = operation.binary("subtract", elementwise.subtract, kinds=NUMBERS)
+multiply = operation.binary(
+    "multiply", _for_bools(elementwise.multiply, comparison.logical_and), kinds=NUMBERS
+)
+divide = operation.binary("divide", elementwise.divide, "``x1 / x2``.", float)
+true_divide = operation.binary(
+    "true_divide", elementwise.divide, "``x1 / x2``.", float, kinds="fc"
+)
+divide_no_nan = operation.binary(
+    "divide_no_nan", elementwise.divide_no_nan, None, float, kinds=FLOATS
+)
+floor_divide = operation.binary(
+    "floor_divide", _for_bools(elementwise.floordiv), kinds=REALS
+)
+mod = operation.binary("mod", _for_bools(elementwise.floormod), kinds=REALS)
+fmod = operation.binary(
+    "fmod", _for_bools(_remainder), "The remainder of ``x1 / x2``, signed like ``x1``."
+)
+power = operation.binary("power", elementwise.pow, same_as="power", kinds=REALS)
+maximum = operation.binary("maximum", _largest, kinds=REALS)
+minimum = operation.binary("minimum", _smallest, kinds=REALS)
+fmax = operation.binary(
+    "fmax", _first_if_nan(_largest), "`maximum`, and the other one beside NaN."
+)
+fmin = operation.binary(
+    "fmin", _first_if_nan(_smallest), "`minimum`, and the other one beside NaN."
+)
+arctan2 = operation.binary("arctan2", trigonometry.atan2, None, float, kinds=FLOATS)
+heaviside = operation.binary(
+    "heaviside", _step, "0 below 0, 1 above, and ``x2`` where ``x1`` is 0.", float
+)
+hypot = operation.binary(
+    "hypot", _far_sum, "``sqrt(x1 ** 2 + x2 ** 2)``, without overflow.", float
+)
+nextafter = operation.binary(
+    "nextafter", elementwise.nextafter, None, float, kinds=FLOATS
+)
+logaddexp = operation.binary(
+    "logaddexp", _log_of_sum, "``log(exp(x1) + exp(x2))``, without overflow.", float
+)
+logaddexp2 = operation.binary(
+    "logaddexp2",
     lambda x1, x2: _log_of_sum(x1, x2, math.log(2)),
     "``log2(2 ** x1 + 2 ** x2)``, without overflow.",
     float,
 )
 
 
-def ldexp(x1, x2):
+@operation(call="x1 x2")
+def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     """``x1 * 2 ** x2``, with integers ``x2``."""
     x2 = convert_to_tensor(x2)
     if not x2.dtype.is_integer:
@@ -392,34 +457,60 @@ def ldexp(x1, x2):
     return x1 * _pow(convert_to_tensor(2.0, x1.dtype), x2)
 
 
-equal = binary(comparison.equal)
-not_equal = binary(comparison.not_equal)
-greater = binary(_for_bools(comparison.greater))
-greater_equal = binary(_for_bools(comparison.greater_equal))
-less = binary(_for_bools(comparison.less))
-less_equal = binary(_for_bools(comparison.less_equal))
+equal = operation.binary("equal", comparison.equal, kinds=ANY)
+not_equal = operation.binary("not_equal", comparison.not_equal, kinds=ANY)
+greater = operation.binary("greater", _for_bools(comparison.greater), kinds=REALS)
+greater_equal = operation.binary(
+    "greater_equal", _for_bools(comparison.greater_equal), kinds=REALS
+)
+less = operation.binary("less", _for_bools(comparison.less), kinds=REALS)
+less_equal = operation.binary(
+    "less_equal", _for_bools(comparison.less_equal), kinds=REALS
+)
 
 
-def _logical(op):
-    def entry(x1, x2):
+def _logical(name, op):
+    def function(x1: TensorLike, x2: TensorLike) -> Tensor:
         return op(truth(x1), truth(x2))
 
-    return documented(entry, op.__doc__)
+    return operation.named(
+        name, function, op.__doc__, call="x1 x2", same_as=name, kinds="b"
+    )
 
 
-logical_and = _logical(comparison.logical_and)
-logical_or = _logical(comparison.logical_or)
-logical_xor = _logical(comparison.logical_xor)
-
-_XY = ("x", "y")
-bitwise_and = binary(comparison.bitwise_and, names=_XY)
-bitwise_or = binary(comparison.bitwise_or, names=_XY)
-bitwise_xor = binary(comparison.bitwise_xor, names=_XY)
-left_shift = bitwise_left_shift = binary(comparison.left_shift, names=_XY)
-right_shift = bitwise_right_shift = binary(comparison.right_shift, names=_XY)
+logical_and = _logical("logical_and", comparison.logical_and)
+logical_or = _logical("logical_or", comparison.logical_or)
+logical_xor = _logical("logical_xor", comparison.logical_xor)
 
 
-def isclose(x1, x2, rtol=1e-05, atol=1e-08, equal_nan=False):
+def _bitwise(name, op, same_as=""):
+    """The operation ``op(x, y)`` of two values, in their common dtype."""
+
+    def function(x: TensorLike, y: TensorLike) -> Tensor:
+        return op(*together(x, y))
+
+    return operation.named(
+        name, function, op.__doc__, call="x y", same_as=same_as, kinds="iu"
+    )
+
+
+bitwise_and = _bitwise("bitwise_and", comparison.bitwise_and)
+bitwise_or = _bitwise("bitwise_or", comparison.bitwise_or)
+bitwise_xor = _bitwise("bitwise_xor", comparison.bitwise_xor)
+bitwise_left_shift = _bitwise("bitwise_left_shift", comparison.left_shift)
+bitwise_right_shift = _bitwise("bitwise_right_shift", comparison.right_shift)
+left_shift = _bitwise("left_shift", comparison.left_shift, "left_shift")
+right_shift = _bitwise("right_shift", comparison.right_shift, "right_shift")
+
+
+@operation(call="x1 x2 rtol atol")
+def isclose(
+    x1: TensorLike,
+    x2: TensorLike,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> Tensor:
     """``|x1 - x2| <= atol + rtol * |x2|``; NaN is close to NaN if ``equal_nan``.
 
     >>> isclose([1.0, 2.0], [1.0, 2.1]).numpy()
@@ -438,9 +529,13 @@ def isclose(x1, x2, rtol=1e-05, atol=1e-08, equal_nan=False):
     return comparison.logical_and(close, comparison.logical_not(unlike))
 
 
-def allclose(x1, x2, rtol=1e-05, atol=1e-08, equal_nan=False):
+@operation(call="x1 x2", class_name="AllClose")
+def allclose(
+    x1: TensorLike,
+    x2: TensorLike,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> Tensor:
     """Return whether all entries are close; see `isclose`."""
     return reduce_all(isclose(x1, x2, rtol, atol, equal_nan))
-
-
-christen(globals())

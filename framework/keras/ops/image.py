@@ -4,10 +4,14 @@ Images are ``[batch, height, width, channels]`` or one without the batch; with
 ``data_format`` "channels_first" the channels stand before the height.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 
 from tapewright.core.dtypes import float32
-from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import ShapeLike, TensorLike
 from tapewright.layers.spatial import checked_format
 from tapewright.ops.array.conversion import cast, saturate_cast
 from tapewright.ops.array.creation import eye
@@ -30,7 +34,8 @@ from tapewright.ops.math.reduction import reduce_max, reduce_min, reduce_sum
 from .arrays import moveaxis, pad, stack
 from .convolution import conv, depthwise_conv
 from .creation import arange, ones_like, zeros_like
-from .linear_algebra import outer, tensordot
+from .linalg import outer, tensordot
+from .operation import OperationFamily
 from .promotion import floating, in_own_dtype
 
 __all__ = [
@@ -48,6 +53,8 @@ __all__ = [
     "sobel_edges",
     "ssim",
 ]
+
+operation = OperationFamily(__name__, "image", "image.")
 
 
 def _checked(who, images, data_format):
@@ -68,17 +75,18 @@ def _back(images, first):
 # ---------------------------------------------------------------------- another size
 
 
+@operation
 def resize(
-    images,
-    size,
-    interpolation="bilinear",
-    antialias=False,
-    crop_to_aspect_ratio=False,
-    pad_to_aspect_ratio=False,
-    fill_mode="constant",
-    fill_value=0.0,
-    data_format=None,
-):
+    images: TensorLike,
+    size: Sequence[int],
+    interpolation: str = "bilinear",
+    antialias: bool = False,
+    crop_to_aspect_ratio: bool = False,
+    pad_to_aspect_ratio: bool = False,
+    fill_mode: str = "constant",
+    fill_value: TensorLike = 0.0,
+    data_format: str | None = None,
+) -> Tensor:
     """``images`` with ``size = (height, width)``.
 
     Args: ``interpolation``: "bilinear", "nearest", "bicubic", "lanczos3" or "lanczos5";
@@ -120,16 +128,17 @@ def _as_before(x, dtype):
     return saturate_cast(round(x), dtype)
 
 
+@operation
 def crop_images(
-    images,
-    top_cropping=None,
-    left_cropping=None,
-    bottom_cropping=None,
-    right_cropping=None,
-    target_height=None,
-    target_width=None,
-    data_format=None,
-):
+    images: TensorLike,
+    top_cropping: int | None = None,
+    left_cropping: int | None = None,
+    bottom_cropping: int | None = None,
+    right_cropping: int | None = None,
+    target_height: int | None = None,
+    target_width: int | None = None,
+    data_format: str | None = None,
+) -> Tensor:
     """``images`` without so many rows and columns; two of three numbers on each axis."""
     x, first = _checked("crop_images", images, data_format)
     rows = _cut("height", x.shape[-3], top_cropping, bottom_cropping, target_height)
@@ -150,16 +159,17 @@ def _cut(name, size, before, after, target):
     return slice(start, stop)
 
 
+@operation
 def pad_images(
-    images,
-    top_padding=None,
-    left_padding=None,
-    bottom_padding=None,
-    right_padding=None,
-    target_height=None,
-    target_width=None,
-    data_format=None,
-):
+    images: TensorLike,
+    top_padding: int | None = None,
+    left_padding: int | None = None,
+    bottom_padding: int | None = None,
+    right_padding: int | None = None,
+    target_height: int | None = None,
+    target_width: int | None = None,
+    data_format: str | None = None,
+) -> Tensor:
     """``images`` amid so many rows and columns of 0; two of three numbers on each axis."""
     x, first = _checked("pad_images", images, data_format)
     rows = _margins("height", x.shape[-3], top_padding, bottom_padding, target_height)
@@ -185,10 +195,16 @@ def _margins(name, size, before, after, target):
 # --------------------------------------------------------------------------- patches
 
 
+@operation
 @in_own_dtype
 def extract_patches(
-    images, size, strides=None, dilation_rate=1, padding="valid", data_format=None
-):
+    images: TensorLike,
+    size: ShapeLike,
+    strides: ShapeLike | None = None,
+    dilation_rate: ShapeLike = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+) -> Tensor:
     """The windows of ``images``, each as the channels of one pixel.
 
     ``size``: an int or (height, width); of three numbers, see `extract_patches_3d`;
@@ -198,10 +214,16 @@ def extract_patches(
     return _patches(images, size, strides, dilation_rate, padding, data_format, rank)
 
 
+@operation(class_name=None)
 @in_own_dtype
 def extract_patches_3d(
-    volumes, size, strides=None, dilation_rate=1, padding="valid", data_format=None
-):
+    volumes: TensorLike,
+    size: ShapeLike,
+    strides: ShapeLike | None = None,
+    dilation_rate: ShapeLike = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+) -> Tensor:
     """The windows of ``volumes`` ``[batch, depth, height, width, channels]``, as channels."""
     return _patches(volumes, size, strides, dilation_rate, padding, data_format, 3)
 
@@ -221,7 +243,13 @@ def _patches(images, size, strides, dilation_rate, padding, data_format, rank):
 # --------------------------------------------------------------------- filters, quality
 
 
-def gaussian_blur(images, kernel_size=(3, 3), sigma=(1.0, 1.0), data_format=None):
+@operation
+def gaussian_blur(
+    images: TensorLike,
+    kernel_size: Sequence[int] = (3, 3),
+    sigma: Sequence[float] = (1.0, 1.0),
+    data_format: str | None = None,
+) -> Tensor:
     """Each pixel a mean of those around it, weighed by a bell of width ``sigma``."""
     x, first = _checked("gaussian_blur", images, data_format)
     alone = x.ndim == 3
@@ -239,23 +267,25 @@ def _bell(size, sigma, dtype):
     return weights / reduce_sum(weights)
 
 
-def sobel_edges(images, data_format=None):
+@operation
+def sobel_edges(images: TensorLike, data_format: str | None = None) -> Tensor:
     """The slopes down and across, as a last axis of size 2."""
     x, first = _checked("sobel_edges", images, data_format)
     edges = image_ops.sobel_edges(x)
     return moveaxis(edges, -2, -4) if first else edges
 
 
+@operation(call="image1 image2", class_name="SSIM")
 def ssim(
-    image1,
-    image2,
-    max_val=1.0,
-    filter_size=11,
-    filter_sigma=1.5,
-    k1=0.01,
-    k2=0.03,
-    data_format=None,
-):
+    image1: TensorLike,
+    image2: TensorLike,
+    max_val: float = 1.0,
+    filter_size: int = 11,
+    filter_sigma: float = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+    data_format: str | None = None,
+) -> Tensor:
     """The structural similarity of two images, 1 for equal ones."""
     (first, _), (second, _) = (
         _checked("ssim", x, data_format) for x in (image1, image2)
@@ -266,14 +296,15 @@ def ssim(
 # --------------------------------------------------------------------------- warping
 
 
+@operation(call="images transform")
 def affine_transform(
-    images,
-    transform,
-    interpolation="bilinear",
-    fill_mode="constant",
-    fill_value=0,
-    data_format=None,
-):
+    images: TensorLike,
+    transform: TensorLike,
+    interpolation: str = "bilinear",
+    fill_mode: str = "constant",
+    fill_value: TensorLike = 0,
+    data_format: str | None = None,
+) -> Tensor:
     """Each pixel takes the value where ``transform`` sends it; integers are rounded.
 
     See ``tapewright.ops.warping.affine_transform``.
@@ -285,14 +316,15 @@ def affine_transform(
     return _as_before(found, images.dtype)
 
 
+@operation(call="images start_points end_points")
 def perspective_transform(
-    images,
-    start_points,
-    end_points,
-    interpolation="bilinear",
-    fill_value=0,
-    data_format=None,
-):
+    images: TensorLike,
+    start_points: TensorLike,
+    end_points: TensorLike,
+    interpolation: str = "bilinear",
+    fill_value: TensorLike = 0,
+    data_format: str | None = None,
+) -> Tensor:
     """``images`` seen so that four points ``start_points`` come to lie at ``end_points``.
 
     Shapes: both ``[4, 2]`` or ``[batch, 4, 2]``, each point (x, y).
@@ -327,7 +359,8 @@ def _homography(start, end):
 # --------------------------------------------------------------------------- colours
 
 
-def rgb_to_grayscale(images, data_format=None):
+@operation(class_name="RGBToGrayscale")
+def rgb_to_grayscale(images: TensorLike, data_format: str | None = None) -> Tensor:
     """``0.2989 red + 0.587 green + 0.114 blue``, in one channel; grey stays as it is."""
     x, first = _checked("rgb_to_grayscale", images, data_format)
     if x.shape[-1] == 1:
@@ -346,7 +379,8 @@ def _floating_colours(who, images, data_format):
     return x, first
 
 
-def rgb_to_hsv(images, data_format=None):
+@operation(class_name="RGBToHSV")
+def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
     """Hue, saturation and value of red, green and blue, all from 0 to 1."""
     x, first = _floating_colours("rgb_to_hsv", images, data_format)
     red, green, blue = x[..., 0], x[..., 1], x[..., 2]
@@ -365,7 +399,8 @@ def rgb_to_hsv(images, data_format=None):
     return _back(stack([hue, divide_no_nan(spread, value), value], -1), first)
 
 
-def hsv_to_rgb(images, data_format=None):
+@operation(class_name="HSVToRGB")
+def hsv_to_rgb(images: TensorLike, data_format: str | None = None) -> Tensor:
     """Red, green and blue of hue, saturation and value, all from 0 to 1."""
     x, first = _floating_colours("hsv_to_rgb", images, data_format)
     hue, saturation, value = x[..., :1] * 6.0, x[..., 1:2], x[..., 2:]

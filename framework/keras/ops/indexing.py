@@ -1,15 +1,21 @@
 """`keras.ops` of NumPy that pick, order, count and compare: `take`, `where`, `sort`, ..."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from operator import index
+from typing import Any
 
 import numpy as np
 
+from tapewright.compiler.control_flow.while_loop import while_loop
 from tapewright.core import devices
 from tapewright.core.dtypes import int32
 from tapewright.core.errors import ShapeError
 from tapewright.core.rules import normalize_axis
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import Axes, Axis, TensorLike
 from tapewright.ops.array import indexing, segment, sorting
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast
@@ -34,14 +40,13 @@ from tapewright.ops.math.reduction import (
 )
 
 from .arrays import moveaxis, pad, ravel
-from .core import while_loop
 from .creation import linspace, ones_like
+from .operation import ANY, REALS, OperationFamily
 from .promotion import (
     common_dtype,
     floating,
     kind_of,
     numbers,
-    sized_by_values,
     together,
     truth,
 )
@@ -71,16 +76,24 @@ __all__ = [
     "where",
 ]
 
+operation = OperationFamily(__name__, "numpy")
+
 
 # ------------------------------------------------------------------------- picking
 
 
-@sized_by_values(
-    lambda condition, x1=None, x2=None: (
-        _places_by_axis(condition) if x1 is None and x2 is None else None
-    )
-)
-def where(condition, x1=None, x2=None):
+def _places_by_axis(x):
+    return tuple([TensorSpec([None], int32)] * max(len(x.shape), 1))
+
+
+def _specs_of_where(condition, x1=None, x2=None):
+    return _places_by_axis(condition) if x1 is None and x2 is None else None
+
+
+@operation(call="condition x1 x2", specs=_specs_of_where, same_as="where", kinds="b")
+def where(
+    condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | None = None
+) -> Any:
     """``x1`` where ``condition`` is true, else ``x2``; with neither, `nonzero`.
 
     >>> where([True, False], [1, 2], 0.5).numpy()
@@ -94,18 +107,19 @@ def where(condition, x1=None, x2=None):
     return _where(condition, *together(x1, x2))
 
 
-def _places_by_axis(x):
-    return tuple([TensorSpec([None], int32)] * max(len(x.shape), 1))
-
-
-@sized_by_values(_places_by_axis)
-def nonzero(x):
+@operation(specs=_places_by_axis)
+def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
     """The places where ``x`` is not 0: a tuple of the indices along each axis, int32."""
     places = _where(cast(x, "bool"))
     return tuple([cast(places[:, i], int32) for i in range(places.shape[-1])])
 
 
-def select(condlist, choicelist, default=0):
+@operation(call="condlist choicelist default")
+def select(
+    condlist: Sequence[TensorLike],
+    choicelist: Sequence[TensorLike],
+    default: TensorLike = 0,
+) -> Tensor:
     """The entry of the first choice whose condition is true there, else ``default``."""
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(
@@ -118,12 +132,14 @@ def select(condlist, choicelist, default=0):
     return found
 
 
-def get_item(x, key):
+@operation(call="x key")
+def get_item(x: TensorLike, key: Any) -> Tensor:
     """``x[key]``."""
     return indexing.getitem(convert_to_tensor(x), key)
 
 
-def take(x, indices, axis=None):
+@operation(call="x indices", same_as="gather", kinds=ANY)
+def take(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
     """The entries of ``x`` along ``axis`` that ``indices`` names; of all in a row, for None.
 
     Negative indices count from the end.
@@ -148,7 +164,8 @@ def _from_the_start(who, indices, size):
     return _where(less(indices, 0), indices + cast(size, indices.dtype), indices)
 
 
-def take_along_axis(x, indices, axis=None):
+@operation(call="x indices", same_as="take_along_axis", kinds=ANY)
+def take_along_axis(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
     """From each row of ``x`` along ``axis`` the entries that its row of indices names.
 
     >>> take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).numpy()
@@ -174,7 +191,8 @@ def _common_size(m, n):
     return n if type(m) is int and m == 1 else m
 
 
-def unravel_index(indices, shape):
+@operation
+def unravel_index(indices: TensorLike, shape: Sequence[int]) -> tuple[Tensor, ...]:
     """The coordinates in ``shape`` of places in a row, a tuple with a tensor each axis."""
     indices, found = convert_to_tensor(indices), []
     size = math.prod(shape)
@@ -188,7 +206,8 @@ def unravel_index(indices, shape):
 # ------------------------------------------------------------------------ ordering
 
 
-def sort(x, axis=-1):
+@operation(same_as="sort", kinds=REALS)
+def sort(x: TensorLike, axis: Axis | None = -1) -> Tensor:
     """The entries of each row along ``axis`` in order; of all in a row, for None."""
     x, axis = _rows(x, axis)
     if x.dtype.is_bool:
@@ -196,7 +215,8 @@ def sort(x, axis=-1):
     return sorting.sort(x, axis)
 
 
-def argsort(x, axis=-1):
+@operation(same_as="argsort", kinds=REALS)
+def argsort(x: TensorLike, axis: Axis | None = -1) -> Tensor:
     """The indices, int32, that sort each row along ``axis``; of equals the first first."""
     x, axis = _rows(x, axis)
     return sorting.argsort(numbers(x), axis)
@@ -208,7 +228,8 @@ def _rows(x, axis):
     return (x, axis) if x.ndim and axis is not None else (ravel(x), -1)
 
 
-def argpartition(x, kth, axis=-1):
+@operation
+def argpartition(x: TensorLike, kth: int, axis: Axis | None = -1) -> Tensor:
     """Indices, int32, that bring the ``kth`` of each row to its place, the less before it.
 
     They are those of `argsort`: all are at their places.
@@ -216,17 +237,22 @@ def argpartition(x, kth, axis=-1):
     return argsort(x, axis)
 
 
-def top_k(x, k, sorted=True):
+@operation(module="math")
+def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """``(values, indices)`` of the ``k`` largest entries of each row, the last axis."""
     return sorting.top_k(numbers(x), k, sorted)
 
 
-def in_top_k(targets, predictions, k):
+@operation(call="targets predictions", module="math", same_as="in_top_k", kinds="iu")
+def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
     """True where the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``."""
     return sorting.in_top_k(targets, predictions, k)
 
 
-def searchsorted(sorted_sequence, values, side="left"):
+@operation(call="sorted_sequence values", class_name="SearchSorted")
+def searchsorted(
+    sorted_sequence: TensorLike, values: TensorLike, side: str = "left"
+) -> Tensor:
     """The places at which ``values`` would be inserted into a sorted vector, int32."""
     sorted_sequence = convert_to_tensor(sorted_sequence)
     if sorted_sequence.ndim != 1:
@@ -236,7 +262,8 @@ def searchsorted(sorted_sequence, values, side="left"):
     return sorting.searchsorted(sorted_sequence, values, side)
 
 
-def digitize(x, bins):
+@operation(call="x bins")
+def digitize(x: TensorLike, bins: TensorLike) -> Tensor:
     """The number of the bin of each entry: ``bins[i - 1] <= x < bins[i]``, int32."""
     return searchsorted(bins, x, "right")
 
@@ -262,17 +289,17 @@ def _specs_of_unique(
     return tuple(found) if shapes else found[0]
 
 
-@sized_by_values(_specs_of_unique)
+@operation(specs=_specs_of_unique)
 def unique(
-    x,
-    sorted=True,
-    return_index=False,
-    return_inverse=False,
-    return_counts=False,
-    axis=None,
-    size=None,
-    fill_value=None,
-):
+    x: TensorLike,
+    sorted: bool = True,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Axes = None,
+    size: int | None = None,
+    fill_value: TensorLike | None = None,
+) -> Any:
     """The different entries of ``x``, in order; outside of traced functions.
 
     Returns: the entries or, as a tuple with them, also where each comes first, the place
@@ -316,7 +343,10 @@ def _of_size(x, size, axis, fill):
     return pad(x, widths, constant_values=fill)
 
 
-def isin(x1, x2, assume_unique=False, invert=False):
+@operation(call="x1 x2", class_name="IsIn")
+def isin(
+    x1: TensorLike, x2: TensorLike, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
     """True where an entry of ``x1`` is among those of ``x2``; the opposite if ``invert``."""
     x1, x2 = together(x1, x2)
     found = reduce_any(equal(x1[..., None], ravel(x2)), -1)
@@ -331,8 +361,13 @@ def _specs_of_bincount(x, weights=None, minlength=0, sparse=False):
     return TensorSpec([*x.shape[:-1], None], dtype)
 
 
-@sized_by_values(_specs_of_bincount)
-def bincount(x, weights=None, minlength=0, sparse=False):
+@operation(specs=_specs_of_bincount)
+def bincount(
+    x: TensorLike,
+    weights: TensorLike | None = None,
+    minlength: int = 0,
+    sparse: bool = False,
+) -> Tensor:
     """Count each number 0, 1, ... in each row of ``x``, or sum up its ``weights``.
 
     Raises: ``ValueError`` for ``sparse``: there are no such tensors.
@@ -354,7 +389,10 @@ def bincount(x, weights=None, minlength=0, sparse=False):
     return cast(found, dtype)
 
 
-def histogram(x, bins=10, range=None):
+@operation
+def histogram(
+    x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None
+) -> tuple[Tensor, Tensor]:
     """``(counts, edges)`` of ``bins`` equal bins between the extremes of ``x``.
 
     ``range``: other ends; what lies beyond counts nowhere. Both results in the dtype of
@@ -380,7 +418,8 @@ def histogram(x, bins=10, range=None):
 # ---------------------------------------------------------------- along an axis, pairs
 
 
-def diff(a, n=1, axis=-1):
+@operation
+def diff(a: TensorLike, n: int = 1, axis: Axis = -1) -> Tensor:
     """The differences of neighbours along ``axis``, ``n`` times over."""
     a = convert_to_tensor(a)
     if n < 0 or not a.ndim:
@@ -395,7 +434,10 @@ def diff(a, n=1, axis=-1):
     return a
 
 
-def trapezoid(y, x=None, dx=1.0, axis=-1):
+@operation
+def trapezoid(
+    y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: Axis = -1
+) -> Tensor:
     """The integral of ``y`` along ``axis`` by trapezoids, at places ``x`` or ``dx`` apart."""
     y = moveaxis(floating(y), axis, -1)
     if x is None:
@@ -406,7 +448,8 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     return reduce_sum((y[..., 1:] + y[..., :-1]) * widths, -1) / 2.0
 
 
-def gcd(x1, x2):
+@operation(call="x1 x2")
+def gcd(x1: TensorLike, x2: TensorLike) -> Tensor:
     """The greatest common divisor of integers, by Euclid."""
     x1, x2 = _integers("gcd", x1, x2)
     dims = (x1 + x2).shape
@@ -428,7 +471,8 @@ def _integers(who, *values):
     return values
 
 
-def lcm(x1, x2):
+@operation(call="x1 x2")
+def lcm(x1: TensorLike, x2: TensorLike) -> Tensor:
     """The least common multiple of integers."""
     x1, x2 = _integers("lcm", x1, x2)
     divisor = gcd(x1, x2)

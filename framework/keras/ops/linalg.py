@@ -1,58 +1,267 @@
-"""`keras.ops.linalg`: factors, inverses, norms and solutions of matrices."""
+"""`keras.ops.linalg` and products: factors, inverses, norms, `matmul`, `einsum`, ..."""
+
+from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from tapewright.autodiff.forward import ForwardAccumulator
+from tapewright.core.dtypes import int8, int32
+from tapewright.core.errors import ShapeError
 from tapewright.core.nest import map_structure
 from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import Axes, TensorLike
+from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast, conj
 from tapewright.ops.array.creation import eye, zeros_like
-from tapewright.ops.array.shape import expand_dims, reshape, squeeze, transpose
-from tapewright.ops.linalg import decompositions, linear_systems, matrix_functions
-from tapewright.ops.linalg.matmul import matmul, matrix_transpose
+from tapewright.ops.convolution.conv import conv1d
+from tapewright.ops.linalg import (
+    contraction,
+    decompositions,
+    linear_systems,
+    matrix_functions,
+)
+from tapewright.ops.linalg.matmul import cross as _cross
+from tapewright.ops.linalg.matmul import matmul as _matmul
+from tapewright.ops.linalg.matmul import matrix_transpose
 from tapewright.ops.math.comparison import not_equal
-from tapewright.ops.math.elementwise import abs
-from tapewright.ops.math.reduction import reduce_min, reduce_sum
+from tapewright.ops.math.elementwise import abs, clip_by_value, sqrt
+from tapewright.ops.math.reduction import (
+    reduce_any,
+    reduce_mean,
+    reduce_min,
+    reduce_sum,
+)
 
-from .promotion import christen, floating, floats, together
+from .arrays import diagonal, moveaxis, pad, ravel, transpose
+from .elementwise import multiply
+from .operation import FLOATS, OperationFamily
+from .promotion import floating, together
 
 __all__ = [
     "cholesky",
     "cholesky_inverse",
+    "corrcoef",
+    "correlate",
+    "cross",
     "det",
+    "dot",
     "eig",
     "eigh",
+    "einsum",
+    "inner",
     "inv",
     "jvp",
+    "kron",
     "logdet",
     "lstsq",
+    "matmul",
     "matrix_rank",
     "norm",
+    "outer",
     "pinv",
     "qr",
     "slogdet",
     "solve",
     "solve_triangular",
     "svd",
+    "tensordot",
+    "vdot",
 ]
 
-det = floats(matrix_functions.det)
-eig = floats(decompositions.eig)
-eigh = floats(decompositions.eigh)
-inv = floats(linear_systems.inv)
-logdet = floats(matrix_functions.logdet)
-slogdet = floats(lambda x: tuple(matrix_functions.slogdet(x)), "``(sign, log|det|)``.")
+operation = OperationFamily(__name__, "linalg")
 
 
-def cholesky(x, upper=False):
+# ----------------------------------------------------------------------- products
+
+
+def _factors(*operands):
+    """The operands in their common dtype: int32 for int8 alone, whose sums overflow."""
+    operands = [
+        x if isinstance(x, (int, float)) else convert_to_tensor(x) for x in operands
+    ]
+    if all([getattr(x, "dtype", None) is int8 for x in operands]):
+        return [cast(x, int32) for x in operands]
+    return together(*operands)
+
+
+@operation(call="x1 x2", module="numpy")
+def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """The matrix product over the last two axes; leading axes broadcast.
+
+    A vector is a row on the left and a column on the right, without that axis after.
+
+    >>> matmul([1.0, 2.0], [[1.0], [3.0]]).numpy()
+    array([7.], dtype=float32)
+    """
+    x1, x2 = _factors(x1, x2)
+    if x1.ndim > 1 and x2.ndim > 1:
+        return _matmul(x1, x2)
+    left = x1[None, :] if x1.ndim == 1 else x1
+    right = x2[:, None] if x2.ndim == 1 else x2
+    out = _matmul(left, right)
+    axes = (-2,) * (x1.ndim == 1) + (-1,) * (x2.ndim == 1)
+    return shapes.squeeze(out, axes)
+
+
+@operation(call="x1 x2", module="numpy")
+def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Sums of products over the last axis of ``x1`` and the one before last of ``x2``."""
+    x1, x2 = together(x1, x2)
+    if not (x1.ndim and x2.ndim):
+        return multiply(x1, x2)
+    return tensordot(x1, x2, [[-1], [max(x2.ndim - 2, 0)]])
+
+
+@operation(call="x1 x2", module="numpy")
+def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Sums of products over the last axes of both."""
+    x1, x2 = together(x1, x2)
+    return tensordot(x1, x2, [[-1], [-1]]) if x1.ndim and x2.ndim else multiply(x1, x2)
+
+
+@operation(call="x1 x2", module="numpy")
+def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """The products of each entry of ``x1`` with each of ``x2``, a matrix."""
+    x1, x2 = together(x1, x2)
+    return multiply(ravel(x1)[:, None], ravel(x2))
+
+
+@operation(call="x1 x2", module="numpy")
+def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """The sum of the products of all entries, those of ``x1`` conjugated."""
+    x1, x2 = together(x1, x2)
+    products = multiply(conj(ravel(x1)), ravel(x2))
+    return reduce_any(products) if products.dtype.is_bool else reduce_sum(products)
+
+
+@operation(call="x1 x2", module="numpy")
+def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[Any] = 2) -> Tensor:
+    """Sums of products over ``axes``: a number of axes, or the lists of both sides."""
+    x1, x2 = together(x1, x2)
+    if isinstance(axes, int):
+        return contraction.tensordot(x1, x2, axes)
+    ours, theirs = ([a] if isinstance(a, int) else list(a) for a in axes)
+    return contraction.tensordot(x1, x2, [ours, theirs])
+
+
+@operation(module="numpy")
+def einsum(subscripts: str, *operands: TensorLike, **kwargs: Any) -> Tensor:
+    """Sums of products by named axes: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
+
+    ``kwargs``: those of ``tw.einsum``.
+    """
+    return contraction.einsum(subscripts, *_factors(*operands), **kwargs)
+
+
+@operation(call="x1 x2", module="numpy")
+def cross(
+    x1: TensorLike,
+    x2: TensorLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: Axes = None,
+) -> Tensor:
+    """The vector product over one axis of each, of size 3 (or 2: the third is 0).
+
+    Of two vectors of size 2, the third entry of it alone.
+    """
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    x1, x2 = together(x1, x2)
+    x1, x2 = moveaxis(x1, axisa, -1), moveaxis(x2, axisb, -1)
+    sizes = x1.shape[-1], x2.shape[-1]
+    if not {*sizes} <= {2, 3}:
+        raise ValueError(f"cross: the axes must have size 2 or 3, got {sizes}")
+    if sizes == (2, 2):
+        return x1[..., 0] * x2[..., 1] - x1[..., 1] * x2[..., 0]
+    out = _cross(*[_in_space(x) for x in (x1, x2)])
+    return moveaxis(out, -1, axisc)
+
+
+def _in_space(x):
+    """A third entry of 0 for vectors of two."""
+    return x if x.shape[-1] == 3 else pad(x, [(0, 0)] * (x.ndim - 1) + [(0, 1)])
+
+
+@operation(call="x1 x2", module="numpy")
+def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Each entry of ``x1`` times the whole of ``x2``, block beside block."""
+    x1, x2 = together(x1, x2)
+    rank = max(x1.ndim, x2.ndim)
+    ours, theirs = ((1,) * (rank - x.ndim) + tuple(x.shape) for x in (x1, x2))
+    x1 = shapes.reshape(x1, [n for size in ours for n in (size, 1)])
+    x2 = shapes.reshape(x2, [n for size in theirs for n in (1, size)])
+    return shapes.reshape(multiply(x1, x2), [m * n for m, n in zip(ours, theirs)])
+
+
+@operation(call="x1 x2", module="numpy")
+def correlate(x1: TensorLike, x2: TensorLike, mode: str = "valid") -> Tensor:
+    """``sum_n x1[n + k] * x2[n]`` of two vectors, for each k, floating.
+
+    ``mode``: "valid" (where they overlap wholly), "same" (as many as the longer has) or
+    "full".
+    """
+    if mode not in ("valid", "same", "full"):
+        raise ValueError(
+            f"correlate: mode must be 'valid', 'same' or 'full', got {mode!r}"
+        )
+    x1, x2 = together(x1, x2, at_least=float)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ShapeError("correlate", "x1 and x2 must be vectors", x1=x1, x2=x2)
+    n, m = x1.shape[0], x2.shape[0]
+    if mode != "valid":
+        x1 = pad(x1, m - 1)
+    elif n < m:  # as NumPy: the longer one is gone along
+        return correlate(x2, x1)[::-1]
+    out = conv1d(x1[None, :, None], x2[:, None, None], 1, "VALID")[0, :, 0]
+    if mode != "same":
+        return out
+    start = (n + m - 1 - max(n, m)) // 2
+    return out[start : start + max(n, m)]
+
+
+@operation(module="numpy")
+def corrcoef(x: TensorLike) -> Tensor:
+    """The correlations of the rows of ``x`` with each other, between -1 and 1."""
+    x = floating(x)
+    if x.ndim > 2:
+        raise ValueError(f"corrcoef: x must be a matrix, got shape {tuple(x.shape)}")
+    x = x if x.ndim else ravel(x)
+    away = x - reduce_mean(x, -1, True)
+    products = _matmul(away, transpose(away)) if x.ndim > 1 else reduce_sum(away * away)
+    if x.ndim < 2:
+        return products / products
+    lengths = sqrt(diagonal(products))
+    return clip_by_value(products / outer(lengths, lengths), -1.0, 1.0)
+
+
+# ---------------------------------------------------------------------- factors
+
+det = operation.floats("det", matrix_functions.det)
+eig = operation.floats("eig", decompositions.eig, kinds="")
+eigh = operation.floats("eigh", decompositions.eigh, kinds="")
+inv = operation.floats("inv", linear_systems.inv, same_as="inv")
+logdet = operation.floats("logdet", matrix_functions.logdet, kinds="", module="math")
+slogdet = operation.floats(
+    "slogdet", lambda x: tuple(matrix_functions.slogdet(x)), "``(sign, log|det|)``.",
+    module="numpy",
+)  # fmt: skip
+
+
+@operation(same_as="cholesky", kinds=FLOATS)
+def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
     """The lower triangle L with ``x = L @ L^H``; its transpose, if ``upper``."""
     found = decompositions.cholesky(floating(x))
     return conj(matrix_transpose(found)) if upper else found
 
 
-def cholesky_inverse(x, upper=False):
+@operation
+def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
     """The inverse of the matrix whose `cholesky` factor is ``x``."""
     x = floating(x)
     x = conj(matrix_transpose(x)) if upper else x
@@ -63,24 +272,28 @@ def _unit_like(x):
     return zeros_like(x) + eye(x.shape[-1], dtype=x.dtype)
 
 
-def pinv(x, rcond=None):
+@operation
+def pinv(x: TensorLike, rcond: float | None = None) -> Tensor:
     """The Moore-Penrose inverse; see ``tw.linalg.pinv``."""
     return linear_systems.pinv(floating(x), rcond)
 
 
-def matrix_rank(x, tol=None):
+@operation
+def matrix_rank(x: TensorLike, tol: float | None = None) -> Tensor:
     """The number of singular values above ``tol``, int32."""
     return cast(decompositions.matrix_rank(floating(x), tol), "int32")
 
 
-def qr(x, mode="reduced"):
+@operation
+def qr(x: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """``(q, r)`` with ``x = q @ r``; with ``mode`` "complete" q is square."""
     if mode not in ("reduced", "complete"):
         raise ValueError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
     return tuple(decompositions.qr(floating(x), mode == "complete"))
 
 
-def svd(x, full_matrices=True, compute_uv=True):
+@operation(class_name="SVD")
+def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """``(u, s, v^H)`` with ``x = u @ diag(s) @ v^H``; without ``compute_uv`` just ``s``."""
     found = decompositions.svd(floating(x), full_matrices, compute_uv)
     if not compute_uv:
@@ -96,7 +309,8 @@ def _as_columns(a, b):
     return a, (b[..., None] if alone else b), alone
 
 
-def solve(a, b):
+@operation(call="a b", same_as="solve", kinds=FLOATS)
+def solve(a: TensorLike, b: TensorLike) -> Tensor:
     """``x`` with ``a @ x = b``; ``b`` holds columns, or is one axis short and a column.
 
     >>> solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0]).numpy()
@@ -107,14 +321,16 @@ def solve(a, b):
     return found[..., 0] if alone else found
 
 
-def solve_triangular(a, b, lower=False):
+@operation(call="a b")
+def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tensor:
     """`solve` for a triangle, ``lower`` or upper; the other half of ``a`` is not read."""
     a, b, alone = _as_columns(a, b)
     found = linear_systems.triangular_solve(a, b, lower)
     return found[..., 0] if alone else found
 
 
-def lstsq(a, b, rcond=None):
+@operation(call="a b")
+def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
     """The shortest ``x`` that makes ``|a @ x - b|`` smallest.
 
     Singular values up to ``rcond`` times the largest count as zero.
@@ -122,11 +338,17 @@ def lstsq(a, b, rcond=None):
     a, b, alone = _as_columns(a, b)
     if rcond is None:
         rcond = float(np.finfo(a.dtype.dtype).eps) * max(a.shape[-2:])
-    found = matmul(linear_systems.pinv(a, rcond), b)
+    found = _matmul(linear_systems.pinv(a, rcond), b)
     return found[..., 0] if alone else found
 
 
-def norm(x, ord=None, axis=None, keepdims=False):
+@operation
+def norm(
+    x: TensorLike,
+    ord: float | str | None = None,
+    axis: Axes = None,
+    keepdims: bool = False,
+) -> Tensor:
     """The norm over ``axis``: of vectors over one axis, of matrices over a pair of axes.
 
     ``ord``: None is the Euclidean norm; of vectors a number, ``inf`` or ``-inf``; of
@@ -144,7 +366,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
     axes = normalize_axis("norm", axis, x.ndim)
     if ord is None:  # over any number of axes
         found = matrix_functions.norm(_joined(x, axes), axis=-1)
-        return expand_dims(found, sorted(axes)) if keepdims else found
+        return shapes.expand_dims(found, sorted(axes)) if keepdims else found
     if len(axes) not in (1, 2):
         raise ValueError(
             f"norm: axis must be one axis or two for ord {ord!r}, got {axis}"
@@ -165,7 +387,7 @@ def _joined(x, axes):
     """These axes as one, the last."""
     kept = [a for a in range(x.ndim) if a not in axes]
     sizes = [*[x.shape[a] for a in kept], math.prod([x.shape[a] for a in axes])]
-    return reshape(transpose(x, [*kept, *axes]), sizes)
+    return shapes.reshape(shapes.transpose(x, [*kept, *axes]), sizes)
 
 
 def _of_matrices(x, ord, axes, keepdims):
@@ -173,16 +395,23 @@ def _of_matrices(x, ord, axes, keepdims):
     if ord in (-1, -math.inf):
         first, second = (rows, columns) if ord == -1 else (columns, rows)
         found = reduce_min(reduce_sum(abs(x), first, True), second, True)
-        return found if keepdims else squeeze(found, axes)
+        return found if keepdims else shapes.squeeze(found, axes)
     if ord == -2:
         kept = [a for a in range(x.ndim) if a not in axes]
-        values = decompositions.svd(transpose(x, [*kept, *axes]), compute_uv=False)
+        values = decompositions.svd(
+            shapes.transpose(x, [*kept, *axes]), compute_uv=False
+        )
         found = reduce_min(values, -1)
-        return expand_dims(found, sorted(axes)) if keepdims else found
+        return shapes.expand_dims(found, sorted(axes)) if keepdims else found
     return matrix_functions.norm(x, ord, axes, keepdims)
 
 
-def jvp(fun, primals, tangents, has_aux=False):
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[TensorLike],
+    tangents: Sequence[TensorLike],
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
     """``(outputs, their tangents)`` of ``fun(*primals)`` along ``tangents``.
 
     ``has_aux``: ``fun`` returns a pair, of which the second is passed on, undifferentiated,
@@ -204,6 +433,3 @@ def jvp(fun, primals, tangents, has_aux=False):
         return zeros_like(x) if found is None else found
 
     return (outputs, map_structure(slope, outputs), *aux)
-
-
-christen(globals())

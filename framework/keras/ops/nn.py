@@ -1,26 +1,15 @@
 """`keras.ops.nn`: activations, losses, normalization, attention, windows."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from tapewright.core.dtypes import int64
 from tapewright.core.floatx import default_float
 from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import Tensor
+from tapewright.core.typing import Axes, Axis, DTypeLike, TensorLike
 from tapewright.layers import activations
-from tapewright.layers.activations import (
-    celu,
-    elu,
-    glu,
-    hard_shrink,
-    hard_sigmoid,
-    hard_silu,
-    hard_swish,
-    hard_tanh,
-    leaky_relu,
-    sparse_plus,
-    sparse_sigmoid,
-    sparsemax,
-    squareplus,
-    tanh_shrink,
-    threshold,
-)
 from tapewright.layers.spatial import checked_format
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast
@@ -34,9 +23,8 @@ from tapewright.ops.math.reduction import (
     reduce_mean,
 )
 from tapewright.ops.math.trigonometry import cos, sin
-from tapewright.ops.nn import activation, cross_entropy, normalization
+from tapewright.ops.nn import activation, attention, cross_entropy, normalization
 from tapewright.ops.nn import moments as moment_ops
-from tapewright.ops.nn.attention import dot_product_attention
 
 from .. import losses
 from ..losses.probabilistic import EPSILON, binary_entropy
@@ -55,7 +43,8 @@ from .convolution import (
 )
 from .elementwise import log10
 from .linalg import norm
-from .promotion import christen, floating, floats, together, unary
+from .operation import FLOATS, OperationFamily
+from .promotion import floating, together
 
 __all__ = [
     "adaptive_average_pool",
@@ -113,30 +102,49 @@ __all__ = [
     "unfold",
 ]
 
+operation = OperationFamily(__name__, "nn")
+
 
 # --------------------------------------------------------------------- activations
 
-relu = unary(activation.relu)
-relu6 = unary(activation.relu6)
-selu = floats(activation.selu)
-sigmoid = floats(activation.sigmoid)
-softplus = floats(activation.softplus)
-softsign = floats(activation.softsign)
-log_sigmoid = floats(activation.log_sigmoid)
-silu = swish = floats(activation.silu)
+relu = operation.unary("relu", activation.relu, kinds=FLOATS)
+relu6 = operation.unary("relu6", activation.relu6)
+selu = operation.floats("selu", activation.selu)
+sigmoid = operation.floats("sigmoid", activation.sigmoid)
+softplus = operation.floats("softplus", activation.softplus)
+softsign = operation.floats("softsign", activation.softsign)
+log_sigmoid = operation.floats("log_sigmoid", activation.log_sigmoid, kinds="")
+silu = swish = operation.floats("silu", activation.silu, aliases="swish", kinds="")
+celu = operation(activations.celu)
+elu = operation(activations.elu, same_as="elu", kinds=FLOATS)
+glu = operation(activations.glu)
+hard_shrink = operation(activations.hard_shrink)
+hard_sigmoid = operation(activations.hard_sigmoid)
+hard_tanh = operation(activations.hard_tanh)
+leaky_relu = operation(activations.leaky_relu)
+sparse_plus = operation(activations.sparse_plus)
+sparse_sigmoid = operation(activations.sparse_sigmoid)
+sparsemax = operation(activations.sparsemax)
+squareplus = operation(activations.squareplus)
+tanh_shrink = operation(activations.tanh_shrink)
+threshold = operation(activations.threshold)
+hard_silu = hard_swish = operation(activations.hard_silu, aliases="hard_swish")
 
 
-def soft_shrink(x, threshold=0.5):
+@operation
+def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """``x`` moved towards 0 by ``threshold``, and 0 where it is nearer."""
     return activations.soft_shrink(floating(x), threshold)
 
 
-def gelu(x, approximate=True):
+@operation
+def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     """``x`` times the normal distribution function; by tanh, if ``approximate``."""
     return activation.gelu(floating(x), approximate)
 
 
-def softmax(x, axis=-1):
+@operation(same_as="softmax", kinds=FLOATS)
+def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """``exp(x) / sum(exp(x))`` over ``axis``: an int, a tuple, None for all."""
     x = floating(x)
     if isinstance(axis, int):
@@ -144,7 +152,8 @@ def softmax(x, axis=-1):
     return exp(log_softmax(x, axis))
 
 
-def log_softmax(x, axis=-1):
+@operation(same_as="log_softmax", kinds=FLOATS)
+def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """``x - log(sum(exp(x)))`` over ``axis``: an int, a tuple, None for all."""
     x = floating(x)
     if isinstance(axis, int):
@@ -152,7 +161,8 @@ def log_softmax(x, axis=-1):
     return x - reduce_logsumexp(x, axis, True)
 
 
-def polar(abs_, angle):
+@operation(call="abs_ angle")
+def polar(abs_: TensorLike, angle: TensorLike) -> Tensor:
     """The complex numbers of these absolute values and angles."""
     abs_, angle = together(abs_, angle, at_least=float)
     return _complex(abs_ * cos(angle), abs_ * sin(angle))
@@ -161,7 +171,14 @@ def polar(abs_, angle):
 # ------------------------------------------------------------------------- classes
 
 
-def one_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
+@operation
+def one_hot(
+    x: TensorLike,
+    num_classes: int,
+    axis: Axis = -1,
+    dtype: DTypeLike | None = None,
+    sparse: bool = False,
+) -> Tensor:
     """1 at the place that ``x`` names on a new ``axis`` of ``num_classes``, else 0.
 
     Raises: ``ValueError`` for ``sparse``: there are no such tensors.
@@ -176,7 +193,15 @@ def one_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
     )
 
 
-def multi_hot(inputs, num_classes=None, axis=-1, dtype=None, sparse=False, **kwargs):
+@operation
+def multi_hot(
+    inputs: TensorLike,
+    num_classes: int | None = None,
+    axis: Axis = -1,
+    dtype: DTypeLike | None = None,
+    sparse: bool = False,
+    **kwargs: Any,
+) -> Tensor:
     """1 at each place that a row of ``inputs`` names, else 0; see `one_hot`.
 
     The entries of a row are those of axis 1, or of the one axis.
@@ -213,7 +238,10 @@ def _alike(who, target, output):
     return target, output
 
 
-def binary_crossentropy(target, output, from_logits=False):
+@operation(call="target output")
+def binary_crossentropy(
+    target: TensorLike, output: TensorLike, from_logits: bool = False
+) -> Tensor:
     """``-y * log(p) - (1 - y) * log(1 - p)`` of each entry, p from logits if so told."""
     target, output = _alike("binary_crossentropy", target, output)
     if from_logits:
@@ -221,14 +249,20 @@ def binary_crossentropy(target, output, from_logits=False):
     return binary_entropy(target, output)
 
 
-def categorical_crossentropy(target, output, from_logits=False, axis=-1):
+@operation(call="target output")
+def categorical_crossentropy(
+    target: TensorLike, output: TensorLike, from_logits: bool = False, axis: Axis = -1
+) -> Tensor:
     """``-sum(y * log(p))`` over ``axis``, p scaled to sum 1 or from logits."""
     target, output = _alike("categorical_crossentropy", target, output)
     (axis,) = normalize_axis("categorical_crossentropy", axis, output.ndim)
     return losses.categorical_crossentropy(target, output, from_logits, axis=axis)
 
 
-def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1):
+@operation(call="target output")
+def sparse_categorical_crossentropy(
+    target: TensorLike, output: TensorLike, from_logits: bool = False, axis: Axis = -1
+) -> Tensor:
     """``-log(p[label])``, p over the last axis or from logits; ``target``: integers."""
     output = floating(output)
     if axis not in (-1, output.ndim - 1):
@@ -238,17 +272,32 @@ def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1):
     return losses.sparse_categorical_crossentropy(target, output, from_logits)
 
 
+dot_product_attention = operation(
+    attention.dot_product_attention, call="query key value bias mask scale"
+)
+
+
 # ------------------------------------------------------------------- normalization
 
 
-def moments(x, axes, keepdims=False, synchronized=False):
+@operation
+def moments(
+    x: TensorLike, axes: Axes, keepdims: bool = False, synchronized: bool = False
+) -> tuple[Tensor, Tensor]:
     """The mean and the variance over ``axes``; there is one device to synchronize."""
     return moment_ops.moments(floating(x), axes, keepdims=keepdims)
 
 
+@operation(call="x mean variance offset scale", class_name="BatchNorm", fill_call=True)
 def batch_normalization(
-    x, mean, variance, axis, offset=None, scale=None, epsilon=0.001
-):
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    axis: Axis,
+    offset: int | None = None,
+    scale: TensorLike | None = None,
+    epsilon: float = 0.001,
+) -> Tensor:
     """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, vectors along ``axis``."""
     x = floating(x)
     (axis,) = normalize_axis("batch_normalization", axis, x.ndim)
@@ -260,17 +309,38 @@ def batch_normalization(
     return normalization.batch_normalization(x, mean, variance, offset, scale, epsilon)
 
 
-def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None):
+@operation(
+    call="x gamma beta",
+    class_name="LayerNorm",
+    fill_call=True,
+    fixed={"rms_scaling": False},
+)
+def layer_normalization(
+    x: TensorLike,
+    gamma: TensorLike | None = None,
+    beta: TensorLike | None = None,
+    axis: Axes = -1,
+    epsilon: float | None = None,
+) -> Tensor:
     """``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, moments over ``axis``."""
     return normalization.layer_normalization(floating(x), gamma, beta, axis, epsilon)
 
 
-def rms_normalization(x, scale=None, axis=-1, epsilon=None):
+@operation(call="x scale", class_name="RMSNorm", fill_call=True)
+def rms_normalization(
+    x: TensorLike,
+    scale: TensorLike | None = None,
+    axis: Axes = -1,
+    epsilon: float | None = None,
+) -> Tensor:
     """``x / sqrt(mean(x ** 2) + epsilon) * scale``, the mean over ``axis``."""
     return normalization.rms_normalization(floating(x), scale, axis, epsilon)
 
 
-def normalize(x, axis=-1, order=2, epsilon=None):
+@operation
+def normalize(
+    x: TensorLike, axis: Axis = -1, order: int = 2, epsilon: float | None = None
+) -> Tensor:
     """``x`` over its norm of this ``order`` along ``axis``, at least ``epsilon`` (1e-7).
 
     >>> normalize([3.0, 4.0]).numpy()
@@ -285,7 +355,8 @@ def normalize(x, axis=-1, order=2, epsilon=None):
     return x / maximum(norm(x, order, axis, True), epsilon)
 
 
-def psnr(x1, x2, max_val):
+@operation(call="x1 x2", class_name="PSNR")
+def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
     """The ratio of peak signal to noise of two tensors, in decibels."""
     x1, x2 = together(x1, x2, at_least=float)
     noise = reduce_mean(square(x1 - x2))
@@ -295,14 +366,20 @@ def psnr(x1, x2, max_val):
 # ----------------------------------------------------------------- blocks of pixels
 
 
-def depth_to_space(x, block_size, data_format="channels_last"):
+@operation
+def depth_to_space(
+    x: TensorLike, block_size: int, data_format: str = "channels_last"
+) -> Tensor:
     """Channels spread over blocks of ``block_size ** 2`` pixels."""
     return _channels_last(
         "depth_to_space", shapes.depth_to_space, x, block_size, data_format
     )
 
 
-def space_to_depth(x, block_size, data_format="channels_last"):
+@operation
+def space_to_depth(
+    x: TensorLike, block_size: int, data_format: str = "channels_last"
+) -> Tensor:
     """Blocks of ``block_size ** 2`` pixels stacked into channels."""
     return _channels_last(
         "space_to_depth", shapes.space_to_depth, x, block_size, data_format
@@ -313,6 +390,3 @@ def _channels_last(who, op, x, block_size, data_format):
     if checked_format(who, data_format) == "channels_last":
         return op(x, block_size)
     return moveaxis(op(moveaxis(x, 1, -1), block_size), -1, 1)
-
-
-christen(globals())

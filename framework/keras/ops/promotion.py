@@ -1,12 +1,15 @@
 """Keras' promotion of dtypes, which the functions of `keras.ops` share.
 
 Operands of several dtypes meet in the smallest that holds both, where a Python number
-brings its kind along and no size, and an integer meets a float in the float's dtype. The
-makers below turn an op into the function that does this first.
+brings its kind along and no size, and an integer meets a float in the float's dtype.
 """
+
+from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -21,28 +24,23 @@ from tapewright.core.dtypes import (
 from tapewright.core.floatx import default_float
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import TensorLike
 from tapewright.ops.array.conversion import cast
 
 __all__ = [
-    "binary",
-    "christen",
     "common_dtype",
     "counted",
-    "documented",
     "floating",
-    "floats",
     "in_own_dtype",
     "kind_of",
     "numbers",
     "result_type",
-    "sized_by_values",
     "together",
     "truth",
-    "unary",
 ]
 
-
-# ------------------------------------------------------------------------- dtypes
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def common_dtype(*kinds):
@@ -97,7 +95,7 @@ def kind_of(x):
     return int if is_symbolic(x) else convert_to_tensor(x).dtype
 
 
-def together(*values, at_least=None):
+def together(*values: TensorLike, at_least: type | None = None) -> list[Tensor]:
     """The values as tensors of their common dtype; ``at_least=float``: of a floating one."""
     values = [
         x if type(x) in _WEAK or is_symbolic(x) else convert_to_tensor(x)
@@ -111,19 +109,19 @@ def together(*values, at_least=None):
     ]
 
 
-def floating(x):
+def floating(x: TensorLike) -> Tensor:
     """``x`` as a tensor; integers and booleans as `floatx`."""
     x = convert_to_tensor(x)
     return x if x.dtype.is_differentiable else cast(x, default_float())
 
 
-def numbers(x):
+def numbers(x: TensorLike) -> Tensor:
     """``x`` as a tensor, booleans as int32."""
     x = convert_to_tensor(x)
     return cast(x, int32) if x.dtype.is_bool else x
 
 
-def in_own_dtype(function):
+def in_own_dtype(function: Callable[P, R]) -> Callable[P, R]:
     """``function`` of a first tensor, whose integers it gets as float64 and gives back.
 
     For functions that move, compare or add entries, exactly up to ``2 ** 53``.
@@ -142,71 +140,15 @@ def in_own_dtype(function):
     return entry
 
 
-def truth(x):
+def truth(x: TensorLike) -> Tensor:
     """``x`` as a tensor of booleans: what is not 0 is true."""
     x = convert_to_tensor(x)
     return x if x.dtype.is_bool else cast(x, "bool")
 
 
-def counted(x):
+def counted(x: TensorLike) -> Tensor:
     """``x`` as a tensor; whole numbers of less than 32 bits as those of 32 bits."""
     x = numbers(x)
     if x.dtype.is_integer and x.dtype.size < 4:
         return cast(x, uint32 if x.dtype.is_unsigned else int32)
     return x
-
-
-# ------------------------------------------------------------------------- makers
-
-
-def unary(op, doc=None, prepare=convert_to_tensor):
-    """The function of one tensor ``x`` that prepares it and calls ``op``."""
-
-    def entry(x):
-        return op(prepare(x))
-
-    return documented(entry, doc or op.__doc__)
-
-
-def floats(op, doc=None):
-    """The function ``op`` of one tensor, of which integers count as float32."""
-    return unary(op, doc, floating)
-
-
-def binary(op, doc=None, at_least=None, names=("x1", "x2")):
-    """The function ``op`` of two values, which it gets in their common dtype."""
-
-    def entry(x1, x2):
-        return op(*together(x1, x2, at_least=at_least))
-
-    code = entry.__code__
-    entry.__code__ = code.replace(co_varnames=(*names, *code.co_varnames[2:]))
-    return documented(entry, doc or op.__doc__)
-
-
-def documented(entry, doc):
-    """The function with the first paragraph of ``doc``, for `christen` to name."""
-    entry.__doc__ = inspect.cleandoc(doc or "").partition("\n\n")[0]
-    entry.__made__ = True
-    return entry
-
-
-def sized_by_values(specs):
-    """Give a function the specs of results whose sizes follow from values.
-
-    ``specs`` takes the same arguments, symbolic, and returns None where a trace tells.
-    """
-
-    def attach(function):
-        function.specs_by_values = specs
-        return function
-
-    return attach
-
-
-def christen(namespace):
-    """Gives the functions that the makers made for a module the names they have there."""
-    for name, value in namespace.items():
-        if getattr(value, "__made__", False) and value.__name__ == "entry":
-            value.__name__ = value.__qualname__ = name
-            value.__module__ = namespace["__name__"]

@@ -1,12 +1,17 @@
 """`keras.ops` of NumPy that reduce: sums, extremes, quantiles, and their kin for NaN."""
 
-import inspect
+from __future__ import annotations
+
+import functools
 import math
+from collections.abc import Callable
+from typing import ParamSpec, Protocol
 
 from tapewright.core import devices
 from tapewright.core.dtypes import float16, float32, float64, int32
 from tapewright.core.rules import normalize_axis
-from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import Axes, Axis, DTypeLike, TensorLike
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import fill
 from tapewright.ops.array.gather import gather
@@ -33,15 +38,8 @@ from tapewright.ops.math.elementwise import ceil, divide, floor, maximum, minimu
 from tapewright.ops.math.elementwise import round as _round
 from tapewright.ops.math.reduction import reduce_max, reduce_min, reduce_sum
 
-from .promotion import (
-    christen,
-    counted,
-    documented,
-    floating,
-    numbers,
-    together,
-    truth,
-)
+from .operation import FLOATS, OperationFamily
+from .promotion import counted, floating, numbers, together, truth
 
 __all__ = [
     "all",
@@ -82,16 +80,27 @@ __all__ = [
     "var",
 ]
 
+operation = OperationFamily(__name__, "numpy")
+
 _range = range
+P = ParamSpec("P")
 
 
-def _reducing(op, prepare, doc=None):
+class Reduction(Protocol):
+    """A reduction over ``axis``."""
+
+    def __call__(
+        self, x: TensorLike, axis: Axes = None, keepdims: bool = False
+    ) -> Tensor: ...
+
+
+def _reducing(name, op, prepare, doc=None, **metadata) -> Reduction:
     """``op(prepare(x))`` over ``axis``: None for all, an int or a tuple."""
 
-    def entry(x, axis=None, keepdims=False):
+    def function(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
         return op(prepare(x), axis, keepdims)
 
-    return documented(entry, doc or op.__doc__)
+    return operation.named(name, function, doc or op.__doc__, **metadata)
 
 
 def _widened(op):
@@ -108,50 +117,80 @@ def _widened(op):
 
 _sum = _widened(reduce_sum)
 
-all = _reducing(reduction.reduce_all, truth)  # noqa: A001
-any = _reducing(reduction.reduce_any, truth)  # noqa: A001
-logsumexp = _reducing(_widened(reduction.reduce_logsumexp), floating)
-mean = _reducing(_widened(reduction.reduce_mean), floating)
-std = _reducing(_widened(reduction.reduce_std), floating)
-sum = _reducing(_sum, counted)  # noqa: A001
-var = _reducing(_widened(reduction.reduce_variance), floating)
+all = _reducing("all", reduction.reduce_all, truth)  # noqa: A001
+any = _reducing("any", reduction.reduce_any, truth)  # noqa: A001
+logsumexp = _reducing(
+    "logsumexp", _widened(reduction.reduce_logsumexp), floating, module="math",
+    same_as="reduce_logsumexp", kinds=FLOATS,
+)  # fmt: skip
+mean = _reducing("mean", _widened(reduction.reduce_mean), floating)
+std = _reducing("std", _widened(reduction.reduce_std), floating)
+sum = _reducing("sum", _sum, counted)  # noqa: A001
+var = _reducing("var", _widened(reduction.reduce_variance), floating)
 
 
-def _extreme(of_numbers, of_bools):
+class Extreme(Protocol):
+    """The largest or smallest entry over ``axis``, or ``initial`` if there is none beyond."""
+
+    def __call__(
+        self, x: TensorLike, axis: Axes = None, keepdims: bool = False,
+        initial: TensorLike | None = None,
+    ) -> Tensor: ...  # fmt: skip
+
+
+def _extreme(name, of_numbers, of_bools) -> Extreme:
     """The first of a pair over ``axis``; the second joins ``initial`` to that."""
 
-    def entry(x, axis=None, keepdims=False, initial=None):
+    def function(
+        x: TensorLike, axis: Axes = None, keepdims: bool = False,
+        initial: TensorLike | None = None,
+    ) -> Tensor:  # fmt: skip
         x = convert_to_tensor(x)
         reduced, of_two = of_bools if x.dtype.is_bool else of_numbers
         found = reduced(x, axis, keepdims)
         return found if initial is None else of_two(found, cast(initial, x.dtype))
 
-    return documented(entry, of_numbers[0].__doc__)
+    return operation.named(name, function, of_numbers[0].__doc__)
 
 
-max = _extreme((reduce_max, maximum), (reduction.reduce_any, logical_or))  # noqa: A001
-min = _extreme((reduce_min, minimum), (reduction.reduce_all, logical_and))  # noqa: A001
-amax = _reducing(max, convert_to_tensor)
-amin = _reducing(min, convert_to_tensor)
+max = _extreme(  # noqa: A001
+    "max", (reduce_max, maximum), (reduction.reduce_any, logical_or)
+)
+min = _extreme(  # noqa: A001
+    "min", (reduce_min, minimum), (reduction.reduce_all, logical_and)
+)
+amax = _reducing("amax", max, convert_to_tensor)
+amin = _reducing("amin", min, convert_to_tensor)
 
 
-def prod(x, axis=None, keepdims=False, dtype=None):
+@operation
+def prod(
+    x: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """The product over ``axis``, in ``dtype`` if one is given."""
     x = counted(x) if dtype is None else cast(x, dtype)
     return reduction.reduce_prod(x, axis, keepdims)
 
 
-def ptp(x, axis=None, keepdims=False):
+@operation
+def ptp(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The largest entry over ``axis`` less the smallest."""
     return reduce_max(x, axis, keepdims) - reduce_min(x, axis, keepdims)
 
 
-def count_nonzero(x, axis=None):
+@operation
+def count_nonzero(x: TensorLike, axis: Axes = None) -> Tensor:
     """The number of entries over ``axis`` that are not 0, int32."""
     return reduction.count_nonzero(x, axis, dtype=int32)
 
 
-def average(x, axis=None, weights=None):
+@operation(call="x weights")
+def average(
+    x: TensorLike, axis: Axes = None, weights: TensorLike | None = None
+) -> Tensor:
     """The mean over ``axis``, weighted: ``sum(x * weights) / sum(weights)``.
 
     ``weights`` have the shape of ``x``, or one number for each entry of the one ``axis``.
@@ -180,8 +219,10 @@ def average(x, axis=None, weights=None):
 # ---------------------------------------------------------------- places of extremes
 
 
-def _placing(op):
-    def entry(x, axis=None, keepdims=False):
+def _placing(name, op) -> Reduction:
+    def function(
+        x: TensorLike, axis: Axis | None = None, keepdims: bool = False
+    ) -> Tensor:
         x = numbers(x)
         if axis is not None:
             found = op(x, axis, int32)
@@ -189,77 +230,83 @@ def _placing(op):
         found = op(reshape(x, [-1]), 0, int32)
         return reshape(found, [1] * x.ndim) if keepdims else found
 
-    return documented(entry, op.__doc__)
+    return operation.named(name, function, op.__doc__)
 
 
-argmax = _placing(_argmax)
-argmin = _placing(_argmin)
+argmax = _placing("argmax", _argmax)
+argmin = _placing("argmin", _argmin)
 
 
 # -------------------------------------------------------------------- running totals
 
 
-def _running(op, doc):
-    def entry(x, axis=None, dtype=None):
+def _running(name, op, what):
+    def function(
+        x: TensorLike, axis: Axis | None = None, dtype: DTypeLike | None = None
+    ) -> Tensor:
         x = numbers(x if dtype is None else cast(x, dtype))
         return op(reshape(x, [-1]), 0) if axis is None else op(x, axis)
 
-    return documented(entry, doc)
+    doc = f"{what} of the entries up to each place of ``axis``; of all in a row, for None."
+    return operation.named(name, function, doc, same_as=name, kinds=FLOATS)
 
 
-_SO_FAR = " of the entries up to each place of ``axis``; of all in a row, for None."
-cumsum = _running(scans.cumsum, "The sums" + _SO_FAR)
-cumprod = _running(scans.cumprod, "The products" + _SO_FAR)
+cumsum = _running("cumsum", scans.cumsum, "The sums")
+cumprod = _running("cumprod", scans.cumprod, "The products")
 
 
 # ---------------------------------------------------------------------- without NaN
 
 
-def _without_nan(function, stand_in, doc):
+def _without_nan(
+    name, function: Callable[P, Tensor], stand_in, doc
+) -> Callable[P, Tensor]:
     """``function`` of ``x`` with ``stand_in`` for NaN."""
 
-    def entry(x, *args, **kwargs):
+    @functools.wraps(function)
+    def call(x, *args, **kwargs):
         x = convert_to_tensor(x)
         if x.dtype.is_floating:
             x = where(is_nan(x), stand_in, x)
         return function(x, *args, **kwargs)
 
-    entry.__signature__ = inspect.signature(function)
-    return documented(entry, doc)
+    return operation.named(name, call, doc)
 
 
-def _of_the_rest(function, stand_in, nothing, doc):
-    """`_without_nan`, and ``nothing`` where there is nothing else than NaN."""
-    plain = _without_nan(function, stand_in, doc)
+def _of_the_rest(name, function, stand_in, nothing, doc) -> Reduction:
+    """``function`` of what is not NaN, and ``nothing`` where there is nothing else."""
 
-    def entry(x, axis=None, keepdims=False):
+    def call(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
         x = convert_to_tensor(x)
-        found = plain(x, axis, keepdims)
         if not x.dtype.is_floating:
-            return found
-        return where(reduction.reduce_all(is_nan(x), axis, keepdims), nothing, found)
+            return function(x, axis, keepdims)
+        nan = is_nan(x)
+        found = function(where(nan, stand_in, x), axis, keepdims)
+        return where(reduction.reduce_all(nan, axis, keepdims), nothing, found)
 
-    return documented(entry, doc)
+    return operation.named(name, call, doc)
 
 
-nansum = _without_nan(sum, 0.0, "The sum over ``axis`` of what is not NaN.")
-nanprod = _without_nan(prod, 1.0, "The product over ``axis`` of what is not NaN.")
-nancumsum = _without_nan(cumsum, 0.0, "`cumsum`, with 0 for NaN.")
-nancumprod = _without_nan(cumprod, 1.0, "`cumprod`, with 1 for NaN.")
-nanmax = _of_the_rest(max, -math.inf, math.nan, "The largest that is not NaN.")
-nanmin = _of_the_rest(min, math.inf, math.nan, "The smallest that is not NaN.")
+nansum = _without_nan("nansum", sum, 0.0, "The sum over ``axis`` of what is not NaN.")
+nanprod = _without_nan(
+    "nanprod", prod, 1.0, "The product over ``axis`` of what is not NaN."
+)
+nancumsum = _without_nan("nancumsum", cumsum, 0.0, "`cumsum`, with 0 for NaN.")
+nancumprod = _without_nan("nancumprod", cumprod, 1.0, "`cumprod`, with 1 for NaN.")
+nanmax = _of_the_rest(
+    "nanmax", max, -math.inf, math.nan, "The largest that is not NaN."
+)
+nanmin = _of_the_rest(
+    "nanmin", min, math.inf, math.nan, "The smallest that is not NaN."
+)
 nanargmax = _of_the_rest(
-    argmax,
-    -math.inf,
-    -1,
-    "Where the largest is that is not NaN; -1 where there is none.",
-)
+    "nanargmax", argmax, -math.inf, -1,
+    "The index of the largest that is not NaN; -1 where there is none.",
+)  # fmt: skip
 nanargmin = _of_the_rest(
-    argmin,
-    math.inf,
-    -1,
-    "Where the smallest is that is not NaN; -1 where there is none.",
-)
+    "nanargmin", argmin, math.inf, -1,
+    "The index of the smallest that is not NaN; -1 where there is none.",
+)  # fmt: skip
 
 
 @_widened
@@ -276,17 +323,20 @@ def _variance_without_nan(x, axis, keepdims):
     return divide(reduce_sum(away * away, axis, keepdims), count)
 
 
-def nanmean(x, axis=None, keepdims=False):
+@operation
+def nanmean(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The mean over ``axis`` of what is not NaN; NaN where there is nothing else."""
     return _mean_without_nan(floating(x), axis, keepdims)
 
 
-def nanvar(x, axis=None, keepdims=False):
+@operation
+def nanvar(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The variance over ``axis`` of what is not NaN; NaN where there is nothing else."""
     return _variance_without_nan(floating(x), axis, keepdims)
 
 
-def nanstd(x, axis=None, keepdims=False):
+@operation
+def nanstd(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The standard deviation over ``axis`` of what is not NaN."""
     return nanvar(x, axis, keepdims) ** 0.5
 
@@ -296,7 +346,14 @@ def nanstd(x, axis=None, keepdims=False):
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def quantile(x, q, axis=None, method="linear", keepdims=False):
+@operation(call="x q")
+def quantile(
+    x: TensorLike,
+    q: TensorLike,
+    axis: Axes = None,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Tensor:
     """The values below which shares ``q`` of the entries over ``axis`` lie.
 
     Args: ``q``: from 0 to 1, a number or a tensor, whose axes come first in the result;
@@ -309,7 +366,14 @@ def quantile(x, q, axis=None, method="linear", keepdims=False):
     return _quantile(x, q, axis, method, keepdims, False)
 
 
-def nanquantile(x, q, axis=None, method="linear", keepdims=False):
+@operation(call="x q")
+def nanquantile(
+    x: TensorLike,
+    q: TensorLike,
+    axis: Axes = None,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Tensor:
     """`quantile` of what is not NaN."""
     return _quantile(x, q, axis, method, keepdims, True)
 
@@ -363,24 +427,37 @@ def _taken(rows, places):
     return gather(rows, places, batch_dims=rows.ndim - 1)
 
 
-def percentile(x, q, axis=None, method="linear", keepdims=False):
+@operation(call="x q")
+def percentile(
+    x: TensorLike,
+    q: TensorLike,
+    axis: Axes = None,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Tensor:
     """`quantile` with ``q`` from 0 to 100."""
     return quantile(x, floating(q) / 100.0, axis, method, keepdims)
 
 
-def nanpercentile(x, q, axis=None, method="linear", keepdims=False):
+@operation(call="x q")
+def nanpercentile(
+    x: TensorLike,
+    q: TensorLike,
+    axis: Axes = None,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Tensor:
     """`nanquantile` with ``q`` from 0 to 100."""
     return nanquantile(x, floating(q) / 100.0, axis, method, keepdims)
 
 
-def median(x, axis=None, keepdims=False):
+@operation
+def median(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The entry in the middle over ``axis``, or the mean of the two there."""
     return quantile(x, 0.5, axis, keepdims=keepdims)
 
 
-def nanmedian(x, axis=None, keepdims=False):
+@operation
+def nanmedian(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """`median` of what is not NaN."""
     return nanquantile(x, 0.5, axis, keepdims=keepdims)
-
-
-christen(globals())

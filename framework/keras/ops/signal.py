@@ -3,9 +3,14 @@
 Complex numbers come and go as pairs of tensors, real and imaginary part, as in Keras.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 from tapewright.core.errors import ShapeError
 from tapewright.core.symbolic_shape import agree
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import TensorLike
 from tapewright.ops.array import segment
 from tapewright.ops.array.conversion import cast, imag, real
 from tapewright.ops.array.conversion import complex as _complex
@@ -16,7 +21,8 @@ from tapewright.ops.math.reduction import reduce_max, reduce_sum
 from tapewright.ops.signal import fft as transforms
 from tapewright.ops.signal import window_functions
 
-from .promotion import floating, sized_by_values, together
+from .operation import OperationFamily
+from .promotion import floating, together
 
 __all__ = [
     "cdist",
@@ -35,6 +41,8 @@ __all__ = [
     "view_as_complex",
     "view_as_real",
 ]
+
+operation = OperationFamily(__name__, "math")
 
 
 # ------------------------------------------------------------------------ segments
@@ -57,34 +65,37 @@ def _check_segments(data, segment_ids):
     raise ShapeError("segments", what, data=data, segment_ids=segment_ids)
 
 
-def _segmented(op, name, what):
-    @sized_by_values(_specs_of_segments)
-    def entry(data, segment_ids, num_segments=None, sorted=False):
+def _segmented(name, op, what):
+    def function(
+        data: TensorLike, segment_ids: TensorLike, num_segments: int | None = None,
+        sorted: bool = False,
+    ) -> Tensor:  # fmt: skip
         data, segment_ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         _check_segments(data, segment_ids)
         if num_segments is None:
             num_segments = reduce_max(segment_ids) + 1
         return op(data, segment_ids, num_segments)
 
-    entry.__name__ = entry.__qualname__ = name
-    entry.__doc__ = (
-        f"The {what} of the rows of ``data`` with each number, 0 to ``num_segments - 1``."
-        "\n\n    Rows with another number count nowhere; in a traced function"
-        "\n    ``num_segments`` must be given. ``sorted`` has no meaning here.\n    "
+    doc = f"""The {what} of the rows of ``data`` with each number, 0 to ``num_segments - 1``.
+    Rows with another number count nowhere; in a traced function ``num_segments`` must be
+    given. ``sorted`` has no meaning here.
+    """
+    return operation.named(
+        name, function, doc, call="data segment_ids", specs=_specs_of_segments
     )
-    return entry
 
 
-segment_sum = _segmented(segment.unsorted_segment_sum, "segment_sum", "sum")
-segment_max = _segmented(segment.unsorted_segment_max, "segment_max", "largest")
-segment_min = _segmented(segment.unsorted_segment_min, "segment_min", "smallest")
-segment_prod = _segmented(segment.unsorted_segment_prod, "segment_prod", "product")
+segment_sum = _segmented("segment_sum", segment.unsorted_segment_sum, "sum")
+segment_max = _segmented("segment_max", segment.unsorted_segment_max, "largest")
+segment_min = _segmented("segment_min", segment.unsorted_segment_min, "smallest")
+segment_prod = _segmented("segment_prod", segment.unsorted_segment_prod, "product")
 
 
 # ----------------------------------------------------------------- complex numbers
 
 
-def view_as_complex(x):
+@operation
+def view_as_complex(x: TensorLike) -> Tensor:
     """``x[..., 0] + i x[..., 1]`` of a last axis of size 2."""
     x = floating(x)
     if x.shape[-1] != 2:
@@ -94,7 +105,8 @@ def view_as_complex(x):
     return _complex(x[..., 0], x[..., 1])
 
 
-def view_as_real(x):
+@operation
+def view_as_real(x: TensorLike) -> Tensor:
     """The real and the imaginary part of ``x`` as a last axis of size 2."""
     x = convert_to_tensor(x)
     return stack([real(x), imag(x)], -1)
@@ -113,34 +125,42 @@ def _parts(x):
 # -------------------------------------------------------------------- transforms
 
 
-def fft(x):
+@operation(class_name="FFT")
+def fft(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
     """The discrete Fourier transform of the last axis; pairs in, pairs out."""
     return _parts(transforms.fft(_joined("fft", x)))
 
 
-def fft2(x):
+@operation(class_name="FFT2")
+def fft2(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
     """The discrete Fourier transform of the last two axes; pairs in, pairs out."""
     return _parts(transforms.fft2d(_joined("fft2", x)))
 
 
-def ifft2(x):
+@operation(class_name="IFFT2")
+def ifft2(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
     """The inverse of `fft2`."""
     return _parts(transforms.ifft2d(_joined("ifft2", x)))
 
 
-def rfft(x, fft_length=None):
+@operation(class_name="RFFT")
+def rfft(x: TensorLike, fft_length: int | None = None) -> tuple[Tensor, Tensor]:
     """`fft` of real numbers, the half that says all; of ``fft_length`` entries."""
     length = None if fft_length is None else [fft_length]
     return _parts(transforms.rfft(floating(x), length))
 
 
-def irfft(x, fft_length=None):
+@operation(class_name="IRFFT")
+def irfft(x: Sequence[TensorLike], fft_length: int | None = None) -> Tensor:
     """The inverse of `rfft`: a pair in, real numbers out."""
     length = None if fft_length is None else [fft_length]
     return transforms.irfft(_joined("irfft", x), length)
 
 
-def extract_sequences(x, sequence_length, sequence_stride):
+@operation
+def extract_sequences(
+    x: TensorLike, sequence_length: int, sequence_stride: int
+) -> Tensor:
     """Overlapping pieces of the last axis, one every ``sequence_stride`` entries."""
     return window_functions.frame(x, sequence_length, sequence_stride)
 
@@ -175,7 +195,15 @@ def _weights(who, window, sequence_length, fft_length, dtype):
     return lambda length, dtype=None: window
 
 
-def stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=True):
+@operation(class_name="STFT")
+def stft(
+    x: TensorLike,
+    sequence_length: int,
+    sequence_stride: int,
+    fft_length: int,
+    window: str | TensorLike = "hann",
+    center: bool = True,
+) -> tuple[Tensor, Tensor]:
     """`rfft` of overlapping pieces, weighed by ``window``: ``[..., pieces, frequencies]``.
 
     ``window``: "hann", "hamming", a vector or None; ``center``: the signal is mirrored at
@@ -191,15 +219,16 @@ def stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=
     )
 
 
+@operation(class_name="ISTFT")
 def istft(
-    x,
-    sequence_length,
-    sequence_stride,
-    fft_length,
-    length=None,
-    window="hann",
-    center=True,
-):
+    x: Sequence[TensorLike],
+    sequence_length: int,
+    sequence_stride: int,
+    fft_length: int,
+    length: int | None = None,
+    window: str | TensorLike = "hann",
+    center: bool = True,
+) -> Tensor:
     """The signal of which `stft` gives this pair; ``length``: so many entries of it."""
     x = _joined("istft", x)
     dtype = real(x).dtype
@@ -219,7 +248,8 @@ def istft(
     return getitem(signal, (..., slice(start, end)))
 
 
-def cdist(x, y):
+@operation(call="x y", class_name="CDist")
+def cdist(x: TensorLike, y: TensorLike) -> Tensor:
     """The Euclidean distances of each row of ``x`` from each of ``y``, ``[..., m, n]``."""
     x, y = together(x, y, at_least=float)
     return norm_sqrt(reduce_sum(square(x[..., :, None, :] - y[..., None, :, :]), -1))

@@ -1,264 +1,326 @@
-"""Ops on symbolic tensors as functions of `keras.ops`: ``x + y`` is Keras' ``Add``.
+"""Calls of ops and functions on symbolic tensors, recorded as those of `keras.ops`.
 
-A model then shows, and a file of it holds, what Keras has. A rule stands for the dtypes
-for which both give the same; where there is none, the op enters the model as it is.
+A model then shows, and a file of it holds, what Keras has: ``x + y`` is Keras' ``Add``. An
+op that is the same function is named where that is defined, as ``same_as``. Here are the
+rules for ops, and for functions of several ops such as ``tw.tile``, that differ from Keras'
+functions in arguments or in some cases. Each is named as its op. It holds for dtypes for
+which both give the same; if it returns None, the op enters the model as it is.
 """
 
 import functools
+import inspect
 
 import numpy as np
 
+from tapewright.core.dtypes import as_dtype
 from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.tensor import convert_to_tensor
 from tapewright.serialization import registry
 
-from .nodes import note
+from . import (
+    arrays,
+    core,
+    creation,
+    elementwise,
+    image,
+    indexing,
+    linalg,
+    nn,
+    reductions,
+)
+from .operation import ANY, FLOATS, NUMBERS, REALS, TRANSLATIONS
 
-__all__ = ["translate"]
+__all__ = ["translate", "translate_function"]
 
-_RULES = {}  # name of an op -> (kinds of dtypes, as NumPy abbreviates them, rule)
+_FUNCTIONS = {}  # name of a function of several ops -> rule
 
 
 def translate(op, inputs, attributes):
-    """Call the function of `keras.ops` that does the same; None if there is none."""
-    kinds, rule = _RULES.get(op, ("", None))
+    """Call the function of `keras.ops` that does the same as an op, or return None."""
+    kinds, rule = TRANSLATIONS.get(op, ("", None))
     if rule is None or inputs[0].dtype.dtype.kind not in kinds:
         return None
     return rule(*_with_numbers(inputs), **attributes)
 
 
+def translate_function(function, args, kwargs):
+    """Call the function of `keras.ops` that does the same as ours, or return None."""
+    rule = _FUNCTIONS.get(function.__name__)
+    if rule is None:
+        return None
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return rule(**{key: x for key, x in bound.arguments.items() if key != "name"})
+
+
 registry.register("translation", "keras.ops.translate", translate)
+registry.register("translation", "keras.ops.translate_function", translate_function)
 
 
 def _with_numbers(inputs):
     """Constants of rank 0 as Python numbers, if the dtype follows from a tensor beside."""
-    symbolic = {x.dtype for x in inputs if hasattr(x, "record_op")}
+    symbolic = {x.dtype for x in inputs if _is_symbolic(x)}
     return [_number(x) if x.dtype in symbolic else x for x in inputs]
 
 
 def _number(x):
-    if hasattr(x, "record_op") or x.shape.ndims != 0 or x.dtype.is_complex:
+    if _is_symbolic(x) or x.shape.ndims != 0 or x.dtype.is_complex:
         return x
     value = x.numpy().item()
     return value if np.isfinite(value) else x
 
 
-def _rule(op, kinds):
-    def attach(rule):
-        _RULES[op] = kinds, rule
+def _is_symbolic(x):
+    return hasattr(x, "record_op")
+
+
+def _op(kinds):
+    """Decorator: the rule of the op of that name, for these kinds of dtypes."""
+
+    def register(rule):
+        TRANSLATIONS[rule.__name__] = kinds, rule
         return rule
 
-    return attach
+    return register
 
 
-# ------------------------------------------------------------ the same in both libraries
-
-_FLOATS, _REALS, _NUMBERS, _ANY = "f", "fiu", "fciu", "fciub"
-
-# Kinds -> ops, and their names in keras.ops where these differ. Inputs come in the same
-# order there, and attributes have the same names.
-_ALIKE = {
-    _FLOATS: """
-        acos:arccos acosh:arccosh asin:arcsin asinh:arcsinh atan:arctan atanh:arctanh
-        atan2:arctan2 ceil cholesky cos cosh det divide_no_nan elu erf erfc erfinv exp
-        expm1 floor inv is_finite:isfinite is_inf:isinf is_nan:isnan log log1p log_softmax
-        nextafter reciprocal reduce_logsumexp:logsumexp relu round rsqrt selu sigmoid sin
-        sinh softmax softplus softsign solve sqrt tan tanh""",
-    _REALS: """
-        abs:absolute floordiv:floor_divide floormod:mod greater greater_equal less
-        less_equal maximum minimum power saturate_cast sign""",
-    _NUMBERS: "add subtract multiply negative square",
-    "fc": "divide:true_divide",
-    "c": "angle imag real",
-    "iu": """
-        bitwise_and bitwise_or bitwise_xor in_top_k invert:bitwise_invert left_shift
-        right_shift""",
-    "b": "logical_and logical_or logical_xor logical_not where",
-    _ANY: """
-        cast equal expand_dims gather:take identity:copy not_equal reverse:flip roll
-        squeeze stop_gradient take_along_axis""",
-}
-
-# Likewise, unless one of these attributes is set, which Keras' functions lack.
-_FLAGS = {
-    _FLOATS: {"cumprod": "exclusive reverse", "cumsum": "exclusive reverse"},
-    _REALS: {"argsort": "descending", "sort": "descending"},
-}
-
-
-def _same(name, flags=()):
-    def rule(*inputs, **attributes):
-        if any([attributes.pop(flag) for flag in flags]):
-            return None
-        return note(name, *inputs, **attributes)
-
+def _function(rule):
+    """Decorator: the rule of the function of that name."""
+    _FUNCTIONS[rule.__name__] = rule
     return rule
 
 
-for _kinds, _names in _ALIKE.items():
-    for _name in _names.split():
-        _op, _, _function = _name.partition(":")
-        _RULES[_op] = _kinds, _same(_function or _op)
-for _kinds, _ops in _FLAGS.items():
-    for _op, _flags in _ops.items():
-        _RULES[_op] = _kinds, _same(_op, _flags.split())
+# ------------------------------------------------------------------------- arithmetic
 
 
-# ---------------------------------------------------------------------- with differences
+@_op(NUMBERS)
+def matmul(a, b, transpose_a, transpose_b):
+    a = arrays.swapaxes(a, -1, -2) if transpose_a else a
+    return linalg.matmul(a, arrays.swapaxes(b, -1, -2) if transpose_b else b)
 
 
-@_rule("matmul", _NUMBERS)
-def _(a, b, transpose_a, transpose_b):
-    a = _turned(a) if transpose_a else a
-    return note("matmul", a, _turned(b) if transpose_b else b)
+def _bitwise(name):
+    """Register the rule of a bitwise op, which is a logical one for booleans."""
+
+    def rule(x, y):
+        is_bool = (x if _is_symbolic(x) else y).dtype.is_bool
+        return getattr(elementwise, f"{'logical' if is_bool else 'bitwise'}_{name}")(
+            x, y
+        )
+
+    TRANSLATIONS[f"bitwise_{name}"] = "biu", rule
 
 
-def _turned(x):
-    if hasattr(x, "record_op"):
-        return note("swapaxes", x, -1, -2)
-    return np.swapaxes(x.numpy(), -1, -2)
+for _name in ("and", "or", "xor"):
+    _bitwise(_name)
 
 
-for _op in ("and", "or", "xor"):  # of truth values, the same
-    _bits = _RULES[f"bitwise_{_op}"][1]
-
-    @_rule(f"bitwise_{_op}", "biu")
-    def _(x, y, name=f"logical_{_op}", bits=_bits):
-        symbolic = x if hasattr(x, "record_op") else y
-        return note(name, x, y) if symbolic.dtype.is_bool else bits(x, y)
+@_op(FLOATS)
+def squared_difference(x, y):
+    return elementwise.square(elementwise.subtract(x, y))
 
 
-@_rule("squared_difference", _FLOATS)
-def _(x, y):
-    return note("square", note("subtract", x, y))
+@_op(NUMBERS)
+def add_n(*inputs):
+    return functools.reduce(elementwise.add, inputs)
 
 
-@_rule("add_n", _NUMBERS)
-def _(*inputs):
-    return functools.reduce(lambda x, y: note("add", x, y), inputs)
+@_op(NUMBERS)
+def einsum(*inputs, equation, optimize):
+    return linalg.einsum(equation, *inputs)
 
 
-@_rule("einsum", _NUMBERS)
-def _(*inputs, equation, optimize):
-    return note("einsum", equation, *inputs)
+@_function
+def tensordot(a, b, axes):
+    a, b = (x if _is_symbolic(x) else convert_to_tensor(x) for x in (a, b))
+    return linalg.tensordot(a, b, axes=axes) if a.dtype == b.dtype else None
 
 
-@_rule("clip_by_value", _REALS)
-def _(t, low, high):
+@_op(REALS)
+def clip_by_value(t, low, high):
     if isinstance(low, (int, float)) and isinstance(high, (int, float)):
-        return note("clip", t, low, high)
+        return elementwise.clip(t, low, high)
     return None
 
 
-def _reducing(name, kinds):
-    def rule(x, axis, keepdims):
-        if kinds == _NUMBERS and x.dtype.is_integer and x.dtype.size < 4:
-            return None  # Keras sums these in 32 bits
-        return note(name, x, axis=axis, keepdims=keepdims)
+# ------------------------------------------------------------------------- reductions
 
-    _RULES[f"reduce_{name}"] = kinds, rule
+
+def _reduction(name, kinds):
+    """Register the rule of the op ``reduce_<name>``."""
+
+    def rule(x, axis, keepdims):
+        if kinds == NUMBERS and x.dtype.is_integer and x.dtype.size < 4:
+            return None  # Keras sums these in 32 bits
+        return getattr(reductions, name)(x, axis=axis, keepdims=keepdims)
+
+    TRANSLATIONS[f"reduce_{name}"] = kinds, rule
 
 
 for _name, _kinds in {
-    "sum": _NUMBERS, "prod": _NUMBERS, "mean": "fc", "max": _REALS, "min": _REALS,
+    "sum": NUMBERS, "prod": NUMBERS, "mean": "fc", "max": REALS, "min": REALS,
     "all": "b", "any": "b",
 }.items():  # fmt: skip
-    _reducing(_name, _kinds)
+    _reduction(_name, _kinds)
 
 
-@_rule("argmax", _REALS)
-def _(x, axis, output_type):
-    return _placed("argmax", x, axis, output_type)
+def _is_float(*tensors):
+    return all([convert_to_tensor(x).dtype.is_floating for x in tensors])
 
 
-@_rule("argmin", _REALS)
-def _(x, axis, output_type):
-    return _placed("argmin", x, axis, output_type)
+@_function
+def reduce_std(input_tensor, axis, keepdims):
+    if not _is_float(input_tensor):
+        return None
+    return reductions.std(input_tensor, axis=axis, keepdims=keepdims)
 
 
-def _placed(name, x, axis, output_type):
-    found = note(name, x, axis=axis)
-    return found if output_type == "int32" else note("cast", found, output_type)
+@_function
+def reduce_variance(input_tensor, axis, keepdims):
+    if not _is_float(input_tensor):
+        return None
+    return reductions.var(input_tensor, axis=axis, keepdims=keepdims)
 
 
-@_rule("top_k", _REALS)
-def _(x, k, index_type):
-    return note("top_k", x, k) if index_type == "int32" else None
+@_function
+def moments(x, axes, shift, keepdims):
+    if not _is_float(x):
+        return None
+    axes = [axes] if isinstance(axes, int) else axes
+    return tuple(nn.moments(x, axes, keepdims=keepdims))
 
 
-# ------------------------------------------------------------------------------ shapes
+@_function
+def norm(tensor, ord, axis, keepdims):
+    if ord not in ("euclidean", 2) or not _is_float(tensor):
+        return None
+    if axis is not None and not isinstance(axis, int):
+        return None  # of matrices
+    return linalg.norm(tensor, axis=axis, keepdims=bool(keepdims))
 
 
-def _known(sizes):
+@_op(REALS)
+def argmax(x, axis, output_type):
+    return _cast_indices(reductions.argmax(x, axis=axis), output_type)
+
+
+@_op(REALS)
+def argmin(x, axis, output_type):
+    return _cast_indices(reductions.argmin(x, axis=axis), output_type)
+
+
+def _cast_indices(indices, dtype):
+    return indices if dtype == "int32" else core.cast(indices, dtype)
+
+
+@_op(REALS)
+def top_k(x, k, index_type):
+    return indexing.top_k(x, k) if index_type == "int32" else None
+
+
+# ----------------------------------------------------------------------------- shapes
+
+
+def _is_static(sizes):
     """Return whether sizes are numbers, and no formulas or tensors."""
     return isinstance(sizes, (tuple, list)) and all(
         [type(n) is int and not is_symbolic(n) for n in sizes]
     )
 
 
-@_rule("reshape", _ANY)
-def _(x, shape):
-    return note("reshape", x, shape) if _known(shape) else None
+@_op(ANY)
+def reshape(x, shape):
+    return arrays.reshape(x, shape) if _is_static(shape) else None
 
 
-@_rule("broadcast_to", _ANY)
-def _(x, shape):
-    return note("broadcast_to", x, shape) if _known(shape) else None
+@_op(ANY)
+def broadcast_to(x, shape):
+    return arrays.broadcast_to(x, shape) if _is_static(shape) else None
 
 
-@_rule("transpose", _ANY)
-def _(x, perm, conjugate):
-    return None if conjugate else note("transpose", x, perm)
+@_op(ANY)
+def transpose(x, perm, conjugate):
+    return None if conjugate else arrays.transpose(x, perm)
 
 
-@_rule("concat", _ANY)
-def _(*values, axis):
-    return note("concatenate", list(values), axis=axis)
+@_op(ANY)
+def concat(*values, axis):
+    return arrays.concatenate(list(values), axis=axis)
 
 
-@_rule("stack", _ANY)
-def _(*values, axis):
-    return note("stack", list(values), axis=axis)
+@_op(ANY)
+def stack(*values, axis):
+    return arrays.stack(list(values), axis=axis)
 
 
-@_rule("split", _ANY)
-def _(x, sizes, axis):
-    if not _known(sizes):
+@_op(ANY)
+def split(x, sizes, axis):
+    if not _is_static(sizes):
         return None
-    alike = len(set(sizes)) == 1
-    places = len(sizes) if alike else np.cumsum(sizes)[:-1].tolist()
-    return tuple(note("split", x, places, axis=axis))
+    equal = len(set(sizes)) == 1
+    sections = len(sizes) if equal else np.cumsum(sizes)[:-1].tolist()
+    return tuple(arrays.split(x, sections, axis=axis))
 
 
-@_rule("unstack", _ANY)
-def _(x, axis):
-    return tuple(note("unstack", x, axis=axis))
+@_op(ANY)
+def unstack(x, axis):
+    return tuple(core.unstack(x, axis=axis))
 
 
-@_rule("pad", _ANY)
-def _(x, constant_values, paddings):
-    if not _known([n for pair in paddings for n in pair]):
+@_op(ANY)
+def pad(x, constant_values, paddings):
+    if not _is_static([n for pair in paddings for n in pair]):
         return None
-    if hasattr(constant_values, "record_op"):
+    if _is_symbolic(constant_values):
         return None
-    value = None if not constant_values else constant_values
-    return note("pad", x, paddings, constant_values=value)
+    return arrays.pad(x, paddings, constant_values=constant_values or None)
 
 
-@_rule("band_part", _REALS)
-def _(x, num_lower, num_upper):
+@_op(REALS)
+def band_part(x, num_lower, num_upper):
     if (num_lower, num_upper) == (-1, 0):
-        return note("tril", x)
-    return note("triu", x) if (num_lower, num_upper) == (0, -1) else None
+        return creation.tril(x)
+    return creation.triu(x) if (num_lower, num_upper) == (0, -1) else None
 
 
-# ----------------------------------------------------------------------------- indices
+@_function
+def tile(input, multiples):
+    return arrays.tile(input, multiples)
 
 
-@_rule("getitem", _ANY)
-def _(x, index):
+@_function
+def repeat(input, repeats, axis):
+    return arrays.repeat(input, repeats, axis=axis)
+
+
+@_function
+def zeros_like(input, dtype):
+    return creation.zeros_like(input, dtype=None if dtype is None else as_dtype(dtype))
+
+
+@_function
+def ones_like(input, dtype):
+    return creation.ones_like(input, dtype=None if dtype is None else as_dtype(dtype))
+
+
+@_function
+def shape(input, out_type):
+    if None in tuple(input.shape):
+        raise TypeError(
+            f"shape: sizes of {input!r} are unknown. Give -1 for one of them to reshape, "
+            "use keras.ops, or put the code into the call() of a Layer"
+        )
+    return None
+
+
+# ---------------------------------------------------------------------------- indices
+
+
+@_op(ANY)
+def getitem(x, index):
     key = tuple([_item(each) for each in index])
     alone = len(key) == 1 and key[0] is not None  # as Keras knows it
-    return note("get_item", x, key[0] if alone else key)
+    return indexing.get_item(x, key[0] if alone else key)
 
 
 def _item(each):
@@ -267,37 +329,79 @@ def _item(each):
     return {"...": ..., "newaxis": None}.get(each, each)
 
 
-@_rule("one_hot", "iu")
-def _(indices, depth, axis, dtype):
-    return note("one_hot", indices, depth, axis=axis, dtype=dtype)
+@_op("iu")
+def one_hot(indices, depth, axis, dtype):
+    return nn.one_hot(indices, depth, axis=axis, dtype=dtype)
 
 
-# ------------------------------------------------------------------------------ layers
+# ----------------------------------------------------------------------------- layers
 
 
-@_rule("leaky_relu", _FLOATS)
-def _(x, alpha):
-    return note("leaky_relu", x, negative_slope=alpha)
+@_op(FLOATS)
+def leaky_relu(x, alpha):
+    return nn.leaky_relu(x, negative_slope=alpha)
 
 
-@_rule("gelu", _FLOATS)
-def _(x):
-    return note("gelu", x, approximate=False)
+@_op(FLOATS)
+def gelu(x):
+    return nn.gelu(x, approximate=False)
 
 
-@_rule("gelu_by_tanh", _FLOATS)
-def _(x):
-    return note("gelu", x, approximate=True)
+@_op(FLOATS)
+def gelu_by_tanh(x):
+    return nn.gelu(x, approximate=True)
 
 
-@_rule("convolution", _FLOATS)
-def _(x, filters, strides, padding, dilations, groups):
+@_op(FLOATS)
+def convolution(x, filters, strides, padding, dilations, groups):
     if padding not in ("SAME", "VALID"):
         return None
-    return note("conv", x, filters, strides=strides, padding=padding.lower(),
-                 data_format="channels_last", dilation_rate=dilations)  # fmt: skip
+    return nn.conv(x, filters, strides=strides, padding=padding.lower(),
+                   data_format="channels_last", dilation_rate=dilations)  # fmt: skip
 
 
-@_rule("sigmoid_cross_entropy_with_logits", _FLOATS)
-def _(labels, logits):
-    return note("binary_crossentropy", labels, logits, from_logits=True)
+@_op(FLOATS)
+def sigmoid_cross_entropy_with_logits(labels, logits):
+    return nn.binary_crossentropy(labels, logits, from_logits=True)
+
+
+@_function
+def resize(images, size, method, preserve_aspect_ratio, antialias):
+    same = method in ("bilinear", "nearest") and not preserve_aspect_ratio
+    if not same or not _is_float(images) or not isinstance(size, (tuple, list)):
+        return None
+    return image.resize(images, size, interpolation=str(method), antialias=antialias)
+
+
+def _pooling(pool, name, rank):
+    """Register the rule of a function of this name, for ``rank`` spatial axes, or any."""
+
+    def rule(input, ksize, strides, padding, data_format):
+        n = input.shape.ndims - 2
+        last = data_format is None or data_format == f"N{'DHW'[3 - n :]}C"
+        if n == 1:
+            last = data_format in (None, "NWC")
+        windows = [_spatial_sizes(sizes, n) for sizes in (ksize, strides)]
+        if not last or None in windows or rank not in (None, n):
+            return None
+        if padding not in ("SAME", "VALID") or not _is_float(input):
+            return None
+        return pool(input, *windows, padding.lower(), "channels_last")
+
+    _FUNCTIONS[name] = rule
+
+
+def _spatial_sizes(sizes, rank):
+    """The sizes of the spatial axes; None if there are others."""
+    if isinstance(sizes, int):
+        return sizes
+    if not isinstance(sizes, (list, tuple)):
+        return None
+    if len(sizes) == rank + 2 and sizes[0] == sizes[-1] == 1:
+        sizes = sizes[1:-1]
+    return tuple(sizes) if len(sizes) == rank else None
+
+
+for _pool, _name in ((nn.max_pool, "max_pool"), (nn.average_pool, "avg_pool")):
+    for _rank in (None, 1, 2, 3):
+        _pooling(_pool, _name + ("" if _rank is None else f"{_rank}d"), _rank)

@@ -1,10 +1,13 @@
 """`keras.ops.ctc_loss` and `ctc_decode`: labels without places in longer sequences."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from tapewright.core.errors import ShapeError
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import TensorLike
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import range as arange
 from tapewright.ops.array.gather import gather
@@ -18,11 +21,21 @@ from tapewright.ops.math.reduction import reduce_max, reduce_sum
 from tapewright.ops.nn.activation import log_softmax
 
 from ..losses import sequence
+from .operation import OperationFamily
 
 __all__ = ["ctc_decode", "ctc_loss"]
 
+operation = OperationFamily(__name__, "nn")
 
-def ctc_loss(target, output, target_length, output_length, mask_index=0):
+
+@operation(call="target output target_length output_length", class_name="CTCLoss")
+def ctc_loss(
+    target: TensorLike,
+    output: TensorLike,
+    target_length: TensorLike,
+    output_length: TensorLike,
+    mask_index: int = 0,
+) -> Tensor:
     """``-log(p)`` of all ways to spell ``target``; see `losses.ctc`.
 
     Args: ``target``: integers ``[batch, labels]``, of which the first ``target_length``
@@ -41,15 +54,16 @@ def ctc_loss(target, output, target_length, output_length, mask_index=0):
     return sequence.ctc_loss(maximum(target, 0), output, *lengths, mask_index)
 
 
+@operation(call="inputs sequence_lengths", class_name="CTCDecode")
 def ctc_decode(
-    inputs,
-    sequence_lengths,
-    strategy="greedy",
-    beam_width=100,
-    top_paths=1,
-    merge_repeated=True,
-    mask_index=0,
-):
+    inputs: TensorLike,
+    sequence_lengths: TensorLike,
+    strategy: str = "greedy",
+    beam_width: int = 100,
+    top_paths: int = 1,
+    merge_repeated: bool = True,
+    mask_index: int = 0,
+) -> tuple[Tensor, Tensor]:
     """The likeliest labels: ``(decoded, scores)``.
 
     Args: ``inputs``: logits ``[batch, steps, classes]``, of which the first

@@ -1,0 +1,334 @@
+"""Functions of `keras.ops` as operations: metadata where they are defined, nodes in models.
+
+Keras has a class for each function of `keras.ops`: its constructor takes the config, and
+its call takes the rest, such as tensors, which stands in the nodes of a model. The
+decorator of a function gives the metadata of that class as far as it is irregular. A call
+on symbolic tensors is one node, which holds the arguments as Keras does.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
+
+import numpy as np
+
+from tapewright.core.dtypes import DType
+from tapewright.core.naming import snake_case, unique_name
+from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import TensorLike
+from tapewright.layers.base.symbolic_tensor import (
+    KerasTensor,
+    OpCall,
+    refuse_variables,
+)
+from tapewright.serialization import registry
+
+from .promotion import floating, together
+
+__all__ = [
+    "ANY",
+    "BinaryFunction",
+    "FLOATS",
+    "NUMBERS",
+    "OperationDef",
+    "OperationFamily",
+    "REALS",
+    "TRANSLATIONS",
+    "UnaryFunction",
+    "find_class",
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PREFIX = "keras.ops."  # of the functions' names
+
+# Kinds of dtypes, as NumPy abbreviates them.
+FLOATS, REALS, NUMBERS, ANY = "f", "fiu", "fciu", "fciub"
+
+# Name of an op -> kinds of dtypes, and the function that records a call of the op as one of
+# an operation; see `translation`.
+TRANSLATIONS: dict[str, tuple[str, Callable[..., Any]]] = {}
+
+_CLASSES: dict[str, OperationDef] = {}
+
+
+def find_class(name):
+    """Return the operation that is this class in Keras, or None."""
+    return _CLASSES.get(name)
+
+
+registry.register("operation class", "keras.ops.find_class", find_class)
+
+
+class OperationDef:
+    """A function of `keras.ops`, the metadata of its class in Keras, and its nodes.
+
+    Args: ``prefix``: ``"image."`` for functions of ``keras.ops.image``; ``module``: that of
+    the class in ``keras.src.ops``; ``class_name``: by default the capitalized words of the
+    name; None if Keras has no class; ``aliases``: further names.
+
+    ``call``: the names of the arguments that stand in nodes, by default the first one, or
+    ``*args`` where there are such. ``fill_call``: Keras' call needs all of them, None for
+    those not given. ``fixed``: keys of Keras' config that the function lacks, with the one
+    value that it agrees with.
+
+    ``same_as``: the name of an op that does the same for dtypes of these ``kinds``: inputs
+    are in the same order, attributes have the same names, and others are not set.
+
+    ``specs``: given the same arguments, symbolic, it returns the specs of results whose
+    sizes follow from values, and None where a trace tells them. ``nested``: the arguments
+    are nests of tensors.
+    """
+
+    def __init__(
+        self, function, prefix="", *, module, class_name="", call=None, fill_call=False,
+        fixed=(), aliases="", same_as="", kinds="", specs=None, nested=False,
+    ):  # fmt: skip
+        name = function.__name__
+        if class_name == "":
+            class_name = _capitalized(name)
+        self.function, self.name = function, prefix + name
+        self.module, self.class_name = module, class_name
+        self.fill_call, self.fixed, self.nested = fill_call, dict(fixed), nested
+        self._call, self._specs = call, specs
+        names = [name, *aliases.split()]
+        for each in names:
+            registry.register("operation", f"{PREFIX}{prefix}{each}", self)
+        if class_name is not None:
+            _CLASSES.update(dict.fromkeys(map(_capitalized, names[1:]), self))
+            _CLASSES[class_name] = self
+        if same_as and kinds:
+            TRANSLATIONS[same_as] = kinds, self._record_same
+
+    @property
+    def kind(self):
+        """The class in Keras as a summary shows it; our own name if there is none."""
+        return self.class_name or PREFIX + self.name
+
+    @property
+    def default_name(self):
+        """The start of default names: the class in words, as in Keras."""
+        return snake_case(self.class_name or self.name.rpartition(".")[2])
+
+    @functools.cached_property
+    def parameters(self):
+        """The parameters of the function, by name."""
+        return inspect.signature(self.function).parameters
+
+    @functools.cached_property
+    def variadic(self):
+        """The parameter ``*operands``, if there is one, with its star."""
+        kind = inspect.Parameter.VAR_POSITIONAL
+        return next(
+            (f"*{n}" for n, p in self.parameters.items() if p.kind is kind), None
+        )
+
+    @functools.cached_property
+    def call(self):
+        """The arguments that stand in nodes, in order."""
+        if self._call is not None:
+            return tuple(self._call.split())
+        if self.class_name is None:
+            return ()
+        return (self.variadic or next(iter(self.parameters)),)
+
+    def specs(self, config, args, kwargs):
+        """The specs of results whose sizes follow from values; None for all others."""
+        if self._specs is None:
+            return None
+        return self._specs(**dict(zip(self.call, args)), **kwargs, **config)
+
+    def run(self, config, args, kwargs):
+        """Call the function with the arguments of the config and of the node."""
+        if "key" in self.call:  # an index, of which a config has a list
+            args = [tuple(x) if isinstance(x, list) else x for x in args]
+            kwargs = {k: tuple(x) if type(x) is list else x for k, x in kwargs.items()}
+        if self.variadic is None:
+            if len(args) > len(self.call):
+                raise ValueError(
+                    f"{self.name}: a call takes {len(self.call)} arguments by position, "
+                    f"got {len(args)}"
+                )
+            return self.function(**dict(zip(self.call, args)), **kwargs, **config)
+        names = list(self.parameters)
+        before = names[: names.index(self.variadic[1:])]
+        rest = {key: value for key, value in config.items() if key not in before}
+        return self.function(*[config[key] for key in before], *args, **kwargs, **rest)
+
+    def record_call(self, args, kwargs):
+        """Record the call on symbolic tensors as a node, and return its symbolic outputs."""
+        arguments = inspect.signature(self.function).bind(*args, **kwargs).arguments
+        refuse_variables(self.name, flatten(arguments))
+        config, args, kwargs = self._split(arguments)
+        name = unique_name(self.default_name)
+        return OpCall(PREFIX + self.name, config, name)(*args, **kwargs)
+
+    def _split(self, arguments):
+        """``(config, args, kwargs)``: as the constructor and the call in Keras get them."""
+        config, kwargs = {}, {}
+        for name, value in arguments.items():
+            if self.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+                config |= map_structure(_plain, value)
+            elif name in self.call or f"*{name}" in self.call:
+                kwargs[name] = _lists_as_arrays(value) if name == "key" else value
+            else:
+                value = map_structure(_plain, value)
+                has_array = any([isinstance(x, _ARRAYS) for x in flatten(value)])
+                (kwargs if has_array else config)[name] = value
+        if self.variadic is not None:
+            return config, kwargs.pop(self.variadic[1:], ()), kwargs
+        args = []
+        for name in self.call:
+            if name not in kwargs and not self.fill_call:
+                break
+            args.append(kwargs.pop(name, None))
+        return config, args, kwargs
+
+    def _record_same(self, *inputs, **attributes):
+        unknown = [name for name in attributes if name not in self.parameters]
+        if any([attributes.pop(name) for name in unknown]):
+            return None
+        return self.record_call(inputs, attributes)
+
+    def make_entry(self):
+        """Make the function that users call: on symbolic tensors it records a node."""
+        function, record_call = self.function, self.record_call
+
+        def entry(*args, **kwargs):
+            for x in args:
+                kind = type(x)
+                if kind is KerasTensor or (
+                    (kind is list or kind is tuple) and KerasTensor in map(type, x)
+                ):
+                    return record_call(args, kwargs)
+            if kwargs and any([type(x) is KerasTensor for x in flatten(kwargs)]):
+                return record_call(args, kwargs)
+            return function(*args, **kwargs)
+
+        def entry_of_nests(*args, **kwargs):
+            if any([type(x) is KerasTensor for x in flatten((args, kwargs))]):
+                return record_call(args, kwargs)
+            return function(*args, **kwargs)
+
+        return functools.wraps(function)(entry_of_nests if self.nested else entry)
+
+
+def _capitalized(name):
+    return "".join([word.capitalize() for word in name.split("_")])
+
+
+_ARRAYS = (Tensor, np.ndarray)
+
+
+def _plain(value):
+    """An argument as a plain value, if it is a number, numbers for sizes, or a dtype."""
+    if isinstance(value, (DType, np.dtype)):
+        return value.name
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return np.dtype(value).name
+    if type(value) is Tensor and value.dtype.is_integer:
+        value = value.numpy()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.ndim < 3:
+        return value.tolist()
+    return value
+
+
+def _lists_as_arrays(key):
+    """An index with arrays for lists: a config cannot tell these from tuples."""
+    if isinstance(key, list):
+        symbolic = is_nested(key) and any([isinstance(x, Tensor) for x in flatten(key)])
+        return key if symbolic else np.asarray(key)
+    if isinstance(key, tuple):
+        return tuple([_lists_as_arrays(x) for x in key])
+    return key
+
+
+# ------------------------------------------------------------------------ decorators
+
+
+class UnaryFunction(Protocol):
+    """A function of one tensor."""
+
+    def __call__(self, x: TensorLike) -> Tensor: ...
+
+
+class BinaryFunction(Protocol):
+    """A function of two tensors."""
+
+    def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor: ...
+
+
+class OperationFamily:
+    """The decorator of the functions in one file; see `OperationDef` for its arguments.
+
+    ``file``: the file's ``__name__``; ``module``: the module of most of their classes in
+    Keras; ``prefix``: of the functions' names in `keras.ops`.
+    """
+
+    def __init__(self, file: str, module: str, prefix: str = ""):
+        self._file, self._module, self._prefix = file, module, prefix
+
+    @overload
+    def __call__(
+        self, function: Callable[P, R], /, **metadata: Any
+    ) -> Callable[P, R]: ...
+    @overload
+    def __call__(
+        self, **metadata: Any
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+    def __call__(self, function=None, /, **metadata):
+        if function is None:
+            return functools.partial(self, **metadata)
+        metadata.setdefault("module", self._module)
+        return OperationDef(function, self._prefix, **metadata).make_entry()
+
+    def named(
+        self, name: str, function: Callable[P, R], doc: str | None, **metadata: Any
+    ) -> Callable[P, R]:
+        """The operation of this name, with the first paragraph of ``doc``."""
+        function.__name__ = function.__qualname__ = name
+        function.__module__ = self._file
+        function.__doc__ = inspect.cleandoc(doc or "").partition("\n\n")[0]
+        return self(function, **metadata)
+
+    def unary(
+        self, name: str, op: Any, doc: str | None = None,
+        prepare: Callable[[Any], Tensor] = convert_to_tensor, **metadata: Any,
+    ) -> UnaryFunction:  # fmt: skip
+        """The operation ``op(prepare(x))``, same as ``op`` for dtypes of ``kinds``."""
+
+        def function(x: TensorLike) -> Tensor:
+            return op(prepare(x))
+
+        metadata.setdefault("same_as", _op_name(op))
+        return self.named(name, function, doc or op.__doc__, **metadata)
+
+    def floats(
+        self, name: str, op: Any, doc: str | None = None, kinds: str = FLOATS,
+        **metadata: Any,
+    ) -> UnaryFunction:  # fmt: skip
+        """The operation ``op(x)``, where integers count as `floatx`."""
+        return self.unary(name, op, doc, floating, kinds=kinds, **metadata)
+
+    def binary(
+        self, name: str, op: Any, doc: str | None = None,
+        at_least: type | None = None, **metadata: Any,
+    ) -> BinaryFunction:  # fmt: skip
+        """The operation ``op(x1, x2)`` of two values, in their common dtype."""
+
+        def function(x1: TensorLike, x2: TensorLike) -> Tensor:
+            return op(*together(x1, x2, at_least=at_least))
+
+        metadata.setdefault("same_as", _op_name(op))
+        return self.named(name, function, doc or op.__doc__, call="x1 x2", **metadata)
+
+
+def _op_name(op):
+    return op.primitive.name if hasattr(op, "primitive") else ""
