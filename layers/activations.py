@@ -4,8 +4,11 @@ Those that TensorFlow has too are its ops; the others are composed of ops here. 
 the slope is Keras', but for `celu`, which has none: Keras gives 2 at 0 where it is 1.
 """
 
+from typing import Any
+
 from tapewright.core.rules import normalize_axis
-from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import Axis, TensorLike
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import ones_like
 from tapewright.ops.array.joining import split
@@ -88,7 +91,12 @@ __all__ = [
 # --------------------------------------------------------------------- relu and its kin
 
 
-def relu(x, negative_slope=0.0, max_value=None, threshold=0.0):
+def relu(
+    x: TensorLike,
+    negative_slope: float = 0.0,
+    max_value: float | None = None,
+    threshold: float = 0.0,
+) -> Tensor:
     """``x`` above ``threshold``, at most ``max_value``; below, ``negative_slope`` as steep.
 
     >>> relu([-10.0, 0.5, 8.0], negative_slope=0.1, max_value=6.0).numpy()
@@ -109,12 +117,12 @@ def relu(x, negative_slope=0.0, max_value=None, threshold=0.0):
     return kept - ops.relu(threshold - x) * negative_slope
 
 
-def leaky_relu(x, negative_slope=0.2):
+def leaky_relu(x: TensorLike, negative_slope: float = 0.2) -> Tensor:
     """``x`` where positive, else ``negative_slope * x``."""
     return ops.leaky_relu(x, negative_slope)
 
 
-def elu(x, alpha=1.0):
+def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """``x`` where positive, else ``alpha * (exp(x) - 1)``.
 
     Reference: Clevert et al., "Fast and accurate deep network learning by exponential
@@ -124,7 +132,7 @@ def elu(x, alpha=1.0):
     return value if alpha == 1 else where(greater(value, 0.0), value, value * alpha)
 
 
-def celu(x, alpha=1.0):
+def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``: smooth for any alpha.
 
     Reference: Barron, "Continuously differentiable exponential linear units" (2017).
@@ -133,7 +141,7 @@ def celu(x, alpha=1.0):
     return maximum(x, 0.0) + expm1(minimum(0.0, x) / alpha) * alpha  # slope 1 + 0 at 0
 
 
-def glu(x, axis=-1):
+def glu(x: TensorLike, axis: Axis = -1) -> Tensor:
     """``a * sigmoid(b)`` of the halves ``a``, ``b`` of ``x`` along ``axis``.
 
     Raises: ``ValueError`` if that axis has an odd size.
@@ -156,12 +164,12 @@ def glu(x, axis=-1):
 # ---------------------------------------------------------------------- straight pieces
 
 
-def linear(x):
+def linear(x: TensorLike) -> Any:
     """``x`` itself."""
     return x
 
 
-def hard_sigmoid(x):
+def hard_sigmoid(x: TensorLike) -> Tensor:
     """``x / 6 + 0.5``, limited to [0, 1].
 
     >>> hard_sigmoid([-3.0, 0.0, 1.5]).numpy()
@@ -170,7 +178,7 @@ def hard_sigmoid(x):
     return relu6(convert_to_tensor(x) + 3.0) / 6.0
 
 
-def hard_silu(x):
+def hard_silu(x: TensorLike) -> Tensor:
     """``x * hard_sigmoid(x)``.
 
     Reference: Howard et al., "Searching for MobileNetV3" (2019).
@@ -179,17 +187,17 @@ def hard_silu(x):
     return x * hard_sigmoid(x)
 
 
-def hard_tanh(x):
+def hard_tanh(x: TensorLike) -> Tensor:
     """``x``, limited to [-1, 1]."""
     return clip_by_value(x, -1.0, 1.0)
 
 
-def hard_shrink(x, threshold=0.5):
+def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """``x`` where ``|x|`` is above ``threshold``, else 0."""
     return where(greater(abs(x), threshold), x, 0.0)
 
 
-def soft_shrink(x, threshold=0.5):
+def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """``x`` drawn towards 0 by ``threshold``, and 0 where it is nearer than that.
 
     >>> soft_shrink([-2.0, 0.25, 2.0]).numpy()
@@ -200,13 +208,13 @@ def soft_shrink(x, threshold=0.5):
     return where(greater(x, threshold), x - threshold, below)
 
 
-def threshold(x, threshold, default_value):
+def threshold(x: TensorLike, threshold: float, default_value: float) -> Tensor:
     """``x`` where it is above ``threshold``, else ``default_value``."""
     x = convert_to_tensor(x)
     return where(greater(x, threshold), x, default_value)
 
 
-def sparse_sigmoid(x):
+def sparse_sigmoid(x: TensorLike) -> Tensor:
     """``(x + 1) / 2``, limited to [0, 1].
 
     Reference: Blondel et al., "Learning classifiers with Fenchel-Young losses" (2019).
@@ -216,7 +224,7 @@ def sparse_sigmoid(x):
     return where(less_equal(x, -1.0), 0.0, above)
 
 
-def sparse_plus(x):
+def sparse_plus(x: TensorLike) -> Tensor:
     """0 up to -1, ``(x + 1) ** 2 / 4`` up to 1, from there ``x``."""
     x = convert_to_tensor(x)
     above = where(less(x, 1.0), square(x + 1.0) * 0.25, x)
@@ -226,7 +234,7 @@ def sparse_plus(x):
 # -------------------------------------------------------------------------- smooth ones
 
 
-def mish(x):
+def mish(x: TensorLike) -> Tensor:
     """``x * tanh(softplus(x))``.
 
     Reference: Misra, "Mish: a self regularized non-monotonic activation function" (2019).
@@ -235,7 +243,7 @@ def mish(x):
     return x * tanh(softplus(x))
 
 
-def squareplus(x, b=4):
+def squareplus(x: TensorLike, b: float = 4) -> Tensor:
     """``(x + sqrt(x ** 2 + b)) / 2``.
 
     Reference: Barron, "Squareplus: a softplus-like algebraic rectifier" (2021).
@@ -244,13 +252,13 @@ def squareplus(x, b=4):
     return (x + sqrt(square(x) + float(b))) / 2.0
 
 
-def tanh_shrink(x):
+def tanh_shrink(x: TensorLike) -> Tensor:
     """``x - tanh(x)``."""
     x = convert_to_tensor(x)
     return x - tanh(x)
 
 
-def sparsemax(x, axis=-1):
+def sparsemax(x: TensorLike, axis: Axis = -1) -> Tensor:
     """``max(x - tau, 0)`` with the ``tau`` that makes it sum to 1 along ``axis``.
 
     The nearest point of the simplex: like softmax, but zero far below the top. Keras 3.15

@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import typing
 
 import pytest
 
@@ -44,6 +45,8 @@ def test_every_function_but_those_without_a_node_is_an_operation():
 def test_every_argument_and_result_has_a_type():
     bare = []
     for name, function in public_functions().items():
+        if typing.get_overloads(function):
+            continue
         signature = inspect.signature(function)
         types = [p.annotation for p in signature.parameters.values()]
         if inspect.Signature.empty in [*types, signature.return_annotation]:
