@@ -25,13 +25,15 @@ from ..callbacks.logs import Logs
 from ..losses import Loss
 from ..metrics import Mean
 from .compile_config import arguments_of_compile, compile_config
-from .compile_utils import CompiledLoss, CompiledMetrics, batch_size_of
+from .compile_loss import CompileLoss
+from .compile_metrics import CompileMetrics
 from .data_adapters.data_adapter_utils import (
     as_batch,
     check_labels,
     class_weight_to_sample_weight,
     unpack_x_y_sample_weight,
 )
+from .output_structure import batch_size_of
 
 __all__ = ["Steps", "stand_ins"]
 
@@ -145,12 +147,12 @@ class Steps:
         own_loss, own_metrics = None, None
         before = self._compiled
         if loss is not None:
-            own_loss = CompiledLoss(loss, loss_weights, names)
+            own_loss = CompileLoss(loss, loss_weights, names)
         elif before is not None:
             own_loss, loss = before.loss, before.options["loss"]
             loss_weights = before.options["loss_weights"]
         if metrics or weighted_metrics:
-            own_metrics = CompiledMetrics(metrics, weighted_metrics, names)
+            own_metrics = CompileMetrics(metrics, weighted_metrics, names)
         elif before is not None and metrics is None and weighted_metrics is None:
             own_metrics, metrics = before.metrics, before.options["metrics"]
             weighted_metrics = before.options["weighted_metrics"]
@@ -428,7 +430,7 @@ class Steps:
         given, the losses of several outputs; then what else there is, by name."""
         names = []
         for metric in self.metrics:
-            inner = isinstance(metric, CompiledMetrics)
+            inner = isinstance(metric, CompileMetrics)
             names += [m.name for m in metric.metrics] if inner else [metric.name]
         names = list(dict.fromkeys(names))
         found = [logs[name] for name in names if name in logs]
