@@ -8,7 +8,13 @@ from pathlib import Path
 
 import numpy as np
 from golden_cases import Case, as_plain, freshly, now, wave
-from golden_models import after_training, layers_with_state
+from golden_models import (
+    after_training,
+    layers_with_state,
+    of_functional,
+    of_model,
+    trained_functional,
+)
 
 import tapewright as tw
 
@@ -209,6 +215,30 @@ def of_layers(parts):
     told |= {name: made[name](q, v) for name in ("heads", "groups")}
     told |= {name: made[name]([q, v]) for name in ("attention", "additive")}
     return told | {name: made[name](v) for name in ("stateful", "cells", "adapted")}
+
+
+# ------------------------------------------------------------------------- compiled models
+
+
+def compiled_models(seed):
+    """Several losses and metrics; layers and metrics as attributes of a user's model."""
+    import golden_users as users
+
+    scaled = keras.optimizers.LossScaleOptimizer(
+        keras.optimizers.RMSprop(0.01), 16.0, 2
+    )
+    pair = users.Pair(2, name="pair")
+    pair.compile(scaled, "mse", metrics=["mae"], weighted_metrics=[users.Span()])
+    pair.fit(wave(4, 3), wave(4, 1), batch_size=2, verbose=0)
+    pair.largest.update_state(float(seed))
+    return {"net": trained_functional(), "pair": pair}
+
+
+def of_compiled(parts):
+    pair = parts["pair"]
+    told = {"largest": pair.largest.result()}
+    told |= {f"pair/{k}": v for k, v in of_model(pair, wave(4, 3), wave(4, 1)).items()}
+    return told | {f"net/{k}": v for k, v in of_functional(parts["net"]).items()}
 
 
 # ------------------------------------------------------------------------- a training loop
@@ -475,6 +505,7 @@ CASES = [
     checkpoint_case("optimizers", all_optimizers, of_optimizers),
     checkpoint_case("metrics", all_metrics, of_metrics),
     checkpoint_case("layers", all_layers, of_layers),
+    checkpoint_case("compiled", compiled_models, of_compiled, bare=False),
     Case("manager", ["manager/ckpt-2.h5"], write_loop, read_loop, of_loop, False,
          beside=["manager/ckpt-1.h5"]),
     backup_case("middle"),

@@ -1,7 +1,7 @@
 """Cases of `saved_model`: functions, variables and optimizers in a file."""
 
 import numpy as np
-from golden_cases import Case, now, wave
+from golden_cases import Case, freshly, now, wave
 
 import tapewright as tw
 
@@ -22,7 +22,7 @@ def holding(**parts):
     return module
 
 
-def derivatives(f, *arguments, orders=2):
+def derivatives(f, *arguments):
     """A function's value, its gradients, and those of these."""
     x = [tw.constant(each) for each in arguments]
     told = {}
@@ -229,7 +229,7 @@ def of_gradients(module):
     told = {}
     for name in ("plain", "with_variable", "inside", "recomputed", "stopped"):
         f = getattr(module, name)
-        told |= below(name, derivatives(f, wave(4), orders=2))
+        told |= below(name, derivatives(f, wave(4)))
     x = tw.constant(wave(3))
     with tw.GradientTape() as tape:
         y = tw.reduce_sum(module.with_variable(x) ** 2)
@@ -345,6 +345,31 @@ def of_served(model):
     return told | now("kept", model.variables)
 
 
+def write_recurrent(folder):
+    """A compiled model: layers in layers, lists of weights, and its optimizer."""
+    layers = tw.keras.layers
+    freshly()
+    inputs = tw.keras.Input((3, 2), name="seq")
+    x = layers.Bidirectional(layers.LSTM(2, return_sequences=True), name="both")(inputs)
+    x = layers.TimeDistributed(layers.Dense(2), name="each")(x)
+    x = layers.RNN([layers.GRUCell(2), layers.LSTMCell(2)], name="cells")(x)
+    x = layers.BatchNormalization(name="norm")(x)
+    x = layers.SpectralNormalization(layers.Dense(1), name="spectral")(x)
+    model = tw.keras.Model(inputs, x, name="recurrent")
+    model.compile(tw.keras.optimizers.SGD(0.01, momentum=0.5), "mse", metrics=["mae"])
+    model.fit(wave(4, 3, 2), wave(4, 1), verbose=0)
+    tw.saved_model.save(model, folder / "recurrent.h5")
+    return model
+
+
+def of_recurrent(model):
+    x = tw.constant(wave(3, 3, 2))
+    told = now("kept/slots", model.optimizer.variables)
+    for each in model.variables:
+        told[f"kept/{each.path}"] = np.array(each.numpy())
+    return told | below("of", derivatives(model, x))
+
+
 def of_signatures(loaded):
     told = {"names": sorted(loaded.signatures)}
     for name in told["names"]:
@@ -392,5 +417,6 @@ CASES = [
          of_module_without),
     module_case("trainer", trainer, of_trainer),
     Case("served", ["served.h5"], write_model, tw.saved_model.load, of_served),
+    Case("recurrent", ["recurrent.h5"], write_recurrent, tw.saved_model.load, of_recurrent),
     Case("signatures", ["signatures.h5"], write_signatures, tw.saved_model.load, of_signatures),
 ]  # fmt: skip

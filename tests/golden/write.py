@@ -45,6 +45,8 @@ def main(version, *names):
         sys.exit(
             f"write.py: {folder} has files already, which stay as they are: {there}"
         )
+    if names and sums(folder) != (folder / "SHA256SUMS").read_text():
+        sys.exit(f"write.py: files of {folder} are not as they were written")
     folder.mkdir(exist_ok=True)
     for case in cases:
         write(case, folder)
