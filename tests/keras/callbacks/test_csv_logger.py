@@ -1,9 +1,14 @@
-"""`CSVLogger`: columns, files that go on, and values of other kinds."""
+"""`CSVLogger`: columns, appending, errors."""
+
+import csv
 
 import numpy as np
 import pytest
 
+from tapewright.keras import callbacks
 from tapewright.keras.callbacks import CallbackList, CSVLogger
+
+from .small_training import fit_small, small_model
 
 
 def log(path, *epochs, first=0, **options):
@@ -104,3 +109,12 @@ def test_a_second_fit_begins_the_file_anew(path):
         logger.on_epoch_end(0, {key: 1.0})
         logger.on_train_end()
     assert path.read_text().splitlines() == ["epoch,other,val_other", "0,1.0,NA"]
+
+
+def test_a_log_holds_what_the_history_does(tmp_path):
+    path = tmp_path / "log.csv"
+    history = fit_small(small_model(), callbacks.CSVLogger(path), validation_split=0.25)
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    for name, values in history.history.items():
+        assert [float(row[name]) for row in rows] == values

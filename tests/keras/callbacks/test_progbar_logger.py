@@ -1,4 +1,4 @@
-"""The bar: on a terminal, in a file, in a notebook, interrupted; and tqdm's own."""
+"""The bar: on a terminal, in a file, in a notebook, interrupted."""
 
 import io
 import os
@@ -10,14 +10,15 @@ from types import SimpleNamespace
 import pytest
 
 from tapewright.keras.callbacks import (
-    Callback,
     CallbackList,
     LambdaCallback,
     Logs,
     ProgbarLogger,
-    TqdmCallback,
     console,
 )
+
+from .loops_by_hand import run_epochs
+from .small_training import X, Y, fit_small, small_model
 
 
 class Terminal(io.StringIO):
@@ -49,21 +50,6 @@ def terminal(monkeypatch):
     return stdout
 
 
-def fit(callbacks, epochs=2, batches=3, first=0):
-    callbacks.on_train_begin()
-    for epoch in range(first, epochs):
-        callbacks.on_epoch_begin(epoch)
-        for batch in range(batches):
-            callbacks.on_train_batch_begin(batch)
-            callbacks.on_train_batch_end(batch, {"loss": 1 / (batch + 1)})
-        callbacks.on_test_begin()
-        callbacks.on_test_batch_end(0, {"loss": 0.25})
-        callbacks.on_test_end({"loss": 0.25})
-        callbacks.on_epoch_end(epoch, {"loss": 0.5, "val_loss": 0.25})
-    callbacks.on_train_end({"loss": 0.5})
-    callbacks.close()
-
-
 def progress(verbose="auto", steps=3, epochs=2):
     return CallbackList(add_progbar=True, verbose=verbose, epochs=epochs, steps=steps)
 
@@ -77,19 +63,19 @@ LINES = (
 @pytest.mark.parametrize("verbose", [1, 2, "auto"])
 @pytest.mark.parametrize("steps", [3, None])
 def test_what_is_no_terminal_gets_one_plain_line_an_epoch(verbose, steps, capsys):
-    fit(progress(verbose, steps))
+    run_epochs(progress(verbose, steps))
     out, err = capsys.readouterr()
     assert re.fullmatch(LINES, out) and not err
 
 
 def test_lines_are_plain_on_a_terminal_too_if_asked_for(terminal):
-    fit(progress(verbose=2))
+    run_epochs(progress(verbose=2))
     assert re.fullmatch(LINES, terminal.getvalue())
 
 
 def test_silence_is_silent_and_costs_no_batches(terminal):
     callbacks = progress(verbose=0)
-    fit(callbacks)
+    run_epochs(callbacks)
     assert terminal.getvalue() == "" and not callbacks.wants_train_batches
 
 
@@ -101,7 +87,7 @@ def test_another_verbosity_is_refused(verbose):
 
 @pytest.mark.parametrize("steps", [3, None])
 def test_a_terminal_has_one_bar_an_epoch_with_its_values(terminal, steps):
-    fit(progress(steps=steps))
+    run_epochs(progress(steps=steps))
     lines = terminal.screen()
     assert len(lines) == 3 and lines[2] == ""
     for number, line in enumerate(lines[:2], 1):
@@ -111,7 +97,7 @@ def test_a_terminal_has_one_bar_an_epoch_with_its_values(terminal, steps):
 
 def test_the_bar_moves_with_the_batches(terminal, monkeypatch):
     monkeypatch.setattr(console, "INTERVAL", 0.0)
-    fit(progress(epochs=1), epochs=1)
+    run_epochs(progress(epochs=1), epochs=1)
     drawn = "\n".join(terminal.drawings())
     for state in ("0/3", "1/3", "2/3", "loss: 1.0000", "loss: 0.3333"):
         assert state in drawn
@@ -163,7 +149,7 @@ def test_a_terminal_that_does_not_know_its_size_has_a_bar(monkeypatch):
     with open(theirs, "w", encoding="utf-8") as stdout:
         fake = SimpleNamespace(stdout=stdout, modules={})
         monkeypatch.setattr(console, "sys", fake)
-        fit(progress(epochs=1), epochs=1)
+        run_epochs(progress(epochs=1), epochs=1)
     text = read_all(ours)
     assert "Epoch 1/1 0/3 |" in text and "val_loss: 0.2500\r\n" in text
 
@@ -182,13 +168,13 @@ def test_an_interrupted_fit_leaves_its_bar_on_a_line_of_its_own(terminal):
 
 
 def test_an_epoch_that_ends_early_says_how_far_it_came(capsys):
-    fit(progress(steps=10, epochs=1), epochs=1)
+    run_epochs(progress(steps=10, epochs=1), epochs=1)
     assert capsys.readouterr().out.startswith("Epoch 1/1 - 3/10 - ")
 
 
 def test_messages_of_callbacks_stand_above_the_bar(terminal):
     loud = LambdaCallback(on_epoch_end=lambda e, logs: console.say("a message"))
-    fit(CallbackList(loud, False, True, verbose=1, epochs=1, steps=3), epochs=1)
+    run_epochs(CallbackList(loud, False, True, verbose=1, epochs=1, steps=3), epochs=1)
     first, second, last = terminal.screen()
     assert first == "a message" and second.startswith("Epoch 1/1 3/3") and not last
 
@@ -244,7 +230,7 @@ def test_the_bar_starts_no_thread(terminal):
 
 def test_a_notebook_without_widgets_gets_the_bar_of_text(monkeypatch, capsys):
     monkeypatch.setattr(console, "in_notebook", lambda: True)
-    fit(progress(epochs=1), epochs=1)
+    run_epochs(progress(epochs=1), epochs=1)
     out, err = capsys.readouterr()
     assert "Epoch 1/1: 100%|" in out and "val_loss: 0.2500" in out and not err
 
@@ -257,48 +243,19 @@ def test_a_subclass_may_look_at_every_batch():
             self.count += 1
 
     own = Counting()
-    fit(CallbackList(own, verbose=0, epochs=1, steps=3), epochs=1)
+    run_epochs(CallbackList(own, verbose=0, epochs=1, steps=3), epochs=1)
     assert own.count == 3
 
 
-# ----------------------------------------------------------------------------- tqdm
-
-
-def tqdm_screen(verbose, **options):
-    file = Terminal()
-    callback = TqdmCallback(verbose=verbose, file=file, ascii=True, **options)
-    fit(CallbackList([callback, Callback()], epochs=2, steps=3))
-    return file
-
-
-@pytest.mark.parametrize("verbose", [0, 1, 2])
-def test_a_bar_of_epochs_runs_over_the_training(verbose):
-    text = tqdm_screen(verbose).getvalue()
-    assert "2/2 [" in text and "epoch" in text
-    assert "loss: 0.5000 - val_loss: 0.2500" in text
-    assert ("batch" in text) == (verbose > 0)
-
-
-def test_bars_of_batches_go_or_stay():
-    assert tqdm_screen(1).getvalue().count("\n") < tqdm_screen(2).getvalue().count("\n")
-
-
-def test_totals_can_be_given_where_nobody_tells_them():
-    file = Terminal()
-    callback = TqdmCallback(epochs=7, data_size=10, batch_size=4, file=file)
-    callback.on_train_begin()
-    callback.on_epoch_begin(0)
-    callback.on_close()
-    assert "0/7" in file.getvalue() and "0/3" in file.getvalue()
-
-
-def test_training_that_goes_on_begins_at_its_epoch():
-    file = Terminal()
-    callback = TqdmCallback(verbose=0, file=file)
-    fit(CallbackList(callback, epochs=5, steps=3), epochs=4, first=3)
-    assert "4/5 [" in file.getvalue()
-
-
-def test_another_verbosity_of_the_bars_is_refused():
-    with pytest.raises(ValueError, match="verbose must be 0, 1 or 2, got 3"):
-        TqdmCallback(verbose=3)
+def test_without_a_terminal_fit_prints_a_line_an_epoch(capsys):
+    net = small_model()
+    fit_small(net, verbose="auto", epochs=2)
+    net.evaluate(X, Y)
+    net.predict(X)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" - ")[:2] for line in lines[:2]] == [
+        ["Epoch 1/2", "4/4"],
+        ["Epoch 2/2", "4/4"],
+    ]
+    assert len(lines) == 4 and lines[2].startswith("2/2 - ") and "loss: " in lines[2]
+    assert lines[3].startswith("2/2 - ") and "loss" not in lines[3]

@@ -1,4 +1,4 @@
-"""Event files, read by TensorBoard's own reader."""
+"""`TensorBoard`: event files, read by TensorBoard's own reader."""
 
 import json
 import sys

@@ -1,0 +1,64 @@
+"""Hooks of callbacks: their order, conditions, and callbacks of other classes."""
+
+from tapewright.keras.callbacks import (
+    Callback,
+    CallbackList,
+)
+from tapewright.keras.callbacks.callback import only_when
+
+from .loops_by_hand import Model, Recorder, train
+
+
+def test_the_hooks_come_in_their_order():
+    recorder = Recorder()
+    train(CallbackList(recorder), epochs=1, batches=1)
+    assert recorder.calls == [
+        "on_train_begin",
+        "on_epoch_begin",
+        "on_train_batch_begin",
+        "on_batch_begin",
+        "on_train_batch_end",
+        "on_batch_end",
+        "on_test_begin",
+        "on_test_batch_begin",
+        "on_test_batch_end",
+        "on_test_end",
+        "on_epoch_end",
+        "on_train_end",
+        "on_close",
+    ]
+
+
+def test_a_condition_decides_anew_at_each_epoch():
+    class Sometimes(Callback):
+        wanted = False
+
+        @only_when(lambda self: self.wanted)
+        def on_train_batch_end(self, batch, logs=None):
+            pass
+
+    class Always(Sometimes):
+        def on_train_batch_end(self, batch, logs=None):
+            pass
+
+    callback = Sometimes()
+    callbacks = CallbackList(callback)
+    assert not callbacks.wants_train_batches
+    assert CallbackList(Always()).wants_train_batches
+    callback.wanted = True
+    callbacks.on_epoch_begin(0)
+    assert callbacks.wants_train_batches
+
+
+def test_objects_with_the_hooks_of_keras_are_callbacks_too():
+    class Foreign:
+        calls = ()
+
+        def __getattr__(self, name):
+            if not name.startswith(("on_", "set_")) or name == "on_close":
+                raise AttributeError(name)
+            return lambda *args, **kwargs: setattr(self, "calls", (*self.calls, name))
+
+    foreign = Foreign()
+    train(CallbackList(foreign, model=Model()), epochs=1, batches=1)
+    assert "on_train_batch_end" in foreign.calls and "on_train_end" in foreign.calls

@@ -1,0 +1,58 @@
+"""`EarlyStopping`: the best epoch, its weights, several trainings."""
+
+import numpy as np
+
+import tapewright as tw
+from tapewright import keras
+from tapewright.keras import callbacks
+from tapewright.keras.callbacks import (
+    EarlyStopping,
+)
+
+from .loops_by_hand import lead
+from .small_training import fit_small, small_model
+
+
+def test_only_nan_stops_like_no_improvement():
+    callback = EarlyStopping(patience=2)
+    assert lead(callback, [float("nan")] * 5).stop_training
+    assert callback.stopped_epoch == 2
+
+
+def test_where_nothing_is_best_the_first_weights_are():
+    callback = EarlyStopping(patience=2, restore_best_weights=True)
+    assert lead(callback, [float("nan")] * 5).weights == [0.0]
+
+
+def test_early_stopping_says_what_it_does(capsys):
+    callback = EarlyStopping(verbose=1, restore_best_weights=True)
+    model = lead(callback, [1.0, 2.0])
+    assert capsys.readouterr().out == (
+        "Epoch 2: early stopping\n"
+        "Restoring model weights from the end of the best epoch: 1.\n"
+    )
+    assert model.weights == [0.0]
+
+
+def test_a_callback_can_be_used_for_another_fit():
+    callback = EarlyStopping(patience=1)
+    for _ in range(2):
+        lead(callback, [1.0, 2.0, 3.0])
+        assert (callback.stopped_epoch, callback.best) == (1, 1.0)
+
+
+def test_stopping_early_restores_the_best_weights():
+    net, kept = small_model(optimizer=keras.optimizers.SGD(0.0)), []
+    spoil = callbacks.LambdaCallback(
+        on_epoch_begin=lambda e, logs: kept.append(net.get_weights()),
+        on_epoch_end=lambda e, logs: logs.update(val_score=[3.0, 2.0, 1.0][e]),
+        on_train_batch_end=lambda b, logs: net.weights[0].assign_add(
+            tw.ones_like(net.weights[0])
+        ),
+    )
+    stop = callbacks.EarlyStopping(
+        "val_score", mode="max", patience=1, restore_best_weights=True
+    )
+    history = fit_small(net, spoil, stop)
+    assert history.epoch == [0, 1] and stop.best_epoch == 0
+    np.testing.assert_array_equal(net.get_weights()[0], kept[1][0])

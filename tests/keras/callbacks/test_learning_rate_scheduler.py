@@ -1,0 +1,58 @@
+"""`LearningRateScheduler`: rates by epoch, wrong results, traced steps."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import keras
+from tapewright.keras import callbacks
+from tapewright.keras.callbacks import (
+    CallbackList,
+    LearningRateScheduler,
+)
+
+from .loops_by_hand import Model, train
+from .small_training import fit_small, small_model
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rates"),
+    [
+        (lambda epoch, rate: rate / 2, [0.05, 0.025]),
+        (lambda epoch: 0.5 + epoch, [0.5, 1.5]),
+        (lambda epoch, rate: np.float32(0.25), [0.25, 0.25]),
+        (lambda epoch, rate: tw.constant(0.25), [0.25, 0.25]),
+    ],
+)
+def test_a_schedule_sets_the_learning_rate_before_each_epoch(schedule, rates):
+    callbacks = CallbackList(LearningRateScheduler(schedule), True, model=Model())
+    train(callbacks)
+    np.testing.assert_allclose(
+        callbacks.model.history.history["learning_rate"], rates, rtol=1e-6
+    )
+
+
+def test_a_schedule_that_gives_no_number_is_refused():
+    callbacks = CallbackList(LearningRateScheduler(lambda e, r: None), model=Model())
+    with pytest.raises(ValueError, match="must return a number, got None"):
+        train(callbacks)
+
+
+def test_a_type_error_inside_a_schedule_is_not_hidden():
+    def schedule(epoch, rate):
+        return rate + None
+
+    callbacks = CallbackList(LearningRateScheduler(schedule), model=Model())
+    with pytest.raises(TypeError, match="unsupported operand"):
+        train(callbacks)
+
+
+def test_a_rate_that_was_set_counts_for_the_next_traced_step():
+    net = small_model(optimizer=keras.optimizers.SGD(0.5))
+    fit_small(net, callbacks.LearningRateScheduler(lambda epoch: 0.5), epochs=1)
+    before = net.get_weights()
+    schedule = callbacks.LearningRateScheduler(lambda epoch: 0.0)
+    history = fit_small(net, schedule, epochs=2)
+    assert history.history["learning_rate"] == [0.0, 0.0]
+    for was, now in zip(before, net.get_weights()):
+        np.testing.assert_array_equal(was, now)

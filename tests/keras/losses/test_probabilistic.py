@@ -1,0 +1,113 @@
+"""Cross-entropies: clipped probabilities, labels of all kinds, second derivatives."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import losses
+from tapewright.core.errors import ShapeError
+
+LOGITS = [[2.0, -1.0, 0.5], [0.1, 0.2, -0.3]]
+PROBABILITIES = [[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]
+ONE_HOT = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+LABELS = [0, 2]
+
+
+# Recorded likewise: the clipping at 1e-7, in single precision.
+@pytest.mark.parametrize(
+    "loss, y_true, value",
+    [
+        (losses.BinaryCrossentropy(), [[0.0, 1.0]], 16.03024),
+        (losses.CategoricalCrossentropy(), [[0.0, 1.0]], 16.118095),
+        (losses.SparseCategoricalCrossentropy(), [1], 16.118095),
+    ],
+)
+def test_certain_and_wrong_probabilities_cost_what_they_do_in_keras(
+    loss, y_true, value
+):
+    assert float(loss(y_true, [[1.0, 0.0]])) == pytest.approx(value, rel=1e-5)
+
+
+def test_a_batch_of_ignored_labels_costs_nothing():
+    loss = losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
+    logits = tw.Variable([[1.0, 2.0]])
+    with tw.GradientTape() as tape:
+        value = loss([-1], logits)
+    assert float(value) == 0.0
+    assert tape.gradient(value, logits).numpy().tolist() == [[0.0, 0.0]]
+
+
+def test_labels_may_be_floats_and_of_any_integer_type():
+    expected = losses.sparse_categorical_crossentropy([0, 2], PROBABILITIES).numpy()
+    for dtype in ("uint8", "int64", "float32"):
+        labels = np.array(LABELS, dtype)
+        value = losses.sparse_categorical_crossentropy(labels, PROBABILITIES)
+        np.testing.assert_array_equal(value, expected)
+
+
+def test_the_class_axis_may_be_another():
+    pixels = np.random.normal(size=(2, 4, 3)).astype("float32")
+    labels = np.random.randint(0, 4, (2, 3))
+    expected = losses.sparse_categorical_crossentropy(
+        labels, pixels.transpose(0, 2, 1), from_logits=True
+    )
+    value = losses.sparse_categorical_crossentropy(
+        labels, pixels, from_logits=True, axis=1
+    )
+    np.testing.assert_allclose(value, expected)
+    hot = np.eye(4, dtype="float32")[labels].transpose(0, 2, 1)
+    value = losses.categorical_crossentropy(hot, pixels, from_logits=True, axis=1)
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
+
+
+def test_labels_out_of_range_are_refused(device):
+    if device != "cpu":
+        pytest.skip("elsewhere the check would have to wait for the device")
+    with pytest.raises(ValueError, match="labels must be from 0 to 2, got 3"):
+        losses.sparse_categorical_crossentropy([0, 3], LOGITS, from_logits=True)
+
+
+def test_integer_labels_for_one_hot_ones_are_refused():
+    with pytest.raises(
+        ValueError, match="labels go to sparse_categorical_crossentropy"
+    ):
+        losses.CategoricalCrossentropy()(LABELS, PROBABILITIES)
+
+
+def test_one_hot_labels_for_integer_ones_are_refused():
+    with pytest.raises(ShapeError, match="one-hot labels go to categorical_crossentr"):
+        losses.SparseCategoricalCrossentropy()(ONE_HOT, PROBABILITIES)
+
+
+def test_one_class_is_warned_of():
+    with pytest.warns(SyntaxWarning, match="use binary_crossentropy"):
+        losses.categorical_crossentropy([[1.0]], [[0.5]])
+
+
+def test_second_derivatives_of_the_sparse_loss():
+    # d2 loss / dz2 = diag(p) - p p^T for one example
+    z = tw.Variable([[0.3, -0.2, 0.9]])
+    loss = losses.SparseCategoricalCrossentropy(from_logits=True)
+    with tw.GradientTape() as outer:
+        with tw.GradientTape() as tape:
+            value = loss([1], z)
+        g = tape.gradient(value, z)
+    p = np.exp(z.numpy()[0]) / np.exp(z.numpy()[0]).sum()
+    hessian = outer.jacobian(g, z).numpy()[0, :, 0]
+    np.testing.assert_allclose(hessian, np.diag(p) - np.outer(p, p), atol=1e-6)
+
+
+def test_labels_that_do_not_sum_to_1_may_be_taken_as_tensorflow_takes_them():
+    labels, logits = np.array([[1.0, 0.0, 1.0]], "f4"), tw.Variable([[0.5, -1.0, 2.0]])
+    p = np.exp(logits.numpy()) / np.exp(logits.numpy()).sum()
+    values = []
+    for assume, expected in ((False, 2 * p - labels), (True, p - labels)):
+        loss = losses.CategoricalCrossentropy(True, assume_normalized=assume)
+        assert ("assume_normalized" in loss.get_config()) == assume
+        with tw.GradientTape() as tape:
+            value = losses.deserialize(losses.serialize(loss))(labels, logits)
+        np.testing.assert_allclose(tape.gradient(value, logits), expected, atol=1e-6)
+        values.append(float(value))
+    assert values[0] == values[1]
+    with pytest.raises(ValueError, match="from_logits must be True"):
+        losses.CategoricalCrossentropy(assume_normalized=True)

@@ -1,0 +1,54 @@
+"""Arguments and shapes that no metric takes."""
+
+import pytest
+
+import tapewright as tw
+from tapewright import metrics
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: metrics.Precision(1.5), "Precision: thresholds must be from 0 to 1"),
+        (lambda: metrics.TruePositives([0.1, -1]), "thresholds must be from 0 to 1"),
+        (lambda: metrics.PrecisionAtRecall(2.0), "recall must be from 0 to 1, got 2.0"),
+        (lambda: metrics.RecallAtPrecision(0.5, 0), "num_thresholds must be positive"),
+        (lambda: metrics.AUC(num_thresholds=1), "num_thresholds must be more than 1"),
+        (lambda: metrics.AUC(curve="RCO"), "curve must be one of .*'RCO'"),
+        (lambda: metrics.AUC(summation_method="x"), "summation_method must be one of"),
+        (lambda: metrics.AUC(num_labels=2), "num_labels is for multi_label=True"),
+        (lambda: metrics.FBetaScore("all"), "average must be one of"),
+        (lambda: metrics.FBetaScore(beta=-1.0), "beta must be a positive float"),
+        (lambda: metrics.F1Score(threshold=1.5), "F1Score: threshold must be"),
+        (lambda: metrics.MeanIoU(10**9), "MeanIoU: num_classes must be at most"),
+        (lambda: metrics.IoU(2, [2]), "IoU: target_class_ids must be from 0 to 1"),
+        (lambda: metrics.R2Score("mean"), "class_aggregation must be one of"),
+        (lambda: metrics.R2Score(num_regressors=-1), "num_regressors must not be"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "make, y_true, y_pred, message",
+    [
+        (metrics.SparseCategoricalAccuracy, [4, 2], [4, 3], "one class of y_true"),
+        (metrics.CategoricalAccuracy, [4, 2, 3], [4, 3], "one class of y_true"),
+        (metrics.BinaryAccuracy, [4, 3], [4, 2], "y_true and y_pred must be the same"),
+        (metrics.BinaryAccuracy, [3], [3, 3], "y_true and y_pred must be the same"),
+        (metrics.RootMeanSquaredError, [3], [3, 3], "RootMeanSquaredError: the shapes"),
+        (metrics.PearsonCorrelation, [4, 3], [4, 2], "pearson_correlation: the shapes"),
+        (metrics.Precision, [4, 3], [4, 2], "Precision: y_true and y_pred must"),
+        (metrics.F1Score, [4], [4, 2], "F1Score: y_true and y_pred must be"),
+        (metrics.R2Score, [4, 1, 1], [4, 1, 1], "R2Score: y_true and y_pred must be"),
+        (lambda: metrics.MeanIoU(2), [4], [5], "as many labels as predictions"),
+        (lambda: metrics.AUC(multi_label=True), [4], [4], "must be .batch, labels"),
+        (lambda: metrics.Recall(top_k=3), [4, 2], [4, 2], "top_k must be at most"),
+        (lambda: metrics.Recall(class_id=2), [4, 2], [4, 2], "with class_id=2, y_pred"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(make, y_true, y_pred, message):
+    with pytest.raises(ValueError, match=message):
+        make().update_state(tw.zeros(y_true), tw.zeros(y_pred))
