@@ -1,12 +1,12 @@
-"""The same training loop twice: run line by line, and traced once, then replayed.
+"""Compare one training loop, run eagerly and traced.
 
     python examples/compiled_step.py     (about 20 s)
 
-``@tw.function`` writes a whole training step down, forward pass, gradients and optimizer,
-as a flat list of array calls on memory that is laid out once. Here a two-layer network
-learns digits, in several widths, and for each of them the loop is timed both ways. Prints
-the time of a step, the speed-up and how far the losses are apart, then the costliest
-calls of the last step, and, where matplotlib is installed, draws ``out/compiled_step.png``.
+``@tw.function`` compiles a whole training step, forward pass, gradients and optimizer,
+to a program on preallocated memory. A two-layer network learns digits in several
+widths, and the loop is timed both ways for each. The script prints the time of a step,
+the speed-up, the difference of the losses and the costliest calls of the last step. If
+matplotlib is installed, it draws ``out/compiled_step.png``.
 """
 
 import argparse
@@ -23,7 +23,7 @@ WIDTHS = 16, 64, 256, 1024
 
 
 class Network(tw.Module):
-    """784 pixels, one hidden layer, 10 logits; the same numbers for the same seed."""
+    """Network of 784 pixels, one hidden layer, 10 logits; a seed fixes its weights."""
 
     def __init__(self, width, seed):
         rng = np.random.default_rng(seed)
@@ -38,7 +38,7 @@ class Network(tw.Module):
 
 
 def make_step(width, seed):
-    """A training step of a new network: images and labels in, the loss out."""
+    """Return the training step of a new network: images and labels in, the loss out."""
     network, optimizer = Network(width, seed), tw.optimizers.Adam(0.001)
     variables = network.trainable_variables
 
@@ -56,19 +56,22 @@ def make_step(width, seed):
 
 
 def run(step, batches):
-    """The losses, and the seconds that the loop took."""
+    """Return the losses and the seconds of the loop."""
     began = time.perf_counter()
     losses = [float(step(images, labels)) for images, labels in batches]
     return losses, time.perf_counter() - began
 
 
 def compare(width, batches, rounds, seed):
-    """``(eager, traced, apart, step)``: ms a step, each the best of several rounds, how
-    far the losses are apart, and the traced step."""
+    """Return ``(eager, traced, difference, step)`` for a width.
+
+    The times are ms a step, each the best of several rounds; ``difference`` is the
+    largest one between the losses, ``step`` the traced step.
+    """
     eager = make_step(width, seed)
     traced = tw.function(make_step(width, seed))
     times, apart = {eager: [], traced: []}, 0.0
-    for _ in range(rounds + 1):  # the first is a warm-up, and traces
+    for _ in range(rounds + 1):  # the first is a warm-up, which traces
         losses = []
         for step in times:
             found, seconds = run(step, batches)
@@ -79,7 +82,7 @@ def compare(width, batches, rounds, seed):
 
 
 def draw(path, results):
-    """Time of a step over the width of the network, eager and traced."""
+    """Draw the time of a step over the width of the network, eager and traced."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -94,7 +97,7 @@ def draw(path, results):
     for place, before, now in zip(places, eager, traced):
         axes.text(place, before, f"{before / now:.1f}x", ha="center", va="bottom")
     axes.set(yscale="log", xlabel="hidden units", ylabel="ms a step")
-    axes.set_ylim(top=2 * eager.max())  # room for the words above
+    axes.set_ylim(top=2 * eager.max())  # room for the labels above
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("")
     axes.set(title=f"A training step, batch of {BATCH}")

@@ -1,18 +1,18 @@
-"""A convolutional GAN as a Keras model of its own: `fit` runs an overridden train_step.
+"""Train a convolutional GAN as a Keras model with its own `train_step`.
 
-    python examples/dcgan_model.py                  (about 2 min; digits from epoch 3 on)
-    python examples/dcgan_model.py --data mnist     the real images, fetched once
-    python examples/dcgan_model.py --data FOLDER    the real images, from their IDX files
-    python examples/dcgan_model.py --eager          without tracing, to look inside a step
+    python examples/dcgan_model.py                  (about 2 min; digits from epoch 3)
+    python examples/dcgan_model.py --data mnist     the real images, downloaded once
+    python examples/dcgan_model.py --data FOLDER    the real images, as IDX files
+    python examples/dcgan_model.py --eager          without tracing, for a debugger
 
-The generator makes images of noise with transposed convolutions, the discriminator
-tells them from real ones; `DCGAN` is a model of the two whose ``train_step`` takes both
-losses on one tape and gives each network its own optimizer. All else, batches, progress,
-callbacks, is that of ``fit``. Every three epochs, where matplotlib is installed, one of
-the callbacks draws samples, always of the same noise, into ``out/dcgan_03.png`` and so
-on: after twelve epochs most are digits, of MNIST's test files alone, 8,000 images, about
-half. Ctrl-C ends the training early: the samples of that moment are drawn, and the exit
-code is 130.
+The generator turns noise into images with transposed convolutions; the discriminator
+tells them from real images. `DCGAN` is a model of both: its ``train_step`` computes
+both losses on one tape and updates each network with its own optimizer. ``fit``
+provides batches, progress and callbacks. If matplotlib is installed, a callback draws
+samples of the same noise every three epochs, into ``out/dcgan_03.png`` and so on. After
+twelve epochs most samples are digits; with the 8,000 images of MNIST's test files,
+about half. Ctrl-C ends the training early: the samples of that moment are drawn, and
+the exit code is 130.
 """
 
 import argparse
@@ -28,7 +28,7 @@ BATCH, NOISE, ROWS, COLUMNS = 64, 64, 4, 10
 
 
 def generator():
-    """Noise ``[batch, NOISE]`` to images ``[batch, 28, 28, 1]`` in -1 ... 1."""
+    """Map noise ``[batch, NOISE]`` to images ``[batch, 28, 28, 1]`` in -1 ... 1."""
     return tw.Sequential(
         [
             tw.Input((NOISE,)),
@@ -46,7 +46,7 @@ def generator():
 
 
 def discriminator():
-    """Images to logits ``[batch, 1]``: positive means real."""
+    """Map images to logits ``[batch, 1]``: positive means real."""
     return tw.Sequential(
         [
             tw.Input((28, 28, 1)),
@@ -63,7 +63,7 @@ def discriminator():
 
 
 class DCGAN(tw.Model):
-    """Two networks at odds; trained with real images alone, ``fit(images)``."""
+    """Two competing networks, trained on real images alone: ``fit(images)``."""
 
     def __init__(self):
         super().__init__()
@@ -78,13 +78,13 @@ class DCGAN(tw.Model):
 
     @property
     def metrics(self):
-        return self.means  # fit sets them back before each epoch
+        return self.means  # fit resets them before each epoch
 
     def call(self, noise, training=False):
         return self.generator(noise, training=training)
 
     def train_step(self, images):
-        """One step of both networks, each down the gradient of its own loss."""
+        """Update both networks, each with the gradient of its own loss."""
         noise = tw.random.normal([tw.shape(images)[0], NOISE])
         with tw.GradientTape(persistent=True) as tape:
             drawn = self.generator(noise, training=True)
@@ -107,7 +107,7 @@ class DCGAN(tw.Model):
 
 
 class Samples(tw.callbacks.Callback):
-    """Draws, every few epochs, what the generator makes of the same noise."""
+    """Callback that draws generated images of the same noise every few epochs."""
 
     def __init__(self, out, every):
         super().__init__()
@@ -124,7 +124,7 @@ class Samples(tw.callbacks.Callback):
 
 
 def draw(path, images):
-    """Images ``[ROWS * COLUMNS, 28, 28, 1]`` in a grid, as a PNG."""
+    """Draw images ``[ROWS * COLUMNS, 28, 28, 1]`` in a grid, as a PNG."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         tw.plot.images(images, columns=COLUMNS, path=path)
@@ -135,11 +135,11 @@ def draw(path, images):
 
 
 def load(data):
-    """Training images ``[n, 28, 28, 1]`` in -1 ... 1."""
+    """Return training images ``[n, 28, 28, 1]`` in -1 ... 1."""
     note = ""
     if data == "digits":
         (images, _), _ = tw.datasets.digits.load_data()
-        images = centred(images)  # MNIST's are already
+        images = centred(images)  # MNIST's images are centred already
     elif data == "mnist":
         (images, _), _ = tw.datasets.mnist.load_data()
     else:
@@ -149,7 +149,7 @@ def load(data):
 
 
 def centred(images):
-    """Each image moved by whole pixels so that its ink is balanced around the middle."""
+    """Shift each image by whole pixels so that its ink is centred."""
     ramp = np.arange(28) - 13.5
     ink = images.sum(axis=(1, 2))
     down = np.rint(images.sum(axis=2) @ ramp / ink).astype(int)
@@ -176,7 +176,7 @@ def main():
     except (OSError, ValueError) as error:
         parser.error(f"--data {args.data}: {error}")
     gan = DCGAN()
-    # With Adam's usual beta_1 of 0.9 the two circle around each other (Radford, 2016).
+    # With Adam's usual beta_1 of 0.9 the networks oscillate (Radford, 2016).
     gan.compile(*[tw.optimizers.Adam(0.0005, beta_1=0.5) for _ in range(2)])
     samples = Samples(args.out, every=3)
     try:

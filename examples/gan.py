@@ -1,15 +1,15 @@
-"""Two networks at odds: one draws digits, the other tells them from real ones (a GAN).
+"""Train a GAN: one network draws digits, another tells them from real ones.
 
-    python examples/gan.py                  (about 1 min; from epoch 10 on, digits show)
-    python examples/gan.py --data mnist     the real images, fetched once
+    python examples/gan.py                  (about 1 min; digits from epoch 10 on)
+    python examples/gan.py --data mnist     the real images, downloaded once
     python examples/gan.py --data FOLDER    the real images, from their IDX files
-    python examples/gan.py --eager          without tracing, to look inside a step
+    python examples/gan.py --eager          without tracing, for a debugger
 
-One persistent tape records both losses; each network follows its own. Prints the losses
-and how often the discriminator is right, and every ten epochs, where matplotlib is
-installed, draws samples, always of the same noise, into ``out/gan_010.png`` and so on.
-Ctrl-C ends the training early: the samples of that moment are drawn, and the exit code
-is 130.
+One persistent tape records both losses, and each network follows the gradient of its
+own. The script prints the losses and the accuracy of the discriminator. If matplotlib
+is installed, it draws samples of the same noise every ten epochs, into
+``out/gan_010.png`` and so on. Ctrl-C ends the training early: the samples of that
+moment are drawn, and the exit code is 130.
 """
 
 import argparse
@@ -43,7 +43,7 @@ class Network(tw.Module):
 
 
 class Generator(Network):
-    """Noise ``[batch, 100]`` to images ``[batch, 784]`` in -1 ... 1."""
+    """Map noise ``[batch, 100]`` to images ``[batch, 784]`` in -1 ... 1."""
 
     def __init__(self):
         super().__init__(NOISE, 128, 784, tw.nn.relu)
@@ -53,9 +53,9 @@ class Generator(Network):
 
 
 class Discriminator(Network):
-    """Images ``[batch, 784]`` to logits ``[batch, 1]``: positive means real.
+    """Map images ``[batch, 784]`` to logits ``[batch, 1]``: positive means real.
 
-    It sees half of the pixels, others each time, and so must judge by the whole shape.
+    It sees a random half of the pixels, and so must judge by the whole shape.
     """
 
     def __init__(self):
@@ -74,9 +74,10 @@ def cross_entropy(labels, logits):
 
 @tw.function
 def train_step(generator, discriminator, g_optimizer, d_optimizer, images):
-    """One step of both networks.
+    """Update both networks.
 
-    Returns: generator's loss, discriminator's loss, its accuracy on real and on fake.
+    Returns: the generator's loss, the discriminator's loss, its accuracy on real and on
+    fake.
     """
     noise = tw.random.normal([len(images), NOISE])
     with tw.GradientTape(persistent=True) as tape:
@@ -100,10 +101,10 @@ def share(hits):
 
 
 def train_epoch(step, images, rng, epoch):
-    """One pass in random order; returns the mean of what ``step`` returns."""
+    """Make one pass in random order; return the mean of the results of ``step``."""
     order = rng.permutation(len(images))
     results = []
-    # disable=None: no bar where the output is not a terminal
+    # disable=None: no bar outside a terminal
     with tqdm(range(0, len(images), BATCH), leave=False, disable=None) as starts:
         for start in starts:
             found = step(images[order[start : start + BATCH]])
@@ -114,11 +115,11 @@ def train_epoch(step, images, rng, epoch):
 
 
 def load(data):
-    """Training images ``[n, 784]`` in -1 ... 1."""
+    """Return training images ``[n, 784]`` in -1 ... 1."""
     note = ""
     if data == "digits":
         (images, _), _ = tw.datasets.digits.load_data()
-        images = centred(images)  # MNIST's are already
+        images = centred(images)  # MNIST's images are centred already
     elif data == "mnist":
         (images, _), _ = tw.datasets.mnist.load_data()
     else:
@@ -128,7 +129,7 @@ def load(data):
 
 
 def centred(images):
-    """Each image moved by whole pixels so that its ink is balanced around the middle."""
+    """Shift each image by whole pixels so that its ink is centred."""
     ramp = np.arange(28) - 13.5
     ink = images.sum(axis=(1, 2))
     down = np.rint(images.sum(axis=2) @ ramp / ink).astype(int)
@@ -138,7 +139,7 @@ def centred(images):
 
 
 def draw(path, images):
-    """Images ``[ROWS * COLUMNS, 784]`` side by side, as a PNG."""
+    """Draw images ``[ROWS * COLUMNS, 784]`` side by side, as a PNG."""
     try:
         from matplotlib.image import imsave
     except ImportError:
@@ -170,7 +171,7 @@ def main():
     except (OSError, ValueError) as error:
         parser.error(f"--data {args.data}: {error}")
     generator, discriminator = Generator(), Discriminator()
-    # With Adam's usual beta_1 of 0.9 the two circle around each other (Radford, 2016).
+    # With Adam's usual beta_1 of 0.9 the networks oscillate (Radford, 2016).
     optimizers = [tw.optimizers.Adam(0.0002, beta_1=0.5) for _ in range(2)]
     step = functools.partial(train_step, generator, discriminator, *optimizers)
     noise = tw.random.normal([ROWS * COLUMNS, NOISE])

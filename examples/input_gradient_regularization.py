@@ -1,18 +1,18 @@
-"""Make a classifier robust: penalize how strongly its loss depends on each pixel.
+"""Make a classifier robust by a penalty on the gradient of its loss by the pixels.
 
     python examples/input_gradient_regularization.py                 (about 10 s)
     python examples/input_gradient_regularization.py --data mnist    the real images
     python examples/input_gradient_regularization.py --eager         without tracing
 
-Trains the same network twice, the second time with the penalty
+The script trains the same network twice, the second time with the loss
 
     loss + 10 * mean |d loss_i / d image_i|^2
 
-whose gradient needs the gradient of a gradient (double backpropagation: Drucker and
-LeCun, 1992; Finlay and Oberman, 2019). Then attacks both: each pixel moves by eps in
-the direction that raises the loss (FGSM: Goodfellow, 2015). Prints the accuracy for each
-eps, at 0.1 for instance 15 % without the penalty and 72 % with it, and, where matplotlib
-is installed, draws the curves and some attacked digits into
+whose gradient is the gradient of a gradient (double backpropagation: Drucker and LeCun,
+1992; Finlay and Oberman, 2019). It then attacks both networks: each pixel moves by eps
+in the direction that raises the loss (FGSM: Goodfellow, 2015). It prints the accuracy
+for each eps, at 0.1 for instance 15 % without the penalty and 72 % with it. If
+matplotlib is installed, it draws the curves and some attacked digits into
 ``out/input_gradient_regularization.png``. Ctrl-C ends the run, with exit code 130.
 """
 
@@ -30,22 +30,22 @@ EPSILONS = 0.0, 0.02, 0.05, 0.1, 0.15, 0.2
 
 
 def classifier():
-    """From images ``[n, 784]`` to logits ``[n, 10]``."""
+    """Map images ``[n, 784]`` to logits ``[n, 10]``."""
     hidden = [tw.layers.Dense(128, activation="relu") for _ in range(2)]
     return tw.keras.Sequential([*hidden, tw.layers.Dense(10)])
 
 
 def losses_and_input_gradients(model, images, labels):
-    """The loss of each image ``[n]``, and its gradient there ``[n, 784]``."""
+    """Return the loss of each image ``[n]`` and its input gradient ``[n, 784]``."""
     with tw.GradientTape() as tape:
         tape.watch(images)
         losses = tw.nn.sparse_softmax_cross_entropy_with_logits(labels, model(images))
-    return losses, tape.gradient(losses, images)  # images do not mix: one row each
+    return losses, tape.gradient(losses, images)  # images are independent: one row each
 
 
 @tw.function
 def train_step(model, optimizer, images, labels, penalty):
-    """One step; returns the mean loss and the mean squared input gradient."""
+    """Update the model; return the mean loss and the mean squared input gradient."""
     with tw.GradientTape() as tape:
         losses, gradients = losses_and_input_gradients(model, images, labels)
         loss = tw.reduce_mean(losses)
@@ -59,7 +59,7 @@ def train_step(model, optimizer, images, labels, penalty):
 
 
 def train(penalty, images, labels, epochs, seed):
-    """A trained classifier; with the same seed it starts and proceeds alike."""
+    """Return a trained classifier; the seed fixes weights and order of images."""
     tw.random.set_seed(seed)
     rng = np.random.default_rng(seed)
     model, optimizer = classifier(), tw.optimizers.Adam(0.001)
@@ -80,7 +80,7 @@ def train(penalty, images, labels, epochs, seed):
 
 
 def attack(model, images, labels, epsilon):
-    """Each pixel moved by ``epsilon`` so that the loss rises, kept within 0 ... 1."""
+    """Shift each pixel by ``epsilon`` so that the loss rises, within 0 ... 1."""
     images = tw.constant(images)
     _, gradients = losses_and_input_gradients(model, images, labels)
     return tw.clip_by_value(images + epsilon * tw.sign(gradients), 0.0, 1.0)
@@ -95,7 +95,7 @@ def predict(model, images):
 
 
 def draw(path, models, images, labels, curves):
-    """Accuracy over eps; the first digits, attacked, with what each network says."""
+    """Draw accuracy over eps, and the first attacked digits with predictions."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -110,7 +110,7 @@ def draw(path, models, images, labels, curves):
     left.legend()
     left.grid(alpha=0.3)
     rows = [(name, epsilon) for name in models for epsilon in (0.0, 0.05, 0.1)]
-    tiles = np.zeros((len(rows), 10, 40, 28), "float32")  # room above for the verdict
+    tiles = np.zeros((len(rows), 10, 40, 28), "float32")  # room above for the text
     for row, (name, epsilon) in enumerate(rows):
         attacked = attack(models[name], images[:10], labels[:10], epsilon)
         tiles[row, :, 12:] = attacked.numpy().reshape(-1, 28, 28)
@@ -130,7 +130,7 @@ def draw(path, models, images, labels, curves):
 
 
 def load(data):
-    """``(images, labels)`` for training and for the test."""
+    """Return ``(images, labels)`` for training and for test."""
     if data in ("digits", "mnist"):
         return getattr(tw.datasets, data).load_data()
     return tw.datasets.mnist.load_folder(data)[0]

@@ -1,11 +1,11 @@
-"""Draw the Jacobian of a small network: which output depends on which input.
+"""Draw the Jacobian of a small network: the dependence of each output on each input.
 
-    python examples/jacobian_patches.py             (about 1 s; out/jacobian_patches.png)
+    python examples/jacobian_patches.py            (about 1 s; out/jacobian_patches.png)
 
-Two dense layers keep the examples of a batch apart, so only the blocks on the diagonal
-of the Jacobian differ from zero, and ``batch_jacobian`` gives just these. A batch
+Two dense layers keep the examples of a batch independent: only the diagonal blocks of
+the Jacobian are non-zero, and ``batch_jacobian`` returns just these. A batch
 normalization between the layers couples the examples: every block fills, and
-``batch_jacobian(check=True)`` says so. Draws both where matplotlib is installed.
+``batch_jacobian(check=True)`` reports it. If matplotlib is installed, both are drawn.
 """
 
 import argparse
@@ -20,15 +20,15 @@ BATCH, INS, OUTS = 7, 5, 6
 
 
 def network(*between):
-    """Two dense layers with the layers ``between`` them."""
+    """Return two dense layers with the layers ``between`` them."""
     first = tw.layers.Dense(8, activation="elu")
     return tw.keras.Sequential([first, *between, tw.layers.Dense(OUTS, "elu")])
 
 
 def jacobians(model, x):
-    """The Jacobian ``[batch, outs, batch, ins]``, the batch Jacobian, the check's words.
+    """Return Jacobian ``[batch, outs, batch, ins]``, batch Jacobian, check's message.
 
-    The batch Jacobian ``[batch, outs, ins]`` takes the examples to be independent.
+    The batch Jacobian ``[batch, outs, ins]`` assumes independent examples.
     """
     with tw.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -43,7 +43,7 @@ def jacobians(model, x):
 
 
 def report(name, full, per_example, verdict):
-    """Print the shapes, how much lies off the diagonal, and the check's words."""
+    """Print the shapes, the share off the diagonal, and the message of the check."""
     diagonal = np.einsum("bobi->boi", full)
     off = 1 - np.sum(diagonal**2) / np.sum(full**2)
     difference = np.abs(per_example - diagonal).max()
@@ -54,13 +54,13 @@ def report(name, full, per_example, verdict):
 
 
 def imshow_zero_center(axes, image, **options):
-    """Zero white, the largest entry dark red or, where negative, dark blue."""
+    """Draw a matrix with zero white, the largest absolute entry dark red or blue."""
     limit = np.abs(image).max()
     return axes.imshow(image, cmap="seismic", vmin=-limit, vmax=limit, **options)
 
 
 def draw_blocks(axes, full, outer, inner):
-    """The Jacobian as a matrix, its axes ``outer`` by blocks, ``inner`` within them."""
+    """Draw the Jacobian as a matrix, axes ``outer`` by blocks, ``inner`` within."""
     (rows, columns), (high, wide) = [[full.shape[i] for i in p] for p in (outer, inner)]
     image = full.transpose(outer[0], inner[0], outer[1], inner[1])
     image = imshow_zero_center(axes, image.reshape(rows * high, columns * wide))
@@ -75,7 +75,7 @@ def draw_blocks(axes, full, outer, inner):
 
 
 def draw(path, results):
-    """Above, blocks of one example by another; below, of one output by one input."""
+    """Draw blocks of one example by another, and below of one output by one input."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -1,15 +1,15 @@
-"""Classify handwritten digits with a convolutional network and images that keep moving.
+"""Classify handwritten digits with a convolutional network and augmented images.
 
     python examples/mnist_cnn.py                  (about 25 s, 99.4 % on test)
-    python examples/mnist_cnn.py --data mnist     the real images, fetched once
+    python examples/mnist_cnn.py --data mnist     the real images, downloaded once
     python examples/mnist_cnn.py --data FOLDER    the real images, from their IDX files
-    python examples/mnist_cnn.py --still          without moving them, to compare
-    python examples/mnist_cnn.py --eager          without tracing, to look inside a step
+    python examples/mnist_cnn.py --still          without augmentation, to compare
+    python examples/mnist_cnn.py --eager          without tracing, for a debugger
 
-Batches come from a `tw.data.Dataset`, prepared in a thread while the last one trains.
-The first layers shift and turn each image at random, in training only, so that the
-network never sees the same one twice; the learning rate falls to 0 on a cosine. Prints
-the accuracy on the test images, as they are and moved in the same way:
+Batches come from a `tw.data.Dataset`, which prepares the next one in a thread. In
+training only, the first layers shift and rotate each image at random, so the network
+never sees the same image twice. The learning rate falls to 0 on a cosine. The script
+prints the accuracy on the test images, as they are and moved in the same way:
 
                                       as they are   moved
     2,000 drawn digits                   99.4 %     98.4 %
@@ -17,10 +17,10 @@ the accuracy on the test images, as they are and moved in the same way:
     8,000 real ones (about 90 s)         98.7 %     97.7 %
     the same, --still                    98.8 %     92.7 %
 
-The real ones are MNIST's test files, divided. Where matplotlib is installed, draws
-images moved, the confusion matrix and the mistakes into ``out/mnist_cnn_*.png``. Ctrl-C
-ends the training early: the result so far is reported and drawn, and the exit code is
-130.
+The real images are MNIST's test files, divided. If matplotlib is installed, the script
+draws moved images, the confusion matrix and the mistakes into ``out/mnist_cnn_*.png``.
+Ctrl-C ends the training early: the result so far is reported and drawn, and the exit
+code is 130.
 """
 
 import argparse
@@ -36,7 +36,7 @@ BATCH = 128
 
 
 def mover():
-    """In training, images shifted by up to 2 pixels and turned by up to 11 degrees."""
+    """In training, shift images by up to 2 pixels and rotate by up to 11 degrees."""
     return tw.Sequential(
         [
             layers.RandomTranslation(0.07, 0.07, fill_mode="constant"),
@@ -47,7 +47,7 @@ def mover():
 
 
 def block(filters):
-    """Half the height and width, ``filters`` channels."""
+    """Halve height and width, with ``filters`` channels."""
     return [
         layers.Conv2D(filters, 3, padding="same", use_bias=False),
         layers.BatchNormalization(momentum=0.9),
@@ -57,7 +57,7 @@ def block(filters):
 
 
 def network(moving, steps):
-    """Images ``[batch, 28, 28, 1]`` in 0 ... 1 to ten logits; trains for ``steps``."""
+    """Map images ``[batch, 28, 28, 1]`` in 0 ... 1 to ten logits."""
     first = [tw.Input((28, 28, 1)), *([mover()] if moving else [])]
     parts = [*block(16), *block(32), layers.Flatten(), layers.Dropout(0.25)]
     model = tw.Sequential([*first, *parts, layers.Dense(10)])
@@ -70,7 +70,7 @@ def network(moving, steps):
 
 
 def batches(images, labels, training):
-    """Pairs of images ``[BATCH, 28, 28, 1]`` in 0 ... 1 and labels ``[BATCH]``."""
+    """Pair images ``[BATCH, 28, 28, 1]`` in 0 ... 1 with labels ``[BATCH]``."""
     dataset = tw.data.Dataset.from_tensor_slices((images, labels))
     if training:
         dataset = dataset.shuffle(len(images))
@@ -82,13 +82,13 @@ def prepared(images, labels):
 
 
 def moved(dataset):
-    """The same batches with their images shifted and turned."""
+    """Return the same batches with their images shifted and rotated."""
     move = mover()
     return dataset.map(lambda images, labels: (move(images, training=True), labels))
 
 
 def draw(out, images, labels, logits):
-    """Three pictures: moved images, the confusion matrix, the first mistakes."""
+    """Draw three pictures: moved images, the confusion matrix, the first mistakes."""
     predicted = logits.argmax(axis=1)
     mistakes = np.flatnonzero(predicted != labels)[:24]
     shown, _ = prepared(images[:8].repeat(3, axis=0), None)
@@ -107,11 +107,11 @@ def draw(out, images, labels, logits):
 
 
 def load(data):
-    """``(images, labels)`` for training and for test: ``[n, 28, 28]`` and ``[n]``."""
+    """Return ``(images, labels)``, ``[n, 28, 28]`` and ``[n]``, to train and to test."""
     note = ""
     if data == "digits":
         (images, labels), test_data = tw.datasets.digits.load_data()
-        pairs = (images[:2000], labels[:2000]), test_data  # or it learns all of them
+        pairs = (images[:2000], labels[:2000]), test_data  # all leave no mistakes
     elif data == "mnist":
         pairs = tw.datasets.mnist.load_data()
     else:

@@ -1,21 +1,20 @@
-"""Classify handwritten digits as Keras does it: compile, fit, evaluate, predict.
+"""Classify handwritten digits with Keras: compile, fit, evaluate, predict.
 
     python examples/mnist_fit.py                  (about 6 s, 99 % on test)
-    python examples/mnist_fit.py --data mnist     the real images, fetched once
+    python examples/mnist_fit.py --data mnist     the real images, downloaded once
     python examples/mnist_fit.py --data FOLDER    the real images, from their IDX files
-    python examples/mnist_fit.py --eager          without tracing, to look inside a step
+    python examples/mnist_fit.py --eager          without tracing, for a debugger
 
-A tenth of the training images is kept aside. When the loss on them stops falling, the
-learning rate does; when that no longer helps either, the training ends, and the weights
-of its best epoch come back. From 1,500 drawn digits, of which 1,350 are for training, it
-gets 99 % of others right; from 8,000 real ones, which are MNIST's test files divided,
-95.9 %, in as many seconds.
+A tenth of the training images is held out for validation. If their loss stops falling,
+the learning rate drops; if that does not help either, the training ends and the weights
+of its best epoch are restored. Trained on 1,350 of 1,500 drawn digits, the network is
+right on 99 % of the others; on 8,000 real ones, MNIST's test files divided, on 95.9 %,
+in as many seconds.
 
-Prints how well each digit is told from the others and,
-where matplotlib is installed, draws the curves of the training, the confusion matrix
-and the digits of which the network was surest and yet wrong, into ``out/mnist_fit_*.png``.
-Ctrl-C ends the training early: the result so far is reported and drawn, and the exit
-code is 130.
+The script prints precision and recall per digit. If matplotlib is installed, it draws
+the training curves, the confusion matrix and the most confident mistakes into
+``out/mnist_fit_*.png``. Ctrl-C ends the training early: the result so far is reported
+and drawn, and the exit code is 130.
 """
 
 import argparse
@@ -29,7 +28,7 @@ from tapewright import layers
 
 
 def network():
-    """Images ``[batch, 28, 28]`` of 0 ... 255 to the chances of ten digits."""
+    """Map images ``[batch, 28, 28]`` of 0 ... 255 to probabilities of ten digits."""
     model = tw.Sequential(
         [
             tw.Input((28, 28)),
@@ -45,7 +44,7 @@ def network():
 
 
 def train(model, images, labels, epochs):
-    """At most so many epochs; whether it came to its end without Ctrl-C."""
+    """Train for at most so many epochs; return whether it ended without Ctrl-C."""
     slower = tw.callbacks.ReduceLROnPlateau(factor=0.3, patience=2)
     enough = tw.callbacks.EarlyStopping(patience=5, restore_best_weights=True)
     try:
@@ -63,10 +62,10 @@ def train(model, images, labels, epochs):
 
 
 def report(labels, predicted):
-    """How well each digit is told from the others.
+    """Print precision, recall and F1 for each digit.
 
-    Precision is the share of right ones among those taken for the digit, recall the
-    share of those found among the digit's own, F1 their harmonic mean.
+    Precision is the share of correct ones among the images taken for the digit, recall
+    the share of the digit's images that are recognized, F1 their harmonic mean.
     """
     print("digit  precision  recall      F1  images")
     for digit in range(10):
@@ -78,14 +77,14 @@ def report(labels, predicted):
 
 
 def draw(out, history, images, labels, chances):
-    """Three pictures: the training, the confusion matrix, the surest mistakes."""
+    """Draw the training, the confusion matrix, the most confident mistakes."""
     predicted = chances.argmax(axis=1)
     mistakes = np.flatnonzero(predicted != labels)
     surest = mistakes[np.argsort(-chances[mistakes].max(axis=1))][:24]
     out.mkdir(parents=True, exist_ok=True)
     paths = [out / f"mnist_fit_{name}.png" for name in ("curves", "matrix", "mistakes")]
     try:
-        if history.epoch:  # none if stopped in the first
+        if history.epoch:  # none if stopped in the first epoch
             history.plot(paths[0])
         tw.plot.confusion_matrix(labels, predicted, path=paths[1])
         if len(surest):
@@ -99,11 +98,11 @@ def draw(out, history, images, labels, chances):
 
 
 def load(data):
-    """``(images, labels)`` for training and for test: ``[n, 28, 28]`` and ``[n]``."""
+    """Return ``(images, labels)``, ``[n, 28, 28]`` and ``[n]``, to train and to test."""
     note = ""
     if data == "digits":
         (images, labels), test_data = tw.datasets.digits.load_data()
-        pairs = (images[:1500], labels[:1500]), test_data  # or it learns all of them
+        pairs = (images[:1500], labels[:1500]), test_data  # all leave no mistakes
     elif data == "mnist":
         pairs = tw.datasets.mnist.load_data()
     else:

@@ -1,15 +1,15 @@
-"""Classify handwritten digits with a two-layer network and a training loop of our own.
+"""Classify handwritten digits with a two-layer network and an explicit training loop.
 
     python examples/mnist_mlp.py                  (about 4 s, 98.5 % on test)
-    python examples/mnist_mlp.py --data mnist     the real images, fetched once
+    python examples/mnist_mlp.py --data mnist     the real images, downloaded once
     python examples/mnist_mlp.py --data FOLDER    the real images, from their IDX files
-    python examples/mnist_mlp.py --eager          without tracing, to look inside a step
+    python examples/mnist_mlp.py --eager          without tracing, for a debugger
 
-Each step: softmax cross-entropy plus an L2 penalty, every gradient clipped to norm 1,
-then Adam; traced once, then replayed. Prints the test accuracy after each epoch and,
-where matplotlib is installed, draws the loss and some test digits into
-``out/mnist_mlp.png``. Ctrl-C ends the training early: the result so far is reported and
-drawn, and the exit code is 130.
+Each step computes softmax cross-entropy plus an L2 penalty, clips every gradient to
+norm 1 and applies Adam; it is traced once, then replayed. The script prints the test
+accuracy after each epoch. If matplotlib is installed, it draws the loss and some test
+digits into ``out/mnist_mlp.png``. Ctrl-C ends the training early: the result so far is
+reported and drawn, and the exit code is 130.
 """
 
 import argparse
@@ -26,7 +26,7 @@ BATCH = 128
 
 
 class MLP(tw.Module):
-    """784 pixels, 128 hidden units, 10 logits."""
+    """Network of 784 pixels, 128 hidden units, 10 logits."""
 
     def __init__(self):
         self.w1 = tw.Variable(glorot(784, 128))
@@ -40,14 +40,14 @@ class MLP(tw.Module):
 
 
 def glorot(n_in, n_out):
-    """Uniform weights that keep the variance of signals and gradients (Glorot, 2010)."""
+    """Return uniform weights that keep the variance of signals (Glorot, 2010)."""
     limit = (6 / (n_in + n_out)) ** 0.5
     return tw.random.uniform([n_in, n_out], -limit, limit)
 
 
 @tw.function
 def train_step(model, optimizer, images, labels):
-    """One step down the gradient of loss plus penalty; returns the loss."""
+    """Update the model by the gradient of loss plus penalty; return the loss."""
     with tw.GradientTape() as tape:
         logits = model(images)
         loss = tw.reduce_mean(
@@ -63,9 +63,9 @@ def train_step(model, optimizer, images, labels):
 
 
 def train_epoch(step, images, labels, rng, losses):
-    """One pass in random order, the last partial batch included; appends to losses."""
+    """Make one pass in random order, partial last batch included; append losses."""
     order = rng.permutation(len(images))
-    # disable=None: no bar where the output is not a terminal
+    # disable=None: no bar outside a terminal
     with tqdm(range(0, len(images), BATCH), leave=False, disable=None) as starts:
         for start in starts:
             batch = order[start : start + BATCH]
@@ -74,7 +74,7 @@ def train_epoch(step, images, labels, rng, losses):
 
 
 def evaluate(model, images, labels):
-    """The share of images whose largest logit is that of their label."""
+    """Return the share of images whose largest logit is that of their label."""
     return np.mean(predict(model, images) == labels)
 
 
@@ -83,7 +83,7 @@ def predict(model, images):
 
 
 def load(data):
-    """Images ``[n, 784]`` in 0 ... 1 and labels ``[n]``, for training and for test."""
+    """Return images ``[n, 784]`` in 0 ... 1 and labels ``[n]``, to train and to test."""
     note = ""
     if data == "digits":
         pairs = tw.datasets.digits.load_data()
@@ -101,7 +101,7 @@ def scaled(images):
 
 
 def draw(path, losses, images, labels, predicted):
-    """The loss curve, the first test digits and the first mistakes, as a PNG."""
+    """Draw the loss curve, the first test digits and the first mistakes, as a PNG."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

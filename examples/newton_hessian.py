@@ -1,17 +1,18 @@
-"""Second derivatives as a matrix, and what they are good for: Newton's method.
+"""Compute a Hessian and minimize with Newton's method.
 
-    python examples/newton_hessian.py                 (about 2 s; out/newton_hessian.png)
+    python examples/newton_hessian.py                (about 2 s; out/newton_hessian.png)
 
-Takes the Hessian of a small network's loss by all its variables at once, and descends:
+The script takes the Hessian of a small network's loss by all its variables, and
+descends:
 
     variables <- variables - (H + eps I)^-1 g
 
-A quadratic, whose Hessian is the same everywhere, is solved in one step; the network,
-fitting a curve, takes some. Its loss has valleys and ridges, where the step alone would
-lead uphill, so eps grows until the loss falls (Levenberg, 1944; Marquardt, 1963). Prints
-the loss after 100 steps, 4e-6, beside that of gradient descent, 7e-2, and, where
-matplotlib is installed, draws the Hessian of one layer, that of all variables, and both
-descents.
+A quadratic, whose Hessian is constant, is solved in one step. The network, which fits a
+curve, takes more: its loss has valleys and ridges, where the pure step would lead
+uphill, so eps grows until the loss falls (Levenberg, 1944; Marquardt, 1963). The script
+prints the loss after 100 steps, 4e-6, beside that of gradient descent, 7e-2. If
+matplotlib is installed, it draws the Hessian of one layer, that of all variables, and
+both descents.
 """
 
 import argparse
@@ -24,9 +25,9 @@ import tapewright as tw
 
 
 def gradient_and_hessian(loss_of, variables):
-    """The loss, its gradient ``[n]``, its Hessian ``[n, n]``, and the way back to a list.
+    """Return loss, gradient ``[n]``, Hessian ``[n, n]``, and the way back to a list.
 
-    All entries of all ``variables`` stand in one vector, in the order of the variables.
+    All entries of all ``variables`` form one vector, in the order of the variables.
     """
     with tw.GradientTape(persistent=True) as tape:
         loss = loss_of()
@@ -36,7 +37,7 @@ def gradient_and_hessian(loss_of, variables):
 
 
 def newton_step(loss_of, variables, eps):
-    """One step down; returns the loss before it, and the eps that made the loss fall."""
+    """Make one step down; return the loss before it and the eps that lowers it."""
     loss, gradient, hessian, unravel = gradient_and_hessian(loss_of, variables)
     before = [v.numpy() for v in variables]
     while True:
@@ -52,7 +53,7 @@ def newton_step(loss_of, variables, eps):
 
 
 def quadratic():
-    """A bowl over two variables, coupled; returns loss function and variables."""
+    """Return a bowl over two coupled variables: loss function and variables."""
     a = tw.Variable([4.0, -3.0])
     b = tw.Variable(2.0)
 
@@ -63,14 +64,14 @@ def quadratic():
 
 
 class Fit(tw.Module):
-    """A network with two hidden layers, and the curve that it has to follow."""
+    """Network with two hidden layers, and the curve that it fits."""
 
     def __init__(self):
         self.layers = [tw.layers.Dense(6, "tanh", dtype="float64") for _ in range(2)]
         self.layers.append(tw.layers.Dense(1, dtype="float64"))
         self.x = tw.constant(np.linspace(-1, 1, 60)[:, None])
         self.y = tw.sin(5 * self.x) + self.x**2
-        self.loss()  # the layers make their variables
+        self.loss()  # the layers create their variables
 
     def __call__(self, x):
         for layer in self.layers:
@@ -82,7 +83,7 @@ class Fit(tw.Module):
 
 
 def descend(model, epochs):
-    """The losses of Newton's method."""
+    """Return the losses of Newton's method."""
     losses, eps = [], 0.01
     for _ in range(epochs):
         loss, eps = newton_step(model.loss, model.trainable_variables, eps)
@@ -92,7 +93,7 @@ def descend(model, epochs):
 
 
 def descend_by_gradient(model, epochs):
-    """The losses of plain gradient descent, for comparison. A rate of 0.4 can diverge."""
+    """Return the losses of plain gradient descent. A rate of 0.4 can diverge."""
     losses, optimizer = [], tw.optimizers.SGD(0.3)
     variables = model.trainable_variables
     for _ in range(epochs):
@@ -105,7 +106,7 @@ def descend_by_gradient(model, epochs):
 
 
 def draw_matrix(axes, matrix, sizes, names):
-    """A matrix with zero white, and lines between its blocks of ``sizes``."""
+    """Draw a matrix with zero white, and lines between its blocks of ``sizes``."""
     limit = np.abs(matrix).max()
     image = axes.imshow(matrix, cmap="seismic", vmin=-limit, vmax=limit)
     ends = np.cumsum(sizes)
@@ -120,7 +121,7 @@ def draw_matrix(axes, matrix, sizes, names):
 
 
 def draw(path, model, kernel_hessian, hessian, newton, gradient):
-    """The Hessian of one kernel, of all variables, and the losses of both descents."""
+    """Draw the Hessians of one kernel and of all variables, and both descents."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

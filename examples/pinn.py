@@ -1,18 +1,18 @@
-"""Solve Burgers' equation with a network that knows nothing but the equation.
+"""Solve Burgers' equation with a physics-informed network.
 
     python examples/pinn.py          (about 20 s; within 0.5 % of the exact solution)
-    python examples/pinn.py --eager  without tracing, to look inside a step
+    python examples/pinn.py --eager  without tracing, for a debugger
 
-A wave ``u(t, x)`` that steepens until friction stops it:
+A wave ``u(t, x)`` steepens until friction stops it:
 
     u_t + u u_x = nu u_xx,    u(0, x) = -sin(pi x),    u(t, -1) = u(t, 1) = 0
 
-The start and the walls are built into the ansatz; the loss is the mean square of what
-the equation leaves over at random points. It holds second derivatives of the network,
-from one tape inside another, and training differentiates them a third time (a
-physics-informed network: Raissi, 2019). Prints the error against the exact solution
-(Cole and Hopf) and, where matplotlib is installed, draws ``out/pinn.png``. Ctrl-C ends
-the training early, and the exit code is 130.
+The ansatz satisfies the initial and boundary conditions; the loss is the mean squared
+residual of the equation at random points. The residual contains second derivatives of
+the network, from nested tapes, and training differentiates them a third time (Raissi,
+2019). The script prints the error against the exact solution (Cole and Hopf). If
+matplotlib is installed, it draws ``out/pinn.png``. Ctrl-C ends the training early, and
+the exit code is 130.
 """
 
 import argparse
@@ -29,18 +29,18 @@ POINTS, STEPS = 500, 100
 
 
 def network():
-    """From ``[n, 2]``, time and place, to ``[n, 1]``."""
+    """Map ``[n, 2]``, time and place, to ``[n, 1]``."""
     hidden = [tw.layers.Dense(32, activation="tanh") for _ in range(3)]
     return tw.keras.Sequential([*hidden, tw.layers.Dense(1)])
 
 
 def wave(model, t, x):
-    """The start, and what the network adds to it away from the start and the walls."""
+    """Return the initial wave, plus the network's output away from start and walls."""
     return t * (1 - x**2) * model(tw.concat([t, x], axis=1)) - tw.sin(np.pi * x)
 
 
 def residual(model, t, x):
-    """``u_t + u u_x - nu u_xx``, zero wherever the equation holds."""
+    """Return ``u_t + u u_x - nu u_xx``, which is zero where the equation holds."""
     with tw.GradientTape() as outer:
         outer.watch(x)
         with tw.GradientTape() as inner:
@@ -53,7 +53,7 @@ def residual(model, t, x):
 
 @tw.function
 def train_step(model, optimizer):
-    """One step at random points; returns the mean square of the residual."""
+    """Update the model at random points; return the mean squared residual."""
     t = tw.random.uniform([POINTS, 1])
     x = tw.random.uniform([POINTS, 1], -1.0, 1.0)
     with tw.GradientTape() as tape:
@@ -65,9 +65,10 @@ def train_step(model, optimizer):
 
 
 def exact(t, x):
-    """The solution as a mean over where the fluid at ``x`` may have come from.
+    """Return the solution, a mean over the possible origins of the fluid at ``x``.
 
-    The mean is an integral with the weight ``exp(-z ** 2)``, by Gauss and Hermite.
+    The mean is an integral with the weight ``exp(-z ** 2)``, by Gauss-Hermite
+    quadrature.
     """
     z, weights = np.polynomial.hermite.hermgauss(100)
     origin = np.pi * (x[..., None] - np.sqrt(4 * NU * t[..., None]) * z)
@@ -76,7 +77,7 @@ def exact(t, x):
 
 
 def compare(model):
-    """On a grid: ``t, x, u, exact, residual``, each ``[65, 129]``."""
+    """Return ``t, x, u, exact, residual`` on a grid, each ``[65, 129]``."""
     t, x = np.meshgrid(np.linspace(0, 1, 65), np.linspace(-1, 1, 129), indexing="ij")
     columns = [tw.constant(a.reshape(-1, 1), tw.float32) for a in (t, x)]
     u, left = wave(model, *columns), residual(model, *columns)
@@ -88,7 +89,7 @@ def relative_error(u, truth):
 
 
 def draw(path, losses, t, x, u, truth, left):
-    """The solution in time and place, cuts beside the exact one, residual, loss."""
+    """Draw the solution, cuts beside the exact one, residual, loss."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -131,7 +132,7 @@ def main():
     tw.config.run_functions_eagerly(args.eager)
     tw.random.set_seed(args.seed)
     model, losses, code = network(), [], 0
-    # Halved every 1000 steps, so that the steps get short as the solution gets close.
+    # Halved every 1000 steps: shorter steps close to the solution.
     optimizer = tw.optimizers.Adam(lambda step: 0.01 * 0.5 ** (step / 1000))
     try:
         for epoch in range(1, args.epochs + 1):

@@ -1,15 +1,15 @@
-"""Train a network, save it as a whole, and open the files in fresh processes.
+"""Train a network, save it, and load the files in new processes.
 
     python examples/save_and_reload.py            (about 10 s; files in out/)
 
 A network learns to read digits and is saved three times: as ``digits.keras`` and
-``digits.h5``, which hold layers, weights and the state of the optimizer, and as
-``digits.weights.h5``, the weights alone. Python starts anew for each of the first two,
-knows nothing but the file, and predicts. So does Keras, where it is installed
-(``pip install keras jax``, on whose parts it runs here). Prints how far their answers are
-from those before saving: 0 here, rounding in Keras, which computes in another order.
+``digits.h5``, with layers, weights and the state of the optimizer, and as
+``digits.weights.h5``, with the weights alone. A new Python process loads each of the
+first two and predicts. So does Keras, if it is installed (``pip install keras jax``;
+its NumPy backend needs parts of JAX). The script prints the difference from the
+predictions before saving: 0 here, rounding in Keras, which computes in another order.
 
-In the end one bit of a copy is changed. The seal tells; nothing of it is loaded.
+At the end one bit of a copy is flipped. The seal detects it, and nothing is loaded.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import tapewright as tw
 from tapewright import keras
 from tapewright.keras import layers
 
-# What a fresh process runs: one code for both, after an import of its own.
+# Code of the new process: the same for both libraries, after another import.
 READ = """
 import sys
 import numpy as np
@@ -37,7 +37,7 @@ NEEDED = {"tapewright": ["tapewright"], "Keras": ["keras", "jax"]}
 
 
 def network():
-    """Images ``[batch, 28, 28]`` of 0 ... 255 to the chances of ten digits."""
+    """Map images ``[batch, 28, 28]`` of 0 ... 255 to probabilities of ten digits."""
     image = keras.Input((28, 28), name="image")
     x = layers.Reshape((28, 28, 1))(layers.Rescaling(1 / 255)(image))
     x = layers.Conv2D(12, 5, strides=2, use_bias=False)(x)
@@ -51,7 +51,7 @@ def network():
 
 
 def predicted_elsewhere(library, path, images, out):
-    """What a fresh process predicts that loads the file, or None without the library."""
+    """Return the predictions of a new process that loads the file, or None."""
     if None in map(importlib.util.find_spec, NEEDED[library]):
         return None
     answer = out / "answer.npy"
@@ -62,7 +62,7 @@ def predicted_elsewhere(library, path, images, out):
 
 
 def damaged(path):
-    """A copy of a file in which one bit is another."""
+    """Return a copy of a file with one bit flipped."""
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     copy = path.with_name(f"damaged_{path.name}")

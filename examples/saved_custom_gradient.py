@@ -1,13 +1,12 @@
-"""Save a custom gradient, and use it in a process that has never seen its code.
+"""Save a custom gradient, and use it in a process without its code.
 
-    python examples/saved_custom_gradient.py      (about 3 s; out/saved_custom_gradient.png)
+    python examples/saved_custom_gradient.py  (about 3 s; out/saved_custom_gradient.png)
 
-``log(1 + exp(x))`` overflows from 89 on in float32, and its gradient, as the ops give it,
-is NaN from there. Written out by hand it is right everywhere: that is what
-`custom_gradient` is for. A module with that function, and one that clips the gradient on
-its way back, is saved as graphs in one HDF5 file. A fresh process loads it and takes
-first and second derivatives; saved without custom gradients, the file still computes
-the function, and whoever asks for a gradient is told that there is none.
+``log(1 + exp(x))`` overflows from 89 on in float32, where the gradient of its ops is
+NaN. A gradient written by hand with `custom_gradient` is right everywhere. A module
+with this function, and one that clips its gradient, is saved as graphs in one HDF5
+file. A new process loads it and takes first and second derivatives. Saved without
+custom gradients, the file still computes the function, and a gradient raises an error.
 """
 
 import argparse
@@ -19,7 +18,7 @@ import numpy as np
 
 import tapewright as tw
 
-# All that the fresh process runs: it gets two files, and has nothing but them.
+# Code of the new process, which has only two files.
 READ = """
 import sys
 import numpy as np
@@ -67,7 +66,7 @@ class Functions(tw.Module):
 
 
 def derivatives(f, x):
-    """``f(x), f'(x), f''(x)`` of a function that treats each number by itself."""
+    """Return ``f(x), f'(x), f''(x)`` of an elementwise function."""
     with tw.GradientTape() as outer:
         outer.watch(x)
         with tw.GradientTape() as tape:
@@ -78,7 +77,7 @@ def derivatives(f, x):
 
 
 def in_a_fresh_process(path, x, out):
-    """What a process that has only the file computes: an array, or its complaint."""
+    """Return the result of a process that has only the file: an array, or its error."""
     points = out / "points.npy"
     np.save(points, x)
     command = [sys.executable, "-c", READ, path, points]
@@ -87,7 +86,7 @@ def in_a_fresh_process(path, x, out):
 
 
 def draw(path, x, by_ops, loaded):
-    """The derivative by the ops and by the custom gradient; the second one."""
+    """Draw the derivative by the ops, by the custom gradient, and the second one."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -1,11 +1,11 @@
-"""Draw the sigmoid with its derivatives, each taken from the one before by a tape.
+"""Draw the sigmoid and its derivatives, computed by nested tapes.
 
-    python examples/sigmoid_derivative.py         (about 1 s; out/sigmoid_derivative.png)
+    python examples/sigmoid_derivative.py        (about 1 s; out/sigmoid_derivative.png)
 
-All 401 points go through at once: they do not mix, so the gradient of the sum of the
-outputs holds, for each input, the slope at that input. A tape around the tape gives the
-second derivative, one around both the third. Prints how far each of them is from its
-formula, about 1e-7, and draws them where matplotlib is installed.
+All 401 points are one tensor. They are independent, so the gradient of the sum of the
+outputs holds the slope at each input. A tape around the tape gives the second
+derivative, one around both the third. The script prints the error of each against its
+formula, about 1e-7, and draws them if matplotlib is installed.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import tapewright as tw
 
 
 def derivatives(f, x, order):
-    """``[f(x), f'(x), f''(x), ...]`` up to ``order``, each in the shape of ``x``."""
+    """Return ``[f(x), f'(x), f''(x), ...]`` up to ``order``, each shaped like ``x``."""
     if order == 0:
         return [f(x)]
     with tw.GradientTape() as tape:
@@ -28,14 +28,14 @@ def derivatives(f, x, order):
 
 
 def formulas(x):
-    """The same for the sigmoid, from its differential equation ``s' = s (1 - s)``."""
+    """Return the same for the sigmoid, from its equation ``s' = s (1 - s)``."""
     s = 1 / (1 + np.exp(-x.astype("float64")))
     slope = s * (1 - s)
     return [s, slope, slope * (1 - 2 * s), slope * (1 - 6 * s + 6 * s**2)]
 
 
 def draw(path, x, values):
-    """The sigmoid with tangents as steep as its derivative; the higher derivatives."""
+    """Draw the sigmoid with tangents, and its higher derivatives."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

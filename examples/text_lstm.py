@@ -1,11 +1,11 @@
-"""Let a recurrent network read two nonsense poems, letter by letter, and write a third.
+"""Train an LSTM on two nonsense poems, letter by letter, and let it write a third.
 
     python examples/text_lstm.py            (about 15 s)
-    python examples/text_lstm.py --eager    without tracing, to look inside a step
+    python examples/text_lstm.py --eager    without tracing, for a debugger
 
-The network guesses each next letter of what it has read so far. Every five epochs it
-goes on from an opening that is in neither poem, at last at length. So little text is
-nearly learnt by heart, and what is written becomes a collage of it:
+The network predicts each next letter from the letters so far. Every five epochs it
+continues an opening that is in neither poem, at the end at length. It nearly memorizes
+so short a text, and its own text is a collage of it:
 
     Pussy said to a small guitar,
     "O lovely Pussy! O Pussy, my love,
@@ -14,13 +14,13 @@ nearly learnt by heart, and what is written becomes a collage of it:
     They danced by the light of money,
     Wrapped up in uffish thought he stood,
 
-At the end 92 % of the next letters are guessed, and 95 % of the words that are written
+At the end it predicts 92 % of the next letters, and 95 % of the words that it writes
 are words of the poems.
 
-A second model of the same layers, with the state of the LSTM going in and coming out,
-does the writing. Where matplotlib is installed the curves of the training are drawn into
-``out/text_lstm.png``. Ctrl-C ends the training early: what was learnt so far is shown,
-and the exit code is 130.
+A second model with the same layers, which takes and returns the state of the LSTM, does
+the writing. If matplotlib is installed, the training curves are drawn into
+``out/text_lstm.png``. Ctrl-C ends the training early: the result so far is shown, and
+the exit code is 130.
 """
 
 import argparse
@@ -117,10 +117,10 @@ def encode(text):
 
 
 def models():
-    """The one that learns, and the one that writes, of the same three layers.
+    """Return the models for training and for writing, made of the same three layers.
 
     The first maps letters ``[batch, time]`` to logits of each next one ``[batch, time,
-    letters]``; the second takes and gives the LSTM's state as well.
+    letters]``; the second takes and returns the LSTM's state as well.
     """
     embedding = layers.Embedding(len(ALPHABET), 32)
     lstm = layers.LSTM(UNITS, return_sequences=True, return_state=True, dropout=0.2)
@@ -135,15 +135,15 @@ def models():
 
 
 def spans():
-    """Letters ``[n, SPAN]`` of every fourth place in the text, and the ones after."""
+    """Return ``SPAN`` letters from every fourth place, and the letters after them."""
     windows = np.lib.stride_tricks.sliding_window_view(encode(TEXT), SPAN + 1)[::4]
     return windows[:, :-1], windows[:, 1:]
 
 
 def write(writer, opening, count, temperature=0.6):
-    """``opening`` and ``count`` letters more, each drawn by its chance.
+    """Return ``opening`` and ``count`` more letters, each drawn from its distribution.
 
-    The logits are divided by ``temperature`` first: the lower, the less daring.
+    The logits are divided by ``temperature`` first: lower values are less random.
     """
     text, letters = opening, encode(opening)[None]
     state = [tw.zeros([1, UNITS])] * 2
@@ -155,7 +155,7 @@ def write(writer, opening, count, temperature=0.6):
 
 
 def share_of_words(text):
-    """Which share of the words of ``text`` is in the poems, too."""
+    """Return the share of the words of ``text`` that are in the poems."""
     known, found = (set(re.findall(r"\w+", t.lower())) for t in (TEXT, text))
     return len(known & found) / max(len(found), 1)
 

@@ -1,19 +1,19 @@
-"""Let a network learn to draw digits from a critic kept smooth: WGAN-GP.
+"""Train a Wasserstein GAN with gradient penalty (WGAN-GP) to draw digits.
 
-    python examples/wgan_gp.py                 (about 1 min; digits show from epoch 5 on)
-    python examples/wgan_gp.py --data mnist    the real images, fetched once
-    python examples/wgan_gp.py --eager         without tracing, to look inside a step
+    python examples/wgan_gp.py                 (about 1 min; digits from epoch 5 on)
+    python examples/wgan_gp.py --data mnist    the real images, downloaded once
+    python examples/wgan_gp.py --eager         without tracing, for a debugger
 
-The critic scores images, high for real and low for drawn ones; where its slope is
-nowhere steeper than 1, the gap between the mean scores is the distance between the two
-kinds of images (Wasserstein). The penalty holds the slope at 1:
+The critic scores images, high for real and low for generated ones. If its slope is at
+most 1 everywhere, the gap between the mean scores is the Wasserstein distance between
+the two kinds of images. The penalty holds the slope at 1:
 
     loss = mean critic(drawn) - mean critic(real) + 10 mean (|d critic / d image| - 1)^2
 
-at random points between real and drawn images, and its gradient is that of a gradient
-(Gulrajani, 2017). Prints the gap after each epoch and, where matplotlib is installed,
-draws it into ``out/wgan_gp.png``, with digits of the same noise as training went on.
-Ctrl-C ends the training early, and the exit code is 130.
+at random points between real and generated images, and its gradient is the gradient of
+a gradient (Gulrajani, 2017). The script prints the gap after each epoch. If matplotlib
+is installed, it draws the gap and the digits of the same noise during training into
+``out/wgan_gp.png``. Ctrl-C ends the training early, and the exit code is 130.
 """
 
 import argparse
@@ -29,7 +29,7 @@ BATCH, NOISE, CRITIC_STEPS, PENALTY = 64, 32, 3, 10.0
 
 
 def networks():
-    """Generator, noise ``[n, 32]`` to images ``[n, 784]`` in 0 ... 1; critic, to [n, 1]."""
+    """Return generator, ``[n, 32]`` to images ``[n, 784]`` in 0 ... 1, and critic."""
     dense, sequential = tw.layers.Dense, tw.keras.Sequential
     generator = [dense(128, "relu"), dense(256, "relu"), dense(784, "sigmoid")]
     critic = [dense(256, tw.nn.leaky_relu), dense(128, tw.nn.leaky_relu), dense(1)]
@@ -37,7 +37,7 @@ def networks():
 
 
 def slopes(critic, images):
-    """How steep the critic is at each image: the norm of its gradient there, ``[n]``."""
+    """Return the slope of the critic at each image: its gradient's norm, ``[n]``."""
     with tw.GradientTape() as tape:
         tape.watch(images)
         scores = critic(images)
@@ -46,7 +46,7 @@ def slopes(critic, images):
 
 @tw.function
 def critic_step(generator, critic, optimizer, images):
-    """One step of the critic; returns the gap between real and drawn images."""
+    """Update the critic; return the gap between real and generated images."""
     drawn = generator(tw.random.normal([len(images), NOISE]))
     share = tw.random.uniform([len(images), 1])
     between = share * images + (1 - share) * drawn
@@ -60,7 +60,7 @@ def critic_step(generator, critic, optimizer, images):
 
 @tw.function
 def generator_step(generator, critic, optimizer):
-    """One step of the generator, up the critic's score."""
+    """Update the generator towards higher scores of the critic."""
     noise = tw.random.normal([BATCH, NOISE])
     with tw.GradientTape() as tape:
         loss = -tw.reduce_mean(critic(generator(noise)))
@@ -72,7 +72,7 @@ def apply(optimizer, gradients, model):
 
 
 def train_epoch(generator, critic, optimizers, images, rng, gaps):
-    """One pass in random order; appends the gap of each step of the critic to gaps."""
+    """Make one pass in random order; append the gap of each critic step to ``gaps``."""
     order = rng.permutation(len(images))
     for start in tqdm(range(0, len(images), BATCH), leave=False, disable=None):
         batch = images[order[start : start + BATCH]]
@@ -82,7 +82,7 @@ def train_epoch(generator, critic, optimizers, images, rng, gaps):
 
 
 def centred(images):
-    """Each image moved by whole pixels so that its ink is balanced around the middle."""
+    """Shift each image by whole pixels so that its ink is centred."""
     ramp = np.arange(28) - 13.5
     ink = images.sum(axis=(1, 2))
     down = np.rint(images.sum(axis=2) @ ramp / ink).astype(int)
@@ -92,7 +92,7 @@ def centred(images):
 
 
 def draw(path, gaps, samples):
-    """The critic's curve, and per kept epoch one row of digits of the same noise."""
+    """Draw the critic's curve, and a row of digits of the same noise per kept epoch."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -121,7 +121,7 @@ def draw(path, gaps, samples):
 
 
 def load(data):
-    """``(images, labels)`` for training and for the test."""
+    """Return ``(images, labels)`` for training and for test."""
     if data in ("digits", "mnist"):
         return getattr(tw.datasets, data).load_data()
     return tw.datasets.mnist.load_folder(data)[0]
@@ -142,7 +142,7 @@ def main():
     (images, _), _ = load(args.data)
     images = centred(images).reshape(-1, 784).astype("float32") / 255
     generator, critic = networks()
-    # A short memory of past gradients, as the other side keeps moving (the paper's).
+    # A short memory of past gradients, as the other network keeps changing (the paper).
     optimizers = [tw.optimizers.Adam(0.001, beta_1=0.5, beta_2=0.9) for _ in range(2)]
     noise = tw.random.normal([12, NOISE])
     gaps, samples, code = [], {0: generator(noise).numpy()}, 0
