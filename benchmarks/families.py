@@ -1,9 +1,9 @@
-"""Families of layers, each said once in Keras' words, once in torch's and once in JAX's.
+"""Families of layers, each defined once in the terms of Keras, torch and JAX.
 
-A `Layer` has inputs and weights in Keras' layouts. ``torch`` gets them in the layouts in
-which torch is fast: convolutions and pools see channels first, as views of memory with
-channels last. Where "same" padding is odd, Keras has the larger half behind and torch in
-front: torch gets mirrored images and kernels, so that both compute the same.
+A `Layer` has inputs and weights in Keras' layouts. ``torch`` gets them in its fast
+layouts: convolutions and pools see channels first, as views of memory with channels
+last. Where "same" padding is odd, Keras pads more behind and torch in front: torch gets
+mirrored images and kernels, so that both compute the same.
 """
 
 import math
@@ -28,13 +28,13 @@ EPSILON = 1e-3
 
 
 class Layer:
-    """A layer at one size: what all families share.
+    """A layer at one size: the base of all families.
 
     Attributes: ``name``: the class in Keras; ``shape``: of the input; ``units``: of the
     output, where the family has them; ``layouts``: of the inputs and then the weights.
 
-    A family has two methods for what Keras' class computes: ``torch(torch, *tensors)`` and
-    ``jax(jax, *tensors)``, given inputs and then weights.
+    A family computes the same as Keras' class in two methods: ``torch(torch,
+    *tensors)`` and ``jax(jax, *tensors)``, given inputs and then weights.
     """
 
     has_units = integers = False
@@ -49,13 +49,13 @@ class Layer:
         self.build()
 
     def build(self):
-        """Set what follows from the sizes."""
+        """Set the attributes that follow from the sizes."""
 
     def inputs(self, rng):
         return [rng.standard_normal(self.shape, "f4")]
 
     def weights(self, rng):
-        """Kernels that keep the variance of what they are applied to, and small biases."""
+        """Return kernels that keep the variance of their inputs, and small biases."""
         shapes = self.weight_shapes()
         return [rng.standard_normal(s, "f4") * self.scale(s) for s in shapes]
 
@@ -195,7 +195,7 @@ class Convolution(Image):
         convolve = getattr(functional, f"conv{self.rank}d")
         side, covered = self.shape[1], self.dilation * (self.window[0] - 1) + 1
         missing = (-(-side // self.stride) - 1) * self.stride + covered - side
-        if missing < 0 and self.mirrored:  # those in front that no window of Keras sees
+        if missing < 0 and self.mirrored:  # beyond Keras' windows
             x = x[(..., *[slice(-missing, None)] * self.rank)]
         padding = (max(missing, 0) + 1) // 2
         further = self.stride, padding, self.dilation, self.groups

@@ -1,7 +1,7 @@
-"""tapewright in the benchmark of peers: the TensorFlow file, with the import changed.
+"""tapewright's part of the external benchmark: TensorFlow's with the import changed.
 
-Put this folder on PYTHONPATH of the benchmark's runner. Variants: ``eager``, ``function``.
-An epoch of `fit`, saving and loading are Keras' file, likewise.
+Put this folder on the PYTHONPATH of the benchmark's runner. Variants: ``eager``,
+``function``. An epoch of `fit`, saving and loading are Keras' file, likewise.
 """
 
 import sys
@@ -52,7 +52,7 @@ class Jacobian(impl_tf.Jac):
 
 
 def build(workload, data, variant):
-    """The workload, or None where this version does not run it."""
+    """Return the workload, or None if this version does not run it."""
     if workload.startswith("W9"):
         return impl_keras.Epoch(data) if variant == "function" else None
     if workload.startswith("W7"):

@@ -1,19 +1,20 @@
-"""Every kind of layer at three sizes, forward and backward, beside its peers.
+"""Time every kind of layer at three sizes, forward and backward, beside peers.
 
     python benchmarks/layers.py                    (some 110 rows, a quarter of an hour)
     python benchmarks/layers.py --kinds conv,pool --sizes ordinary --peers native,torch
     python benchmarks/layers.py --memory           (peaks of memory instead of times)
-    python benchmarks/layers.py --read FILE --picture FILE.png     (figures of before)
+    python benchmarks/layers.py --read FILE --picture FILE.png     (saved figures)
 
-A row is a layer called and differentiated with respect to its inputs and weights, traced:
-by ``tw.function`` on each target, ``tf.function``, ``jax.jit``, and torch eagerly, with
-channels last. Each implementation has a process of its own, which is stopped while another
-has its turn, gets the same arrays, and must arrive at the same outputs and gradients: times
-of one that does not are marked ``!``. Peers that are not installed are left out.
+A row is a layer called and differentiated with respect to its inputs and weights,
+traced: by ``tw.function`` on each target, ``tf.function``, ``jax.jit``, and torch
+eagerly, with channels last. Each implementation has its own process, which is stopped
+while another one runs, gets the same arrays, and must compute the same outputs and
+gradients: ``!`` marks the times of one that does not. Peers that are not installed are
+left out.
 
-Printed: the median in ms, its ratio to the fastest peer, and for layers that are products
-the rate of the native target and of that peer, beside what one large product of matrices
-reaches on this machine.
+The script prints the median in ms, its ratio to the fastest peer, and for layers that
+are products the rate of the native target and of that peer, beside the rate of one
+large matrix product on this machine.
 """
 
 import argparse
@@ -163,7 +164,7 @@ KINDS = {
 
 
 def make(name, kind, size):
-    """``(step, numbers)``: outputs and gradients, and a few numbers that stand for them."""
+    """Return ``(step, numbers)``: outputs and gradients, and numbers to compare."""
     layer = layer_of(kind, size)
     rng = np.random.default_rng(0)
     inputs, weights = layer.inputs(rng), layer.weights(rng)

@@ -1,14 +1,14 @@
-"""Training steps of whole models, on each target and beside peers.
+"""Time training steps of whole models, on each target and beside peers.
 
     python benchmarks/models.py                        (eight models, some ten minutes)
     python benchmarks/models.py --models lenet,unet --peers native,torch
 
 A step computes the loss of one batch and its gradients and applies Adam, traced: by
-``tw.function`` on each target, ``tf.function``, ``jax.jit``, and torch eagerly. A model is
-one function over the layers of `families`, so that all have the same layers and weights,
-and must arrive at the same losses: times of one that does not are marked ``!``. Networks
-of `keras.applications` are written by Keras, as ``.keras`` files that tapewright opens,
-and stand beside TensorFlow alone. The table is that of ``layers.py``.
+``tw.function`` on each target, ``tf.function``, ``jax.jit``, and torch eagerly. A model
+is one function over the layers of `families`, so that all have the same layers and
+weights, and must compute the same losses: ``!`` marks the times of one that does not.
+Keras writes networks of `keras.applications` as ``.keras`` files, which tapewright
+opens; they are compared with TensorFlow alone. The table is that of ``layers.py``.
 """
 
 import argparse
@@ -101,7 +101,7 @@ def resnet20(net, x):
 
 
 def unet(net, x):
-    """Four levels down to an eighth of the sides, and up again beside what was seen."""
+    """Four levels down to an eighth of the sides, and up with skip connections."""
 
     def twice(x, filters):
         for _ in range(2):
@@ -126,7 +126,7 @@ def text_lstm(net, x):
 
 
 def vit(net, x, positions):
-    """Four blocks over patches of 4 times 4, and the mean of what they say."""
+    """Four blocks over patches of 4 times 4, and the mean of their outputs."""
     x = net.reshape(conv(net, x, 96, 4, strides=4), (64, 96))
     x = net(Join, "Add", x, net(Embedding, "Embedding", positions, units=96, rows=64))
     for _ in range(4):
@@ -159,7 +159,7 @@ def discriminator(net, x):
 class Network:
     """A function over layers, whose weights are drawn when it first runs.
 
-    A subclass knows how one library makes a layer, calls it and reshapes tensors.
+    A subclass makes, calls and reshapes with one library.
     """
 
     def __init__(self, function, mirrored=False):
@@ -167,7 +167,7 @@ class Network:
         self.rng, self.layers, self.weights = np.random.default_rng(0), [], []
 
     def __call__(self, family, name, *inputs, units=None, rows=None, **further):
-        """The outputs of a layer, of which there is one for each call of the function."""
+        """Return the outputs of the layer for this call of the function."""
         if self.at == len(self.layers):
             shape = *self.shape(inputs[0]), *([rows] if rows else [])
             size = (*shape, units) if family.has_units else shape
@@ -283,7 +283,7 @@ class Model:
     batch: int
     shape: tuple
     labels: tuple
-    mirrored: bool = False  # where torch pads on the other side, see `families`
+    mirrored: bool = False  # torch pads on the other side, see `families`
     further: tuple = ()
     peers = None  # all of them
 
@@ -512,7 +512,7 @@ MODELS = {
 
 
 def make(name, which, size):
-    """The step of a model, and its loss as numbers to compare."""
+    """Return the step of a model, and its loss as numbers to compare."""
     step, number = MODELS[which].step(name)
     return step, (lambda loss: [[number(loss)]])
 

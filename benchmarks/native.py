@@ -1,17 +1,18 @@
-"""Steps of ordinary models on each target of tapewright, beside JAX, PyTorch and TensorFlow.
+"""Time steps of ordinary models on each target, beside JAX, PyTorch and TensorFlow.
 
-    python benchmarks/native.py                        (four works, some three minutes)
+    python benchmarks/native.py                     (four workloads, three minutes)
     python benchmarks/native.py --works mlp,row --peers jax,torch --rounds 3
 
-``mlp``: a training step of an MLP 784-128-10, batch 128, with Adam. ``transformer``: one of a
-block with 4 heads, batch 16, 64 tokens of width 128, with Adam. ``lstm``: an LSTM of 64
-units over [32, 50, 32] and all its gradients. ``row``: one row through an MLP 784-128-10.
+``mlp``: a training step of an MLP 784-128-10, batch 128, with Adam. ``transformer``:
+one of a block with 4 heads, batch 16, 64 tokens of width 128, with Adam. ``lstm``: an
+LSTM of 64 units over [32, 50, 32] and all its gradients. ``row``: one row through an
+MLP 784-128-10.
 
-Each implementation has a process of its own, which is stopped while another has its turn,
-starts from the same weights, and must arrive at the same numbers. Printed: the median of a
-step, its ratio to that of the native target, and the first call, with tracing and
-compilation. The cache of machine code is off, unless ``--cached``: then a first run fills
-it. Peers that are not installed are left out.
+Each implementation has its own process, which is stopped while another one runs, starts
+from the same weights, and must compute the same numbers. The script prints the median
+time of a step, its ratio to that of the native target, and the time of the first call,
+with tracing and compilation. The cache of machine code is off, unless ``--cached`` is
+given: then a first run fills it. Peers that are not installed are left out.
 """
 
 import argparse
@@ -179,7 +180,7 @@ def torch_transformer(weights, x, y, compiled):
 
 
 def lstm(name):
-    """All gradients of the squared outputs of each time."""
+    """Compute all gradients of the squared outputs of each time step."""
     rng = np.random.default_rng(3)
     x = rng.standard_normal((32, 50, 32), "f4")
     kernel, recurrent = glorot(rng, 32, 256), glorot(rng, 64, 256)
@@ -324,9 +325,9 @@ def make(name, which):
 
 
 def measure(names, which, options):
-    """For each implementation its median and its first call, in ms.
+    """Return the median and the first call of each implementation, in ms.
 
-    Raises: ``RuntimeError`` where one of them computes something else than the first.
+    Raises: ``RuntimeError`` if an implementation computes other numbers than the first.
     """
     cache = {} if options.cached else {"TAPEWRIGHT_CACHE": "0"}
     with working(names, options.realtime, **cache) as workers:
@@ -347,7 +348,7 @@ def measure(names, which, options):
 
 
 def table(which, found):
-    """What `measure` found, as lines of a table."""
+    """Return the results of `measure` as lines of a table."""
     lines = [f"\n### {which}\n", "| | ms | native / it | first call, ms |"]
     lines.append("| --- | --: | --: | --: |")
     ours = found.get("native")

@@ -1,12 +1,12 @@
-"""The cost of a train step by width, batch and depth, on each target and beside peers.
+"""Time a train step over width, batch and depth, on each target and beside peers.
 
     python benchmarks/scaling.py                   (three sweeps, some 15 minutes)
     python benchmarks/scaling.py --quick           (a few sizes of each, two minutes)
 
 The step is the same everywhere: a network of equally wide relu layers, softmax
 cross-entropy, Adam, float32, from the same weights; the losses of the first steps must
-agree. Each implementation has a process of its own, which is stopped while another has
-its turn. Printed: medians in ms, ratios of the first one to the others, the time of the
+agree. Each implementation has its own process, which is stopped while another one runs.
+The script prints medians in ms, ratios of the first one to the others, the time of the
 first step (tracing and compilation included) and the peak of memory. Peers that are not
 installed are left out.
 """
@@ -23,7 +23,7 @@ __all__ = ["measure", "table"]
 
 IMPLEMENTATIONS = ["native", "numpy", "eager", "jax", "torch"]
 
-# name -> sizes, and those of --quick; what is not swept stays as it is in FIXED
+# name -> sizes, and those of --quick; the other sizes are those of FIXED
 SWEEPS = {
     "width": ([32, 64, 128, 256, 512, 1024, 2048, 4096], [32, 256, 1024]),
     "batch": ([1, 4, 16, 64, 256, 1024, 4096], [1, 64, 1024]),
@@ -44,7 +44,7 @@ RATE = 1e-7
 
 
 def network(width, batch, depth):
-    """``(weights, x, y)``: kernels and biases in turn, inputs, labels one-hot."""
+    """Return ``(weights, x, y)``: kernels and biases in turn, inputs, one-hot labels."""
     rng = np.random.default_rng(0)
     weights = []
     for rows, columns in [(width, width)] * depth + [(width, CLASSES)]:
@@ -56,7 +56,7 @@ def network(width, batch, depth):
 
 
 def tensorflow_step(tf, weights, x, y, traced):
-    """A step for tapewright and TensorFlow alike: a function that returns the loss."""
+    """Return a step of tapewright or TensorFlow, a function that returns the loss."""
     variables = [tf.Variable(w) for w in weights]
     adam = tf.keras.optimizers.Adam(RATE, epsilon=EPSILON)
     adam.build(variables)
@@ -92,7 +92,7 @@ def jax_step(weights, x, y):
 
 
 def jax_adam(loss_of, weights, x, y, rate=RATE):
-    """``(step, number)``: a step of Adam on ``loss_of(weights, x, y)``, compiled."""
+    """Return ``(step, number)``: a compiled Adam step on ``loss_of(weights, x, y)``."""
     import jax
 
     def train(state, x, y):
@@ -112,7 +112,7 @@ def jax_adam(loss_of, weights, x, y, rate=RATE):
 
 
 def jax_state(weights):
-    """Adam's state before the first step: weights, moments, and the count of steps."""
+    """Return Adam's state before the first step: weights, moments, step count."""
     import jax.numpy as jnp
 
     weights = [jnp.asarray(w) for w in weights]
@@ -160,7 +160,7 @@ def torch_step(weights, x, y, compiled):
 
 
 def make(name, width, batch, depth):
-    """``(step, number)`` of an implementation; ``number`` reads a loss."""
+    """Return ``(step, number)`` of an implementation; ``number`` reads a loss."""
     weights, x, y = network(width, batch, depth)
     if name == "jax":
         return jax_step(weights, x, y)
@@ -174,10 +174,10 @@ def make(name, width, batch, depth):
 
 
 def measure(names, sizes, options):
-    """For each implementation a dict: ``ms``, ``first`` (ms), ``peak`` (MB), ``losses``.
+    """Return for each implementation ``ms``, ``first`` (ms), ``peak`` (MB), ``losses``.
 
     Args: ``sizes``: a dict with ``width``, ``batch``, ``depth``.
-    Raises: ``RuntimeError`` where one of them computes something else than the first.
+    Raises: ``RuntimeError`` if an implementation computes other numbers than the first.
     """
     sizes = [sizes[key] for key in ("width", "batch", "depth")]
     with working(names, options.realtime) as workers:
@@ -200,7 +200,7 @@ def measure(names, sizes, options):
 
 
 def head(sweep, names):
-    """The first lines of a table."""
+    """Return the first lines of a table."""
     fixed = ", ".join([f"{key} {value}" for key, value in FIXED[sweep].items()])
     columns = [sweep, *[f"{name} ms" for name in names]]
     columns += [f"{names[0]} / {name}" for name in names[1:]]
@@ -211,7 +211,7 @@ def head(sweep, names):
 
 
 def table(size, found):
-    """A line of a table, for what `measure` found at one size."""
+    """Return a line of a table, for the results of `measure` at one size."""
     cells = [str(size), *[_short(row["ms"]) for row in found.values()]]
     first, *others = found.values()
     cells += [f"{first['ms'] / row['ms']:.2f}" for row in others]

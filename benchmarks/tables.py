@@ -1,7 +1,7 @@
-"""Tables of steps, each made by all implementations: a row for a case, a column for each.
+"""Tables of timed steps: a row for each case, a column for each implementation.
 
 `compare` measures, prints the table and a summary, and draws the ratios to the fastest
-peer. The name and the size of a case are what the script's ``make`` takes.
+peer. The script's ``make`` takes the name and the size of a case.
 """
 
 import json
@@ -49,7 +49,7 @@ def arguments(parser, peers=PEERS, rounds=7, seconds=0.03):
 
 
 def compare(cases, options):
-    """Measure or read the figures, print them, and draw them where that is asked for."""
+    """Measure or read the figures, print them, and draw them if requested."""
     if options.read:
         with open(options.read) as file:
             results = json.load(file)
@@ -68,7 +68,7 @@ def compare(cases, options):
 
 
 def shown(row, options):
-    """The row with the statistic that tables show as its ms."""
+    """Return the row with the statistic that tables show as its ms."""
     return row | {"ms": row["min"]} if options.minima else row
 
 
@@ -98,7 +98,7 @@ def run(cases, options):
 
 
 def measure(workers, case, options):
-    """The figures of a row: by implementation the ms, and what went wrong."""
+    """Return the figures of a row: the ms by implementation, and errors."""
     row = {"name": case.name, "size": case.size, "product": case.product, "errors": {}}
     answers = {}
     taking = case.among([worker.name for worker in workers])
@@ -120,7 +120,7 @@ def measure(workers, case, options):
 
 
 def memory(names, case, options):
-    """Peaks in MB of processes, each of which imports, compiles and runs one layer."""
+    """Return peaks in MB of processes that import, compile and run one layer each."""
     row = {"name": case.name, "size": case.size, "peak": {}, "errors": {}}
     for name in case.among(names):
         with working([name], options.realtime, **UNCACHED) as [worker]:
@@ -134,7 +134,7 @@ def memory(names, case, options):
 
 
 def matmul_rate(side=2048):
-    """GFLOP/s of one large product of matrices."""
+    """Return the GFLOP/s of one large matrix product."""
     a = np.random.default_rng(0).standard_normal((side, side), "f4")
     times = []
     for _ in range(5):
@@ -145,7 +145,7 @@ def matmul_rate(side=2048):
 
 
 def sums(arrays):
-    """Of each array the norm and the inner product with a random one."""
+    """Return the norm of each array and its inner product with a random one."""
     rng, found = np.random.default_rng(2), []
     for array in [np.asarray(a) for a in arrays]:
         direction = rng.standard_normal(array.shape, "f4")
@@ -154,7 +154,7 @@ def sums(arrays):
 
 
 def compared(numbers):
-    """The implementations whose numbers lie apart from the median of all.
+    """Return the implementations whose numbers differ from the median of all.
 
     Args: ``numbers``: of each a list, like `sums`; the first of each entry is its norm.
     """
@@ -177,13 +177,13 @@ def compared(numbers):
 
 
 def fastest(row):
-    """The fastest peer with right numbers, if there is one."""
+    """Return the fastest peer with right numbers, or None."""
     peers = [n for n in row["ms"] if n not in (*OURS, *row["wrong"])]
     return min(peers, key=row["ms"].get, default=None)
 
 
 def ratio(row, name):
-    """The time of one of ours over that of the fastest peer, or None."""
+    """Return the time of one of our targets over that of the fastest peer, or None."""
     peer = fastest(row)
     if peer is None or name not in row["ms"]:
         return None
@@ -191,7 +191,7 @@ def ratio(row, name):
 
 
 def rate(row, name):
-    """GFLOP/s of a case of products: forward, and the gradients of both factors."""
+    """Return the GFLOP/s of products: forward, and gradients of both factors."""
     return 6e-6 * row["product"] / row["ms"][name]
 
 
@@ -206,7 +206,7 @@ def head(names, memory):
 
 
 def line(row, names):
-    """A row of times as a line of the table."""
+    """Return a row of times as a line of the table."""
     cells = [row["name"], row["size"]]
     cells += [cell(row, row["ms"], name, ".3g") for name in names]
     ratios = [ratio(row, name) for name in names if name in OURS]
@@ -234,7 +234,7 @@ def memory_line(row, names):
 
 
 def summary(rows):
-    """Of each target: the median ratio, how many lie above, and the worst ten."""
+    """Return for each target the median ratio, the counts above `LIMITS`, the worst."""
     lines = []
     for name in OURS:
         pairs = [(ratio(row, name), row) for row in rows]

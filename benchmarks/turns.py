@@ -1,7 +1,7 @@
-"""Implementations beside each other, each in a process that is stopped between its turns.
+"""Run implementations in turns, each in a process that is stopped between its turns.
 
-A script of benchmarks starts a `Worker` for each implementation, asks all of them to make
-the same step, lets them take turns, and runs `serve` in their processes.
+A script starts a `Worker` for each implementation, asks all of them to make the same
+step, lets them take turns, and runs `serve` in their processes.
 """
 
 import importlib
@@ -60,9 +60,9 @@ class Worker:
         self._answer()  # the import is done
 
     def ask(self, **request):
-        """The answer of `serve` to a request.
+        """Return the answer of `serve` to a request.
 
-        Raises: ``RuntimeError`` where the implementation does.
+        Raises: ``RuntimeError`` if the implementation raises.
         """
         self.process.send_signal(signal.SIGCONT)
         self.process.stdin.write(json.dumps(request) + "\n")
@@ -86,7 +86,7 @@ class Worker:
 
 @contextmanager
 def working(names, realtime=False, **environment):
-    """Workers of these names, until the block ends."""
+    """Start workers of these names, until the block ends."""
     workers = []
     try:
         for name in names:
@@ -106,11 +106,12 @@ def take_turns(workers, rounds, seconds):
 
 
 def serve(make, name, realtime, checked=4):
-    """The life of a worker's process: answer requests until it is killed.
+    """Answer requests in a worker's process until it is killed.
 
-    Requests: ``make``: arguments of ``make(name, ...)``, which returns ``(step, numbers)``;
-    the answer holds the seconds of the first step, and ``numbers`` of the outputs of
-    ``checked`` steps in turn. ``seconds``: time steps. ``peak``: that of memory in MB.
+    Requests: ``make``: arguments of ``make(name, ...)``, which returns ``(step,
+    numbers)``; the answer holds the seconds of the first step, and ``numbers`` of the
+    outputs of ``checked`` steps in turn. ``seconds``: time steps. ``peak``: that of
+    memory in MB.
     """
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # libraries may print
@@ -122,7 +123,7 @@ def serve(make, name, realtime, checked=4):
     for line in sys.stdin:
         request = json.loads(line)
         if "make" in request:
-            step = None  # the memory of the one before goes first
+            step = None  # frees the memory of the previous one
             try:
                 step, answer = _made(make, name, request["make"], checked)
             except Exception as error:  # noqa: BLE001  (a peer may lack a layer)
@@ -145,7 +146,7 @@ def _made(make, name, arguments, checked):
 
 
 def _memory(field):
-    """A field of the process's memory, in MB (on Linux, else 0)."""
+    """Return a field of the process's memory, in MB (on Linux, else 0)."""
     try:
         with open("/proc/self/status") as status:
             lines = dict(line.split(":", 1) for line in status)
@@ -155,7 +156,7 @@ def _memory(field):
 
 
 def timed(step, seconds):
-    """Seconds a step, of several runs of steps that take ``seconds`` in all."""
+    """Return seconds a step, of several runs of steps that take ``seconds`` in all."""
     step()
     begin = time.perf_counter()
     step()
@@ -174,7 +175,7 @@ def timed(step, seconds):
 def arguments(parser, names, rounds, seconds):
     """Parse the command line, with the options that all scripts share.
 
-    Returns them with ``peers`` as a list of those that are installed.
+    Returns the arguments, with ``peers`` as a list of the installed ones.
     """
     add = parser.add_argument
     add("--peers", default=",".join(names), help="ours included: " + ", ".join(names))
@@ -192,7 +193,7 @@ def arguments(parser, names, rounds, seconds):
 
 
 def save(results, path):
-    """Write figures as JSON, where a path is given."""
+    """Write figures as JSON, if a path is given."""
     if path:
         with open(path, "w") as file:
             json.dump(results, file, indent=1)
