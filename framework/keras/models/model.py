@@ -15,16 +15,15 @@ from tapewright.serialization.object_config import plain
 from tapewright.serialization.registry import custom_object_scope, register
 
 from ..files.keras_objects import deserialize_keras_object, serialize_keras_object
-from ..training.steps import Steps
 from ..training.summary import print_summary
-from ..training.trainer import Loops
+from ..training.trainer import Trainer
 from .functional import Network, standardized
 from .functional_config import config_of_network, network_from_config
 
 __all__ = ["Model", "model_from_json"]
 
 
-class Model(Loops, Steps, Layer):
+class Model(Trainer, Layer):
     """Layers put together, and how they are trained.
 
     ``Model(inputs, outputs)`` is what leads from the first to the second, which are

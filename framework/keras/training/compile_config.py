@@ -1,11 +1,81 @@
-"""What `compile` was given, as a config, and back: Keras' keys and forms."""
+"""The arguments of `compile`: checked, kept together, written as Keras' config and read."""
 
+from tapewright.core.nest import flatten
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.load_errors import load_error
 
+from .. import losses as losses_module
+from .. import metrics as metrics_module
 from ..files.keras_objects import serialize_keras_object
+from ..metrics import Mean
+from .compile_loss import CompileLoss
+from .compile_metrics import CompileMetrics
+from .traced_step import TracedSteps
 
-__all__ = ["arguments_of_compile", "compile_config"]
+__all__ = ["Compiled", "arguments_of_compile", "compile_config"]
+
+
+class Compiled:
+    """The losses, metrics and traced steps that a call of `compile` made.
+
+    A loss, or metrics, that ``options`` lack are those of the call ``before``.
+    """
+
+    def __init__(self, options, output_names=None, before=None):
+        _check_names(options)
+        _check_weights(options["loss_weights"])
+        self.options = options
+        self.loss = self.metrics = None
+        if options["loss"] is not None:
+            self.loss = CompileLoss(
+                options["loss"], options["loss_weights"], output_names
+            )
+        elif before is not None:
+            self._keep(before, "loss", "loss", "loss_weights")
+        metrics, weighted = options["metrics"], options["weighted_metrics"]
+        if metrics or weighted:
+            self.metrics = CompileMetrics(metrics, weighted, output_names)
+        elif before is not None and metrics is None and weighted is None:
+            self._keep(before, "metrics", "metrics", "weighted_metrics")
+        self.tracker = Mean(name="loss")
+        self.functions = TracedSteps()
+        self.validated = None  # shapes of validation data that fitted
+
+    def _keep(self, before, part, *names):
+        setattr(self, part, getattr(before, part))
+        self.options |= {name: before.options[name] for name in names}
+
+    def checkpoint_parts(self):
+        parts = {"tracker": self.tracker, "loss": self.loss, "metrics": self.metrics}
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def forget_awaited(self):
+        """Start metrics of a checkpoint that are still to be made from nothing."""
+        for part in (self.loss, self.metrics):
+            if part is not None and part._awaited is not None:
+                part._awaited.drop()
+                part._awaited = None
+
+
+def _check_names(options):
+    """Refuse names of no loss or metric in `compile`, not at the first batch."""
+    special = {"crossentropy", "ce", "accuracy", "acc"}
+    for module, key in (
+        (losses_module, "loss"),
+        (metrics_module, "metrics"),
+        (metrics_module, "weighted_metrics"),
+    ):
+        for each in flatten(options[key]):
+            known = isinstance(each, str) and each.lower() in special
+            if not known and not callable(each):
+                module.get(each)
+
+
+def _check_weights(loss_weights):
+    for weight in flatten(loss_weights):
+        if isinstance(weight, (str, bytes)) or callable(weight):
+            raise TypeError(f"loss_weights: must be numbers, got {weight!r}")
+
 
 _KINDS = {
     "optimizer": "optimizer",
@@ -56,7 +126,7 @@ def arguments_of_compile(config):
 
 
 def _revived(kind, value):
-    """Objects in the places of their configs; names stay names, as `compile` takes them."""
+    """Replace configs by their objects; names stay names, as `compile` takes them."""
     if isinstance(value, (list, tuple)):
         return [_revived(kind, each) for each in value]
     if isinstance(value, str):  # Keras has functions of the user's so in HDF5

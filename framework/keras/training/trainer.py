@@ -1,4 +1,4 @@
-"""`Loops`: `fit`, `evaluate` and `predict`, epochs of steps with callbacks around them."""
+"""`Trainer`: `fit`, `evaluate` and `predict`, epochs of steps with callbacks around them."""
 
 import operator
 
@@ -14,13 +14,13 @@ from ..callbacks.logs import Logs
 from .data_adapters.array_adapter import ArrayAdapter, train_validation_split
 from .data_adapters.data_adapter_utils import as_arrays, unpack_x_y_sample_weight
 from .epoch_iterator import EpochIterator
-from .steps import Steps, stand_ins
+from .train_steps import TrainSteps, symbolic_batch
 
-__all__ = ["Loops"]
+__all__ = ["Trainer"]
 
 
-class Loops:
-    """The part of a `Model` that goes through data."""
+class Trainer(TrainSteps):
+    """The part of a `Model` that trains it and runs it on data."""
 
     history = None
     _run = None  # the state of `fit`, while it runs
@@ -157,7 +157,7 @@ class Loops:
         known = isinstance(batches, ArrayAdapter) and isinstance(
             validation, ArrayAdapter
         )
-        if not known or type(self).test_step is not Steps.test_step:
+        if not known or type(self).test_step is not TrainSteps.test_step:
             return
         y = unpack_x_y_sample_weight(batches.arrays)[1]
         x, y_validation, _ = unpack_x_y_sample_weight(validation.arrays)
@@ -170,7 +170,7 @@ class Loops:
             return
         if all([layer.built for layer, _ in self._walk()]):
             try:
-                self.compute_output_spec(stand_ins(x, size))
+                self.compute_output_spec(symbolic_batch(x, size))
             except ShapeError as error:
                 error.add_note("for the x of validation_data")
                 raise
@@ -226,7 +226,7 @@ class Loops:
             logs = self._test(batches, callbacks)
         finally:
             callbacks.close()
-        return logs if return_dict else self._in_order(logs)
+        return self._logs_of(logs, return_dict)
 
     def _test(self, batches, callbacks):
         step, logs, count = self.make_test_function(), {}, 0

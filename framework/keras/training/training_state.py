@@ -19,7 +19,7 @@ from tapewright.formats.checkpoints.restoring import listed
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
 from .data_adapters.data_adapter_utils import unpack_x_y_sample_weight
-from .steps import Steps
+from .train_steps import TrainSteps
 
 __all__ = ["TrainingState"]
 
@@ -144,7 +144,7 @@ class TrainingState:
         if self.inputs:
             model._make_weights(map_structure(_from_text, self.inputs))
         built = all([layer.built for layer, _ in model._walk()])
-        ours = type(model).train_step is Steps.train_step
+        ours = type(model).train_step is TrainSteps.train_step
         waits = any(n.startswith("model/optimizer/") for n in self._awaiting.names)
         if built and ours and waits and not optimizer.built:
             optimizer.build(model.trainable_variables)

@@ -1,15 +1,13 @@
-"""`Steps`: what `compile` fixes, and one step of training, testing and predicting.
+"""`TrainSteps`: `compile`, and one step of training, testing and predicting.
 
 The three steps are methods to override; they run as traced functions unless the model was
 compiled with ``run_eagerly``.
 """
 
 import warnings
-import weakref
 
 from tapewright import optimizers
 from tapewright.autodiff.gradient_tape import GradientTape
-from tapewright.compiler.function.function import Function
 from tapewright.core import config
 from tapewright.core.nest import flatten, map_structure
 from tapewright.core.tensor import is_tensor
@@ -19,13 +17,9 @@ from tapewright.ops.math.elementwise import add
 from tapewright.ops.math.reduction import reduce_sum
 from tapewright.serialization.constructor_arguments import is_own
 
-from .. import losses as losses_module
-from .. import metrics as metrics_module
 from ..callbacks.logs import Logs
 from ..losses import Loss
-from ..metrics import Mean
-from .compile_config import arguments_of_compile, compile_config
-from .compile_loss import CompileLoss
+from .compile_config import Compiled, arguments_of_compile, compile_config
 from .compile_metrics import CompileMetrics
 from .data_adapters.data_adapter_utils import (
     as_batch,
@@ -34,73 +28,13 @@ from .data_adapters.data_adapter_utils import (
     unpack_x_y_sample_weight,
 )
 from .output_structure import batch_size_of
+from .traced_step import TracedStep, TracedSteps
 
-__all__ = ["Steps", "stand_ins"]
-
-# After so many kinds of batches a step is traced for all sizes.
-KINDS = 4
+__all__ = ["TrainSteps", "symbolic_batch"]
 
 
-class _Compiled:
-    """What a call of `compile` made: losses, metrics and steps."""
-
-    def __init__(self, loss, metrics, options):
-        self.loss, self.metrics, self.options = loss, metrics, options
-        self.tracker = Mean(name="loss")
-        self.functions = {}  # name of a step -> what runs it
-        self.validated = None  # shapes of validation data that fitted
-
-    def __getstate__(self):
-        return vars(self) | {"functions": {}}
-
-    def checkpoint_parts(self):
-        parts = {"tracker": self.tracker, "loss": self.loss, "metrics": self.metrics}
-        return {name: part for name, part in parts.items() if part is not None}
-
-    def forget_awaited(self):
-        """Metrics of a checkpoint that are still to be made start from nothing."""
-        for part in (self.loss, self.metrics):
-            if part is not None and part._awaited is not None:
-                part._awaited.drop()
-                part._awaited = None
-
-
-class _Step:
-    """A step of a model, traced: for each kind of batch, later for all sizes."""
-
-    def __init__(self, model, name):
-        self._method = method = weakref.WeakMethod(getattr(model, name))
-
-        def step(data):
-            return method()(data)
-
-        step.__name__ = name
-        self._trained = None  # the layers, once the first trace has built them
-        self._exact = Function(step)
-        self._exact._retraces.warned = True  # `KINDS` is what there will be, or nearly
-        self._for_all_sizes = Function(step, reduce_retracing=True)
-
-    def __call__(self, data):
-        exact = self._exact
-        if exact._count >= KINDS:
-            return self._for_all_sizes(data)
-        answer = exact(data)
-        if self._trained is None:
-            self._trained = _trained(self._method().__self__)
-        return answer
-
-    def holds(self, model):
-        """Whether the model has the layers that were traced, and the same ones train."""
-        return self._trained is None or self._trained == _trained(model)
-
-
-def _trained(model):
-    """All layers, without holding them, and whether they train."""
-    return [(weakref.ref(layer), layer._trainable) for layer, _ in model._walk()]
-
-
-class Steps:
-    """The part of a `Model` that knows how to make one step."""
+class TrainSteps:
+    """The part of a `Trainer` that makes one step."""
 
     optimizer = loss = None
     stop_training = stop_evaluating = stop_predicting = False
@@ -119,7 +53,7 @@ class Steps:
         jit_compile="auto",
         auto_scale_loss=True,
     ):
-        """Fixes how the model is trained.
+        """Set optimizer, losses and metrics for training.
 
         Args: ``optimizer``: one, or its name; ``loss``: a loss, its name or a function
         ``loss(y_true, y_pred)``, for models with several outputs a list or dict of them;
@@ -140,24 +74,8 @@ class Steps:
             raise ValueError(
                 "compile: jit_compile=True needs traced steps; run_eagerly must be False"
             )
-        optimizer = optimizers.get(optimizer)
-        names = getattr(self, "output_names", None)
-        _check_given(loss, metrics, weighted_metrics)
-        _check_weights(loss_weights)
-        own_loss, own_metrics = None, None
-        before = self._compiled
-        if loss is not None:
-            own_loss = CompileLoss(loss, loss_weights, names)
-        elif before is not None:
-            own_loss, loss = before.loss, before.options["loss"]
-            loss_weights = before.options["loss_weights"]
-        if metrics or weighted_metrics:
-            own_metrics = CompileMetrics(metrics, weighted_metrics, names)
-        elif before is not None and metrics is None and weighted_metrics is None:
-            own_metrics, metrics = before.metrics, before.options["metrics"]
-            weighted_metrics = before.options["weighted_metrics"]
         options = {
-            "optimizer": optimizer,
+            "optimizer": optimizers.get(optimizer),
             "loss": loss,
             "loss_weights": loss_weights,
             "metrics": metrics,
@@ -166,20 +84,21 @@ class Steps:
             "steps_per_execution": steps_per_execution,
             "jit_compile": jit_compile,
         }
-        self.optimizer, self.loss = optimizer, loss
-        self._compiled = _Compiled(own_loss, own_metrics, options)
+        output_names = getattr(self, "output_names", None)
+        self._compiled = Compiled(options, output_names, self._compiled)
+        self.optimizer, self.loss = options["optimizer"], options["loss"]
         self._runs_eagerly = options["run_eagerly"]
         self.stop_training = False
 
     def get_compile_config(self):
-        """What `compile` was given, as Keras writes it; empty if it was not called.
+        """Return the arguments of `compile` as Keras writes them; empty before it was called.
 
         Raises: ``ValueError`` for a lambda, which no config can hold.
         """
         return {} if self._compiled is None else compile_config(self._compiled.options)
 
     def compile_from_config(self, config):
-        """Calls `compile` with what `get_compile_config` wrote down, ours or Keras'.
+        """Call `compile` with the arguments that `get_compile_config` gave, ours or Keras'.
 
         Raises: ``ValueError`` for an unknown key, class or function.
         """
@@ -240,14 +159,14 @@ class Steps:
     _has_weights = False
 
     def _make_weights(self, x):
-        """Builds all layers before a step draws random numbers: a seed then gives the
+        """Build all layers before a step draws random numbers: a seed then gives the
         same numbers whether the step is traced or not."""
         self._has_weights = True
         if all([layer.built for layer, _ in self._walk()]):
             return
 
         try:
-            self.compute_output_spec(stand_ins(x))
+            self.compute_output_spec(symbolic_batch(x))
         except Exception:  # what is wrong with x or with the layers, the step will tell
             self._has_weights = False
 
@@ -301,7 +220,7 @@ class Steps:
         return total
 
     def compute_metrics(self, x=None, y=None, y_pred=None, sample_weight=None):
-        """Updates the metrics of `compile`; what `get_metrics_result` gives."""
+        """Update the metrics of `compile`; return `get_metrics_result`."""
         if self._compiled is not None and self._compiled.metrics is not None:
             self._compiled.metrics.update_state(y, y_pred, sample_weight)
         return self.get_metrics_result()
@@ -335,7 +254,7 @@ class Steps:
         return [metric.name for metric in self.metrics]
 
     def reset_metrics(self):
-        """Sets the state of all metrics back; `fit` does it before each epoch."""
+        """Reset the state of all metrics; `fit` does it before each epoch."""
         for metric in self.metrics:
             metric.reset_state()
         if self._compiled is not None:
@@ -355,15 +274,15 @@ class Steps:
     # --- steps as functions
 
     def make_train_function(self, force=False):
-        """What runs `train_step`: a function of a batch."""
+        """Return the function of a batch that runs `train_step`, traced unless eager."""
         return self._function("train_step", force)
 
     def make_test_function(self, force=False):
-        """What runs `test_step`."""
+        """Return the function of a batch that runs `test_step`."""
         return self._function("test_step", force)
 
     def make_predict_function(self, force=False):
-        """What runs `predict_step`."""
+        """Return the function of a batch that runs `predict_step`."""
         return self._function("predict_step", force)
 
     def _function(self, name, force=False):
@@ -372,15 +291,15 @@ class Steps:
         functions = self._functions()
         known = functions.get(name)
         if known is None:  # of several threads, all have that of the first
-            known = functions.setdefault(name, _Step(self, name))
+            known = functions.setdefault(name, TracedStep(self, name))
         if force or not known.holds(self):
-            known = functions[name] = _Step(self, name)
+            known = functions[name] = TracedStep(self, name)
         return known
 
     def _functions(self):
         if self._compiled is not None:
-            return self._compiled.functions
-        return vars(self).setdefault("_own_functions", _Functions()).found
+            return self._compiled.functions.by_name
+        return vars(self).setdefault("_own_functions", TracedSteps()).by_name
 
     # --- single batches
 
@@ -392,7 +311,7 @@ class Steps:
         With ``return_dict`` they are a dict; else a number, or a list in the order of
         `metrics_names`. Metrics are reset first.
         """
-        compiled = self._need_compiled("train_on_batch")
+        self._need_compiled("train_on_batch")
         if class_weight is not None:
             if sample_weight is not None:
                 raise ValueError(
@@ -403,15 +322,15 @@ class Steps:
         self._check_labels(data)
         function = self.make_train_function()
         self.reset_metrics()
-        return self._answer(compiled, function(data), return_dict)
+        return self._logs_of(function(data), return_dict)
 
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
         """Loss and metrics for one batch, as `train_on_batch` gives them."""
-        compiled = self._need_compiled("test_on_batch")
+        self._need_compiled("test_on_batch")
         data = _batch("test_on_batch", x, y, sample_weight)
         function = self.make_test_function()
         self.reset_metrics()
-        return self._answer(compiled, function(data), return_dict)
+        return self._logs_of(function(data), return_dict)
 
     def predict_on_batch(self, x):
         """The outputs for one batch, as NumPy arrays."""
@@ -419,15 +338,12 @@ class Steps:
         outputs = self.make_predict_function()(data)
         return map_structure(lambda t: t.numpy() if is_tensor(t) else t, outputs)
 
-    def _answer(self, compiled, logs, return_dict):
+    def _logs_of(self, logs, return_dict):
+        """Logs as a dict, or as Keras returns them: the loss, metrics of a single output
+        as they were given, the losses of several outputs; then the others, by name."""
         logs = Logs(logs).copy()
         if return_dict:
             return logs
-        return self._in_order(logs)
-
-    def _in_order(self, logs):
-        """Logs as Keras returns them: the loss, metrics of a single output as they were
-        given, the losses of several outputs; then what else there is, by name."""
         names = []
         for metric in self.metrics:
             inner = isinstance(metric, CompileMetrics)
@@ -438,7 +354,7 @@ class Steps:
         return found[0] if len(found) == 1 else found
 
     def _check_labels(self, data):
-        """Refuses NaN in labels, which make every built-in loss, and the weights, NaN."""
+        """Refuse NaN in labels, which make every built-in loss, and the weights, NaN."""
         loss = self.loss
         known = isinstance(loss, str) or _all_own(loss)
         if known and isinstance(data, tuple) and len(data) > 1:
@@ -446,16 +362,6 @@ class Steps:
 
     def _warn(self, text):
         warnings.warn(f"model '{self.name}': {text}", stacklevel=3)
-
-
-class _Functions:
-    """The traced steps of a model that was not compiled."""
-
-    def __init__(self):
-        self.found = {}
-
-    def __getstate__(self):
-        return {"found": {}}
 
 
 def _all_own(loss):
@@ -466,38 +372,17 @@ def _all_own(loss):
     return is_own(type(loss) if isinstance(loss, Loss) else loss)
 
 
-def stand_ins(x, size=None):
-    """A `KerasTensor` for each array or tensor, of batches of this size."""
+def symbolic_batch(x, size=None):
+    """A `KerasTensor` for each array or tensor of ``x``, for batches of this size."""
 
-    def stand_in(leaf):
-        return (
-            leaf if leaf is None else KerasTensor((size, *leaf.shape[1:]), leaf.dtype)
-        )
+    def symbolic(leaf):
+        shape = None if leaf is None else (size, *leaf.shape[1:])
+        return None if leaf is None else KerasTensor(shape, leaf.dtype)
 
-    return map_structure(stand_in, x)
+    return map_structure(symbolic, x)
 
 
 def _batch(who, x, y, sample_weight):
     parts = (x, y, sample_weight)
     count = 3 if sample_weight is not None else 2 if y is not None else 1
     return as_batch(who, parts[:count])
-
-
-def _check_given(loss, metrics, weighted_metrics):
-    """What names nothing is refused by `compile`, not by the first batch."""
-    special = {"crossentropy", "ce", "accuracy", "acc"}
-    for module, given in (
-        (losses_module, loss),
-        (metrics_module, metrics),
-        (metrics_module, weighted_metrics),
-    ):
-        for each in flatten(given):
-            known = isinstance(each, str) and each.lower() in special
-            if not known and not callable(each):
-                module.get(each)
-
-
-def _check_weights(loss_weights):
-    for weight in flatten(loss_weights):
-        if isinstance(weight, (str, bytes)) or callable(weight):
-            raise TypeError(f"loss_weights: must be numbers, got {weight!r}")
