@@ -1,5 +1,10 @@
 """Activations as layers: relu and its kin, one of them with weights, and softmax."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
 from tapewright.core.errors import ShapeError
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
@@ -12,6 +17,18 @@ from . import activations, constraints, initializers, regularizers
 from .base.argument_validation import not_negative
 from .base.layer import InputSpec, Layer
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, Shape
+    from tapewright.core.variable import Variable
+
+    from .base.layer_types import (
+        ConstraintLike,
+        InitializerLike,
+        RegularizedLayerOptions,
+        RegularizerLike,
+    )
+
 __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
 
 
@@ -19,7 +36,7 @@ class _Activation(Layer):
     supports_masking = True
     _shape_tells = True
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return tuple(input_shape)
 
 
@@ -32,15 +49,23 @@ class ReLU(_Activation):
     array([-1.,  3.,  6.], dtype=float32)
     """
 
-    def __init__(self, max_value=None, negative_slope=0.0, threshold=0.0, **kwargs):
+    def __init__(
+        self,
+        max_value: float | None = None,
+        negative_slope: float = 0.0,
+        threshold: float = 0.0,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
         if max_value is not None:
             not_negative(self, "max_value", max_value)
         self.max_value = max_value
-        self.negative_slope = not_negative(self, "negative_slope", negative_slope)
-        self.threshold = not_negative(self, "threshold", threshold)
+        self.negative_slope: float = not_negative(
+            self, "negative_slope", negative_slope
+        )
+        self.threshold: float = not_negative(self, "threshold", threshold)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return activations.relu(
             inputs, self.negative_slope, self.max_value, self.threshold
         )
@@ -53,12 +78,14 @@ class LeakyReLU(_Activation):
     models" (2013).
     """
 
-    def __init__(self, negative_slope=0.3, **kwargs):
+    def __init__(
+        self, negative_slope: float = 0.3, **kwargs: Unpack[RegularizedLayerOptions]
+    ):
         super().__init__(**kwargs)
         slope = not_negative(self, "negative_slope", negative_slope)
         self.negative_slope = slope
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return activations.leaky_relu(inputs, self.negative_slope)
 
 
@@ -73,21 +100,23 @@ class PReLU(_Activation):
 
     def __init__(
         self,
-        alpha_initializer="Zeros",
-        alpha_regularizer=None,
-        alpha_constraint=None,
-        shared_axes=None,
-        **kwargs,
+        alpha_initializer: InitializerLike = "Zeros",
+        alpha_regularizer: RegularizerLike = None,
+        alpha_constraint: ConstraintLike = None,
+        shared_axes: Sequence[int] | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.alpha_initializer = initializers.get(alpha_initializer)
-        self.alpha_regularizer = regularizers.get(alpha_regularizer)
-        self.alpha_constraint = constraints.get(alpha_constraint)
+        self.alpha_initializer: Any = initializers.get(alpha_initializer)
+        self.alpha_regularizer: Any = regularizers.get(alpha_regularizer)
+        self.alpha_constraint: Any = constraints.get(alpha_constraint)
         if isinstance(shared_axes, int):
             shared_axes = [shared_axes]
-        self.shared_axes = None if shared_axes is None else list(shared_axes)
+        self.shared_axes: list[int] | None = (
+            None if shared_axes is None else list(shared_axes)
+        )
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         rank, shared = len(input_shape), self.shared_axes or []
         for axis in shared:
             if not 0 < axis < rank:
@@ -96,16 +125,16 @@ class PReLU(_Activation):
                     f"of rank {rank}, got {shared}"
                 )
         axes = {i: input_shape[i] for i in range(1, rank) if i not in shared}
-        self.alpha = self.add_weight(
+        self.alpha: Variable = self.add_weight(
             name="alpha",
             shape=tuple([axes.get(i, 1) for i in range(1, rank)]),
             initializer=self.alpha_initializer,
             regularizer=self.alpha_regularizer,
             constraint=self.alpha_constraint,
         )
-        self.input_spec = InputSpec(ndim=rank, axes=axes)
+        self.input_spec: InputSpec = InputSpec(ndim=rank, axes=axes)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return activations.relu(inputs) - self.alpha * activations.relu(-inputs)
 
 
@@ -116,11 +145,11 @@ class ELU(_Activation):
     linear units" (2016).
     """
 
-    def __init__(self, alpha=1.0, **kwargs):
+    def __init__(self, alpha: float = 1.0, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
         self.alpha = alpha
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return activations.elu(inputs, self.alpha)
 
 
@@ -134,11 +163,11 @@ class Softmax(_Activation):
     array([[0.5, 0.5, 0. ]], dtype=float32)
     """
 
-    def __init__(self, axis=-1, **kwargs):
+    def __init__(self, axis: Axes = -1, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
-        self.axis = axis if isinstance(axis, int) else list(axis)
+        self.axis: Any = axis if isinstance(axis, int) else list(axis)
 
-    def call(self, inputs, mask=None):
+    def call(self, inputs: Tensor, mask: Any = None) -> Tensor:
         if mask is None:
             return self._normalized(inputs)
         mask = self._checked(mask, inputs)

@@ -1,5 +1,9 @@
 """Pooling to a given size: the windows are as large as it takes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import stack
 from tapewright.ops.math.reduction import reduce_max, reduce_mean
@@ -12,6 +16,12 @@ from .spatial import (
     spatial_axes,
     to_channels_last,
 )
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape, Sizes
+
+    from .base.layer_types import RegularizedLayerOptions
 
 __all__ = [
     "AdaptiveAveragePooling1D",
@@ -35,18 +45,25 @@ class _AdaptivePooling(Layer):
 
     rank = None
 
-    def __init__(self, output_size, data_format=None, **kwargs):
+    def __init__(
+        self,
+        output_size: Sizes,
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
-        self.output_size = numbers(self, "output_size", output_size, self.rank)
+        self.output_size: tuple[int, ...] = numbers(
+            self, "output_size", output_size, self.rank
+        )
         if max(self.output_size) > MOST:  # each is a node of its own where it is traced
             raise ValueError(
                 f"{type(self).__name__}: output_size must be at most {MOST} along an axis, "
                 f"got {output_size!r:.100}"
             )
-        self.data_format = checked_format(self, data_format)
-        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self.data_format: str = checked_format(self, data_format)
+        self.input_spec: InputSpec = InputSpec(ndim=self.rank + 2)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         axes = spatial_axes(self.data_format, self.rank)
         for axis, count in zip(axes, self.output_size):
             inputs = self._along(inputs, axis, count)
@@ -63,7 +80,7 @@ class _AdaptivePooling(Layer):
             windows.append(self.reduced(window, axis))
         return stack(windows, axis=axis)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *_, channels = to_channels_last(input_shape, self.data_format)
         return from_channels_last(
             (batch, *self.output_size, channels), self.data_format
@@ -71,11 +88,11 @@ class _AdaptivePooling(Layer):
 
 
 class _AdaptiveAveragePooling(_AdaptivePooling):
-    reduced = staticmethod(reduce_mean)
+    reduced: Any = staticmethod(reduce_mean)
 
 
 class _AdaptiveMaxPooling(_AdaptivePooling):
-    reduced = staticmethod(reduce_max)
+    reduced: Any = staticmethod(reduce_max)
 
 
 class AdaptiveAveragePooling1D(_AdaptiveAveragePooling):

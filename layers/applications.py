@@ -3,12 +3,23 @@
 They are no public names of Keras', so they are none here.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
+
 from tapewright.ops.nn.dropout import apply_dropout
 
 from . import initializers
 from .base.argument_validation import share
 from .base.layer import Layer
 from .noise import BaseNoise
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape
+    from tapewright.core.variable import Variable
+
+    from .base.layer_types import RegularizedLayerOptions
 
 __all__ = []
 
@@ -21,18 +32,27 @@ class LayerScale(Layer):
     (2021).
     """
 
-    keras_class_path = ("keras.src.applications.convnext", "LayerScale", "LayerScale")
+    keras_class_path: tuple[str, str, str] = (
+        "keras.src.applications.convnext",
+        "LayerScale",
+        "LayerScale",
+    )
 
-    def __init__(self, init_values, projection_dim, **kwargs):
+    def __init__(
+        self,
+        init_values: float,
+        projection_dim: int,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
         self.init_values = init_values
         self.projection_dim = projection_dim
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         start = initializers.Constant(self.init_values)
-        self.gamma = self.add_weight((self.projection_dim,), start)
+        self.gamma: Variable = self.add_weight((self.projection_dim,), start)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return inputs * self.gamma
 
 
@@ -44,18 +64,20 @@ class StochasticDepth(BaseNoise):
     Reference: Huang et al., "Deep networks with stochastic depth" (2016).
     """
 
-    keras_class_path = (
+    keras_class_path: tuple[str, str, str] = (
         "keras.src.applications.convnext",
         "StochasticDepth",
         "StochasticDepth",
     )
 
-    def __init__(self, drop_path_rate, **kwargs):
+    def __init__(
+        self, drop_path_rate: float, **kwargs: Unpack[RegularizedLayerOptions]
+    ):
         super().__init__(**kwargs)
-        self.drop_path_rate = share(self, "drop_path_rate", drop_path_rate)
+        self.drop_path_rate: float = share(self, "drop_path_rate", drop_path_rate)
         self._keep_seed(None)
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.drop_path_rate == 0:
             return inputs
         ones = (1,) * (len(inputs.shape) - 1)
@@ -68,16 +90,16 @@ class StochasticDepth(BaseNoise):
 class CustomScaleLayer(Layer):
     """Adds a share of a second tensor: ``outputs = inputs[0] + inputs[1] * scale``."""
 
-    keras_class_path = (
+    keras_class_path: tuple[str, str, str] = (
         "keras.src.applications.inception_resnet_v2",
         "CustomScaleLayer",
         "CustomScaleLayer",
     )
 
-    def __init__(self, scale, **kwargs):
+    def __init__(self, scale: float, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
         self.scale = scale
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         first, second = inputs
         return first + second * self.scale

@@ -3,6 +3,11 @@
 Those with several heads and weights are in `multi_head_attention`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import range as arange
@@ -19,6 +24,14 @@ from tapewright.ops.random.sampling import get_global_generator
 from .base.argument_validation import share
 from .base.layer import Layer
 from .base.seeds import checked_seed, generator_of
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape
+    from tapewright.core.variable import Variable
+    from tapewright.ops.random.generators import Generator
+
+    from .base.layer_types import RegularizedLayerOptions, SeedLike
 
 __all__ = ["AdditiveAttention", "Attention"]
 
@@ -52,7 +65,12 @@ class Attention(Layer):
     scale = concat_score_weight = None
 
     def __init__(
-        self, use_scale=False, score_mode="dot", dropout=0.0, seed=None, **kwargs
+        self,
+        use_scale: bool = False,
+        score_mode: str = "dot",
+        dropout: float = 0.0,
+        seed: SeedLike = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         if score_mode not in ("dot", "concat"):
@@ -61,27 +79,29 @@ class Attention(Layer):
             )
         self.use_scale = use_scale
         self.score_mode = score_mode
-        self.dropout = share(self, "dropout", dropout)
-        self.seed = checked_seed(self, seed)
-        self.seed_generator = generator_of(self.seed)
+        self.dropout: float = share(self, "dropout", dropout)
+        self.seed: SeedLike = checked_seed(self, seed)
+        self.seed_generator: Generator | None = generator_of(self.seed)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         self._check_count(input_shape, "inputs")
         if self.use_scale:
-            self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
+            self.scale: None = self.add_weight(
+                name="scale", shape=(), initializer="ones"
+            )
         if self.score_mode == "concat":
-            self.concat_score_weight = self.add_weight(
+            self.concat_score_weight: None = self.add_weight(
                 name="concat_score_weight", shape=(), initializer="ones"
             )
 
     def call(
         self,
-        inputs,
-        mask=None,
-        training=False,
-        return_attention_scores=False,
-        use_causal_mask=False,
-    ):
+        inputs: Sequence[Tensor],
+        mask: Any = None,
+        training: bool | None = False,
+        return_attention_scores: bool = False,
+        use_causal_mask: bool = False,
+    ) -> Any:
         self._check_count(inputs, "inputs")
         if mask is not None:
             self._check_count(mask, "mask")
@@ -116,14 +136,14 @@ class Attention(Layer):
         generator = self.seed_generator or get_global_generator()
         return apply_dropout(self._title, weights, self.dropout, None, generator.stream)
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         self._check_count(inputs, "inputs")
         if mask is None:
             return None
         self._check_count(mask, "mask")
         return None if mask[0] is None else convert_to_tensor(mask[0])
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Shape:
         query, value = input_shape[:2]
         return (*query[:-1], value[-1])
 
@@ -147,20 +167,25 @@ class AdditiveAttention(Attention):
     and translate" (2015).
     """
 
-    def __init__(self, use_scale=True, dropout=0.0, **kwargs):
+    def __init__(
+        self,
+        use_scale: bool = True,
+        dropout: float = 0.0,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(use_scale=use_scale, dropout=dropout, **kwargs)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         self._check_count(input_shape, "inputs")
         if self.use_scale:
             dim = input_shape[0][-1]
-            self.scale = self.add_weight(name="scale", shape=(dim,))
+            self.scale: Variable = self.add_weight(name="scale", shape=(dim,))
 
     def _scores(self, query, key):
         values = tanh(expand_dims(query, -2) + expand_dims(key, -3))
         return reduce_sum(values if self.scale is None else values * self.scale, -1)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         del config["score_mode"]
         return config

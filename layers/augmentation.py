@@ -4,7 +4,11 @@ Each layer draws a transformation (`get_random_transformation`) and carries it o
 (`transform_images`). Alone, outside of a model, a layer is in training, as in Keras.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import ones_like, zeros_like
@@ -27,6 +31,12 @@ from .base.argument_validation import one_of, whole
 from .base.seeds import checked_seed, generator_of
 from .images import ImageLayer
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.ops.random.generators import Generator
+
+    from .base.layer_types import RegularizedLayerOptions, SeedLike
+
 __all__ = [
     "RandomBrightness",
     "RandomContrast",
@@ -45,12 +55,16 @@ class _RandomLayer(ImageLayer):
     Integers are cast. ``seed``: for a stream of random numbers of its own.
     """
 
+    generator: Generator | None
+
     def _keep_seed(self, seed, data_format=None):
-        self.seed = checked_seed(self, seed)
+        self.seed: SeedLike = checked_seed(self, seed)
         self.generator = generator_of(self.seed)
         self._keep_format(data_format)
 
-    def get_random_transformation(self, data, training=True, seed=None):
+    def get_random_transformation(
+        self, data: Any, training: bool = True, seed: SeedLike = None
+    ) -> Any:
         """A transformation for these images; None if not ``training``."""
         generator = self.generator or get_global_generator()
         generator = generator_of(checked_seed(self, seed)) or generator
@@ -60,16 +74,18 @@ class _RandomLayer(ImageLayer):
 
         return self._drawn(data, draw) if training else None
 
-    def transform_images(self, images, transformation, training=True):
+    def transform_images(
+        self, images: Tensor, transformation: Any, training: bool = True
+    ) -> Tensor:
         """The images, floating, after ``transformation``; as they are if not ``training``."""
         images = self._as_own_dtype(images)
         return self._changed(images, transformation) if training else images
 
-    def call(self, inputs, training=True):
+    def call(self, inputs: Any, training: bool | None = True) -> Any:
         transformation = self.get_random_transformation(inputs, training)
         return self.transform_images(inputs, transformation, training)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Any:
         return tuple(input_shape)
 
     def _one_for_each(self, images, *ones):
@@ -85,11 +101,15 @@ class RandomFlip(_RandomLayer):
     """
 
     def __init__(
-        self, mode="horizontal_and_vertical", seed=None, data_format=None, **kwargs
+        self,
+        mode: str = "horizontal_and_vertical",
+        seed: SeedLike = None,
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         modes = ("horizontal", "vertical", "horizontal_and_vertical")
-        self.mode = one_of(self, "mode", mode, modes)
+        self.mode: str = one_of(self, "mode", mode, modes)
         self._keep_seed(seed, data_format)
 
     def _drawn(self, images, draw):
@@ -155,16 +175,16 @@ class RandomRotation(_Warping):
 
     def __init__(
         self,
-        factor,
-        fill_mode="reflect",
-        interpolation="bilinear",
-        seed=None,
-        fill_value=0.0,
-        data_format=None,
-        **kwargs,
+        factor: float | Sequence[float],
+        fill_mode: str = "reflect",
+        interpolation: str = "bilinear",
+        seed: SeedLike = None,
+        fill_value: float = 0.0,
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.factor = _range(self, "factor", factor)
+        self.factor: Any = _range(self, "factor", factor)
         self._keep_filling(fill_mode, interpolation, fill_value)
         self._keep_seed(seed, data_format)
 
@@ -191,16 +211,19 @@ class RandomTranslation(_Warping):
     for `RandomRotation`.
     """
 
+    height_factor: float | Sequence[float]
+    width_factor: float | Sequence[float] | None
+
     def __init__(
         self,
-        height_factor,
-        width_factor,
-        fill_mode="reflect",
-        interpolation="bilinear",
-        seed=None,
-        fill_value=0.0,
-        data_format=None,
-        **kwargs,
+        height_factor: float | Sequence[float],
+        width_factor: float | Sequence[float] | None,
+        fill_mode: str = "reflect",
+        interpolation: str = "bilinear",
+        seed: SeedLike = None,
+        fill_value: float = 0.0,
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         self.height_factor, self.width_factor = height_factor, width_factor
@@ -231,16 +254,19 @@ class RandomZoom(_Warping):
     `RandomRotation`.
     """
 
+    height_factor: float | Sequence[float]
+    width_factor: float | Sequence[float] | None
+
     def __init__(
         self,
-        height_factor,
-        width_factor=None,
-        fill_mode="reflect",
-        interpolation="bilinear",
-        seed=None,
-        fill_value=0.0,
-        data_format=None,
-        **kwargs,
+        height_factor: float | Sequence[float],
+        width_factor: float | Sequence[float] | None = None,
+        fill_mode: str = "reflect",
+        interpolation: str = "bilinear",
+        seed: SeedLike = None,
+        fill_value: float = 0.0,
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         self.height_factor, self.width_factor = height_factor, width_factor
@@ -283,10 +309,17 @@ class RandomCrop(_RandomLayer):
     put a `CenterCrop` or `Resizing` behind where layers need that size.
     """
 
-    def __init__(self, height, width, seed=None, data_format=None, **kwargs):
+    def __init__(
+        self,
+        height: int,
+        width: int,
+        seed: SeedLike = None,
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
-        self.height = whole(self, "height", height)
-        self.width = whole(self, "width", width)
+        self.height: int = whole(self, "height", height)
+        self.width: int = whole(self, "width", width)
         self._keep_seed(seed, data_format)
 
     def _drawn(self, images, draw):
@@ -316,7 +349,7 @@ class RandomCrop(_RandomLayer):
             return images
         return self._resized(images, self.height, self.width)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Any:
         return self._shape_with(input_shape, self.height, self.width)
 
 
@@ -327,11 +360,16 @@ class RandomBrightness(_RandomLayer):
     """
 
     def __init__(
-        self, factor, value_range=(0, 255), seed=None, data_format=None, **kwargs
+        self,
+        factor: float | Sequence[float],
+        value_range: Sequence[float] = (0, 255),
+        seed: SeedLike = None,
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.factor = _range(self, "factor", factor)
-        self.value_range = _value_range(self, value_range)
+        self.factor: Any = _range(self, "factor", factor)
+        self.value_range: Any = _value_range(self, value_range)
         self._keep_seed(seed, data_format)
 
     def _drawn(self, images, draw):
@@ -353,13 +391,18 @@ class RandomContrast(_RandomLayer):
     """
 
     def __init__(
-        self, factor, value_range=(0, 255), seed=None, data_format=None, **kwargs
+        self,
+        factor: float | Sequence[float],
+        value_range: Sequence[float] = (0, 255),
+        seed: SeedLike = None,
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         pair = factor if isinstance(factor, (list, tuple)) else (factor, factor)
         _range(self, "factor", pair, least=0)
-        self.factor = tuple(pair)
-        self.value_range = _value_range(self, value_range)
+        self.factor: tuple[float | int | Sequence[float], ...] = tuple(pair)
+        self.value_range: Any = _value_range(self, value_range)
         self._keep_seed(seed, data_format)
 
     def _drawn(self, images, draw):

@@ -1,5 +1,9 @@
 """Constraints: what a weight is put through after each update, to stay in bounds."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.math.elementwise import clip_by_value, maximum, sqrt, square
 from tapewright.ops.math.reduction import reduce_sum
@@ -7,6 +11,10 @@ from tapewright.serialization.configured import Configured
 from tapewright.serialization.object_config import ObjectFamily
 
 from .base.argument_validation import not_negative
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, TensorLike
 
 __all__ = [
     "Constraint",
@@ -29,9 +37,10 @@ EPSILON = 1e-7  # Keras': keeps a norm of 0 from being divided by
 class Constraint(Configured):
     """Base: a subclass defines ``__call__(w)``, which gives the weight as it should be."""
 
-    kind, kind_module = "constraint", "keras.constraints"
+    kind: str = "constraint"
+    kind_module: str = "keras.constraints"
 
-    def __call__(self, w):
+    def __call__(self, w: TensorLike) -> Tensor:
         return convert_to_tensor(w)
 
 
@@ -45,10 +54,12 @@ class MaxNorm(Constraint):
     [[0.6000000238418579, 0.0], [0.800000011920929, 0.5]]
     """
 
-    def __init__(self, max_value=2, axis=0):
+    max_value: float
+
+    def __init__(self, max_value: float = 2, axis: Axes = 0):
         self.max_value, self.axis = not_negative(self, "max_value", max_value), axis
 
-    def __call__(self, w):
+    def __call__(self, w: TensorLike) -> Tensor:
         w = convert_to_tensor(w)
         norms = _norms(w, self.axis)
         return w * (clip_by_value(norms, 0, self.max_value) / (norms + EPSILON))
@@ -57,17 +68,17 @@ class MaxNorm(Constraint):
 class NonNeg(Constraint):
     """``max(w, 0)``."""
 
-    def __call__(self, w):
+    def __call__(self, w: TensorLike) -> Tensor:
         return maximum(convert_to_tensor(w), 0)
 
 
 class UnitNorm(Constraint):
     """Scales to the norm 1, taken over ``axis`` as in `MaxNorm`."""
 
-    def __init__(self, axis=0):
-        self.axis = axis
+    def __init__(self, axis: Axes = 0):
+        self.axis: Any = axis
 
-    def __call__(self, w):
+    def __call__(self, w: TensorLike) -> Tensor:
         w = convert_to_tensor(w)
         return w / (_norms(w, self.axis) + EPSILON)
 
@@ -78,12 +89,20 @@ class MinMaxNorm(Constraint):
     With a ``rate`` below 1 only by that share of the way.
     """
 
-    def __init__(self, min_value=0.0, max_value=1.0, rate=1.0, axis=0):
-        self.min_value = not_negative(self, "min_value", min_value)
-        self.max_value = not_negative(self, "max_value", max_value)
+    rate: float
+
+    def __init__(
+        self,
+        min_value: float = 0.0,
+        max_value: float = 1.0,
+        rate: float = 1.0,
+        axis: Axes = 0,
+    ):
+        self.min_value: float = not_negative(self, "min_value", min_value)
+        self.max_value: float = not_negative(self, "max_value", max_value)
         self.rate, self.axis = not_negative(self, "rate", rate), axis
 
-    def __call__(self, w):
+    def __call__(self, w: TensorLike) -> Tensor:
         w = convert_to_tensor(w)
         norms = _norms(w, self.axis)
         wanted = self.rate * clip_by_value(norms, self.min_value, self.max_value)

@@ -4,6 +4,10 @@ The mathematics is one op, `convolution`; transposed ones are in `transposed_con
 those that treat each channel by itself in `separable_convolution`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from tapewright.core.errors import ShapeError
 from tapewright.ops.convolution.conv import convolution
 from tapewright.ops.nn.bias import bias_add
@@ -19,6 +23,19 @@ from .spatial import (
     to_channels_last,
     window_counts,
 )
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape, Sizes
+    from tapewright.core.variable import Variable
+
+    from .base.layer_types import (
+        ActivationLike,
+        ConstraintLike,
+        InitializerLike,
+        LayerOptions,
+        RegularizerLike,
+    )
 
 __all__ = [
     "Conv1D",
@@ -39,9 +56,23 @@ class ConvolutionBase(Layer):
     ``data_format``: "channels_last" (default) or "channels_first".
     """
 
+    padding: str
+    data_format: str
+
+    kernel_size: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilation_rate: tuple[int, ...]
+    activation: Any
+    use_bias: bool
+    bias_initializer: Any
+    bias_regularizer: Any
+    bias_constraint: Any
+    input_spec: InputSpec
+    bias: Variable | None
+
     rank = None
     _shape_tells = True
-    paddings = ("valid", "same")
+    paddings: tuple[str, str] = ("valid", "same")
 
     def _keep(
         self,
@@ -136,23 +167,23 @@ class _Convolution(ConvolutionBase):
 
     def __init__(
         self,
-        filters,
-        kernel_size,
-        strides=1,
-        padding="valid",
-        data_format=None,
-        dilation_rate=1,
-        groups=1,
-        activation=None,
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        bias_regularizer=None,
-        activity_regularizer=None,
-        kernel_constraint=None,
-        bias_constraint=None,
-        **kwargs,
+        filters: int,
+        kernel_size: Sizes,
+        strides: Sizes = 1,
+        padding: str = "valid",
+        data_format: str | None = None,
+        dilation_rate: Sizes = 1,
+        groups: int = 1,
+        activation: ActivationLike = None,
+        use_bias: bool = True,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        bias_initializer: InitializerLike = "zeros",
+        kernel_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._keep(
@@ -163,15 +194,15 @@ class _Convolution(ConvolutionBase):
             "kernel", kernel_initializer, kernel_regularizer, kernel_constraint
         )
         self._refuse_strides_with_dilation()
-        self.filters = whole(self, "filters", filters)
-        self.groups = whole(self, "groups", groups)
+        self.filters: int = whole(self, "filters", filters)
+        self.groups: int = whole(self, "groups", groups)
         if self.filters % self.groups:
             raise ValueError(
                 f"{type(self).__name__}: filters must be a multiple of groups, got "
                 f"{filters} and {groups}"
             )
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         channels = self._channels_of(input_shape)
         if channels is not None and channels % self.groups:
             raise ShapeError(
@@ -182,13 +213,13 @@ class _Convolution(ConvolutionBase):
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         depth = None if channels is None else channels // self.groups
         shape = (*self.kernel_size, depth, self.filters)
-        self.kernel = self._add("kernel", shape, "kernel")
+        self.kernel: Variable = self._add("kernel", shape, "kernel")
         self._add_bias(self.filters)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return self._finished(self._convolved(self._as_own_dtype(inputs), self.kernel))
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return self._shape_with(self.filters, input_shape)
 
 
@@ -202,7 +233,7 @@ class Conv1D(_Convolution):
     """
 
     rank = 1
-    paddings = ("valid", "same", "causal")
+    paddings: tuple[str, str, str] = ("valid", "same", "causal")
 
 
 class Conv2D(_Convolution):

@@ -1,6 +1,9 @@
 """The layers that most models begin with: `Dense`, `EinsumDense`, `Activation`, `Identity`."""
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.ops.linalg.contraction import einsum
 from tapewright.ops.linalg.matmul import affine, matmul
@@ -10,14 +13,37 @@ from . import activations, constraints, initializers, regularizers
 from .base.argument_validation import whole
 from .base.layer import InputSpec, Layer
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape
+    from tapewright.core.variable import Variable
+
+    from .base.layer_types import (
+        ActivationLike,
+        ConstraintLike,
+        InitializerLike,
+        LayerOptions,
+        RegularizedLayerOptions,
+        RegularizerLike,
+    )
+
 __all__ = ["Activation", "Dense", "EinsumDense", "Identity"]
 
 
 class _Projection(Layer):
     """Base of the layers with a ``kernel``, perhaps a ``bias``, and an activation."""
 
+    activation: Any
+    kernel_initializer: Any
+    bias_initializer: Any
+    kernel_regularizer: Any
+    bias_regularizer: Any
+    kernel_constraint: Any
+    bias_constraint: Any
+    kernel: Variable
+
     supports_masking = True
-    bias = None
+    bias: None = None
 
     def _keep(
         self,
@@ -71,20 +97,20 @@ class Dense(_Projection):
 
     def __init__(
         self,
-        units,
-        activation=None,
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        bias_regularizer=None,
-        activity_regularizer=None,
-        kernel_constraint=None,
-        bias_constraint=None,
-        **kwargs,
+        units: int,
+        activation: ActivationLike = None,
+        use_bias: bool = True,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        bias_initializer: InitializerLike = "zeros",
+        kernel_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self.units = whole(self, "units", units)
+        self.units: int = whole(self, "units", units)
         self.use_bias = use_bias
         self._keep(
             activation,
@@ -95,16 +121,16 @@ class Dense(_Projection):
             kernel_constraint,
             bias_constraint,
         )
-        self.input_spec = InputSpec(min_ndim=2)
+        self.input_spec: InputSpec = InputSpec(min_ndim=2)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         features = input_shape[-1]
         self._add_kernel((features, self.units), self.kernel_initializer)
         if self.use_bias:
             self._add_bias((self.units,))
         self.input_spec = InputSpec(min_ndim=2, axes={-1: features})
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         inputs = self._as_own_dtype(inputs)
         if self.use_bias:
             outputs = affine(inputs, self.kernel, self.bias)
@@ -112,7 +138,7 @@ class Dense(_Projection):
             outputs = matmul(inputs, self.kernel)
         return outputs if self.activation is None else self.activation(outputs)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return (*input_shape[:-1], self.units)
 
 
@@ -136,23 +162,25 @@ class EinsumDense(_Projection):
 
     def __init__(
         self,
-        equation,
-        output_shape,
-        activation=None,
-        bias_axes=None,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        bias_regularizer=None,
-        kernel_constraint=None,
-        bias_constraint=None,
-        **kwargs,
+        equation: str,
+        output_shape: Any,
+        activation: ActivationLike = None,
+        bias_axes: str | None = None,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        bias_initializer: InitializerLike = "zeros",
+        kernel_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         self.equation = equation
         self._terms = _parsed(equation)
         one = isinstance(output_shape, int)
-        self.partial_output_shape = (output_shape,) if one else tuple(output_shape)
+        self.partial_output_shape: tuple[int] | tuple[Any, ...] = (
+            (output_shape,) if one else tuple(output_shape)
+        )
         self.bias_axes = bias_axes
         for letter in bias_axes or "":
             if letter not in self._terms[2]:
@@ -170,7 +198,7 @@ class EinsumDense(_Projection):
             bias_constraint,
         )
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         _, letters, outputs, dots = self._terms
         sizes, elided = self._sizes(input_shape)
         shape = tuple([sizes[c] for c in letters])
@@ -179,15 +207,15 @@ class EinsumDense(_Projection):
             first = min([outputs.index(c) for c in self.bias_axes])
             dims = [sizes[c] if c in self.bias_axes else 1 for c in outputs[first:]]
             self._add_bias((*dims, *[1] * (elided if dots == "behind" else 0)))
-        self.input_spec = InputSpec(ndim=len(input_shape))
+        self.input_spec: InputSpec = InputSpec(ndim=len(input_shape))
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         outputs = einsum(self.equation, self._as_own_dtype(inputs), self.kernel)
         if self.bias is not None:
             outputs = outputs + self.bias
         return outputs if self.activation is None else self.activation(outputs)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         _, _, outputs, dots = self._terms
         sizes, elided = self._sizes(input_shape)
         dims = [sizes[c] for c in outputs]
@@ -195,7 +223,7 @@ class EinsumDense(_Projection):
             return (*dims, *input_shape[len(input_shape) - elided :])
         return (*input_shape[:elided], *dims)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config["output_shape"] = list(self.partial_output_shape)
         return {**config, "activity_regularizer": plain(self.activity_regularizer)}
@@ -244,14 +272,16 @@ class Activation(Layer):
     supports_masking = True
     _shape_tells = True
 
-    def __init__(self, activation, **kwargs):
+    def __init__(
+        self, activation: ActivationLike, **kwargs: Unpack[RegularizedLayerOptions]
+    ):
         super().__init__(**kwargs)
-        self.activation = activations.get(activation)
+        self.activation: Any = activations.get(activation)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return self.activation(inputs)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return tuple(input_shape)
 
 
@@ -260,10 +290,10 @@ class Identity(Layer):
 
     supports_masking = True
 
-    def call(self, inputs):
+    def call(self, inputs: Any) -> Any:
         return inputs
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Any:
         return input_shape
 
 

@@ -1,5 +1,9 @@
 """`Embedding`: rows of a table for whole numbers; `Masking`: steps that do not count."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros
 from tapewright.ops.array.gather import gather
@@ -9,6 +13,18 @@ from tapewright.ops.math.reduction import reduce_any
 from . import constraints, initializers, regularizers
 from .base.argument_validation import whole
 from .base.layer import Layer
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape, TensorLike
+    from tapewright.core.variable import Variable
+
+    from .base.layer_types import (
+        ConstraintLike,
+        InitializerLike,
+        RegularizedLayerOptions,
+        RegularizerLike,
+    )
 
 __all__ = ["Embedding", "Masking"]
 
@@ -31,31 +47,31 @@ class Embedding(Layer):
 
     def __init__(
         self,
-        input_dim,
-        output_dim,
-        embeddings_initializer="uniform",
-        embeddings_regularizer=None,
-        embeddings_constraint=None,
-        mask_zero=False,
-        weights=None,
-        **kwargs,
+        input_dim: int,
+        output_dim: int,
+        embeddings_initializer: InitializerLike = "uniform",
+        embeddings_regularizer: RegularizerLike = None,
+        embeddings_constraint: ConstraintLike = None,
+        mask_zero: bool = False,
+        weights: TensorLike | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         kwargs.pop("input_length", None)  # of Keras 2
         super().__init__(**kwargs)
-        self.input_dim = whole(self, "input_dim", input_dim)
-        self.output_dim = whole(self, "output_dim", output_dim)
-        self.embeddings_initializer = initializers.get(embeddings_initializer)
-        self.embeddings_regularizer = regularizers.get(embeddings_regularizer)
-        self.embeddings_constraint = constraints.get(embeddings_constraint)
-        self.mask_zero = bool(mask_zero)
-        self.supports_masking = self.mask_zero
+        self.input_dim: int = whole(self, "input_dim", input_dim)
+        self.output_dim: int = whole(self, "output_dim", output_dim)
+        self.embeddings_initializer: Any = initializers.get(embeddings_initializer)
+        self.embeddings_regularizer: Any = regularizers.get(embeddings_regularizer)
+        self.embeddings_constraint: Any = constraints.get(embeddings_constraint)
+        self.mask_zero: bool = bool(mask_zero)
+        self.supports_masking: bool = self.mask_zero
         if weights is not None:
             self.build((None,))
             many = isinstance(weights, (list, tuple)) and len(weights) == 1
             self.set_weights(weights if many else [weights])
 
-    def build(self, input_shape=None):
-        self.embeddings = self.add_weight(
+    def build(self, input_shape: Shape | None = None) -> None:
+        self.embeddings: Variable = self.add_weight(
             name="embeddings",
             shape=(self.input_dim, self.output_dim),
             initializer=self.embeddings_initializer,
@@ -63,18 +79,18 @@ class Embedding(Layer):
             constraint=self.embeddings_constraint,
         )
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         if not inputs.dtype.is_integer:
             inputs = cast(inputs, "int32")
         return gather(self.embeddings, inputs)
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         return not_equal(inputs, cast(0, inputs.dtype)) if self.mask_zero else None
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return (*input_shape, self.output_dim)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config.pop("weights", None)  # they are in the files of weights
         return config
@@ -92,19 +108,21 @@ class Masking(Layer):
 
     supports_masking = True
 
-    def __init__(self, mask_value=0.0, **kwargs):
+    def __init__(
+        self, mask_value: Any = 0.0, **kwargs: Unpack[RegularizedLayerOptions]
+    ):
         super().__init__(**kwargs)
         self.mask_value = mask_value
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         return self._counted(inputs, False)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return where(self._counted(inputs, True), inputs, zeros((), inputs.dtype))
 
     def _counted(self, inputs, keepdims):
         value = cast(self.mask_value, inputs.dtype)
         return reduce_any(not_equal(inputs, value), -1, keepdims)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return tuple(input_shape)

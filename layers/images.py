@@ -1,5 +1,9 @@
 """Layers that bring images to a size: `Resizing`, `CenterCrop`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
+
 from tapewright.ops.array.conversion import cast, saturate_cast
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import pad
@@ -11,6 +15,12 @@ from .base.argument_validation import one_of, whole
 from .base.layer import InputSpec, Layer
 from .spatial import checked_format
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape
+
+    from .base.layer_types import RegularizedLayerOptions
+
 __all__ = ["CenterCrop", "Resizing"]
 
 
@@ -20,6 +30,10 @@ class ImageLayer(Layer):
     Shapes: ``[batch, height, width, channels]`` or ``[height, width, channels]``, the
     channels before the height for ``data_format`` "channels_first".
     """
+
+    data_format: str
+
+    input_spec: InputSpec
 
     def _keep_format(self, data_format):
         self.data_format = checked_format(self, data_format)
@@ -81,27 +95,27 @@ class Resizing(ImageLayer):
 
     def __init__(
         self,
-        height,
-        width,
-        interpolation="bilinear",
-        crop_to_aspect_ratio=False,
-        pad_to_aspect_ratio=False,
-        fill_mode="constant",
-        fill_value=0.0,
-        antialias=False,
-        data_format=None,
-        **kwargs,
+        height: int,
+        width: int,
+        interpolation: str = "bilinear",
+        crop_to_aspect_ratio: bool = False,
+        pad_to_aspect_ratio: bool = False,
+        fill_mode: str = "constant",
+        fill_value: float = 0.0,
+        antialias: bool = False,
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.height = whole(self, "height", height)
-        self.width = whole(self, "width", width)
+        self.height: int = whole(self, "height", height)
+        self.width: int = whole(self, "width", width)
         methods = ("bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5")
-        self.interpolation = one_of(self, "interpolation", interpolation, methods)
-        self.crop_to_aspect_ratio = bool(crop_to_aspect_ratio)
-        self.pad_to_aspect_ratio = bool(pad_to_aspect_ratio)
-        self.fill_mode = one_of(self, "fill_mode", fill_mode, ("constant",))
+        self.interpolation: str = one_of(self, "interpolation", interpolation, methods)
+        self.crop_to_aspect_ratio: bool = bool(crop_to_aspect_ratio)
+        self.pad_to_aspect_ratio: bool = bool(pad_to_aspect_ratio)
+        self.fill_mode: str = one_of(self, "fill_mode", fill_mode, ("constant",))
         self.fill_value = fill_value
-        self.antialias = bool(antialias)
+        self.antialias: bool = bool(antialias)
         self._keep_format(data_format)
         if crop_to_aspect_ratio and pad_to_aspect_ratio:
             raise ValueError(
@@ -109,7 +123,7 @@ class Resizing(ImageLayer):
                 "be True"
             )
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         images = inputs
         if self.crop_to_aspect_ratio:
             images = self._largest_cut(images, self.height, self.width)
@@ -131,7 +145,7 @@ class Resizing(ImageLayer):
         fill = cast(self.fill_value, images.dtype)
         return pad(images, widths, constant_values=fill)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return self._shape_with(input_shape, self.height, self.width)
 
 
@@ -145,13 +159,19 @@ class CenterCrop(ImageLayer):
     array([2.], dtype=float32)
     """
 
-    def __init__(self, height, width, data_format=None, **kwargs):
+    def __init__(
+        self,
+        height: int,
+        width: int,
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
-        self.height = whole(self, "height", height)
-        self.width = whole(self, "width", width)
+        self.height: int = whole(self, "height", height)
+        self.width: int = whole(self, "width", width)
         self._keep_format(data_format)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         images = self._as_own_dtype(inputs)
         above, beside = [
             n - new for n, new in zip(self._size_of(images), (self.height, self.width))
@@ -161,5 +181,5 @@ class CenterCrop(ImageLayer):
         images = self._largest_cut(images, self.height, self.width)
         return self._resized(images, self.height, self.width)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return self._shape_with(input_shape, self.height, self.width)

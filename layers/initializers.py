@@ -5,7 +5,11 @@ stream of ``tapewright.random``; with a ``seed``, from a stream of their own tha
 anew at every call.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -20,6 +24,12 @@ from tapewright.serialization.object_config import ObjectFamily
 from tapewright.serialization.registry import register
 
 from .base.seeds import checked_seed
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, DTypeLike, TensorLike
+
+    from .base.layer_types import SeedLike
 
 __all__ = [
     "Constant",
@@ -64,18 +74,19 @@ __all__ = [
 class Initializer(Configured):
     """Base: a subclass defines ``__call__(shape, dtype=None)``."""
 
-    kind, kind_module = "initializer", "keras.initializers"
+    kind: str = "initializer"
+    kind_module: str = "keras.initializers"
 
-    def __call__(self, shape, dtype=None):
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
 
-    def clone(self):
+    def clone(self) -> Self:
         """Another one of the same config."""
         return type(self).from_config(self.get_config())
 
 
 class _Initializers(ObjectFamily):
-    def get(self, identifier):
+    def get(self, identifier: Any) -> Any:
         """Return the initializer of a name, class, config or callable; None for None.
 
         An array or tensor stands for a function that gives it, for its own shape.
@@ -109,24 +120,24 @@ def _giving(value):
 class Zeros(Initializer):
     """Zero everywhere."""
 
-    def __call__(self, shape, dtype=None):
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         return creation.zeros(shape, dtype or default_float())
 
 
 class Ones(Initializer):
     """One everywhere."""
 
-    def __call__(self, shape, dtype=None):
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         return creation.ones(shape, dtype or default_float())
 
 
 class Constant(Initializer):
     """``value`` everywhere: a number, or what broadcasts to the shape."""
 
-    def __init__(self, value=0.0):
+    def __init__(self, value: TensorLike = 0.0):
         self.value = value
 
-    def __call__(self, shape, dtype=None):
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         dtype = as_dtype(dtype or default_float())
         value = np.asarray(self.value).astype(dtype.as_numpy_dtype)
         if value.ndim:
@@ -137,10 +148,10 @@ class Constant(Initializer):
 class Identity(Initializer):
     """``gain`` on the diagonal of a matrix, zero elsewhere."""
 
-    def __init__(self, gain=1.0):
+    def __init__(self, gain: float = 1.0):
         self.gain = gain
 
-    def __call__(self, shape, dtype=None):
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         if len(shape) != 2:
             raise ValueError(f"Identity: shape must be that of a matrix, got {shape}")
         return creation.eye(*shape, dtype=dtype or default_float()) * self.gain
@@ -152,10 +163,10 @@ class Identity(Initializer):
 class _Random(Initializer):
     """Base: ``seed`` is an int, a `SeedGenerator`, whose stream goes on, or None."""
 
-    kind = "initializer"
+    kind: str = "initializer"
 
-    def __init__(self, seed=None):
-        self.seed = checked_seed(self, seed)
+    def __init__(self, seed: SeedLike = None):
+        self.seed: SeedLike = checked_seed(self, seed)
 
     def _draw(self, how, *args):
         if isinstance(self.seed, sampling.Generator):
@@ -170,33 +181,44 @@ def _floating(dtype):
 class RandomNormal(_Random):
     """Normally distributed."""
 
-    def __init__(self, mean=0.0, stddev=0.05, seed=None):
+    mean: float
+    stddev: float
+
+    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: SeedLike = None):
         super().__init__(seed)
         self.mean, self.stddev = mean, stddev
 
-    def __call__(self, shape, dtype=None):
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         return self._draw("normal", shape, self.mean, self.stddev, _floating(dtype))
 
 
 class RandomUniform(_Random):
     """Evenly distributed from ``minval`` to ``maxval``."""
 
-    def __init__(self, minval=-0.05, maxval=0.05, seed=None):
+    minval: float
+    maxval: float
+
+    def __init__(
+        self, minval: float = -0.05, maxval: float = 0.05, seed: SeedLike = None
+    ):
         super().__init__(seed)
         self.minval, self.maxval = minval, maxval
 
-    def __call__(self, shape, dtype=None):
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         return self._draw("uniform", shape, self.minval, self.maxval, _floating(dtype))
 
 
 class TruncatedNormal(_Random):
     """Normally distributed, no further than two ``stddev`` from ``mean``."""
 
-    def __init__(self, mean=0.0, stddev=0.05, seed=None):
+    mean: float
+    stddev: float
+
+    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: SeedLike = None):
         super().__init__(seed)
         self.mean, self.stddev = mean, stddev
 
-    def __call__(self, shape, dtype=None):
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         return self._draw(
             "truncated_normal", shape, self.mean, self.stddev, _floating(dtype)
         )
@@ -209,11 +231,11 @@ class Orthogonal(_Random):
     nonlinear dynamics of learning in deep linear neural networks" (2014).
     """
 
-    def __init__(self, gain=1.0, seed=None):
+    def __init__(self, gain: float = 1.0, seed: SeedLike = None):
         super().__init__(seed)
         self.gain = gain
 
-    def __call__(self, shape, dtype=None):
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         if len(shape) < 2:
             raise ValueError(f"Orthogonal: shape must have two axes or more: {shape}")
         rows, columns = math.prod(shape[:-1]), shape[-1]
@@ -242,16 +264,20 @@ class VarianceScaling(_Random):
     ``output_axes``: which axes to count, if both are given.
     """
 
-    omit_defaults = {"input_axes": None, "output_axes": None}
+    scale: float
+    mode: str
+    distribution: str
+
+    omit_defaults: dict[str, Any] = {"input_axes": None, "output_axes": None}
 
     def __init__(
         self,
-        scale=1.0,
-        mode="fan_in",
-        distribution="truncated_normal",
-        seed=None,
-        input_axes=None,
-        output_axes=None,
+        scale: float = 1.0,
+        mode: str = "fan_in",
+        distribution: str = "truncated_normal",
+        seed: SeedLike = None,
+        input_axes: Axes = None,
+        output_axes: Axes = None,
     ):
         if scale <= 0:
             raise ValueError(f"VarianceScaling: scale must be positive, got {scale!r}")
@@ -270,7 +296,7 @@ class VarianceScaling(_Random):
         self.scale, self.mode, self.distribution = scale, mode, distribution
         self.input_axes, self.output_axes = input_axes, output_axes
 
-    def __call__(self, shape, dtype=None):
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         fan_in, fan_out = _fans(tuple(shape), self.input_axes, self.output_axes)
         fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}
         variance = self.scale / max(1.0, fans[self.mode])
@@ -302,47 +328,49 @@ def _fans(shape, input_axes, output_axes):
 class _Named(VarianceScaling):
     """Base of the settings that have names of their own."""
 
-    kind = "initializer"
-    setting = (1.0, "fan_in", "truncated_normal")
+    kind: str = "initializer"
+    setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")
 
-    def __init__(self, seed=None, input_axes=None, output_axes=None):
+    def __init__(
+        self, seed: SeedLike = None, input_axes: Axes = None, output_axes: Axes = None
+    ):
         super().__init__(*self.setting, seed, input_axes, output_axes)
 
 
 class GlorotUniform(_Named):
     """Uniform within ``sqrt(6 / (fan_in + fan_out))``. Reference: Glorot & Bengio (2010)."""
 
-    setting = (1.0, "fan_avg", "uniform")
+    setting: tuple[float, str, str] = (1.0, "fan_avg", "uniform")
 
 
 class GlorotNormal(_Named):
     """Truncated normal, variance ``2 / (fan_in + fan_out)``. Reference: as above."""
 
-    setting = (1.0, "fan_avg", "truncated_normal")
+    setting: tuple[float, str, str] = (1.0, "fan_avg", "truncated_normal")
 
 
 class HeUniform(_Named):
     """Uniform within ``sqrt(6 / fan_in)``. Reference: He et al. (2015)."""
 
-    setting = (2.0, "fan_in", "uniform")
+    setting: tuple[float, str, str] = (2.0, "fan_in", "uniform")
 
 
 class HeNormal(_Named):
     """Truncated normal, variance ``2 / fan_in``. Reference: He et al. (2015)."""
 
-    setting = (2.0, "fan_in", "truncated_normal")
+    setting: tuple[float, str, str] = (2.0, "fan_in", "truncated_normal")
 
 
 class LecunUniform(_Named):
     """Uniform within ``sqrt(3 / fan_in)``. Reference: LeCun et al. (1998)."""
 
-    setting = (1.0, "fan_in", "uniform")
+    setting: tuple[float, str, str] = (1.0, "fan_in", "uniform")
 
 
 class LecunNormal(_Named):
     """Truncated normal, variance ``1 / fan_in``. Reference: LeCun et al. (1998)."""
 
-    setting = (1.0, "fan_in", "truncated_normal")
+    setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")
 
 
 # --------------------------------------------------------------------- further names

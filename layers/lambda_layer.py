@@ -1,6 +1,10 @@
 """`Lambda`: a function as a layer. Its config names the function, and never holds code."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from inspect import signature
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tapewright.core.nest import flatten
 from tapewright.core.tensor import convert_to_tensor
@@ -12,6 +16,9 @@ from tapewright.serialization.registry import (
 )
 
 from .base.layer import Layer
+
+if TYPE_CHECKING:
+    from .base.layer_types import RegularizedLayerOptions
 
 __all__ = ["Lambda"]
 
@@ -35,31 +42,36 @@ class Lambda(Layer):
     """
 
     def __init__(
-        self, function, output_shape=None, mask=None, arguments=None, **kwargs
+        self,
+        function: Callable[..., Any],
+        output_shape: Any = None,
+        mask: Any = None,
+        arguments: dict[str, Any] | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.function = _found("function", function)
+        self.function: Any = _found("function", function)
         if not callable(self.function):
             raise TypeError(
                 f"Lambda: function must be a callable or a name, got {function!r}"
             )
         self._given_output_shape = output_shape
-        self.mask = _found("mask", mask)
-        self.supports_masking = mask is not None
-        self.arguments = dict(arguments or {})
+        self.mask: Any = _found("mask", mask)
+        self.supports_masking: bool = mask is not None
+        self.arguments: dict[str, Any] = dict(arguments or {})
         self._wanted = _arguments_of(self.function) & {"training", "mask"}
 
-    def call(self, inputs, mask=None, training=None):
+    def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
         own = {"mask": mask, "training": training}
         wanted = {name: own[name] for name in own if name in self._wanted}
         return self.function(inputs, **self.arguments, **wanted)
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         if self.mask is None or callable(self.mask):
             return self.mask and self.mask(inputs, mask)
         return convert_to_tensor(self.mask)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Any:
         given = self._given_output_shape
         if given is None:
             return super().compute_output_shape(input_shape)
@@ -71,9 +83,9 @@ class Lambda(Layer):
     def _knows_shape(self):
         return self._given_output_shape is not None
 
-    config_exclude = ("function", "output_shape", "mask")
+    config_exclude: tuple[str, str, str] = ("function", "output_shape", "mask")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         given = (self.function, self._given_output_shape, self.mask)
         for name, value in zip(self.config_exclude, given):
@@ -98,7 +110,7 @@ class Lambda(Layer):
         )
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         config = dict(config)
         for name in cls.config_exclude:
             value = config.get(name)

@@ -3,8 +3,12 @@
 Each has a function of the same name, in lower case, for the same.
 """
 
+from __future__ import annotations
+
 import operator
+from collections.abc import Sequence
 from functools import reduce
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import ones_like
@@ -18,6 +22,12 @@ from tapewright.ops.nn.normalization import l2_normalize
 
 from .base.layer import Layer
 from .base.masks import mask_of
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, Shape
+
+    from .base.layer_types import RegularizedLayerOptions
 
 __all__ = [
     "Add",
@@ -48,11 +58,11 @@ class _Merge(Layer):
 
     supports_masking = True
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         shapes = self._checked_shapes(input_shape)
         self._merged_shape(shapes)  # raises if they do not fit
 
-    def call(self, inputs):
+    def call(self, inputs: Sequence[Tensor]) -> Tensor:
         if not isinstance(inputs, list | tuple):
             raise ValueError(f"{self._title}: inputs must be a list of tensors")
         rank = max([len(x.shape) for x in inputs])
@@ -61,10 +71,10 @@ class _Merge(Layer):
     def _merged(self, inputs):
         return reduce(self.function, inputs)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Shape:
         return self._merged_shape(self._checked_shapes(input_shape))
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         if mask is None:
             return None
         masks = self._checked_masks(inputs, mask)
@@ -128,13 +138,13 @@ class Add(_Merge):
     array([[4., 6.]], dtype=float32)
     """
 
-    function = staticmethod(ops.add)
+    function: Any = staticmethod(ops.add)
 
 
 class Subtract(_Merge):
     """``inputs[0] - inputs[1]``."""
 
-    function = staticmethod(ops.subtract)
+    function: Any = staticmethod(ops.subtract)
 
     def _checked_shapes(self, shapes):
         if len(shapes) != 2:
@@ -145,7 +155,7 @@ class Subtract(_Merge):
 class Average(_Merge):
     """The mean of the inputs."""
 
-    function = staticmethod(ops.add)
+    function: Any = staticmethod(ops.add)
 
     def _merged(self, inputs):
         inputs = [
@@ -160,7 +170,7 @@ class Multiply(_Merge):
     Where all inputs are left out the outputs are 0.
     """
 
-    function = staticmethod(ops.multiply)
+    function: Any = staticmethod(ops.multiply)
 
     def _merged(self, inputs):
         masks = [_along(mask_of(x)) for x in inputs]
@@ -189,13 +199,13 @@ class _Extremum(_Merge):
 class Maximum(_Extremum):
     """The greatest of the inputs, entry by entry."""
 
-    function = staticmethod(ops.maximum)
+    function: Any = staticmethod(ops.maximum)
 
 
 class Minimum(_Extremum):
     """The least of the inputs, entry by entry."""
 
-    function = staticmethod(ops.minimum)
+    function: Any = staticmethod(ops.minimum)
 
 
 def _along(mask):
@@ -211,13 +221,13 @@ class Concatenate(_Merge):
     array([[1., 2., 3.]], dtype=float32)
     """
 
-    def __init__(self, axis=-1, **kwargs):
+    def __init__(self, axis: Axes = -1, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
         if not hasattr(axis, "__index__"):
             raise ValueError(f"Concatenate: axis must be an integer, got {axis!r}")
-        self.axis = operator.index(axis)
+        self.axis: int = operator.index(axis)
 
-    def call(self, inputs):
+    def call(self, inputs: Sequence[Tensor]) -> Tensor:
         if not isinstance(inputs, list | tuple):
             raise ValueError(f"{self._title}: inputs must be a list of tensors")
         return concat(inputs, self.axis)
@@ -248,7 +258,7 @@ class Concatenate(_Merge):
             f"shapes {', '.join(map(str, shapes))}"
         )
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         if mask is None:
             return None
         masks = self._checked_masks(inputs, mask)
@@ -281,7 +291,12 @@ class Dot(_Merge):
     array([[11.]], dtype=float32)
     """
 
-    def __init__(self, axes, normalize=False, **kwargs):
+    def __init__(
+        self,
+        axes: int | Sequence[int],
+        normalize: bool = False,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
         pair = [axes, axes] if isinstance(axes, int) else axes
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(
@@ -293,7 +308,7 @@ class Dot(_Merge):
         self.axes = axes
         self.normalize = normalize
 
-    def call(self, inputs):
+    def call(self, inputs: Sequence[Tensor]) -> Tensor:
         (x, y), axes = inputs, self._both_axes([x.shape for x in inputs])
         if self.normalize:
             x, y = (l2_normalize(z, a, epsilon=1e-14) for z, a in zip((x, y), axes))
@@ -335,7 +350,7 @@ class Dot(_Merge):
             axes.append(at)
         return axes
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         return None
 
 
@@ -346,41 +361,41 @@ def _clash(m, n):
 # ---------------------------------------------------------------- the same as functions
 
 
-def add(inputs, **kwargs):
+def add(inputs: Tensor, **kwargs: Any) -> Tensor:
     """The sum of the inputs, by an `Add` layer."""
     return Add(**kwargs)(inputs)
 
 
-def subtract(inputs, **kwargs):
+def subtract(inputs: Tensor, **kwargs: Any) -> Tensor:
     """``inputs[0] - inputs[1]``, by a `Subtract` layer."""
     return Subtract(**kwargs)(inputs)
 
 
-def multiply(inputs, **kwargs):
+def multiply(inputs: Tensor, **kwargs: Any) -> Tensor:
     """The product of the inputs, by a `Multiply` layer."""
     return Multiply(**kwargs)(inputs)
 
 
-def average(inputs, **kwargs):
+def average(inputs: Tensor, **kwargs: Any) -> Tensor:
     """The mean of the inputs, by an `Average` layer."""
     return Average(**kwargs)(inputs)
 
 
-def maximum(inputs, **kwargs):
+def maximum(inputs: Tensor, **kwargs: Any) -> Tensor:
     """The greatest of the inputs, by a `Maximum` layer."""
     return Maximum(**kwargs)(inputs)
 
 
-def minimum(inputs, **kwargs):
+def minimum(inputs: Tensor, **kwargs: Any) -> Tensor:
     """The least of the inputs, by a `Minimum` layer."""
     return Minimum(**kwargs)(inputs)
 
 
-def concatenate(inputs, axis=-1, **kwargs):
+def concatenate(inputs: Tensor, axis: Axes = -1, **kwargs: Any) -> Tensor:
     """The inputs side by side, by a `Concatenate` layer."""
     return Concatenate(axis=axis, **kwargs)(inputs)
 
 
-def dot(inputs, axes=-1, **kwargs):
+def dot(inputs: Tensor, axes: int | Sequence[int] = -1, **kwargs: Any) -> Tensor:
     """Sums of products over an axis, by a `Dot` layer."""
     return Dot(axes=axes, **kwargs)(inputs)

@@ -1,7 +1,10 @@
 """Attention with several heads, each with projections of its own."""
 
+from __future__ import annotations
+
 import math
 import string
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.gather import repeat
@@ -19,6 +22,18 @@ from .base.layer import Layer
 from .base.seeds import checked_seed
 from .core import EinsumDense
 from .noise import Dropout
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, Shape
+
+    from .base.layer_types import (
+        ConstraintLike,
+        InitializerLike,
+        LayerOptions,
+        RegularizerLike,
+        SeedLike,
+    )
 
 __all__ = ["GroupQueryAttention", "GroupedQueryAttention", "MultiHeadAttention"]
 
@@ -50,10 +65,10 @@ class _Heads(Layer):
         if sliding_window is not None:
             sliding_window = whole(self, "sliding_window", sliding_window)
         self.use_bias = use_bias
-        self.dropout = share(self, "dropout", dropout)
+        self.dropout: float = share(self, "dropout", dropout)
         self.sliding_window = sliding_window
         self.use_gate = use_gate
-        self.seed = checked_seed(self, seed)
+        self.seed: SeedLike = checked_seed(self, seed)
         self._settings = {
             name: _FAMILIES[name.rpartition("_")[2]].get(value)
             for name, value in zip(_SETTINGS, settings)
@@ -77,17 +92,17 @@ class _Heads(Layer):
 
     def call(
         self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-    ):
+        query: Tensor,
+        value: Any,
+        key: Tensor | None = None,
+        query_mask: Any = None,
+        value_mask: Any = None,
+        key_mask: Any = None,
+        attention_mask: Any = None,
+        return_attention_scores: bool = False,
+        training: bool | None = None,
+        use_causal_mask: bool = False,
+    ) -> Any:
         key = value if key is None else key
         visible = None if attention_mask is None else cast(attention_mask, "bool")
         if query_mask is not None:
@@ -152,7 +167,7 @@ class _Heads(Layer):
         self._softmax = Softmax(axis=last, dtype=self._dtype)
         self._dropout_layer = Dropout(self.dropout, seed=self.seed, dtype=self._dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         regularizer = plain(self._settings["activity_regularizer"])
         return {**super().get_config(), "activity_regularizer": regularizer}
 
@@ -201,41 +216,43 @@ class MultiHeadAttention(_Heads):
 
     def __init__(
         self,
-        num_heads,
-        key_dim,
-        value_dim=None,
-        dropout=0.0,
-        use_bias=True,
-        output_shape=None,
-        attention_axes=None,
-        sliding_window=None,
-        flash_attention=None,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        bias_regularizer=None,
-        activity_regularizer=None,
-        kernel_constraint=None,
-        bias_constraint=None,
-        use_gate=False,
-        seed=None,
-        **kwargs,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        output_shape: Any = None,
+        attention_axes: Axes = None,
+        sliding_window: int | None = None,
+        flash_attention: bool | None = None,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        bias_initializer: InitializerLike = "zeros",
+        kernel_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        use_gate: bool = False,
+        seed: SeedLike = None,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         who = "MultiHeadAttention"
         _refuse_flash(who, flash_attention)
-        self.num_heads = whole(self, "num_heads", num_heads)
-        self.key_dim = whole(self, "key_dim", key_dim)
+        self.num_heads: int = whole(self, "num_heads", num_heads)
+        self.key_dim: int = whole(self, "key_dim", key_dim)
         value_dim = key_dim if value_dim is None else value_dim
-        self.value_dim = whole(self, "value_dim", value_dim)
+        self.value_dim: int = whole(self, "value_dim", value_dim)
         self._given_output_shape = _tuple_of_ints(who, "output_shape", output_shape)
-        self.attention_axes = _tuple_of_ints(who, "attention_axes", attention_axes)
+        self.attention_axes: Any = _tuple_of_ints(who, "attention_axes", attention_axes)
         settings = (kernel_initializer, bias_initializer, kernel_regularizer,
                     bias_regularizer, activity_regularizer, kernel_constraint,
                     bias_constraint)  # fmt: skip
         self._keep(use_bias, dropout, sliding_window, use_gate, seed, settings)
 
-    def build(self, query_shape, value_shape, key_shape=None):
+    def build(
+        self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
+    ) -> None:
         key_shape = value_shape if key_shape is None else key_shape
         self._check_lengths(value_shape, key_shape)
         sizes = {"query": self.key_dim, "key": self.key_dim, "value": self.value_dim}
@@ -259,20 +276,20 @@ class MultiHeadAttention(_Heads):
 
     # Files have the parts by these names: those of `GroupedQueryAttention` are private.
     @property
-    def query_dense(self):
+    def query_dense(self) -> Any:
         """The projection of the queries, an `EinsumDense`; likewise the next three."""
         return self._query_dense
 
     @property
-    def key_dense(self):
+    def key_dense(self) -> Any:
         return self._key_dense
 
     @property
-    def value_dense(self):
+    def value_dense(self) -> Any:
         return self._value_dense
 
     @property
-    def output_dense(self):
+    def output_dense(self) -> Any:
         return self._output_dense
 
     def _head_projection(self, name, rank, size, activation=None):
@@ -297,11 +314,13 @@ class MultiHeadAttention(_Heads):
         )
         self._output_dense.build((*query_shape[:-1], self.num_heads, self.value_dim))
 
-    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+    def compute_output_shape(
+        self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
+    ) -> Any:
         self._check_lengths(value_shape, key_shape or value_shape)
         return (*query_shape[:-1], *(self._given_output_shape or query_shape[-1:]))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         shape = self._given_output_shape
         return {**config, "output_shape": None if shape is None else list(shape)}
@@ -322,34 +341,34 @@ class GroupedQueryAttention(_Heads):
     from multi-head checkpoints" (2023).
     """
 
-    keras_class_path = ("keras.layers", "GroupQueryAttention")
+    keras_class_path: tuple[str, str] = ("keras.layers", "GroupQueryAttention")
 
     def __init__(
         self,
-        head_dim,
-        num_query_heads,
-        num_key_value_heads,
-        dropout=0.0,
-        use_bias=True,
-        sliding_window=None,
-        flash_attention=None,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        bias_regularizer=None,
-        activity_regularizer=None,
-        kernel_constraint=None,
-        bias_constraint=None,
-        use_gate=False,
-        seed=None,
-        **kwargs,
+        head_dim: int,
+        num_query_heads: int,
+        num_key_value_heads: int,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        sliding_window: int | None = None,
+        flash_attention: bool | None = None,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        bias_initializer: InitializerLike = "zeros",
+        kernel_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        use_gate: bool = False,
+        seed: SeedLike = None,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         who = "GroupedQueryAttention"
         _refuse_flash(who, flash_attention)
-        self.head_dim = whole(self, "head_dim", head_dim)
-        self.num_query_heads = whole(self, "num_query_heads", num_query_heads)
-        self.num_key_value_heads = whole(
+        self.head_dim: int = whole(self, "head_dim", head_dim)
+        self.num_query_heads: int = whole(self, "num_query_heads", num_query_heads)
+        self.num_key_value_heads: int = whole(
             self, "num_key_value_heads", num_key_value_heads
         )
         if self.num_query_heads % self.num_key_value_heads:
@@ -362,9 +381,11 @@ class GroupedQueryAttention(_Heads):
                     bias_constraint)  # fmt: skip
         self._keep(use_bias, dropout, sliding_window, use_gate, seed, settings)
         # as in Keras, here it also counts for the outputs of the layer
-        self.activity_regularizer = self._settings["activity_regularizer"]
+        self.activity_regularizer: Any = self._settings["activity_regularizer"]
 
-    def build(self, query_shape, value_shape, key_shape=None):
+    def build(
+        self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
+    ) -> None:
         key_shape = value_shape if key_shape is None else key_shape
         self._check_lengths(value_shape, key_shape)
         heads, groups = self.num_query_heads, self.num_key_value_heads
@@ -390,7 +411,9 @@ class GroupedQueryAttention(_Heads):
     def _for_each_head(self, x):
         return repeat(x, self.num_query_heads // self.num_key_value_heads, axis=2)
 
-    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+    def compute_output_shape(
+        self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
+    ) -> Any:
         self._check_lengths(value_shape, key_shape or value_shape)
         return tuple(query_shape)
 

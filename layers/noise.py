@@ -4,9 +4,13 @@ Outside of training each hands its inputs on. Random numbers are from the global
 or from a stream of the layer's own if it has a ``seed``.
 """
 
+from __future__ import annotations
+
 import math
 import numbers
 import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.ops.array.creation import ones_like
 from tapewright.ops.math.comparison import greater, where
@@ -18,6 +22,13 @@ from .base.argument_validation import not_negative, share
 from .base.layer import InputSpec, Layer
 from .base.seeds import checked_seed, generator_of
 from .spatial import checked_format
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, Shape
+    from tapewright.ops.random.generators import Generator
+
+    from .base.layer_types import RegularizedLayerOptions, SeedLike
 
 __all__ = [
     "ActivityRegularization",
@@ -34,18 +45,20 @@ __all__ = [
 class BaseNoise(Layer):
     """Base of the layers that draw random numbers in training, and keep the shape."""
 
+    seed_generator: Generator | None
+
     supports_masking = True
     _shape_tells = True
 
     def _keep_seed(self, seed):
-        self.seed = checked_seed(self, seed)
+        self.seed: SeedLike = checked_seed(self, seed)
         self.seed_generator = generator_of(self.seed)
 
     @property
     def _generator(self):
         return self.seed_generator or get_global_generator()
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return tuple(input_shape)
 
 
@@ -62,13 +75,19 @@ class Dropout(BaseNoise):
     overfitting" (2014).
     """
 
-    def __init__(self, rate, noise_shape=None, seed=None, **kwargs):
+    def __init__(
+        self,
+        rate: float,
+        noise_shape: Sequence[int | None] | None = None,
+        seed: SeedLike = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
-        self.rate = share(self, "rate", rate)
-        self.noise_shape = _checked_shape("Dropout", noise_shape)
+        self.rate: float = share(self, "rate", rate)
+        self.noise_shape: Any = _checked_shape("Dropout", noise_shape)
         self._keep_seed(seed)
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
         return self._dropped(inputs, self.noise_shape)
@@ -85,11 +104,17 @@ class _SpatialDropout(Dropout):
     rank = 3
     data_format = "channels_last"
 
-    def __init__(self, rate, seed=None, name=None, dtype=None):
+    def __init__(
+        self,
+        rate: float,
+        seed: SeedLike = None,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(rate, seed=seed, name=name, dtype=dtype)
-        self.input_spec = InputSpec(ndim=self.rank)
+        self.input_spec: InputSpec = InputSpec(ndim=self.rank)
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
         ones = (1,) * (self.rank - 2)
@@ -109,9 +134,16 @@ class SpatialDropout1D(_SpatialDropout):
 
 
 class _SpatialDropoutOfImages(_SpatialDropout):
-    def __init__(self, rate, data_format=None, seed=None, name=None, dtype=None):
+    def __init__(
+        self,
+        rate: float,
+        data_format: str | None = None,
+        seed: SeedLike = None,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(rate, seed=seed, name=name, dtype=dtype)
-        self.data_format = checked_format(self, data_format)
+        self.data_format: str = checked_format(self, data_format)
 
 
 class SpatialDropout2D(_SpatialDropoutOfImages):
@@ -135,12 +167,17 @@ class SpatialDropout3D(_SpatialDropoutOfImages):
 class GaussianNoise(BaseNoise):
     """In training, adds normal noise: ``outputs = inputs + normal(0, stddev)``."""
 
-    def __init__(self, stddev, seed=None, **kwargs):
+    def __init__(
+        self,
+        stddev: float,
+        seed: SeedLike = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
-        self.stddev = not_negative(self, "stddev", stddev)
+        self.stddev: float = not_negative(self, "stddev", stddev)
         self._keep_seed(seed)
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.stddev == 0:
             return inputs
         noise = self._generator.normal(
@@ -157,12 +194,17 @@ class GaussianDropout(BaseNoise):
     Reference: Srivastava et al., "Dropout" (2014), section 10.
     """
 
-    def __init__(self, rate, seed=None, **kwargs):
+    def __init__(
+        self,
+        rate: float,
+        seed: SeedLike = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
         self.rate = _rate_below_1("GaussianDropout", rate)
         self._keep_seed(seed)
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
         stddev = math.sqrt(self.rate / (1.0 - self.rate))
@@ -186,13 +228,19 @@ class AlphaDropout(BaseNoise):
     Reference: Klambauer et al., "Self-normalizing neural networks" (2017).
     """
 
-    def __init__(self, rate, noise_shape=None, seed=None, **kwargs):
+    def __init__(
+        self,
+        rate: float,
+        noise_shape: Sequence[int | None] | None = None,
+        seed: SeedLike = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
         self.rate = _rate_below_1("AlphaDropout", rate)
-        self.noise_shape = _checked_shape("AlphaDropout", noise_shape)
+        self.noise_shape: Any = _checked_shape("AlphaDropout", noise_shape)
         self._keep_seed(seed)
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
         drawn = apply_dropout(
@@ -213,19 +261,27 @@ class ActivityRegularization(Layer):
     The penalty is that of one example: it is divided by the batch size.
     """
 
+    l1: float
+    l2: float
+
     supports_masking = True
 
-    def __init__(self, l1=0.0, l2=0.0, **kwargs):
+    def __init__(
+        self,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(activity_regularizer=regularizers.L1L2(l1=l1, l2=l2), **kwargs)
         self.l1, self.l2 = l1, l2
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return inputs
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return tuple(input_shape)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config.pop("activity_regularizer", None)  # l1 and l2 say it
         return config

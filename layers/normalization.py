@@ -1,5 +1,9 @@
 """Normalization layers."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from tapewright.core.errors import ShapeError
 from tapewright.core.rules import normalize_axis
 from tapewright.ops.array.conversion import cast, stop_gradient
@@ -21,6 +25,18 @@ from . import constraints, initializers, regularizers
 from .base.argument_validation import not_negative, share, whole
 from .base.layer import InputSpec, Layer
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, Shape
+    from tapewright.core.variable import Variable
+
+    from .base.layer_types import (
+        ConstraintLike,
+        InitializerLike,
+        RegularizedLayerOptions,
+        RegularizerLike,
+    )
+
 __all__ = [
     "BatchNormalization",
     "GroupNormalization",
@@ -32,6 +48,13 @@ __all__ = [
 
 class _ScaleAndShift(Layer):
     """Base of the layers with a ``gamma`` if ``scale`` and a ``beta`` if ``center``."""
+
+    beta_initializer: Any
+    gamma_initializer: Any
+    beta_regularizer: Any
+    gamma_regularizer: Any
+    beta_constraint: Any
+    gamma_constraint: Any
 
     supports_masking = True
     _shape_tells = True
@@ -69,7 +92,7 @@ class _ScaleAndShift(Layer):
                 )
                 setattr(self, name, weight)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return tuple(input_shape)
 
 
@@ -91,7 +114,9 @@ class BatchNormalization(_ScaleAndShift):
     Reference: Ioffe & Szegedy, "Batch normalization" (2015).
     """
 
-    omit_defaults = {
+    input_spec: InputSpec
+
+    omit_defaults: dict[str, Any] = {
         **Layer.omit_defaults,
         "renorm": False,
         "renorm_clipping": None,
@@ -100,24 +125,24 @@ class BatchNormalization(_ScaleAndShift):
 
     def __init__(
         self,
-        axis=-1,
-        momentum=0.99,
-        epsilon=0.001,
-        center=True,
-        scale=True,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        moving_mean_initializer="zeros",
-        moving_variance_initializer="ones",
-        beta_regularizer=None,
-        gamma_regularizer=None,
-        beta_constraint=None,
-        gamma_constraint=None,
-        renorm=False,
-        renorm_clipping=None,
-        renorm_momentum=0.99,
-        synchronized=False,
-        **kwargs,
+        axis: Axes = -1,
+        momentum: float = 0.99,
+        epsilon: float = 0.001,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: InitializerLike = "zeros",
+        gamma_initializer: InitializerLike = "ones",
+        moving_mean_initializer: InitializerLike = "zeros",
+        moving_variance_initializer: InitializerLike = "ones",
+        beta_regularizer: RegularizerLike = None,
+        gamma_regularizer: RegularizerLike = None,
+        beta_constraint: ConstraintLike = None,
+        gamma_constraint: ConstraintLike = None,
+        renorm: bool = False,
+        renorm_clipping: dict[str, float] | None = None,
+        renorm_momentum: float = 0.99,
+        synchronized: bool = False,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         if not isinstance(axis, int):
@@ -127,13 +152,13 @@ class BatchNormalization(_ScaleAndShift):
                 "BatchNormalization: batch renormalization is not supported: renorm must "
                 f"be False, got {renorm!r}"
             )
-        self.axis = axis
+        self.axis: Any = axis
         self.renorm = False
         self.renorm_clipping = renorm_clipping
         self.renorm_momentum = renorm_momentum
         self.synchronized = synchronized
-        self.momentum = share(self, "momentum", momentum)
-        self.epsilon = not_negative(self, "epsilon", epsilon)
+        self.momentum: float = share(self, "momentum", momentum)
+        self.epsilon: float = not_negative(self, "epsilon", epsilon)
         self._keep(
             center,
             scale,
@@ -144,21 +169,23 @@ class BatchNormalization(_ScaleAndShift):
             beta_constraint,
             gamma_constraint,
         )
-        self.moving_mean_initializer = initializers.get(moving_mean_initializer)
-        self.moving_variance_initializer = initializers.get(moving_variance_initializer)
+        self.moving_mean_initializer: Any = initializers.get(moving_mean_initializer)
+        self.moving_variance_initializer: Any = initializers.get(
+            moving_variance_initializer
+        )
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         rank = len(input_shape)
         (axis,) = normalize_axis(self._title, self.axis, rank)
         shape, self.input_spec = _sizes(self, input_shape)
         self._add_gamma_and_beta(shape, self.scale, self.center)
-        self.moving_mean = self.add_weight(
+        self.moving_mean: Variable = self.add_weight(
             name="moving_mean",
             shape=shape,
             initializer=self.moving_mean_initializer,
             trainable=False,
         )
-        self.moving_variance = self.add_weight(
+        self.moving_variance: Variable = self.add_weight(
             name="moving_variance",
             shape=shape,
             initializer=self.moving_variance_initializer,
@@ -168,7 +195,9 @@ class BatchNormalization(_ScaleAndShift):
         # the shape in which a channel's weights meet the inputs
         self._aligned = None if axis == rank - 1 else (-1,) + (1,) * (rank - 1 - axis)
 
-    def call(self, inputs, training=None, mask=None):
+    def call(
+        self, inputs: Tensor, training: bool | None = None, mask: Any = None
+    ) -> Tensor:
         inputs = self._as_own_dtype(inputs)
         if training and self.trainable:
             return (
@@ -233,24 +262,26 @@ class LayerNormalization(_ScaleAndShift):
     order. Reference: Ba et al., "Layer normalization" (2016).
     """
 
+    input_spec: InputSpec
+
     def __init__(
         self,
-        axis=-1,
-        epsilon=0.001,
-        center=True,
-        scale=True,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        beta_regularizer=None,
-        gamma_regularizer=None,
-        beta_constraint=None,
-        gamma_constraint=None,
-        rms_scaling=False,
-        **kwargs,
+        axis: Axes = -1,
+        epsilon: float = 0.001,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: InitializerLike = "zeros",
+        gamma_initializer: InitializerLike = "ones",
+        beta_regularizer: RegularizerLike = None,
+        gamma_regularizer: RegularizerLike = None,
+        beta_constraint: ConstraintLike = None,
+        gamma_constraint: ConstraintLike = None,
+        rms_scaling: bool = False,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.axis = _axes("LayerNormalization", axis)
-        self.epsilon = not_negative(self, "epsilon", epsilon)
+        self.axis: Any = _axes("LayerNormalization", axis)
+        self.epsilon: float = not_negative(self, "epsilon", epsilon)
         self.rms_scaling = rms_scaling
         self._keep(
             center,
@@ -263,12 +294,12 @@ class LayerNormalization(_ScaleAndShift):
             gamma_constraint,
         )
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         shape, self.input_spec = _sizes(self, input_shape, any_rank=True)
         rms = self.rms_scaling
         self._add_gamma_and_beta(shape, self.scale or rms, self.center and not rms)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         inputs = self._as_own_dtype(inputs)
         if self.rms_scaling:
             return self._divided(inputs)
@@ -295,28 +326,30 @@ class GroupNormalization(_ScaleAndShift):
     Reference: Wu & He, "Group normalization" (2018).
     """
 
+    input_spec: InputSpec
+
     def __init__(
         self,
-        groups=32,
-        axis=-1,
-        epsilon=0.001,
-        center=True,
-        scale=True,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        beta_regularizer=None,
-        gamma_regularizer=None,
-        beta_constraint=None,
-        gamma_constraint=None,
-        **kwargs,
+        groups: int = 32,
+        axis: Axes = -1,
+        epsilon: float = 0.001,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: InitializerLike = "zeros",
+        gamma_initializer: InitializerLike = "ones",
+        beta_regularizer: RegularizerLike = None,
+        gamma_regularizer: RegularizerLike = None,
+        beta_constraint: ConstraintLike = None,
+        gamma_constraint: ConstraintLike = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         if groups != -1:
-            self.groups = whole(self, "groups", groups)
+            self.groups: int = whole(self, "groups", groups)
         else:  # each channel its own
             self.groups = -1
-        self.axis = axis
-        self.epsilon = not_negative(self, "epsilon", epsilon)
+        self.axis: Any = axis
+        self.epsilon: float = not_negative(self, "epsilon", epsilon)
         self._keep(
             center,
             scale,
@@ -328,7 +361,7 @@ class GroupNormalization(_ScaleAndShift):
             gamma_constraint,
         )
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         shape, self.input_spec = _sizes(self, input_shape)
         if shape[0] is None:
             raise ValueError(
@@ -343,7 +376,7 @@ class GroupNormalization(_ScaleAndShift):
             )
         self._add_gamma_and_beta(shape, self.scale, self.center)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         inputs = self._as_own_dtype(inputs)
         return group_normalization(
             inputs, self.groups, self.gamma, self.beta, self.axis, self.epsilon
@@ -359,20 +392,29 @@ class RMSNormalization(Layer):
     Reference: Zhang & Sennrich, "Root mean square layer normalization" (2019).
     """
 
-    def __init__(self, axis=-1, epsilon=1e-6, **kwargs):
+    input_spec: InputSpec
+
+    def __init__(
+        self,
+        axis: Axes = -1,
+        epsilon: float = 1e-6,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
-        self.axis = _axes("RMSNormalization", axis)
-        self.epsilon = not_negative(self, "epsilon", epsilon)
+        self.axis: Any = _axes("RMSNormalization", axis)
+        self.epsilon: float = not_negative(self, "epsilon", epsilon)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         shape, self.input_spec = _sizes(self, input_shape, any_rank=True)
-        self.scale = self.add_weight(name="scale", shape=shape, initializer="ones")
+        self.scale: Variable = self.add_weight(
+            name="scale", shape=shape, initializer="ones"
+        )
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         inputs = self._as_own_dtype(inputs)
         return rms_normalization(inputs, self.scale, self.axis, self.epsilon)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return tuple(input_shape)
 
 
@@ -385,14 +427,14 @@ class UnitNormalization(Layer):
 
     supports_masking = True
 
-    def __init__(self, axis=-1, **kwargs):
+    def __init__(self, axis: Axes = -1, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
-        self.axis = _axes("UnitNormalization", axis)
+        self.axis: Any = _axes("UnitNormalization", axis)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return l2_normalize(self._as_own_dtype(inputs), self.axis, epsilon=1e-24)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return tuple(input_shape)
 
 
@@ -404,7 +446,9 @@ def _axes(who, axis):
     raise TypeError(f"{who}: axis must be an int or a list of ints, got {axis!r}")
 
 
-def _sizes(layer, input_shape, any_rank=False):
+def _sizes(
+    layer: Any, input_shape: Shape, any_rank: bool = False
+) -> tuple[Shape, InputSpec]:
     """The sizes of a layer's axes, in order, and the spec that holds inputs to them.
 
     With ``any_rank`` to the sizes alone, on the axes as they were given.

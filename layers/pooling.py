@@ -1,5 +1,9 @@
 """Pooling layers: the largest entry or the mean of windows, or of all there is."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros_like
 from tapewright.ops.array.shape import expand_dims
@@ -18,6 +22,12 @@ from .spatial import (
     to_channels_last,
     window_counts,
 )
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, Shape, Sizes
+
+    from .base.layer_types import RegularizedLayerOptions
 
 __all__ = [
     "AveragePooling1D",
@@ -59,38 +69,50 @@ class _Pooling(Layer):
     _shape_tells = True
 
     def __init__(
-        self, pool_size, strides=None, padding="valid", data_format=None, **kwargs
+        self,
+        pool_size: Sizes,
+        strides: Sizes | None = None,
+        padding: str = "valid",
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         strides = pool_size if strides is None else strides
-        self.pool_size = numbers(self, "pool_size", pool_size, self.rank)
-        self.strides = numbers(self, "strides", strides, self.rank)
-        self.padding = checked_padding(self, padding)
-        self.data_format = checked_format(self, data_format)
-        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self.pool_size: tuple[int, ...] = numbers(
+            self, "pool_size", pool_size, self.rank
+        )
+        self.strides: tuple[int, ...] = numbers(self, "strides", strides, self.rank)
+        self.padding: str = checked_padding(self, padding)
+        self.data_format: str = checked_format(self, data_format)
+        self.input_spec: InputSpec = InputSpec(ndim=self.rank + 2)
         self._format = format_of_ops(self.data_format, self.rank)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         padding = self.padding.upper()
         return self.pooled(inputs, self.pool_size, self.strides, padding, self._format)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
         counts = window_counts(self, sizes, self.pool_size, self.strides, self.padding)
         return from_channels_last((batch, *counts, channels), self.data_format)
 
 
 class _MaxPooling(_Pooling):
-    pooled = staticmethod(max_pool)
+    pooled: Any = staticmethod(max_pool)
 
     def __init__(
-        self, pool_size=2, strides=None, padding="valid", data_format=None, **kwargs
+        self,
+        pool_size: Sizes = 2,
+        strides: Sizes | None = None,
+        padding: str = "valid",
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(pool_size, strides, padding, data_format, **kwargs)
 
 
 class _AveragePooling(_Pooling):
-    pooled = staticmethod(avg_pool)
+    pooled: Any = staticmethod(avg_pool)
 
 
 class MaxPooling1D(_MaxPooling):
@@ -162,17 +184,22 @@ class _GlobalPooling(Layer):
     rank = None
     _shape_tells = True
 
-    def __init__(self, data_format=None, keepdims=False, **kwargs):
+    def __init__(
+        self,
+        data_format: str | None = None,
+        keepdims: bool = False,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
-        self.data_format = checked_format(self, data_format)
-        self.keepdims = bool(keepdims)
-        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self.data_format: str = checked_format(self, data_format)
+        self.keepdims: bool = bool(keepdims)
+        self.input_spec: InputSpec = InputSpec(ndim=self.rank + 2)
         self._axes = spatial_axes(self.data_format, self.rank)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return self.reduced(inputs, self._axes, self.keepdims)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *_, channels = to_channels_last(input_shape, self.data_format)
         if not self.keepdims:
             return batch, channels
@@ -181,11 +208,11 @@ class _GlobalPooling(Layer):
 
 
 class _GlobalMaxPooling(_GlobalPooling):
-    reduced = staticmethod(reduce_max)
+    reduced: Any = staticmethod(reduce_max)
 
 
 class _GlobalAveragePooling(_GlobalPooling):
-    def reduced(self, inputs, axis, keepdims):
+    def reduced(self, inputs: Tensor, axis: Axes, keepdims: bool) -> Tensor:
         return reduce_mean(self._floating(inputs), axis, keepdims)
 
     def _floating(self, inputs):
@@ -226,7 +253,7 @@ class GlobalAveragePooling1D(_GlobalAveragePooling):
     rank = 1
     supports_masking = True
 
-    def call(self, inputs, mask=None):
+    def call(self, inputs: Tensor, mask: Any = None) -> Tensor:
         if mask is None:
             return super().call(inputs)
         inputs, (axis,) = self._floating(inputs), self._axes
@@ -235,7 +262,7 @@ class GlobalAveragePooling1D(_GlobalAveragePooling):
         count = reduce_sum(cast(mask, inputs.dtype), axis, self.keepdims)
         return reduce_sum(kept, axis, self.keepdims) / count
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         return None
 
 

@@ -1,6 +1,10 @@
 """Layers that prepare numbers: scaled, normalized, put into bins, as categories."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -16,6 +20,13 @@ from tapewright.serialization.object_config import plain
 
 from .base.argument_validation import one_of, whole
 from .base.layer import Layer
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, Shape, TensorLike
+    from tapewright.core.variable import Variable
+
+    from .base.layer_types import RegularizedLayerOptions
 
 __all__ = ["CategoryEncoding", "Discretization", "Normalization", "Rescaling"]
 
@@ -34,16 +45,21 @@ class Rescaling(Layer):
 
     supports_masking = True
 
-    def __init__(self, scale, offset=0.0, **kwargs):
+    def __init__(
+        self,
+        scale: TensorLike,
+        offset: TensorLike = 0.0,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
         self.scale = scale
         self.offset = offset
 
-    def call(self, inputs):
+    def call(self, inputs: Any) -> Tensor:
         inputs = self._as_own_dtype(inputs)
         return inputs * cast(self.scale, self.dtype) + cast(self.offset, self.dtype)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Shape:
         return tuple(input_shape)
 
 
@@ -67,13 +83,20 @@ class Normalization(Layer):
 
     supports_masking = True
 
-    def __init__(self, axis=-1, mean=None, variance=None, invert=False, **kwargs):
+    def __init__(
+        self,
+        axis: Axes = -1,
+        mean: TensorLike | None = None,
+        variance: TensorLike | None = None,
+        invert: bool = False,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
         axes = () if axis is None else (axis,) if isinstance(axis, int) else axis
-        self.axis = tuple(axes)
+        self.axis: Any = tuple(axes)
         self.input_mean = mean
         self.input_variance = variance
-        self.invert = bool(invert)
+        self.invert: bool = bool(invert)
         if (mean is None) != (variance is None):
             raise ValueError(
                 "Normalization: mean and variance must both be given, or neither; got "
@@ -91,7 +114,7 @@ class Normalization(Layer):
                 f"{self.axis}, got shape {shape}"
             )
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         rank = len(input_shape)
         if any([not -rank <= axis < rank for axis in self.axis]):
             raise ShapeError(
@@ -115,9 +138,9 @@ class Normalization(Layer):
                 self._align(v) for v in (self.input_mean, self.input_variance)
             ]
             return
-        self.adapt_mean = self._state("mean", sizes, "zeros")
-        self.adapt_variance = self._state("variance", sizes, "ones")
-        self.count = self._state("count", (), "zeros", "int32")
+        self.adapt_mean: Variable = self._state("mean", sizes, "zeros")
+        self.adapt_variance: Variable = self._state("variance", sizes, "ones")
+        self.count: Variable = self._state("count", (), "zeros", "int32")
 
     def _state(self, name, shape, initializer, dtype=None):
         return self.add_weight(
@@ -138,12 +161,12 @@ class Normalization(Layer):
         return convert_to_tensor(np.array(wide))
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         """The mean, in a shape that meets the inputs; None before the layer is built."""
         return self._statistic(0)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The variance, in a shape that meets the inputs; None before it is built."""
         return self._statistic(1)
 
@@ -155,21 +178,21 @@ class Normalization(Layer):
         adapted = self.adapt_variance if which else self.adapt_mean
         return reshape(adapted, self._aligned)
 
-    def call(self, inputs):
+    def call(self, inputs: Any) -> Tensor:
         inputs = self._as_own_dtype(inputs)
         deviation = maximum(sqrt(self._statistic(1)), _EPSILON)
         if self.invert:
             return self._statistic(0) + inputs * deviation
         return (inputs - self._statistic(0)) / deviation
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Shape:
         return tuple(input_shape)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         mean, variance = plain(self.input_mean), plain(self.input_variance)
         return {**super().get_config(), "mean": mean, "variance": variance}
 
-    def adapt(self, data):
+    def adapt(self, data: Any) -> None:
         """Takes over the mean and the (biased) variance of ``data``, exactly.
 
         ``data``: an array or tensor, or batches: a dataset, or anything that iterates
@@ -255,16 +278,20 @@ class CategoryEncoding(Layer):
     """
 
     def __init__(
-        self, num_tokens=None, output_mode="multi_hot", sparse=False, **kwargs
+        self,
+        num_tokens: int | None = None,
+        output_mode: str = "multi_hot",
+        sparse: bool = False,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         output_mode = "multi_hot" if output_mode == "binary" else output_mode
-        self.num_tokens = whole(self, "num_tokens", num_tokens)
+        self.num_tokens: int = whole(self, "num_tokens", num_tokens)
         modes = ("multi_hot", "one_hot", "count")
-        self.output_mode = one_of(self, "output_mode", output_mode, modes)
+        self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
         self.sparse = _dense(self, sparse)
 
-    def call(self, inputs, count_weights=None):
+    def call(self, inputs: Any, count_weights: TensorLike | None = None) -> Tensor:
         if count_weights is not None and self.output_mode != "count":
             raise ValueError(
                 "CategoryEncoding: count_weights are for output_mode 'count', not "
@@ -274,7 +301,7 @@ class CategoryEncoding(Layer):
             inputs, self.output_mode, self.num_tokens, self.dtype, count_weights
         )
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Shape:
         return _encoded_shape(input_shape, self.output_mode, self.num_tokens)
 
 
@@ -328,19 +355,19 @@ class Discretization(Layer):
     array([[0, 1, 2]], dtype=int32)
     """
 
-    omit_defaults = {
+    omit_defaults: dict[str, Any] = {
         **Layer.omit_defaults,
         "trainable": True,
     }  # Keras' class takes no such argument
 
     def __init__(
         self,
-        bin_boundaries=None,
-        num_bins=None,
-        epsilon=0.01,
-        output_mode="int",
-        sparse=False,
-        **kwargs,
+        bin_boundaries: Sequence[float] | None = None,
+        num_bins: int | None = None,
+        epsilon: float = 0.01,
+        output_mode: str = "int",
+        sparse: bool = False,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         if (bin_boundaries is None) == (num_bins is None):
@@ -348,15 +375,17 @@ class Discretization(Layer):
                 "Discretization: either bin_boundaries or num_bins must be given, got "
                 f"{bin_boundaries} and {num_bins}"
             )
-        self.num_bins = None if num_bins is None else whole(self, "num_bins", num_bins)
+        self.num_bins: int | None = (
+            None if num_bins is None else whole(self, "num_bins", num_bins)
+        )
         self.bin_boundaries = _ascending(bin_boundaries)
         self.epsilon = epsilon
         modes = ("int", "one_hot", "multi_hot", "count")
-        self.output_mode = one_of(self, "output_mode", output_mode, modes)
+        self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
         self.sparse = _dense(self, sparse)
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         found = None
         if config.get("num_bins") is not None:  # boundaries beside it were adapted
             found, config = config.get("bin_boundaries"), {**config}
@@ -366,7 +395,7 @@ class Discretization(Layer):
             layer.bin_boundaries = _ascending(found)
         return layer
 
-    def call(self, inputs):
+    def call(self, inputs: Any) -> Tensor:
         if self.bin_boundaries is None:
             raise ValueError(
                 f"{self._title}: there are no boundaries yet; call adapt(data) first, or "
@@ -377,14 +406,14 @@ class Discretization(Layer):
         dtype = "int32" if self.output_mode == "int" else self.dtype
         return _encoded(indices, self.output_mode, self._depth(), dtype)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Shape:
         return _encoded_shape(input_shape, self.output_mode, self._depth())
 
     def _depth(self):
         found = self.bin_boundaries
         return self.num_bins if found is None else len(found) + 1
 
-    def adapt(self, data, steps=None):
+    def adapt(self, data: Any, steps: int | None = None) -> None:
         """Finds ``num_bins - 1`` boundaries between which ``data`` is spread evenly.
 
         ``data``: as for `Normalization.adapt`; ``steps``: the most batches to look at.

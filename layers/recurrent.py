@@ -4,7 +4,10 @@ With the usual activations all steps are one op, which holds for their gradients
 `tapewright.ops.recurrence`); else the cell is run step by step, as by `RNN`.
 """
 
+from __future__ import annotations
+
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tapewright.ops.array.joining import reverse
 from tapewright.ops.array.shape import expand_dims
@@ -18,14 +21,32 @@ from .base.input_spec import InputSpec
 from .recurrent_cells import GRUCell, LSTMCell, SimpleRNNCell
 from .rnn import RNN
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+
+    from .base.layer_types import (
+        ActivationLike,
+        ConstraintLike,
+        InitializerLike,
+        LayerOptions,
+        RegularizerLike,
+        SeedLike,
+    )
+
 __all__ = ["GRU", "LSTM", "SimpleRNN"]
 
 
 class _WithCell(RNN):
     """An `RNN` that makes its cell of its own arguments, which are the config."""
 
-    omit_defaults = {**RNN.omit_defaults, "implementation": 2, "use_cudnn": "auto"}
-    use_cudnn = "auto"
+    input_spec: InputSpec
+
+    omit_defaults: dict[str, Any] = {
+        **RNN.omit_defaults,
+        "implementation": 2,
+        "use_cudnn": "auto",
+    }
+    use_cudnn: str = "auto"
 
     def _make(self, cell_class, name, arguments):
         """Keeps a constructor's arguments: in a cell, and what is left here."""
@@ -47,16 +68,18 @@ class _WithCell(RNN):
             )
         self.use_cudnn = use_cudnn
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         del config["cell"]
         return config
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         return cls(**config)
 
-    def inner_loop(self, sequences, initial_state, mask, training=False):
+    def inner_loop(
+        self, sequences: Tensor, initial_state: Any, mask: Any, training: bool = False
+    ) -> Any:
         if not self._is_one_op(training):
             return super().inner_loop(sequences, initial_state, mask, training)
         cell, sequences = self.cell, self._as_own_dtype(sequences)
@@ -106,29 +129,29 @@ class SimpleRNN(_WithCell):
 
     def __init__(
         self,
-        units,
-        activation="tanh",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        recurrent_regularizer=None,
-        bias_regularizer=None,
-        activity_regularizer=None,
-        kernel_constraint=None,
-        recurrent_constraint=None,
-        bias_constraint=None,
-        dropout=0.0,
-        recurrent_dropout=0.0,
-        return_sequences=False,
-        return_state=False,
-        go_backwards=False,
-        stateful=False,
-        unroll=False,
-        seed=None,
-        implementation=2,
-        **kwargs,
+        units: int,
+        activation: ActivationLike = "tanh",
+        use_bias: bool = True,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        recurrent_initializer: InitializerLike = "orthogonal",
+        bias_initializer: InitializerLike = "zeros",
+        kernel_regularizer: RegularizerLike = None,
+        recurrent_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        recurrent_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        seed: SeedLike = None,
+        implementation: int = 2,
+        **kwargs: Unpack[LayerOptions],
     ):
         self._make(SimpleRNNCell, "simple_rnn_cell", locals())
 
@@ -163,32 +186,32 @@ class LSTM(_WithCell):
 
     def __init__(
         self,
-        units,
-        activation="tanh",
-        recurrent_activation="sigmoid",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        unit_forget_bias=True,
-        kernel_regularizer=None,
-        recurrent_regularizer=None,
-        bias_regularizer=None,
-        activity_regularizer=None,
-        kernel_constraint=None,
-        recurrent_constraint=None,
-        bias_constraint=None,
-        dropout=0.0,
-        recurrent_dropout=0.0,
-        seed=None,
-        return_sequences=False,
-        return_state=False,
-        go_backwards=False,
-        stateful=False,
-        unroll=False,
-        use_cudnn="auto",
-        implementation=2,
-        **kwargs,
+        units: int,
+        activation: ActivationLike = "tanh",
+        recurrent_activation: ActivationLike = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        recurrent_initializer: InitializerLike = "orthogonal",
+        bias_initializer: InitializerLike = "zeros",
+        unit_forget_bias: bool = True,
+        kernel_regularizer: RegularizerLike = None,
+        recurrent_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        recurrent_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: SeedLike = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        use_cudnn: bool | str = "auto",
+        implementation: int = 2,
+        **kwargs: Unpack[LayerOptions],
     ):
         self._make(LSTMCell, "lstm_cell", locals())
 
@@ -215,32 +238,32 @@ class GRU(_WithCell):
 
     def __init__(
         self,
-        units,
-        activation="tanh",
-        recurrent_activation="sigmoid",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        recurrent_regularizer=None,
-        bias_regularizer=None,
-        activity_regularizer=None,
-        kernel_constraint=None,
-        recurrent_constraint=None,
-        bias_constraint=None,
-        dropout=0.0,
-        recurrent_dropout=0.0,
-        seed=None,
-        return_sequences=False,
-        return_state=False,
-        go_backwards=False,
-        stateful=False,
-        unroll=False,
-        reset_after=True,
-        use_cudnn="auto",
-        implementation=2,
-        **kwargs,
+        units: int,
+        activation: ActivationLike = "tanh",
+        recurrent_activation: ActivationLike = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        recurrent_initializer: InitializerLike = "orthogonal",
+        bias_initializer: InitializerLike = "zeros",
+        kernel_regularizer: RegularizerLike = None,
+        recurrent_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        recurrent_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: SeedLike = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        reset_after: bool = True,
+        use_cudnn: bool | str = "auto",
+        implementation: int = 2,
+        **kwargs: Unpack[LayerOptions],
     ):
         self._make(GRUCell, "gru_cell", locals())
 

@@ -4,7 +4,11 @@ A cell is called with the inputs of a step and a list of states, and gives the o
 the new states: ``outputs, states = cell(inputs, states)``.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.ops.array.creation import ones_like, zeros
@@ -19,6 +23,21 @@ from .base.argument_validation import whole
 from .base.layer import Layer
 from .base.seeds import checked_seed, generator_of
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape
+    from tapewright.core.variable import Variable
+    from tapewright.ops.random.generators import Generator
+
+    from .base.layer_types import (
+        ActivationLike,
+        ConstraintLike,
+        InitializerLike,
+        RegularizedLayerOptions,
+        RegularizerLike,
+        SeedLike,
+    )
+
 __all__ = ["GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"]
 
 
@@ -29,7 +48,14 @@ class _Cell(Layer):
     ``recurrent_dropout``, each block has masks of its own.
     """
 
-    omit_defaults = {**Layer.omit_defaults, "implementation": 2}
+    units: int
+    dropout: float
+    recurrent_dropout: float
+    seed_generator: Generator | None
+    state_size: int
+    output_size: int
+
+    omit_defaults: dict[str, Any] = {**Layer.omit_defaults, "implementation": 2}
     gates = 1
 
     def _keep(self, arguments):
@@ -41,18 +67,18 @@ class _Cell(Layer):
         self.units = whole(self, "units", self.units)
         self.dropout = min(1.0, max(0.0, self.dropout))
         self.recurrent_dropout = min(1.0, max(0.0, self.recurrent_dropout))
-        self.seed = checked_seed(self, self.seed)
+        self.seed: SeedLike = checked_seed(self, self.seed)
         self.seed_generator = generator_of(self.seed)
         self.state_size = self.output_size = self.units
         self._masks = None  # those of dropout, while an RNN runs
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         width = self.gates * self.units
-        self.kernel = self._add("kernel", "kernel", (input_shape[-1], width))
-        self.recurrent_kernel = self._add(
+        self.kernel: Variable = self._add("kernel", "kernel", (input_shape[-1], width))
+        self.recurrent_kernel: Variable = self._add(
             "recurrent_kernel", "recurrent", (self.units, width)
         )
-        self.bias = None
+        self.bias: None = None
         if self.use_bias:
             self.bias = self._add("bias", "bias", self._bias_shape())
 
@@ -68,7 +94,7 @@ class _Cell(Layer):
     def _bias_shape(self):
         return (self.gates * self.units,)
 
-    def get_initial_state(self, batch_size=None):
+    def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
         """States of zeros, ``[batch, units]``."""
         sizes = flatten(self.state_size)
         return [zeros((batch_size, size), self._dtype) for size in sizes]
@@ -76,7 +102,7 @@ class _Cell(Layer):
     # --- products with dropout in front
 
     @contextmanager
-    def one_mask(self):
+    def one_mask(self) -> Any:
         """Inside, dropout draws its masks once, for all steps."""
         self._masks = {}
         try:
@@ -84,7 +110,7 @@ class _Cell(Layer):
         finally:
             self._masks = None
 
-    def of_inputs(self, inputs, training):
+    def of_inputs(self, inputs: Tensor, training: bool) -> Any:
         """``inputs @ kernel + bias``."""
         inputs = self._as_own_dtype(inputs)
         masks = self.dropped("dropout", inputs) if training else []
@@ -97,14 +123,14 @@ class _Cell(Layer):
         product = _by_blocks(inputs, masks, self.kernel)
         return product if bias is None else product + bias
 
-    def of_state(self, state, training):
+    def of_state(self, state: Any, training: bool) -> Any:
         """``state @ recurrent_kernel``."""
         masks = self.dropped("recurrent_dropout", state) if training else []
         if not masks:
             return matmul(state, self.recurrent_kernel)
         return _by_blocks(state, masks, self.recurrent_kernel)
 
-    def dropped(self, which, inputs):
+    def dropped(self, which: Any, inputs: Tensor) -> Any:
         """The masks of "dropout" or "recurrent_dropout": one, or one for each gate."""
         rate = getattr(self, which)
         if not 0 < rate < 1 and (rate == 0 or self.gates > 1):  # as in Keras
@@ -148,28 +174,28 @@ class SimpleRNNCell(_Cell):
 
     def __init__(
         self,
-        units,
-        activation="tanh",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        recurrent_regularizer=None,
-        bias_regularizer=None,
-        kernel_constraint=None,
-        recurrent_constraint=None,
-        bias_constraint=None,
-        dropout=0.0,
-        recurrent_dropout=0.0,
-        seed=None,
-        implementation=2,
-        **kwargs,
+        units: int,
+        activation: ActivationLike = "tanh",
+        use_bias: bool = True,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        recurrent_initializer: InitializerLike = "orthogonal",
+        bias_initializer: InitializerLike = "zeros",
+        kernel_regularizer: RegularizerLike = None,
+        recurrent_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        recurrent_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: SeedLike = None,
+        implementation: int = 2,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         self._keep(locals())
 
-    def call(self, sequence, states, training=False):
+    def call(self, sequence: Tensor, states: Any, training: bool | None = False) -> Any:
         h = states[0] if is_nested(states) else states
         h = self.of_inputs(sequence, training) + self.of_state(h, training)
         h = h if self.activation is None else self.activation(h)
@@ -194,29 +220,29 @@ class LSTMCell(_Cell):
 
     def __init__(
         self,
-        units,
-        activation="tanh",
-        recurrent_activation="sigmoid",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        unit_forget_bias=True,
-        kernel_regularizer=None,
-        recurrent_regularizer=None,
-        bias_regularizer=None,
-        kernel_constraint=None,
-        recurrent_constraint=None,
-        bias_constraint=None,
-        dropout=0.0,
-        recurrent_dropout=0.0,
-        seed=None,
-        implementation=2,
-        **kwargs,
+        units: int,
+        activation: ActivationLike = "tanh",
+        recurrent_activation: ActivationLike = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        recurrent_initializer: InitializerLike = "orthogonal",
+        bias_initializer: InitializerLike = "zeros",
+        unit_forget_bias: bool = True,
+        kernel_regularizer: RegularizerLike = None,
+        recurrent_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        recurrent_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: SeedLike = None,
+        implementation: int = 2,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         self._keep(locals())
-        self.state_size = [self.units, self.units]
+        self.state_size: list[int] = [self.units, self.units]
 
     def _add(self, name, part, shape, initializer=None):
         if name == "bias" and self.unit_forget_bias:
@@ -228,7 +254,7 @@ class LSTMCell(_Cell):
         blocks = make((units,), dtype), ones((units,), dtype), make((2 * units,), dtype)
         return concat(list(blocks), 0)
 
-    def call(self, inputs, states, training=False):
+    def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
         h, c = states
         x = self.of_inputs(inputs, training) + self.of_state(h, training)
         i, f, n, o = split(x, 4, axis=1)
@@ -259,25 +285,25 @@ class GRUCell(_Cell):
 
     def __init__(
         self,
-        units,
-        activation="tanh",
-        recurrent_activation="sigmoid",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        recurrent_regularizer=None,
-        bias_regularizer=None,
-        kernel_constraint=None,
-        recurrent_constraint=None,
-        bias_constraint=None,
-        dropout=0.0,
-        recurrent_dropout=0.0,
-        reset_after=True,
-        seed=None,
-        implementation=2,
-        **kwargs,
+        units: int,
+        activation: ActivationLike = "tanh",
+        recurrent_activation: ActivationLike = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        recurrent_initializer: InitializerLike = "orthogonal",
+        bias_initializer: InitializerLike = "zeros",
+        kernel_regularizer: RegularizerLike = None,
+        recurrent_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        recurrent_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        reset_after: bool = True,
+        seed: SeedLike = None,
+        implementation: int = 2,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
         self._keep(locals())
@@ -286,7 +312,7 @@ class GRUCell(_Cell):
         width = 3 * self.units
         return (2, width) if self.reset_after else (width,)
 
-    def call(self, inputs, states, training=False):
+    def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
         h = states[0] if is_nested(states) else states
         x_z, x_r, x_n = split(self.of_inputs(inputs, training), 3, axis=1)
         gate = self.recurrent_activation
@@ -313,7 +339,9 @@ class StackedRNNCells(Layer):
     The states are those of all cells, a list for each with several.
     """
 
-    def __init__(self, cells, **kwargs):
+    def __init__(
+        self, cells: Sequence[Layer], **kwargs: Unpack[RegularizedLayerOptions]
+    ):
         super().__init__(**kwargs)
         if not cells:
             raise ValueError(
@@ -326,23 +354,23 @@ class StackedRNNCells(Layer):
                         f"StackedRNNCells: each of cells must have '{what}', which "
                         f"{cell!r} has not"
                     )
-        self.cells = list(cells)
+        self.cells: list[Layer] = list(cells)
 
     @property
-    def state_size(self):
+    def state_size(self) -> Any:
         return [cell.state_size for cell in self.cells]
 
     @property
-    def output_size(self):
+    def output_size(self) -> Any:
         return size_of_output(self.cells[-1])
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         for cell in self.cells:
             if isinstance(cell, Layer) and not cell.built:
                 cell.build(input_shape)
             input_shape = (input_shape[0], size_of_output(cell))
 
-    def get_initial_state(self, batch_size=None):
+    def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
         """States of zeros for each cell."""
         found = []
         for cell in self.cells:
@@ -357,7 +385,7 @@ class StackedRNNCells(Layer):
                 )
         return found
 
-    def call(self, inputs, states, training=False):
+    def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
         found = []
         for cell, own in zip(self.cells, states):
             run = cell if callable(cell) else cell.call
@@ -367,7 +395,7 @@ class StackedRNNCells(Layer):
         return inputs, found
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         cells = [deserialize("layer", cell) for cell in config["cells"]]
         return cls(**{**config, "cells": cells})
 

@@ -1,5 +1,9 @@
 """Regularizers: penalties on weights, collected in ``layer.losses``."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.creation import eye
 from tapewright.ops.linalg.matmul import matmul
@@ -8,6 +12,10 @@ from tapewright.ops.math.reduction import reduce_sum
 from tapewright.ops.nn.normalization import l2_normalize
 from tapewright.serialization.configured import Configured
 from tapewright.serialization.object_config import ObjectFamily
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import TensorLike
 
 __all__ = [
     "L1",
@@ -28,9 +36,10 @@ __all__ = [
 class Regularizer(Configured):
     """Base: a subclass defines ``__call__(x)``, which gives a scalar."""
 
-    kind, kind_module = "regularizer", "keras.regularizers"
+    kind: str = "regularizer"
+    kind_module: str = "keras.regularizers"
 
-    def __call__(self, x):
+    def __call__(self, x: TensorLike) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
 
 
@@ -41,10 +50,10 @@ class L1(Regularizer):
     np.float32(2.0)
     """
 
-    def __init__(self, l1=0.01):
-        self.l1 = _checked("L1", "l1", 0.01 if l1 is None else l1)
+    def __init__(self, l1: float = 0.01):
+        self.l1: float = _checked("L1", "l1", 0.01 if l1 is None else l1)
 
-    def __call__(self, x):
+    def __call__(self, x: TensorLike) -> Tensor:
         return reduce_sum(abs(x)) * self.l1
 
 
@@ -55,21 +64,21 @@ class L2(Regularizer):
     np.float32(5.0)
     """
 
-    def __init__(self, l2=0.01):
-        self.l2 = _checked("L2", "l2", 0.01 if l2 is None else l2)
+    def __init__(self, l2: float = 0.01):
+        self.l2: float = _checked("L2", "l2", 0.01 if l2 is None else l2)
 
-    def __call__(self, x):
+    def __call__(self, x: TensorLike) -> Tensor:
         return reduce_sum(square(x)) * self.l2
 
 
 class L1L2(Regularizer):
     """``l1 * sum(|x|) + l2 * sum(x ** 2)``."""
 
-    def __init__(self, l1=0.0, l2=0.0):
-        self.l1 = _checked("L1L2", "l1", l1 or 0.0)
-        self.l2 = _checked("L1L2", "l2", l2 or 0.0)
+    def __init__(self, l1: float = 0.0, l2: float = 0.0):
+        self.l1: float = _checked("L1L2", "l1", l1 or 0.0)
+        self.l2: float = _checked("L1L2", "l2", l2 or 0.0)
 
-    def __call__(self, x):
+    def __call__(self, x: TensorLike) -> Tensor:
         x = convert_to_tensor(x)
         penalty = convert_to_tensor(0.0, x.dtype)
         if self.l1:
@@ -88,15 +97,15 @@ class OrthogonalRegularizer(Regularizer):
     np.float32(0.333333)
     """
 
-    def __init__(self, factor=0.01, mode="rows"):
-        self.factor = _checked("OrthogonalRegularizer", "factor", factor)
+    def __init__(self, factor: float = 0.01, mode: str = "rows"):
+        self.factor: float = _checked("OrthogonalRegularizer", "factor", factor)
         if mode not in ("rows", "columns"):
             raise ValueError(
                 f'OrthogonalRegularizer: mode must be "rows" or "columns", got {mode!r}'
             )
         self.mode = mode
 
-    def __call__(self, x):
+    def __call__(self, x: TensorLike) -> Tensor:
         x = convert_to_tensor(x)
         if x.ndim != 2:
             raise ValueError(

@@ -1,6 +1,10 @@
 """Layers that arrange entries anew: flat, permuted, repeated, padded, cropped."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.errors import ShapeError
 from tapewright.ops.array.indexing import getitem
@@ -22,6 +26,12 @@ from .spatial import (
     spatial_axes,
     to_channels_last,
 )
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape, Sizes
+
+    from .base.layer_types import RegularizedLayerOptions
 
 __all__ = [
     "Cropping1D",
@@ -49,18 +59,20 @@ class Flatten(Layer):
 
     _shape_tells = True
 
-    def __init__(self, data_format=None, **kwargs):
+    def __init__(
+        self, data_format: str | None = None, **kwargs: Unpack[RegularizedLayerOptions]
+    ):
         super().__init__(**kwargs)
-        self.data_format = checked_format(self, data_format)
-        self.input_spec = InputSpec(min_ndim=1)
+        self.data_format: str = checked_format(self, data_format)
+        self.input_spec: InputSpec = InputSpec(min_ndim=1)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         batch, *rest = inputs.shape
         if self.data_format == "channels_first" and len(rest) > 1:
             inputs = transpose(inputs, (0, *range(2, len(rest) + 1), 1))
         return reshape(inputs, (batch, math.prod(rest)))
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *rest = input_shape
         return batch, None if None in rest else math.prod(rest)
 
@@ -74,10 +86,12 @@ class Reshape(Layer):
     TensorShape([1, 3, 2])
     """
 
-    def __init__(self, target_shape, **kwargs):
+    def __init__(
+        self, target_shape: Sequence[int], **kwargs: Unpack[RegularizedLayerOptions]
+    ):
         super().__init__(**kwargs)
         shape = [target_shape] if isinstance(target_shape, int) else target_shape
-        self.target_shape = tuple(
+        self.target_shape: tuple[int, ...] = tuple(
             [
                 -1 if n == -1 else whole(self, "each of target_shape", n, 0)
                 for n in shape
@@ -88,11 +102,11 @@ class Reshape(Layer):
                 f"Reshape: at most one axis of target_shape may be -1, got {target_shape}"
             )
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         batch, *rest = inputs.shape
         return reshape(inputs, (batch, *self._resolved(rest)))
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *rest = input_shape
         if None in rest:
             return batch, *[None if n == -1 else n for n in self.target_shape]
@@ -121,20 +135,22 @@ class Permute(Layer):
     TensorShape([1, 3, 1])
     """
 
-    def __init__(self, dims, **kwargs):
+    def __init__(self, dims: Sequence[int], **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
-        self.dims = tuple(dims) if hasattr(dims, "__iter__") else (dims,)
+        self.dims: tuple[int, ...] | tuple[Sequence[int]] = (
+            tuple(dims) if hasattr(dims, "__iter__") else (dims,)
+        )
         if set(self.dims) != set(range(1, len(self.dims) + 1)):
             raise ValueError(
                 f"Permute: dims must be an order of the axes 1 to {len(self.dims)}, the "
                 f"batch left out; got {dims}"
             )
-        self.input_spec = InputSpec(ndim=len(self.dims) + 1)
+        self.input_spec: InputSpec = InputSpec(ndim=len(self.dims) + 1)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return transpose(inputs, (0, *self.dims))
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return tuple([input_shape[i] for i in (0, *self.dims)])
 
 
@@ -146,16 +162,16 @@ class RepeatVector(Layer):
             [1., 2.]]], dtype=float32)
     """
 
-    def __init__(self, n, **kwargs):
+    def __init__(self, n: int, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
-        self.n = whole(self, "n", n)
-        self.input_spec = InputSpec(ndim=2)
+        self.n: int = whole(self, "n", n)
+        self.input_spec: InputSpec = InputSpec(ndim=2)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         batch, features = inputs.shape
         return broadcast_to(expand_dims(inputs, 1), (batch, self.n, features))
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, features = input_shape
         return batch, self.n, features
 
@@ -166,6 +182,8 @@ class RepeatVector(Layer):
 class _UpSampling(Layer):
     """Each entry ``size`` times along the spatial axes."""
 
+    input_spec: InputSpec
+
     rank = None
     data_format = "channels_last"
 
@@ -173,14 +191,14 @@ class _UpSampling(Layer):
         self.input_spec = InputSpec(ndim=self.rank + 2)
         return numbers(self, "size", size, self.rank)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         rank = len(inputs.shape)
         for axis, times in zip(spatial_axes(self.data_format, self.rank), self._times):
             if times > 1:
                 inputs = upsample(inputs, axis - rank, times)
         return inputs
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
         sizes = [None if n is None else n * k for n, k in zip(sizes, self._times)]
         return from_channels_last((batch, *sizes, channels), self.data_format)
@@ -193,9 +211,11 @@ class UpSampling1D(_UpSampling):
     channels]``.
     """
 
+    size: int
+
     rank = 1
 
-    def __init__(self, size=2, **kwargs):
+    def __init__(self, size: Sizes = 2, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
         self._times = self._keep_size(size)
         (self.size,) = self._times
@@ -213,20 +233,28 @@ class UpSampling2D(_UpSampling):
     array([1., 1., 2., 2.], dtype=float32)
     """
 
+    size: tuple[int, ...]
+
     rank = 2
 
-    def __init__(self, size=2, data_format=None, interpolation="nearest", **kwargs):
+    def __init__(
+        self,
+        size: Sizes = 2,
+        data_format: str | None = None,
+        interpolation: str = "nearest",
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
         self.size = self._times = self._keep_size(size)
-        self.data_format = checked_format(self, data_format)
-        self.interpolation = one_of(
+        self.data_format: str = checked_format(self, data_format)
+        self.interpolation: str = one_of(
             self,
             "interpolation",
             str(interpolation).lower(),
             ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"),
         )
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         if self.interpolation == "nearest":
             return super().call(inputs)
         first = self.data_format == "channels_first"
@@ -242,12 +270,19 @@ class UpSampling3D(_UpSampling):
     Shapes: ``[batch, depth, height, width, channels]``; see `UpSampling2D`.
     """
 
+    size: tuple[int, ...]
+
     rank = 3
 
-    def __init__(self, size=2, data_format=None, **kwargs):
+    def __init__(
+        self,
+        size: Sizes = 2,
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
         self.size = self._times = self._keep_size(size)
-        self.data_format = checked_format(self, data_format)
+        self.data_format: str = checked_format(self, data_format)
 
 
 # ---------------------------------------------------------------- padding and cropping
@@ -273,21 +308,28 @@ class _ZeroPadding(Layer):
 
     rank = None
 
-    def __init__(self, padding=1, data_format=None, **kwargs):
+    def __init__(
+        self,
+        padding: int | Sequence[Any] = 1,
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
         self._margins = self._margins_of(padding)
-        self.padding = self._margins if self.rank > 1 else self._margins[0]
-        self.data_format = checked_format(self, data_format)
-        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self.padding: tuple[tuple[int, ...], ...] | tuple[int, ...] = (
+            self._margins if self.rank > 1 else self._margins[0]
+        )
+        self.data_format: str = checked_format(self, data_format)
+        self.input_spec: InputSpec = InputSpec(ndim=self.rank + 2)
 
     def _margins_of(self, padding):
         return _pairs(self, "padding", padding, self.rank)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         widths = ((0, 0), *self._margins, (0, 0))
         return pad(inputs, from_channels_last(widths, self.data_format))
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
         sizes = [
             None if n is None else n + sum(m) for n, m in zip(sizes, self._margins)
@@ -334,6 +376,8 @@ class ZeroPadding3D(_ZeroPadding):
 class _Cropping(Layer):
     """The spatial axes without as many entries at both ends as ``_margins`` has."""
 
+    input_spec: InputSpec
+
     rank = None
     data_format = "channels_last"
 
@@ -342,14 +386,14 @@ class _Cropping(Layer):
         self.input_spec = InputSpec(ndim=self.rank + 2)
         return self._margins
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         self.compute_output_shape(inputs.shape)  # refuses to leave nothing
         kept = [slice(before, -after or None) for before, after in self._margins]
         everything = slice(None)
         index = from_channels_last((everything, *kept, everything), self.data_format)
         return getitem(inputs, index)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
         left = [None if n is None else n - sum(m) for n, m in zip(sizes, self._margins)]
         if any([n is not None and n <= 0 for n in left]):
@@ -370,9 +414,15 @@ class Cropping1D(_Cropping):
     array([2., 3.], dtype=float32)
     """
 
+    cropping: tuple[int, ...]
+
     rank = 1
 
-    def __init__(self, cropping=(1, 1), **kwargs):
+    def __init__(
+        self,
+        cropping: int | Sequence[Any] = (1, 1),
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
         (self.cropping,) = self._keep_margins([cropping])
 
@@ -386,10 +436,15 @@ class Cropping2D(_Cropping):
 
     rank = 2
 
-    def __init__(self, cropping=((0, 0), (0, 0)), data_format=None, **kwargs):
+    def __init__(
+        self,
+        cropping: int | Sequence[Any] = ((0, 0), (0, 0)),
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
-        self.cropping = self._keep_margins(cropping)
-        self.data_format = checked_format(self, data_format)
+        self.cropping: tuple[tuple[int, ...], ...] = self._keep_margins(cropping)
+        self.data_format: str = checked_format(self, data_format)
 
 
 class Cropping3D(_Cropping):
@@ -400,7 +455,12 @@ class Cropping3D(_Cropping):
 
     rank = 3
 
-    def __init__(self, cropping=((1, 1), (1, 1), (1, 1)), data_format=None, **kwargs):
+    def __init__(
+        self,
+        cropping: int | Sequence[Any] = ((1, 1), (1, 1), (1, 1)),
+        data_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(**kwargs)
-        self.cropping = self._keep_margins(cropping)
-        self.data_format = checked_format(self, data_format)
+        self.cropping: tuple[tuple[int, ...], ...] = self._keep_margins(cropping)
+        self.data_format: str = checked_format(self, data_format)

@@ -4,7 +4,10 @@ Outside of traced functions, or with ``unroll``, that is a loop of Python; insid
 node repeats the cell, whatever the number of steps, known or not.
 """
 
+from __future__ import annotations
+
 from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tapewright.compiler.control_flow.map_fn import foldl, scan
 from tapewright.core.interpreters import active_tracer, use_interpreters
@@ -21,6 +24,11 @@ from tapewright.serialization.object_config import deserialize
 
 from .base.layer import Layer
 from .recurrent_cells import StackedRNNCells, size_of_output
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+
+    from .base.layer_types import RegularizedLayerOptions
 
 __all__ = ["RNN"]
 
@@ -52,14 +60,14 @@ class RNN(Layer):
 
     def __init__(
         self,
-        cell,
-        return_sequences=False,
-        return_state=False,
-        go_backwards=False,
-        stateful=False,
-        unroll=False,
-        zero_output_for_mask=False,
-        **kwargs,
+        cell: Any,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        zero_output_for_mask: bool = False,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         if isinstance(cell, (list, tuple)):
             cell = StackedRNNCells(cell)
@@ -77,15 +85,15 @@ class RNN(Layer):
         self.unroll = unroll
         self.zero_output_for_mask = zero_output_for_mask
         sizes = cell.state_size
-        self.state_size = list(sizes) if is_nested(sizes) else [sizes]
+        self.state_size: list[Any] = list(sizes) if is_nested(sizes) else [sizes]
         self._kept = _Kept()
 
     @property
-    def states(self):
+    def states(self) -> Any:
         """The states that a ``stateful`` layer keeps, a list of variables; or None."""
         return self._kept.states
 
-    def build(self, sequences_shape, initial_state_shape=None):
+    def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:
         batch, _, *rest = sequences_shape
         if isinstance(self.cell, Layer) and not self.cell.built:
             self.cell.build((batch, *rest))
@@ -104,7 +112,7 @@ class RNN(Layer):
     def _kept_state(self, value):
         return Variable(value, trainable=False, name="rnn_state")
 
-    def get_initial_state(self, batch_size):
+    def get_initial_state(self, batch_size: int | None) -> list[Tensor]:
         """The states at the start, a list of zeros unless the cell says otherwise."""
         make = getattr(self.cell, "get_initial_state", None)
         if make is None:
@@ -112,14 +120,20 @@ class RNN(Layer):
         states = make(batch_size=batch_size)
         return list(states) if is_nested(states) else [states]
 
-    def reset_state(self):
+    def reset_state(self) -> None:
         """Sets the states of a ``stateful`` layer to zero."""
         for state in flatten(self.states or []):
             state.assign(zeros_like(state))
 
     reset_states = reset_state
 
-    def call(self, sequences, initial_state=None, mask=None, training=False):
+    def call(
+        self,
+        sequences: Tensor,
+        initial_state: Any = None,
+        mask: Any = None,
+        training: bool | None = False,
+    ) -> Any:
         if initial_state is None:
             initial_state = self.states if self.stateful else None
         if initial_state is None:
@@ -170,7 +184,9 @@ class RNN(Layer):
                 f"states for {kept} examples, and got {batch}"
             )
 
-    def inner_loop(self, sequences, initial_state, mask, training=False):
+    def inner_loop(
+        self, sequences: Tensor, initial_state: Any, mask: Any, training: bool = False
+    ) -> Any:
         """The outputs that `call` gives, of all steps or the last, and the last states."""
         x = time_first(sequences)
         mask = None if mask is None else time_first(cast(mask, "bool"))
@@ -222,12 +238,14 @@ class RNN(Layer):
             found = map_structure(lambda x, y: _where(counted, x, y), found, states)
         return outputs, found
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         mask = None if mask is None else flatten(mask)[0]
         mask = mask if self.return_sequences else None
         return [mask, *[None for _ in self.state_size]] if self.return_state else mask
 
-    def compute_output_shape(self, sequences_shape, initial_state_shape=None):
+    def compute_output_shape(
+        self, sequences_shape: Any, initial_state_shape: Any = None
+    ) -> Any:
         batch, time = sequences_shape[:2]
         size = size_of_output(self.cell)
         shape = (batch, time, size) if self.return_sequences else (batch, size)
@@ -236,7 +254,7 @@ class RNN(Layer):
         return shape, *map_structure(lambda n: (batch, n), self.state_size)
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         return cls(**{**config, "cell": deserialize("layer", config["cell"])})
 
 

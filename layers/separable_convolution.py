@@ -1,10 +1,27 @@
 """Convolutions of each channel by itself, and those mixed by a window of one entry."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
+
 from tapewright.ops.array.shape import reshape
 from tapewright.ops.convolution.conv import convolution
 
 from .base.argument_validation import whole
 from .convolution import ConvolutionBase
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape, Sizes
+    from tapewright.core.variable import Variable
+
+    from .base.layer_types import (
+        ActivationLike,
+        ConstraintLike,
+        InitializerLike,
+        LayerOptions,
+        RegularizerLike,
+    )
 
 __all__ = [
     "DepthwiseConv1D",
@@ -27,22 +44,22 @@ class _ByChannel(ConvolutionBase):
 class _DepthwiseConvolution(_ByChannel):
     def __init__(
         self,
-        kernel_size,
-        strides=1,
-        padding="valid",
-        depth_multiplier=1,
-        data_format=None,
-        dilation_rate=1,
-        activation=None,
-        use_bias=True,
-        depthwise_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        depthwise_regularizer=None,
-        bias_regularizer=None,
-        activity_regularizer=None,
-        depthwise_constraint=None,
-        bias_constraint=None,
-        **kwargs,
+        kernel_size: Sizes,
+        strides: Sizes = 1,
+        padding: str = "valid",
+        depth_multiplier: int = 1,
+        data_format: str | None = None,
+        dilation_rate: Sizes = 1,
+        activation: ActivationLike = None,
+        use_bias: bool = True,
+        depthwise_initializer: InitializerLike = "glorot_uniform",
+        bias_initializer: InitializerLike = "zeros",
+        depthwise_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        depthwise_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._keep(
@@ -55,20 +72,20 @@ class _DepthwiseConvolution(_ByChannel):
             depthwise_regularizer,
             depthwise_constraint,
         )
-        self.depth_multiplier = whole(self, "depth_multiplier", depth_multiplier)
+        self.depth_multiplier: int = whole(self, "depth_multiplier", depth_multiplier)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         channels = self._channels_of(input_shape)
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         shape = (*self.kernel_size, channels, self.depth_multiplier)
-        self.kernel = self._add("kernel", shape, "depthwise")
+        self.kernel: Variable = self._add("kernel", shape, "depthwise")
         self._add_bias(channels * self.depth_multiplier)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         outputs = self._by_channel(self._as_own_dtype(inputs), self.kernel)
         return self._finished(outputs)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         channels = input_shape[1 if self.data_format == "channels_first" else -1]
         count = None if channels is None else channels * self.depth_multiplier
         return self._shape_with(count, input_shape)
@@ -107,26 +124,26 @@ class DepthwiseConv2D(_DepthwiseConvolution):
 class _SeparableConvolution(_ByChannel):
     def __init__(
         self,
-        filters,
-        kernel_size,
-        strides=1,
-        padding="valid",
-        data_format=None,
-        dilation_rate=1,
-        depth_multiplier=1,
-        activation=None,
-        use_bias=True,
-        depthwise_initializer="glorot_uniform",
-        pointwise_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        depthwise_regularizer=None,
-        pointwise_regularizer=None,
-        bias_regularizer=None,
-        activity_regularizer=None,
-        depthwise_constraint=None,
-        pointwise_constraint=None,
-        bias_constraint=None,
-        **kwargs,
+        filters: int,
+        kernel_size: Sizes,
+        strides: Sizes = 1,
+        padding: str = "valid",
+        data_format: str | None = None,
+        dilation_rate: Sizes = 1,
+        depth_multiplier: int = 1,
+        activation: ActivationLike = None,
+        use_bias: bool = True,
+        depthwise_initializer: InitializerLike = "glorot_uniform",
+        pointwise_initializer: InitializerLike = "glorot_uniform",
+        bias_initializer: InitializerLike = "zeros",
+        depthwise_regularizer: RegularizerLike = None,
+        pointwise_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        depthwise_constraint: ConstraintLike = None,
+        pointwise_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._keep(
@@ -145,24 +162,28 @@ class _SeparableConvolution(_ByChannel):
             pointwise_regularizer,
             pointwise_constraint,
         )
-        self.filters = whole(self, "filters", filters)
-        self.depth_multiplier = whole(self, "depth_multiplier", depth_multiplier)
+        self.filters: int = whole(self, "filters", filters)
+        self.depth_multiplier: int = whole(self, "depth_multiplier", depth_multiplier)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         channels = self._channels_of(input_shape)
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         shape = (*self.kernel_size, channels, self.depth_multiplier)
-        self.depthwise_kernel = self._add("depthwise_kernel", shape, "depthwise")
+        self.depthwise_kernel: Variable = self._add(
+            "depthwise_kernel", shape, "depthwise"
+        )
         shape = (1,) * self.rank + (channels * self.depth_multiplier, self.filters)
-        self.pointwise_kernel = self._add("pointwise_kernel", shape, "pointwise")
+        self.pointwise_kernel: Variable = self._add(
+            "pointwise_kernel", shape, "pointwise"
+        )
         self._add_bias(self.filters)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         between = self._by_channel(self._as_own_dtype(inputs), self.depthwise_kernel)
         outputs = convolution(between, self.pointwise_kernel, data_format=self._format)
         return self._finished(outputs)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return self._shape_with(self.filters, input_shape)
 
 

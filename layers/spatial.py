@@ -1,5 +1,10 @@
 """Arguments that layers with spatial axes share, and the sizes that follow from them."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 from tapewright.core.errors import ShapeError
 
 from .base.argument_validation import one_of
@@ -18,27 +23,29 @@ __all__ = [
 _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 
 
-def checked_format(who, data_format):
+def checked_format(who: Any, data_format: str | None) -> str:
     """``data_format``, "channels_last" for None; ``who``: a layer, or a name."""
     known = ("channels_last", "channels_first")
     data_format = "channels_last" if data_format is None else data_format
     return one_of(who, "data_format", data_format, known)
 
 
-def checked_padding(layer, padding, choices=("valid", "same")):
+def checked_padding(
+    layer: Any, padding: Any, choices: Sequence[str] = ("valid", "same")
+) -> str:
     """``padding`` in small letters."""
     given = padding.lower() if isinstance(padding, str) else padding
     return one_of(layer, "padding", given, choices)
 
 
-def format_of_ops(data_format, rank):
+def format_of_ops(data_format: str, rank: int) -> str:
     """The name that ops have for it: "NHWC", "NCW" and so on."""
     if data_format == "channels_first":
         return f"NC{_LETTERS[rank]}"
     return f"N{_LETTERS[rank]}C"
 
 
-def spatial_axes(data_format, rank):
+def spatial_axes(data_format: str, rank: int) -> tuple[int, ...]:
     """The axes that are neither the batch nor the channels.
 
     >>> spatial_axes("channels_last", 2), spatial_axes("channels_first", 2)
@@ -48,7 +55,7 @@ def spatial_axes(data_format, rank):
     return tuple(range(first, first + rank))
 
 
-def to_channels_last(shape, data_format):
+def to_channels_last(shape: Any, data_format: str) -> Any:
     """A shape, or any list of axes, with the channels moved to the end."""
     if data_format == "channels_last":
         return tuple(shape)
@@ -56,7 +63,7 @@ def to_channels_last(shape, data_format):
     return (batch, *sizes, channels)
 
 
-def from_channels_last(shape, data_format):
+def from_channels_last(shape: Any, data_format: str) -> Any:
     """The inverse of `to_channels_last`."""
     if data_format == "channels_last":
         return tuple(shape)

@@ -1,5 +1,9 @@
 """`SpectralNormalization`: a layer whose kernel is kept at spectral norm 1 in training."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from tapewright.ops.array.conversion import cast, stop_gradient
 from tapewright.ops.array.shape import reshape
 from tapewright.ops.linalg.matmul import matmul
@@ -11,6 +15,14 @@ from . import initializers
 from .base.argument_validation import whole
 from .base.layer import InputSpec
 from .wrappers import Wrapper
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape
+    from tapewright.core.variable import Variable
+
+    from .base.layer import Layer
+    from .base.layer_types import RegularizedLayerOptions
 
 __all__ = ["SpectralNormalization"]
 
@@ -31,15 +43,20 @@ class SpectralNormalization(Wrapper):
     (2018).
     """
 
-    def __init__(self, layer, power_iterations=1, **kwargs):
+    def __init__(
+        self,
+        layer: Layer,
+        power_iterations: int = 1,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
         super().__init__(layer, **kwargs)
-        self.power_iterations = whole(self, "power_iterations", power_iterations)
+        self.power_iterations: int = whole(self, "power_iterations", power_iterations)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         super().build(input_shape)
-        self.input_spec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})
-        self.kernel = self._kernel_of_layer()
-        self.vector_u = self.add_weight(
+        self.input_spec: InputSpec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})
+        self.kernel: Any = self._kernel_of_layer()
+        self.vector_u: Variable = self.add_weight(
             name="vector_u",
             shape=(1, self.kernel.shape[-1]),
             initializer=initializers.TruncatedNormal(stddev=0.02),
@@ -47,7 +64,7 @@ class SpectralNormalization(Wrapper):
             dtype=self.kernel.dtype,
         )
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Tensor, training: bool | None = False) -> Any:
         if training:
             self._normalize()
         outputs = self.layer(inputs)
@@ -72,5 +89,5 @@ class SpectralNormalization(Wrapper):
         self.vector_u.assign(where(zero, self.vector_u, u))
         self.kernel.assign(kernel / reshape(where(zero, 1.0, norm), ()))
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Any:
         return self.layer.compute_output_shape(input_shape)

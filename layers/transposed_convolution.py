@@ -1,10 +1,28 @@
 """Transposed convolutions: the adjoints of convolutions, which make images larger."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from tapewright.ops.convolution.conv import conv_transpose
 
 from .base.argument_validation import numbers, whole
 from .convolution import ConvolutionBase
 from .spatial import from_channels_last, to_channels_last, transposed_sizes
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape, Sizes
+    from tapewright.core.variable import Variable
+
+    from .base.layer_types import (
+        ActivationLike,
+        ConstraintLike,
+        InitializerLike,
+        LayerOptions,
+        RegularizedLayerOptions,
+        RegularizerLike,
+    )
 
 __all__ = [
     "Conv1DTranspose",
@@ -19,23 +37,23 @@ __all__ = [
 class _TransposedConvolution(ConvolutionBase):
     def __init__(
         self,
-        filters,
-        kernel_size,
-        strides=1,
-        padding="valid",
-        output_padding=None,
-        data_format=None,
-        dilation_rate=1,
-        activation=None,
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        bias_regularizer=None,
-        activity_regularizer=None,
-        kernel_constraint=None,
-        bias_constraint=None,
-        **kwargs,
+        filters: int,
+        kernel_size: Sizes,
+        strides: Sizes = 1,
+        padding: str = "valid",
+        output_padding: Sizes | None = None,
+        data_format: str | None = None,
+        dilation_rate: Sizes = 1,
+        activation: ActivationLike = None,
+        use_bias: bool = True,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        bias_initializer: InitializerLike = "zeros",
+        kernel_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._keep(
@@ -46,8 +64,10 @@ class _TransposedConvolution(ConvolutionBase):
             "kernel", kernel_initializer, kernel_regularizer, kernel_constraint
         )
         self._refuse_strides_with_dilation()
-        self.filters = whole(self, "filters", filters)
-        self.output_padding = self._checked_output_padding(output_padding)
+        self.filters: int = whole(self, "filters", filters)
+        self.output_padding: tuple[int, ...] | None = self._checked_output_padding(
+            output_padding
+        )
 
     def _checked_output_padding(self, value):
         if value is None:
@@ -60,13 +80,13 @@ class _TransposedConvolution(ConvolutionBase):
             )
         return more
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         channels = self._channels_of(input_shape)
         shape = (*self.kernel_size, self.filters, channels)
-        self.kernel = self._add("kernel", shape, "kernel")
+        self.kernel: Variable = self._add("kernel", shape, "kernel")
         self._add_bias(self.filters)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         inputs = self._as_own_dtype(inputs)
         sizes, margins = self._sizes_and_margins(tuple(inputs.shape))
         outputs = conv_transpose(
@@ -80,7 +100,7 @@ class _TransposedConvolution(ConvolutionBase):
         )
         return self._finished(outputs)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         sizes, _ = self._sizes_and_margins(input_shape)
         shape = (input_shape[0], *sizes, self.filters)
         return from_channels_last(shape, self.data_format)
@@ -141,14 +161,14 @@ class Conv3DTranspose(_TransposedConvolution):
 
     def __init__(
         self,
-        filters,
-        kernel_size,
-        strides=1,
-        padding="valid",
-        data_format=None,
-        output_padding=None,
-        *args,
-        **kwargs,
+        filters: int,
+        kernel_size: Sizes,
+        strides: Sizes = 1,
+        padding: str = "valid",
+        data_format: str | None = None,
+        output_padding: Sizes | None = None,
+        *args: Any,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(
             filters, kernel_size, strides, padding, output_padding, data_format, *args,

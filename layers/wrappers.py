@@ -1,5 +1,10 @@
 """Layers around a layer: `TimeDistributed` for each step, `Bidirectional` both ways."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
 from tapewright.compiler.control_flow.map_fn import map_fn
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.nest import flatten, is_nested
@@ -9,23 +14,30 @@ from tapewright.serialization.object_config import deserialize, serialize
 from .base.layer import Layer
 from .rnn import time_first
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import TensorLike
+
+    from .base.input_spec import InputSpec
+    from .base.layer_types import RegularizedLayerOptions
+
 __all__ = ["Bidirectional", "TimeDistributed", "Wrapper"]
 
 
 class Wrapper(Layer):
     """Base of layers around another one, which is their ``layer``."""
 
-    def __init__(self, layer, **kwargs):
+    def __init__(self, layer: Layer, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
-        self.layer = _checked(type(self).__name__, "layer", layer)
+        self.layer: Layer = _checked(type(self).__name__, "layer", layer)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         if not self.layer.built:
             self.layer.build(input_shape)
             self.layer.built = True
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         return cls(**{**config, "layer": deserialize("layer", config["layer"])})
 
 
@@ -48,7 +60,7 @@ class TimeDistributed(Wrapper):
 
     supports_masking = True
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         super().build(self._of_step(input_shape))
 
     def _of_step(self, shape):
@@ -59,11 +71,11 @@ class TimeDistributed(Wrapper):
             )
         return (shape[0], *shape[2:])
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Any:
         batch, *rest = self.layer.compute_output_shape(self._of_step(input_shape))
         return (batch, input_shape[1], *rest)
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         self._of_step(inputs.shape)
         rows = time_first(inputs)
         if mask is not None:
@@ -125,7 +137,12 @@ class Bidirectional(Layer):
     supports_masking = True
 
     def __init__(
-        self, layer, merge_mode="concat", weights=None, backward_layer=None, **kwargs
+        self,
+        layer: Layer,
+        merge_mode: str = "concat",
+        weights: Sequence[TensorLike] | None = None,
+        backward_layer: Layer | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         who = type(self).__name__
         _checked(who, "layer", layer)
@@ -141,8 +158,8 @@ class Bidirectional(Layer):
                 f"{who}: merge_mode must be one of {MERGE_MODES}, got {merge_mode!r}"
             )
         super().__init__(**kwargs)
-        self.forward_layer = _again(layer, "forward")
-        self.backward_layer = backward_layer
+        self.forward_layer: Any = _again(layer, "forward")
+        self.backward_layer: Any = backward_layer
         if backward_layer is None:
             self.backward_layer = _again(layer, "backward", go_backwards=True)
         self._check_that_they_fit()
@@ -153,11 +170,13 @@ class Bidirectional(Layer):
         self.stateful = layer.stateful
         self.return_sequences = layer.return_sequences
         self.return_state = layer.return_state
-        self.input_spec = layer.input_spec
+        self.input_spec: InputSpec | Sequence[Any] | dict[str, Any] | None = (
+            layer.input_spec
+        )
         self._start = weights
 
     @property
-    def layer(self):
+    def layer(self) -> Layer:
         """The layer that goes forwards."""
         return self.forward_layer
 
@@ -176,7 +195,7 @@ class Bidirectional(Layer):
                     f"{values[0]} and {values[1]}"
                 )
 
-    def build(self, sequences_shape, initial_state_shape=None):
+    def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:
         for layer in (self.forward_layer, self.backward_layer):
             if not layer.built:
                 layer.build(sequences_shape)
@@ -184,7 +203,13 @@ class Bidirectional(Layer):
             start, self._start = self._start, None
             self.set_weights(start)
 
-    def call(self, sequences, initial_state=None, mask=None, training=None):
+    def call(
+        self,
+        sequences: Tensor,
+        initial_state: Any = None,
+        mask: Any = None,
+        training: bool | None = None,
+    ) -> Any:
         half = 0 if initial_state is None else len(initial_state) // 2
         parts = [initial_state[:half], initial_state[half:]] if half else [None, None]
         found = [
@@ -214,12 +239,12 @@ class Bidirectional(Layer):
         return total * 0.5 if self.merge_mode == "ave" else total
 
     @property
-    def states(self):
+    def states(self) -> Any:
         """The states that both layers keep, if ``stateful``; else None."""
         forward, backward = self.forward_layer.states, self.backward_layer.states
         return (*forward, *backward) if forward and backward else None
 
-    def reset_state(self):
+    def reset_state(self) -> None:
         """Sets the states of ``stateful`` layers to zero."""
         if not self.stateful:
             raise AttributeError(f"{self._title}: only stateful layers keep states")
@@ -228,7 +253,7 @@ class Bidirectional(Layer):
 
     reset_states = reset_state
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         mask = None if mask is None else flatten(mask)[0]
         mask = mask if self.return_sequences else None
         found = (mask, mask) if self.merge_mode is None else (mask,)
@@ -237,7 +262,9 @@ class Bidirectional(Layer):
             return *found, *[None] * (2 * count)
         return found if self.merge_mode is None else mask
 
-    def compute_output_shape(self, sequences_shape, initial_state_shape=None):
+    def compute_output_shape(
+        self, sequences_shape: Any, initial_state_shape: Any = None
+    ) -> Any:
         shape, states = self.forward_layer.compute_output_shape(sequences_shape), ()
         if self.return_state:
             shape, *states = shape
@@ -247,13 +274,13 @@ class Bidirectional(Layer):
             return shape, shape, *states, *states
         return (shape, *states, *states) if self.return_state else shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config.pop("weights", None)
         return config
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         config = dict(config)
         for name in ("layer", "backward_layer"):
             if config.get(name) is not None:

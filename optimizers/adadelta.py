@@ -1,7 +1,15 @@
 """`Adadelta`: steps as long as those before, whatever the unit of the gradient."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
 from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from .optimizer_types import DecayingOptions, LearningRate
 
 __all__ = ["Adadelta"]
 
@@ -19,19 +27,37 @@ class Adadelta(Optimizer):
     Reference: Zeiler, "ADADELTA" (2012). Defaults are those of Keras.
     """
 
-    slots = (("accumulated_grad", "accumulated_delta_var"),)
+    rho: float
+    epsilon: float
+
+    slots: tuple[tuple[str, str]] = (("accumulated_grad", "accumulated_delta_var"),)
     needs_two = True
 
-    def __init__(self, learning_rate=0.001, rho=0.95, epsilon=1e-7, **kwargs):
+    def __init__(
+        self,
+        learning_rate: LearningRate = 0.001,
+        rho: float = 0.95,
+        epsilon: float = 1e-7,
+        **kwargs: Unpack[DecayingOptions],
+    ):
         super().__init__(learning_rate, **kwargs)
         self.rho, self.epsilon = rho, epsilon
 
-    def coefficients(self, step, learning_rate, real):
+    def coefficients(
+        self, step: int, learning_rate: float, real: type[Any]
+    ) -> tuple[float, ...]:
         return 1 - self.rho, self.epsilon, learning_rate
 
     def update_block(
-        self, xp, gradient, variable, scratch, coefficients, grads, deltas
-    ):
+        self,
+        xp: Any,
+        gradient: Any,
+        variable: Any,
+        scratch: Any,
+        coefficients: Any,
+        grads: Sequence[Any],
+        deltas: Any,
+    ) -> None:
         delta, scratch = scratch
         new, epsilon, learning_rate = coefficients
         xp.multiply(gradient, gradient, out=scratch)

@@ -1,7 +1,14 @@
 """`Adagrad`: gradients over the root of the sum of all their squares."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from .blas_kernels import subtract_scaled
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from .optimizer_types import DecayingOptions, LearningRate
 
 __all__ = ["Adagrad"]
 
@@ -18,27 +25,40 @@ class Adagrad(Optimizer):
     Keras.
     """
 
-    slots = (("accumulator",),)
+    initial_accumulator_value: float
+    epsilon: float
+
+    slots: tuple[tuple[str]] = (("accumulator",),)
     zero_is_idle = True
 
     def __init__(
         self,
-        learning_rate=0.001,
-        initial_accumulator_value=0.1,
-        epsilon=1e-7,
-        **kwargs,
+        learning_rate: LearningRate = 0.001,
+        initial_accumulator_value: float = 0.1,
+        epsilon: float = 1e-7,
+        **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
         self.initial_accumulator_value, self.epsilon = (
             initial_accumulator_value,
             epsilon,
         )
-        self.initial = {"accumulator": initial_accumulator_value}
+        self.initial: dict[str, float] = {"accumulator": initial_accumulator_value}
 
-    def coefficients(self, step, learning_rate, real):
+    def coefficients(
+        self, step: int, learning_rate: float, real: type[Any]
+    ) -> tuple[float, ...]:
         return learning_rate, self.epsilon
 
-    def update_block(self, xp, gradient, variable, scratch, coefficients, accumulator):
+    def update_block(
+        self,
+        xp: Any,
+        gradient: Any,
+        variable: Any,
+        scratch: Any,
+        coefficients: Any,
+        accumulator: Any,
+    ) -> None:
         learning_rate, epsilon = coefficients
         xp.multiply(gradient, gradient, out=scratch)
         xp.add(accumulator, scratch, out=accumulator)

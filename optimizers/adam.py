@@ -1,7 +1,14 @@
 """`Adam` and `AdamW`: steps scaled by running moments of the gradient."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from .optimizer_types import DecayingOptions, LearningRate, OptimizerOptions
 
 __all__ = ["Adam", "AdamW"]
 
@@ -22,14 +29,19 @@ class Adam(Optimizer):
     beyond" (2018). Defaults are those of Keras.
     """
 
+    beta_1: float
+    beta_2: float
+    epsilon: float
+    amsgrad: bool
+
     def __init__(
         self,
-        learning_rate=0.001,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-7,
-        amsgrad=False,
-        **kwargs,
+        learning_rate: LearningRate = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        amsgrad: bool = False,
+        **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
         self.beta_1, self.beta_2 = beta_1, beta_2
@@ -40,7 +52,9 @@ class Adam(Optimizer):
 
     takes_factor = True
 
-    def coefficients(self, step, learning_rate, real):
+    def coefficients(
+        self, step: int, learning_rate: float, real: type[Any]
+    ) -> tuple[float, ...]:
         # Keras takes the powers in the variable's dtype: 1 - beta_2 differs by 1e-5
         # between float32 and float64.
         left_1 = 1 - float(real(float(real(self.beta_1)) ** step))
@@ -50,15 +64,15 @@ class Adam(Optimizer):
 
     def update_block(
         self,
-        xp,
-        gradient,
-        variable,
-        scratch,
-        coefficients,
-        momentum,
-        velocity,
-        hat=None,
-    ):
+        xp: Any,
+        gradient: Any,
+        variable: Any,
+        scratch: Any,
+        coefficients: Any,
+        momentum: Any,
+        velocity: Any,
+        hat: Any = None,
+    ) -> None:
         new_1, new_2, epsilon, alpha, factor = coefficients
         approach(xp, momentum, gradient, new_1, scratch, factor)
         xp.multiply(gradient, gradient, out=scratch)
@@ -81,13 +95,13 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        learning_rate=0.001,
-        weight_decay=0.004,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-7,
-        amsgrad=False,
-        **kwargs,
+        learning_rate: LearningRate = 0.001,
+        weight_decay: float = 0.004,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        amsgrad: bool = False,
+        **kwargs: Unpack[OptimizerOptions],
     ):
         if weight_decay is None:
             raise ValueError(

@@ -1,7 +1,14 @@
 """`Adamax`: `Adam` with the largest gradient in the place of the mean square."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from .optimizer_types import DecayingOptions, LearningRate
 
 __all__ = ["Adamax"]
 
@@ -18,22 +25,40 @@ class Adamax(Optimizer):
     Reference: Kingma & Ba, "Adam", section 7.1 (2014). Defaults are those of Keras.
     """
 
-    slots = (("momentum", "norm"),)
+    beta_1: float
+    beta_2: float
+    epsilon: float
+
+    slots: tuple[tuple[str, str]] = (("momentum", "norm"),)
 
     def __init__(
-        self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **kwargs
+        self,
+        learning_rate: LearningRate = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
-    def coefficients(self, step, learning_rate, real):
+    def coefficients(
+        self, step: int, learning_rate: float, real: type[Any]
+    ) -> tuple[float, ...]:
         # Keras takes the power in the variable's dtype.
         left = 1 - float(real(float(real(self.beta_1)) ** step))
         return 1 - self.beta_1, self.beta_2, self.epsilon, learning_rate / left
 
     def update_block(
-        self, xp, gradient, variable, scratch, coefficients, momentum, norm
-    ):
+        self,
+        xp: Any,
+        gradient: Any,
+        variable: Any,
+        scratch: Any,
+        coefficients: Any,
+        momentum: Any,
+        norm: Any,
+    ) -> None:
         new, fading, epsilon, alpha = coefficients
         approach(xp, momentum, gradient, new, scratch)
         xp.multiply(norm, fading, out=norm)

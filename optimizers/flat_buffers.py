@@ -11,6 +11,8 @@ are unbound before they are counted: whoever reads the variable from then on wai
 they are back (see `Variable.__getattr__`), and whoever came first is counted.
 """
 
+from __future__ import annotations
+
 import math
 import sys
 from operator import attrgetter, is_
@@ -43,7 +45,7 @@ class Workspace:
     def __init__(self, xp, dtype, size):
         self.xp, self.dtype = xp, dtype
         self.scratch = xp.empty(size, dtype)
-        self.numbers = []
+        self.numbers: list[float] = []
         self._second = self._spare = None
 
     @property
@@ -87,13 +89,13 @@ class Segment:
         self.variables, self.decays, self.workspace = variables, decays, workspace
         self.extras, self._seen = extras, 1 + len(slots)
         shapes = [variable._array.shape for variable in variables]
-        self.starts = [0]
+        self.starts: list[int] = [0]
         for shape in shapes:
             self.starts.append(self.starts[-1] + math.prod(shape))
         self.block = workspace.scratch.size
         self._kinds = [variables, *slots, *extras.values()]
         self.owners = [variable for kind in self._kinds for variable in kind]
-        self.flats = [None] * len(self._kinds)
+        self.flats: list[None] = [None] * len(self._kinds)
         self._views = [None] * len(self.owners)  # until they are first taken
         self._counts = None
 

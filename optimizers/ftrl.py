@@ -1,6 +1,13 @@
 """`Ftrl`: follow the regularized leader, for sparse linear models."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from .optimizer_types import DecayingOptions, LearningRate
 
 __all__ = ["Ftrl"]
 
@@ -21,19 +28,22 @@ class Ftrl(Optimizer):
     Reference: McMahan et al., "Ad click prediction" (2013). Defaults are those of Keras.
     """
 
-    slots = (("accumulator", "linear"),)
+    learning_rate_power: float
+    beta: float
+
+    slots: tuple[tuple[str, str]] = (("accumulator", "linear"),)
     needs_two = True
 
     def __init__(
         self,
-        learning_rate=0.001,
-        learning_rate_power=-0.5,
-        initial_accumulator_value=0.1,
-        l1_regularization_strength=0.0,
-        l2_regularization_strength=0.0,
-        l2_shrinkage_regularization_strength=0.0,
-        beta=0.0,
-        **kwargs,
+        learning_rate: LearningRate = 0.001,
+        learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        l2_shrinkage_regularization_strength: float = 0.0,
+        beta: float = 0.0,
+        **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
         if learning_rate_power > 0:
@@ -57,17 +67,26 @@ class Ftrl(Optimizer):
                     f"`{name}` needs to be positive or zero. Received: "
                     f"{name}={getattr(self, name)}."
                 )
-        self.initial = {"accumulator": initial_accumulator_value}
+        self.initial: dict[str, float] = {"accumulator": initial_accumulator_value}
 
-    def coefficients(self, step, learning_rate, real):
+    def coefficients(
+        self, step: int, learning_rate: float, real: type[Any]
+    ) -> tuple[float, ...]:
         least = 2 * self.l2_regularization_strength + self.beta / learning_rate
         shrinkage = 2 * self.l2_shrinkage_regularization_strength
         power, l1 = -self.learning_rate_power, self.l1_regularization_strength
         return learning_rate, power, least, shrinkage, -l1, l1
 
     def update_block(
-        self, xp, gradient, variable, scratch, coefficients, accumulator, linear
-    ):
+        self,
+        xp: Any,
+        gradient: Any,
+        variable: Any,
+        scratch: Any,
+        coefficients: Any,
+        accumulator: Any,
+        linear: Any,
+    ) -> None:
         grown, change = scratch
         learning_rate, power, least, shrinkage, low, high = coefficients
         xp.add(linear, gradient, out=linear)

@@ -3,7 +3,9 @@
 Nothing here changes an array that it was given.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -129,11 +131,13 @@ class Scaling:
     rule may take them apart and save a pass.
     """
 
+    xp: Any
+
     __slots__ = ("xp", "factor", "folds")
 
     def __init__(self, array, factor, folds):
         self.xp, self.folds = array_module(type(array)), folds
-        self.factor = self.xp.asarray(factor, array.dtype)
+        self.factor: Any = self.xp.asarray(factor, array.dtype)
 
     def __call__(self, block, out):
         return self.xp.multiply(block, self.factor, out=out)

@@ -1,9 +1,16 @@
 """`Lamb`: `Adam`, with steps in proportion to the variables."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from tapewright.core.blas import sum_of_squares
 
 from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from .optimizer_types import DecayingOptions, LearningRate
 
 __all__ = ["Lamb"]
 
@@ -25,16 +32,27 @@ class Lamb(Optimizer):
     are those of Keras.
     """
 
-    slots = (("momentum", "velocity"),)
+    beta_1: float
+    beta_2: float
+    epsilon: float
+
+    slots: tuple[tuple[str, str]] = (("momentum", "velocity"),)
     takes_whole = True
 
     def __init__(
-        self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **kwargs
+        self,
+        learning_rate: LearningRate = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
-    def coefficients(self, step, learning_rate, real):
+    def coefficients(
+        self, step: int, learning_rate: float, real: type[Any]
+    ) -> tuple[float, ...]:
         left_1 = 1 - float(real(float(real(self.beta_1)) ** step))
         root = (1 - float(real(float(real(self.beta_2)) ** step))) ** 0.5
         # What the corrections of the moments leave to multiply by.
@@ -42,8 +60,15 @@ class Lamb(Optimizer):
         return *moments, root / left_1, learning_rate
 
     def update_block(
-        self, xp, gradient, variable, scratch, coefficients, momentum, velocity
-    ):
+        self,
+        xp: Any,
+        gradient: Any,
+        variable: Any,
+        scratch: Any,
+        coefficients: Any,
+        momentum: Any,
+        velocity: Any,
+    ) -> None:
         new_1, new_2, epsilon, correction, learning_rate = coefficients
         approach(xp, momentum, gradient, new_1, scratch)
         xp.multiply(gradient, gradient, out=scratch)

@@ -1,7 +1,14 @@
 """`Lion`: steps of one length, along the sign of a running mean."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from .optimizer_types import DecayingOptions, LearningRate
 
 __all__ = ["Lion"]
 
@@ -18,10 +25,19 @@ class Lion(Optimizer):
     Defaults are those of Keras.
     """
 
-    slots = (("momentum",),)
+    beta_1: float
+    beta_2: float
+
+    slots: tuple[tuple[str]] = (("momentum",),)
     needs_two = True
 
-    def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.99, **kwargs):
+    def __init__(
+        self,
+        learning_rate: LearningRate = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.99,
+        **kwargs: Unpack[DecayingOptions],
+    ):
         super().__init__(learning_rate, **kwargs)
         if not 0 < beta_1 <= 1:
             raise ValueError(
@@ -30,10 +46,20 @@ class Lion(Optimizer):
             )
         self.beta_1, self.beta_2 = beta_1, beta_2
 
-    def coefficients(self, step, learning_rate, real):
+    def coefficients(
+        self, step: int, learning_rate: float, real: type[Any]
+    ) -> tuple[float, ...]:
         return (1 - self.beta_1) / self.beta_1, 1 - self.beta_2, learning_rate
 
-    def update_block(self, xp, gradient, variable, scratch, coefficients, momentum):
+    def update_block(
+        self,
+        xp: Any,
+        gradient: Any,
+        variable: Any,
+        scratch: Any,
+        coefficients: Any,
+        momentum: Any,
+    ) -> None:
         mixed, scratch = scratch
         weight, new, learning_rate = coefficients
         xp.multiply(gradient, weight, out=mixed)

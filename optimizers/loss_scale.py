@@ -1,5 +1,10 @@
 """`LossScaleOptimizer`: a loss as large as the gradients can bear, for float16."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 
 from tapewright.core.devices import array_module
@@ -10,6 +15,10 @@ from tapewright.serialization.constructor_arguments import constructor_arguments
 
 from .gradients import SparseRows
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import TensorLike
 
 __all__ = ["LossScaleOptimizer"]
 
@@ -29,11 +38,11 @@ class LossScaleOptimizer(Optimizer):
 
     def __init__(
         self,
-        inner_optimizer,
-        initial_scale=2.0**15,
-        dynamic_growth_steps=2000,
-        name=None,
-        **kwargs,
+        inner_optimizer: Optimizer,
+        initial_scale: float = 2.0**15,
+        dynamic_growth_steps: int = 2000,
+        name: str | None = None,
+        **kwargs: Any,
     ):
         if not isinstance(inner_optimizer, Optimizer):
             raise TypeError(
@@ -47,7 +56,7 @@ class LossScaleOptimizer(Optimizer):
             )
         _refuse_options(kwargs)
         self.inner_optimizer = inner_optimizer
-        self.updates_blocks = inner_optimizer.updates_blocks
+        self.updates_blocks: bool = inner_optimizer.updates_blocks
         super().__init__(0.0, name=name)
         self.initial_scale = initial_scale
         self.dynamic_growth_steps = dynamic_growth_steps
@@ -63,43 +72,47 @@ class LossScaleOptimizer(Optimizer):
     # --- state: its own, then that of the inner optimizer
 
     @property
-    def variables(self):
+    def variables(self) -> list[Variable]:
         own = [self._iterations, self._learning_rate]
         own += [self.step_counter, self.dynamic_scale]
         return own + self.inner_optimizer.variables
 
     @property
-    def iterations(self):
+    def iterations(self) -> Any:
         """The number of updates that the inner optimizer made."""
         return self.inner_optimizer.iterations
 
     @property
-    def learning_rate(self):
+    def learning_rate(self) -> Any:
         """The learning rate of the inner optimizer."""
         return self.inner_optimizer.learning_rate
 
     @learning_rate.setter
-    def learning_rate(self, value):
+    def learning_rate(self, value: Any) -> None:
         if self._learning_rate is None:
             self._learning_rate = self._scalar("learning_rate", value, "float32")
         else:
             self.inner_optimizer.learning_rate = value
 
-    def build(self, variables):
+    def build(self, variables: Sequence[Variable]) -> None:
         self.inner_optimizer.build(variables)
         self._trainable_variables = self.inner_optimizer._trainable_variables
         self.built = True
 
-    def checkpoint_parts(self):
+    def checkpoint_parts(self) -> dict[str, Any]:
         return super().checkpoint_parts() | {"inner_optimizer": self.inner_optimizer}
 
-    def exclude_from_weight_decay(self, var_list=None, var_names=None):
+    def exclude_from_weight_decay(
+        self,
+        var_list: Sequence[Variable] | None = None,
+        var_names: Sequence[str] | None = None,
+    ) -> None:
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
-    def excluded_from_weight_decay(self):
+    def excluded_from_weight_decay(self) -> Any:
         return self.inner_optimizer.excluded_from_weight_decay()
 
-    def finalize_variable_values(self, var_list):
+    def finalize_variable_values(self, var_list: Sequence[Variable] | None) -> None:
         self.inner_optimizer.finalize_variable_values(var_list)
 
     @property
@@ -112,11 +125,13 @@ class LossScaleOptimizer(Optimizer):
 
     # --- steps
 
-    def scale_loss(self, loss):
+    def scale_loss(self, loss: TensorLike) -> Tensor:
         """The loss times the scale of now."""
         return loss * self.dynamic_scale
 
-    def apply_gradients(self, grads_and_vars):
+    def apply_gradients(
+        self, grads_and_vars: Iterable[tuple[Any, Variable]]
+    ) -> Variable:
         super().apply_gradients(grads_and_vars)
         return self.inner_optimizer._iterations
 
@@ -127,7 +142,7 @@ class LossScaleOptimizer(Optimizer):
         self._updates[key] = update
         return update
 
-    def take_step(self, update, gradients):
+    def take_step(self, update: Any, gradients: Any) -> None:
         scale, counter = self.dynamic_scale, self.step_counter
         value, steps = scale._array.item(), int(counter._array)
         if _all_finite(gradients):
@@ -144,19 +159,19 @@ class LossScaleOptimizer(Optimizer):
     changes_gradients = True
 
     @property
-    def block_rule(self):
+    def block_rule(self) -> Any:
         return self.inner_optimizer.block_rule
 
-    def reads(self):
+    def reads(self) -> list[Variable]:
         return self.inner_optimizer.reads()
 
-    def writes(self, update):
+    def writes(self, update: Any) -> list[Variable]:
         written = self.inner_optimizer.writes(update)
         return [*written, self.step_counter, self.dynamic_scale]
 
     # --- configuration
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "inner_optimizer": object_config.serialize(self.inner_optimizer),
@@ -165,7 +180,9 @@ class LossScaleOptimizer(Optimizer):
         }
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
+    ) -> Self:
         config = dict(config)
         with registry.custom_object_scope(custom_objects or {}):
             inner = object_config.deserialize(

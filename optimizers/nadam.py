@@ -1,9 +1,19 @@
 """`Nadam`: `Adam` that looks ahead as Nesterov does."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
 import numpy as np
 
 from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from tapewright.core.variable import Variable
+
+    from .optimizer_types import DecayingOptions, LearningRate
 
 __all__ = ["Nadam"]
 
@@ -24,16 +34,25 @@ class Nadam(Optimizer):
     those of Keras.
     """
 
-    slots = (("momentum", "velocity"),)
+    beta_1: float
+    beta_2: float
+    epsilon: float
+
+    slots: tuple[tuple[str, str]] = (("momentum", "velocity"),)
     needs_two = True
 
     def __init__(
-        self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **kwargs
+        self,
+        learning_rate: LearningRate = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
-    def build(self, variables):
+    def build(self, variables: Sequence[Variable]) -> None:
         variables = list(variables)
         super().build(variables)
         dtype = variables[0].dtype if variables else "float32"
@@ -42,7 +61,7 @@ class Nadam(Optimizer):
         if self._awaited is not None:
             self._awaited.arrive(self)
 
-    def advance(self, step):
+    def advance(self, step: int) -> None:
         product = self._u_product._array
         real = product.dtype.type
         grown = product[()] * real(self.beta_1) * real(1 - 0.5 * 0.96**step)
@@ -50,7 +69,9 @@ class Nadam(Optimizer):
 
     _coefficient_count = 5  # before the first step there are none to be counted
 
-    def coefficients(self, step, learning_rate, real):
+    def coefficients(
+        self, step: int, learning_rate: float, real: type[Any]
+    ) -> tuple[float, ...]:
         here, ahead = (self.beta_1 * (1 - 0.5 * 0.96**t) for t in (step, step + 1))
         product = self._u_product._array.item()
         root = (1 - float(real(float(real(self.beta_2)) ** step))) ** 0.5
@@ -66,8 +87,15 @@ class Nadam(Optimizer):
         )
 
     def update_block(
-        self, xp, gradient, variable, scratch, coefficients, momentum, velocity
-    ):
+        self,
+        xp: Any,
+        gradient: Any,
+        variable: Any,
+        scratch: Any,
+        coefficients: Any,
+        momentum: Any,
+        velocity: Any,
+    ) -> None:
         scratch, mixed = scratch
         new_1, new_2, epsilon, of_mean, of_gradient = coefficients
         approach(xp, momentum, gradient, new_1, scratch)

@@ -7,11 +7,15 @@ one block of numbers in place; the base class lays variables and slots out in fl
 both it clips, decays, accumulates, averages, and knows sparse gradients.
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
 import numbers
 import threading
 import warnings
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +37,12 @@ from .gradients import clipping
 from .schedules import LearningRateSchedule
 from .state import State
 from .update import Update, update_alone
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, TensorLike
+
+    from .optimizer_types import LearningRate
 
 __all__ = ["Optimizer"]
 
@@ -92,7 +102,8 @@ class Optimizer(State, Configured):
     array([0.5, 2.5], dtype=float32)
     """
 
-    kind, kind_module = "optimizer", "keras.optimizers"
+    kind: str = "optimizer"
+    kind_module: str = "keras.optimizers"
     # A zero gradient changes nothing: of a sparse one, only its rows need a visit.
     zero_is_idle = False
     # The rule has to see each variable as a whole: no blocks, no neighbours.
@@ -103,9 +114,9 @@ class Optimizer(State, Configured):
     # a pass where gradients are scaled.
     takes_factor = False
     # `update_block` makes the updates, as no subclass overrides `update_step`.
-    updates_blocks = True
+    updates_blocks: bool = True
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         registry.register(cls.kind, cls.__name__.lower(), cls)  # Keras' names in files
         if "build" in vars(cls):
@@ -124,18 +135,18 @@ class Optimizer(State, Configured):
 
     def __init__(
         self,
-        learning_rate,
-        weight_decay=None,
-        clipnorm=None,
-        clipvalue=None,
-        global_clipnorm=None,
-        use_ema=False,
-        ema_momentum=0.99,
-        ema_overwrite_frequency=None,
-        loss_scale_factor=None,
-        gradient_accumulation_steps=None,
-        name=None,
-        **kwargs,
+        learning_rate: LearningRate,
+        weight_decay: float | None = None,
+        clipnorm: float | None = None,
+        clipvalue: float | None = None,
+        global_clipnorm: float | None = None,
+        use_ema: bool = False,
+        ema_momentum: float = 0.99,
+        ema_overwrite_frequency: int | None = None,
+        loss_scale_factor: float | None = None,
+        gradient_accumulation_steps: int | None = None,
+        name: str | None = None,
+        **kwargs: Any,
     ):
         if kwargs.pop("decay", None) is not None:
             warnings.warn(
@@ -153,7 +164,7 @@ class Optimizer(State, Configured):
                 f"Received: clipnorm={clipnorm}, clipvalue={clipvalue}, "
                 f"global_clipnorm={global_clipnorm}"
             )
-        self.name = name or unique_name(snake_case(type(self).__name__))
+        self.name: str = name or unique_name(snake_case(type(self).__name__))
         self.weight_decay = weight_decay
         self.clipnorm = clipnorm
         self.clipvalue = clipvalue
@@ -202,7 +213,9 @@ class Optimizer(State, Configured):
 
     # --- what a rule defines
 
-    def update_step(self, gradient, variable, learning_rate) -> None:
+    def update_step(
+        self, gradient: Any, variable: Variable, learning_rate: LearningRate
+    ) -> None:
         """Changes one variable, and its slots, by its gradient: tensors and Variables.
 
         Here it applies `update_block`, for what overrides it and calls it by ``super()``.
@@ -222,14 +235,24 @@ class Optimizer(State, Configured):
     def advance(self, step: int) -> None:
         """Moves on what state the rule has besides slots, once before each update."""
 
-    def coefficients(self, step: int, learning_rate: float, real: type) -> tuple:
+    def coefficients(
+        self, step: int, learning_rate: float, real: type[Any]
+    ) -> tuple[float, ...]:
         """The numbers that `update_block` needs in this step, the first being 1.
 
         ``real`` is the NumPy scalar type of the variables, for where rounding matters.
         """
         return (learning_rate,)
 
-    def update_block(self, xp, gradient, variable, scratch, coefficients, *slots):
+    def update_block(
+        self,
+        xp: Any,
+        gradient: Any,
+        variable: Any,
+        scratch: Any,
+        coefficients: Any,
+        *slots: Any,
+    ) -> None:
         """Changes one block of ``variable`` and of each slot in place.
 
         All are arrays of one shape and dtype. ``scratch`` is free to use, ``gradient``
@@ -244,7 +267,7 @@ class Optimizer(State, Configured):
     # --- state
 
     @property
-    def learning_rate(self):
+    def learning_rate(self) -> Any:
         """The learning rate now: a Variable, or what the function or schedule gives."""
         rate = self._learning_rate
         if isinstance(rate, Variable):
@@ -257,7 +280,7 @@ class Optimizer(State, Configured):
         return rate(self._iterations.read() if traced else self._iterations.numpy())
 
     @learning_rate.setter
-    def learning_rate(self, value):
+    def learning_rate(self, value: Any) -> None:
         if callable(value):
             self._learning_rate = value
             self._takes_iteration = _takes_argument(value)
@@ -273,13 +296,15 @@ class Optimizer(State, Configured):
                 "optimizer with a number to be able to set it."
             )
 
-    def scale_loss(self, loss):
+    def scale_loss(self, loss: TensorLike) -> Any:
         """The loss times ``loss_scale_factor``, by which an update divides again."""
         return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
 
     # --- applying gradients
 
-    def apply_gradients(self, grads_and_vars) -> Variable:
+    def apply_gradients(
+        self, grads_and_vars: Iterable[tuple[Any, Variable]]
+    ) -> Variable:
         """Updates each variable of the pairs by its gradient. Returns `iterations`.
 
         A gradient is a tensor, `IndexedSlices`, an array, or None: then a warning says
@@ -298,7 +323,11 @@ class Optimizer(State, Configured):
         self.apply(grads, variables)
         return self._iterations
 
-    def apply(self, grads, trainable_variables=None) -> None:
+    def apply(
+        self,
+        grads: Sequence[Any],
+        trainable_variables: Sequence[Variable] | None = None,
+    ) -> None:
         """Updates the variables, by default those of `build`; see `apply_gradients`."""
         if not len(grads):
             return
@@ -326,7 +355,7 @@ class Optimizer(State, Configured):
             )
         return self._trainable_variables
 
-    def update_of(self, variables, grads):
+    def update_of(self, variables: Sequence[Variable], grads: Sequence[Any]) -> Any:
         """The `Update` of a tuple of variables by gradients of these kinds."""
         # The optimizer keeps its variables alive, so that an id stays theirs.
         key = (*map(id, variables), *map(type, grads))
@@ -365,7 +394,12 @@ class Optimizer(State, Configured):
         self._updates[key] = update = Update(self._segments, variables, grads)
         return update
 
-    def stateless_apply(self, optimizer_variables, grads, trainable_variables):
+    def stateless_apply(
+        self,
+        optimizer_variables: Sequence[Variable],
+        grads: Sequence[Any],
+        trainable_variables: Sequence[Variable] | None,
+    ) -> tuple[list[Tensor], list[Tensor]]:
         """One step from values, to values: no variable changes.
 
         Args: the values of `variables` and of those that the optimizer was built with, and
@@ -420,7 +454,7 @@ class Optimizer(State, Configured):
 
     # --- what an `Update` asks
 
-    def take_step(self, update, gradients, share=1.0) -> None:
+    def take_step(self, update: Any, gradients: Any, share: float = 1.0) -> None:
         """One step with ``share`` of checked gradients, eager or in a replay."""
         update.step(self, gradients, share)
 
@@ -432,11 +466,13 @@ class Optimizer(State, Configured):
         return any((*ways, *more)) or not self.updates_blocks
 
     @property
-    def block_rule(self):
+    def block_rule(self) -> Any:
         """The arithmetic of `update_block`, a `BlockRule`; None for a rule in ops."""
         return _block_rule(self, self) if self.updates_blocks else None
 
-    def compiled_update(self, xp, dtype, decays, scaled):
+    def compiled_update(
+        self, xp: Any, dtype: DTypeLike | None, decays: Any, scaled: Any
+    ) -> Any:
         """`update_block` as machine code, see `make_update`, or None.
 
         It is compiled again if a setting has changed that `update_block` has looked at.
@@ -466,30 +502,33 @@ class Optimizer(State, Configured):
     def _coefficient_count(self):
         return len(self.coefficients(1, 1.0, np.float32))
 
-    def reads(self) -> list:
+    def reads(self) -> list[Variable]:
         """The variables that an update looks at without changing them."""
         return (
             [self._learning_rate] if isinstance(self._learning_rate, Variable) else []
         )
 
-    def writes(self, update) -> list:
+    def writes(self, update: Any) -> list[Variable]:
         """The variables that an update changes."""
         owners = [v for segment in update.touched(self) for v in segment.owners]
         own = [v for v in self.variables if v is not self._learning_rate]
         return list({id(v): v for v in (*owners, *own)}.values())
 
-    def __getstate__(self):  # views do not survive a copy; they are laid out anew
+    def __getstate__(self) -> dict[str, Any]:
+        # Views do not survive a copy; they are laid out anew.
         return vars(self) | {"_segments": None, "_updates": {}, "_compiled": {}}
 
     # --- configuration
 
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """The arguments that make an optimizer like this one, without its state."""
         rate = object_config.plain(self._learning_rate)
         return super().get_config() | {"learning_rate": rate}
 
     @classmethod
-    def from_config(cls, config, custom_objects=None) -> "Optimizer":
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
+    ) -> Optimizer:
         """The optimizer that `get_config`, ours or Keras', described."""
         with registry.custom_object_scope(custom_objects or {}):
             if isinstance(config.get("learning_rate"), (dict, str)):

@@ -1,7 +1,14 @@
 """`RMSprop`: gradients over the root of their running mean square."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from .optimizer_types import DecayingOptions, LearningRate
 
 __all__ = ["RMSprop"]
 
@@ -21,14 +28,19 @@ class RMSprop(Optimizer):
     Reference: Tieleman & Hinton, lecture 6.5 (2012). Defaults are those of Keras.
     """
 
+    rho: float
+    momentum: float
+    epsilon: float
+    centered: bool
+
     def __init__(
         self,
-        learning_rate=0.001,
-        rho=0.9,
-        momentum=0.0,
-        epsilon=1e-7,
-        centered=False,
-        **kwargs,
+        learning_rate: LearningRate = 0.001,
+        rho: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-7,
+        centered: bool = False,
+        **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
         self.rho, self.momentum = rho, momentum
@@ -39,12 +51,21 @@ class RMSprop(Optimizer):
         if centered:
             self.slots += (("average_gradient",),)
 
-    def coefficients(self, step, learning_rate, real):
+    def coefficients(
+        self, step: int, learning_rate: float, real: type[Any]
+    ) -> tuple[float, ...]:
         return 1 - self.rho, self.epsilon, self.momentum, learning_rate
 
     def update_block(
-        self, xp, gradient, variable, scratch, coefficients, velocity, *more
-    ):
+        self,
+        xp: Any,
+        gradient: Any,
+        variable: Any,
+        scratch: Any,
+        coefficients: Any,
+        velocity: Any,
+        *more: Any,
+    ) -> None:
         new, epsilon, momentum, learning_rate = coefficients
         xp.multiply(gradient, gradient, out=scratch)
         approach(xp, velocity, scratch, new, scratch)

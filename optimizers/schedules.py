@@ -4,10 +4,14 @@ A formula is written once, over a handful of functions: those of numbers for an 
 which asks for one rate in each step, and those of tensors wherever a tensor is given.
 """
 
+from __future__ import annotations
+
 import math
 import operator
 from bisect import bisect_left
+from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +24,10 @@ from tapewright.ops.math.elementwise import pow as tensor_pow
 from tapewright.ops.math.trigonometry import cos
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.configured import Configured
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import TensorLike
 
 __all__ = [
     "CosineDecay",
@@ -41,9 +49,10 @@ class LearningRateSchedule(Configured):
     kept as attributes are the config.
     """
 
-    kind, kind_module = "schedule", "keras.optimizers.schedules"
+    kind: str = "schedule"
+    kind_module: str = "keras.optimizers.schedules"
 
-    def __call__(self, step):
+    def __call__(self, step: TensorLike) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must define __call__(step)")
 
     def at(self, step: int) -> float:
@@ -54,14 +63,14 @@ class LearningRateSchedule(Configured):
 class _Formula(LearningRateSchedule):
     """Base of schedules that are a formula of the step."""
 
-    kind = "schedule"
+    kind: str = "schedule"
 
-    def __call__(self, step):
+    def __call__(self, step: TensorLike) -> Tensor:
         if is_tensor(step) or np.ndim(step):
             return self._rate(convert_to_tensor(step), TENSORS)
         return constant(self.at(step), float32)
 
-    def at(self, step):
+    def at(self, step: int) -> float:
         return float(self._rate(step, NUMBERS))
 
     def _check_positive(self, argument):
@@ -81,13 +90,19 @@ class ExponentialDecay(_Formula):
     np.float32(0.125)
     """
 
+    initial_learning_rate: float
+    decay_rate: float
+    decay_steps: int
+    staircase: bool
+    name: str
+
     def __init__(
         self,
-        initial_learning_rate,
-        decay_steps,
-        decay_rate,
-        staircase=False,
-        name="ExponentialDecay",
+        initial_learning_rate: float,
+        decay_steps: int,
+        decay_rate: float,
+        staircase: bool = False,
+        name: str = "ExponentialDecay",
     ):
         self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
         self.decay_steps, self.staircase, self.name = decay_steps, staircase, name
@@ -105,13 +120,19 @@ class InverseTimeDecay(_Formula):
     With ``staircase`` the quotient of the steps is rounded down.
     """
 
+    initial_learning_rate: float
+    decay_rate: float
+    decay_steps: int
+    staircase: bool
+    name: str
+
     def __init__(
         self,
-        initial_learning_rate,
-        decay_steps,
-        decay_rate,
-        staircase=False,
-        name="InverseTimeDecay",
+        initial_learning_rate: float,
+        decay_steps: int,
+        decay_rate: float,
+        staircase: bool = False,
+        name: str = "InverseTimeDecay",
     ):
         self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
         self.decay_steps, self.staircase, self.name = decay_steps, staircase, name
@@ -133,7 +154,16 @@ class PiecewiseConstantDecay(_Formula):
     [1.0, 1.0, 0.5, 0.5, 0.25]
     """
 
-    def __init__(self, boundaries, values, name="PiecewiseConstant"):
+    boundaries: Sequence[float]
+    values: Sequence[float]
+    name: str
+
+    def __init__(
+        self,
+        boundaries: Sequence[float],
+        values: Sequence[float],
+        name: str = "PiecewiseConstant",
+    ):
         if len(boundaries) != len(values) - 1:
             raise ValueError(
                 "PiecewiseConstantDecay: boundaries must be one fewer than values, got "
@@ -141,7 +171,7 @@ class PiecewiseConstantDecay(_Formula):
             )
         self.boundaries, self.values, self.name = boundaries, values, name
 
-    def at(self, step):
+    def at(self, step: int) -> float:
         return float(self.values[bisect_left(self.boundaries, step)])
 
     def _rate(self, step, f):
@@ -160,14 +190,21 @@ class PolynomialDecay(_Formula):
     multiple.
     """
 
+    initial_learning_rate: float
+    decay_steps: int
+    end_learning_rate: float
+    power: float
+    cycle: bool
+    name: str
+
     def __init__(
         self,
-        initial_learning_rate,
-        decay_steps,
-        end_learning_rate=0.0001,
-        power=1.0,
-        cycle=False,
-        name="PolynomialDecay",
+        initial_learning_rate: float,
+        decay_steps: int,
+        end_learning_rate: float = 0.0001,
+        power: float = 1.0,
+        cycle: bool = False,
+        name: str = "PolynomialDecay",
     ):
         self.initial_learning_rate, self.decay_steps = (
             initial_learning_rate,
@@ -201,14 +238,21 @@ class CosineDecay(_Formula):
     [0.0, 0.5, 1.0, 0.0]
     """
 
+    initial_learning_rate: float
+    decay_steps: int
+    alpha: float
+    name: str
+    warmup_target: float | None
+    warmup_steps: int
+
     def __init__(
         self,
-        initial_learning_rate,
-        decay_steps,
-        alpha=0.0,
-        name="CosineDecay",
-        warmup_target=None,
-        warmup_steps=0,
+        initial_learning_rate: float,
+        decay_steps: int,
+        alpha: float = 0.0,
+        name: str = "CosineDecay",
+        warmup_target: float | None = None,
+        warmup_steps: int = 0,
     ):
         self.initial_learning_rate, self.decay_steps = (
             initial_learning_rate,
@@ -243,14 +287,20 @@ class CosineDecayRestarts(_Formula):
     Reference: Loshchilov & Hutter, "SGDR" (2016).
     """
 
+    first_decay_steps: int
+    t_mul: float
+    m_mul: float
+    alpha: float
+    name: str
+
     def __init__(
         self,
-        initial_learning_rate,
-        first_decay_steps,
-        t_mul=2.0,
-        m_mul=1.0,
-        alpha=0.0,
-        name="SGDRDecay",
+        initial_learning_rate: float,
+        first_decay_steps: int,
+        t_mul: float = 2.0,
+        m_mul: float = 1.0,
+        alpha: float = 0.0,
+        name: str = "SGDRDecay",
     ):
         self.initial_learning_rate = initial_learning_rate
         self.first_decay_steps, self.t_mul, self.m_mul = first_decay_steps, t_mul, m_mul
@@ -270,12 +320,14 @@ class CosineDecayRestarts(_Formula):
         return self.initial_learning_rate * ((1 - self.alpha) * wave + self.alpha)
 
 
-def serialize(learning_rate_schedule) -> dict:
+def serialize(learning_rate_schedule: Any) -> dict:
     """``{"class_name", "config"}`` of a schedule."""
     return object_config.serialize(learning_rate_schedule)
 
 
-def deserialize(config, custom_objects=None) -> LearningRateSchedule:
+def deserialize(
+    config: dict[str, Any], custom_objects: dict[str, Any] | None = None
+) -> LearningRateSchedule:
     """The schedule that `serialize` described.
 
     Raises: ``ValueError`` that lists the known names.

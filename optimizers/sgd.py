@@ -1,7 +1,16 @@
 """`SGD`: gradient descent, with momentum if asked for."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
 from .blas_kernels import subtract_scaled
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from tapewright.core.variable import Variable
+
+    from .optimizer_types import DecayingOptions, LearningRate
 
 __all__ = ["SGD"]
 
@@ -20,7 +29,16 @@ class SGD(Optimizer):
     deep learning" (2013). Defaults are those of Keras.
     """
 
-    def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **kwargs):
+    momentum: float
+    nesterov: bool
+
+    def __init__(
+        self,
+        learning_rate: LearningRate = 0.01,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        **kwargs: Unpack[DecayingOptions],
+    ):
         super().__init__(learning_rate, **kwargs)
         if not 0 <= momentum <= 1:
             raise ValueError(
@@ -28,20 +46,28 @@ class SGD(Optimizer):
                 f"momentum={momentum}"
             )
         self.momentum, self.nesterov = float(momentum), bool(nesterov)
-        self.slots = (("momentum",),) if momentum else ()
-        self.zero_is_idle = not momentum
+        self.slots: tuple[tuple[str]] = (("momentum",),) if momentum else ()
+        self.zero_is_idle: bool = not momentum
 
     @property
-    def momentums(self):
+    def momentums(self) -> list[Variable]:
         """The slots of the variables; none without ``momentum``."""
         return self._slots[0] if self._slots else []
 
-    def coefficients(self, step, learning_rate, real):
+    def coefficients(
+        self, step: int, learning_rate: float, real: type[Any]
+    ) -> tuple[float, ...]:
         return learning_rate, self.momentum
 
     def update_block(
-        self, xp, gradient, variable, scratch, coefficients, velocity=None
-    ):
+        self,
+        xp: Any,
+        gradient: Any,
+        variable: Any,
+        scratch: Any,
+        coefficients: Any,
+        velocity: Any = None,
+    ) -> None:
         learning_rate, momentum = coefficients
         if velocity is None:
             subtract_scaled(xp, variable, gradient, learning_rate, scratch)

@@ -3,8 +3,12 @@
 Its variables are listed, and named, as Keras does it: files depend on the order.
 """
 
+from __future__ import annotations
+
 import re
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +23,9 @@ from tapewright.serialization import object_config
 
 from .moving_averages import ACCUMULATOR, AVERAGE
 
+if TYPE_CHECKING:
+    from tapewright.core.typing import TensorLike
+
 __all__ = ["State"]
 
 
@@ -27,9 +34,9 @@ class State:
 
     # Names of the per-variable states, in groups. `variables` lists a group variable by
     # variable, and the groups one after another: Keras' order, in which files hold them.
-    slots = ()
+    slots: tuple[tuple[str, ...], ...] = ()
     # What the slots start from, where it is not 0.
-    initial = {}
+    initial: dict[str, float] = {}
     _awaited = None  # what a checkpoint has for slots that are not made yet
 
     def _forget(self):
@@ -45,14 +52,14 @@ class State:
         self._learning_rate = None
 
     @property
-    def iterations(self):
+    def iterations(self) -> Any:
         """The number of updates: a Variable, or a tensor if gradients accumulate."""
         if self.gradient_accumulation_steps:
             return self._iterations.read() // self.gradient_accumulation_steps
         return self._iterations
 
     @property
-    def variables(self) -> list:
+    def variables(self) -> list[Variable]:
         """The whole state: iteration, learning rate, then the slots."""
         found = [self._iterations]
         if isinstance(self._learning_rate, Variable):
@@ -72,7 +79,7 @@ class State:
         leaves = [x for value in [*vars(self).values()] for x in _leaves(value)]
         return {id(x): x for x in leaves if isinstance(x, Variable)}.values()
 
-    def build(self, variables) -> None:
+    def build(self, variables: Sequence[Variable]) -> None:
         """Makes the slots for these variables; the first `apply` does it otherwise."""
         if self.built:
             return
@@ -108,11 +115,11 @@ class State:
         self._numbers = {id(v): i for i, v in enumerate(variables)}
         self._decayed = [self._decays(v) for v in variables]
         self._trainable_variables = variables
-        self.built = True
+        self.built: bool = True
         if self._awaited is not None:
             self._awaited.arrive(self)
 
-    def checkpoint_parts(self):
+    def checkpoint_parts(self) -> dict[str, Any]:
         """The state by names that say what it is: counts, then lists for each slot."""
         found = {"iteration": self._iterations}
         if isinstance(self._learning_rate, Variable):
@@ -143,9 +150,14 @@ class State:
     # --- what a rule in ops makes in `build`
 
     def add_variable(
-        self, shape, initializer="zeros", dtype=None, aggregation=None, layout=None,
-        name=None,
-    ):  # fmt: skip
+        self,
+        shape: Any,
+        initializer: Any = "zeros",
+        dtype: Any = None,
+        aggregation: Any = None,
+        layout: Any = None,
+        name: Any = None,
+    ) -> Variable:
         """A Variable that belongs to the state of the optimizer."""
         name = name or "variable"
         return self._add(
@@ -153,14 +165,19 @@ class State:
         )
 
     def add_variable_from_reference(
-        self, reference_variable, name=None, initializer="zeros"
-    ):
+        self, reference_variable: Any, name: Any = None, initializer: Any = "zeros"
+    ) -> Variable:
         """A slot of a variable: a Variable of its shape and dtype."""
         kind, own = name or "var", reference_variable
         name = f"{_stem(own)}_{kind}"
         return self._add(kind, name, tuple(own.shape), initializer, own.dtype)
 
-    def add_optimizer_variables(self, trainable_variables, name, initializer="zeros"):
+    def add_optimizer_variables(
+        self,
+        trainable_variables: Sequence[Variable],
+        name: Any,
+        initializer: Any = "zeros",
+    ) -> Any:
         """A list with one slot for each variable; of several names, a tuple of lists.
 
         ``initializer`` is one for all names, or a list of one each.
@@ -192,15 +209,15 @@ class State:
         """The number of a variable among those that the optimizer was built with."""
         return self._numbers[id(variable)]
 
-    def assign(self, variable, value) -> None:
+    def assign(self, variable: Variable, value: TensorLike) -> None:
         """Assigns ``value``, in the dtype of the variable."""
         variable.assign(cast(value, variable.dtype))
 
-    def assign_add(self, variable, value) -> None:
+    def assign_add(self, variable: Variable, value: TensorLike) -> None:
         """Adds ``value``, broadcast, in the dtype of the variable."""
         variable.assign_add(_like(value, variable))
 
-    def assign_sub(self, variable, value) -> None:
+    def assign_sub(self, variable: Variable, value: TensorLike) -> None:
         """Subtracts ``value``, broadcast, in the dtype of the variable."""
         variable.assign_sub(_like(value, variable))
 
@@ -212,7 +229,7 @@ class State:
             scalar = Variable(value, trainable=False, name=name, dtype=dtype)
         return self._christened(scalar, name)
 
-    def set_weights(self, weights) -> None:
+    def set_weights(self, weights: Sequence[TensorLike]) -> None:
         """Assigns the values, in the order of `variables`.
 
         Raises: ``ValueError`` if the optimizer is not built or one does not fit; then
@@ -242,12 +259,12 @@ class State:
         for variable, weight in zip(variables, weights):
             variable.assign(np.asarray(weight, variable._array.dtype))
 
-    def save_own_variables(self, store) -> None:
+    def save_own_variables(self, store: Any) -> None:
         """Puts the values of `variables` into ``store``, under ``"0"``, ``"1"``, ..."""
         for i, variable in enumerate(self.variables):
             store[str(i)] = variable.numpy()
 
-    def load_own_variables(self, store) -> None:
+    def load_own_variables(self, store: Any) -> None:
         """Assigns what `save_own_variables` put into ``store``.
 
         Of another number of values nothing is assigned, and a warning says so.
@@ -265,7 +282,11 @@ class State:
             "load_own_variables", [store[str(i)] for i in range(len(variables))]
         )
 
-    def exclude_from_weight_decay(self, var_list=None, var_names=None) -> None:
+    def exclude_from_weight_decay(
+        self,
+        var_list: Sequence[Variable] | None = None,
+        var_names: Sequence[str] | None = None,
+    ) -> None:
         """Spares variables of ``var_list``, or with one of ``var_names`` in their name.
 
         Raises: ``ValueError`` once the optimizer is built.
@@ -293,12 +314,12 @@ class State:
             if self._decayed[self._get_variable_index(variable)]:
                 variable.assign_sub(variable * decay)
 
-    def excluded_from_weight_decay(self) -> list:
+    def excluded_from_weight_decay(self) -> list[Any]:
         """The variables, of those that it was built with, that decay spares."""
         pairs = zip(self._trainable_variables, self._decayed if self.built else ())
         return [variable for variable, decays in pairs if not decays]
 
-    def finalize_variable_values(self, var_list) -> None:
+    def finalize_variable_values(self, var_list: Sequence[Variable]) -> None:
         """Sets the variables to their averages if ``use_ema``, at the end of training.
 
         Raises: ``ValueError`` for variables that the optimizer does not know.

@@ -4,6 +4,8 @@ What does not change from step to step is found when the pattern is first seen: 
 gradients are missing, which are sparse, which stretches of which segments change.
 """
 
+from __future__ import annotations
+
 import copy
 import warnings
 from contextlib import contextmanager
@@ -247,7 +249,7 @@ class TracedUpdate(VariableUpdate):
 
     def __init__(self, update, rule, places):
         self.update, self.rule, self.places = update, rule, places
-        self.dense = all([slices is None for slices in places])
+        self.dense: bool = all([slices is None for slices in places])
         self.__name__ = KIND
 
     def __call__(self, *arrays):

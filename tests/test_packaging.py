@@ -57,8 +57,9 @@ def test_every_package_has_an_init_file():
 
 EVERY_MODULE = """
 import importlib, pkgutil, sys, tapewright
-for module in pkgutil.walk_packages(tapewright.__path__, "tapewright."):
-    importlib.import_module(module.name)
+for package in (tapewright, tapewright.layers, tapewright.optimizers):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        importlib.import_module(module.name)
 for name, module in {id(m): (n, m) for n, m in reversed(sys.modules.items())}.values():
     if file := getattr(module, "__file__", None):
         print(name, file, sep="=")

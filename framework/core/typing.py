@@ -49,7 +49,9 @@ __all__ = [
     "R",
     "R_co",
     "Rule",
+    "Shape",
     "ShapeLike",
+    "Sizes",
     "StaticShapeLike",
     "SupportsArray",
     "TensorLike",
@@ -165,6 +167,10 @@ ShapeLike: TypeAlias = Annotated[
 StaticShapeLike: TypeAlias = Union[
     "TensorShape", Sequence[SupportsIndex | None], SupportsIndex, None
 ]
+# The shape of the inputs of a layer; None is an unknown dimension.
+Shape: TypeAlias = tuple[int | None, ...]
+# One size for all spatial axes, or one for each.
+Sizes: TypeAlias = int | Sequence[int]
 DTypeLike: TypeAlias = Annotated[
     Union["DType", str, type[Any], "np.dtype[Any]"], dtype_name
 ]

@@ -1,7 +1,9 @@
 """`Configured`: classes whose config is the arguments of their constructor."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from . import registry
 from .constructor_arguments import (
@@ -14,10 +16,12 @@ from .object_config import plain
 
 __all__ = ["Configured", "from_constructor"]
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-def from_constructor(get_config: Callable) -> Callable:
+
+def from_constructor(get_config: Method) -> Method:
     """Decorator: mark a ``get_config`` that has exactly the constructor's arguments."""
-    get_config.from_constructor = True
+    get_config.from_constructor = True  # type: ignore
     return get_config
 
 
@@ -29,20 +33,23 @@ class Configured:
     are defined; ``kind_module`` is the module that configs name for them.
     """
 
-    kind = None
-    omit_defaults = {}  # arguments that the config omits if they have this value
-    config_exclude = ()  # arguments that `get_config` of a subclass adds itself
-    prefer_init_args = False  # use the plain arguments given, rather than attributes
+    kind: str = ""
+    kind_module: str
+    omit_defaults: dict[str, Any] = {}  # those that the config omits at this value
+    config_exclude: tuple[str, ...] = ()  # those that a subclass adds itself
+    prefer_init_args: bool = (
+        False  # use the plain arguments given, rather than attributes
+    )
     _plain_arguments = None
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "kind_module" in vars(cls):
             registry.kind_modules[cls.kind] = cls.kind_module
         if "kind" not in vars(cls) and not cls.__name__.startswith("_"):
             registry.register(cls.kind, cls.__name__, cls)
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         thing = super().__new__(cls)
         if not is_own(cls):
             vars(thing)["_plain_arguments"] = PlainArguments(cls, args, kwargs)
@@ -84,10 +91,10 @@ class Configured:
         return config
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         """Return an object made with the arguments of a config."""
         return cls(**config)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         arguments = (f"{key}={value!r}" for key, value in self.get_config().items())
         return f"{type(self).__name__}({', '.join(arguments)})"

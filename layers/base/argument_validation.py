@@ -4,13 +4,19 @@ Each gives the value back, or raises ``ValueError`` in the name of ``who``, whic
 object that is being made, or a name.
 """
 
+from __future__ import annotations
+
 import operator
+from collections.abc import Iterable
 from numbers import Real
+from typing import Any, TypeVar
 
 __all__ = ["not_negative", "numbers", "one_of", "share", "truth", "whole"]
 
+Choice = TypeVar("Choice")
 
-def whole(who, name, value, least=1):
+
+def whole(who: Any, name: str, value: Any, least: int = 1) -> int:
     """``value`` as an int, of ``least`` or more; no truth value."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
@@ -22,7 +28,9 @@ def whole(who, name, value, least=1):
     return number
 
 
-def numbers(who, name, value, count, least=1):
+def numbers(
+    who: Any, name: str, value: Any, count: int, least: int = 1
+) -> tuple[int, ...]:
     """``count`` ints: from one for all, or a list of that many."""
     values = value if isinstance(value, (list, tuple)) else [value] * count
     try:
@@ -38,21 +46,21 @@ def numbers(who, name, value, count, least=1):
     return found
 
 
-def not_negative(who, name, value):
+def not_negative(who: Any, name: str, value: Any) -> float:
     """``value``, a number of 0 or more."""
     if not isinstance(value, Real) or not value >= 0:
         raise ValueError(f"{_name_of(who)}: {name} must be 0 or more, got {value!r}")
     return value
 
 
-def share(who, name, value):
+def share(who: Any, name: str, value: Any) -> float:
     """``value``, a number from 0 to 1."""
     if not isinstance(value, Real) or not 0 <= value <= 1:
         raise ValueError(f"{_name_of(who)}: {name} must be from 0 to 1, got {value!r}")
     return value
 
 
-def truth(who, name, value):
+def truth(who: Any, name: str, value: Any) -> bool:
     """``value``, True or False, as a bool."""
     if type(value).__name__ not in ("bool", "bool_") and value not in (0, 1):
         raise ValueError(
@@ -61,7 +69,7 @@ def truth(who, name, value):
     return bool(value)
 
 
-def one_of(who, name, value, choices):
+def one_of(who: Any, name: str, value: Choice, choices: Iterable[Any]) -> Choice:
     """``value``, which is among ``choices``."""
     if value not in choices:
         known = ", ".join(map(repr, choices))

@@ -1,5 +1,7 @@
 """The arguments of a ``call`` method, as `Layer.__call__` needs to know them."""
 
+from __future__ import annotations
+
 import math
 
 __all__ = ["CallSignature"]
@@ -18,9 +20,9 @@ class CallSignature:
         values.update(call.__kwdefaults__ or {})
         self.names, self.defaults = names, values
         self.first = names[0] if names else "inputs"
-        self.takes_training = "training" in names + keywords
-        self.takes_any = bool(code.co_flags & 0x08)  # **kwargs
-        self.default = values.get("training")
+        self.takes_training: bool = "training" in names + keywords
+        self.takes_any: bool = bool(code.co_flags & 0x08)  # **kwargs
+        self.default: None = values.get("training")
         # among the arguments after the first
         self.training_at = names.index("training") if "training" in names else math.inf
         self.masks = {}  # argument for a mask -> the argument whose mask it is

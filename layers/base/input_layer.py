@@ -1,10 +1,21 @@
 """`Input`: where a model begins."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import floatx
 
 from .layer import Layer
 from .symbolic_tensor import KerasTensor, Node
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike
+
+    from .layer_types import RegularizedLayerOptions
 
 __all__ = ["Input", "InputLayer"]
 
@@ -14,16 +25,16 @@ class InputLayer(Layer):
 
     def __init__(
         self,
-        shape=None,
-        batch_size=None,
-        dtype=None,
-        sparse=None,
-        ragged=None,
-        batch_shape=None,
-        input_tensor=None,
-        optional=False,
-        name=None,
-        **kwargs,
+        shape: Sequence[int | None] | None = None,
+        batch_size: int | None = None,
+        dtype: DTypeLike | None = None,
+        sparse: bool | None = None,
+        ragged: bool | None = None,
+        batch_shape: Sequence[int | None] | None = None,
+        input_tensor: Any = None,
+        optional: bool = False,
+        name: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
     ):
         if sparse or ragged:
             raise ValueError("Input: sparse and ragged tensors are not supported")
@@ -48,7 +59,7 @@ class InputLayer(Layer):
                 )
             else:
                 batch_shape = (batch_size, *_shape("shape", shape))
-        self.batch_shape = _shape("batch_shape", batch_shape)
+        self.batch_shape: tuple[int | None, ...] = _shape("batch_shape", batch_shape)
         self.optional = optional
         self._dtype = as_dtype(dtype or floatx())
         self.built = True
@@ -58,10 +69,10 @@ class InputLayer(Layer):
         self._output_shape = self.batch_shape
         Node(self, (), {}, tensor)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return inputs
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """The shape with the batch, dtype and name."""
         return {
             "batch_shape": self.batch_shape and list(self.batch_shape),
@@ -71,16 +82,16 @@ class InputLayer(Layer):
 
 
 def Input(
-    shape=None,
-    batch_size=None,
-    dtype=None,
-    sparse=None,
-    ragged=None,
-    batch_shape=None,
-    name=None,
-    tensor=None,
-    optional=False,
-):
+    shape: Sequence[int | None] | None = None,
+    batch_size: int | None = None,
+    dtype: DTypeLike | None = None,
+    sparse: bool | None = None,
+    ragged: bool | None = None,
+    batch_shape: Sequence[int | None] | None = None,
+    name: str | None = None,
+    tensor: Any = None,
+    optional: bool = False,
+) -> Tensor:
     """A symbolic tensor with which a model begins: ``Model(inputs, outputs)``.
 
     Args: ``shape`` of one example, None where it may vary; ``batch_size`` if it is fixed;

@@ -1,6 +1,13 @@
 """`InputSpec`: what a layer demands of the shapes of its inputs."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tapewright.core.dtypes import as_dtype
+
+if TYPE_CHECKING:
+    from tapewright.core.typing import DTypeLike, Shape
 
 __all__ = ["InputSpec"]
 
@@ -15,30 +22,39 @@ class InputSpec:
     'expected size 3 on axis -1 of the inputs, got shape (5, 4)'
     """
 
+    name: str | None
+    optional: bool
+
     def __init__(
         self,
-        dtype=None,
-        shape=None,
-        ndim=None,
-        max_ndim=None,
-        min_ndim=None,
-        axes=None,
-        allow_last_axis_squeeze=False,
-        name=None,
-        optional=False,
+        dtype: DTypeLike | None = None,
+        shape: Shape | None = None,
+        ndim: int | None = None,
+        max_ndim: int | None = None,
+        min_ndim: int | None = None,
+        axes: dict[int, int | None] | None = None,
+        allow_last_axis_squeeze: bool = False,
+        name: str | None = None,
+        optional: bool = False,
     ):
-        self.dtype = None if dtype is None else as_dtype(dtype).name
+        self.dtype: str | None = None if dtype is None else as_dtype(dtype).name
         self.name, self.optional = name, optional
-        self.shape = None if shape is None else tuple(shape)
-        self.ndim = ndim if shape is None else len(self.shape)
+        self.shape: tuple[int | None, ...] | None = (
+            None if shape is None else tuple(shape)
+        )
+        self.ndim: int | None = ndim if shape is None else len(self.shape)
         self.max_ndim = max_ndim
         self.min_ndim = min_ndim
-        self.axes = {int(axis): size for axis, size in (axes or {}).items()}
+        self.axes: dict[int, int | None] = {
+            int(axis): size for axis, size in (axes or {}).items()
+        }
         self.allow_last_axis_squeeze = allow_last_axis_squeeze
         if shape is not None and not allow_last_axis_squeeze:
             self.axes |= {i: n for i, n in enumerate(self.shape) if n is not None}
 
-    def problem(self, shape, dtype=None):
+    def problem(
+        self, shape: Shape | None, dtype: DTypeLike | None = None
+    ) -> str | None:
         """Say what is wrong with this shape, and dtype if it is given; None if nothing is."""
         rank = len(shape)
         if self.allow_last_axis_squeeze and self.shape is not None:
@@ -62,7 +78,7 @@ class InputSpec:
                 return f"expected inputs of dtype {self.dtype}, got {dtype.name}"
         return None
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"InputSpec(ndim={self.ndim}, max_ndim={self.max_ndim}, "
             f"min_ndim={self.min_ndim}, axes={self.axes})"

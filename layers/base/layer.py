@@ -4,14 +4,18 @@
 inputs is known, ``call`` computes. `Layer.__call__` puts them together: it converts the
 inputs, builds, hands ``training`` and masks down, and says in errors which layer they
 come from. Called on the `KerasTensor` of a model that is being put together, it notes
-the call instead (`symbolic`).
+the call instead (`symbolic_tensor`).
 """
+
+from __future__ import annotations
 
 import functools
 import threading
 import warnings
+from collections.abc import Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -40,6 +44,11 @@ from .layer_serialization import BuildShapes, LayerConfig, dtype_of, is_shape
 from .symbolic_tensor import KerasTensor, Node, Operation, symbolic_outputs
 from .weight_tracking import Tracked
 
+if TYPE_CHECKING:
+    from tapewright.core.typing import DTypeLike
+
+    from .layer_types import RegularizerLike
+
 __all__ = ["InputSpec", "Layer"]
 
 _INSIDE = ContextVar("inside", default=None)  # the `_Call` of the layer around this one
@@ -57,6 +66,15 @@ class _Call:
 
     def __init__(self, training):
         self.training = training
+
+
+Outputs = TypeVar("Outputs", covariant=True)
+
+
+class HasCall(Protocol[Outputs]):
+    """A layer whose `call` gives these outputs, which calling the layer gives, too."""
+
+    def call(self, *args: Any, **kwargs: Any) -> Outputs: ...
 
 
 class Layer(Operation, Tracked, LayerConfig):
@@ -85,23 +103,23 @@ class Layer(Operation, Tracked, LayerConfig):
     'scale/gamma'
     """
 
-    kind = "layer"
-    built = False
-    input_spec = None
+    kind: str = "layer"
+    built: bool = False
+    input_spec: InputSpec | Sequence[Any] | dict[str, Any] | None = None
     # Masks of the inputs pass on to the outputs; what defines compute_mask supports them.
-    supports_masking = False
+    supports_masking: bool = False
     _makes_masks = False  # also where none came in
     # Whether `call` gives, for one tensor, one of `compute_output_shape` and our dtype.
     _shape_tells = False
-    activity_regularizer = None
-    autocast = True
+    activity_regularizer: Any = None
+    autocast: bool = True
     _dtype = float32
     _given_shape = None
     _output_shape = None  # of the latest call that noted it; None before the first
     _adds_losses = False  # whether any layer of this process ever called add_loss
     _renamed = 0  # how often a layer of this process was given another name
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "build" in vars(cls):
             cls._shapes = _shape_arguments(cls.build)
@@ -120,12 +138,12 @@ class Layer(Operation, Tracked, LayerConfig):
     def __init__(
         self,
         *,
-        activity_regularizer=None,
-        trainable=True,
-        dtype=None,
-        autocast=True,
-        name=None,
-        **kwargs,
+        activity_regularizer: RegularizerLike = None,
+        trainable: bool = True,
+        dtype: DTypeLike | None = None,
+        autocast: bool = True,
+        name: str | None = None,
+        **kwargs: Any,
     ):
         cls = type(self)
         _refuse(cls, kwargs, quantization_config=None, lora_rank=None, lora_alpha=None)
@@ -156,19 +174,19 @@ class Layer(Operation, Tracked, LayerConfig):
 
     # --- what subclasses define
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Makes the weights for inputs of this shape; by default there are none."""
         self.built = True
 
-    def call(self, inputs):
+    def call(self, *args: Any, **kwargs: Any) -> Any:
         """The outputs."""
         raise NotImplementedError(f"{type(self).__name__} must define call(inputs)")
 
-    def compute_mask(self, inputs, previous_mask):
+    def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
         """The mask of the outputs; by default that of the inputs, as it is."""
         return previous_mask
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the outputs, found by a trace of `call` unless a subclass knows it.
 
         ``input_shape`` has None for what is not known; it is a nest of shapes for a nest
@@ -178,7 +196,7 @@ class Layer(Operation, Tracked, LayerConfig):
         outputs = self.compute_output_spec(inputs)
         return map_structure(lambda x: tuple(x.shape), outputs)
 
-    def compute_output_spec(self, *args, **kwargs):
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and dtypes of the outputs for these inputs: `KerasTensor` for each.
 
         The layer is built for them; `call` is traced, not run.
@@ -228,7 +246,7 @@ class Layer(Operation, Tracked, LayerConfig):
             and activations.keeps_shape(getattr(self, "activation", None))
         )
 
-    def call_as_it_is(self, *args, **kwargs):
+    def call_as_it_is(self, *args: Any, **kwargs: Any) -> Any:
         """A call whose losses count for nothing, and which notes no shapes."""
         shape = self._output_shape
         try:
@@ -240,7 +258,13 @@ class Layer(Operation, Tracked, LayerConfig):
 
     # --- calling
 
-    def __call__(self, inputs=_MISSING, *args, training=None, **kwargs):
+    def __call__(
+        self: HasCall[Outputs],
+        inputs: Any = _MISSING,
+        *args: Any,
+        training: bool | None = None,
+        **kwargs: Any,
+    ) -> Outputs:
         """The outputs of `call`; builds the layer first if that is still to be done.
 
         ``training`` goes to `call` if it takes one, and to all layers called inside;
@@ -465,7 +489,7 @@ class Layer(Operation, Tracked, LayerConfig):
             stacklevel=4,
         )
 
-    def add_loss(self, loss):
+    def add_loss(self, loss: Any) -> None:
         """Adds scalars, made of what `call` computes, to `losses` until the next call.
 
         Raises: ``ValueError`` for what is no tensor.
@@ -496,12 +520,12 @@ class Layer(Operation, Tracked, LayerConfig):
     # --- in models
 
     @property
-    def input(self):
+    def input(self) -> Any:
         """The symbolic inputs of the first call in a model, see `Input`."""
         return self._first_node("input").inputs
 
     @property
-    def output(self):
+    def output(self) -> Any:
         """The symbolic outputs of the first call in a model."""
         return self._first_node("output").outputs
 
@@ -516,31 +540,33 @@ class Layer(Operation, Tracked, LayerConfig):
     # --- describing
 
     @property
-    def path(self):
+    def path(self) -> str:
         """The name with those of the layers around in front: ``sequential/dense``."""
         return f"{self._parent_path}/{self._name}" if self._parent_path else self._name
 
     @property
-    def name(self):
+    def name(self) -> str:
         return self._name or snake_case(type(self).__name__)
 
     @name.setter
-    def name(self, value):
+    def name(self, value: str) -> None:
         self._name = value
         Layer._renamed += 1
 
     @property
-    def dtype(self):
+    def dtype(self) -> str:
         """The name of the weights' dtype."""
         return self._dtype.name
 
-    variable_dtype = compute_dtype = input_dtype = dtype
+    variable_dtype: property = dtype
+    compute_dtype: property = dtype
+    input_dtype: property = dtype
 
     @property
     def _title(self):
         return f"layer '{self._name}' ({type(self).__name__})"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self._name}, built={self.built}>"
 
 

@@ -3,6 +3,10 @@
 Names and forms are those of Keras' ``get_config`` and ``get_build_config``.
 """
 
+from __future__ import annotations
+
+from typing import Any, Self
+
 from tapewright.core.dtypes import as_dtype
 from tapewright.serialization.configured import Configured, from_constructor
 from tapewright.serialization.constructor_arguments import constructor_arguments
@@ -16,13 +20,16 @@ _BASE = ("name", "trainable", "dtype")  # in every config of a layer
 class LayerConfig(Configured):
     """The part of a `Layer` that has to do with configs."""
 
-    kind, kind_module = "layer", "keras.layers"
-    omit_defaults = {"activity_regularizer": None, "autocast": True}
-    prefer_init_args = True
+    built: bool
+
+    kind: str = "layer"
+    kind_module: str = "keras.layers"
+    omit_defaults: dict[str, Any] = {"activity_regularizer": None, "autocast": True}
+    prefer_init_args: bool = True
     _build_shapes = None
 
     @from_constructor
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Name, trainable, dtype, and the arguments of the constructor.
 
         A subclass may add to it what its ``from_config`` needs. Arguments that are plain
@@ -35,7 +42,7 @@ class LayerConfig(Configured):
         return base | config
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         """A layer like the one that gave the config, with weights of its own."""
         known = constructor_arguments(cls)
         rest = {key: config[key] for key in _BASE if key in config and key not in known}
@@ -48,7 +55,7 @@ class LayerConfig(Configured):
             layer.trainable = False
         return layer
 
-    def get_build_config(self):
+    def get_build_config(self) -> dict[str, Any] | None:
         """``{"input_shape": ...}`` if it is built, ``{"shapes_dict": ...}`` for several
         inputs with a shape each, else None: what `build_from_config` takes."""
         if self._build_shapes is None:
@@ -58,7 +65,7 @@ class LayerConfig(Configured):
             return {"input_shape": next(iter(shapes.values()))}
         return {"shapes_dict": dict(shapes)}
 
-    def build_from_config(self, config):
+    def build_from_config(self, config: dict[str, Any] | None) -> None:
         """Builds the layer as the one was that gave the config."""
         if not config or self.built:
             return
@@ -69,7 +76,7 @@ class LayerConfig(Configured):
             self.build(**{name: _shape_of_lists(shape) for name, shape in shapes})
         self.built = True
 
-    def own_build_config(self):
+    def own_build_config(self) -> dict[str, Any]:
         """The entry for configs of a class that says by itself how it is built."""
         if (
             type(self).get_build_config is LayerConfig.get_build_config
@@ -78,7 +85,7 @@ class LayerConfig(Configured):
             return {}
         return {"build_config": plain(self.get_build_config())}
 
-    def build_by_own_config(self, config):
+    def build_by_own_config(self, config: dict[str, Any]) -> None:
         """`build_from_config` of a class that defines one."""
         if (
             type(self).build_from_config is not LayerConfig.build_from_config

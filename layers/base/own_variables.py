@@ -3,12 +3,16 @@
 Keras' hooks: a ``store`` is a dict of arrays, which a file keeps for the object.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 __all__ = ["keeps_plainly", "load_own_variables", "save_own_variables"]
 
 
-def save_own_variables(self, store):
+def save_own_variables(self, store: Any) -> None:
     """Puts the variables that belong to the object itself into ``store``: "0", "1", ...
 
     Override it together with `load_own_variables` to keep something else.
@@ -17,7 +21,7 @@ def save_own_variables(self, store):
         store[str(i)] = variable.numpy()
 
 
-def load_own_variables(self, store):
+def load_own_variables(self, store: Any) -> None:
     """Assigns what `save_own_variables` put into ``store``.
 
     Raises: ``ValueError`` if the number or a shape differs; then nothing was assigned.

@@ -1,5 +1,10 @@
 """`SavedLayer`: a layer from a file, of a class that is not known here."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
 from tapewright.core.naming import snake_case
 from tapewright.ops.random.sampling import Generator
 
@@ -16,18 +21,33 @@ class SavedLayer(Layer):
     of the layer that was saved.
     """
 
-    def __init__(self, head, config, read, **kwargs):
+    class_name: Any
+    config: dict[str, Any]
+
+    def __init__(
+        self,
+        head: dict[str, Any],
+        config: dict[str, Any],
+        read: Callable[..., Any],
+        **kwargs: Any,
+    ):
         kwargs.setdefault("name", head["name"])
         super().__init__(**kwargs)
         self.class_name, self.config = head["class_name"], dict(config)
-        self.keras_class_path = head["module"], self.class_name, head["registered_name"]
-        self.kind_in_files = snake_case(self.class_name)
+        self.keras_class_path: tuple[Any, Any, Any] = (
+            head["module"],
+            self.class_name,
+            head["registered_name"],
+        )
+        self.kind_in_files: str = snake_case(self.class_name)
         made = [self._added_as(*each) for each in head["weights"]]
-        self.generators = [Generator(0) for _ in range(head["streams"])]
+        self.generators: list[Generator] = [
+            Generator(0) for _ in range(head["streams"])
+        ]
         self._filed = _Filed(
             [(path, [made[i] for i in own]) for path, own in head["filed"]]
         )
-        self.saved_calls = read(made, [each.state for each in self.generators])
+        self.saved_calls: Any = read(made, [each.state for each in self.generators])
         self.built = True
 
     def _added_as(self, path, dtype, shape, trainable):
@@ -40,19 +60,19 @@ class SavedLayer(Layer):
     def _is_never_trainable(self, variable):
         return False  # all stay in the order that they had in the layer
 
-    def filed_weights(self):
+    def filed_weights(self) -> list[Any]:
         """The places of weights in files: pairs of a path below the layer and variables."""
         return self._filed.pairs
 
-    def call(self, inputs, training=None):
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
         return self.saved_calls[bool(training)](inputs)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """The config of the layer that was saved."""
         return self.config
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         raise ValueError(
             f"SavedLayer {config.get('name')!r}: its graphs are in a file of a whole model, "
             "load that with load_model"

@@ -1,8 +1,17 @@
 """`SeedGenerator`, and what layers and initializers take for a ``seed``."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
 from tapewright.core.naming import unique_name
 from tapewright.ops.random.sampling import Generator
 from tapewright.serialization import object_config, registry
+
+if TYPE_CHECKING:
+    from tapewright.core.variable import Variable
+
+    from .layer_types import SeedLike
 
 __all__ = ["SeedGenerator", "checked_seed", "generator_of"]
 
@@ -20,27 +29,27 @@ class SeedGenerator(Generator):
     True
     """
 
-    keras_class_path = ("keras.random", "SeedGenerator")
+    keras_class_path: tuple[str, str] = ("keras.random", "SeedGenerator")
 
-    def __init__(self, seed=None, name=None):
+    def __init__(self, seed: int | None = None, name: str | None = None):
         if seed is not None and not isinstance(seed, int):
             raise ValueError(
                 f"SeedGenerator: seed must be an integer or None, got {seed!r}"
             )
         super().__init__(seed)
         self.seed = seed
-        self.name = name or unique_name("seed_generator")
+        self.name: str = name or unique_name("seed_generator")
 
-    def next(self, ordered=True):
+    def next(self, ordered: bool = True) -> Variable:
         """The state from which the next draw would start; advances it."""
         return self.stream().state
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """``seed`` and ``name``."""
         return {"seed": self.seed, "name": self.name}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         """A generator at the start of the stream that `get_config` named."""
         return cls(**config)
 
@@ -48,7 +57,7 @@ class SeedGenerator(Generator):
 registry.register("seed_generator", "SeedGenerator", SeedGenerator)
 
 
-def checked_seed(who, seed):
+def checked_seed(who: Any, seed: Any) -> SeedLike:
     """``seed``: an int, None or a generator; a `SeedGenerator` of the config of one."""
     if isinstance(seed, dict):
         return object_config.deserialize("seed_generator", seed)
@@ -61,6 +70,6 @@ def checked_seed(who, seed):
     )
 
 
-def generator_of(seed):
+def generator_of(seed: SeedLike) -> Generator | None:
     """The stream that a checked seed stands for; None for the global one."""
     return seed if seed is None or isinstance(seed, Generator) else Generator(seed)

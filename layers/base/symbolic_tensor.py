@@ -5,7 +5,10 @@ A `KerasTensor` has a shape and a dtype, and no values. A layer called on one no
 them is a model, see `keras/models/functional.py`.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tapewright.compiler.function.concrete_function import UntracedFunction
 from tapewright.compiler.function.function import Function
@@ -24,6 +27,9 @@ from tapewright.core.variable import Variable
 from tapewright.serialization import registry
 
 from .masks import attach, mask_of
+
+if TYPE_CHECKING:
+    from tapewright.core.typing import DTypeLike, StaticShapeLike
 
 __all__ = [
     "KerasHistory",
@@ -96,27 +102,34 @@ class KerasTensor(Tensor):
 
     __slots__ = ("_shape", "name", "_keras_history", "sparse", "mask_spec")
 
-    def __init__(self, shape, dtype=None, sparse=False, ragged=False, name=None):
+    def __init__(
+        self,
+        shape: StaticShapeLike,
+        dtype: DTypeLike | None = None,
+        sparse: bool = False,
+        ragged: bool = False,
+        name: str | None = None,
+    ):
         dtype = default_float() if dtype is None else as_dtype(dtype)
         self._shape = TensorShape(shape)
-        self.array = AbstractValue(tuple(self._shape.as_list()), dtype.dtype)
-        self.key = None
-        self.sparse = False
-        self.mask_spec = None
-        self.name = name or unique_name("keras_tensor")
+        self.array: Any = AbstractValue(tuple(self._shape.as_list()), dtype.dtype)
+        self.key: Any = None
+        self.sparse: bool = False
+        self.mask_spec: TensorSpec | None = None
+        self.name: str = name or unique_name("keras_tensor")
 
     @property
-    def shape(self):
+    def shape(self) -> TensorShape:
         """A tuple, as in Keras, None where a size is unknown."""
         return _Shape(self._shape)
 
     @property
-    def dtype(self):
+    def dtype(self) -> DType:
         """The dtype, which prints as its name."""
         return _DTYPES[super().dtype]
 
     @property
-    def device(self):
+    def device(self) -> str:
         return "/CPU:0"
 
     def _no_value(self, what):
@@ -126,7 +139,7 @@ class KerasTensor(Tensor):
             "with. Put the code into the call() of a Layer, or into a Lambda layer"
         )
 
-    def record_op(self, op, inputs, attributes):
+    def record_op(self, op: Any, inputs: Any, attributes: dict[str, Any]) -> Any:
         """Note the call of an op, and return its symbolic outputs.
 
         As one of the function of `keras.ops` that does the same, if there is one.
@@ -136,7 +149,9 @@ class KerasTensor(Tensor):
         outputs = translate(op.name, inputs, attributes)
         return OpCall(op.name, attributes)(*inputs) if outputs is None else outputs
 
-    def record_function(self, function, args, kwargs):
+    def record_function(
+        self, function: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Any:
         """Note the call of a function of several ops, as one call or as those of its ops."""
         refuse_variables(function.__name__, args)
         translate = registry.find("translation", "keras.ops.translate_function")
@@ -154,32 +169,32 @@ class KerasTensor(Tensor):
                 "of a Layer"
             ) from error
 
-    def numpy(self):
+    def numpy(self) -> NoReturn:
         self._no_value("numpy()")
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         self._no_value("a NumPy function")
 
     def _scalar(self, kind):
         self._no_value(f"{kind.__name__}()")
 
-    def __bool__(self):
+    def __bool__(self) -> NoReturn:
         self._no_value("a Python condition (if, while, and, or, not)")
 
-    def __index__(self):
+    def __index__(self) -> NoReturn:
         self._no_value("an index or a size")
 
-    def __len__(self):
+    def __len__(self) -> int:
         size = self._shape[0] if len(self._shape) else None
         return self._no_value("len()") if size is None else size
 
-    def __iter__(self):
+    def __iter__(self) -> NoReturn:
         self._no_value("a Python loop")
 
-    def __format__(self, spec):
+    def __format__(self, spec: str) -> str:
         return format(str(self), spec)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<KerasTensor shape={tuple(self._shape)}, dtype={self.dtype.name}, "
             f"name={self.name}>"
@@ -187,13 +202,15 @@ class KerasTensor(Tensor):
 
     __str__ = __repr__
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> KerasTensor:
         make, values, (_, rest) = self.__reduce__()
         twin = memo[id(self)] = make(*values)
         twin.mask_spec = rest["mask_spec"]
         return twin
 
-    def __reduce__(self):  # where it comes from is told by the model, see `Functional`
+    def __reduce__(
+        self,
+    ) -> Any:  # where it comes from is told by the model, see `Functional`
         values = self._shape, self.dtype, False, False, self.name
         return KerasTensor, values, (None, {"mask_spec": self.mask_spec})
 
@@ -204,10 +221,10 @@ class Operation:
     The nodes belong to the models that they make up, and are left out of a copy.
     """
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if k != "_inbound_nodes"}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _inbound_nodes=[])
 
 
@@ -219,17 +236,17 @@ class OpCall(Operation):
     gets from its config.
     """
 
-    def __init__(self, op, attributes, name=None):
+    def __init__(self, op: str, attributes: dict[str, Any], name: str | None = None):
         self.op = op
         self.attributes = {  # a config has lists for tuples
             key: tuple(value) if type(value) is list else value
             for key, value in attributes.items()
         }
-        self.name = name or unique_name(self._names()[1])
+        self.name: str = name or unique_name(self._names()[1])
         self._inbound_nodes = []
 
     @property
-    def kind(self):
+    def kind(self) -> str:
         """The class of the operation in Keras, or the name of the op."""
         return self._names()[0]
 

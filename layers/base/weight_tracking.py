@@ -1,7 +1,11 @@
 """`Tracked`: the weights of a layer and of the layers inside, made, found and counted."""
 
+from __future__ import annotations
+
 import functools
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +22,12 @@ from .argument_validation import truth
 from .deferred_initialization import room
 from .own_variables import load_own_variables, save_own_variables
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Array, DTypeLike, ShapeLike, TensorLike
+
+    from .layer_types import ConstraintLike, InitializerLike, RegularizerLike
+
 __all__ = ["Tracked"]
 
 _PARTS = (Variable, Module, Generator)
@@ -26,7 +36,7 @@ _PARTS = (Variable, Module, Generator)
 class Tracked(Module):
     """Find weights, layers inside and penalties of a layer by its attributes."""
 
-    built = False
+    built: bool = False
 
     def _track(self, trainable):
         """Starts with no weights."""
@@ -38,17 +48,17 @@ class Tracked(Module):
 
     def add_weight(
         self,
-        *args,
-        shape=None,
-        initializer=None,
-        dtype=None,
-        trainable=True,
-        autocast=True,
-        regularizer=None,
-        constraint=None,
-        aggregation="none",
-        name=None,
-    ):
+        *args: Any,
+        shape: ShapeLike | None = None,
+        initializer: InitializerLike = None,
+        dtype: DTypeLike | None = None,
+        trainable: bool = True,
+        autocast: bool = True,
+        regularizer: RegularizerLike = None,
+        constraint: ConstraintLike = None,
+        aggregation: str = "none",
+        name: str | None = None,
+    ) -> Variable:
         """A new variable that belongs to the layer.
 
         By position: shape, initializer and dtype, as in Keras 3. Args: ``shape``, ``()``
@@ -101,44 +111,44 @@ class Tracked(Module):
         return variable
 
     @property
-    def weights(self):
+    def weights(self) -> list[Variable]:
         """All weights, those of layers inside too; of each, the trainable ones first."""
         return self._gather(with_states=False)
 
     @property
-    def variables(self):
+    def variables(self) -> list[Variable]:
         """The weights, and the states of random generators."""
         return self._gather(with_states=True)
 
     @property
-    def trainable_variables(self):
+    def trainable_variables(self) -> list[Variable]:
         if not self._trainable:
             return []
         return [v for v in self.variables if v.trainable]
 
     @property
-    def non_trainable_variables(self):
+    def non_trainable_variables(self) -> list[Variable]:
         if not self._trainable:
             return self.variables
         return [v for v in self.variables if not v.trainable]
 
     @property
-    def trainable_weights(self):
+    def trainable_weights(self) -> list[Variable]:
         return [v for v in self.weights if v.trainable] if self._trainable else []
 
     @property
-    def non_trainable_weights(self):
+    def non_trainable_weights(self) -> list[Variable]:
         if not self._trainable:
             return self.weights
         return [v for v in self.weights if not v.trainable]
 
     @property
-    def trainable(self):
+    def trainable(self) -> bool:
         """True if the weights are to be trained; setting it reaches the layers inside."""
         return self._trainable
 
     @trainable.setter
-    def trainable(self, value):
+    def trainable(self, value: bool) -> None:
         value = truth(self, "trainable", value)
         for layer, parts in self._walk():
             layer._trainable = value
@@ -151,7 +161,7 @@ class Tracked(Module):
                 layer._frozen.clear()
 
     @property
-    def losses(self):
+    def losses(self) -> list[Tensor]:
         """The losses given to `add_loss` in the latest call, then the penalties of
         regularized trainable weights: one scalar each."""
         added, penalties = [], []
@@ -163,7 +173,7 @@ class Tracked(Module):
         return added + penalties
 
     @property
-    def metrics(self):
+    def metrics(self) -> list[Any]:
         """The metrics among the attributes, of layers inside too."""
         found = []
         for layer, _ in self._walk():
@@ -172,11 +182,11 @@ class Tracked(Module):
         return list({id(metric): metric for metric in found}.values())
 
     @property
-    def metrics_variables(self):
+    def metrics_variables(self) -> list[Variable]:
         """The state of all metrics."""
         return [v for metric in self.metrics for v in metric.variables]
 
-    def count_params(self):
+    def count_params(self) -> int:
         """The number of entries of all weights. Raises: ``ValueError`` before `build`."""
         if not self.built and not self.weights:
             raise ValueError(
@@ -185,11 +195,11 @@ class Tracked(Module):
             )
         return sum(math.prod(v.shape) for v in self.weights)
 
-    def get_weights(self):
+    def get_weights(self) -> list[Array]:
         """The weights as NumPy arrays."""
         return [np.asarray(v.numpy()) for v in self.weights]
 
-    def set_weights(self, weights):
+    def set_weights(self, weights: Sequence[TensorLike]) -> None:
         """Assigns arrays, in the order of `get_weights`.
 
         Raises: ``ValueError`` if their number or a shape differs; then none is assigned.
@@ -213,7 +223,7 @@ class Tracked(Module):
     save_own_variables = save_own_variables
     load_own_variables = load_own_variables
 
-    def own_variables(self):
+    def own_variables(self) -> list[Variable]:
         """The weights of this layer itself, without the layers inside."""
         own = {id(v): v for v in _variables_of(self._parts())}
         return sorted(own.values(), key=self._is_never_trainable)

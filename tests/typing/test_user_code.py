@@ -1,8 +1,4 @@
-"""The types of the public face, as basedpyright finds them in a file of user code.
-
-The checker sees the package as an ordinary install brings it, in an environment made here:
-through an editable one it finds nothing.
-"""
+"""The types of the public face, as basedpyright finds them in a file of user code."""
 
 import builtins
 import json
@@ -11,9 +7,7 @@ import runpy
 import shutil
 import subprocess
 import sys
-import sysconfig
 import typing
-import venv
 from pathlib import Path
 
 import pytest
@@ -21,7 +15,6 @@ import pytest
 import tapewright as tw
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
 USER_CODE = HERE / "user_code.py"
 REVEALED = re.compile(r" *reveal_type\(.*\)  # (.*)")
 LINES = dict(enumerate(USER_CODE.read_text().splitlines(), 1))
@@ -30,20 +23,8 @@ LINES = dict(enumerate(USER_CODE.read_text().splitlines(), 1))
 ALIASES = ["TensorLike", "Axes", "ShapeLike", "DTypeLike"]
 
 
-def installed(folder):
-    """The interpreter of an environment with the package and what it depends on."""
-    venv.create(folder, symlinks=True)
-    (site,) = folder.glob("lib/python*/site-packages")
-    unwanted = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "framework", site / "tapewright", ignore=unwanted)
-    for name in ("layers", "optimizers", "datasets"):
-        shutil.copytree(ROOT / name, site / "tapewright" / name, ignore=unwanted)
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
-    return folder / "bin" / "python"
-
-
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def found(python, tmp_path_factory):
     """What the checker says, as pairs of a line and a text: revealed types, errors."""
     folder = tmp_path_factory.mktemp("user")
     code = f"from tapewright.core.typing import {', '.join(ALIASES)}\n" + "".join(
@@ -53,7 +34,6 @@ def found(tmp_path_factory):
     shutil.copy(USER_CODE, folder)
     settings = {"typeCheckingMode": "standard"}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
-    python = installed(folder / "environment")
     command = [sys.executable, "-m", "basedpyright", "--outputjson"]
     command += ["--pythonpath", str(python), "aliases.py", "user_code.py"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)

@@ -4,6 +4,10 @@ Focal losses lower what easy examples cost; the generalized cross-entropy lowers
 wrong labels cost.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tapewright.ops.array.gather import gather
 from tapewright.ops.array.shape import expand_dims, squeeze
 from tapewright.ops.math.elementwise import log, pow
@@ -20,6 +24,10 @@ from .probabilistic import (
 )
 from .shape_utils import aligned, as_labels, floating
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, DTypeLike, TensorLike
+
 __all__ = [
     "BinaryFocalCrossentropy",
     "CategoricalFocalCrossentropy",
@@ -31,15 +39,15 @@ __all__ = [
 
 
 def binary_focal_crossentropy(
-    y_true,
-    y_pred,
-    apply_class_balancing=False,
-    alpha=0.25,
-    gamma=2.0,
-    from_logits=False,
-    label_smoothing=0.0,
-    axis=-1,
-):
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    apply_class_balancing: bool = False,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: Axes = -1,
+) -> Tensor:
     """``mean((1 - q) ** gamma * crossentropy)`` over ``axis``; q: the label's probability.
 
     Args: ``apply_class_balancing``: whether labels 1 count ``alpha`` times, labels 0
@@ -59,14 +67,14 @@ def binary_focal_crossentropy(
 
 
 def categorical_focal_crossentropy(
-    y_true,
-    y_pred,
-    alpha=0.25,
-    gamma=2.0,
-    from_logits=False,
-    label_smoothing=0.0,
-    axis=-1,
-):
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: Axes = -1,
+) -> Tensor:
     """``-sum(alpha * (1 - p) ** gamma * y * log(p))`` over ``axis``, the classes.
 
     Args: ``alpha``: a number, or one for each class (of the last axis); others as in
@@ -81,7 +89,9 @@ def categorical_focal_crossentropy(
     return -reduce_sum(pow(1.0 - p, gamma) * alpha * (y_true * log(p)), axis)
 
 
-def categorical_generalized_cross_entropy(y_true, y_pred, q):
+def categorical_generalized_cross_entropy(
+    y_true: TensorLike, y_pred: TensorLike, q: float
+) -> Tensor:
     """``(1 - p[label] ** q) / q``: cross-entropy for q near 0, absolute error for q = 1.
 
     Args: ``y_true``: integers ``[...]`` (or ``[..., 1]``); ``y_pred``: probabilities
@@ -113,15 +123,15 @@ class BinaryFocalCrossentropy(Loss):
 
     def __init__(
         self,
-        apply_class_balancing=False,
-        alpha=0.25,
-        gamma=2.0,
-        from_logits=False,
-        label_smoothing=0.0,
-        axis=-1,
-        reduction="sum_over_batch_size",
-        name="binary_focal_crossentropy",
-        dtype=None,
+        apply_class_balancing: bool = False,
+        alpha: float = 0.25,
+        gamma: float = 2.0,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: Axes = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "binary_focal_crossentropy",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
         check_smoothing("BinaryFocalCrossentropy", label_smoothing)
@@ -132,7 +142,7 @@ class BinaryFocalCrossentropy(Loss):
         self.label_smoothing = label_smoothing
         self.axis = axis
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return binary_focal_crossentropy(
             y_true,
             y_pred,
@@ -153,14 +163,14 @@ class CategoricalFocalCrossentropy(Loss):
 
     def __init__(
         self,
-        alpha=0.25,
-        gamma=2.0,
-        from_logits=False,
-        label_smoothing=0.0,
-        axis=-1,
-        reduction="sum_over_batch_size",
-        name="categorical_focal_crossentropy",
-        dtype=None,
+        alpha: float = 0.25,
+        gamma: float = 2.0,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: Axes = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "categorical_focal_crossentropy",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
         check_smoothing("CategoricalFocalCrossentropy", label_smoothing)
@@ -170,7 +180,7 @@ class CategoricalFocalCrossentropy(Loss):
         self.label_smoothing = label_smoothing
         self.axis = axis
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return categorical_focal_crossentropy(
             y_true,
             y_pred,
@@ -189,10 +199,10 @@ class CategoricalGeneralizedCrossEntropy(Loss):
 
     def __init__(
         self,
-        q=0.5,
-        reduction="sum_over_batch_size",
-        name="categorical_generalized_cross_entropy",
-        dtype=None,
+        q: float = 0.5,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "categorical_generalized_cross_entropy",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
         if not 0 < q < 1:
@@ -202,5 +212,5 @@ class CategoricalGeneralizedCrossEntropy(Loss):
             )
         self.q = q
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return categorical_generalized_cross_entropy(y_true, y_pred, self.q)

@@ -1,5 +1,9 @@
 """Losses of margins: a prediction costs nothing once it is right by 1."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tapewright.ops.math.comparison import equal, logical_or, where
 from tapewright.ops.math.elementwise import maximum, square
 from tapewright.ops.math.reduction import (
@@ -12,6 +16,10 @@ from tapewright.ops.math.reduction import (
 from .loss import Loss
 from .shape_utils import aligned
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, TensorLike
+
 __all__ = [
     "CategoricalHinge",
     "Hinge",
@@ -22,7 +30,7 @@ __all__ = [
 ]
 
 
-def hinge(y_true, y_pred):
+def hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``mean(max(1 - y_true * y_pred, 0))`` over the last axis; labels are -1 and 1.
 
     Where all labels are 0 or 1, 0 stands for -1.
@@ -33,7 +41,7 @@ def hinge(y_true, y_pred):
     return reduce_mean(_shortfall("hinge", y_true, y_pred), -1)
 
 
-def squared_hinge(y_true, y_pred):
+def squared_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``mean(max(1 - y_true * y_pred, 0) ** 2)`` over the last axis; labels as in `hinge`."""
     return reduce_mean(square(_shortfall("squared_hinge", y_true, y_pred)), -1)
 
@@ -46,7 +54,7 @@ def _shortfall(who, y_true, y_pred):
     return maximum(1.0 - y_true * y_pred, 0.0)
 
 
-def categorical_hinge(y_true, y_pred):
+def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``max(1 + max((1 - y_true) * y_pred) - sum(y_true * y_pred), 0)``, one-hot labels.
 
     The inner maximum and the sum are over the last axis, the classes.
@@ -60,10 +68,15 @@ def categorical_hinge(y_true, y_pred):
 class Hinge(Loss):
     """How far predictions miss a margin of 1 to labels of -1 and 1: `hinge`, reduced."""
 
-    def __init__(self, reduction="sum_over_batch_size", name="hinge", dtype=None):
+    def __init__(
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "hinge",
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return hinge(y_true, y_pred)
 
 
@@ -71,11 +84,14 @@ class SquaredHinge(Loss):
     """The square of how far a margin of 1 is missed: `squared_hinge`, reduced."""
 
     def __init__(
-        self, reduction="sum_over_batch_size", name="squared_hinge", dtype=None
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "squared_hinge",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return squared_hinge(y_true, y_pred)
 
 
@@ -83,9 +99,12 @@ class CategoricalHinge(Loss):
     """How far the right class misses a margin of 1: `categorical_hinge`, reduced."""
 
     def __init__(
-        self, reduction="sum_over_batch_size", name="categorical_hinge", dtype=None
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "categorical_hinge",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return categorical_hinge(y_true, y_pred)

@@ -5,6 +5,11 @@ layers hand it on) and one that a loss puts on its result leave entries out: a m
 divides by the number of entries that count.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import default_float
 from tapewright.core.naming import snake_case, unique_name
@@ -18,6 +23,11 @@ from tapewright.serialization.configured import Configured, from_constructor
 from tapewright.serialization.object_config import named, plain, resolve
 
 from .shape_utils import fitted, is_structure, like, predictions, same_rank
+
+if TYPE_CHECKING:
+    from tapewright.core.dtypes import DType
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, TensorLike
 
 __all__ = ["Loss", "LossFunctionWrapper"]
 
@@ -43,38 +53,49 @@ class Loss(Configured):
     np.float32(8.0)
     """
 
-    kind, kind_module = "loss", "keras.losses"
+    kind: str = "loss"
+    kind_module: str = "keras.losses"
     integer_labels = (
         False  # whether `call` takes y_true as it is, not in y_pred's dtype
     )
 
-    def __init__(self, name=None, reduction="sum_over_batch_size", dtype=None):
+    def __init__(
+        self,
+        name: str | None = None,
+        reduction: str | None = "sum_over_batch_size",
+        dtype: DTypeLike | None = None,
+    ):
         reduction = "none" if reduction is None else reduction
         if reduction not in REDUCTIONS:
             raise ValueError(
                 f"{type(self).__name__}: reduction must be one of "
                 f"{', '.join(REDUCTIONS)} or None, got {reduction!r}"
             )
-        self.name = name or unique_name(snake_case(type(self).__name__))
+        self.name: str = name or unique_name(snake_case(type(self).__name__))
         self.reduction = reduction
         self._given_dtype = dtype
-        self.dtype = default_float() if dtype is None else as_dtype(dtype)
+        self.dtype: DType = default_float() if dtype is None else as_dtype(dtype)
 
     @from_constructor
-    def get_config(self) -> dict:
+    def get_config(self) -> dict[str, Any]:
         """The constructor's arguments; the dtype only if it was given."""
         config = super().get_config()
         if self._given_dtype is None:  # Keras' configs never have it
             config.pop("dtype", None)
         return config
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         """The losses, one for each example (or more)."""
         raise NotImplementedError(
             f"{type(self).__name__} must define call(y_true, y_pred)"
         )
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
+    def __call__(
+        self,
+        y_true: TensorLike,
+        y_pred: TensorLike,
+        sample_weight: TensorLike | None = None,
+    ) -> Tensor:
         mask = getattr(y_pred, "_keras_mask", None)
         y_pred = predictions(y_pred, self.dtype)
         if not self.integer_labels:
@@ -153,10 +174,18 @@ class LossFunctionWrapper(Loss):
     np.float32(5.0)
     """
 
-    keras_class_path = ("keras.src.losses.losses", "LossFunctionWrapper")
+    keras_class_path: tuple[str, str] = (
+        "keras.src.losses.losses",
+        "LossFunctionWrapper",
+    )
 
     def __init__(
-        self, fn, reduction="sum_over_batch_size", name=None, dtype=None, **kwargs
+        self,
+        fn: Callable[..., Any],
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+        **kwargs: Any,
     ):
         if not callable(fn):
             raise TypeError(
@@ -165,15 +194,15 @@ class LossFunctionWrapper(Loss):
             )
         super().__init__(name, reduction, dtype)
         self.fn = fn
-        self.integer_labels = getattr(fn, "integer_labels", False)
+        self.integer_labels: Any | bool = getattr(fn, "integer_labels", False)
         self._arguments = kwargs
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         if self.integer_labels or is_structure(y_true) or is_structure(y_pred):
             return self.fn(y_true, y_pred, **self._arguments)
         return self.fn(*same_rank(y_true, y_pred), **self._arguments)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor, ``fn`` by its name, and those of ``fn``."""
         config = {"name": self.name, "reduction": self.reduction, "fn": named(self.fn)}
         if self._given_dtype is not None:
@@ -181,7 +210,7 @@ class LossFunctionWrapper(Loss):
         return {**config, **plain(self._arguments)}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         """A loss like the one that gave the config."""
         if "fn" not in config:
             return cls(**config)

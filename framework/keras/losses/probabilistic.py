@@ -4,7 +4,10 @@ Probabilities are kept 1e-7 away from 0 and 1 before their logarithm; logits
 (``from_logits=True``) go through the fused ops, which need no such thing.
 """
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING, Any
 
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import transpose
@@ -19,6 +22,10 @@ from tapewright.ops.nn.cross_entropy import (
 
 from .loss import Loss
 from .shape_utils import aligned, as_labels, floating
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, DTypeLike, TensorLike
 
 __all__ = [
     "BinaryCrossentropy",
@@ -40,8 +47,12 @@ EPSILON = 1e-7  # probabilities are kept this far from 0 and 1
 
 
 def binary_crossentropy(
-    y_true, y_pred, from_logits=False, label_smoothing=0.0, axis=-1
-):
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: Axes = -1,
+) -> Tensor:
     """``-mean(y * log(p) + (1 - y) * log(1 - p))`` over ``axis``.
 
     Args: ``y_pred``: probabilities p, or logits with ``from_logits``;
@@ -63,14 +74,14 @@ def binary_entropy(y_true, p):
 
 
 def categorical_crossentropy(
-    y_true,
-    y_pred,
-    from_logits=False,
-    label_smoothing=0.0,
-    axis=-1,
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: Axes = -1,
     *,
-    assume_normalized=False,
-):
+    assume_normalized: bool = False,
+) -> Tensor:
     """``-sum(y * log(p))`` over ``axis``, the classes; ``y_true`` are probabilities.
 
     Args: ``y_pred``: probabilities p, scaled to sum 1, or logits with ``from_logits``;
@@ -140,8 +151,12 @@ def normalized(p, axis):
 
 
 def sparse_categorical_crossentropy(
-    y_true, y_pred, from_logits=False, ignore_class=None, axis=-1
-):
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    from_logits: bool = False,
+    ignore_class: int | None = None,
+    axis: Axes = -1,
+) -> Tensor:
     """``-log(p[label])``, the classes along ``axis``.
 
     Args: ``y_true``: integers of the shape of ``y_pred`` without ``axis`` (or with size
@@ -173,7 +188,7 @@ def sparse_categorical_crossentropy(
 sparse_categorical_crossentropy.integer_labels = True
 
 
-def kl_divergence(y_true, y_pred):
+def kl_divergence(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``sum(y_true * log(y_true / y_pred))`` over the last axis, both at least 1e-7.
 
     >>> kl_divergence([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
@@ -185,7 +200,7 @@ def kl_divergence(y_true, y_pred):
     return reduce_sum(y_true * log(y_true / y_pred), -1)
 
 
-def poisson(y_true, y_pred):
+def poisson(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``mean(y_pred - y_true * log(y_pred + 1e-7))`` over the last axis: of counts."""
     y_true, y_pred = aligned("poisson", y_true, y_pred)
     return reduce_mean(y_pred - y_true * log(y_pred + EPSILON), -1)
@@ -207,12 +222,12 @@ class BinaryCrossentropy(Loss):
 
     def __init__(
         self,
-        from_logits=False,
-        label_smoothing=0.0,
-        axis=-1,
-        reduction="sum_over_batch_size",
-        name="binary_crossentropy",
-        dtype=None,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: Axes = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "binary_crossentropy",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
         check_smoothing("BinaryCrossentropy", label_smoothing)
@@ -220,7 +235,7 @@ class BinaryCrossentropy(Loss):
         self.label_smoothing = label_smoothing
         self.axis = axis
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return binary_crossentropy(
             y_true, y_pred, self.from_logits, self.label_smoothing, self.axis
         )
@@ -239,18 +254,20 @@ class CategoricalCrossentropy(Loss):
     np.float32(0.6931472)
     """
 
-    omit_defaults = {"assume_normalized": False}  # Keras does not know it
+    omit_defaults: dict[str, Any] = {
+        "assume_normalized": False
+    }  # Keras does not know it
 
     def __init__(
         self,
-        from_logits=False,
-        label_smoothing=0.0,
-        axis=-1,
-        reduction="sum_over_batch_size",
-        name="categorical_crossentropy",
-        dtype=None,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        axis: Axes = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "categorical_crossentropy",
+        dtype: DTypeLike | None = None,
         *,
-        assume_normalized=False,
+        assume_normalized: bool = False,
     ):
         super().__init__(name, reduction, dtype)
         check_smoothing("CategoricalCrossentropy", label_smoothing)
@@ -260,7 +277,7 @@ class CategoricalCrossentropy(Loss):
         self.axis = axis
         self.assume_normalized = assume_normalized
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return categorical_crossentropy(
             y_true,
             y_pred,
@@ -283,19 +300,19 @@ class SparseCategoricalCrossentropy(Loss):
 
     def __init__(
         self,
-        from_logits=False,
-        ignore_class=None,
-        reduction="sum_over_batch_size",
-        axis=-1,
-        name="sparse_categorical_crossentropy",
-        dtype=None,
+        from_logits: bool = False,
+        ignore_class: int | None = None,
+        reduction: str | None = "sum_over_batch_size",
+        axis: Axes = -1,
+        name: str | None = "sparse_categorical_crossentropy",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
         self.from_logits = from_logits
         self.ignore_class = ignore_class
         self.axis = axis
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return sparse_categorical_crossentropy(
             y_true, y_pred, self.from_logits, self.ignore_class, self.axis
         )
@@ -305,19 +322,27 @@ class KLDivergence(Loss):
     """How far a distribution is from the predicted one: `kl_divergence`, reduced."""
 
     def __init__(
-        self, reduction="sum_over_batch_size", name="kl_divergence", dtype=None
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "kl_divergence",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return kl_divergence(y_true, y_pred)
 
 
 class Poisson(Loss):
     """Minus the log-likelihood of counts of a Poisson process: `poisson`, reduced."""
 
-    def __init__(self, reduction="sum_over_batch_size", name="poisson", dtype=None):
+    def __init__(
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "poisson",
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return poisson(y_true, y_pred)

@@ -1,7 +1,10 @@
 """Losses of numbers: squared, absolute, relative and robust errors, and the angle."""
 
+from __future__ import annotations
+
 import math
 from functools import partial
+from typing import TYPE_CHECKING
 
 from tapewright.ops.math.comparison import less_equal, where
 from tapewright.ops.math.elementwise import abs, log, maximum, square
@@ -11,6 +14,10 @@ from tapewright.ops.nn.normalization import l2_normalize
 
 from .loss import Loss
 from .shape_utils import aligned
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, DTypeLike, TensorLike
 
 __all__ = [
     "CosineSimilarity",
@@ -34,7 +41,7 @@ EPSILON = 1e-7
 # ------------------------------------------------------------------------ functions
 
 
-def mean_squared_error(y_true, y_pred):
+def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``mean((y_true - y_pred) ** 2)`` over the last axis.
 
     >>> mean_squared_error([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
@@ -44,13 +51,13 @@ def mean_squared_error(y_true, y_pred):
     return reduce_mean(square(y_true - y_pred), -1)
 
 
-def mean_absolute_error(y_true, y_pred):
+def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``mean(|y_true - y_pred|)`` over the last axis."""
     y_true, y_pred = aligned("mean_absolute_error", y_true, y_pred)
     return reduce_mean(abs(y_true - y_pred), -1)
 
 
-def mean_absolute_percentage_error(y_true, y_pred):
+def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``100 * mean(|y_true - y_pred| / max(|y_true|, 1e-7))`` over the last axis.
 
     >>> mean_absolute_percentage_error([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
@@ -61,7 +68,7 @@ def mean_absolute_percentage_error(y_true, y_pred):
     return 100.0 * reduce_mean(relative, -1)
 
 
-def mean_squared_logarithmic_error(y_true, y_pred):
+def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``mean((log(1 + y_true) - log(1 + y_pred)) ** 2)`` over the last axis.
 
     What is below 1e-7 counts as 1e-7.
@@ -71,7 +78,7 @@ def mean_squared_logarithmic_error(y_true, y_pred):
     return reduce_mean(square(gap), -1)
 
 
-def huber(y_true, y_pred, delta=1.0):
+def huber(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Tensor:
     """Squared error near zero, absolute error beyond ``delta``, joined smoothly.
 
         mean(where(|e| <= delta, e ** 2 / 2, delta * |e| - delta ** 2 / 2))
@@ -87,7 +94,7 @@ def huber(y_true, y_pred, delta=1.0):
     return reduce_mean(where(less_equal(error, delta), square(error) * 0.5, far), -1)
 
 
-def log_cosh(y_true, y_pred):
+def log_cosh(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``mean(log(cosh(y_pred - y_true)))`` over the last axis, without overflow.
 
     >>> log_cosh([[0.0, 0.0]], [[0.0, 200.0]]).numpy()
@@ -98,7 +105,9 @@ def log_cosh(y_true, y_pred):
     return reduce_mean(error + softplus(error * -2.0) - math.log(2.0), -1)
 
 
-def cosine_similarity(y_true, y_pred, axis=-1):
+def cosine_similarity(
+    y_true: TensorLike, y_pred: TensorLike, axis: Axes = -1
+) -> Tensor:
     """Minus the cosine of the angle between vectors along ``axis``: -1 for one direction.
 
     A vector of length 0 gives 0.
@@ -122,11 +131,14 @@ class MeanSquaredError(Loss):
     """
 
     def __init__(
-        self, reduction="sum_over_batch_size", name="mean_squared_error", dtype=None
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "mean_squared_error",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return mean_squared_error(y_true, y_pred)
 
 
@@ -134,11 +146,14 @@ class MeanAbsoluteError(Loss):
     """The distance ``|y_true - y_pred|``: `mean_absolute_error`, reduced."""
 
     def __init__(
-        self, reduction="sum_over_batch_size", name="mean_absolute_error", dtype=None
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "mean_absolute_error",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return mean_absolute_error(y_true, y_pred)
 
 
@@ -150,13 +165,13 @@ class MeanAbsolutePercentageError(Loss):
 
     def __init__(
         self,
-        reduction="sum_over_batch_size",
-        name="mean_absolute_percentage_error",
-        dtype=None,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "mean_absolute_percentage_error",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return mean_absolute_percentage_error(y_true, y_pred)
 
 
@@ -168,13 +183,13 @@ class MeanSquaredLogarithmicError(Loss):
 
     def __init__(
         self,
-        reduction="sum_over_batch_size",
-        name="mean_squared_logarithmic_error",
-        dtype=None,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "mean_squared_logarithmic_error",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return mean_squared_logarithmic_error(y_true, y_pred)
 
 
@@ -183,15 +198,15 @@ class CosineSimilarity(Loss):
 
     def __init__(
         self,
-        axis=-1,
-        reduction="sum_over_batch_size",
-        name="cosine_similarity",
-        dtype=None,
+        axis: Axes = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "cosine_similarity",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
         self.axis = axis
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return cosine_similarity(y_true, y_pred, self.axis)
 
 
@@ -200,25 +215,30 @@ class Huber(Loss):
 
     def __init__(
         self,
-        delta=1.0,
-        reduction="sum_over_batch_size",
-        name="huber_loss",
-        dtype=None,
+        delta: float = 1.0,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "huber_loss",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
         if not delta > 0:
             raise ValueError(f"Huber: delta must be positive, got {delta!r}")
         self.delta = delta
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return huber(y_true, y_pred, self.delta)
 
 
 class LogCosh(Loss):
     """Squared error near zero, absolute error far out: `log_cosh`, reduced."""
 
-    def __init__(self, reduction="sum_over_batch_size", name="log_cosh", dtype=None):
+    def __init__(
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "log_cosh",
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return log_cosh(y_true, y_pred)

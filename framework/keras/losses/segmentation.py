@@ -1,16 +1,24 @@
 """Losses of regions: how little what is predicted and what is true overlap."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tapewright.ops.math.reduction import reduce_sum
 
 from .loss import Loss
 from .shape_utils import aligned
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, DTypeLike, TensorLike
 
 __all__ = ["Dice", "Tversky", "dice", "tversky"]
 
 EPSILON = 1e-7
 
 
-def dice(y_true, y_pred, axis=None):
+def dice(y_true: TensorLike, y_pred: TensorLike, axis: Axes = None) -> Tensor:
     """``1 - 2 * sum(y_true * y_pred) / (sum(y_true) + sum(y_pred))``.
 
     Args: ``axis``: what the sums go over, by default all axes, so that the batch has one
@@ -25,7 +33,13 @@ def dice(y_true, y_pred, axis=None):
     return 1.0 - 2.0 * common / (total + EPSILON)
 
 
-def tversky(y_true, y_pred, alpha=0.5, beta=0.5, axis=None):
+def tversky(
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    alpha: float = 0.5,
+    beta: float = 0.5,
+    axis: Axes = None,
+) -> Tensor:
     """``1 - c / (c + alpha * missed + beta * extra)`` with ``c = sum(y_true * y_pred)``.
 
     ``missed`` is ``sum(y_true * (1 - y_pred))``, ``extra`` ``sum((1 - y_true) * y_pred)``;
@@ -45,12 +59,16 @@ class Dice(Loss):
     """One minus the overlap of two masks, over the mean of their sizes: `dice`, reduced."""
 
     def __init__(
-        self, reduction="sum_over_batch_size", name="dice", axis=None, dtype=None
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "dice",
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
         self.axis = axis
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return dice(y_true, y_pred, self.axis)
 
 
@@ -62,17 +80,17 @@ class Tversky(Loss):
 
     def __init__(
         self,
-        alpha=0.5,
-        beta=0.5,
-        reduction="sum_over_batch_size",
-        name="tversky",
-        axis=None,
-        dtype=None,
+        alpha: float = 0.5,
+        beta: float = 0.5,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "tversky",
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
         self.alpha = alpha
         self.beta = beta
         self.axis = axis
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return tversky(y_true, y_pred, self.alpha, self.beta, self.axis)

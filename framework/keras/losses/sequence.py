@@ -1,5 +1,9 @@
 """`CTC`: sequences of labels whose places in a longer sequence nobody wrote down."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tapewright.compiler.control_flow.map_fn import foldl
 from tapewright.core.dtypes import int32
 from tapewright.core.errors import ShapeError
@@ -22,6 +26,10 @@ from tapewright.ops.nn.activation import log_softmax
 from .loss import Loss
 from .shape_utils import floating
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, TensorLike
+
 __all__ = ["CTC", "ctc"]
 
 BLANK = 0
@@ -30,7 +38,7 @@ BLANK = 0
 NEVER = -1e5
 
 
-def ctc(y_true, y_pred):
+def ctc(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``-log(p)`` of all ways to spell the labels in ``y_pred``, with blanks in between.
 
     A label may take several steps; class 0 is the blank, which must stand between two
@@ -121,8 +129,13 @@ class CTC(Loss):
 
     integer_labels = True
 
-    def __init__(self, reduction="sum_over_batch_size", name="ctc", dtype=None):
+    def __init__(
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "ctc",
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return ctc(y_true, y_pred)

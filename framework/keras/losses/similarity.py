@@ -1,6 +1,9 @@
 """`Circle`: embeddings of one class are drawn together, those of others pushed apart."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from tapewright.core.errors import ShapeError
 from tapewright.ops.array.creation import eye
@@ -20,18 +23,22 @@ from tapewright.ops.nn.activation import softplus
 from .loss import Loss
 from .shape_utils import as_labels, floating, like
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, TensorLike
+
 __all__ = ["Circle", "circle"]
 
 
 def circle(
-    y_true,
-    y_pred,
-    ref_labels=None,
-    ref_embeddings=None,
-    remove_diagonal=True,
-    gamma=80,
-    margin=0.4,
-):
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    ref_labels: TensorLike | None = None,
+    ref_embeddings: TensorLike | None = None,
+    remove_diagonal: bool = True,
+    gamma: float = 80,
+    margin: float = 0.4,
+) -> Tensor:
     """``log(1 + sum(exp(positive)) * sum(exp(negative)))`` of the pairs of each example.
 
     With ``d`` one minus the cosine of a pair: ``positive`` is ``gamma * (d + margin) *
@@ -90,19 +97,19 @@ class Circle(Loss):
 
     def __init__(
         self,
-        gamma=80.0,
-        margin=0.4,
-        remove_diagonal=True,
-        reduction="sum_over_batch_size",
-        name="circle",
-        dtype=None,
+        gamma: float = 80.0,
+        margin: float = 0.4,
+        remove_diagonal: bool = True,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "circle",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
         self.gamma = gamma
         self.margin = margin
         self.remove_diagonal = remove_diagonal
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return circle(
             y_true,
             y_pred,

@@ -1,5 +1,9 @@
 """How often predictions are right: equal, above a threshold, or among the first k."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from tapewright.core.dtypes import float32, float64, int32, int64
 from tapewright.core.errors import ShapeError
 from tapewright.ops.array.conversion import cast
@@ -12,6 +16,10 @@ from tapewright.ops.math.reduction import reduce_any
 from ..losses.shape_utils import broadcasts
 from .reduction import MeanMetricWrapper
 from .shape_utils import as_tensor, check_pair, pair, same_rank
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, TensorLike
 
 __all__ = [
     "Accuracy",
@@ -32,7 +40,7 @@ __all__ = [
 # ------------------------------------------------------------------------ functions
 
 
-def accuracy(y_true, y_pred):
+def accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """1 where ``y_true`` equals ``y_pred``, else 0.
 
     >>> accuracy([[1], [2]], [[1], [3]]).numpy().tolist()
@@ -41,7 +49,9 @@ def accuracy(y_true, y_pred):
     return cast(equal(*pair("accuracy", y_true, y_pred)), float32)
 
 
-def binary_accuracy(y_true, y_pred, threshold=0.5):
+def binary_accuracy(
+    y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5
+) -> Tensor:
     """1 where ``y_pred > threshold`` is what ``y_true``, of 0 and 1, says; else 0.
 
     >>> binary_accuracy([[1], [0]], [[0.7], [0.9]]).numpy().tolist()
@@ -56,7 +66,7 @@ def binary_accuracy(y_true, y_pred, threshold=0.5):
     return cast(equal(y_true, positive), float32)
 
 
-def categorical_accuracy(y_true, y_pred):
+def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """1 where the largest entries of ``y_true`` and ``y_pred`` are in the same place.
 
     Shapes: both ``[..., classes]``; the result has no last axis.
@@ -72,7 +82,7 @@ def categorical_accuracy(y_true, y_pred):
     return expand_dims(matches, -1)
 
 
-def sparse_categorical_accuracy(y_true, y_pred):
+def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """1 where the largest entry of ``y_pred`` is in the place ``y_true``; else 0.
 
     Shapes: ``y_pred`` ``[..., classes]``; ``y_true`` ``[...]`` or ``[..., 1]``, whole
@@ -91,7 +101,9 @@ def sparse_categorical_accuracy(y_true, y_pred):
     return matches
 
 
-def top_k_categorical_accuracy(y_true, y_pred, k=5):
+def top_k_categorical_accuracy(
+    y_true: TensorLike, y_pred: TensorLike, k: int = 5
+) -> Tensor:
     """1 where the class of ``y_true`` is among the ``k`` likeliest of ``y_pred``.
 
     Shapes: both ``[..., classes]``; the result has no last axis.
@@ -104,7 +116,9 @@ def top_k_categorical_accuracy(y_true, y_pred, k=5):
     return sparse_top_k_categorical_accuracy(labels, y_pred, k)
 
 
-def sparse_top_k_categorical_accuracy(y_true, y_pred, k=5, from_sorted_ids=False):
+def sparse_top_k_categorical_accuracy(
+    y_true: TensorLike, y_pred: TensorLike, k: int = 5, from_sorted_ids: bool = False
+) -> Tensor:
     """1 where the class ``y_true`` is among the ``k`` likeliest of ``y_pred``; else 0.
 
     Shapes: ``y_pred`` ``[..., classes]``, scores, or with ``from_sorted_ids`` class
@@ -168,7 +182,7 @@ class Accuracy(MeanMetricWrapper):
 
     _direction = "up"
 
-    def __init__(self, name="accuracy", dtype=None):
+    def __init__(self, name: str | None = "accuracy", dtype: DTypeLike | None = None):
         super().__init__(accuracy, name, dtype)
 
 
@@ -181,7 +195,12 @@ class BinaryAccuracy(MeanMetricWrapper):
 
     _direction = "up"
 
-    def __init__(self, name="binary_accuracy", dtype=None, threshold=0.5):
+    def __init__(
+        self,
+        name: str | None = "binary_accuracy",
+        dtype: DTypeLike | None = None,
+        threshold: float = 0.5,
+    ):
         super().__init__(binary_accuracy, name, dtype, threshold=threshold)
         self.threshold = threshold
 
@@ -191,7 +210,9 @@ class CategoricalAccuracy(MeanMetricWrapper):
 
     _direction = "up"
 
-    def __init__(self, name="categorical_accuracy", dtype=None):
+    def __init__(
+        self, name: str | None = "categorical_accuracy", dtype: DTypeLike | None = None
+    ):
         super().__init__(categorical_accuracy, name, dtype)
 
 
@@ -204,7 +225,11 @@ class SparseCategoricalAccuracy(MeanMetricWrapper):
 
     _direction = "up"
 
-    def __init__(self, name="sparse_categorical_accuracy", dtype=None):
+    def __init__(
+        self,
+        name: str | None = "sparse_categorical_accuracy",
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(sparse_categorical_accuracy, name, dtype)
 
 
@@ -213,7 +238,12 @@ class TopKCategoricalAccuracy(MeanMetricWrapper):
 
     _direction = "up"
 
-    def __init__(self, k=5, name="top_k_categorical_accuracy", dtype=None):
+    def __init__(
+        self,
+        k: int = 5,
+        name: str | None = "top_k_categorical_accuracy",
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(top_k_categorical_accuracy, name, dtype, k=_checked_k(self, k))
         self.k = k
 
@@ -225,14 +255,14 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
     """
 
     _direction = "up"
-    omit_defaults = {"from_sorted_ids": False}
+    omit_defaults: dict[str, Any] = {"from_sorted_ids": False}
 
     def __init__(
         self,
-        k=5,
-        name="sparse_top_k_categorical_accuracy",
-        dtype=None,
-        from_sorted_ids=False,
+        k: int = 5,
+        name: str | None = "sparse_top_k_categorical_accuracy",
+        dtype: DTypeLike | None = None,
+        from_sorted_ids: bool = False,
     ):
         options = {"k": _checked_k(self, k), "from_sorted_ids": from_sorted_ids}
         super().__init__(sparse_top_k_categorical_accuracy, name, dtype, **options)

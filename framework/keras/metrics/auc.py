@@ -1,5 +1,10 @@
 """The area under a curve of ratios, by sums over many thresholds."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from tapewright.ops.math.comparison import equal, greater, logical_and, where
 from tapewright.ops.math.elementwise import divide_no_nan, log, maximum, minimum
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
@@ -9,6 +14,10 @@ from tapewright.serialization.object_config import plain
 from .confusion_utils import KINDS, Thresholds, count
 from .metric import Metric
 from .shape_utils import as_tensor
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, TensorLike
 
 __all__ = ["AUC"]
 
@@ -40,26 +49,26 @@ class AUC(Metric):
 
     def __init__(
         self,
-        num_thresholds=200,
-        curve="ROC",
-        summation_method="interpolation",
-        name=None,
-        dtype=None,
-        thresholds=None,
-        multi_label=False,
-        num_labels=None,
-        label_weights=None,
-        from_logits=False,
+        num_thresholds: int = 200,
+        curve: str = "ROC",
+        summation_method: str = "interpolation",
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+        thresholds: float | Sequence[float] | None = None,
+        multi_label: bool = False,
+        num_labels: int | None = None,
+        label_weights: TensorLike | None = None,
+        from_logits: bool = False,
     ):
         super().__init__(dtype, name)
         self.curve = _one_of("curve", curve, CURVES)
         self.summation_method = _one_of("summation_method", summation_method, METHODS)
         self._given = None if thresholds is None else sorted(plain(thresholds))
         self._thresholds = Thresholds(_with_ends(num_thresholds, self._given))
-        self.num_thresholds = len(self._thresholds)
+        self.num_thresholds: int = len(self._thresholds)
         self.multi_label = multi_label
         self.num_labels = num_labels
-        self.label_weights = plain(label_weights)
+        self.label_weights: Any = plain(label_weights)
         self.from_logits = from_logits
         if num_labels and not multi_label:
             raise ValueError("AUC: num_labels is for multi_label=True only")
@@ -74,10 +83,15 @@ class AUC(Metric):
         self._built = True
 
     @property
-    def thresholds(self):
+    def thresholds(self) -> list[float]:
         return self._thresholds.values
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self,
+        y_true: TensorLike,
+        y_pred: TensorLike,
+        sample_weight: TensorLike | None = None,
+    ) -> None:
         """Counts one batch; weights are added up in place of ones."""
         y_pred = as_tensor(y_pred)
         if self.from_logits:
@@ -102,7 +116,7 @@ class AUC(Metric):
         for kind, number in counts.items():
             getattr(self, kind).assign_add(number)
 
-    def result(self):
+    def result(self) -> Tensor:
         """The area; 0 before the first update."""
         if not self._built:
             return as_tensor(0.0, self._dtype)
@@ -120,7 +134,7 @@ class AUC(Metric):
         weights = as_tensor(self.label_weights, areas.dtype, areas)
         return divide_no_nan(reduce_sum(areas * weights), reduce_sum(weights))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """The arguments; ``thresholds`` only if they were given."""
         config = super().get_config()
         del config["thresholds"]

@@ -1,10 +1,20 @@
 """True and false positives and negatives, and the ratios of them."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.serialization.object_config import plain
 
 from .confusion_utils import LOWEST, Thresholds, count
 from .metric import Metric
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, TensorLike
+    from tapewright.core.variable import Variable
 
 __all__ = [
     "FalseNegatives",
@@ -25,27 +35,39 @@ class _Count(Metric):
 
     _kind = None
 
-    def __init__(self, thresholds=None, name=None, dtype=None):
+    def __init__(
+        self,
+        thresholds: float | Sequence[float] | None = None,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(dtype, name)
         self.init_thresholds = thresholds
         self._thresholds = _parsed(type(self), thresholds, 0.5)
         shape = (len(self._thresholds),)
-        self.accumulator = self.add_variable(shape, "zeros", name="accumulator")
+        self.accumulator: Variable = self.add_variable(
+            shape, "zeros", name="accumulator"
+        )
 
     @property
-    def thresholds(self):
+    def thresholds(self) -> list[float]:
         return self._thresholds.values
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self,
+        y_true: TensorLike,
+        y_pred: TensorLike,
+        sample_weight: TensorLike | None = None,
+    ) -> None:
         """Counts one batch; weights are added up in place of ones."""
         who, kinds = type(self).__name__, (self._kind,)
         counts = count(who, self._thresholds, kinds, y_true, y_pred, sample_weight)
         self.accumulator.assign_add(counts[self._kind])
 
-    def result(self):
+    def result(self) -> Tensor:
         return _one_or_all(self.accumulator.read())
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "thresholds": plain(self.init_thresholds)}
 
 
@@ -89,7 +111,12 @@ class _Ratio(Metric):
     _others = None
 
     def __init__(
-        self, thresholds=None, top_k=None, class_id=None, name=None, dtype=None
+        self,
+        thresholds: float | Sequence[float] | None = None,
+        top_k: int | None = None,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(dtype, name)
         self.init_thresholds = thresholds
@@ -103,10 +130,15 @@ class _Ratio(Metric):
             setattr(self, kind, self.add_variable(shape, "zeros", name=kind))
 
     @property
-    def thresholds(self):
+    def thresholds(self) -> list[float]:
         return self._thresholds.values
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self,
+        y_true: TensorLike,
+        y_pred: TensorLike,
+        sample_weight: TensorLike | None = None,
+    ) -> None:
         """Counts one batch; weights are added up in place of ones."""
         counts = count(
             type(self).__name__,
@@ -121,12 +153,12 @@ class _Ratio(Metric):
         for kind, number in counts.items():
             getattr(self, kind).assign_add(number)
 
-    def result(self):
+    def result(self) -> Tensor:
         positives = self.true_positives.read()
         others = getattr(self, self._others)
         return _one_or_all(divide_no_nan(positives, positives + others))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "thresholds": plain(self.init_thresholds)}
 
 

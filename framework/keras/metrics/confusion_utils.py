@@ -5,6 +5,8 @@ added up by place, for each of the two labels; sums from the end are then the po
 of every threshold.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from tapewright.core.dtypes import float32, int32
@@ -40,10 +42,10 @@ class Thresholds:
     """Numbers that predictions may exceed, in the order in which results are wanted."""
 
     def __init__(self, values):
-        self.values = [float(value) for value in values]
+        self.values: list[float] = [float(value) for value in values]
         array = np.array(self.values, np.float32)
-        self.even = _is_even(array)
-        self.order = None
+        self.even: bool = _is_even(array)
+        self.order: None = None
         if not self.even and (np.diff(array) < 0).any():
             order = np.argsort(array, kind="stable")
             self.order, array = np.argsort(order), array[order]

@@ -1,10 +1,18 @@
 """How far predictions move together with labels."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tapewright.ops.math.elementwise import sqrt, square
 from tapewright.ops.math.reduction import reduce_mean
 
 from .reduction import MeanMetricWrapper
 from .shape_utils import pair
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, DTypeLike, TensorLike
 
 __all__ = [
     "ConcordanceCorrelation",
@@ -16,7 +24,9 @@ __all__ = [
 EPSILON = 1e-7
 
 
-def pearson_correlation(y_true, y_pred, axis=-1):
+def pearson_correlation(
+    y_true: TensorLike, y_pred: TensorLike, axis: Axes = -1
+) -> Tensor:
     """``cov(y_true, y_pred) / (std(y_true) * std(y_pred))`` over ``axis``.
 
     NaN where one of them is constant.
@@ -28,7 +38,9 @@ def pearson_correlation(y_true, y_pred, axis=-1):
     return reduce_mean(_standard(y_true, axis) * _standard(y_pred, axis), axis)
 
 
-def concordance_correlation(y_true, y_pred, axis=-1):
+def concordance_correlation(
+    y_true: TensorLike, y_pred: TensorLike, axis: Axes = -1
+) -> Tensor:
     """``2 cov / (var(y_true) + var(y_pred) + (mean(y_true) - mean(y_pred)) ** 2)``.
 
     Reference: Lin, "A concordance correlation coefficient to evaluate reproducibility"
@@ -64,7 +76,12 @@ class PearsonCorrelation(MeanMetricWrapper):
 
     _direction = "up"
 
-    def __init__(self, name="pearson_correlation", dtype=None, axis=-1):
+    def __init__(
+        self,
+        name: str | None = "pearson_correlation",
+        dtype: DTypeLike | None = None,
+        axis: Axes = -1,
+    ):
         super().__init__(pearson_correlation, name, dtype, axis=axis)
         self.axis = axis
 
@@ -74,6 +91,11 @@ class ConcordanceCorrelation(MeanMetricWrapper):
 
     _direction = "up"
 
-    def __init__(self, name="concordance_correlation", dtype=None, axis=-1):
+    def __init__(
+        self,
+        name: str | None = "concordance_correlation",
+        dtype: DTypeLike | None = None,
+        axis: Axes = -1,
+    ):
         super().__init__(concordance_correlation, name, dtype, axis=axis)
         self.axis = axis

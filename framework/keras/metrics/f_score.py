@@ -1,5 +1,9 @@
 """The harmonic mean of precision and recall, class by class."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import expand_dims
 from tapewright.ops.math.comparison import greater, greater_equal, logical_and
@@ -8,6 +12,10 @@ from tapewright.ops.math.reduction import reduce_max, reduce_mean, reduce_sum
 
 from .metric import Metric
 from .shape_utils import as_tensor, check_matrices
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, TensorLike
 
 __all__ = ["F1Score", "FBetaScore"]
 
@@ -35,7 +43,12 @@ class FBetaScore(Metric):
     _direction = "up"
 
     def __init__(
-        self, average=None, beta=1.0, threshold=None, name="fbeta_score", dtype=None
+        self,
+        average: str | None = None,
+        beta: float = 1.0,
+        threshold: float | None = None,
+        name: str | None = "fbeta_score",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(dtype, name)
         who = type(self).__name__
@@ -68,7 +81,12 @@ class FBetaScore(Metric):
             setattr(self, name, variable)
         self._built = True
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self,
+        y_true: TensorLike,
+        y_pred: TensorLike,
+        sample_weight: TensorLike | None = None,
+    ) -> None:
         """Counts one batch; ``sample_weight`` ``[batch]``."""
         y_pred = as_tensor(y_pred, self._dtype)
         y_true = as_tensor(y_true, self._dtype, y_pred)
@@ -98,7 +116,7 @@ class FBetaScore(Metric):
         largest = greater_equal(y_pred, reduce_max(y_pred, -1, True))
         return logical_and(largest, greater(abs(y_pred), 1e-9))
 
-    def result(self):
+    def result(self) -> Tensor:
         """The score, or one for each class; 0 before the first update."""
         if not self._built:
             return as_tensor(0.0, self._dtype)
@@ -117,5 +135,11 @@ class FBetaScore(Metric):
 class F1Score(FBetaScore):
     """``2 * precision * recall / (precision + recall)``; see `FBetaScore`."""
 
-    def __init__(self, average=None, threshold=None, name="f1_score", dtype=None):
+    def __init__(
+        self,
+        average: str | None = None,
+        threshold: float | None = None,
+        name: str | None = "f1_score",
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(average, 1.0, threshold, name, dtype)

@@ -1,6 +1,10 @@
 """Intersection over union: how well predicted and true areas of classes overlap."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tapewright.core.dtypes import float32
 from tapewright.core.errors import ShapeError
@@ -23,6 +27,11 @@ from tapewright.ops.math.reduction import reduce_sum
 
 from .metric import Metric
 from .shape_utils import as_tensor, fitted_weight
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, DTypeLike, TensorLike
+    from tapewright.core.variable import Variable
 
 __all__ = ["BinaryIoU", "IoU", "MeanIoU", "OneHotIoU", "OneHotMeanIoU"]
 
@@ -49,14 +58,14 @@ class IoU(Metric):
 
     def __init__(
         self,
-        num_classes,
-        target_class_ids,
-        name=None,
-        dtype=None,
-        ignore_class=None,
-        sparse_y_true=True,
-        sparse_y_pred=True,
-        axis=-1,
+        num_classes: int,
+        target_class_ids: Sequence[int],
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+        ignore_class: int | None = None,
+        sparse_y_true: bool = True,
+        sparse_y_pred: bool = True,
+        axis: Axes = -1,
     ):
         super().__init__("int64" if dtype in (None, "int") else dtype, name)
         if num_classes > MOST:  # looked at before a list of them is made
@@ -64,7 +73,7 @@ class IoU(Metric):
                 f"{type(self).__name__}: num_classes must be at most {MOST}, as each pair "
                 f"of classes is counted, got {num_classes}"
             )
-        self.target_class_ids = [int(each) for each in target_class_ids]
+        self.target_class_ids: list[int] = [int(each) for each in target_class_ids]
         wrong = [each for each in self.target_class_ids if not 0 <= each < num_classes]
         if wrong or not self.target_class_ids:
             raise ValueError(
@@ -77,11 +86,16 @@ class IoU(Metric):
         self.sparse_y_pred = sparse_y_pred
         self.axis = axis
         shape = (num_classes, num_classes)
-        self.total_cm = self.add_variable(
+        self.total_cm: Variable = self.add_variable(
             shape, "zeros", self._dtype, name="total_confusion_matrix"
         )
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self,
+        y_true: TensorLike,
+        y_pred: TensorLike,
+        sample_weight: TensorLike | None = None,
+    ) -> None:
         """Counts one batch; weights, in the shape of the labels, are added up."""
         y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
         if not self.sparse_y_true:
@@ -119,7 +133,7 @@ class IoU(Metric):
             weight = reshape(weight, (-1,))
         return fitted_weight(type(self).__name__, weight, y_true)
 
-    def result(self):
+    def result(self) -> Tensor:
         """The mean of the ratios, float32."""
         counts = self.total_cm.read()
         hits = tensor_diag_part(counts)
@@ -138,11 +152,22 @@ class BinaryIoU(IoU):
     np.float32(0.33333)
     """
 
-    def __init__(self, target_class_ids=(0, 1), threshold=0.5, name=None, dtype=None):
+    def __init__(
+        self,
+        target_class_ids: Sequence[int] = (0, 1),
+        threshold: float = 0.5,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(2, target_class_ids, name, dtype)
         self.threshold = threshold
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self,
+        y_true: TensorLike,
+        y_pred: TensorLike,
+        sample_weight: TensorLike | None = None,
+    ) -> None:
         """Counts one batch; weights, in the shape of the labels, are added up."""
         positive = greater_equal(as_tensor(y_pred, float32), self.threshold)
         super().update_state(y_true, positive, sample_weight)
@@ -157,13 +182,13 @@ class MeanIoU(IoU):
 
     def __init__(
         self,
-        num_classes,
-        name=None,
-        dtype=None,
-        ignore_class=None,
-        sparse_y_true=True,
-        sparse_y_pred=True,
-        axis=-1,
+        num_classes: int,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+        ignore_class: int | None = None,
+        sparse_y_true: bool = True,
+        sparse_y_pred: bool = True,
+        axis: Axes = -1,
     ):
         super().__init__(
             num_classes,
@@ -182,13 +207,13 @@ class OneHotIoU(IoU):
 
     def __init__(
         self,
-        num_classes,
-        target_class_ids,
-        name=None,
-        dtype=None,
-        ignore_class=None,
-        sparse_y_pred=False,
-        axis=-1,
+        num_classes: int,
+        target_class_ids: Sequence[int],
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+        ignore_class: int | None = None,
+        sparse_y_pred: bool = False,
+        axis: Axes = -1,
     ):
         super().__init__(
             num_classes,
@@ -207,12 +232,12 @@ class OneHotMeanIoU(MeanIoU):
 
     def __init__(
         self,
-        num_classes,
-        name=None,
-        dtype=None,
-        ignore_class=None,
-        sparse_y_pred=False,
-        axis=-1,
+        num_classes: int,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+        ignore_class: int | None = None,
+        sparse_y_pred: bool = False,
+        axis: Axes = -1,
     ):
         super().__init__(
             num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis

@@ -1,6 +1,10 @@
 """`Metric`: running figures of how well a model does, kept in variables."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import default_float
@@ -17,6 +21,11 @@ from tapewright.core.variable import Variable
 from tapewright.layers import initializers
 from tapewright.ops.array.creation import zeros_like
 from tapewright.serialization.configured import Configured
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike
+    from tapewright.layers.base.layer_types import InitializerLike
 
 __all__ = ["Metric"]
 
@@ -45,36 +54,37 @@ class Metric(Module, Configured):
     (np.float32(3.0), np.float32(3.0))
     """
 
-    kind, kind_module = "metric", "keras.metrics"
+    kind: str = "metric"
+    kind_module: str = "keras.metrics"
     _direction = None  # "up" or "down": which way is better, if that is known
     _own = None  # variables in the order in which they were made
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "update_state" in vars(cls):
             cls.update_state = _unrecorded(cls.update_state)
 
-    def __init__(self, dtype=None, name=None):
+    def __init__(self, dtype: DTypeLike | None = None, name: str | None = None):
         self._own = []
         self.name = name or unique_name(snake_case(type(self).__name__))
         self._dtype = default_float() if dtype is None else as_dtype(dtype)
 
     # --- what subclasses define
 
-    def update_state(self, *args, **kwargs):
+    def update_state(self, *args: Any, **kwargs: Any) -> None:
         """Adds what one more batch has to say."""
         raise NotImplementedError(f"{type(self).__name__} must define update_state")
 
-    def result(self):
+    def result(self) -> Tensor:
         """The figure for all batches since the last reset: a tensor, or a dict of them."""
         raise NotImplementedError(f"{type(self).__name__} must define result")
 
-    def reset_state(self):
+    def reset_state(self) -> None:
         """Sets all variables to zero."""
         for variable in self.variables:
             variable.assign(zeros_like(variable))
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
         """`update_state`, then `result`: of all batches so far, this one included."""
         self._check_initialized()
         self.update_state(*args, **kwargs)
@@ -83,8 +93,13 @@ class Metric(Module, Configured):
     # --- state
 
     def add_variable(
-        self, shape, initializer, dtype=None, aggregation="sum", name=None
-    ):
+        self,
+        shape: Sequence[int],
+        initializer: InitializerLike,
+        dtype: DTypeLike | None = None,
+        aggregation: Any = "sum",
+        name: str | None = None,
+    ) -> Variable:
         """A new variable, not trainable, of ``dtype`` (default `floatx`).
 
         ``aggregation`` says what Keras does with several replicas; here there is one.
@@ -99,12 +114,18 @@ class Metric(Module, Configured):
         self._own.append(variable)
         return variable
 
-    def add_weight(self, shape=(), initializer=None, dtype=None, name=None):
+    def add_weight(
+        self,
+        shape: Sequence[int] = (),
+        initializer: InitializerLike = None,
+        dtype: DTypeLike | None = None,
+        name: str | None = None,
+    ) -> Variable:
         """`add_variable`, with defaults."""
         return self.add_variable(shape, initializer, dtype, name=name)
 
     @property
-    def variables(self):
+    def variables(self) -> list[Variable]:
         """The variables in the order of making, then those of metrics inside."""
         parts = owned_leaves(list(vars(self).values()))
         found = [part for part in parts if isinstance(part, Variable)]
@@ -122,19 +143,19 @@ class Metric(Module, Configured):
     # --- describing
 
     @property
-    def name(self):
+    def name(self) -> str:
         return self._name
 
     @name.setter
-    def name(self, name):
+    def name(self, name: str) -> None:
         self._name = name
 
     @property
-    def dtype(self):
+    def dtype(self) -> str:
         """The name of the dtype."""
         return self._dtype.name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self.name}>"
 
 

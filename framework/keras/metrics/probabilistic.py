@@ -1,5 +1,9 @@
 """How well probabilities fit: crossentropies and their kin, averaged."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ..losses import (
     binary_crossentropy,
     categorical_crossentropy,
@@ -8,6 +12,9 @@ from ..losses import (
     sparse_categorical_crossentropy,
 )
 from .reduction import MeanMetricWrapper
+
+if TYPE_CHECKING:
+    from tapewright.core.typing import Axes, DTypeLike
 
 __all__ = [
     "BinaryCrossentropy",
@@ -21,14 +28,16 @@ __all__ = [
 class KLDivergence(MeanMetricWrapper):
     """The mean of ``sum(y_true * log(y_true / y_pred))``."""
 
-    def __init__(self, name="kl_divergence", dtype=None):
+    def __init__(
+        self, name: str | None = "kl_divergence", dtype: DTypeLike | None = None
+    ):
         super().__init__(kl_divergence, name, dtype)
 
 
 class Poisson(MeanMetricWrapper):
     """The mean of ``y_pred - y_true * log(y_pred)``."""
 
-    def __init__(self, name="poisson", dtype=None):
+    def __init__(self, name: str | None = "poisson", dtype: DTypeLike | None = None):
         super().__init__(poisson, name, dtype)
 
 
@@ -37,10 +46,10 @@ class BinaryCrossentropy(MeanMetricWrapper):
 
     def __init__(
         self,
-        name="binary_crossentropy",
-        dtype=None,
-        from_logits=False,
-        label_smoothing=0,
+        name: str | None = "binary_crossentropy",
+        dtype: DTypeLike | None = None,
+        from_logits: bool = False,
+        label_smoothing: float = 0,
     ):
         options = {"from_logits": from_logits, "label_smoothing": label_smoothing}
         super().__init__(binary_crossentropy, name, dtype, **options)
@@ -53,11 +62,11 @@ class CategoricalCrossentropy(MeanMetricWrapper):
 
     def __init__(
         self,
-        name="categorical_crossentropy",
-        dtype=None,
-        from_logits=False,
-        label_smoothing=0,
-        axis=-1,
+        name: str | None = "categorical_crossentropy",
+        dtype: DTypeLike | None = None,
+        from_logits: bool = False,
+        label_smoothing: float = 0,
+        axis: Axes = -1,
     ):
         options = {"from_logits": from_logits, "label_smoothing": label_smoothing}
         super().__init__(categorical_crossentropy, name, dtype, **options, axis=axis)
@@ -74,11 +83,11 @@ class SparseCategoricalCrossentropy(MeanMetricWrapper):
 
     def __init__(
         self,
-        name="sparse_categorical_crossentropy",
-        dtype=None,
-        from_logits=False,
-        ignore_class=None,
-        axis=-1,
+        name: str | None = "sparse_categorical_crossentropy",
+        dtype: DTypeLike | None = None,
+        from_logits: bool = False,
+        ignore_class: int | None = None,
+        axis: Axes = -1,
     ):
         options = {"from_logits": from_logits, "ignore_class": ignore_class}
         fn = sparse_categorical_crossentropy

@@ -1,5 +1,10 @@
 """Sums and means over everything that was seen, and the mean of any function."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
 from tapewright.serialization.object_config import (
@@ -13,6 +18,11 @@ from tapewright.serialization.registry import registered_name
 from .metric import Metric
 from .shape_utils import as_tensor, fitted_weight, same_rank, trailing_axes
 
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, TensorLike
+    from tapewright.core.variable import Variable
+
 __all__ = ["Mean", "MeanMetricWrapper", "Sum"]
 
 
@@ -25,16 +35,18 @@ class Sum(Metric):
     np.float32(2.5)
     """
 
-    def __init__(self, name="sum", dtype=None):
+    def __init__(self, name: str | None = "sum", dtype: DTypeLike | None = None):
         super().__init__(dtype, name)
-        self.total = self.add_variable((), "zeros", self._dtype, name="total")
+        self.total: Variable = self.add_variable((), "zeros", self._dtype, name="total")
 
-    def update_state(self, values, sample_weight=None):
+    def update_state(
+        self, values: TensorLike, sample_weight: TensorLike | None = None
+    ) -> None:
         """Adds ``values`` of any shape; weights broadcast to their first axes."""
         values, _ = _weighted(self, values, sample_weight, reduce_sum)
         self.total.assign_add(reduce_sum(values))
 
-    def result(self):
+    def result(self) -> Tensor:
         return self.total.read()
 
 
@@ -50,12 +62,14 @@ class Mean(Metric):
     np.float32(3.3333333)
     """
 
-    def __init__(self, name="mean", dtype=None):
+    def __init__(self, name: str | None = "mean", dtype: DTypeLike | None = None):
         super().__init__(dtype, name)
-        self.total = self.add_variable((), "zeros", self._dtype, name="total")
-        self.count = self.add_variable((), "zeros", self._dtype, name="count")
+        self.total: Variable = self.add_variable((), "zeros", self._dtype, name="total")
+        self.count: Variable = self.add_variable((), "zeros", self._dtype, name="count")
 
-    def update_state(self, values, sample_weight=None):
+    def update_state(
+        self, values: TensorLike, sample_weight: TensorLike | None = None
+    ) -> None:
         """Adds ``values`` of any shape; weights broadcast to their first axes."""
         values, weight = _weighted(self, values, sample_weight, reduce_mean)
         total = _sum_of_samples(values)
@@ -66,7 +80,7 @@ class Mean(Metric):
         self.total.assign_add(total)
         self.count.assign_add(count)
 
-    def result(self):
+    def result(self) -> Tensor:
         return divide_no_nan(self.total, self.count)
 
 
@@ -79,7 +93,13 @@ class MeanMetricWrapper(Mean):
     np.float32(0.5)
     """
 
-    def __init__(self, fn, name=None, dtype=None, **kwargs):
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+        **kwargs: Any,
+    ):
         super().__init__(name, dtype)
         self.fn = fn
         self._fn_kwargs = kwargs
@@ -89,7 +109,12 @@ class MeanMetricWrapper(Mean):
         losses = (registered_name("loss", f) for f in (self.fn, type(self.fn)))
         return "down" if any(losses) else None
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self,
+        y_true: TensorLike,
+        y_pred: TensorLike,
+        sample_weight: TensorLike | None = None,
+    ) -> None:
         """Adds the values that the function has for one batch."""
         mask = getattr(y_pred, "_keras_mask", None)
         values = self.fn(y_true, y_pred, **self._fn_kwargs)
@@ -97,7 +122,7 @@ class MeanMetricWrapper(Mean):
             sample_weight = _masked(sample_weight, mask, self._dtype)
         super().update_state(values, sample_weight)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """The arguments; functions by their names."""
         config = super().get_config()
         if "fn" in config:  # else the subclass has a function of its own
@@ -106,7 +131,7 @@ class MeanMetricWrapper(Mean):
         return config
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         """A metric like the one that gave the config; functions are found by name."""
         config = dict(config)
         fn = config.get("fn")

@@ -1,6 +1,9 @@
 """How far predictions are from the numbers that they should be."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 from tapewright.core.dtypes import float32
 from tapewright.core.interpreters import active_tracer
@@ -21,6 +24,11 @@ from ..losses import (
 from .metric import Metric
 from .reduction import Mean, MeanMetricWrapper
 from .shape_utils import as_tensor, check_matrices, fitted_weight, pair
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Axes, DTypeLike, TensorLike
+    from tapewright.core.variable import Variable
 
 __all__ = [
     "CosineSimilarity",
@@ -43,35 +51,47 @@ class MeanSquaredError(MeanMetricWrapper):
     np.float32(0.25)
     """
 
-    def __init__(self, name="mean_squared_error", dtype=None):
+    def __init__(
+        self, name: str | None = "mean_squared_error", dtype: DTypeLike | None = None
+    ):
         super().__init__(mean_squared_error, name, dtype)
 
 
 class MeanAbsoluteError(MeanMetricWrapper):
     """The mean of ``|y_true - y_pred|``."""
 
-    def __init__(self, name="mean_absolute_error", dtype=None):
+    def __init__(
+        self, name: str | None = "mean_absolute_error", dtype: DTypeLike | None = None
+    ):
         super().__init__(mean_absolute_error, name, dtype)
 
 
 class MeanAbsolutePercentageError(MeanMetricWrapper):
     """The mean of ``100 * |y_true - y_pred| / |y_true|``."""
 
-    def __init__(self, name="mean_absolute_percentage_error", dtype=None):
+    def __init__(
+        self,
+        name: str | None = "mean_absolute_percentage_error",
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(mean_absolute_percentage_error, name, dtype)
 
 
 class MeanSquaredLogarithmicError(MeanMetricWrapper):
     """The mean of ``(log(1 + y_true) - log(1 + y_pred)) ** 2``."""
 
-    def __init__(self, name="mean_squared_logarithmic_error", dtype=None):
+    def __init__(
+        self,
+        name: str | None = "mean_squared_logarithmic_error",
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(mean_squared_logarithmic_error, name, dtype)
 
 
 class LogCoshError(MeanMetricWrapper):
     """The mean of ``log(cosh(y_pred - y_true))``."""
 
-    def __init__(self, name="logcosh", dtype=None):
+    def __init__(self, name: str | None = "logcosh", dtype: DTypeLike | None = None):
         super().__init__(log_cosh, name, dtype)
 
 
@@ -84,15 +104,24 @@ class RootMeanSquaredError(Mean):
 
     _direction = "down"
 
-    def __init__(self, name="root_mean_squared_error", dtype=None):
+    def __init__(
+        self,
+        name: str | None = "root_mean_squared_error",
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(name, dtype)
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self,
+        y_true: TensorLike,
+        y_pred: TensorLike,
+        sample_weight: TensorLike | None = None,
+    ) -> None:
         """Adds the squared errors of one batch."""
         y_true, y_pred = pair(type(self).__name__, y_true, y_pred, self._dtype)
         super().update_state(square(y_pred - y_true), sample_weight)
 
-    def result(self):
+    def result(self) -> Tensor:
         return sqrt(super().result())
 
 
@@ -113,7 +142,12 @@ class CosineSimilarity(MeanMetricWrapper):
 
     _direction = "up"
 
-    def __init__(self, name="cosine_similarity", dtype=None, axis=-1):
+    def __init__(
+        self,
+        name: str | None = "cosine_similarity",
+        dtype: DTypeLike | None = None,
+        axis: Axes = -1,
+    ):
         super().__init__(cosine_similarity, name, dtype, axis=axis)
         self.axis = axis
 
@@ -131,14 +165,19 @@ class R2Score(Metric):
     np.float32(0.57143)
     """
 
+    squared_sum: Variable
+    sum: Variable
+    total_mse: Variable
+    count: Variable
+
     _direction = "up"
 
     def __init__(
         self,
-        class_aggregation="uniform_average",
-        num_regressors=0,
-        name="r2_score",
-        dtype=None,
+        class_aggregation: str = "uniform_average",
+        num_regressors: int = 0,
+        name: str | None = "r2_score",
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(dtype, name)
         if class_aggregation not in AGGREGATIONS:
@@ -152,7 +191,7 @@ class R2Score(Metric):
             )
         self.class_aggregation = class_aggregation
         self.num_regressors = num_regressors
-        self.num_samples = self.add_variable((), "zeros", name="num_samples")
+        self.num_samples: Variable = self.add_variable((), "zeros", name="num_samples")
         self._built = False
 
     def _build(self, outputs):
@@ -163,7 +202,12 @@ class R2Score(Metric):
         self.count = self.add_variable(shape, "zeros", name="count")
         self._built = True
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self,
+        y_true: TensorLike,
+        y_pred: TensorLike,
+        sample_weight: TensorLike | None = None,
+    ) -> None:
         """Adds the sums of one batch."""
         y_true, y_pred = pair(type(self).__name__, y_true, y_pred, self._dtype)
         check_matrices("R2Score", "outputs", y_true, y_pred)
@@ -186,7 +230,7 @@ class R2Score(Metric):
             variable.assign_add(cast(reduce_sum(values, 0), float32))
         self.num_samples.assign_add(size(y_true, float32))
 
-    def result(self):
+    def result(self) -> Tensor:
         """The score; NaN before the first update."""
         if not self._built:
             return as_tensor(float("nan"), self._dtype)

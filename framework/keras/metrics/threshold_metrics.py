@@ -1,11 +1,19 @@
 """The best of one ratio among the thresholds at which another is high enough."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tapewright.ops.math.comparison import greater_equal, where
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_max
 
 from .confusion_utils import KINDS, Thresholds, count
 from .metric import Metric
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, TensorLike
 
 __all__ = [
     "PrecisionAtRecall",
@@ -20,7 +28,14 @@ class _Constrained(Metric):
 
     _direction = "up"
 
-    def __init__(self, at_least, num_thresholds, class_id, name, dtype):
+    def __init__(
+        self,
+        at_least: str,
+        num_thresholds: int,
+        class_id: int | None,
+        name: str | None,
+        dtype: DTypeLike | None,
+    ):
         super().__init__(dtype, name)
         argument, value = at_least
         if not 0 <= value <= 1:
@@ -43,10 +58,15 @@ class _Constrained(Metric):
             setattr(self, kind, self.add_variable(shape, "zeros", name=kind))
 
     @property
-    def thresholds(self):
+    def thresholds(self) -> list[float]:
         return self._thresholds.values
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self,
+        y_true: TensorLike,
+        y_pred: TensorLike,
+        sample_weight: TensorLike | None = None,
+    ) -> None:
         """Counts one batch; weights are added up in place of ones."""
         counts = count(
             type(self).__name__,
@@ -60,7 +80,7 @@ class _Constrained(Metric):
         for kind, number in counts.items():
             getattr(self, kind).assign_add(number)
 
-    def result(self):
+    def result(self) -> Tensor:
         constrained, wanted = self._ratios()
         feasible = greater_equal(constrained, self.value)
         return reduce_max(where(feasible, wanted, 0.0))
@@ -93,7 +113,12 @@ class SensitivityAtSpecificity(_Constrained):
     """
 
     def __init__(
-        self, specificity, num_thresholds=200, class_id=None, name=None, dtype=None
+        self,
+        specificity: float,
+        num_thresholds: int = 200,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
     ):
         at_least = "specificity", specificity
         super().__init__(at_least, num_thresholds, class_id, name, dtype)
@@ -107,7 +132,12 @@ class SpecificityAtSensitivity(_Constrained):
     """The best specificity ``tn / (tn + fp)`` where ``tp / (tp + fn) >= sensitivity``."""
 
     def __init__(
-        self, sensitivity, num_thresholds=200, class_id=None, name=None, dtype=None
+        self,
+        sensitivity: float,
+        num_thresholds: int = 200,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
     ):
         at_least = "sensitivity", sensitivity
         super().__init__(at_least, num_thresholds, class_id, name, dtype)
@@ -121,7 +151,12 @@ class PrecisionAtRecall(_Constrained):
     """The best precision ``tp / (tp + fp)`` where ``tp / (tp + fn) >= recall``."""
 
     def __init__(
-        self, recall, num_thresholds=200, class_id=None, name=None, dtype=None
+        self,
+        recall: float,
+        num_thresholds: int = 200,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
     ):
         super().__init__(("recall", recall), num_thresholds, class_id, name, dtype)
         self.recall = recall
@@ -134,7 +169,12 @@ class RecallAtPrecision(_Constrained):
     """The best recall ``tp / (tp + fn)`` where ``tp / (tp + fp) >= precision``."""
 
     def __init__(
-        self, precision, num_thresholds=200, class_id=None, name=None, dtype=None
+        self,
+        precision: float,
+        num_thresholds: int = 200,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
     ):
         at_least = "precision", precision
         super().__init__(at_least, num_thresholds, class_id, name, dtype)

@@ -1,0 +1,75 @@
+"""Types of the arguments that many layers share, for type checkers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypedDict
+
+from tapewright.core.tensor import Tensor
+from tapewright.core.typing import DTypeLike, TensorLike
+from tapewright.ops.random.generators import Generator
+
+from ..constraints import Constraint
+from ..initializers import Initializer
+from ..regularizers import Regularizer
+
+__all__ = [
+    "ActivationLike",
+    "ConstraintLike",
+    "InitializerLike",
+    "LayerOptions",
+    "RegularizedLayerOptions",
+    "RegularizerLike",
+    "SeedLike",
+]
+
+# An object, its name, its config or class, a function that does the same, or None.
+ActivationLike: TypeAlias = (
+    str | dict[str, Any] | type[Any] | Callable[..., TensorLike] | None
+)
+InitializerLike: TypeAlias = (
+    Initializer
+    | str
+    | dict[str, Any]
+    | type[Any]
+    | TensorLike
+    | Callable[..., Any]
+    | None
+)
+RegularizerLike: TypeAlias = (
+    Regularizer
+    | str
+    | dict[str, Any]
+    | type[Any]
+    | Callable[[Tensor], TensorLike]
+    | None
+)
+ConstraintLike: TypeAlias = (
+    Constraint
+    | str
+    | dict[str, Any]
+    | type[Any]
+    | Callable[[Tensor], TensorLike]
+    | None
+)
+SeedLike: TypeAlias = int | Generator | None
+
+
+class LayerOptions(TypedDict, total=False):
+    """Keyword arguments that every layer hands to `Layer`."""
+
+    name: str | None
+    dtype: DTypeLike | None
+    trainable: bool
+    autocast: bool
+    input_shape: Sequence[int | None]
+    input_dim: int
+    batch_size: int | None
+    batch_shape: Sequence[int | None]
+    batch_input_shape: Sequence[int | None]
+
+
+class RegularizedLayerOptions(LayerOptions, total=False):
+    """`LayerOptions` of layers that do not list ``activity_regularizer`` themselves."""
+
+    activity_regularizer: RegularizerLike

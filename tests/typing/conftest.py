@@ -1,0 +1,27 @@
+"""An environment with an ordinary install of the package, for the type checker."""
+
+import shutil
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory):
+    """Return the interpreter of an environment with the package and its dependencies.
+
+    The checker finds nothing through an editable install.
+    """
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    unwanted = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "framework", site / "tapewright", ignore=unwanted)
+    for name in ("layers", "optimizers", "datasets"):
+        shutil.copytree(ROOT / name, site / "tapewright" / name, ignore=unwanted)
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    return folder / "bin" / "python"
