@@ -294,6 +294,28 @@ def trained_dtypes():
     return model
 
 
+# ------------------------------------------------------------------------- random states
+
+
+def trained_seeded():
+    """Layers with seeds of their own, and arguments that are none of the defaults."""
+    gru = layers.GRU(3, reset_after=False, return_sequences=True)
+    model = keras.Sequential(
+        [
+            keras.Input((3, 2)),
+            layers.Bidirectional(gru, merge_mode="sum", name="both"),
+            layers.Dropout(0.5, seed=3, name="drop"),
+            layers.LSTM(2, go_backwards=True, unit_forget_bias=False, name="back"),
+            layers.GaussianNoise(0.5, seed=4, name="noise"),
+            layers.Dense(1, "gelu", use_bias=False, name="last"),
+        ],
+        name="seeded",
+    )
+    model.compile(keras.optimizers.SGD(0.01), keras.losses.MeanAbsoluteError())
+    model.fit(wave(4, 3, 2), wave(4, 1), batch_size=2, verbose=0)
+    return model
+
+
 # ------------------------------------------------------------------------- users' classes
 
 
@@ -355,6 +377,8 @@ CASES = [
     Case("weights", ["line.weights.h5"], write_weights, read_weights,
          lambda model: of_model(model, wave(4, 2), wave(4, 1))),
     model_case("functional", [".keras", ".h5"], trained_functional, of_functional),
+    model_case("seeded", [".keras", ".h5"], trained_seeded,
+               lambda model: of_model(model, wave(4, 3, 2), wave(4, 1))),
     model_case("zoo", [".keras"], drawn_zoo, of_zoo),
     model_case("dtypes", [".keras"], trained_dtypes, lambda model: of_model(
         model, wave(4, 3), wave(4, 2), prefix="coarse/")),
