@@ -1,3 +1,3 @@
-"""Data on their way in: data sets as chains of transformations, in ``tf.data``'s names."""
+"""Data sets as chains of transformations, under the names of ``tf.data``."""
 
 from .dataset import *

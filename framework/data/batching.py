@@ -1,4 +1,4 @@
-"""Elements with an axis in front, and back: batch, padded_batch, unbatch."""
+"""Nodes that join elements along a new axis, or split them: batch, padded_batch, unbatch."""
 
 from itertools import islice
 
@@ -99,7 +99,7 @@ class PaddedBatch(Batch):
 
 
 def _for_each_leaf(element, given, count, name):
-    """One entry per leaf of what is given once, or nested like the element."""
+    """One entry per leaf, of a single value or of a nest like the element."""
     if given is None or not isinstance(given, (tuple, dict)) or not is_nested(element):
         return [given] * count
     entries = _entries(element, given)

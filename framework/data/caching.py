@@ -1,4 +1,4 @@
-"""Elements kept for later, and made ahead of time: cache, prefetch."""
+"""Nodes that keep elements, or make them ahead of time: cache, prefetch."""
 
 import queue
 import threading
@@ -103,7 +103,7 @@ def _kind(leaf):
 class Prefetch(Node):
     """The input, run ahead by a thread; up to ``buffer_size`` elements wait.
 
-    What goes wrong there is raised where the element would have come. The thread ends
+    An error in the thread is raised in place of the element. The thread ends
     with the run, also if that is dropped half-way.
     """
 
@@ -139,14 +139,14 @@ class Prefetch(Node):
 
 
 class _Run:
-    """Lives as long as a run: Ctrl-C may strike where the thread is told to stop."""
+    """An object that lives as long as a run: Ctrl-C may strike before the thread is stopped."""
 
 
 _END = object()
 
 
 def _produce(node, position, put):
-    """Puts ``(element, position after it, error)`` until the end, or until stopped."""
+    """Put ``(element, position after it, error)`` until the end, or until stopped."""
     elements = None
     try:
         elements = node.run(position)
@@ -161,7 +161,7 @@ def _produce(node, position, put):
 
 
 def _put(waiting, stopped, run, item):
-    """Puts the item once there is room; whether more are wanted."""
+    """Put the item once there is room; return whether more are wanted."""
     while not stopped.is_set() and run() is not None:
         with suppress(queue.Full):
             waiting.put(item, timeout=0.5)

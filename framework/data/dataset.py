@@ -43,10 +43,10 @@ INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
 
 
 class Dataset:
-    """Elements, made when they are asked for: tensors, or tuples and dicts of tensors.
+    """A sequence of elements, made on demand: tensors, or tuples and dicts of tensors.
 
-    Made by a ``from_`` function and transformed by methods, each of which returns a new
-    data set. An iterator can tell its position and go to one: see `DatasetIterator`.
+    A ``from_`` function creates one; methods transform it, and each returns a new data
+    set. The position of an iterator can be saved and restored: see `DatasetIterator`.
 
     >>> from tapewright import data
     >>> ds = data.Dataset.range(10).filter(lambda x: x % 2 == 0).map(lambda x: x * x)
@@ -61,7 +61,7 @@ class Dataset:
 
     @staticmethod
     def from_tensor_slices(tensors):
-        """The rows of arrays: ``(x, y)`` gives pairs of a row of ``x`` and one of ``y``.
+        """Create a data set of the rows of arrays; ``(x, y)`` gives pairs of rows.
 
         Arrays are copied once. With `shuffle` and `batch`, directly behind, whole batches
         are gathered.
@@ -70,7 +70,7 @@ class Dataset:
 
     @staticmethod
     def from_tensors(tensors):
-        """One element: ``tensors`` as a whole."""
+        """Create a data set of one element, ``tensors`` as a whole."""
         return Dataset(Elements([as_element(tensors)]))
 
     @staticmethod
@@ -81,7 +81,7 @@ class Dataset:
         args=None,
         output_signature=None,
     ):
-        """What the iterator yields that ``generator(*args)`` returns, anew for each run.
+        """Create a data set of the items of ``generator(*args)``, called for each run.
 
         Args: ``output_signature``: a `TensorSpec` for each tensor, against which elements
         are checked; or ``output_types`` and ``output_shapes``.
@@ -91,12 +91,12 @@ class Dataset:
 
     @staticmethod
     def range(*args, output_type=int64):
-        """Whole numbers: ``range(stop)`` or ``range(start, stop, step)``, as int64."""
+        """Create a data set of integers: ``range(stop)`` or ``range(start, stop, step)``."""
         return Dataset(Counter(*args, output_type=output_type))
 
     @staticmethod
     def zip(*args, datasets=None):
-        """One element of each data set, in the structure in which they are given.
+        """Join one element of each data set, in the structure in which they are given.
 
         >>> from tapewright.data import Dataset
         >>> pairs = Dataset.zip(Dataset.range(2), Dataset.range(5, 9))
@@ -112,7 +112,7 @@ class Dataset:
     # --- functions of elements
 
     def map(self, map_func, num_parallel_calls=None, deterministic=None):
-        """``map_func`` of each element; a tuple arrives as several arguments.
+        """Apply ``map_func`` to each element; a tuple arrives as several arguments.
 
         It runs in Python, one call after the other, whatever ``num_parallel_calls`` says;
         `prefetch` runs it in a thread.
@@ -120,11 +120,11 @@ class Dataset:
         return Dataset(Map(self._node, map_func))
 
     def filter(self, predicate):
-        """The elements for which ``predicate`` is true."""
+        """Keep the elements for which ``predicate`` is true."""
         return Dataset(Filter(self._node, predicate))
 
     def flat_map(self, map_func):
-        """The elements of the data sets that ``map_func`` makes, one after the other."""
+        """Join the data sets that ``map_func`` makes, one after the other."""
         return Dataset(Interleave(self._node, map_func))
 
     def interleave(
@@ -135,7 +135,7 @@ class Dataset:
         num_parallel_calls=None,
         deterministic=None,
     ):
-        """`flat_map` with ``cycle_length`` data sets open, which take turns.
+        """Like `flat_map`, with ``cycle_length`` data sets open, which take turns.
 
         Each gives ``block_length`` elements at a time.
         """
@@ -145,7 +145,7 @@ class Dataset:
         return Dataset(Interleave(self._node, map_func, cycle, block))
 
     def reduce(self, initial_state, reduce_func):
-        """``reduce_func(state, element)`` from element to element; returns the last state.
+        """Call ``reduce_func(state, element)`` for each element; return the last state.
 
         >>> import numpy as np
         >>> from tapewright.data import Dataset
@@ -162,7 +162,7 @@ class Dataset:
         return state
 
     def apply(self, transformation_func):
-        """``transformation_func`` of this data set."""
+        """Return ``transformation_func`` of this data set."""
         return _checked(transformation_func(self), "apply")
 
     # --- elements together
@@ -174,14 +174,14 @@ class Dataset:
         num_parallel_calls=None,
         deterministic=None,
     ):
-        """``batch_size`` elements as one, with an axis in front; the last may be shorter."""
+        """Join ``batch_size`` elements along a new axis; the last batch may be shorter."""
         batch_size = _count("batch", "batch_size", batch_size, 1)
         return Dataset(Batch(self._node, batch_size, drop_remainder))
 
     def padded_batch(
         self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False
     ):
-        """`batch`, with each element padded at the end to the longest, or as given.
+        """Like `batch`, with each element padded at the end to the longest, or as given.
 
         Args: ``padded_shapes``: for each component a shape, None for an axis padded to
         the longest of the batch; ``padding_values``: by default 0, or "" for strings.
@@ -194,11 +194,11 @@ class Dataset:
         )
 
     def unbatch(self):
-        """The rows of each element, one by one."""
+        """Split each element into its rows."""
         return Dataset(Unbatch(self._node))
 
     def window(self, size, shift=None, stride=1, drop_remainder=False):
-        """Data sets of ``size`` elements, ``stride`` apart, each ``shift`` after the last.
+        """Make data sets of ``size`` elements, ``stride`` apart, each ``shift`` after the last.
 
         >>> from tapewright.data import Dataset
         >>> windows = Dataset.range(5).window(3, shift=1, drop_remainder=True)
@@ -211,17 +211,17 @@ class Dataset:
         return Dataset(Window(self._node, Dataset, size, shift, stride, drop_remainder))
 
     def enumerate(self, start=0):
-        """Pairs of a number, from ``start`` on, and the element."""
+        """Pair each element with its number, counted from ``start``."""
         return Dataset(Enumerate(self._node, int(known(start))))
 
     def concatenate(self, dataset):
-        """The elements of this data set, then those of the other."""
+        """Append the elements of another data set."""
         return Dataset(Concatenate(self._node, _checked(dataset, "concatenate")._node))
 
     # --- which, and in which order
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
-        """Elements in an order drawn from a buffer of ``buffer_size``.
+        """Shuffle the elements through a buffer of ``buffer_size``.
 
         A buffer as large as the data set gives each order the same chance. Without
         ``seed`` the order follows from `random.set_seed` or
@@ -232,21 +232,21 @@ class Dataset:
         return Dataset(Shuffle(self._node, buffer_size, seed, again))
 
     def repeat(self, count=None):
-        """The elements ``count`` times over, without end for None or -1."""
+        """Repeat the elements ``count`` times, without end for None or -1."""
         if count is not None:
             count = _count("repeat", "count", count, -1)
         return Dataset(Repeat(self._node, count))
 
     def take(self, count):
-        """The first ``count`` elements, all of them for -1."""
+        """Keep the first ``count`` elements, all of them for -1."""
         return Dataset(Take(self._node, _count("take", "count", count, -1)))
 
     def skip(self, count):
-        """All but the first ``count`` elements; none at all for -1."""
+        """Drop the first ``count`` elements, all of them for -1."""
         return Dataset(Skip(self._node, _count("skip", "count", count, -1)))
 
     def shard(self, num_shards, index):
-        """Every ``num_shards``-th element, from number ``index`` on."""
+        """Keep every ``num_shards``-th element, from number ``index`` on."""
         num_shards = _count("shard", "num_shards", num_shards, 1)
         index = _count("shard", "index", index, 0)
         if index >= num_shards:
@@ -258,7 +258,7 @@ class Dataset:
     # --- kept, and ahead
 
     def cache(self, filename=""):
-        """The elements of the first run, kept in memory for those that follow.
+        """Keep the elements of the first run in memory for the following runs.
 
         Raises: ``ValueError`` for a ``filename``: nothing is kept in files.
         """
@@ -269,7 +269,7 @@ class Dataset:
         return Dataset(Cache(self._node))
 
     def prefetch(self, buffer_size):
-        """Makes up to ``buffer_size`` elements ahead, in a thread; `AUTOTUNE` is 2."""
+        """Make up to ``buffer_size`` elements ahead, in a thread; `AUTOTUNE` is 2."""
         buffer_size = _count("prefetch", "buffer_size", buffer_size, -1)
         return Dataset(Prefetch(self._node, buffer_size))
 
@@ -277,7 +277,7 @@ class Dataset:
 
     @property
     def element_spec(self):
-        """An element with a `TensorSpec` for each tensor, None where a size may vary.
+        """The structure of an element, a `TensorSpec` for each tensor; None for varying sizes.
 
         For `map` the function is traced once, or else the first element looked at.
         """
@@ -285,7 +285,7 @@ class Dataset:
 
     @property
     def declared_spec(self):
-        """`element_spec` where it is known without a look at an element; else None."""
+        """`element_spec` if it is known without making an element; else None."""
         return self._node.spec() if self._node.declares() else None
 
     def cardinality(self):
@@ -308,7 +308,7 @@ class Dataset:
         return DatasetIterator(self._node)
 
     def state(self) -> dict:
-        """Which orders the runs will have that begin later, of plain values.
+        """Return the state of the orders of later runs, as plain values.
 
         The position within a run is that of a `DatasetIterator`.
         """
@@ -316,7 +316,7 @@ class Dataset:
         return {"pipeline": self._node.pipeline(), "runs": self._node.runs()}
 
     def restore(self, state):
-        """Runs that begin from now on are those that followed where `state` was asked.
+        """Make the next runs those that followed when `state` was called.
 
         Raises: ``ValueError`` if the state is of another chain of transformations.
         """
@@ -325,14 +325,14 @@ class Dataset:
         self._node.set_runs(state["runs"])
 
     def as_numpy_iterator(self):
-        """The elements with NumPy arrays in place of tensors."""
+        """Iterate over the elements with NumPy arrays in place of tensors."""
         for element in self:
             yield map_structure(
                 lambda leaf: leaf.numpy() if hasattr(leaf, "numpy") else leaf, element
             )
 
     def get_single_element(self):
-        """The only element. Raises: ``ValueError`` if there is none, or more."""
+        """Return the only element. Raises: ``ValueError`` if there is none, or more."""
         elements = list(self.take(2))
         if len(elements) != 1:
             raise ValueError(
@@ -346,7 +346,7 @@ class Dataset:
 
 
 class DatasetIterator(Resource):
-    """One run through a `Dataset`, with a position that can be kept.
+    """One run through a `Dataset`, with a position that can be saved.
 
     It has a state, as a variable does: in a traced function, too, each call goes on where
     the last one ended, whether it is an argument or found by name.
@@ -420,7 +420,7 @@ class DatasetIterator(Resource):
             return self._ahead[number][0]
 
     def take(self, check):
-        """The next element, None at the end; if ``check`` of it raises, it stays next."""
+        """Take the next element, None at the end; if ``check`` of it raises, it stays next."""
         with self._lock:
             element = self._peek(0)
             if element is None:
@@ -429,11 +429,11 @@ class DatasetIterator(Resource):
             return self._popped()
 
     def get_next(self, name=None):
-        """The next element. Raises: ``OutOfRangeError`` if there is none."""
+        """Return the next element. Raises: ``OutOfRangeError`` if there is none."""
         return next(self)
 
     def get_next_as_optional(self):
-        """The next element, if there is one, as an `Optional`."""
+        """Return the next element, if there is one, as an `Optional`."""
         if active_tracer() is not None:
             return next_optional(self.handle, self._declared_spec)
         element = next(self, None)
@@ -443,7 +443,7 @@ class DatasetIterator(Resource):
 
     @property
     def element_spec(self):
-        """As `Dataset.element_spec`."""
+        """See `Dataset.element_spec`."""
         return self._node.spec()
 
     @functools.cached_property
@@ -458,7 +458,7 @@ class DatasetIterator(Resource):
         return _TracedIterator(handle, self._declared_spec)
 
     def state(self) -> dict:
-        """The position after the last element, of plain values: ``json`` can keep it."""
+        """Return the position after the last element, as plain values for ``json``."""
         _refuse_trace("the state() of an iterator")
         warn_of_draws(self._node)
         with self._lock:
@@ -469,7 +469,7 @@ class DatasetIterator(Resource):
             }
 
     def restore(self, state):
-        """Goes to the position at which an iterator of the same chain gave ``state``.
+        """Go to the position at which an iterator of the same chain gave ``state``.
 
         Orders are as they were there, also those of the runs that begin later; functions
         are called again where elements have to be found by going through them.

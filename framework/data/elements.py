@@ -54,7 +54,7 @@ def leafwise(value, convert):
 
 
 def known(value):
-    """A number that a data set is made with; a trace ends if it has no value yet."""
+    """Return a number as an argument of a data set; a trace ends if it has no value yet."""
     if type(value) is SymbolicTensor:
         fall_back("a Dataset of numbers that are being traced is made in each call")
     return value

@@ -1,4 +1,4 @@
-"""Rows of an array as a new one: a batch of samples that do not lie side by side."""
+"""Gather rows of an array: a batch of samples that do not lie side by side."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Functions of elements, and several data sets as one: map, filter, zip, and their like."""
+"""Nodes that call functions, or join inputs: map, filter, enumerate, zip, concatenate."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ __all__ = ["Concatenate", "Enumerate", "Filter", "Map", "Zip"]
 
 
 class _Applied(Seeded):
-    """What calls a function of each element.
+    """A node that calls a function of each element.
 
     Random numbers that the function draws without a seed follow from the number of the
     element, so that they are the same in a thread ahead, and after a restore.
@@ -29,7 +29,7 @@ class _Applied(Seeded):
         self.watch = Watch()
 
     def results(self, position):
-        """Pairs of an element and what the function makes of it."""
+        """Pairs of an element and the result of the function."""
         draws = Draws(position)
         for element in self.run_input(position):
             position["given"] += 1
@@ -46,7 +46,7 @@ class _Applied(Seeded):
 
 
 class Map(_Applied):
-    """What a function makes of each element."""
+    """The results of a function of each element."""
 
     _spec = None
 

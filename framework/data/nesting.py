@@ -1,4 +1,4 @@
-"""Data sets of data sets: flat_map, interleave, window. Positions are found by replaying."""
+"""Nodes for data sets of data sets: flat_map, interleave, window."""
 
 from collections import deque
 from itertools import count, islice

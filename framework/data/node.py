@@ -1,9 +1,9 @@
-"""Links of a chain of transformations, and the position in them.
+"""Nodes: the sources and transformations of a data set, and positions in a run of them.
 
-A *position* is a dict of plain values that says where a run through a node stands:
+A *position* is a dict of plain values, the state of a run through a node:
 ``{"inputs": [positions of its inputs], ...counts of its own}``. `Node.run` yields elements
-and keeps the position up to date, so that at every element the position is the position after
-it: a run from a copy goes on from there.
+and keeps the position up to date: at every element it is the position after it, and a run
+from a copy goes on from there.
 """
 
 from itertools import islice
@@ -47,7 +47,7 @@ def copied(position):
 
 
 def numbered(position, run):
-    """A position in which random numbers are those of the run of that number."""
+    """A position with the random numbers of another run."""
     inputs = [numbered(each, run) for each in position["inputs"]]
     return position | {"inputs": inputs} | ({"run": run} if "run" in position else {})
 
@@ -65,8 +65,8 @@ class Node:
     """A source or a transformation of the nodes that are its ``inputs``."""
 
     rows = None  # for nodes whose elements are rows of arrays: `Rows`
-    watch = None  # for nodes with a function: whether it draws random numbers elsewhere
-    runs_ahead = False  # whether it asks for elements ahead, or for some once more
+    watch = None  # for nodes with a function: `Watch` of draws from other generators
+    runs_ahead = False  # True if it asks for elements ahead, or for some once more
 
     def __init__(self, *inputs):
         self.inputs = inputs
@@ -76,7 +76,7 @@ class Node:
         return {"inputs": [node.begin() for node in self.inputs], **self.start()}
 
     def start(self):
-        """What a new run counts, besides the inputs."""
+        """The counts of a new run, besides the inputs."""
         return {}
 
     def again(self, position):
@@ -88,32 +88,32 @@ class Node:
         }
 
     def next_round(self, position):
-        """What a run counts that repeats the one at ``position``."""
+        """The counts of a run that repeats the one at ``position``."""
         return self.start()
 
     def adopt(self, position):
-        """Takes over what later runs depend on, from a position that is restored."""
+        """Take over the state that later runs depend on, from a restored position."""
         for node, its_position in zip(self.inputs, position["inputs"], strict=True):
             node.adopt(its_position)
 
     def runs(self):
-        """What runs that begin later depend on: plain values, for `set_runs`."""
+        """The state that later runs depend on: plain values, for `set_runs`."""
         return {"inputs": [node.runs() for node in self.inputs]}
 
     def set_runs(self, runs):
-        """The next run is the one that would have followed when `runs` was asked."""
+        """Make the next run the one that would have followed when `runs` was called."""
         for node, its_runs in zip(self.inputs, runs["inputs"], strict=True):
             node.set_runs(its_runs)
 
     def first(self):
-        """The first element, of a run that leaves no trace; None if there is none."""
+        """The first element, without any effect on later runs; None if there is none."""
         runs = self.runs()
         element = next(self.run(self.begin()), None)
         self.set_runs(runs)
         return element
 
     def run(self, position):
-        """The elements from ``position`` on, which is kept up to date."""
+        """Yield the elements from ``position`` on, and keep it up to date."""
         raise NotImplementedError(f"{type(self).__name__} must define run")
 
     def run_input(self, position):
@@ -187,7 +187,7 @@ class Selection(Node):
         return map(rows.element, self.indices(position))
 
     def indices(self, position):
-        """Where there are `rows`: their numbers in place of the elements."""
+        """The numbers of the elements among `rows`, where there are rows."""
         return self.select(position, _indices)
 
     def blocks(self, position, size):

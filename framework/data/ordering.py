@@ -1,4 +1,4 @@
-"""Which elements come, and in which order: shuffle, repeat, take, skip, shard."""
+"""Nodes that select and order elements: shuffle, repeat, take, skip, shard."""
 
 from itertools import chain, islice
 
@@ -146,7 +146,7 @@ class Take(Selection):
 
 
 class Skip(Selection):
-    """What follows the first ``count`` elements; nothing for -1."""
+    """The elements after the first ``count``; none for -1."""
 
     def __init__(self, source, count):
         super().__init__(source)

@@ -1,4 +1,4 @@
-"""Random numbers that functions of elements draw, so that a position can be found again.
+"""Random numbers of orders and of functions of elements, reproducible at each position.
 
 Drawn by ops without a seed they follow from the number of the element. What comes from
 the global generators of NumPy or Python cannot be brought back where elements are made
@@ -34,7 +34,7 @@ class Draws:
         self._number, self._moved = 0, False
 
     def at(self, number):
-        """Goes to the element of that number."""
+        """Go to the element of that number."""
         self._number, self._moved = number, False
 
     def __call__(self):
@@ -56,7 +56,7 @@ def _mixed(*words):
 
 
 class Watch:
-    """Notes whether a function draws from a global generator other than ours.
+    """A detector of draws from global generators other than ours.
 
     It looks at the first calls alone: afterwards it costs nothing.
     """
@@ -77,7 +77,7 @@ class Watch:
 
 
 def _positions():
-    """Where the global generators of NumPy and Python stand."""
+    """The states of the global generators of NumPy and Python."""
     state = np.random.get_state(legacy=False)["state"]
     found = [np.asarray(value).tobytes() for value in state.values()]
     if "random" in sys.modules:  # else nobody draws from it
@@ -86,7 +86,7 @@ def _positions():
 
 
 def warn_of_draws(node):
-    """Warns if positions in a chain do not say all, once for each node of it."""
+    """Warn if positions do not determine the elements, once for each node of a chain."""
     ahead = [(node, node.runs_ahead)]
     while ahead:
         node, is_ahead = ahead.pop()

@@ -1,4 +1,4 @@
-"""Where elements come from: arrays, numbers, Python's generators."""
+"""Sources of elements: arrays, numbers, Python's generators."""
 
 from itertools import count, islice
 
@@ -88,7 +88,7 @@ def _row_spec(array):
 
 
 class Elements(Node):
-    """Elements that are at hand, one after the other."""
+    """Elements of a list."""
 
     def __init__(self, elements, spec=None):
         super().__init__()
@@ -134,7 +134,7 @@ class Counter(Node):
 
 
 class FromGenerator(Seeded):
-    """What a function's generator yields; a position is found again by skipping.
+    """The items of a function's generator; a position is found again by skipping.
 
     Random numbers that are drawn in it without a seed follow from the numbers of the
     run and the element.

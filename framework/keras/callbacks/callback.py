@@ -47,11 +47,11 @@ class Callback:
         self.params = params
 
     def get_state(self) -> dict:
-        """How far the callback has got, as numbers, strings, lists and arrays."""
+        """Return the state of the callback, as numbers, strings, lists and arrays."""
         return {n: copy.copy(getattr(self, n)) for n in self.state_names}
 
     def set_state(self, state):
-        """Goes on from what `get_state` gave; ``on_train_begin`` comes before.
+        """Go on from the state that `get_state` gave; ``on_train_begin`` comes before.
 
         Raises: ``ValueError`` if the names are not those of this callback.
         """
@@ -122,11 +122,11 @@ class Callback:
     # --- the very end
 
     def on_close(self):
-        """Comes last of all, after errors and interrupts too: closes files and bars."""
+        """Close files and bars: the last call of all, after errors and interrupts, too."""
 
 
 def only_when(condition):
-    """Marks a hook for batches that is only called while ``condition(callback)`` holds.
+    """Mark a hook for batches that is only called while ``condition(callback)`` holds.
 
     It is asked as training, an epoch, evaluation or prediction begins. `fit` leaves work
     out if no callback wants it. An override in a subclass is called always.

@@ -11,7 +11,7 @@ __all__ = ["CallbackList"]
 
 
 class CallbackList(Callback):
-    """Calls the hooks of its callbacks in turn, all of them with the same logs.
+    """A list of callbacks, whose hooks are called in turn with the same logs.
 
     Args: ``callbacks``, a callback or a (nested) list; ``add_history``, ``add_progbar``:
     append a `History`, a `ProgbarLogger`, if there is none; ``model``; ``params``:
@@ -55,7 +55,7 @@ class CallbackList(Callback):
         self.set_params(params)
 
     def append(self, callback):
-        """Adds a callback at the end. Raises: ``TypeError`` for what is none."""
+        """Add a callback at the end. Raises: ``TypeError`` for other objects."""
         if isinstance(callback, type) or not hasattr(callback, "set_model"):
             hint = ""
             if isinstance(callback, type):
@@ -90,7 +90,7 @@ class CallbackList(Callback):
                 callback.set_params(params)
 
     def close(self):
-        """Closes the files and bars of all callbacks; the first error is raised last."""
+        """Close the files and bars of all callbacks; the first error is raised last."""
         first = None
         for callback in self.callbacks:
             try:
@@ -106,17 +106,17 @@ class CallbackList(Callback):
 
     @property
     def wants_train_batches(self) -> bool:
-        """Whether a callback has a hook for training batches; else they can be left out."""
+        """True if a callback has a hook for training batches; else they can be left out."""
         return self._wants("on_train_batch_begin", "on_train_batch_end")
 
     @property
     def wants_test_batches(self) -> bool:
-        """Whether a callback has a hook for evaluated batches."""
+        """True if a callback has a hook for evaluated batches."""
         return self._wants("on_test_batch_begin", "on_test_batch_end")
 
     @property
     def wants_predict_batches(self) -> bool:
-        """Whether a callback has a hook for predicted batches."""
+        """True if a callback has a hook for predicted batches."""
         return self._wants("on_predict_batch_begin", "on_predict_batch_end")
 
     def _wants(self, *names):
@@ -201,7 +201,7 @@ def _nothing():
 
 
 def _wants_hook(callback, name):
-    """Whether ``callback`` does something in the hook ``name``, now."""
+    """Return whether ``callback`` does something in the hook ``name``, now."""
     if not isinstance(callback, Callback) or name in vars(callback):
         return hasattr(callback, name)
     hook = getattr(type(callback), name)

@@ -1,4 +1,4 @@
-"""Bars and lines on the user's screen: a tqdm bar that costs little, and plain lines.
+"""Progress on the screen: a tqdm bar that costs little, and plain lines.
 
 The bar is drawn at most twenty times a second; nothing is formatted in between. What is
 no terminal gets lines without control codes.
@@ -16,7 +16,7 @@ TERMINAL_FORM = "{desc}{n_fmt}/{total_fmt} |{bar:20}| {elapsed}<{remaining}, {ra
 
 
 def say(message):
-    """Prints a line on standard output, above the bars if there are any."""
+    """Print a line on standard output, above the bars if there are any."""
     if sys.stdout is None:  # a process without a console
         return
     if "tqdm" in sys.modules:
@@ -29,12 +29,12 @@ def say(message):
 
 
 def in_notebook() -> bool:
-    """Whether this is the process behind a notebook."""
+    """Return whether this is the process behind a notebook."""
     return "ipykernel.zmqshell" in sys.modules
 
 
 def is_live() -> bool:
-    """Whether standard output can show a bar that moves."""
+    """Return whether standard output can show a bar that moves."""
     return in_notebook() or bool(getattr(sys.stdout, "isatty", bool)())
 
 
@@ -58,7 +58,7 @@ class Bar:
         self._next = 0.0
 
     def move_to(self, count, logs=None, at_once=False):
-        """Shows ``count`` steps and ``logs``, unless the bar was drawn just now."""
+        """Show ``count`` steps and ``logs``, unless the bar was drawn just now."""
         now = time.perf_counter()
         if at_once or now >= self._next:
             self._draw(count, logs)
@@ -73,18 +73,18 @@ class Bar:
             self._bar.refresh()
 
     def start_at(self, count):
-        """Begins with ``count`` steps that were made before, if there are more of them."""
+        """Begin with ``count`` steps that were made before, if there are more of them."""
         if self._bar.n < count:
             self._bar.n = self._bar.last_print_n = self._bar.initial = count
 
     def restart(self, total):
-        """Begins anew, with another total."""
+        """Begin anew, with another total."""
         self._bar.set_postfix_str("", refresh=False)
         self._bar.reset(total=total)
         self._next = 0.0
 
     def finish(self, count, logs=None):
-        """Shows the last values, even where they need more than a line, and closes."""
+        """Show the last values, even where they need more than a line, and close."""
         if self._bar is None:
             return
         if self._bar.total is None:
@@ -97,7 +97,7 @@ class Bar:
         self.close()
 
     def close(self, count=None):
-        """Leaves the bar as it is, or at ``count``, and the cursor on a new line."""
+        """Leave the bar as it is, or at ``count``, and the cursor on a new line."""
         if self._bar is not None:
             bar, self._bar = self._bar, None
             bar.n = bar.n if count is None else count
@@ -145,7 +145,7 @@ def _value_text(value):
 
 
 def epoch_line(title, count, total, seconds, logs=None) -> str:
-    """What stands for a whole bar where there are none.
+    """The line that stands for a whole bar where bars cannot be shown.
 
     >>> epoch_line("Epoch 1/3", 79, 79, 1.2, {"loss": 0.5})
     'Epoch 1/3 - 79/79 - 1s - 15ms/step - loss: 0.5000'

@@ -10,7 +10,7 @@ __all__ = ["CSVLogger"]
 
 
 class CSVLogger(Callback):
-    """Writes the values of each epoch to a CSV file, at once.
+    """Write the values of each epoch to a CSV file, at once.
 
     Args: ``filename``; ``separator`` of the columns; ``append``: go on in a file that
     exists, under the header that it has; by default it is overwritten.
@@ -115,7 +115,7 @@ def _ends_with_newline(path):
 
 
 def _cell(value):
-    """Values with axes as a list in quotes."""
+    """A cell of the file; arrays are a list in quotes."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         return value
     if getattr(value, "ndim", 1) == 0:

@@ -7,7 +7,7 @@ __all__ = ["EarlyStopping"]
 
 
 class EarlyStopping(MonitorCallback):
-    """Stops after ``patience`` epochs in which ``monitor`` did not improve.
+    """Stop training after ``patience`` epochs in which ``monitor`` did not improve.
 
     Args: ``monitor``, a name in the logs; ``min_delta``: what counts as improvement;
     ``patience``, in epochs; ``verbose``: 1 says so; ``mode``: "auto", "min" or "max";

@@ -6,7 +6,7 @@ __all__ = ["History"]
 
 
 class History(Callback):
-    """Keeps the values of every epoch.
+    """Record the values of every epoch.
 
     Attributes: ``history``: a dict of lists, by name; ``epoch``: the epochs' numbers.
     `fit` adds one by itself, returns it and sets ``model.history``.
@@ -34,7 +34,7 @@ class History(Callback):
         return {"epoch": list(self.epoch), "history": history}
 
     def plot(self, path=None, metrics=None):
-        """Draws the curves of training and validation; see `plot.curves`."""
+        """Draw the curves of training and validation; see `plot.curves`."""
         from tapewright.plot import curves
 
         return curves(self, metrics, path=path)

@@ -11,7 +11,7 @@ __all__ = ["ModelCheckpoint"]
 
 
 class ModelCheckpoint(MonitorCallback):
-    """Saves the model, or its weights, while it is trained.
+    """Save the model, or its weights, during training.
 
     Args: ``filepath``, which may name the epoch (from 1), the batch and values of the
     logs, ``"{epoch:02d}-{val_loss:.2f}.weights.h5"``; it ends in ``.weights.h5`` with
@@ -86,7 +86,7 @@ class ModelCheckpoint(MonitorCallback):
             self._save(epoch, None, logs)
 
     def _is_due(self, batch):
-        """Counts batches, of which a call may have made several."""
+        """Count batches, of which a call may have made several."""
         if self.save_freq == "epoch":
             return False
         is_new_epoch = self._last_batch is None or batch <= self._last_batch
@@ -115,7 +115,7 @@ class ModelCheckpoint(MonitorCallback):
         self._say(epoch, f"finished saving model to {path}")
 
     def _prepare(self, path):
-        """Makes the folder; removes, once, the temporary files of a killed training."""
+        """Create the folder; remove, once, the temporary files of a killed training."""
         from tapewright.storage.atomic import clear_leftovers, make_folder_of
 
         folder = os.path.dirname(path) or "."

@@ -9,12 +9,12 @@ __all__ = ["ProgbarLogger"]
 
 
 def _is_shown(logger):
-    """Whether batches are counted: lines tell of each epoch how far it came."""
+    """Return whether batches are counted: lines tell the progress of each epoch."""
     return logger.verbose
 
 
 class ProgbarLogger(Callback):
-    """Shows a bar for each epoch, with loss and metrics.
+    """Show a bar for each epoch, with loss and metrics.
 
     ``verbose`` among the params: 0 shows nothing; 1 and "auto" a bar, or plain lines
     where the output is no terminal; 2 one plain line for each epoch. `fit` adds this

@@ -16,7 +16,7 @@ _numbers = itertools.count()
 
 
 class TensorBoard(Callback):
-    """Writes what ``tensorboard --logdir log_dir`` shows; needs tensorboardX.
+    """Write event files for ``tensorboard --logdir log_dir``; needs tensorboardX.
 
     Scalars go to ``train/`` and ``validation/``: ``epoch_loss`` and the like, with the
     learning rate, by epoch; ``batch_loss`` by batch; ``evaluation_loss_vs_iterations``

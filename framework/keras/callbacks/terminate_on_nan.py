@@ -9,7 +9,7 @@ __all__ = ["TerminateOnNaN"]
 
 
 class TerminateOnNaN(Callback):
-    """Stops at the first batch whose loss is NaN or infinite.
+    """Stop training at the first batch whose loss is NaN or infinite.
 
     Args: ``raise_error``: raise ``RuntimeError`` there, so that no callback takes the
     training for finished, instead of setting ``model.stop_training``.

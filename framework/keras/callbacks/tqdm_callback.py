@@ -9,7 +9,7 @@ __all__ = ["TqdmCallback"]
 
 
 class TqdmCallback(Callback):
-    """Shows a bar of epochs and below it one of batches, like ``tqdm.keras``.
+    """Show a bar of epochs and below it one of batches, like ``tqdm.keras``.
 
     Args: ``epochs``, ``data_size``, ``batch_size``: the totals, where `fit` does not tell
     them; ``verbose``: 0 for the bar of epochs alone, 1 for one of batches that goes at
@@ -89,7 +89,7 @@ class TqdmCallback(Callback):
         self.epoch_bar = self.batch_bar = None
 
     def display(self):
-        """Shows the bars in the current cell of a notebook."""
+        """Show the bars in the current cell of a notebook."""
         for bar in (self.epoch_bar, self.batch_bar):
             if bar is not None and bar.widget() is not None:
                 from tqdm.notebook import display

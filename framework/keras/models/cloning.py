@@ -40,7 +40,7 @@ def clone_model(
 
 
 class _Cloner:
-    """Makes layers anew, and keeps those made already, by the id of the old."""
+    """A maker of new layers, kept by the id of the old ones."""
 
     def __init__(self, clone_function, call_function, recursive):
         self.clone_function = clone_function
@@ -144,7 +144,7 @@ def _remade(thing):
 
 
 def _compile_alike(model, clone):
-    """Compiles with the same options: objects are made anew, names and functions kept."""
+    """Compile with the same options: objects are made anew, names and functions kept."""
     if type(model).compile is not Model.compile:  # with arguments of its own
         clone.compile_from_config(model.get_compile_config())
         return

@@ -15,7 +15,7 @@ __all__ = ["Network", "standardized"]
 
 
 class Network:
-    """What leads from symbolic inputs to symbolic outputs, nests of `KerasTensor`.
+    """The graph of layers between symbolic inputs and outputs, nests of `KerasTensor`.
 
     It may begin at inner tensors: then it gets `Input`s of its own in their places.
 
@@ -168,7 +168,7 @@ def _is_input(x):
 
 
 def standardized(network, inputs, title):
-    """What a model was called with, as a list of tensors in the order of its inputs.
+    """Convert the argument of a model to a list of tensors in the order of its inputs.
 
     Raises: ``ValueError`` naming the inputs if their number, names or shapes differ.
     """

@@ -24,10 +24,10 @@ __all__ = ["Model", "model_from_json"]
 
 
 class Model(Trainer, Layer):
-    """Layers put together, and how they are trained.
+    """A network of layers that can be trained, saved and called.
 
-    ``Model(inputs, outputs)`` is what leads from the first to the second, which are
-    symbolic: see `Input`. A subclass keeps layers as attributes and defines ``call``;
+    ``Model(inputs, outputs)`` is the graph of layers between the first and the second,
+    which are symbolic: see `Input`. A subclass keeps layers as attributes and defines ``call``;
     it may define `train_step`, too.
 
     >>> from tapewright.layers import Dense, Input
@@ -122,7 +122,7 @@ class Model(Trainer, Layer):
         return super()._converted(inputs)
 
     def build(self, input_shape):
-        """Makes the weights for inputs of this shape, by a trace of ``call``."""
+        """Create the weights for inputs of this shape, by a trace of ``call``."""
         if self._network is None and not self.built:
             self.compute_output_shape(input_shape)
         self.built = True
@@ -238,7 +238,7 @@ class Model(Trainer, Layer):
         show_trainable=False,
         layer_range=None,
     ):
-        """Prints a table of the layers, their output shapes and numbers of weights.
+        """Print a table of the layers, their output shapes and numbers of weights.
 
         Args: ``print_fn`` is called with the whole text instead of ``print``;
         ``line_length``: the width of the table; ``expand_nested``: the layers of models
@@ -259,7 +259,7 @@ class Model(Trainer, Layer):
 
     @property
     def lists_layers(self):
-        """Whether the layers are a list or a graph, not attributes."""
+        """True if the layers are a list or a graph, not attributes."""
         return self._network is not None
 
     @property
@@ -269,13 +269,13 @@ class Model(Trainer, Layer):
         return "functional" if plain_class else snake_case(type(self).__name__)
 
     def save(self, filepath, overwrite=True, zipped=None, **kwargs):
-        """Writes the model to ``name.keras`` or ``name.h5``, see `models.save_model`."""
+        """Write the model to ``name.keras`` or ``name.h5``, see `models.save_model`."""
         from ..files.models import save_model
 
         save_model(self, filepath, overwrite, zipped, **kwargs)
 
     def save_weights(self, filepath, overwrite=True, max_shard_size=None):
-        """Writes the weights to an HDF5 file, ``name.weights.h5``, in Keras' layout.
+        """Write the weights to an HDF5 file, ``name.weights.h5``, in Keras' layout.
 
         With those of the optimizer, if compiled. The file is replaced as a whole: an error
         leaves an older one as it was. Raises: ``ValueError`` for another ending,
@@ -286,7 +286,7 @@ class Model(Trainer, Layer):
         save_weights(self, filepath, overwrite, max_shard_size)
 
     def load_weights(self, filepath, skip_mismatch=False, **kwargs):
-        """Assigns the weights of a file, ours or Keras', of weights or a whole model.
+        """Assign the weights of a file, ours or Keras', of weights or a whole model.
 
         Args: ``skip_mismatch``: what does not fit is left out, and a warning lists it;
         ``by_name=True``, for the older ``.h5`` files: layers are found by their names;
@@ -352,7 +352,7 @@ _ENDS = ("layers", "input_layers", "output_layers")
 
 
 def _takes_ends(cls):
-    """Whether models of the class are made from inputs and outputs, as `Model` is."""
+    """Return whether models of the class are made from inputs and outputs, as `Model` is."""
     code = cls.__init__.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if {"inputs", "outputs"} <= set(names):

@@ -1,4 +1,4 @@
-"""`Sequential`: layers one after the other."""
+"""`Sequential`: a stack of layers."""
 
 from tapewright.core.nest import flatten
 from tapewright.layers.base.input_layer import Input, InputLayer
@@ -16,7 +16,7 @@ __all__ = ["Sequential"]
 
 
 class Sequential(Model):
-    """Layers called in turn, each on the outputs of the one before.
+    """A stack of layers, each called on the outputs of the one before.
 
     The weights are made on the first call; at once if the first layer is an `Input` or
     has an ``input_shape``; or by ``build(input_shape)``, with None for the batch.
@@ -46,7 +46,7 @@ class Sequential(Model):
         return list(self._layers)
 
     def add(self, layer, rebuild=True):
-        """Appends a layer, or at the beginning an `Input`.
+        """Append a layer, or at the beginning an `Input`.
 
         Raises: ``ValueError`` for what is no layer, and for a name that is taken.
         """
@@ -93,7 +93,7 @@ class Sequential(Model):
         return names
 
     def pop(self, rebuild=True):
-        """Removes the last layer and returns it. Raises: ``IndexError`` without layers."""
+        """Remove the last layer and return it. Raises: ``IndexError`` without layers."""
         if not self._layers:
             raise IndexError(f"Sequential '{self.name}': there is no layer to pop")
         layer = self._layers.pop()
@@ -111,7 +111,7 @@ class Sequential(Model):
             self._output_shape = tuple(self._chain[-1].shape)
 
     def build(self, input_shape=None):
-        """Builds the layers in turn, for inputs of this shape; the batch may be None."""
+        """Build the layers in turn, for inputs of this shape; the batch may be None."""
         if self._start is not None:
             return
         self._need_layers()

@@ -32,7 +32,7 @@ def print_summary(
     show_trainable=False,
     layer_range=None,
 ):
-    """Prints the table; see `Model.summary`."""
+    """Print the table; see `Model.summary`."""
     lines = summary_lines(
         model, line_length, positions, expand_nested, show_trainable, layer_range
     )
@@ -218,7 +218,7 @@ def _wrapped(text, width):
 
 
 def _readable(size):
-    """Bytes in the largest unit of which there is at least one.
+    """A number of bytes in the largest unit that fits.
 
     >>> _readable(906 * 4)
     '3.54 KB'

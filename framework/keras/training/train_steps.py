@@ -130,7 +130,7 @@ class TrainSteps:
     # --- one step
 
     def train_step(self, data):
-        """One update by one batch: ``x`` alone, ``(x, y)`` or ``(x, y, sample_weight)``.
+        """Make one update by a batch: ``x`` alone, ``(x, y)`` or ``(x, y, sample_weight)``.
 
         Returns a dict of what is to be logged. Override it for a training loop of your
         own; `fit` does the rest.
@@ -171,7 +171,7 @@ class TrainSteps:
             self._has_weights = False
 
     def test_step(self, data):
-        """Loss and metrics for one batch, without an update."""
+        """Compute loss and metrics for one batch, without an update."""
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         y_pred = self._call_for(x, False)
         loss = self._loss_of(x, y, y_pred, sample_weight, False)
@@ -179,7 +179,7 @@ class TrainSteps:
         return self.compute_metrics(x, y, y_pred, sample_weight)
 
     def predict_step(self, data):
-        """The outputs for one batch."""
+        """Compute the outputs for one batch."""
         x, _, _ = unpack_x_y_sample_weight(data)
         return self._call_for(x, False)
 
@@ -197,7 +197,7 @@ class TrainSteps:
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
-        """The loss of `compile`, plus all `losses`. Raises: ``ValueError`` if there is none."""
+        """Add up the loss of `compile` and `losses`. Raises: ``ValueError`` without any."""
         total = None
         if self._compiled is not None and self._compiled.loss is not None:
             if y_pred is None:
@@ -261,7 +261,7 @@ class TrainSteps:
             self._compiled.forget_awaited()
 
     def get_metrics_result(self):
-        """The results of all `metrics`, by name."""
+        """Return the results of all `metrics`, by name."""
         found = {}
         for metric in self.metrics:
             result = metric.result()
@@ -306,7 +306,7 @@ class TrainSteps:
     def train_on_batch(
         self, x, y=None, sample_weight=None, class_weight=None, return_dict=False
     ):
-        """One update by one batch. Returns the loss, and metrics if there are any.
+        """Make one update by one batch; return the loss, and metrics if there are any.
 
         With ``return_dict`` they are a dict; else a number, or a list in the order of
         `metrics_names`. Metrics are reset first.
@@ -325,7 +325,7 @@ class TrainSteps:
         return self._logs_of(function(data), return_dict)
 
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
-        """Loss and metrics for one batch, as `train_on_batch` gives them."""
+        """Compute loss and metrics for one batch, in the form of `train_on_batch`."""
         self._need_compiled("test_on_batch")
         data = _batch("test_on_batch", x, y, sample_weight)
         function = self.make_test_function()
@@ -333,13 +333,13 @@ class TrainSteps:
         return self._logs_of(function(data), return_dict)
 
     def predict_on_batch(self, x):
-        """The outputs for one batch, as NumPy arrays."""
+        """Compute the outputs for one batch, as NumPy arrays."""
         data = _batch("predict_on_batch", x, None, None)
         outputs = self.make_predict_function()(data)
         return map_structure(lambda t: t.numpy() if is_tensor(t) else t, outputs)
 
     def _logs_of(self, logs, return_dict):
-        """Logs as a dict, or as Keras returns them: the loss, metrics of a single output
+        """Return logs as a dict, or in Keras' order: the loss, metrics of a single output
         as they were given, the losses of several outputs; then the others, by name."""
         logs = Logs(logs).copy()
         if return_dict:

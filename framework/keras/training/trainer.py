@@ -44,7 +44,7 @@ class Trainer(TrainSteps):
         validation_batch_size=None,
         validation_freq=1,
     ):
-        """Trains for ``epochs`` runs through the data; `History` of losses and metrics.
+        """Train for ``epochs`` runs through the data; return the `History` of the metrics.
 
         Args: ``x``, ``y``, ``sample_weight``: arrays, or nests of them for several
         inputs and outputs; or ``x`` is a `data.Dataset`, a `PyDataset` or anything that
@@ -136,7 +136,7 @@ class Trainer(TrainSteps):
     _labels_checked = False
 
     def _check_given(self, y):
-        """Looks at labels given as arrays once; those of other sources, batch by batch."""
+        """Check labels given as arrays once; those of other sources, batch by batch."""
         self._labels_checked = y is not None
         if y is not None:
             self._check_labels((None, as_arrays("y", y)))
@@ -150,7 +150,7 @@ class Trainer(TrainSteps):
         return EpochIterator(data, batch_size=None, steps=steps)
 
     def _check_validation(self, batches, validation):
-        """Validation arrays that do not fit are refused before an epoch, not after it."""
+        """Refuse validation arrays that do not fit before an epoch, not after it."""
         if validation is None:
             return
         batches, validation = batches.adapter, validation.adapter
@@ -210,7 +210,7 @@ class Trainer(TrainSteps):
         callbacks=None,
         return_dict=False,
     ):
-        """The loss, and metrics if there are any, over the data.
+        """Compute the loss, and metrics if there are any, over the data.
 
         Returns: a number, a list in the order of `metrics_names`, or with
         ``return_dict`` a dict. The arguments are those of `fit`; ``steps`` is the number
@@ -250,7 +250,7 @@ class Trainer(TrainSteps):
     # --- predict
 
     def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
-        """The outputs for the data, as NumPy arrays: batches joined along axis 0.
+        """Compute the outputs for the data, as NumPy arrays, batches joined along axis 0.
 
         ``x`` is what `fit` takes; labels in it are passed over; ``model.stop_predicting =
         True`` in a callback ends it. Returns: an array, or the nest of them that the
@@ -294,7 +294,7 @@ def _number(name, value):
 
 
 def _validates(validation_freq):
-    """Whether to evaluate after an epoch, counted from 1."""
+    """A function of the number of an epoch, from 1: whether to evaluate after it."""
     if isinstance(validation_freq, int):
         if validation_freq < 1:
             raise ValueError(

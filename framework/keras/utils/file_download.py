@@ -69,7 +69,7 @@ def _name(fname, origin):
 
 
 def _places(folder, name, named):
-    """Where the archive lies, and the folder it fills: Keras' names for both."""
+    """Paths of the archive and of the folder it fills, named as in Keras."""
     if named and "." in name:
         return folder / name, folder / f"{name.partition('.')[0]}_extracted"
     return folder / f"{name}_archive", folder / name
@@ -88,7 +88,7 @@ def _checksum(digits, algorithm):
 
 
 def _extract(path, target, archive_format):
-    """Unpacks into a new folder, which takes the place of ``target`` when it is full."""
+    """Unpack into a new folder, then rename it to ``target``."""
     import shutil  # these and theirs take four milliseconds to import
     import tempfile
 
@@ -110,7 +110,7 @@ def _extract(path, target, archive_format):
 
 
 def _unpacked(path, folder, kind):
-    """Whether ``path`` is an archive of this kind; if so, it has been unpacked."""
+    """Unpack ``path`` if it is an archive of this kind; return whether it is."""
     import tarfile
     import zipfile
 

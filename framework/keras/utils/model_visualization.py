@@ -147,7 +147,7 @@ def _for_notebook(path, ending):
 
 
 class _Writer:
-    """Writes boxes and edges; boxes are numbered, so that the text is reproducible."""
+    """A writer of boxes and edges; boxes are numbered, so that the text is reproducible."""
 
     def __init__(self, pydot, labels, expand_nested):
         self._pydot, self._labels, self._expand = pydot, labels, expand_nested

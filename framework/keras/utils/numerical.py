@@ -1,4 +1,4 @@
-"""Arrays on their way to a model: labels, sequences and vectors brought into shape."""
+"""Labels, sequences and vectors as arrays for a model."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ __all__ = ["normalize", "pad_sequences", "to_categorical"]
 
 
 def to_categorical(x, num_classes=None):
-    """Labels as rows that are 1 at the label and 0 elsewhere, in NumPy.
+    """Convert labels to rows that are 1 at the label and 0 elsewhere, in NumPy.
 
     Args: ``x``: integers of any shape, a last axis of size 1 is dropped; ``num_classes``:
     by default one more than the largest label.
@@ -67,7 +67,7 @@ def normalize(x, axis=-1, order=2):
 def pad_sequences(
     sequences, maxlen=None, dtype="int32", padding="pre", truncating="pre", value=0.0
 ):
-    """Sequences of different lengths as rows of one array, padded and cut at one end.
+    """Pad and cut sequences of different lengths to rows of one array.
 
     Args: ``sequences``: a list of sequences; their items may be arrays of one shape.
     ``maxlen``: the length of all, by default that of the longest. ``padding``,

@@ -1,4 +1,4 @@
-"""One seed for everything that draws random numbers."""
+"""`set_random_seed`: one seed for all random numbers."""
 
 import operator
 
@@ -10,7 +10,7 @@ __all__ = ["set_random_seed"]
 
 
 def set_random_seed(seed):
-    """Seeds Python's ``random``, NumPy's global generator and tapewright's.
+    """Seed Python's ``random``, NumPy's global generator and tapewright's.
 
     Initial weights, dropout, and the orders of `fit` and of data sets follow from it.
 

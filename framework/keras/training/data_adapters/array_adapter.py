@@ -117,7 +117,7 @@ def _outline(name, structure):
 
 
 def _length(x, y, sample_weight):
-    """How many samples all arrays hold."""
+    """The number of samples, which all arrays must share."""
     parts = {"x": x, "y": y, "sample_weight": sample_weight}
     leaves = [leaf for name, part in parts.items() for leaf in named_leaves(name, part)]
     if not leaves:

@@ -54,7 +54,7 @@ class PyDataset:
 
     @property
     def num_batches(self):
-        """How many batches there are: ``len`` unless defined otherwise; None: endless."""
+        """The number of batches, by default ``len``; None for an endless set."""
         if hasattr(self, "__len__"):
             return len(self)
         raise NotImplementedError(
