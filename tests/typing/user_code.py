@@ -12,6 +12,8 @@ from typing import reveal_type
 import numpy as np
 
 import tapewright as tw
+from tapewright.keras import ops
+from tapewright.keras.ops import relu
 
 x = tw.constant([[1.0, 2.0], [3.0, 4.0]])
 v = tw.Variable([1.0, 2.0], name="v")
@@ -128,10 +130,31 @@ reveal_type(tw.TensorArray("float32", size=1).write(0, 1.0).stack())  # Tensor
 with tw.device("/CPU:0"), tw.name_scope("scope") as scope:
     reveal_type(scope)  # str
 
+# ------------------------------------------------------------------------ keras.ops
+
+reveal_type(ops.softmax)  # (x: TensorLike, axis: Axes = -1) -> Tensor
+reveal_type(ops.reshape)  # (x: TensorLike, newshape: ShapeLike) -> Tensor
+reveal_type(relu(x))  # Tensor
+reveal_type(ops.add(x, 1.0))  # Tensor
+reveal_type(ops.sum(x, axis=-1, keepdims=True))  # Tensor
+reveal_type(ops.nansum(x, axis=0))  # Tensor
+reveal_type(ops.split(x, 2))  # list[Tensor]
+reveal_type(ops.where(x > 1.0, x, 0.0))  # Tensor
+reveal_type(ops.where(x > 1.0))  # tuple[Tensor, ...]
+reveal_type(ops.svd(x))  # tuple[Tensor, Tensor, Tensor]
+reveal_type(ops.segment_sum([1.0, 2.0], [0, 0]))  # Tensor
+reveal_type(ops.max_pool(tw.ones([1, 4, 4, 1]), 2))  # Tensor
+reveal_type(ops.image.resize(tw.ones([1, 4, 4, 1]), (2, 2)))  # Tensor
+reveal_type(tw.keras.ops.celu(x))  # Tensor
+reveal_type(ops.shape(x))  # tuple[Any, ...]
+
 
 def wrong_calls():
     tw.exp(None)  # error
     tw.exp(y=1.0)  # error
+    ops.add(x)  # error
+    ops.sum(x, axes=0)  # error
+    ops.tile(x)  # error
     tw.reduce_sum(x, axes=0)  # error
     tw.reshape(x)  # error
     tw.softmax(x, axis="last")  # error

@@ -17,7 +17,7 @@ from tapewright.ops.linalg import diagonal as diagonals
 from tapewright.ops.math.reduction import reduce_sum
 
 from .operation import ANY, OperationFamily
-from .promotion import counted, together
+from .promotion import promote, to_accumulator
 
 __all__ = [
     "append",
@@ -71,7 +71,7 @@ def reshape(x: TensorLike, newshape: ShapeLike) -> Tensor:
 
 @operation
 def ravel(x: TensorLike) -> Tensor:
-    """All entries in a row."""
+    """All entries as a vector."""
     return shapes.reshape(x, [-1])
 
 
@@ -108,20 +108,20 @@ def swapaxes(x: TensorLike, axis1: Axis, axis2: Axis) -> Tensor:
 
 @operation
 def moveaxis(x: TensorLike, source: Axes, destination: Axes) -> Tensor:
-    """``x`` with the axes ``source`` at the places ``destination``, the rest in order."""
+    """``x`` with the axes ``source`` moved to ``destination``, the rest in order."""
     x = convert_to_tensor(x)
-    sources, places = (
+    sources, destinations = (
         normalize_axis("moveaxis", axis, x.ndim, name)
         for axis, name in ((source, "source"), (destination, "destination"))
     )
-    if len(sources) != len(places):
+    if len(sources) != len(destinations):
         raise ValueError(
             "moveaxis: source and destination must name as many axes, got "
             f"{source} and {destination}"
         )
     order = [axis for axis in range(x.ndim) if axis not in sources]
-    for place, axis in sorted(zip(places, sources)):
-        order.insert(place, axis)
+    for position, axis in sorted(zip(destinations, sources)):
+        order.insert(position, axis)
     return shapes.transpose(x, order)
 
 
@@ -154,16 +154,16 @@ def flip(x: TensorLike, axis: Axes = None) -> Tensor:
 @operation
 def fliplr(x: TensorLike) -> Tensor:
     """The columns in reverse: `flip` of axis 1."""
-    return flip(_of_rank("fliplr", x, 2), 1)
+    return flip(_check_rank("fliplr", x, 2), 1)
 
 
 @operation
 def flipud(x: TensorLike) -> Tensor:
     """The rows in reverse: `flip` of axis 0."""
-    return flip(_of_rank("flipud", x, 1), 0)
+    return flip(_check_rank("flipud", x, 1), 0)
 
 
-def _of_rank(who, x, least):
+def _check_rank(who, x, least):
     """``x`` as a tensor. Raises: ``ValueError`` if it has fewer axes than ``least``."""
     x = convert_to_tensor(x)
     if x.ndim < least:
@@ -176,7 +176,7 @@ def _of_rank(who, x, least):
 @operation
 def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     """``array`` turned ``k`` times by 90 degrees, from the first of ``axes`` to the second."""
-    array = _of_rank("rot90", array, 2)
+    array = _check_rank("rot90", array, 2)
     if len(axes) != 2:
         raise ValueError(f"rot90: axes must be two different axes, got {axes}")
     first, second = normalize_axis("rot90", axes, array.ndim, "axes")
@@ -189,7 +189,7 @@ def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tens
 
 @operation(same_as="roll", kinds=ANY)
 def roll(x: TensorLike, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
-    """The entries moved by ``shift`` along ``axis``; of all in a row, for None."""
+    """The entries moved by ``shift`` along ``axis``; None flattens ``x`` meanwhile."""
     x = convert_to_tensor(x)
     if axis is None:
         return shapes.reshape(joining.roll(ravel(x), shift, 0), x.shape)
@@ -237,18 +237,18 @@ def pad(
 @operation
 def concatenate(xs: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
     """The tensors of a list, one after the other along ``axis``."""
-    return joining.concat(together(*xs), axis)
+    return joining.concat(promote(*xs), axis)
 
 
 @operation
 def stack(x: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
     """The tensors of a list, all of one shape, along a new axis."""
-    return joining.stack(together(*x), axis)
+    return joining.stack(promote(*x), axis)
 
 
 @operation(call="x1 x2")
 def append(x1: TensorLike, x2: TensorLike, axis: Axes = None) -> Tensor:
-    """``x1``, then ``x2``, along ``axis``; all entries of both in a row, for None."""
+    """``x1``, then ``x2``, along ``axis``; None flattens both."""
     if axis is None:
         x1, x2, axis = ravel(x1), ravel(x2), 0
     return concatenate([x1, x2], axis)
@@ -270,7 +270,7 @@ def vstack(xs: Sequence[TensorLike]) -> Tensor:
 
 @operation
 def dstack(xs: Sequence[TensorLike]) -> Tensor:
-    """The tensors of a list along axis 2, which vectors and matrices get at the end."""
+    """The tensors of a list along axis 2, a new last axis for matrices and vectors."""
     xs = [convert_to_tensor(x) for x in xs]
     xs = [shapes.reshape(x, [1, -1]) if x.ndim < 2 else x for x in xs]
     return concatenate([x[..., None] if x.ndim == 2 else x for x in xs], 2)
@@ -280,7 +280,7 @@ def dstack(xs: Sequence[TensorLike]) -> Tensor:
 def split(
     x: TensorLike, indices_or_sections: int | Sequence[int], axis: Axis = 0
 ) -> list[Tensor]:
-    """A list of pieces along ``axis``: so many equal ones, or cut before these indices.
+    """A list of parts along ``axis``: a number of equal ones, or cut before these indices.
 
     >>> [part.numpy().tolist() for part in split([1, 2, 3, 4], [1, 3])]
     [[1], [2, 3], [4]]
@@ -296,7 +296,7 @@ def split(
 def array_split(
     x: TensorLike, indices_or_sections: int | Sequence[int], axis: Axis = 0
 ) -> list[Tensor]:
-    """`split` into so many pieces, of which the first ones may be longer by one."""
+    """`split` into a number of parts, of which the first ones may be longer by one."""
     x = convert_to_tensor(x)
     (axis,) = normalize_axis("array_split", axis, x.ndim)
     size = x.shape[axis]
@@ -314,20 +314,20 @@ def array_split(
 @operation
 def hsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`split` along axis 1; of a vector, along axis 0."""
-    x = _of_rank("hsplit", x, 1)
+    x = _check_rank("hsplit", x, 1)
     return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 @operation
 def vsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`split` along axis 0."""
-    return split(_of_rank("vsplit", x, 2), indices_or_sections, 0)
+    return split(_check_rank("vsplit", x, 2), indices_or_sections, 0)
 
 
 @operation
 def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`split` along axis 2."""
-    return split(_of_rank("dsplit", x, 3), indices_or_sections, 2)
+    return split(_check_rank("dsplit", x, 3), indices_or_sections, 2)
 
 
 @operation
@@ -342,7 +342,7 @@ def tile(x: TensorLike, repeats: ShapeLike) -> Tensor:
 
 
 def _specs_of_repeat(x, repeats, axis=None):
-    """Keras infers no size from how many ``repeats`` are listed."""
+    """The spec that Keras infers: no size from a list of ``repeats``."""
     if hasattr(repeats, "__index__") or len(repeats) == 1:
         return None
     dims = list(x.shape)
@@ -356,7 +356,7 @@ def _specs_of_repeat(x, repeats, axis=None):
 def repeat(
     x: TensorLike, repeats: int | Sequence[int] | TensorLike, axis: Axes = None
 ) -> Tensor:
-    """Each entry along ``axis`` ``repeats`` times; of all in a row, for None.
+    """Each entry along ``axis`` ``repeats`` times; None flattens ``x``.
 
     >>> repeat([1, 2], 2).numpy()
     array([1, 1, 2, 2], dtype=int32)
@@ -378,7 +378,7 @@ def diagonal(
     >>> diagonal([[1, 2], [3, 4]]).numpy()
     array([1, 4], dtype=int32)
     """
-    x = moveaxis(_of_rank("diagonal", x, 2), (axis1, axis2), (-2, -1))
+    x = moveaxis(_check_rank("diagonal", x, 2), (axis1, axis2), (-2, -1))
     rows, columns = x.shape[-2:]
     if None not in (rows, columns) and not -rows < offset < columns:
         return creation.zeros((*x.shape[:-2], 0), x.dtype)
@@ -403,4 +403,4 @@ def diagflat(x: TensorLike, k: int = 0) -> Tensor:
 @operation
 def trace(x: TensorLike, offset: int = 0, axis1: Axis = 0, axis2: Axis = 1) -> Tensor:
     """The sum of the ``offset``-th diagonal of the matrices in two axes."""
-    return reduce_sum(counted(diagonal(x, offset, axis1, axis2)), -1)
+    return reduce_sum(to_accumulator(diagonal(x, offset, axis1, axis2)), -1)

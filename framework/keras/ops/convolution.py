@@ -21,7 +21,7 @@ from tapewright.ops.convolution import conv as convolution_ops
 from tapewright.ops.convolution import pooling, windows
 
 from .operation import OperationFamily
-from .promotion import floating, in_own_dtype, together
+from .promotion import keep_dtype, promote, to_floating
 
 __all__ = [
     "adaptive_average_pool",
@@ -39,9 +39,9 @@ __all__ = [
 operation = OperationFamily(__name__, "nn")
 
 
-def _prepared(who, inputs, data_format, *kernels):
+def _prepare(who, inputs, data_format, *kernels):
     """The tensors in one dtype, the number of spatial axes, and the ops' data format."""
-    inputs, *kernels = together(inputs, *kernels, at_least=float)
+    inputs, *kernels = promote(inputs, *kernels, at_least=float)
     rank = inputs.ndim - 2
     if rank not in (1, 2, 3):
         raise ValueError(
@@ -51,7 +51,7 @@ def _prepared(who, inputs, data_format, *kernels):
     return [inputs, *kernels], rank, layout
 
 
-def _several(value, rank):
+def _per_axis(value, rank):
     return (value,) * rank if isinstance(value, int) else tuple(value)
 
 
@@ -59,7 +59,7 @@ def _several(value, rank):
 
 
 @operation
-@in_own_dtype
+@keep_dtype
 def max_pool(
     inputs: TensorLike,
     pool_size: ShapeLike,
@@ -68,7 +68,7 @@ def max_pool(
     data_format: str | None = None,
 ) -> Tensor:
     """The largest entry of each window; ``strides``: by default the ``pool_size``."""
-    (inputs,), _, layout = _prepared("max_pool", inputs, data_format)
+    (inputs,), _, layout = _prepare("max_pool", inputs, data_format)
     strides = pool_size if strides is None else strides
     return pooling.max_pool(inputs, pool_size, strides, padding.upper(), layout)
 
@@ -82,7 +82,7 @@ def average_pool(
     data_format: str | None = None,
 ) -> Tensor:
     """The mean of each window; ``strides``: by default the ``pool_size``."""
-    (inputs,), _, layout = _prepared("average_pool", inputs, data_format)
+    (inputs,), _, layout = _prepare("average_pool", inputs, data_format)
     strides = pool_size if strides is None else strides
     return pooling.avg_pool(inputs, pool_size, strides, padding.upper(), layout)
 
@@ -92,21 +92,21 @@ def adaptive_average_pool(
     inputs: TensorLike, output_size: ShapeLike, data_format: str | None = None
 ) -> Tensor:
     """The means of ``output_size`` windows that cover each spatial axis."""
-    return _adapted("Average", inputs, output_size, data_format)
+    return _adaptive_pool("Average", inputs, output_size, data_format)
 
 
 @operation
-@in_own_dtype
+@keep_dtype
 def adaptive_max_pool(
     inputs: TensorLike, output_size: ShapeLike, data_format: str | None = None
 ) -> Tensor:
     """The largest entries of ``output_size`` windows that cover each spatial axis."""
-    return _adapted("Max", inputs, output_size, data_format)
+    return _adaptive_pool("Max", inputs, output_size, data_format)
 
 
-def _adapted(kind, inputs, output_size, data_format):
+def _adaptive_pool(kind, inputs, output_size, data_format):
     name = f"Adaptive{kind}Pooling"
-    (inputs,), rank, _ = _prepared(name, inputs, data_format)
+    (inputs,), rank, _ = _prepare(name, inputs, data_format)
     layer = getattr(adaptive_pooling, f"{name}{rank}D")
     return layer(output_size, data_format, name=name).call(inputs)
 
@@ -131,7 +131,7 @@ def conv(
     >>> conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[1.0]]]).numpy().ravel()
     array([3., 6.], dtype=float32)
     """
-    (inputs, kernel), _, layout = _prepared("conv", inputs, data_format, kernel)
+    (inputs, kernel), _, layout = _prepare("conv", inputs, data_format, kernel)
     return convolution_ops.convolution(
         inputs, kernel, strides, padding.upper(), layout, dilation_rate
     )
@@ -151,7 +151,7 @@ def depthwise_conv(
     Shapes: ``kernel`` ``[*window, channels, multiplier]``; channel c makes the output
     channels ``c * multiplier`` and following.
     """
-    tensors, _, layout = _prepared("depthwise_conv", inputs, data_format, kernel)
+    tensors, _, layout = _prepare("depthwise_conv", inputs, data_format, kernel)
     inputs, kernel = tensors
     *window, channels, multiplier = kernel.shape
     kernel = shapes.reshape(kernel, [*window, 1, channels * multiplier])
@@ -171,10 +171,10 @@ def separable_conv(
     dilation_rate: ShapeLike = 1,
 ) -> Tensor:
     """`depthwise_conv`, then a `conv` with windows of size 1 that mixes the channels."""
-    found = depthwise_conv(
+    result = depthwise_conv(
         inputs, depthwise_kernel, strides, padding, data_format, dilation_rate
     )
-    return conv(found, pointwise_kernel, 1, "valid", data_format)
+    return conv(result, pointwise_kernel, 1, "valid", data_format)
 
 
 @operation(call="inputs kernel")
@@ -193,10 +193,10 @@ def conv_transpose(
     strides`` entries on an axis with ``padding`` "same", all that a window reaches with
     "valid", and others with ``output_padding``.
     """
-    tensors, rank, layout = _prepared("conv_transpose", inputs, data_format, kernel)
+    tensors, rank, layout = _prepare("conv_transpose", inputs, data_format, kernel)
     inputs, kernel = tensors
-    strides, dilations = _several(strides, rank), _several(dilation_rate, rank)
-    more = None if output_padding is None else _several(output_padding, rank)
+    strides, dilations = _per_axis(strides, rank), _per_axis(dilation_rate, rank)
+    more = None if output_padding is None else _per_axis(output_padding, rank)
     data_format = data_format or "channels_last"
     _, *sizes, _ = to_channels_last(tuple(inputs.shape), data_format)
     sizes, margins = transposed_sizes(
@@ -212,7 +212,7 @@ def conv_transpose(
 
 
 @operation
-@in_own_dtype
+@keep_dtype
 def unfold(
     x: TensorLike,
     kernel_size: ShapeLike,
@@ -224,7 +224,7 @@ def unfold(
 
     Shape: ``[batch, channels * kernel height * kernel width, windows]``.
     """
-    x = floating(x)
+    x = to_floating(x)
     (high, wide), dilation, padding, stride = _pairs(
         kernel_size, dilation, padding, stride
     )
@@ -237,7 +237,7 @@ def unfold(
 
 
 @operation
-@in_own_dtype
+@keep_dtype
 def fold(
     x: TensorLike,
     output_size: ShapeLike,
@@ -247,11 +247,11 @@ def fold(
     stride: ShapeLike = 1,
 ) -> Tensor:
     """The adjoint of `unfold`: columns added into images of ``output_size``."""
-    x = floating(x)
+    x = to_floating(x)
     (high, wide), dilation, padding, stride = _pairs(
         kernel_size, dilation, padding, stride
     )
-    sizes = [n + 2 * p for n, p in zip(_several(output_size, 2), padding)]
+    sizes = [n + 2 * p for n, p in zip(_per_axis(output_size, 2), padding)]
     rows, columns = (
         (n - d * (k - 1) - 1) // s + 1
         for n, d, k, s in zip(sizes, dilation, (high, wide), stride)
@@ -267,4 +267,4 @@ def fold(
 
 
 def _pairs(*values):
-    return [_several(value, 2) for value in values]
+    return [_per_axis(value, 2) for value in values]

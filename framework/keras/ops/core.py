@@ -110,13 +110,13 @@ def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
 
 
 def is_tensor(x: TensorLike) -> bool:
-    """Return whether ``x`` is a tensor or a variable: no array, number or symbolic tensor."""
+    """Return True for a tensor or a variable, not for arrays, numbers, symbolic tensors."""
     return _is_tensor(x) and type(x) is not KerasTensor
 
 
 @operation(same_as="saturate_cast", kinds=REALS)
 def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """`cast`, of what ``dtype`` cannot hold to the nearest that it can."""
+    """`cast`, where values out of the range of ``dtype`` become its nearest ones."""
     x = _convert(x)
     if as_dtype(dtype).is_bool and not x.dtype.is_complex:
         return x if x.dtype.is_bool else logical_not(less_equal(x, 0))
@@ -145,7 +145,7 @@ def shape(x: TensorLike) -> tuple[Any, ...]:
 
 @operation(same_as="stop_gradient", kinds=ANY)
 def stop_gradient(variable: TensorLike) -> Tensor:
-    """The value, through which no gradient passes: it counts as a constant."""
+    """The value as a constant: no gradient passes through it."""
     return conversion.stop_gradient(variable)
 
 
@@ -157,7 +157,7 @@ def _specs_of_unstack(x, num=None, axis=0):
 
 @operation(specs=_specs_of_unstack)
 def unstack(x: TensorLike, num: int | None = None, axis: Axis = 0) -> list[Tensor]:
-    """The entries along ``axis``, a list; ``num``: how many, if the size is unknown."""
+    """The entries along ``axis``, a list; ``num``: their number, if the size is unknown."""
     x = _convert(x)
     (axis,) = normalize_axis("unstack", axis, x.ndim)
     if num is None or type(x.shape[axis]) is int:
@@ -182,11 +182,11 @@ def cond(
         return _cond(pred, true_fn, false_fn)
     if pred.ndim:
         raise ValueError(f"cond: pred must be one value, got shape {tuple(pred.shape)}")
-    return _either("cond", pred, true_fn(), false_fn())
+    return _select("cond", pred, true_fn(), false_fn())
 
 
-def _either(who, pred, first, second):
-    """The nest ``first`` where a symbolic ``pred`` is true, else ``second``."""
+def _select(who, pred, first, second):
+    """The nest ``first`` if a symbolic ``pred`` is true, else ``second``."""
     nest.assert_same_structure(first, second)
 
     def choose(x, y):
@@ -217,16 +217,16 @@ def while_loop(
     >>> while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + i), (0, 0))[1].numpy()
     np.int32(6)
     """
-    alone = not isinstance(loop_vars, (tuple, list))
-    variables = (loop_vars,) if alone else tuple(loop_vars)
+    is_single = not isinstance(loop_vars, (tuple, list))
+    variables = (loop_vars,) if is_single else tuple(loop_vars)
 
     def step(*values):
         after = body(*values)
-        return (after,) if alone else tuple(after)
+        return (after,) if is_single else tuple(after)
 
     variables = nest.map_structure(_convert, variables)
-    found = _while_loop(cond, step, variables, maximum_iterations=maximum_iterations)
-    return found[0] if alone else tuple(found)
+    result = _while_loop(cond, step, variables, maximum_iterations=maximum_iterations)
+    return result[0] if is_single else tuple(result)
 
 
 @operation(class_name=None, call="lower upper body_fun init_val", nested=True)
@@ -275,16 +275,16 @@ def scan(
             f"scan: unroll must be a positive integer or a bool, got {unroll!r}"
         )
     if xs is None:
-        return _scanned(lambda c, _: f(c, None), init, _range(length), reverse)
+        return _scan(lambda c, _: f(c, None), init, _range(length), reverse)
     xs = nest.map_structure(_convert, xs)
     count = nest.flatten(xs)[0].shape[0]
     if length is not None and length != count:
         raise ValueError(f"scan: length must be the size of xs, {count}, got {length}")
-    return _scanned(f, init, xs, reverse)
+    return _scan(f, init, xs, reverse)
 
 
-def _scanned(f, init, xs, reverse):
-    """`carry_along` with a None in the place of each that ``f`` returns."""
+def _scan(f, init, xs, reverse):
+    """`carry_along` where ``f`` may return a None among its outputs."""
     structure = []
 
     def step(carry, x):
@@ -321,13 +321,13 @@ def associative_scan(
             f"associative_scan: elems must have one size along axis {axis}, got {sizes}"
         )
 
-    def turned(x):
+    def flip(x):
         return _reversed(x, [axis]) if reverse else x
 
     def part(x, start, stop):
         return getitem(x, (_python_slice(None),) * axis + (_python_slice(start, stop),))
 
-    elems = nest.map_structure(turned, elems)
+    elems = nest.map_structure(flip, elems)
     count, step = nest.flatten(elems)[0].shape[axis], 1
     while step < count:
         before = nest.map_structure(lambda x, n=step: part(x, None, -n), elems)
@@ -338,7 +338,7 @@ def associative_scan(
             f(before, after),
         )
         step *= 2
-    return nest.map_structure(turned, elems)
+    return nest.map_structure(flip, elems)
 
 
 @operation(class_name=None, call="f xs", nested=True)
@@ -363,10 +363,10 @@ def switch(
         raise ValueError("switch: branches must hold a function or more, got none")
     calls = [functools.partial(branch, *operands) for branch in branches]
     if type(index) is KerasTensor:
-        *outputs, found = [call() for call in calls]
+        *outputs, result = [call() for call in calls]
         for i in reversed(range(len(outputs))):
-            found = _either("switch", less_equal(index, i), outputs[i], found)
-        return found
+            result = _select("switch", less_equal(index, i), outputs[i], result)
+        return result
     if isinstance(index, int):
         return calls[min(max(index, 0), len(calls) - 1)]()
     return switch_case(clip_by_value(_convert(index), 0, len(calls) - 1), calls)
@@ -408,8 +408,8 @@ def scatter_update(
 ) -> Tensor:
     """``inputs`` with ``updates`` at the coordinates ``indices``.
 
-    ``reduction``: how an update joins what is there, "add", "mul", "max" or "min"; with
-    None it takes its place.
+    ``reduction``: how an update is combined with the entry, "add", "mul", "max" or "min";
+    None replaces the entry.
 
     >>> scatter_update([1, 2, 3], [[0], [2]], [7, 9]).numpy()
     array([7, 2, 9], dtype=int32)
@@ -417,7 +417,7 @@ def scatter_update(
     inputs = _convert(inputs)
     updates = conversion.cast(updates, inputs.dtype)
     if reduction == "mul":
-        return _multiplied(inputs, _convert(indices), updates)
+        return _scatter_multiply(inputs, _convert(indices), updates)
     if reduction not in _REDUCTIONS:
         raise ValueError(
             "scatter_update: reduction must be None, 'add', 'mul', 'max' or 'min', got "
@@ -426,7 +426,7 @@ def scatter_update(
     return _REDUCTIONS[reduction](inputs, indices, updates)
 
 
-def _multiplied(inputs, indices, updates):
+def _scatter_multiply(inputs, indices, updates):
     def step(i, result):
         at = getitem(indices, (i, None))
         new = gather_nd(result, at) * getitem(updates, (i, None))
@@ -445,24 +445,24 @@ def slice(inputs: TensorLike, start_indices: TensorLike, shape: ShapeLike) -> Te
     """
     if not _is_tensor(start_indices):
         return _slice(inputs, start_indices, shape)
-    found, starts = _convert(inputs), _unstack(start_indices)
-    if len(starts) != found.ndim or len(shape) != found.ndim:
+    result, starts = _convert(inputs), _unstack(start_indices)
+    if len(starts) != result.ndim or len(shape) != result.ndim:
         raise ValueError(
             "slice: start_indices and shape must have an entry for each axis of inputs, "
-            f"{found.ndim}, got {len(starts)} and {len(shape)}"
+            f"{result.ndim}, got {len(starts)} and {len(shape)}"
         )
     for axis, (start, count) in enumerate(zip(starts, shape)):
-        found = gather(
-            found, _range(count) + conversion.cast(start, "int32"), axis=axis
+        result = gather(
+            result, _range(count) + conversion.cast(start, "int32"), axis=axis
         )
-    return found
+    return result
 
 
 @operation(call="inputs start_indices updates")
 def slice_update(
     inputs: TensorLike, start_indices: TensorLike, updates: TensorLike
 ) -> Tensor:
-    """``inputs`` with ``updates`` in the place of the block at ``start_indices``.
+    """``inputs`` with the block at ``start_indices`` replaced by ``updates``.
 
     A block that would reach beyond the end is moved back.
 
@@ -476,5 +476,5 @@ def slice_update(
         clip_by_value(start, 0, size - count) + _range(count)
         for start, size, count in zip(starts, inputs.shape, updates.shape)
     ]
-    places = stack(meshgrid(*lines, indexing="ij"), -1)
-    return scattering.tensor_scatter_nd_update(inputs, places, updates)
+    indices = stack(meshgrid(*lines, indexing="ij"), -1)
+    return scattering.tensor_scatter_nd_update(inputs, indices, updates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from operator import index
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tapewright.ops.math.elementwise import abs, exp, floor, log, sign
 from tapewright.ops.math.elementwise import pow as _pow
 
 from .operation import OperationFamily
-from .promotion import common_dtype, kind_of, together
+from .promotion import common_dtype, kind_of, promote
 
 __all__ = [
     "arange",
@@ -138,6 +138,16 @@ def arange(
     return cast(_range(start, stop, given[2] if len(given) > 2 else 1), dtype)
 
 
+@overload
+def linspace(
+    start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool = True,
+    retstep: Literal[False] = False, dtype: DTypeLike | None = None, axis: int = 0,
+) -> Tensor: ...  # fmt: skip
+@overload
+def linspace(
+    start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool = True, *,
+    retstep: Literal[True], dtype: DTypeLike | None = None, axis: int = 0,
+) -> tuple[Tensor, Tensor]: ...  # fmt: skip
 @operation(call="start stop")
 def linspace(
     start: TensorLike,
@@ -158,7 +168,7 @@ def linspace(
     num = index(num)
     if num < 0:
         raise ValueError(f"linspace: num must be 0 or more, got {num}")
-    start, stop = together(start, stop, at_least=float)
+    start, stop = promote(start, stop, at_least=float)
     steps = num - 1 if endpoint else num
     step = (stop - start) / steps if steps > 0 else (stop - start) * math.nan
     last = stop if endpoint else stop - step
@@ -198,7 +208,7 @@ def geomspace(
     axis: Axis = 0,
 ) -> Tensor:
     """``num`` values from ``start`` to ``stop``, each the same multiple of the one before."""
-    start, stop = together(start, stop, at_least=float)
+    start, stop = promote(start, stop, at_least=float)
     logs = linspace(log(abs(start)), log(abs(stop)), num, endpoint, axis=axis)
     values = exp(logs) * sign(start)
     return values if dtype is None else cast(values, dtype)
@@ -235,7 +245,7 @@ def tri(
     )
 
 
-def _matrix(who, x):
+def _check_matrix(who, x):
     x = convert_to_tensor(x)
     if x.ndim < 2:
         raise ValueError(
@@ -247,7 +257,7 @@ def _matrix(who, x):
 @operation
 def tril(x: TensorLike, k: int = 0) -> Tensor:
     """The matrices ``x`` with zeros above the ``k``-th diagonal."""
-    x = _matrix("tril", x)
+    x = _check_matrix("tril", x)
     kept = less_equal(*_offsets(*x.shape[-2:], k))
     return where(kept, x, creation.zeros_like(x))
 
@@ -255,7 +265,7 @@ def tril(x: TensorLike, k: int = 0) -> Tensor:
 @operation
 def triu(x: TensorLike, k: int = 0) -> Tensor:
     """The matrices ``x`` with zeros below the ``k``-th diagonal."""
-    x = _matrix("triu", x)
+    x = _check_matrix("triu", x)
     dropped = less_equal(*_offsets(*x.shape[-2:], k - 1))
     return where(dropped, creation.zeros_like(x), x)
 
@@ -273,7 +283,7 @@ def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Ten
     if x.ndim != 1:
         raise ValueError(f"vander: x must be a vector, got shape {tuple(x.shape)}")
     count = x.shape[0] if N is None else N
-    base, powers = together(x[:, None], _range(count), at_least=float)
+    base, powers = promote(x[:, None], _range(count), at_least=float)
     powers = powers if increasing else joining.reverse(powers, [0])
     return cast(_pow(base, powers), x.dtype)
 

@@ -1,4 +1,4 @@
-"""`keras.ops.ctc_loss` and `ctc_decode`: labels without places in longer sequences."""
+"""`keras.ops.ctc_loss` and `ctc_decode`: labels of sequences without alignment."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ctc_loss(
     count; ``output``: logits ``[batch, steps, classes]``, likewise; ``mask_index``: the
     class of the blank. Returns: ``[batch]``.
     """
-    target, output = _int32(target), _scores(output)
+    target, output = _int32(target), _to_logits(output)
     if len(target.shape) != 2 or len(output.shape) != 3:
         raise ShapeError(
             "ctc_loss",
@@ -79,7 +79,7 @@ def ctc_decode(
     Raises: ``ValueError`` for another strategy; ``TypeError`` for a "beam_search" in a
     traced function, as it looks at values.
     """
-    inputs, lengths = _scores(inputs), _int32(sequence_lengths)
+    inputs, lengths = _to_logits(inputs), _int32(sequence_lengths)
     if strategy not in ("greedy", "beam_search"):
         raise ValueError(
             f"ctc_decode: strategy must be 'greedy' or 'beam_search', got {strategy!r}"
@@ -92,17 +92,17 @@ def ctc_decode(
             "ctc_decode: strategy='beam_search' looks at values; wrap the call in "
             "tw.py_function, or decode outside of the traced function"
         )
-    found = [
+    result = [
         _beam_search(rows[:n], beam_width, top_paths, blank)
         for rows, n in zip(log_softmax(inputs).numpy(), lengths.numpy())
     ]
     steps = inputs.shape[1]
-    decoded = np.full((top_paths, len(found), steps), -1, np.int32)
-    for i, paths in enumerate(found):
+    decoded = np.full((top_paths, len(result), steps), -1, np.int32)
+    for i, paths in enumerate(result):
         for j, (labels, _) in enumerate(paths):
             decoded[j, i, : len(labels)] = labels
-    scores = np.array([[score for _, score in paths] for paths in found])
-    scores = scores.reshape(len(found), top_paths)
+    scores = np.array([[score for _, score in paths] for paths in result])
+    scores = scores.reshape(len(result), top_paths)
     return convert_to_tensor(decoded), cast(scores, inputs.dtype)
 
 
@@ -110,7 +110,7 @@ def _int32(x):
     return cast(convert_to_tensor(x), "int32")
 
 
-def _scores(x):
+def _to_logits(x):
     x = convert_to_tensor(x)
     half = not x.dtype.is_floating or x.dtype.size < 4
     return cast(x, "float32") if half else x
@@ -125,8 +125,8 @@ def _greedy(inputs, lengths, merge_repeated, blank):
     if merge_repeated:
         again = pad(equal(labels[:, 1:], labels[:, :-1]), [[0, 0], [1, 0]])
         blanks = blanks | again
-    places = argsort(where(blanks, shape(inputs)[1], steps[None]), stable=True)
-    labels = gather(where(blanks, -1, labels), places, axis=1, batch_dims=1)
+    order = argsort(where(blanks, shape(inputs)[1], steps[None]), stable=True)
+    labels = gather(where(blanks, -1, labels), order, axis=1, batch_dims=1)
     return expand_dims(labels, 0), -reduce_sum(best, 1, True)
 
 
@@ -140,22 +140,22 @@ def _beam_search(log_p, beam_width, top_paths, blank):
     for row in log_p:
         after = {}
 
-        def note(prefix, place, score, after=after):
+        def add_score(prefix, i, score, after=after):
             pair = after.setdefault(prefix, [-np.inf, -np.inf])
-            pair[place] = np.logaddexp(pair[place], score)
+            pair[i] = np.logaddexp(pair[i], score)
 
         for prefix, (on_blank, on_label) in beam.items():
             either = np.logaddexp(on_blank, on_label)
             for label, score in enumerate(row):
                 if label == blank:
-                    note(prefix, 0, either + score)
+                    add_score(prefix, 0, either + score)
                 elif prefix and prefix[-1] == label:
-                    note(prefix, 1, on_label + score)
-                    note((*prefix, label), 1, on_blank + score)
+                    add_score(prefix, 1, on_label + score)
+                    add_score((*prefix, label), 1, on_blank + score)
                 else:
-                    note((*prefix, label), 1, either + score)
+                    add_score((*prefix, label), 1, either + score)
         ranked = sorted(after.items(), key=lambda item: -np.logaddexp(*item[1]))
         beam = dict(ranked[:beam_width])
-    found = [(prefix, np.logaddexp(*pair)) for prefix, pair in beam.items()]
-    missing = top_paths - len(found)
-    return found[:top_paths] + [((), -np.inf)] * missing
+    result = [(prefix, np.logaddexp(*pair)) for prefix, pair in beam.items()]
+    missing = top_paths - len(result)
+    return result[:top_paths] + [((), -np.inf)] * missing

@@ -24,7 +24,7 @@ from tapewright.ops.math.elementwise import pow as _pow
 from tapewright.ops.math.reduction import reduce_all
 
 from .operation import ANY, FLOATS, NUMBERS, REALS, OperationFamily
-from .promotion import floating, numbers, together, truth
+from .promotion import promote, to_bool, to_floating, to_numbers
 
 __all__ = [
     "abs",
@@ -132,11 +132,11 @@ operation = OperationFamily(__name__, "numpy")
 # -------------------------------------------------------------- of one tensor, floating
 
 
-def _rooted(x):
+def _cube_root(x):
     return elementwise.sign(x) * _pow(elementwise.abs(x), 1 / 3)
 
 
-def _sampled_sine(x):
+def _sinc(x):
     at_zero = _equal(x, 0.0)
     angle = where(at_zero, 1.0, x) * math.pi  # no 0 / 0, which a gradient would meet
     return where(at_zero, 1.0, trigonometry.sin(angle) / angle)
@@ -155,7 +155,7 @@ angle = operation.floats(
     "c",
 )
 cbrt = operation.floats(
-    "cbrt", _rooted, "The cube root, negative for a negative ``x``."
+    "cbrt", _cube_root, "The cube root, negative for a negative ``x``."
 )
 ceil = operation.floats("ceil", elementwise.ceil)
 cos = operation.floats("cos", trigonometry.cos)
@@ -187,7 +187,7 @@ rad2deg = operation.floats(
 reciprocal = operation.floats("reciprocal", elementwise.reciprocal)
 rsqrt = operation.floats("rsqrt", elementwise.rsqrt, module="math")
 sin = operation.floats("sin", trigonometry.sin)
-sinc = operation.floats("sinc", _sampled_sine, "``sin(pi x) / (pi x)``, and 1 at 0.")
+sinc = operation.floats("sinc", _sinc, "``sin(pi x) / (pi x)``, and 1 at 0.")
 sinh = operation.floats("sinh", trigonometry.sinh)
 sqrt = operation.floats("sqrt", elementwise.sqrt)
 tan = operation.floats("tan", trigonometry.tan)
@@ -196,37 +196,39 @@ isfinite = operation.floats("isfinite", comparison.is_finite)
 isinf = operation.floats("isinf", comparison.is_inf)
 isnan = operation.floats("isnan", comparison.is_nan)
 isneginf = operation.floats(
-    "isneginf", lambda x: comparison.less(x, -_HUGE[x.dtype]), "True where ``-inf``."
+    "isneginf", lambda x: comparison.less(x, -_LARGEST[x.dtype]), "True where ``-inf``."
 )
 isposinf = operation.floats(
-    "isposinf", lambda x: comparison.greater(x, _HUGE[x.dtype]), "True where ``inf``."
+    "isposinf",
+    lambda x: comparison.greater(x, _LARGEST[x.dtype]),
+    "True where ``inf``.",
 )
 
 
-class _Largest(dict):
+class _LargestFinite(dict):
     def __missing__(self, dtype):
         self[dtype] = largest = float(dtype.max)
         return largest
 
 
-_HUGE = _Largest()  # dtype -> its largest number that is finite
+_LARGEST = _LargestFinite()  # dtype -> its largest number that is finite
 
 
 # --------------------------------------------------------- of one tensor, of any dtype
 
 
-def _truncated(x):
+def _truncate(x):
     if not x.dtype.is_differentiable:
         return x
     return elementwise.sign(x) * elementwise.floor(elementwise.abs(x))
 
 
-def _signed(x):
+def _signbit(x):
     if x.dtype.is_floating:  # the sign of -0.0 shows in its quotient alone
         small = _equal(x, 0)
         by_zero = 1.0 / where(small, x, 1.0)
         return where(small, comparison.less(by_zero, 0.0), comparison.less(x, 0))
-    return comparison.less(numbers(x), 0)
+    return comparison.less(to_numbers(x), 0)
 
 
 def _is_real(x):
@@ -235,41 +237,43 @@ def _is_real(x):
     return ones_like(x, "bool")
 
 
-def _magnitude(x):
+def _abs(x):
     return x if x.dtype.is_bool else elementwise.abs(x)
 
 
-def _inverted(x):
+def _invert(x):
     return comparison.logical_not(x) if x.dtype.is_bool else comparison.invert(x)
 
 
 abs = absolute = operation.unary(  # noqa: A001
     "absolute",
-    _magnitude,
+    _abs,
     elementwise.abs.__doc__,
     aliases="abs",
     same_as="abs",
     kinds=REALS,
 )
 bitwise_invert = operation.unary(
-    "bitwise_invert", _inverted, "All bits inverted.", same_as="invert", kinds="iu"
+    "bitwise_invert", _invert, "All bits inverted.", same_as="invert", kinds="iu"
 )
-bitwise_not = operation.unary("bitwise_not", _inverted, "All bits inverted.")
+bitwise_not = operation.unary("bitwise_not", _invert, "All bits inverted.")
 conj = conjugate = operation.unary("conjugate", conversion.conj, aliases="conj")
 copy = operation.unary("copy", conversion.identity, kinds=ANY)
 imag = operation.unary("imag", conversion.imag, same_as="imag", kinds="c")
 isreal = operation.unary("isreal", _is_real, "True where the imaginary part is 0.")
 logical_not = operation.unary(
-    "logical_not", comparison.logical_not, prepare=truth, kinds="b"
+    "logical_not", comparison.logical_not, prepare=to_bool, kinds="b"
 )
 negative = operation.unary("negative", elementwise.negative, kinds=NUMBERS)
 real = operation.unary("real", conversion.real, same_as="real", kinds="c")
-sign = operation.unary("sign", elementwise.sign, prepare=numbers, kinds=REALS)
+sign = operation.unary("sign", elementwise.sign, prepare=to_numbers, kinds=REALS)
 signbit = operation.unary(
-    "signbit", _signed, "True where the sign is a minus, as for -0.0."
+    "signbit", _signbit, "True where the sign is a minus, as for -0.0."
 )
-square = operation.unary("square", elementwise.square, prepare=numbers, kinds=NUMBERS)
-trunc = operation.unary("trunc", _truncated, "``x`` rounded towards 0.")
+square = operation.unary(
+    "square", elementwise.square, prepare=to_numbers, kinds=NUMBERS
+)
+trunc = operation.unary("trunc", _truncate, "``x`` rounded towards 0.")
 
 
 @operation(same_as="round", kinds=FLOATS)
@@ -284,7 +288,7 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:  # noqa: A001
     if decimals == 0 or (whole and decimals > 0):
         return elementwise.round(x)
     factor = 10.0**decimals
-    return cast(elementwise.round(floating(x) * factor) / factor, x.dtype)
+    return cast(elementwise.round(to_floating(x) * factor) / factor, x.dtype)
 
 
 @operation
@@ -296,9 +300,9 @@ def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
     >>> clip([1, 5, 9], -1, 6).numpy()
     array([1, 5, 6], dtype=int32)
     """
-    x = numbers(x)
+    x = to_numbers(x)
     bounds = _bound("x_min", x_min, x.dtype), _bound("x_max", x_max, x.dtype)
-    return elementwise.clip_by_value(*together(x, *bounds))
+    return elementwise.clip_by_value(*promote(x, *bounds))
 
 
 def _bound(name, value, dtype):
@@ -324,7 +328,7 @@ def nan_to_num(
     x = convert_to_tensor(x)
     if not x.dtype.is_floating:
         return x
-    most = _HUGE[x.dtype]
+    most = _LARGEST[x.dtype]
     x = where(comparison.is_nan(x), nan, x)
     x = where(comparison.greater(x, most), most if posinf is None else posinf, x)
     return where(comparison.less(x, -most), -most if neginf is None else neginf, x)
@@ -353,31 +357,31 @@ def _for_bools(op, other=None):
     def entry(x1, x2):
         if not x1.dtype.is_bool:
             return op(x1, x2)
-        return op(numbers(x1), numbers(x2)) if other is None else other(x1, x2)
+        return op(to_numbers(x1), to_numbers(x2)) if other is None else other(x1, x2)
 
     return entry
 
 
-def _far_sum(x1, x2):
+def _hypot(x1, x2):
     large = elementwise.maximum(elementwise.abs(x1), elementwise.abs(x2))
     small = elementwise.minimum(elementwise.abs(x1), elementwise.abs(x2))
     ratio = elementwise.divide_no_nan(small, large)  # its square does not overflow
     return large * elementwise.sqrt(elementwise.square(ratio) + 1.0)
 
 
-def _log_of_sum(x1, x2, base=1.0):
+def _log_add_exp(x1, x2, base=1.0):
     distance = x1 - x2  # NaN for two infinities, which are their own result
-    apart = elementwise.exp(-elementwise.abs(distance) * base)
-    found = elementwise.maximum(x1, x2) + _log1p(apart) / base
-    return where(comparison.is_nan(distance), x1 + x2, found)
+    decay = elementwise.exp(-elementwise.abs(distance) * base)
+    result = elementwise.maximum(x1, x2) + _log1p(decay) / base
+    return where(comparison.is_nan(distance), x1 + x2, result)
 
 
-def _step(x1, x2):
+def _heaviside(x1, x2):
     above = where(comparison.greater(x1, 0.0), 1.0, x2)
     return where(comparison.less(x1, 0.0), 0.0, above)
 
 
-def _first_if_nan(op):
+def _ignoring_nan(op):
     def entry(x1, x2):
         if not x1.dtype.is_floating:
             return op(x1, x2)
@@ -393,8 +397,8 @@ def _remainder(x1, x2):
     )
 
 
-_largest = _for_bools(elementwise.maximum, comparison.logical_or)
-_smallest = _for_bools(elementwise.minimum, comparison.logical_and)
+_maximum = _for_bools(elementwise.maximum, comparison.logical_or)
+_minimum = _for_bools(elementwise.minimum, comparison.logical_and)
 
 add = operation.binary(
     "add", _for_bools(elementwise.add, comparison.logical_or), kinds=NUMBERS
@@ -418,30 +422,30 @@ fmod = operation.binary(
     "fmod", _for_bools(_remainder), "The remainder of ``x1 / x2``, signed like ``x1``."
 )
 power = operation.binary("power", elementwise.pow, same_as="power", kinds=REALS)
-maximum = operation.binary("maximum", _largest, kinds=REALS)
-minimum = operation.binary("minimum", _smallest, kinds=REALS)
+maximum = operation.binary("maximum", _maximum, kinds=REALS)
+minimum = operation.binary("minimum", _minimum, kinds=REALS)
 fmax = operation.binary(
-    "fmax", _first_if_nan(_largest), "`maximum`, and the other one beside NaN."
+    "fmax", _ignoring_nan(_maximum), "`maximum`, and the other one beside NaN."
 )
 fmin = operation.binary(
-    "fmin", _first_if_nan(_smallest), "`minimum`, and the other one beside NaN."
+    "fmin", _ignoring_nan(_minimum), "`minimum`, and the other one beside NaN."
 )
 arctan2 = operation.binary("arctan2", trigonometry.atan2, None, float, kinds=FLOATS)
 heaviside = operation.binary(
-    "heaviside", _step, "0 below 0, 1 above, and ``x2`` where ``x1`` is 0.", float
+    "heaviside", _heaviside, "0 below 0, 1 above, and ``x2`` where ``x1`` is 0.", float
 )
 hypot = operation.binary(
-    "hypot", _far_sum, "``sqrt(x1 ** 2 + x2 ** 2)``, without overflow.", float
+    "hypot", _hypot, "``sqrt(x1 ** 2 + x2 ** 2)``, without overflow.", float
 )
 nextafter = operation.binary(
     "nextafter", elementwise.nextafter, None, float, kinds=FLOATS
 )
 logaddexp = operation.binary(
-    "logaddexp", _log_of_sum, "``log(exp(x1) + exp(x2))``, without overflow.", float
+    "logaddexp", _log_add_exp, "``log(exp(x1) + exp(x2))``, without overflow.", float
 )
 logaddexp2 = operation.binary(
     "logaddexp2",
-    lambda x1, x2: _log_of_sum(x1, x2, math.log(2)),
+    lambda x1, x2: _log_add_exp(x1, x2, math.log(2)),
     "``log2(2 ** x1 + 2 ** x2)``, without overflow.",
     float,
 )
@@ -453,7 +457,7 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     x2 = convert_to_tensor(x2)
     if not x2.dtype.is_integer:
         raise TypeError(f"ldexp: x2 must hold integers, got {x2.dtype.name}")
-    x1, x2 = together(x1, x2, at_least=float)
+    x1, x2 = promote(x1, x2, at_least=float)
     return x1 * _pow(convert_to_tensor(2.0, x1.dtype), x2)
 
 
@@ -471,7 +475,7 @@ less_equal = operation.binary(
 
 def _logical(name, op):
     def function(x1: TensorLike, x2: TensorLike) -> Tensor:
-        return op(truth(x1), truth(x2))
+        return op(to_bool(x1), to_bool(x2))
 
     return operation.named(
         name, function, op.__doc__, call="x1 x2", same_as=name, kinds="b"
@@ -487,7 +491,7 @@ def _bitwise(name, op, same_as=""):
     """The operation ``op(x, y)`` of two values, in their common dtype."""
 
     def function(x: TensorLike, y: TensorLike) -> Tensor:
-        return op(*together(x, y))
+        return op(*promote(x, y))
 
     return operation.named(
         name, function, op.__doc__, call="x y", same_as=same_as, kinds="iu"
@@ -516,7 +520,7 @@ def isclose(
     >>> isclose([1.0, 2.0], [1.0, 2.1]).numpy()
     array([ True, False])
     """
-    x1, x2 = together(x1, x2)
+    x1, x2 = promote(x1, x2)
     if not x1.dtype.is_differentiable:
         return _equal(x1, x2)
     distance = elementwise.abs(x1 - x2)
@@ -537,5 +541,5 @@ def allclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> Tensor:
-    """Return whether all entries are close; see `isclose`."""
+    """True if all entries are close; see `isclose`."""
     return reduce_all(isclose(x1, x2, rtol, atol, equal_nan))

@@ -36,7 +36,7 @@ from .convolution import conv, depthwise_conv
 from .creation import arange, ones_like, zeros_like
 from .linalg import outer, tensordot
 from .operation import OperationFamily
-from .promotion import floating, in_own_dtype
+from .promotion import keep_dtype, to_floating
 
 __all__ = [
     "affine_transform",
@@ -57,8 +57,8 @@ __all__ = [
 operation = OperationFamily(__name__, "image", "image.")
 
 
-def _checked(who, images, data_format):
-    """The images as a tensor, with the channels last, and whether they were not."""
+def _channels_last(who, images, data_format):
+    """The images as a tensor with the channels last, and True if they were first."""
     images = convert_to_tensor(images)
     if images.ndim not in (3, 4):
         raise ValueError(
@@ -68,7 +68,7 @@ def _checked(who, images, data_format):
     return (moveaxis(images, -3, -1) if first else images), first
 
 
-def _back(images, first):
+def _restore_format(images, first):
     return moveaxis(images, -1, -3) if first else images
 
 
@@ -103,7 +103,7 @@ def resize(
         raise ValueError(
             "resize: only one of crop_to_aspect_ratio and pad_to_aspect_ratio can be True"
         )
-    x, first = _checked("resize", images, data_format)
+    x, first = _channels_last("resize", images, data_format)
     height, width = x.shape[-3:-1]
     dtype = x.dtype
     if crop_to_aspect_ratio:
@@ -119,10 +119,10 @@ def resize(
     x = image_ops.resize_keeping_dtype(
         x, tuple(size), interpolation, antialias=antialias
     )
-    return _back(_as_before(x, dtype), first)
+    return _restore_format(_restore_dtype(x, dtype), first)
 
 
-def _as_before(x, dtype):
+def _restore_dtype(x, dtype):
     if dtype.is_floating or x.dtype == dtype:
         return cast(x, dtype)
     return saturate_cast(round(x), dtype)
@@ -139,14 +139,18 @@ def crop_images(
     target_width: int | None = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """``images`` without so many rows and columns; two of three numbers on each axis."""
-    x, first = _checked("crop_images", images, data_format)
-    rows = _cut("height", x.shape[-3], top_cropping, bottom_cropping, target_height)
-    columns = _cut("width", x.shape[-2], left_cropping, right_cropping, target_width)
-    return _back(x[..., rows, columns, :], first)
+    """``images`` without rows and columns at the edges; two of three numbers on each axis."""
+    x, first = _channels_last("crop_images", images, data_format)
+    rows = _crop_slice(
+        "height", x.shape[-3], top_cropping, bottom_cropping, target_height
+    )
+    columns = _crop_slice(
+        "width", x.shape[-2], left_cropping, right_cropping, target_width
+    )
+    return _restore_format(x[..., rows, columns, :], first)
 
 
-def _cut(name, size, before, after, target):
+def _crop_slice(name, size, before, after, target):
     if [before, after, target].count(None) != 1:
         raise ValueError(
             f"crop_images: of the two croppings and target_{name} two must be given, got "
@@ -170,14 +174,20 @@ def pad_images(
     target_width: int | None = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """``images`` amid so many rows and columns of 0; two of three numbers on each axis."""
-    x, first = _checked("pad_images", images, data_format)
-    rows = _margins("height", x.shape[-3], top_padding, bottom_padding, target_height)
-    columns = _margins("width", x.shape[-2], left_padding, right_padding, target_width)
-    return _back(pad(x, [(0, 0)] * (x.ndim - 3) + [rows, columns, (0, 0)]), first)
+    """``images`` with rows and columns of 0 around; two of three numbers on each axis."""
+    x, first = _channels_last("pad_images", images, data_format)
+    rows = _pad_widths(
+        "height", x.shape[-3], top_padding, bottom_padding, target_height
+    )
+    columns = _pad_widths(
+        "width", x.shape[-2], left_padding, right_padding, target_width
+    )
+    return _restore_format(
+        pad(x, [(0, 0)] * (x.ndim - 3) + [rows, columns, (0, 0)]), first
+    )
 
 
-def _margins(name, size, before, after, target):
+def _pad_widths(name, size, before, after, target):
     if [before, after, target].count(None) != 1:
         raise ValueError(
             f"pad_images: of the two paddings and target_{name} two must be given, got "
@@ -196,7 +206,7 @@ def _margins(name, size, before, after, target):
 
 
 @operation
-@in_own_dtype
+@keep_dtype
 def extract_patches(
     images: TensorLike,
     size: ShapeLike,
@@ -215,7 +225,7 @@ def extract_patches(
 
 
 @operation(class_name=None)
-@in_own_dtype
+@keep_dtype
 def extract_patches_3d(
     volumes: TensorLike,
     size: ShapeLike,
@@ -230,14 +240,14 @@ def extract_patches_3d(
 
 def _patches(images, size, strides, dilation_rate, padding, data_format, rank):
     window = (size,) * rank if isinstance(size, int) else tuple(size)
-    images = floating(images)
-    alone = images.ndim == rank + 1
-    x = expand_dims(images, 0) if alone else images
+    images = to_floating(images)
+    is_single = images.ndim == rank + 1
+    x = expand_dims(images, 0) if is_single else images
     channels = x.shape[1 if data_format == "channels_first" else -1]
     count = math.prod(window) * channels
     kernel = reshape(eye(count, dtype=x.dtype), (*window, channels, count))
-    found = conv(x, kernel, strides or window, padding, data_format, dilation_rate)
-    return squeeze(found, 0) if alone else found
+    result = conv(x, kernel, strides or window, padding, data_format, dilation_rate)
+    return squeeze(result, 0) if is_single else result
 
 
 # --------------------------------------------------------------------- filters, quality
@@ -251,26 +261,26 @@ def gaussian_blur(
     data_format: str | None = None,
 ) -> Tensor:
     """Each pixel a mean of those around it, weighed by a bell of width ``sigma``."""
-    x, first = _checked("gaussian_blur", images, data_format)
-    alone = x.ndim == 3
-    x = expand_dims(x, 0) if alone else x
-    across, down = (_bell(n, s, x.dtype) for n, s in zip(kernel_size, sigma))
-    bell = reshape(outer(down, across), (*kernel_size, 1, 1))
-    bell = broadcast_to(bell, (*kernel_size, x.shape[-1], 1))
-    out = depthwise_conv(x, bell, 1, "same")
-    return _back(squeeze(out, 0) if alone else out, first)
+    x, first = _channels_last("gaussian_blur", images, data_format)
+    is_single = x.ndim == 3
+    x = expand_dims(x, 0) if is_single else x
+    across, down = (_gaussian(n, s, x.dtype) for n, s in zip(kernel_size, sigma))
+    kernel = reshape(outer(down, across), (*kernel_size, 1, 1))
+    kernel = broadcast_to(kernel, (*kernel_size, x.shape[-1], 1))
+    out = depthwise_conv(x, kernel, 1, "same")
+    return _restore_format(squeeze(out, 0) if is_single else out, first)
 
 
-def _bell(size, sigma, dtype):
-    places = arange(size, dtype=dtype) - (size - 1) / 2
-    weights = exp(square(places / sigma) * -0.5)
+def _gaussian(size, sigma, dtype):
+    positions = arange(size, dtype=dtype) - (size - 1) / 2
+    weights = exp(square(positions / sigma) * -0.5)
     return weights / reduce_sum(weights)
 
 
 @operation
 def sobel_edges(images: TensorLike, data_format: str | None = None) -> Tensor:
     """The slopes down and across, as a last axis of size 2."""
-    x, first = _checked("sobel_edges", images, data_format)
+    x, first = _channels_last("sobel_edges", images, data_format)
     edges = image_ops.sobel_edges(x)
     return moveaxis(edges, -2, -4) if first else edges
 
@@ -288,7 +298,7 @@ def ssim(
 ) -> Tensor:
     """The structural similarity of two images, 1 for equal ones."""
     (first, _), (second, _) = (
-        _checked("ssim", x, data_format) for x in (image1, image2)
+        _channels_last("ssim", x, data_format) for x in (image1, image2)
     )
     return image_ops.ssim(first, second, max_val, filter_size, filter_sigma, k1, k2)
 
@@ -310,10 +320,10 @@ def affine_transform(
     See ``tapewright.ops.warping.affine_transform``.
     """
     images = convert_to_tensor(images)
-    found = warping.affine_transform(
+    result = warping.affine_transform(
         images, transform, interpolation, fill_mode, fill_value, data_format
     )
-    return _as_before(found, images.dtype)
+    return _restore_dtype(result, images.dtype)
 
 
 @operation(call="images start_points end_points")
@@ -362,15 +372,17 @@ def _homography(start, end):
 @operation(class_name="RGBToGrayscale")
 def rgb_to_grayscale(images: TensorLike, data_format: str | None = None) -> Tensor:
     """``0.2989 red + 0.587 green + 0.114 blue``, in one channel; grey stays as it is."""
-    x, first = _checked("rgb_to_grayscale", images, data_format)
+    x, first = _channels_last("rgb_to_grayscale", images, data_format)
     if x.shape[-1] == 1:
         return convert_to_tensor(images)
-    grey = tensordot(floating(x), cast([0.2989, 0.587, 0.114], floating(x).dtype), 1)
-    return _back(cast(expand_dims(grey, -1), x.dtype), first)
+    grey = tensordot(
+        to_floating(x), cast([0.2989, 0.587, 0.114], to_floating(x).dtype), 1
+    )
+    return _restore_format(cast(expand_dims(grey, -1), x.dtype), first)
 
 
-def _floating_colours(who, images, data_format):
-    x, first = _checked(who, images, data_format)
+def _check_colours(who, images, data_format):
+    x, first = _channels_last(who, images, data_format)
     if not x.dtype.is_floating or x.shape[-1] != 3:
         raise ValueError(
             f"{who}: images must be floating, with three channels, got {x.dtype.name} of "
@@ -382,7 +394,7 @@ def _floating_colours(who, images, data_format):
 @operation(class_name="RGBToHSV")
 def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
     """Hue, saturation and value of red, green and blue, all from 0 to 1."""
-    x, first = _floating_colours("rgb_to_hsv", images, data_format)
+    x, first = _check_colours("rgb_to_hsv", images, data_format)
     red, green, blue = x[..., 0], x[..., 1], x[..., 2]
     value = reduce_max(x, -1)
     spread = value - reduce_min(x, -1)
@@ -396,14 +408,14 @@ def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
         ),
     )
     hue = where(equal(spread, 0.0), 0.0, floormod(hue / 6.0, 1.0))
-    return _back(stack([hue, divide_no_nan(spread, value), value], -1), first)
+    return _restore_format(stack([hue, divide_no_nan(spread, value), value], -1), first)
 
 
 @operation(class_name="HSVToRGB")
 def hsv_to_rgb(images: TensorLike, data_format: str | None = None) -> Tensor:
     """Red, green and blue of hue, saturation and value, all from 0 to 1."""
-    x, first = _floating_colours("hsv_to_rgb", images, data_format)
+    x, first = _check_colours("hsv_to_rgb", images, data_format)
     hue, saturation, value = x[..., :1] * 6.0, x[..., 1:2], x[..., 2:]
     phases = floormod(hue + cast([5.0, 3.0, 1.0], x.dtype), 6.0)
     lost = clip_by_value(minimum(phases, 4.0 - phases), 0.0, 1.0)
-    return _back(value - value * saturation * lost, first)
+    return _restore_format(value - value * saturation * lost, first)

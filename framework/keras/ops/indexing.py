@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from operator import index
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -44,11 +44,11 @@ from .creation import linspace, ones_like
 from .operation import ANY, REALS, OperationFamily
 from .promotion import (
     common_dtype,
-    floating,
     kind_of,
-    numbers,
-    together,
-    truth,
+    promote,
+    to_bool,
+    to_floating,
+    to_numbers,
 )
 
 __all__ = [
@@ -82,14 +82,18 @@ operation = OperationFamily(__name__, "numpy")
 # ------------------------------------------------------------------------- picking
 
 
-def _places_by_axis(x):
+def _specs_of_nonzero(x):
     return tuple([TensorSpec([None], int32)] * max(len(x.shape), 1))
 
 
 def _specs_of_where(condition, x1=None, x2=None):
-    return _places_by_axis(condition) if x1 is None and x2 is None else None
+    return _specs_of_nonzero(condition) if x1 is None and x2 is None else None
 
 
+@overload
+def where(condition: TensorLike) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: TensorLike, x1: TensorLike, x2: TensorLike) -> Tensor: ...
 @operation(call="condition x1 x2", specs=_specs_of_where, same_as="where", kinds="b")
 def where(
     condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | None = None
@@ -104,14 +108,14 @@ def where(
         return nonzero(condition)
     if x1 is None or x2 is None:
         raise ValueError("where: x1 and x2 must both be given, or neither")
-    return _where(condition, *together(x1, x2))
+    return _where(condition, *promote(x1, x2))
 
 
-@operation(specs=_places_by_axis)
+@operation(specs=_specs_of_nonzero)
 def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
-    """The places where ``x`` is not 0: a tuple of the indices along each axis, int32."""
-    places = _where(cast(x, "bool"))
-    return tuple([cast(places[:, i], int32) for i in range(places.shape[-1])])
+    """The indices of entries that are not 0: a tuple with a vector for each axis, int32."""
+    indices = _where(cast(x, "bool"))
+    return tuple([cast(indices[:, i], int32) for i in range(indices.shape[-1])])
 
 
 @operation(call="condlist choicelist default")
@@ -126,10 +130,10 @@ def select(
             "select: condlist and choicelist must be of one length, got "
             f"{len(condlist)} and {len(choicelist)}"
         )
-    *choices, found = together(*choicelist, default)
+    *choices, result = promote(*choicelist, default)
     for condition, choice in zip(condlist[::-1], choices[::-1]):
-        found = _where(truth(condition), choice, found)
-    return found
+        result = _where(to_bool(condition), choice, result)
+    return result
 
 
 @operation(call="x key")
@@ -140,7 +144,7 @@ def get_item(x: TensorLike, key: Any) -> Tensor:
 
 @operation(call="x indices", same_as="gather", kinds=ANY)
 def take(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
-    """The entries of ``x`` along ``axis`` that ``indices`` names; of all in a row, for None.
+    """The entries of ``x`` at ``indices`` along ``axis``; None flattens ``x``.
 
     Negative indices count from the end.
 
@@ -150,23 +154,23 @@ def take(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
     x = convert_to_tensor(x)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
     (axis,) = normalize_axis("take", axis, x.ndim)
-    return gather(x, _from_the_start("take", indices, x.shape[axis]), axis=axis)
+    return gather(x, _wrap_negative("take", indices, x.shape[axis]), axis=axis)
 
 
-def _from_the_start(who, indices, size):
+def _wrap_negative(who, indices, size):
     indices = convert_to_tensor(indices)
     if not indices.dtype.is_integer:
         raise TypeError(f"{who}: indices must be integers, got {indices.dtype.name}")
     array = indices.array
     if devices.is_array(array) and devices.array_module(type(array)) is np:
-        if not array.size or array.min() >= 0:  # known, and as it should be
+        if not array.size or array.min() >= 0:  # known to need no change
             return indices
     return _where(less(indices, 0), indices + cast(size, indices.dtype), indices)
 
 
 @operation(call="x indices", same_as="take_along_axis", kinds=ANY)
 def take_along_axis(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
-    """From each row of ``x`` along ``axis`` the entries that its row of indices names.
+    """The entries of each row of ``x`` along ``axis`` at its row of ``indices``.
 
     >>> take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).numpy()
     array([[2],
@@ -182,25 +186,25 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Te
     lead = [_common_size(m, n) for m, n in zip(x.shape[:-1], indices.shape[:-1])]
     x = shapes.broadcast_to(x, [*lead, x.shape[-1]])
     indices = shapes.broadcast_to(indices, [*lead, indices.shape[-1]])
-    indices = _from_the_start("take_along_axis", indices, x.shape[-1])
+    indices = _wrap_negative("take_along_axis", indices, x.shape[-1])
     return moveaxis(gather(x, indices, batch_dims=len(lead)), -1, axis)
 
 
 def _common_size(m, n):
-    """The size to which two broadcast."""
+    """The size to which two sizes broadcast."""
     return n if type(m) is int and m == 1 else m
 
 
 @operation
 def unravel_index(indices: TensorLike, shape: Sequence[int]) -> tuple[Tensor, ...]:
-    """The coordinates in ``shape`` of places in a row, a tuple with a tensor each axis."""
-    indices, found = convert_to_tensor(indices), []
+    """The coordinates in ``shape`` of flat indices: a tuple with a tensor for each axis."""
+    indices, result = convert_to_tensor(indices), []
     size = math.prod(shape)
     indices = _where(less(indices, 0), indices + size, indices)
     for n in reversed(shape):
-        found.append(floormod(indices, n))
+        result.append(floormod(indices, n))
         indices = floordiv(indices, n)
-    return tuple(found[::-1])
+    return tuple(result[::-1])
 
 
 # ------------------------------------------------------------------------ ordering
@@ -208,31 +212,31 @@ def unravel_index(indices: TensorLike, shape: Sequence[int]) -> tuple[Tensor, ..
 
 @operation(same_as="sort", kinds=REALS)
 def sort(x: TensorLike, axis: Axis | None = -1) -> Tensor:
-    """The entries of each row along ``axis`` in order; of all in a row, for None."""
-    x, axis = _rows(x, axis)
+    """The entries of each row along ``axis`` in order; None flattens ``x``."""
+    x, axis = _flatten_for_none(x, axis)
     if x.dtype.is_bool:
-        return cast(sorting.sort(numbers(x), axis), "bool")
+        return cast(sorting.sort(to_numbers(x), axis), "bool")
     return sorting.sort(x, axis)
 
 
 @operation(same_as="argsort", kinds=REALS)
 def argsort(x: TensorLike, axis: Axis | None = -1) -> Tensor:
-    """The indices, int32, that sort each row along ``axis``; of equals the first first."""
-    x, axis = _rows(x, axis)
-    return sorting.argsort(numbers(x), axis)
+    """The indices, int32, that sort each row along ``axis``, stable; None flattens ``x``."""
+    x, axis = _flatten_for_none(x, axis)
+    return sorting.argsort(to_numbers(x), axis)
 
 
-def _rows(x, axis):
-    """Return the array to sort and its axis: all in a row for None, and of a scalar."""
+def _flatten_for_none(x, axis):
+    """Return ``(x, axis)``, with ``x`` flattened if ``axis`` is None or ``x`` a scalar."""
     x = convert_to_tensor(x)
     return (x, axis) if x.ndim and axis is not None else (ravel(x), -1)
 
 
 @operation
 def argpartition(x: TensorLike, kth: int, axis: Axis | None = -1) -> Tensor:
-    """Indices, int32, that bring the ``kth`` of each row to its place, the less before it.
+    """Indices, int32, that put the ``kth`` entry of each row at that index, as sorted.
 
-    They are those of `argsort`: all are at their places.
+    They are those of `argsort`, which sort the other entries as well.
     """
     return argsort(x, axis)
 
@@ -240,7 +244,7 @@ def argpartition(x: TensorLike, kth: int, axis: Axis | None = -1) -> Tensor:
 @operation(module="math")
 def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """``(values, indices)`` of the ``k`` largest entries of each row, the last axis."""
-    return sorting.top_k(numbers(x), k, sorted)
+    return sorting.top_k(to_numbers(x), k, sorted)
 
 
 @operation(call="targets predictions", module="math", same_as="in_top_k", kinds="iu")
@@ -253,12 +257,12 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
 def searchsorted(
     sorted_sequence: TensorLike, values: TensorLike, side: str = "left"
 ) -> Tensor:
-    """The places at which ``values`` would be inserted into a sorted vector, int32."""
+    """The indices at which ``values`` would be inserted into a sorted vector, int32."""
     sorted_sequence = convert_to_tensor(sorted_sequence)
     if sorted_sequence.ndim != 1:
         what = "sorted_sequence must be a vector; vectorized_map takes several"
         raise ShapeError("searchsorted", what, sorted_sequence=sorted_sequence)
-    sorted_sequence, values = together(sorted_sequence, values)
+    sorted_sequence, values = promote(sorted_sequence, values)
     return sorting.searchsorted(sorted_sequence, values, side)
 
 
@@ -285,8 +289,8 @@ def _specs_of_unique(
     shapes = [s for asked, s in (
         (return_index, [size]), (return_inverse, inverse), (return_counts, [size]),
     ) if asked]  # fmt: skip
-    found = [TensorSpec(dims, x.dtype), *[TensorSpec(s, int32) for s in shapes]]
-    return tuple(found) if shapes else found[0]
+    result = [TensorSpec(dims, x.dtype), *[TensorSpec(s, int32) for s in shapes]]
+    return tuple(result) if shapes else result[0]
 
 
 @operation(specs=_specs_of_unique)
@@ -302,9 +306,9 @@ def unique(
 ) -> Any:
     """The different entries of ``x``, in order; outside of traced functions.
 
-    Returns: the entries or, as a tuple with them, also where each comes first, the place
-    of each entry of ``x`` among them, and how often each comes. ``axis`` compares slices
-    along it; ``size`` makes the result that long, with ``fill_value`` at the end.
+    Returns: the entries or, in a tuple with them, also the index of the first occurrence of
+    each, the index among them of each entry of ``x``, and their counts. ``axis`` compares
+    slices along it; ``size`` makes the result that long, with ``fill_value`` at the end.
 
     >>> unique([3, 1, 3]).numpy()
     array([1, 3], dtype=int32)
@@ -312,8 +316,8 @@ def unique(
     x = convert_to_tensor(x)
     if not devices.is_array(x.array):
         raise TypeError(
-            "unique: how many entries there are follows from values, which x does not "
-            "have in a traced function or a model"
+            "unique: the number of entries depends on values, which x does not have in a "
+            "traced function or a model"
         )
     flat, along = (ravel(x), 0) if axis is None else (x, axis)
     _, first, inverse, counts = np.unique(
@@ -325,17 +329,17 @@ def unique(
         order = np.argsort(first)
         first, counts = first[order], counts[order]
         inverse = np.argsort(order)[inverse]
-    found = gather(flat, convert_to_tensor(first, int32), axis=along)
+    result = gather(flat, convert_to_tensor(first, int32), axis=along)
     if size is not None:
-        found = _of_size(found, size, along, 0 if fill_value is None else fill_value)
+        result = _resize(result, size, along, 0 if fill_value is None else fill_value)
         first = np.append(first, np.ones(size, int))[:size]
         counts = np.append(counts, np.zeros(size, int))[:size]
     wanted = (return_index, first), (return_inverse, inverse), (return_counts, counts)
     others = [convert_to_tensor(array, int32) for asked, array in wanted if asked]
-    return (found, *others) if others else found
+    return (result, *others) if others else result
 
 
-def _of_size(x, size, axis, fill):
+def _resize(x, size, axis, fill):
     missing = size - x.shape[axis]
     if missing <= 0:
         return gather(x, np.arange(size), axis=axis)
@@ -348,9 +352,9 @@ def isin(
     x1: TensorLike, x2: TensorLike, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
     """True where an entry of ``x1`` is among those of ``x2``; the opposite if ``invert``."""
-    x1, x2 = together(x1, x2)
-    found = reduce_any(equal(x1[..., None], ravel(x2)), -1)
-    return logical_not(found) if invert else found
+    x1, x2 = promote(x1, x2)
+    result = reduce_any(equal(x1[..., None], ravel(x2)), -1)
+    return logical_not(result) if invert else result
 
 
 # ------------------------------------------------------------------------- counting
@@ -383,10 +387,10 @@ def bincount(
     if weights is None:
         return counting.bincount(cast(x, int32), minlength=minlength, axis=-1)
     dtype = common_dtype(x.dtype, kind_of(weights))
-    found = counting.bincount(
-        cast(x, int32), numbers(weights), minlength=minlength, axis=-1
+    result = counting.bincount(
+        cast(x, int32), to_numbers(weights), minlength=minlength, axis=-1
     )
-    return cast(found, dtype)
+    return cast(result, dtype)
 
 
 @operation
@@ -408,10 +412,10 @@ def histogram(
         raise ValueError(f"histogram: range must be (low, high), finite, got {range}")
     low, high = (reduce_min(x), reduce_max(x)) if range is None else range
     edges = cast(linspace(low, high, bins + 1), x.dtype)
-    places = sorting.searchsorted(edges[1:-1], x, "right")
+    indices = sorting.searchsorted(edges[1:-1], x, "right")
     low, high = cast(low, x.dtype), cast(high, x.dtype)
     inside = logical_and(greater_equal(x, low), less_equal(x, high))
-    counts = segment.unsorted_segment_sum(cast(inside, x.dtype), places, bins)
+    counts = segment.unsorted_segment_sum(cast(inside, x.dtype), indices, bins)
     return counts, edges
 
 
@@ -438,8 +442,8 @@ def diff(a: TensorLike, n: int = 1, axis: Axis = -1) -> Tensor:
 def trapezoid(
     y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: Axis = -1
 ) -> Tensor:
-    """The integral of ``y`` along ``axis`` by trapezoids, at places ``x`` or ``dx`` apart."""
-    y = moveaxis(floating(y), axis, -1)
+    """The integral of ``y`` along ``axis`` by trapezoids, at points ``x`` or ``dx`` apart."""
+    y = moveaxis(to_floating(y), axis, -1)
     if x is None:
         widths = cast(dx, y.dtype)
     else:
@@ -451,7 +455,7 @@ def trapezoid(
 @operation(call="x1 x2")
 def gcd(x1: TensorLike, x2: TensorLike) -> Tensor:
     """The greatest common divisor of integers, by Euclid."""
-    x1, x2 = _integers("gcd", x1, x2)
+    x1, x2 = _check_integers("gcd", x1, x2)
     dims = (x1 + x2).shape
     start = [abs(shapes.broadcast_to(x, dims)) for x in (x1, x2)]
 
@@ -462,8 +466,8 @@ def gcd(x1: TensorLike, x2: TensorLike) -> Tensor:
     return while_loop(lambda a, b: reduce_any(not_equal(b, 0)), step, tuple(start))[0]
 
 
-def _integers(who, *values):
-    values = together(*values)
+def _check_integers(who, *values):
+    values = promote(*values)
     if not values[0].dtype.is_integer:
         raise TypeError(
             f"{who}: x1 and x2 must be integers, got {values[0].dtype.name}"
@@ -474,7 +478,7 @@ def _integers(who, *values):
 @operation(call="x1 x2")
 def lcm(x1: TensorLike, x2: TensorLike) -> Tensor:
     """The least common multiple of integers."""
-    x1, x2 = _integers("lcm", x1, x2)
+    x1, x2 = _check_integers("lcm", x1, x2)
     divisor = gcd(x1, x2)
     safe = _where(equal(divisor, 0), ones_like(divisor), divisor)
     return abs(floordiv(x1, safe) * x2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -40,7 +40,7 @@ from tapewright.ops.math.reduction import (
 from .arrays import diagonal, moveaxis, pad, ravel, transpose
 from .elementwise import multiply
 from .operation import FLOATS, OperationFamily
-from .promotion import floating, together
+from .promotion import promote, to_floating
 
 __all__ = [
     "cholesky",
@@ -79,14 +79,14 @@ operation = OperationFamily(__name__, "linalg")
 # ----------------------------------------------------------------------- products
 
 
-def _factors(*operands):
+def _promote_factors(*operands):
     """The operands in their common dtype: int32 for int8 alone, whose sums overflow."""
     operands = [
         x if isinstance(x, (int, float)) else convert_to_tensor(x) for x in operands
     ]
     if all([getattr(x, "dtype", None) is int8 for x in operands]):
         return [cast(x, int32) for x in operands]
-    return together(*operands)
+    return promote(*operands)
 
 
 @operation(call="x1 x2", module="numpy")
@@ -98,7 +98,7 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
     >>> matmul([1.0, 2.0], [[1.0], [3.0]]).numpy()
     array([7.], dtype=float32)
     """
-    x1, x2 = _factors(x1, x2)
+    x1, x2 = _promote_factors(x1, x2)
     if x1.ndim > 1 and x2.ndim > 1:
         return _matmul(x1, x2)
     left = x1[None, :] if x1.ndim == 1 else x1
@@ -111,7 +111,7 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
 @operation(call="x1 x2", module="numpy")
 def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Sums of products over the last axis of ``x1`` and the one before last of ``x2``."""
-    x1, x2 = together(x1, x2)
+    x1, x2 = promote(x1, x2)
     if not (x1.ndim and x2.ndim):
         return multiply(x1, x2)
     return tensordot(x1, x2, [[-1], [max(x2.ndim - 2, 0)]])
@@ -120,21 +120,21 @@ def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
 @operation(call="x1 x2", module="numpy")
 def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Sums of products over the last axes of both."""
-    x1, x2 = together(x1, x2)
+    x1, x2 = promote(x1, x2)
     return tensordot(x1, x2, [[-1], [-1]]) if x1.ndim and x2.ndim else multiply(x1, x2)
 
 
 @operation(call="x1 x2", module="numpy")
 def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
     """The products of each entry of ``x1`` with each of ``x2``, a matrix."""
-    x1, x2 = together(x1, x2)
+    x1, x2 = promote(x1, x2)
     return multiply(ravel(x1)[:, None], ravel(x2))
 
 
 @operation(call="x1 x2", module="numpy")
 def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """The sum of the products of all entries, those of ``x1`` conjugated."""
-    x1, x2 = together(x1, x2)
+    x1, x2 = promote(x1, x2)
     products = multiply(conj(ravel(x1)), ravel(x2))
     return reduce_any(products) if products.dtype.is_bool else reduce_sum(products)
 
@@ -142,7 +142,7 @@ def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
 @operation(call="x1 x2", module="numpy")
 def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[Any] = 2) -> Tensor:
     """Sums of products over ``axes``: a number of axes, or the lists of both sides."""
-    x1, x2 = together(x1, x2)
+    x1, x2 = promote(x1, x2)
     if isinstance(axes, int):
         return contraction.tensordot(x1, x2, axes)
     ours, theirs = ([a] if isinstance(a, int) else list(a) for a in axes)
@@ -155,7 +155,7 @@ def einsum(subscripts: str, *operands: TensorLike, **kwargs: Any) -> Tensor:
 
     ``kwargs``: those of ``tw.einsum``.
     """
-    return contraction.einsum(subscripts, *_factors(*operands), **kwargs)
+    return contraction.einsum(subscripts, *_promote_factors(*operands), **kwargs)
 
 
 @operation(call="x1 x2", module="numpy")
@@ -172,18 +172,18 @@ def cross(
     Of two vectors of size 2, the third entry of it alone.
     """
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
-    x1, x2 = together(x1, x2)
+    x1, x2 = promote(x1, x2)
     x1, x2 = moveaxis(x1, axisa, -1), moveaxis(x2, axisb, -1)
     sizes = x1.shape[-1], x2.shape[-1]
     if not {*sizes} <= {2, 3}:
         raise ValueError(f"cross: the axes must have size 2 or 3, got {sizes}")
     if sizes == (2, 2):
         return x1[..., 0] * x2[..., 1] - x1[..., 1] * x2[..., 0]
-    out = _cross(*[_in_space(x) for x in (x1, x2)])
+    out = _cross(*[_pad_to_3(x) for x in (x1, x2)])
     return moveaxis(out, -1, axisc)
 
 
-def _in_space(x):
+def _pad_to_3(x):
     """A third entry of 0 for vectors of two."""
     return x if x.shape[-1] == 3 else pad(x, [(0, 0)] * (x.ndim - 1) + [(0, 1)])
 
@@ -191,7 +191,7 @@ def _in_space(x):
 @operation(call="x1 x2", module="numpy")
 def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Each entry of ``x1`` times the whole of ``x2``, block beside block."""
-    x1, x2 = together(x1, x2)
+    x1, x2 = promote(x1, x2)
     rank = max(x1.ndim, x2.ndim)
     ours, theirs = ((1,) * (rank - x.ndim) + tuple(x.shape) for x in (x1, x2))
     x1 = shapes.reshape(x1, [n for size in ours for n in (size, 1)])
@@ -210,7 +210,7 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: str = "valid") -> Tensor:
         raise ValueError(
             f"correlate: mode must be 'valid', 'same' or 'full', got {mode!r}"
         )
-    x1, x2 = together(x1, x2, at_least=float)
+    x1, x2 = promote(x1, x2, at_least=float)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ShapeError("correlate", "x1 and x2 must be vectors", x1=x1, x2=x2)
     n, m = x1.shape[0], x2.shape[0]
@@ -228,7 +228,7 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: str = "valid") -> Tensor:
 @operation(module="numpy")
 def corrcoef(x: TensorLike) -> Tensor:
     """The correlations of the rows of ``x`` with each other, between -1 and 1."""
-    x = floating(x)
+    x = to_floating(x)
     if x.ndim > 2:
         raise ValueError(f"corrcoef: x must be a matrix, got shape {tuple(x.shape)}")
     x = x if x.ndim else ravel(x)
@@ -256,32 +256,32 @@ slogdet = operation.floats(
 @operation(same_as="cholesky", kinds=FLOATS)
 def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
     """The lower triangle L with ``x = L @ L^H``; its transpose, if ``upper``."""
-    found = decompositions.cholesky(floating(x))
-    return conj(matrix_transpose(found)) if upper else found
+    result = decompositions.cholesky(to_floating(x))
+    return conj(matrix_transpose(result)) if upper else result
 
 
 @operation
 def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
     """The inverse of the matrix whose `cholesky` factor is ``x``."""
-    x = floating(x)
+    x = to_floating(x)
     x = conj(matrix_transpose(x)) if upper else x
-    return linear_systems.cholesky_solve(x, _unit_like(x))
+    return linear_systems.cholesky_solve(x, _identity_like(x))
 
 
-def _unit_like(x):
+def _identity_like(x):
     return zeros_like(x) + eye(x.shape[-1], dtype=x.dtype)
 
 
 @operation
 def pinv(x: TensorLike, rcond: float | None = None) -> Tensor:
     """The Moore-Penrose inverse; see ``tw.linalg.pinv``."""
-    return linear_systems.pinv(floating(x), rcond)
+    return linear_systems.pinv(to_floating(x), rcond)
 
 
 @operation
 def matrix_rank(x: TensorLike, tol: float | None = None) -> Tensor:
     """The number of singular values above ``tol``, int32."""
-    return cast(decompositions.matrix_rank(floating(x), tol), "int32")
+    return cast(decompositions.matrix_rank(to_floating(x), tol), "int32")
 
 
 @operation
@@ -289,24 +289,32 @@ def qr(x: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """``(q, r)`` with ``x = q @ r``; with ``mode`` "complete" q is square."""
     if mode not in ("reduced", "complete"):
         raise ValueError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
-    return tuple(decompositions.qr(floating(x), mode == "complete"))
+    return tuple(decompositions.qr(to_floating(x), mode == "complete"))
 
 
+@overload
+def svd(
+    x: TensorLike, full_matrices: bool = True, compute_uv: Literal[True] = True
+) -> tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def svd(
+    x: TensorLike, full_matrices: bool = True, *, compute_uv: Literal[False]
+) -> Tensor: ...
 @operation(class_name="SVD")
 def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """``(u, s, v^H)`` with ``x = u @ diag(s) @ v^H``; without ``compute_uv`` just ``s``."""
-    found = decompositions.svd(floating(x), full_matrices, compute_uv)
+    result = decompositions.svd(to_floating(x), full_matrices, compute_uv)
     if not compute_uv:
-        return found
-    s, u, v = found
+        return result
+    s, u, v = result
     return u, s, conj(matrix_transpose(v))
 
 
 def _as_columns(a, b):
-    """``b`` as a matrix, and whether it was a vector (or several) without that axis."""
-    a, b = together(a, b, at_least=float)
-    alone = b.ndim == a.ndim - 1
-    return a, (b[..., None] if alone else b), alone
+    """``b`` with an axis of columns, and True if it was one axis short of ``a``."""
+    a, b = promote(a, b, at_least=float)
+    is_vector = b.ndim == a.ndim - 1
+    return a, (b[..., None] if is_vector else b), is_vector
 
 
 @operation(call="a b", same_as="solve", kinds=FLOATS)
@@ -316,17 +324,17 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
     >>> solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0]).numpy()
     array([1. , 0.5], dtype=float32)
     """
-    a, b, alone = _as_columns(a, b)
-    found = linear_systems.solve(a, b)
-    return found[..., 0] if alone else found
+    a, b, is_vector = _as_columns(a, b)
+    result = linear_systems.solve(a, b)
+    return result[..., 0] if is_vector else result
 
 
 @operation(call="a b")
 def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tensor:
     """`solve` for a triangle, ``lower`` or upper; the other half of ``a`` is not read."""
-    a, b, alone = _as_columns(a, b)
-    found = linear_systems.triangular_solve(a, b, lower)
-    return found[..., 0] if alone else found
+    a, b, is_vector = _as_columns(a, b)
+    result = linear_systems.triangular_solve(a, b, lower)
+    return result[..., 0] if is_vector else result
 
 
 @operation(call="a b")
@@ -335,11 +343,11 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
 
     Singular values up to ``rcond`` times the largest count as zero.
     """
-    a, b, alone = _as_columns(a, b)
+    a, b, is_vector = _as_columns(a, b)
     if rcond is None:
         rcond = float(np.finfo(a.dtype.dtype).eps) * max(a.shape[-2:])
-    found = _matmul(linear_systems.pinv(a, rcond), b)
-    return found[..., 0] if alone else found
+    result = _matmul(linear_systems.pinv(a, rcond), b)
+    return result[..., 0] if is_vector else result
 
 
 @operation
@@ -358,21 +366,21 @@ def norm(
     >>> norm([[3.0, 4.0], [6.0, 8.0]], axis=1).numpy()
     array([ 5., 10.], dtype=float32)
     """
-    x = floating(x)
+    x = to_floating(x)
     if axis is None and x.ndim == 2 and ord is not None:
         axis = (0, 1)
     if axis is None and ord is not None and x.ndim != 1:
         raise ValueError(f"norm: axis must be given for ord {ord!r} and {x.ndim} axes")
     axes = normalize_axis("norm", axis, x.ndim)
     if ord is None:  # over any number of axes
-        found = matrix_functions.norm(_joined(x, axes), axis=-1)
-        return shapes.expand_dims(found, sorted(axes)) if keepdims else found
+        result = matrix_functions.norm(_merge_axes(x, axes), axis=-1)
+        return shapes.expand_dims(result, sorted(axes)) if keepdims else result
     if len(axes) not in (1, 2):
         raise ValueError(
             f"norm: axis must be one axis or two for ord {ord!r}, got {axis}"
         )
     if len(axes) == 2:
-        return _of_matrices(x, ord, axes, keepdims)
+        return _matrix_norm(x, ord, axes, keepdims)
     (axis,) = axes
     if ord == -math.inf:
         return reduce_min(abs(x), axis, keepdims)
@@ -383,26 +391,26 @@ def norm(
     return matrix_functions.norm(x, ord, axis, keepdims)
 
 
-def _joined(x, axes):
+def _merge_axes(x, axes):
     """These axes as one, the last."""
     kept = [a for a in range(x.ndim) if a not in axes]
     sizes = [*[x.shape[a] for a in kept], math.prod([x.shape[a] for a in axes])]
     return shapes.reshape(shapes.transpose(x, [*kept, *axes]), sizes)
 
 
-def _of_matrices(x, ord, axes, keepdims):
+def _matrix_norm(x, ord, axes, keepdims):
     rows, columns = axes
     if ord in (-1, -math.inf):
         first, second = (rows, columns) if ord == -1 else (columns, rows)
-        found = reduce_min(reduce_sum(abs(x), first, True), second, True)
-        return found if keepdims else shapes.squeeze(found, axes)
+        result = reduce_min(reduce_sum(abs(x), first, True), second, True)
+        return result if keepdims else shapes.squeeze(result, axes)
     if ord == -2:
         kept = [a for a in range(x.ndim) if a not in axes]
         values = decompositions.svd(
             shapes.transpose(x, [*kept, *axes]), compute_uv=False
         )
-        found = reduce_min(values, -1)
-        return shapes.expand_dims(found, sorted(axes)) if keepdims else found
+        result = reduce_min(values, -1)
+        return shapes.expand_dims(result, sorted(axes)) if keepdims else result
     return matrix_functions.norm(x, ord, axes, keepdims)
 
 
@@ -422,14 +430,15 @@ def jvp(
     (9.0, 6.0)
     """
     primals, tangents = (
-        [map_structure(floating, x) for x in values] for values in (primals, tangents)
+        [map_structure(to_floating, x) for x in values]
+        for values in (primals, tangents)
     )
     with ForwardAccumulator(primals, tangents) as accumulator:
         outputs = fun(*primals)
     outputs, *aux = outputs if has_aux else (outputs,)
 
     def slope(x):
-        found = accumulator.jvp(x)
-        return zeros_like(x) if found is None else found
+        result = accumulator.jvp(x)
+        return zeros_like(x) if result is None else result
 
     return (outputs, map_structure(slope, outputs), *aux)

@@ -44,7 +44,7 @@ from .convolution import (
 from .elementwise import log10
 from .linalg import norm
 from .operation import FLOATS, OperationFamily
-from .promotion import floating, together
+from .promotion import promote, to_floating
 
 __all__ = [
     "adaptive_average_pool",
@@ -134,19 +134,19 @@ hard_silu = hard_swish = operation(activations.hard_silu, aliases="hard_swish")
 @operation
 def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """``x`` moved towards 0 by ``threshold``, and 0 where it is nearer."""
-    return activations.soft_shrink(floating(x), threshold)
+    return activations.soft_shrink(to_floating(x), threshold)
 
 
 @operation
 def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     """``x`` times the normal distribution function; by tanh, if ``approximate``."""
-    return activation.gelu(floating(x), approximate)
+    return activation.gelu(to_floating(x), approximate)
 
 
 @operation(same_as="softmax", kinds=FLOATS)
 def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """``exp(x) / sum(exp(x))`` over ``axis``: an int, a tuple, None for all."""
-    x = floating(x)
+    x = to_floating(x)
     if isinstance(axis, int):
         return activation.softmax(x, axis)
     return exp(log_softmax(x, axis))
@@ -155,7 +155,7 @@ def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
 @operation(same_as="log_softmax", kinds=FLOATS)
 def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """``x - log(sum(exp(x)))`` over ``axis``: an int, a tuple, None for all."""
-    x = floating(x)
+    x = to_floating(x)
     if isinstance(axis, int):
         return activation.log_softmax(x, axis)
     return x - reduce_logsumexp(x, axis, True)
@@ -164,7 +164,7 @@ def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
 @operation(call="abs_ angle")
 def polar(abs_: TensorLike, angle: TensorLike) -> Tensor:
     """The complex numbers of these absolute values and angles."""
-    abs_, angle = together(abs_, angle, at_least=float)
+    abs_, angle = promote(abs_, angle, at_least=float)
     return _complex(abs_ * cos(angle), abs_ * sin(angle))
 
 
@@ -179,7 +179,7 @@ def one_hot(
     dtype: DTypeLike | None = None,
     sparse: bool = False,
 ) -> Tensor:
-    """1 at the place that ``x`` names on a new ``axis`` of ``num_classes``, else 0.
+    """1 at the index ``x`` on a new ``axis`` of ``num_classes``, else 0.
 
     Raises: ``ValueError`` for ``sparse``: there are no such tensors.
 
@@ -202,7 +202,7 @@ def multi_hot(
     sparse: bool = False,
     **kwargs: Any,
 ) -> Tensor:
-    """1 at each place that a row of ``inputs`` names, else 0; see `one_hot`.
+    """1 at each index in a row of ``inputs``, else 0; see `one_hot`.
 
     The entries of a row are those of axis 1, or of the one axis.
     """
@@ -211,9 +211,11 @@ def multi_hot(
         raise ValueError(
             f"multi_hot: num_classes must be given, and no other argument, got {kwargs}"
         )
-    found = one_hot(inputs, num_classes, axis, dtype, sparse)
-    over = 1 if found.ndim > 2 else 0
-    return reduce_any(found, over) if found.dtype.is_bool else reduce_max(found, over)
+    result = one_hot(inputs, num_classes, axis, dtype, sparse)
+    over = 1 if result.ndim > 2 else 0
+    return (
+        reduce_any(result, over) if result.dtype.is_bool else reduce_max(result, over)
+    )
 
 
 def _refuse_sparse(who, sparse):
@@ -224,8 +226,8 @@ def _refuse_sparse(who, sparse):
 # -------------------------------------------------------------------------- losses
 
 
-def _alike(who, target, output):
-    output = floating(output)
+def _check_shapes(who, target, output):
+    output = to_floating(output)
     target = cast(target, output.dtype)
     fits = output.ndim == target.ndim and all(
         [m is None or n is None or m == n for m, n in zip(target.shape, output.shape)]
@@ -242,8 +244,8 @@ def _alike(who, target, output):
 def binary_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False
 ) -> Tensor:
-    """``-y * log(p) - (1 - y) * log(1 - p)`` of each entry, p from logits if so told."""
-    target, output = _alike("binary_crossentropy", target, output)
+    """``-y * log(p) - (1 - y) * log(1 - p)`` of each entry; p is a sigmoid of logits, if so."""
+    target, output = _check_shapes("binary_crossentropy", target, output)
     if from_logits:
         return cross_entropy.sigmoid_cross_entropy_with_logits(target, output)
     return binary_entropy(target, output)
@@ -254,7 +256,7 @@ def categorical_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False, axis: Axis = -1
 ) -> Tensor:
     """``-sum(y * log(p))`` over ``axis``, p scaled to sum 1 or from logits."""
-    target, output = _alike("categorical_crossentropy", target, output)
+    target, output = _check_shapes("categorical_crossentropy", target, output)
     (axis,) = normalize_axis("categorical_crossentropy", axis, output.ndim)
     return losses.categorical_crossentropy(target, output, from_logits, axis=axis)
 
@@ -264,7 +266,7 @@ def sparse_categorical_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False, axis: Axis = -1
 ) -> Tensor:
     """``-log(p[label])``, p over the last axis or from logits; ``target``: integers."""
-    output = floating(output)
+    output = to_floating(output)
     if axis not in (-1, output.ndim - 1):
         raise ValueError(
             f"sparse_categorical_crossentropy: axis must be the last, got {axis}"
@@ -285,7 +287,7 @@ def moments(
     x: TensorLike, axes: Axes, keepdims: bool = False, synchronized: bool = False
 ) -> tuple[Tensor, Tensor]:
     """The mean and the variance over ``axes``; there is one device to synchronize."""
-    return moment_ops.moments(floating(x), axes, keepdims=keepdims)
+    return moment_ops.moments(to_floating(x), axes, keepdims=keepdims)
 
 
 @operation(call="x mean variance offset scale", class_name="BatchNorm", fill_call=True)
@@ -299,7 +301,7 @@ def batch_normalization(
     epsilon: float = 0.001,
 ) -> Tensor:
     """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, vectors along ``axis``."""
-    x = floating(x)
+    x = to_floating(x)
     (axis,) = normalize_axis("batch_normalization", axis, x.ndim)
     line = [-1 if i == axis else 1 for i in range(x.ndim)]
     mean, variance, offset, scale = (
@@ -323,7 +325,7 @@ def layer_normalization(
     epsilon: float | None = None,
 ) -> Tensor:
     """``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, moments over ``axis``."""
-    return normalization.layer_normalization(floating(x), gamma, beta, axis, epsilon)
+    return normalization.layer_normalization(to_floating(x), gamma, beta, axis, epsilon)
 
 
 @operation(call="x scale", class_name="RMSNorm", fill_call=True)
@@ -334,7 +336,7 @@ def rms_normalization(
     epsilon: float | None = None,
 ) -> Tensor:
     """``x / sqrt(mean(x ** 2) + epsilon) * scale``, the mean over ``axis``."""
-    return normalization.rms_normalization(floating(x), scale, axis, epsilon)
+    return normalization.rms_normalization(to_floating(x), scale, axis, epsilon)
 
 
 @operation
@@ -348,7 +350,7 @@ def normalize(
     """
     if not isinstance(order, int) or order < 1:
         raise ValueError(f"normalize: order must be an integer from 1, got {order!r}")
-    x, epsilon = floating(x), EPSILON if epsilon is None else epsilon
+    x, epsilon = to_floating(x), EPSILON if epsilon is None else epsilon
     x = shapes.expand_dims(x, 0) if x.ndim == 0 else x
     if order == 2:
         return normalization.l2_normalize(x, axis, epsilon**2)
@@ -358,7 +360,7 @@ def normalize(
 @operation(call="x1 x2", class_name="PSNR")
 def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
     """The ratio of peak signal to noise of two tensors, in decibels."""
-    x1, x2 = together(x1, x2, at_least=float)
+    x1, x2 = promote(x1, x2, at_least=float)
     noise = reduce_mean(square(x1 - x2))
     return log10(cast(max_val, x1.dtype)) * 20.0 - log10(noise) * 10.0
 

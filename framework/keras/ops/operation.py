@@ -27,7 +27,7 @@ from tapewright.layers.base.symbolic_tensor import (
 )
 from tapewright.serialization import registry
 
-from .promotion import floating, together
+from .promotion import promote, to_floating
 
 __all__ = [
     "ANY",
@@ -315,7 +315,7 @@ class OperationFamily:
         **metadata: Any,
     ) -> UnaryFunction:  # fmt: skip
         """The operation ``op(x)``, where integers count as `floatx`."""
-        return self.unary(name, op, doc, floating, kinds=kinds, **metadata)
+        return self.unary(name, op, doc, to_floating, kinds=kinds, **metadata)
 
     def binary(
         self, name: str, op: Any, doc: str | None = None,
@@ -324,7 +324,7 @@ class OperationFamily:
         """The operation ``op(x1, x2)`` of two values, in their common dtype."""
 
         def function(x1: TensorLike, x2: TensorLike) -> Tensor:
-            return op(*together(x1, x2, at_least=at_least))
+            return op(*promote(x1, x2, at_least=at_least))
 
         metadata.setdefault("same_as", _op_name(op))
         return self.named(name, function, doc or op.__doc__, call="x1 x2", **metadata)

@@ -29,14 +29,14 @@ from tapewright.ops.array.conversion import cast
 
 __all__ = [
     "common_dtype",
-    "counted",
-    "floating",
-    "in_own_dtype",
+    "keep_dtype",
     "kind_of",
-    "numbers",
+    "promote",
     "result_type",
-    "together",
-    "truth",
+    "to_accumulator",
+    "to_bool",
+    "to_floating",
+    "to_numbers",
 ]
 
 P = ParamSpec("P")
@@ -95,7 +95,7 @@ def kind_of(x):
     return int if is_symbolic(x) else convert_to_tensor(x).dtype
 
 
-def together(*values: TensorLike, at_least: type | None = None) -> list[Tensor]:
+def promote(*values: TensorLike, at_least: type | None = None) -> list[Tensor]:
     """The values as tensors of their common dtype; ``at_least=float``: of a floating one."""
     values = [
         x if type(x) in _WEAK or is_symbolic(x) else convert_to_tensor(x)
@@ -109,20 +109,20 @@ def together(*values: TensorLike, at_least: type | None = None) -> list[Tensor]:
     ]
 
 
-def floating(x: TensorLike) -> Tensor:
+def to_floating(x: TensorLike) -> Tensor:
     """``x`` as a tensor; integers and booleans as `floatx`."""
     x = convert_to_tensor(x)
     return x if x.dtype.is_differentiable else cast(x, default_float())
 
 
-def numbers(x: TensorLike) -> Tensor:
+def to_numbers(x: TensorLike) -> Tensor:
     """``x`` as a tensor, booleans as int32."""
     x = convert_to_tensor(x)
     return cast(x, int32) if x.dtype.is_bool else x
 
 
-def in_own_dtype(function: Callable[P, R]) -> Callable[P, R]:
-    """``function`` of a first tensor, whose integers it gets as float64 and gives back.
+def keep_dtype(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: integers in the first tensor become float64, and integers again after.
 
     For functions that move, compare or add entries, exactly up to ``2 ** 53``.
     """
@@ -140,15 +140,15 @@ def in_own_dtype(function: Callable[P, R]) -> Callable[P, R]:
     return entry
 
 
-def truth(x: TensorLike) -> Tensor:
-    """``x`` as a tensor of booleans: what is not 0 is true."""
+def to_bool(x: TensorLike) -> Tensor:
+    """``x`` as a tensor of booleans: numbers other than 0 are true."""
     x = convert_to_tensor(x)
     return x if x.dtype.is_bool else cast(x, "bool")
 
 
-def counted(x: TensorLike) -> Tensor:
-    """``x`` as a tensor; whole numbers of less than 32 bits as those of 32 bits."""
-    x = numbers(x)
+def to_accumulator(x: TensorLike) -> Tensor:
+    """``x`` as a tensor of a dtype for sums: integers have at least 32 bits."""
+    x = to_numbers(x)
     if x.dtype.is_integer and x.dtype.size < 4:
         return cast(x, uint32 if x.dtype.is_unsigned else int32)
     return x

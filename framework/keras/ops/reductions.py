@@ -39,7 +39,7 @@ from tapewright.ops.math.elementwise import round as _round
 from tapewright.ops.math.reduction import reduce_max, reduce_min, reduce_sum
 
 from .operation import FLOATS, OperationFamily
-from .promotion import counted, floating, numbers, together, truth
+from .promotion import promote, to_accumulator, to_bool, to_floating, to_numbers
 
 __all__ = [
     "all",
@@ -94,7 +94,7 @@ class Reduction(Protocol):
     ) -> Tensor: ...
 
 
-def _reducing(name, op, prepare, doc=None, **metadata) -> Reduction:
+def _reduction(name, op, prepare, doc=None, **metadata) -> Reduction:
     """``op(prepare(x))`` over ``axis``: None for all, an int or a tuple."""
 
     def function(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
@@ -103,7 +103,7 @@ def _reducing(name, op, prepare, doc=None, **metadata) -> Reduction:
     return operation.named(name, function, doc or op.__doc__, **metadata)
 
 
-def _widened(op):
+def _in_float32(op):
     """``op``, for half precision computed in single, where no sum on the way overflows."""
 
     def entry(x, axis, keepdims):
@@ -115,18 +115,18 @@ def _widened(op):
     return entry
 
 
-_sum = _widened(reduce_sum)
+_sum = _in_float32(reduce_sum)
 
-all = _reducing("all", reduction.reduce_all, truth)  # noqa: A001
-any = _reducing("any", reduction.reduce_any, truth)  # noqa: A001
-logsumexp = _reducing(
-    "logsumexp", _widened(reduction.reduce_logsumexp), floating, module="math",
+all = _reduction("all", reduction.reduce_all, to_bool)  # noqa: A001
+any = _reduction("any", reduction.reduce_any, to_bool)  # noqa: A001
+logsumexp = _reduction(
+    "logsumexp", _in_float32(reduction.reduce_logsumexp), to_floating, module="math",
     same_as="reduce_logsumexp", kinds=FLOATS,
 )  # fmt: skip
-mean = _reducing("mean", _widened(reduction.reduce_mean), floating)
-std = _reducing("std", _widened(reduction.reduce_std), floating)
-sum = _reducing("sum", _sum, counted)  # noqa: A001
-var = _reducing("var", _widened(reduction.reduce_variance), floating)
+mean = _reduction("mean", _in_float32(reduction.reduce_mean), to_floating)
+std = _reduction("std", _in_float32(reduction.reduce_std), to_floating)
+sum = _reduction("sum", _sum, to_accumulator)  # noqa: A001
+var = _reduction("var", _in_float32(reduction.reduce_variance), to_floating)
 
 
 class Extreme(Protocol):
@@ -147,8 +147,8 @@ def _extreme(name, of_numbers, of_bools) -> Extreme:
     ) -> Tensor:  # fmt: skip
         x = convert_to_tensor(x)
         reduced, of_two = of_bools if x.dtype.is_bool else of_numbers
-        found = reduced(x, axis, keepdims)
-        return found if initial is None else of_two(found, cast(initial, x.dtype))
+        result = reduced(x, axis, keepdims)
+        return result if initial is None else of_two(result, cast(initial, x.dtype))
 
     return operation.named(name, function, of_numbers[0].__doc__)
 
@@ -159,8 +159,8 @@ max = _extreme(  # noqa: A001
 min = _extreme(  # noqa: A001
     "min", (reduce_min, minimum), (reduction.reduce_all, logical_and)
 )
-amax = _reducing("amax", max, convert_to_tensor)
-amin = _reducing("amin", min, convert_to_tensor)
+amax = _reduction("amax", max, convert_to_tensor)
+amin = _reduction("amin", min, convert_to_tensor)
 
 
 @operation
@@ -171,7 +171,7 @@ def prod(
     dtype: DTypeLike | None = None,
 ) -> Tensor:
     """The product over ``axis``, in ``dtype`` if one is given."""
-    x = counted(x) if dtype is None else cast(x, dtype)
+    x = to_accumulator(x) if dtype is None else cast(x, dtype)
     return reduction.reduce_prod(x, axis, keepdims)
 
 
@@ -200,7 +200,7 @@ def average(
     """
     if weights is None:
         return mean(x, axis)
-    x, weights = together(x, weights, at_least=float)
+    x, weights = promote(x, weights, at_least=float)
     if weights.ndim != x.ndim:
         if weights.ndim != 1 or not isinstance(axis, int):
             raise ValueError(
@@ -216,43 +216,43 @@ def average(
     return cast(total / reduce_sum(weights, axis), dtype)
 
 
-# ---------------------------------------------------------------- places of extremes
+# --------------------------------------------------------------- indices of extremes
 
 
-def _placing(name, op) -> Reduction:
+def _arg_reduction(name, op) -> Reduction:
     def function(
         x: TensorLike, axis: Axis | None = None, keepdims: bool = False
     ) -> Tensor:
-        x = numbers(x)
+        x = to_numbers(x)
         if axis is not None:
-            found = op(x, axis, int32)
-            return expand_dims(found, axis) if keepdims else found
-        found = op(reshape(x, [-1]), 0, int32)
-        return reshape(found, [1] * x.ndim) if keepdims else found
+            result = op(x, axis, int32)
+            return expand_dims(result, axis) if keepdims else result
+        result = op(reshape(x, [-1]), 0, int32)
+        return reshape(result, [1] * x.ndim) if keepdims else result
 
     return operation.named(name, function, op.__doc__)
 
 
-argmax = _placing("argmax", _argmax)
-argmin = _placing("argmin", _argmin)
+argmax = _arg_reduction("argmax", _argmax)
+argmin = _arg_reduction("argmin", _argmin)
 
 
 # -------------------------------------------------------------------- running totals
 
 
-def _running(name, op, what):
+def _cumulative(name, op, what):
     def function(
         x: TensorLike, axis: Axis | None = None, dtype: DTypeLike | None = None
     ) -> Tensor:
-        x = numbers(x if dtype is None else cast(x, dtype))
+        x = to_numbers(x if dtype is None else cast(x, dtype))
         return op(reshape(x, [-1]), 0) if axis is None else op(x, axis)
 
-    doc = f"{what} of the entries up to each place of ``axis``; of all in a row, for None."
+    doc = f"{what} of the entries up to each one along ``axis``; None flattens ``x``."
     return operation.named(name, function, doc, same_as=name, kinds=FLOATS)
 
 
-cumsum = _running("cumsum", scans.cumsum, "The sums")
-cumprod = _running("cumprod", scans.cumprod, "The products")
+cumsum = _cumulative("cumsum", scans.cumsum, "The sums")
+cumprod = _cumulative("cumprod", scans.cumprod, "The products")
 
 
 # ---------------------------------------------------------------------- without NaN
@@ -273,71 +273,73 @@ def _without_nan(
     return operation.named(name, call, doc)
 
 
-def _of_the_rest(name, function, stand_in, nothing, doc) -> Reduction:
-    """``function`` of what is not NaN, and ``nothing`` where there is nothing else."""
+def _nan_reduction(name, function, stand_in, nothing, doc) -> Reduction:
+    """``function`` of entries other than NaN, and ``nothing`` where all are NaN."""
 
     def call(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
         x = convert_to_tensor(x)
         if not x.dtype.is_floating:
             return function(x, axis, keepdims)
         nan = is_nan(x)
-        found = function(where(nan, stand_in, x), axis, keepdims)
-        return where(reduction.reduce_all(nan, axis, keepdims), nothing, found)
+        result = function(where(nan, stand_in, x), axis, keepdims)
+        return where(reduction.reduce_all(nan, axis, keepdims), nothing, result)
 
     return operation.named(name, call, doc)
 
 
-nansum = _without_nan("nansum", sum, 0.0, "The sum over ``axis`` of what is not NaN.")
+nansum = _without_nan(
+    "nansum", sum, 0.0, "The sum over ``axis`` of entries other than NaN."
+)
 nanprod = _without_nan(
-    "nanprod", prod, 1.0, "The product over ``axis`` of what is not NaN."
+    "nanprod", prod, 1.0, "The product over ``axis`` of entries other than NaN."
 )
 nancumsum = _without_nan("nancumsum", cumsum, 0.0, "`cumsum`, with 0 for NaN.")
 nancumprod = _without_nan("nancumprod", cumprod, 1.0, "`cumprod`, with 1 for NaN.")
-nanmax = _of_the_rest(
-    "nanmax", max, -math.inf, math.nan, "The largest that is not NaN."
+nanmax = _nan_reduction(
+    "nanmax", max, -math.inf, math.nan, "The largest entry other than NaN."
 )
-nanmin = _of_the_rest(
-    "nanmin", min, math.inf, math.nan, "The smallest that is not NaN."
+nanmin = _nan_reduction(
+    "nanmin", min, math.inf, math.nan, "The smallest entry other than NaN."
 )
-nanargmax = _of_the_rest(
+nanargmax = _nan_reduction(
     "nanargmax", argmax, -math.inf, -1,
-    "The index of the largest that is not NaN; -1 where there is none.",
+    "The index of the largest entry other than NaN; -1 where all are NaN.",
 )  # fmt: skip
-nanargmin = _of_the_rest(
+nanargmin = _nan_reduction(
     "nanargmin", argmin, math.inf, -1,
-    "The index of the smallest that is not NaN; -1 where there is none.",
+    "The index of the smallest entry other than NaN; -1 where all are NaN.",
 )  # fmt: skip
 
 
-@_widened
-def _mean_without_nan(x, axis, keepdims):
+@_in_float32
+def _nanmean(x, axis, keepdims):
     count = reduce_sum(cast(logical_not(is_nan(x)), x.dtype), axis, keepdims)
     return divide(nansum(x, axis, keepdims), count)
 
 
-@_widened
-def _variance_without_nan(x, axis, keepdims):
+@_in_float32
+def _nanvar(x, axis, keepdims):
     nan = is_nan(x)
-    away = where(nan, 0.0, x - _mean_without_nan(x, axis, True))
+    away = where(nan, 0.0, x - _nanmean(x, axis, True))
     count = reduce_sum(cast(logical_not(nan), x.dtype), axis, keepdims)
     return divide(reduce_sum(away * away, axis, keepdims), count)
 
 
 @operation
 def nanmean(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The mean over ``axis`` of what is not NaN; NaN where there is nothing else."""
-    return _mean_without_nan(floating(x), axis, keepdims)
+    """The mean over ``axis`` of entries other than NaN; NaN where all are NaN."""
+    return _nanmean(to_floating(x), axis, keepdims)
 
 
 @operation
 def nanvar(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The variance over ``axis`` of what is not NaN; NaN where there is nothing else."""
-    return _variance_without_nan(floating(x), axis, keepdims)
+    """The variance over ``axis`` of entries other than NaN; NaN where all are NaN."""
+    return _nanvar(to_floating(x), axis, keepdims)
 
 
 @operation
 def nanstd(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The standard deviation over ``axis`` of what is not NaN."""
+    """The standard deviation over ``axis`` of entries other than NaN."""
     return nanvar(x, axis, keepdims) ** 0.5
 
 
@@ -354,7 +356,7 @@ def quantile(
     method: str = "linear",
     keepdims: bool = False,
 ) -> Tensor:
-    """The values below which shares ``q`` of the entries over ``axis`` lie.
+    """The quantiles ``q`` over ``axis``: values with a share ``q`` of the entries below.
 
     Args: ``q``: from 0 to 1, a number or a tensor, whose axes come first in the result;
     ``method``: what lies between two entries, "linear", "lower", "higher", "midpoint" or
@@ -374,7 +376,7 @@ def nanquantile(
     method: str = "linear",
     keepdims: bool = False,
 ) -> Tensor:
-    """`quantile` of what is not NaN."""
+    """`quantile` of entries other than NaN."""
     return _quantile(x, q, axis, method, keepdims, True)
 
 
@@ -383,8 +385,8 @@ def _quantile(x, q, axis, method, keepdims, without_nan):
         raise ValueError(
             f"quantile: method must be one of {', '.join(_METHODS)}, got {method!r}"
         )
-    x = floating(x)
-    q = cast(q, float64)  # single precision cannot tell the places of many entries
+    x = to_floating(x)
+    q = cast(q, float64)  # float32 cannot index many entries
     if devices.is_array(q.array) and not ((q.array >= 0) & (q.array <= 1)).all():
         raise ValueError(f"quantile: q must be from 0 to 1, got {q.numpy()}")
     rank, lead = x.ndim, q.ndim
@@ -393,38 +395,38 @@ def _quantile(x, q, axis, method, keepdims, without_nan):
     rows = transpose(x, kept + axes)
     lead_sizes = [x.shape[a] for a in kept]
     rows = sort(reshape(rows, [*lead_sizes, math.prod([x.shape[a] for a in axes])]))
-    found = _between(rows, reshape(q, [-1]), method, without_nan)
-    found = transpose(found, [len(kept), *_range(len(kept))])
+    result = _interpolate(rows, reshape(q, [-1]), method, without_nan)
+    result = transpose(result, [len(kept), *_range(len(kept))])
     sizes = [1 if a in axes else x.shape[a] for a in _range(rank)]
     sizes = sizes if keepdims else lead_sizes
-    return reshape(found, [*q.shape, *sizes] if lead else sizes)
+    return reshape(result, [*q.shape, *sizes] if lead else sizes)
 
 
-def _between(rows, q, method, without_nan):
+def _interpolate(rows, q, method, without_nan):
     """``[..., len(q)]``: the quantiles of sorted rows ``[..., n]``, NaN behind."""
     if rows.shape[-1] == 0:
         return fill([*rows.shape[:-1], q.shape[0]], cast(math.nan, rows.dtype))
     nan = is_nan(rows)
     valid = reduce_sum(cast(logical_not(nan), float64), -1, True)
-    places = q * (valid - 1.0)
-    low, high = floor(places), ceil(places)
+    positions = q * (valid - 1.0)
+    low, high = floor(positions), ceil(positions)
     if method == "nearest":
-        low = high = _round(places)
-    first = _taken(rows, low if method != "higher" else high)
-    last = _taken(rows, high if method != "lower" else low)
-    share = 0.5 if method == "midpoint" else cast(places - low, rows.dtype)
+        low = high = _round(positions)
+    first = _take(rows, low if method != "higher" else high)
+    last = _take(rows, high if method != "lower" else low)
+    share = 0.5 if method == "midpoint" else cast(positions - low, rows.dtype)
     # No difference: that of two infinities is NaN, and of large numbers infinite.
     same = equal(first, last)
     share, last = where(same, 0.0, share), where(same, 0.0, last)
-    found = first * (1.0 - share) + last * share
-    spoils = reduction.reduce_all if without_nan else reduction.reduce_any
-    return where(spoils(nan, -1, True), math.nan, found)
+    result = first * (1.0 - share) + last * share
+    reduce_nan = reduction.reduce_all if without_nan else reduction.reduce_any
+    return where(reduce_nan(nan, -1, True), math.nan, result)
 
 
-def _taken(rows, places):
-    places = cast(maximum(places, 0.0), int32)
-    places = broadcast_to(places, [*rows.shape[:-1], places.shape[-1]])
-    return gather(rows, places, batch_dims=rows.ndim - 1)
+def _take(rows, positions):
+    positions = cast(maximum(positions, 0.0), int32)
+    positions = broadcast_to(positions, [*rows.shape[:-1], positions.shape[-1]])
+    return gather(rows, positions, batch_dims=rows.ndim - 1)
 
 
 @operation(call="x q")
@@ -436,7 +438,7 @@ def percentile(
     keepdims: bool = False,
 ) -> Tensor:
     """`quantile` with ``q`` from 0 to 100."""
-    return quantile(x, floating(q) / 100.0, axis, method, keepdims)
+    return quantile(x, to_floating(q) / 100.0, axis, method, keepdims)
 
 
 @operation(call="x q")
@@ -448,7 +450,7 @@ def nanpercentile(
     keepdims: bool = False,
 ) -> Tensor:
     """`nanquantile` with ``q`` from 0 to 100."""
-    return nanquantile(x, floating(q) / 100.0, axis, method, keepdims)
+    return nanquantile(x, to_floating(q) / 100.0, axis, method, keepdims)
 
 
 @operation
@@ -459,5 +461,5 @@ def median(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 @operation
 def nanmedian(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """`median` of what is not NaN."""
+    """`median` of entries other than NaN."""
     return nanquantile(x, 0.5, axis, keepdims=keepdims)

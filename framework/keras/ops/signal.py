@@ -22,7 +22,7 @@ from tapewright.ops.signal import fft as transforms
 from tapewright.ops.signal import window_functions
 
 from .operation import OperationFamily
-from .promotion import floating, together
+from .promotion import promote, to_floating
 
 __all__ = [
     "cdist",
@@ -65,7 +65,7 @@ def _check_segments(data, segment_ids):
     raise ShapeError("segments", what, data=data, segment_ids=segment_ids)
 
 
-def _segmented(name, op, what):
+def _segment_reduction(name, op, what):
     def function(
         data: TensorLike, segment_ids: TensorLike, num_segments: int | None = None,
         sorted: bool = False,
@@ -85,10 +85,14 @@ def _segmented(name, op, what):
     )
 
 
-segment_sum = _segmented("segment_sum", segment.unsorted_segment_sum, "sum")
-segment_max = _segmented("segment_max", segment.unsorted_segment_max, "largest")
-segment_min = _segmented("segment_min", segment.unsorted_segment_min, "smallest")
-segment_prod = _segmented("segment_prod", segment.unsorted_segment_prod, "product")
+segment_sum = _segment_reduction("segment_sum", segment.unsorted_segment_sum, "sum")
+segment_max = _segment_reduction("segment_max", segment.unsorted_segment_max, "largest")
+segment_min = _segment_reduction(
+    "segment_min", segment.unsorted_segment_min, "smallest"
+)
+segment_prod = _segment_reduction(
+    "segment_prod", segment.unsorted_segment_prod, "product"
+)
 
 
 # ----------------------------------------------------------------- complex numbers
@@ -97,7 +101,7 @@ segment_prod = _segmented("segment_prod", segment.unsorted_segment_prod, "produc
 @operation
 def view_as_complex(x: TensorLike) -> Tensor:
     """``x[..., 0] + i x[..., 1]`` of a last axis of size 2."""
-    x = floating(x)
+    x = to_floating(x)
     if x.shape[-1] != 2:
         raise ValueError(
             f"view_as_complex: the last axis of x must have size 2, got {tuple(x.shape)}"
@@ -112,13 +116,13 @@ def view_as_real(x: TensorLike) -> Tensor:
     return stack([real(x), imag(x)], -1)
 
 
-def _joined(who, x):
+def _to_complex(who, x):
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise ValueError(f"{who}: x must be a pair, real and imaginary part")
-    return _complex(*together(*x, at_least=float))
+    return _complex(*promote(*x, at_least=float))
 
 
-def _parts(x):
+def _to_pair(x):
     return real(x), imag(x)
 
 
@@ -128,33 +132,33 @@ def _parts(x):
 @operation(class_name="FFT")
 def fft(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
     """The discrete Fourier transform of the last axis; pairs in, pairs out."""
-    return _parts(transforms.fft(_joined("fft", x)))
+    return _to_pair(transforms.fft(_to_complex("fft", x)))
 
 
 @operation(class_name="FFT2")
 def fft2(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
     """The discrete Fourier transform of the last two axes; pairs in, pairs out."""
-    return _parts(transforms.fft2d(_joined("fft2", x)))
+    return _to_pair(transforms.fft2d(_to_complex("fft2", x)))
 
 
 @operation(class_name="IFFT2")
 def ifft2(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
     """The inverse of `fft2`."""
-    return _parts(transforms.ifft2d(_joined("ifft2", x)))
+    return _to_pair(transforms.ifft2d(_to_complex("ifft2", x)))
 
 
 @operation(class_name="RFFT")
 def rfft(x: TensorLike, fft_length: int | None = None) -> tuple[Tensor, Tensor]:
-    """`fft` of real numbers, the half that says all; of ``fft_length`` entries."""
+    """`fft` of ``fft_length`` real numbers: the half that determines the other."""
     length = None if fft_length is None else [fft_length]
-    return _parts(transforms.rfft(floating(x), length))
+    return _to_pair(transforms.rfft(to_floating(x), length))
 
 
 @operation(class_name="IRFFT")
 def irfft(x: Sequence[TensorLike], fft_length: int | None = None) -> Tensor:
     """The inverse of `rfft`: a pair in, real numbers out."""
     length = None if fft_length is None else [fft_length]
-    return transforms.irfft(_joined("irfft", x), length)
+    return transforms.irfft(_to_complex("irfft", x), length)
 
 
 @operation
@@ -209,12 +213,12 @@ def stft(
     ``window``: "hann", "hamming", a vector or None; ``center``: the signal is mirrored at
     both ends, so that piece i has its middle at ``i * sequence_stride``.
     """
-    x = floating(x)
+    x = to_floating(x)
     weights = _weights("stft", window, sequence_length, fft_length, x.dtype)
     if center:
         margin = (fft_length // 2, fft_length // 2)
         x = pad(x, [(0, 0)] * (x.ndim - 1) + [margin], "REFLECT")
-    return _parts(
+    return _to_pair(
         window_functions.stft(x, fft_length, sequence_stride, fft_length, weights)
     )
 
@@ -229,8 +233,8 @@ def istft(
     window: str | TensorLike = "hann",
     center: bool = True,
 ) -> Tensor:
-    """The signal of which `stft` gives this pair; ``length``: so many entries of it."""
-    x = _joined("istft", x)
+    """The inverse of `stft`; ``length``: the number of entries of the signal."""
+    x = _to_complex("istft", x)
     dtype = real(x).dtype
     weights = _weights("istft", window, sequence_length, fft_length, dtype)
     if weights is not None:
@@ -251,5 +255,5 @@ def istft(
 @operation(call="x y", class_name="CDist")
 def cdist(x: TensorLike, y: TensorLike) -> Tensor:
     """The Euclidean distances of each row of ``x`` from each of ``y``, ``[..., m, n]``."""
-    x, y = together(x, y, at_least=float)
+    x, y = promote(x, y, at_least=float)
     return norm_sqrt(reduce_sum(square(x[..., :, None, :] - y[..., None, :, :]), -1))
