@@ -10,7 +10,6 @@ from tapewright.layers import (
     Conv1D,
     Conv2D,
     Conv2DTranspose,
-    Conv3DTranspose,
     DepthwiseConv2D,
     SeparableConv1D,
     SeparableConv2D,
@@ -93,23 +92,6 @@ def test_one_number_stands_for_every_axis():
     for name in ("kernel_size", "strides", "dilation_rate"):
         assert getattr(one, name) == getattr(each, name)
     assert one.compute_output_shape((None, None, 7, 1)) == (None, None, 3, 2)
-
-
-def test_a_3d_transpose_takes_data_format_before_output_padding():
-    layer = Conv3DTranspose(1, 2, 2, "same", "channels_first", 1)
-    assert layer.data_format == "channels_first" and layer.output_padding == (1, 1, 1)
-
-
-def test_upsampling_by_a_transpose_then_sampling_is_the_adjoint():
-    # <conv(x), y> = <x, conv_transpose(y)>
-    down = Conv2D(3, 3, 2, "same", use_bias=False)
-    up = Conv2DTranspose(2, 3, 2, "same", use_bias=False)
-    x, y = numbers(2, 6, 8, 2), numbers(2, 3, 4, 3)
-    down.build(x.shape)
-    up.build(y.shape)
-    up.kernel.assign(down.kernel)
-    left = np.vdot(down(x).numpy(), y)
-    np.testing.assert_allclose(left, np.vdot(x, up(y).numpy()), rtol=1e-4)
 
 
 def test_sizes_may_be_unknown_in_a_trace():

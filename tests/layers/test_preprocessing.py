@@ -11,7 +11,6 @@ from tapewright import layers
 from tapewright.core.errors import ShapeError
 from tapewright.layers import (
     CategoryEncoding,
-    CenterCrop,
     Discretization,
     Normalization,
     Rescaling,
@@ -23,6 +22,8 @@ _spec = importlib.util.spec_from_file_location(
     "record_spatial", REFERENCE / "record_spatial.py"
 )
 record = importlib.util.module_from_spec(_spec)
+
+
 _spec.loader.exec_module(record)
 KERAS = dict(np.load(REFERENCE / "preprocessing.npz", allow_pickle=False))
 
@@ -56,9 +57,6 @@ def test_adapted_layers_give_the_numbers_of_keras(index):
     name, layer, data = record.statistics(layers)[index]
     layer.adapt(data)
     np.testing.assert_allclose(layer(data), KERAS[name], rtol=1e-5, atol=1e-5)
-
-
-# ---------------------------------------------------------------------- normalization
 
 
 @pytest.mark.parametrize(
@@ -174,9 +172,6 @@ def test_a_failed_adapt_leaves_the_statistics_as_they_were():
     assert np.ravel(layer.mean).tolist() == [3.0]
 
 
-# ------------------------------------------------------------------------- categories
-
-
 @pytest.mark.parametrize(
     "call", [lambda layer: layer, lambda layer: tw.function(layer)]
 )
@@ -253,35 +248,6 @@ def test_wrong_arguments_are_named(do, said):
         do()
 
 
-# ----------------------------------------------------------------------------- images
-
-
 def test_rescaling_casts_integers():
     y = Rescaling(1 / 255)(np.array([[0, 255]], np.uint8))
     assert y.dtype == "float32" and y.numpy().tolist() == [[0.0, 1.0]]
-
-
-def test_resized_integers_are_rounded_and_keep_their_dtype():
-    image = np.array([[[0], [3], [255]]], np.uint8)
-    y = Resizing(1, 2)(image)  # sampled at 0.25 and 1.75
-    assert y.dtype == "uint8" and y.numpy().ravel().tolist() == [1, 192]
-    assert Resizing(1, 2, "nearest")(image).dtype == "uint8"
-
-
-def test_images_of_unknown_size_can_be_resized_and_cropped():
-    x = numbers(2, 5, 7, 3)
-    for layer in (
-        Resizing(4, 3),
-        Resizing(4, 3, crop_to_aspect_ratio=True),
-        Resizing(4, 3, pad_to_aspect_ratio=True),
-        CenterCrop(4, 3),
-        CenterCrop(6, 3),
-    ):
-        call = traced(layer, None, None, None, 3)
-        np.testing.assert_allclose(call(x), layer(x), rtol=1e-5, atol=1e-6)
-        assert layer.compute_output_shape((None,) * 3 + (3,))[0] is None
-
-
-def test_other_ranks_are_refused():
-    with pytest.raises(ShapeError, match="rank 3 or more"):
-        Resizing(2, 2)(numbers(4, 4))

@@ -1,0 +1,198 @@
+"""Weights of layers: their order and names, what holds them, freezing."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.layers import BatchNormalization, Dense, Dropout, Layer
+
+from .own_layers import Outer, Scale
+
+
+def test_trainable_weights_come_first_and_inner_layers_last():
+    class Mixed(Layer):
+        def __init__(self):
+            super().__init__()
+            self.norm = BatchNormalization()
+            self.blocks = {"b": Dense(1), "a": [Dense(2)]}
+
+        def build(self, input_shape):
+            self.steps = self.add_weight((), "zeros", name="steps", trainable=False)
+            self.gain = self.add_weight((), "ones", name="gain")
+
+        def call(self, inputs):
+            x = self.blocks["a"][0](self.norm(inputs)) * self.gain
+            return self.blocks["b"](x)
+
+    layer = Mixed()
+    layer(tw.ones([2, 3]))
+    # as Keras orders them: own ones first, layers by attribute; dicts by key, as in nest
+    assert [v.path.partition("/")[2].split("/")[-1] for v in layer.weights] == [
+        *("gain", "steps", "gamma", "beta", "moving_mean", "moving_variance"),
+        *("kernel", "bias", "kernel", "bias"),
+    ]
+    assert len(layer.trainable_variables) == 7
+    assert len(layer.non_trainable_variables) == 3
+
+
+def test_a_shared_layer_counts_once_at_its_first_place():
+    shared, other = Dense(3, name="shared"), Dense(3, name="other")
+    layer = Outer(shared, other, shared)
+    layer(tw.ones([1, 3]))
+    paths = [v.path.split("/")[1] for v in layer.weights]
+    assert paths == ["shared", "shared", "other", "other"]
+
+
+def test_variables_set_as_attributes_are_found():
+    class Plain(Layer):
+        def __init__(self):
+            super().__init__()
+            self.w = tw.Variable(2.0)
+            self.steps = tw.Variable(0, trainable=False)
+
+        def call(self, inputs):
+            return inputs * self.w
+
+    layer = Plain()
+    assert layer.trainable_variables == [layer.w]
+    assert len(layer.weights) == 2
+
+
+def test_a_module_inside_is_searched_and_a_layer_inside_a_module_too():
+    class Holder(tw.Module):
+        def __init__(self):
+            self.dense = Dense(1)
+
+    holder = Holder()
+
+    class User(Layer):
+        def __init__(self):
+            super().__init__()
+            self.holder = holder
+
+        def call(self, inputs):
+            return self.holder.dense(inputs)
+
+    layer = User()
+    layer(tw.ones([1, 2]))
+    assert len(holder.variables) == 2 and len(layer.weights) == 2
+
+
+def test_generator_states_are_variables_but_no_weights():
+    layer = Outer(Dropout(0.5, seed=1))
+    assert layer.weights == []
+    assert len(layer.variables) == len(layer.non_trainable_variables) == 1
+
+
+def test_names_are_unique_by_class_and_paths_name_the_owners():
+    first, second = Scale(), Scale()
+    stem, _, number = second.name.partition("_")
+    assert stem == "scale" and first.name != second.name
+    assert number == str(int(first.name.partition("_")[2] or 0) + 1)
+    outer = Outer(Outer(Scale(name="third"), name="inner"), name="outer")
+    outer(tw.ones([1, 2]))
+    (gamma,) = outer.weights
+    assert gamma.name == "gamma" and gamma.path == "outer/inner/third/gamma"
+
+
+def test_add_weight_takes_keywords_as_keras_does():
+    layer = Layer(name="l")
+    w = layer.add_weight(
+        shape=(2,), initializer="zeros", trainable=False, name="w", dtype="int32"
+    )
+    assert w.dtype == "int32" and not w.trainable and w.path == "l/w"
+
+
+def test_add_weight_takes_shape_initializer_and_dtype_by_position():
+    layer = Layer(name="l")
+    assert layer.add_weight((2,), "ones", name="a").numpy().tolist() == [1, 1]
+    assert layer.add_weight((2,), "zeros", "int32", name="b").dtype == "int32"
+    assert layer.add_weight((2,), initializer="ones", name="c").path == "l/c"
+    assert layer.add_weight(shape=(3,), initializer="ones").shape == (3,)
+
+
+def test_add_weight_refuses_unknown_dimensions_and_names_that_are_none():
+    with pytest.raises(ValueError, match=r"layer 'l' \(Layer\).*'w' must be known"):
+        Layer(name="l").add_weight((None, 2), name="w")
+    with pytest.raises(TypeError, match="name must be a string"):
+        Layer().add_weight((2,), "zeros", name=3)
+    with pytest.raises(ValueError, match="name by keyword"):
+        Layer().add_weight("w", (2,))
+    with pytest.raises(TypeError, match="by position"):
+        Layer().add_weight((2,), "zeros", "float32", True)
+    with pytest.raises(ValueError, match="shape is given twice"):
+        Layer().add_weight((2,), shape=(2,))
+
+
+@pytest.mark.parametrize("value", ["no", "False", None, 2, [True]])
+def test_trainable_is_true_or_false(value):
+    with pytest.raises(ValueError, match="trainable must be True or False"):
+        Layer(trainable=value)
+    with pytest.raises(ValueError, match="trainable must be True or False"):
+        Dense(2, trainable=value)
+
+
+def test_containers_may_hold_themselves():
+    class Cyclic(Layer):
+        def __init__(self):
+            super().__init__()
+            self.parts = [Dense(1)]
+            self.parts.append({"again": self.parts, "other": Dense(1)})
+
+        def call(self, inputs):
+            return self.parts[0](inputs) + self.parts[1]["other"](inputs)
+
+    layer = Cyclic()
+    layer(np.ones((1, 2), "float32"))
+    assert len(layer.weights) == 4 and layer.metrics == []
+
+
+def test_set_weights_checks_all_before_it_assigns():
+    layer = Dense(2, name="d")
+    layer.build((None, 3))
+    before = layer.get_weights()
+    with pytest.raises(ValueError, match="'d' has 2 weights; got 1"):
+        layer.set_weights([np.ones((3, 2))])
+    with pytest.raises(ValueError, match=r"'d/bias' is \(2,\), got \(3,\)"):
+        layer.set_weights([np.ones((3, 2)), np.ones(3)])
+    np.testing.assert_array_equal(layer.get_weights()[0], before[0])
+    layer.set_weights([np.full((3, 2), 7.0), np.ones(2)])
+    assert layer.kernel.numpy().tolist() == [[7, 7]] * 3
+
+
+def test_count_params_needs_a_built_layer():
+    layer = Dense(4)
+    with pytest.raises(ValueError, match="not built"):
+        layer.count_params()
+    layer.build((None, 3))
+    assert layer.count_params() == 16
+
+
+def test_freezing_reaches_the_layers_inside_and_can_be_undone():
+    layer = Outer(Dense(2), BatchNormalization())
+    layer(tw.ones([2, 2]))
+    layer.trainable = False
+    assert layer.trainable_variables == [] and not layer.inner[0].trainable
+    assert not any(v.trainable for v in layer.variables)
+    layer.trainable = True
+    assert [v.name for v in layer.non_trainable_variables] == [
+        "moving_mean",
+        "moving_variance",
+    ]
+
+
+def test_freezing_keeps_the_order_of_the_weights():
+    layer = BatchNormalization(trainable=False)
+    layer.build((None, 2))
+    names = ["gamma", "beta", "moving_mean", "moving_variance"]
+    assert [v.name for v in layer.weights] == names
+    layer.trainable = True
+    assert [v.name for v in layer.weights] == names
+    assert len(layer.trainable_variables) == 2
+
+
+def test_a_tape_does_not_watch_frozen_weights():
+    layer = Dense(2, trainable=False)
+    with tw.GradientTape() as tape:
+        layer(tw.ones([1, 2]))
+    assert tape.watched_variables() == ()
