@@ -1,7 +1,4 @@
-"""What the base class does for every rule: checks, state, names, configuration."""
-
-import copy
-import pickle
+"""`Optimizer`: updates, checks, learning rates, configuration."""
 
 import numpy as np
 import pytest
@@ -11,19 +8,88 @@ from tapewright import optimizers
 from tapewright.optimizers import SGD, Adam, Optimizer
 from tapewright.serialization import registry
 
-
-def variable(*values, dtype="float32", name="v"):
-    return tw.Variable(list(values), dtype=dtype, name=name)
+from .steps import EVERY_RULE, run, stepped, variable
 
 
-def stepped(optimizer, start, gradient, steps=1):
-    v = variable(*start)
-    for _ in range(steps):
-        optimizer.apply_gradients([(tw.constant(gradient), v)])
-    return v.numpy()
+def test_a_schedule_counts_calls_and_not_updates():
+    rates = []
+
+    def rate(step):
+        rates.append(int(step))
+        return 1.0
+
+    optimizer = SGD(rate, gradient_accumulation_steps=2)
+    run(optimizer, [variable(1.0)], *[[[1.0]]] * 4)
+    assert rates == [1, 3]
 
 
-# --- gradients of every kind
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"gradient_accumulation_steps": 1}, "must be an integer of 2 or more"),
+        ({"gradient_accumulation_steps": 2.5}, "must be an integer of 2 or more"),
+        ({"use_ema": True, "ema_momentum": 1.5}, "ema_momentum must be from 0 to 1"),
+        (
+            {"use_ema": True, "ema_overwrite_frequency": 0.5},
+            "ema_overwrite_frequency must be an integer of 1 or more",
+        ),
+    ],
+)
+def test_numbers_out_of_range_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SGD(**arguments)
+
+
+@pytest.mark.parametrize("name", EVERY_RULE)
+def test_every_option_of_every_rule_is_in_its_config(name):
+    options = {
+        "learning_rate": 0.5,
+        "weight_decay": 0.25,
+        "clipvalue": 2.0,
+        "use_ema": True,
+        "ema_momentum": 0.5,
+        "ema_overwrite_frequency": 3,
+        "loss_scale_factor": 4.0,
+        "gradient_accumulation_steps": 2,
+        "name": "mine",
+    }
+    optimizer = getattr(optimizers, name)(**options)
+    config = optimizer.get_config()
+    assert config.items() >= options.items()
+    assert optimizers.get({"class_name": name, "config": config}).get_config() == config
+    assert type(optimizers.get(name.lower())) is type(optimizer)
+
+
+@pytest.mark.parametrize("name", EVERY_RULE)
+def test_every_rule_goes_down_a_bowl(name):
+    rate = {"Adadelta": 50.0, "Adagrad": 0.5, "Ftrl": 0.5, "Lion": 0.03}.get(name, 0.05)
+    v = variable(1.0, -2.0)
+    optimizer = getattr(optimizers, name)(rate)
+    for _ in range(60):
+        optimizer.apply([2 * v.read()], [v])
+    assert np.abs(v.numpy()).max() < 0.7
+
+
+def test_rules_refuse_numbers_out_of_range():
+    with pytest.raises(ValueError, match="`beta_1` .*0.0"):
+        optimizers.Lion(beta_1=0.0)
+    with pytest.raises(ValueError, match="`weight_decay` .*None"):
+        optimizers.AdamW(weight_decay=None)
+    with pytest.raises(ValueError, match="`l1_regularization_strength` .*-1.0"):
+        optimizers.Ftrl(l1_regularization_strength=-1.0)
+    with pytest.raises(ValueError, match="`learning_rate_power` .*1.0"):
+        optimizers.Ftrl(learning_rate_power=1.0)
+
+
+def test_optimizers_are_numbered_as_in_keras():
+    names = [rule().name for rule in (Adam, Adam, SGD, Adam)]
+    assert names == ["adam", "adam_1", "sgd", "adam_2"]
+    assert Adam(name="mine").variables[0].path == "mine/iteration"
+
+
+def test_the_argument_decay_of_older_versions_is_passed_over_with_a_warning():
+    with pytest.warns(UserWarning, match="`decay`"):
+        assert SGD(decay=0.1).weight_decay is None
 
 
 def test_sgd_subtracts_the_gradient_times_the_learning_rate():
@@ -33,43 +99,6 @@ def test_sgd_subtracts_the_gradient_times_the_learning_rate():
 def test_the_first_step_of_adam_has_the_length_of_the_learning_rate():
     found = stepped(Adam(0.1), [1.0, 2.0], [1e-2, -30.0])
     np.testing.assert_allclose(found, [0.9, 2.1], rtol=1e-4)
-
-
-@pytest.mark.parametrize("gradient", [np.ones(2), [1.0, 1.0], np.ones(2, "float32")])
-def test_arrays_and_lists_are_gradients_too(gradient):
-    v = variable(1.0, 2.0)
-    SGD(1.0).apply_gradients([(gradient, v)])
-    assert v.numpy().tolist() == [0.0, 1.0]
-
-
-def test_a_broadcast_view_is_a_gradient():
-    v, big = variable(1.0, 2.0), tw.Variable(np.zeros((300, 100), np.float32))
-    row = np.broadcast_to(np.float32(1), (2,))
-    rows = np.broadcast_to(np.arange(100, dtype=np.float32), (300, 100))
-    SGD(1.0).apply_gradients([(tw.constant(row), v), (rows, big)])
-    assert v.numpy().tolist() == [0.0, 1.0]
-    assert (big.numpy() == -np.arange(100)).all()
-
-
-def test_a_transposed_gradient_lands_in_the_right_places():
-    big = tw.Variable(np.zeros((300, 100), np.float32))
-    g = np.arange(30000, dtype=np.float32).reshape(100, 300)
-    SGD(1.0).apply_gradients([(tw.transpose(g), big)])
-    assert (big.numpy() == -g.T).all()
-
-
-def test_two_variables_may_share_one_gradient():
-    a, b, g = variable(1.0), variable(5.0), tw.constant([2.0])
-    SGD(0.5, clipvalue=1.0).apply_gradients([(g, a), (g, b)])
-    assert (a.numpy(), b.numpy(), g.numpy()) == (0.5, 4.5, 2.0)
-
-
-def test_a_variable_may_be_its_own_gradient():
-    v = variable(1.0, 2.0)
-    optimizer = SGD(0.5)
-    for _ in range(2):
-        optimizer.apply_gradients([(v, v)])
-    assert v.numpy().tolist() == [0.25, 0.5]
 
 
 def test_scalars_and_empty_variables_are_updated():
@@ -90,127 +119,6 @@ def test_variables_of_two_dtypes_are_updated_in_one_call():
         optimizer.apply_gradients([(tw.constant([1.0]), a), (np.ones(1), b)])
     assert a.numpy() == b.numpy() == 0.0
     assert (a.dtype, b.dtype) == ("float32", "float64")
-
-
-def test_a_gradient_of_none_is_skipped_with_a_warning_that_names_the_variable():
-    a, b = variable(1.0, name="a"), variable(1.0, name="b")
-    with pytest.warns(UserWarning, match=r"variables \['a'\]") as caught:
-        SGD(1.0).apply_gradients([(None, a), (tw.constant([1.0]), b)])
-    assert (a.numpy(), b.numpy()) == (1.0, 0.0)
-    assert caught[0].filename == __file__
-
-
-def test_no_gradient_at_all_is_an_error():
-    v = variable(1.0)
-    with pytest.raises(ValueError, match="No gradients provided for any variable"):
-        SGD().apply_gradients([(None, v)])
-    with pytest.raises(ValueError, match="no pairs"):
-        SGD().apply_gradients([])
-
-
-def test_infinite_gradients_make_no_noise():
-    assert np.isnan(stepped(Adam(), [1.0], [np.inf])).all()
-
-
-# --- clipping and decay, by hand
-
-
-def test_clipnorm_limits_each_variable():
-    a, b = variable(0.0, 0.0), variable(0.0)
-    grads = [tw.constant([3.0, 4.0]), tw.constant([0.5])]
-    SGD(1.0, clipnorm=1.0).apply_gradients(zip(grads, [a, b]))
-    np.testing.assert_allclose(a.numpy(), [-0.6, -0.8], rtol=1e-6)
-    assert b.numpy() == -0.5
-
-
-def test_global_clipnorm_limits_all_together():
-    a, b = variable(0.0), variable(0.0)
-    grads = [tw.constant([3.0]), tw.constant([4.0])]
-    SGD(1.0, global_clipnorm=1.0).apply_gradients(zip(grads, [a, b]))
-    np.testing.assert_allclose([a.numpy()[0], b.numpy()[0]], [-0.6, -0.8], rtol=1e-6)
-
-
-def test_a_global_norm_that_is_not_finite_spoils_every_gradient():
-    a, b = variable(0.0), variable(0.0)
-    grads = [tw.constant([np.inf]), tw.constant([4.0])]
-    SGD(1.0, global_clipnorm=1.0).apply_gradients(zip(grads, [a, b]))
-    assert np.isnan(a.numpy()) and np.isnan(b.numpy())
-
-
-@pytest.mark.parametrize("size", [1000, 100_000])
-@pytest.mark.parametrize("length", [0.5, 30.0, 1e7, 1e16, 1e25])
-def test_adam_clips_gradients_of_every_length(size, length):
-    """A long block of a gradient is not scaled by itself; its squares may not overflow."""
-    rng = np.random.default_rng(0)
-    directions = [rng.standard_normal(size) for _ in range(3)]
-    v = tw.Variable(np.zeros(size, "float32"))
-    optimizer = Adam(0.1, clipnorm=1.0)
-    momentum = velocity = 0.0
-    for direction in directions:
-        gradient = direction / np.linalg.norm(direction) * length
-        optimizer.apply([tw.constant(gradient, "float32")], [v])
-        # Beyond 1e19 the norm overflows, and what is divided by it is lost, as in Keras.
-        clipped = gradient * (min(1.0, 1 / length) if length < 1e19 else 0.0)
-        momentum = 0.9 * momentum + 0.1 * clipped
-        velocity = 0.999 * velocity + 0.001 * clipped**2
-    slots = {w.path.rpartition("_")[2]: w.numpy() for w in optimizer.variables[2:]}
-    np.testing.assert_allclose(slots["momentum"], momentum, rtol=1e-5, atol=1e-8)
-    np.testing.assert_allclose(slots["velocity"], velocity, rtol=1e-5, atol=1e-12)
-
-
-def test_weight_decay_spares_excluded_variables():
-    kernel, bias, other = (variable(1.0, name=n) for n in ("kernel", "bias", "other"))
-    optimizer = SGD(0.5, weight_decay=0.1)
-    optimizer.exclude_from_weight_decay(var_list=[other], var_names=["bias"])
-    zero = tw.constant([0.0])
-    optimizer.apply_gradients((zero, v) for v in (kernel, bias, other))
-    assert kernel.numpy() == np.float32(0.95)
-    assert bias.numpy() == other.numpy() == 1.0
-    with pytest.raises(ValueError, match="before the optimizer is built"):
-        optimizer.exclude_from_weight_decay(var_names=["kernel"])
-
-
-# --- refusals change nothing
-
-
-@pytest.mark.parametrize(
-    "bad, error, message",
-    [
-        (tw.ones((3,)), ValueError, r"'b' must have its shape\."),
-        (tw.constant(1.0), ValueError, r"'b' must have its shape\."),
-        (tw.ones((2,), "complex64"), TypeError, "'b' must have its dtype"),
-        (
-            tw.IndexedSlices(tw.ones((1,)), tw.constant([2]), (2,)),
-            ValueError,
-            "outside its 2 rows",
-        ),
-        (
-            tw.IndexedSlices(tw.ones((1,)), tw.constant([0]), (3,)),
-            ValueError,
-            "dense_shape is",
-        ),
-        (
-            tw.IndexedSlices(tw.ones((1, 2)), tw.constant([0]), (2,)),
-            ValueError,
-            "one row of values per entry",
-        ),
-        (
-            tw.IndexedSlices(tw.ones((1,)), tw.constant([0.0]), (2,)),
-            TypeError,
-            "must be integers",
-        ),
-    ],
-)
-@pytest.mark.parametrize("rule", [SGD, Adam])
-def test_a_gradient_that_does_not_fit_changes_nothing(rule, bad, error, message):
-    a, b = variable(1.0, 2.0, name="a"), variable(3.0, 4.0, name="b")
-    optimizer = rule(weight_decay=0.5)
-    optimizer.apply([tw.ones((2,)), tw.ones((2,))], [a, b])
-    before = [v.numpy() for v in [a, b, *optimizer.variables]]
-    with pytest.raises(error, match=message):
-        optimizer.apply([tw.ones((2,)), bad], [a, b])
-    for v, old in zip([a, b, *optimizer.variables], before):
-        assert np.array_equal(v.numpy(), old)
 
 
 def test_an_unknown_variable_is_refused():
@@ -255,86 +163,6 @@ def test_a_subset_of_the_variables_can_be_updated():
     assert [v.numpy()[0] for v in vs] == [0.0, 1 - 1 - 1.5, 2.0, 2.0]
 
 
-# --- state
-
-
-def test_state_is_listed_in_the_order_and_with_the_names_of_keras():
-    a, b = variable(1.0, name="kernel"), variable(1.0, name="bias")
-    a.path, b.path = "net/dense/kernel", "net/dense/bias"
-    optimizer = Adam(amsgrad=True)
-    assert [v.path for v in optimizer.variables] == [
-        "adam/iteration",
-        "adam/learning_rate",
-    ]
-    optimizer.build([a, b])
-    assert [v.path for v in optimizer.variables] == [
-        "adam/iteration",
-        "adam/learning_rate",
-        "adam/net_dense_kernel_momentum",
-        "adam/net_dense_kernel_velocity",
-        "adam/net_dense_bias_momentum",
-        "adam/net_dense_bias_velocity",
-        "adam/net_dense_kernel_velocity_hat",
-        "adam/net_dense_bias_velocity_hat",
-    ]
-    assert [v.name for v in optimizer.variables[:3]] == [
-        "iteration",
-        "learning_rate",
-        "net_dense_kernel_momentum",
-    ]
-    assert [v.dtype for v in optimizer.variables[:3]] == ["int64", "float32", "float32"]
-
-
-def test_sgd_has_slots_only_with_momentum():
-    v = variable(1.0)
-    plain, heavy = SGD(), SGD(momentum=0.9)
-    plain.build([v])
-    heavy.build([v])
-    assert [len(o.variables) for o in (plain, heavy)] == [2, 3]
-
-
-def test_iterations_count_the_updates():
-    optimizer, v = SGD(), variable(1.0)
-    for _ in range(3):
-        last = optimizer.apply_gradients([(tw.constant([1.0]), v)])
-    assert last is optimizer.iterations
-    assert optimizer.iterations.numpy() == 3
-
-
-@pytest.mark.parametrize("rule", [Adam(0.1, amsgrad=True), SGD(0.1, momentum=0.9)])
-def test_zeroed_state_is_as_new(rule):
-    gradient = [1.0, -2.0]
-    first = stepped(rule, [1.0, 1.0], gradient, steps=3)
-    again = type(rule).from_config(rule.get_config())
-    v = variable(7.0, 7.0)
-    for _ in range(2):
-        again.apply_gradients([(tw.constant([5.0, 5.0]), v)])
-    for state in again.variables:
-        if not state.path.endswith("learning_rate"):
-            state.assign(np.zeros(state.shape, state.dtype))
-    v.assign([1.0, 1.0])
-    for _ in range(3):
-        again.apply_gradients([(tw.constant(gradient), v)])
-    assert np.array_equal(v.numpy(), first)
-
-
-@pytest.mark.parametrize(
-    "clone", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))]
-)
-def test_a_copy_goes_on_alone_from_the_same_state(clone):
-    v, g = variable(1.0, 2.0), tw.constant([1.0, -1.0])
-    optimizer = Adam(0.1)
-    optimizer.apply_gradients([(g, v)])
-    twin, w = clone((optimizer, v))
-    optimizer.apply_gradients([(g, v)])
-    after = v.numpy()
-    twin.apply_gradients([(g, w)])
-    assert np.array_equal(w.numpy(), after) and np.array_equal(v.numpy(), after)
-
-
-# --- learning rates
-
-
 def test_the_learning_rate_can_be_read_and_set():
     optimizer, v = SGD(0.5), variable(1.0)
     optimizer.learning_rate = 0.25
@@ -367,9 +195,6 @@ def test_a_schedule_can_take_the_place_of_a_number():
 def test_a_learning_rate_must_be_a_number_or_callable():
     with pytest.raises(ValueError, match="learning_rate must be a number"):
         SGD("fast")
-
-
-# --- construction and configuration
 
 
 def test_only_one_way_of_clipping_may_be_set():

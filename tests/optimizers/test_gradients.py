@@ -1,0 +1,207 @@
+"""Gradients of every kind: accumulated, clipped, sparse, missing."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.optimizers import SGD, Adam
+
+from .steps import run, stepped, variable
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_gradients_are_averaged_over_the_calls_of_an_update(traced):
+    v = variable(1.0)
+    optimizer = SGD(1.0, gradient_accumulation_steps=2)
+    run(optimizer, [v], [[1.0]], traced=traced)
+    assert v.numpy() == 1.0 and optimizer.iterations.numpy() == 0
+    assert optimizer.variables[2].path == "sgd/v_gradient_accumulator"
+    assert optimizer.variables[2].numpy() == 1.0
+    run(optimizer, [v], [[3.0]], traced=traced)
+    assert v.numpy() == -1.0 and optimizer.iterations.numpy() == 1
+    assert optimizer.variables[2].numpy() == 0.0
+    assert optimizer.variables[0].numpy() == 2
+
+
+def test_accumulated_steps_are_those_of_one_batch():
+    big, small = variable(1.0, -1.0), variable(1.0, -1.0)
+    run(Adam(0.1), [big], [[2.0, 1.0]], [[4.0, -1.0]])
+    optimizer = Adam(0.1, gradient_accumulation_steps=2)
+    grads = [[1.0, 2.0]], [[3.0, 0.0]], [[4.0, -3.0]], [[4.0, 1.0]]
+    run(optimizer, [small], *grads)
+    np.testing.assert_allclose(small.numpy(), big.numpy(), rtol=1e-6)
+
+
+def test_a_repeated_row_counts_twice_in_a_sum():
+    v = tw.Variable(np.zeros((4, 2), np.float32))
+    optimizer = SGD(1.0, gradient_accumulation_steps=2)
+    rows = tw.IndexedSlices(tw.ones((3, 2)), tw.constant([1, 3, 1]), (4, 2))
+    for _ in range(2):
+        optimizer.apply([rows], [v])
+    assert v.numpy()[:, 0].tolist() == [0.0, -2.0, 0.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        ({"clipnorm": 1.0}, [0.6, 0.8]),
+        ({"clipvalue": 3.5}, [3.0, 3.5]),
+        ({"global_clipnorm": 10.0}, [3.0, 4.0]),
+    ],
+)
+def test_gradients_are_clipped_for_those_who_ask(arguments, expected):
+    found, none = SGD(**arguments)._clip_gradients([tw.constant([3.0, 4.0]), None])
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+    assert none is None
+
+
+@pytest.mark.parametrize("gradient", [np.ones(2), [1.0, 1.0], np.ones(2, "float32")])
+def test_arrays_and_lists_are_gradients_too(gradient):
+    v = variable(1.0, 2.0)
+    SGD(1.0).apply_gradients([(gradient, v)])
+    assert v.numpy().tolist() == [0.0, 1.0]
+
+
+def test_a_broadcast_view_is_a_gradient():
+    v, big = variable(1.0, 2.0), tw.Variable(np.zeros((300, 100), np.float32))
+    row = np.broadcast_to(np.float32(1), (2,))
+    rows = np.broadcast_to(np.arange(100, dtype=np.float32), (300, 100))
+    SGD(1.0).apply_gradients([(tw.constant(row), v), (rows, big)])
+    assert v.numpy().tolist() == [0.0, 1.0]
+    assert (big.numpy() == -np.arange(100)).all()
+
+
+def test_a_transposed_gradient_lands_in_the_right_places():
+    big = tw.Variable(np.zeros((300, 100), np.float32))
+    g = np.arange(30000, dtype=np.float32).reshape(100, 300)
+    SGD(1.0).apply_gradients([(tw.transpose(g), big)])
+    assert (big.numpy() == -g.T).all()
+
+
+def test_two_variables_may_share_one_gradient():
+    a, b, g = variable(1.0), variable(5.0), tw.constant([2.0])
+    SGD(0.5, clipvalue=1.0).apply_gradients([(g, a), (g, b)])
+    assert (a.numpy(), b.numpy(), g.numpy()) == (0.5, 4.5, 2.0)
+
+
+def test_a_variable_may_be_its_own_gradient():
+    v = variable(1.0, 2.0)
+    optimizer = SGD(0.5)
+    for _ in range(2):
+        optimizer.apply_gradients([(v, v)])
+    assert v.numpy().tolist() == [0.25, 0.5]
+
+
+def test_a_gradient_of_none_is_skipped_with_a_warning_that_names_the_variable():
+    a, b = variable(1.0, name="a"), variable(1.0, name="b")
+    with pytest.warns(UserWarning, match=r"variables \['a'\]") as caught:
+        SGD(1.0).apply_gradients([(None, a), (tw.constant([1.0]), b)])
+    assert (a.numpy(), b.numpy()) == (1.0, 0.0)
+    assert caught[0].filename == __file__
+
+
+def test_no_gradient_at_all_is_an_error():
+    v = variable(1.0)
+    with pytest.raises(ValueError, match="No gradients provided for any variable"):
+        SGD().apply_gradients([(None, v)])
+    with pytest.raises(ValueError, match="no pairs"):
+        SGD().apply_gradients([])
+
+
+def test_infinite_gradients_make_no_noise():
+    assert np.isnan(stepped(Adam(), [1.0], [np.inf])).all()
+
+
+def test_clipnorm_limits_each_variable():
+    a, b = variable(0.0, 0.0), variable(0.0)
+    grads = [tw.constant([3.0, 4.0]), tw.constant([0.5])]
+    SGD(1.0, clipnorm=1.0).apply_gradients(zip(grads, [a, b]))
+    np.testing.assert_allclose(a.numpy(), [-0.6, -0.8], rtol=1e-6)
+    assert b.numpy() == -0.5
+
+
+def test_global_clipnorm_limits_all_together():
+    a, b = variable(0.0), variable(0.0)
+    grads = [tw.constant([3.0]), tw.constant([4.0])]
+    SGD(1.0, global_clipnorm=1.0).apply_gradients(zip(grads, [a, b]))
+    np.testing.assert_allclose([a.numpy()[0], b.numpy()[0]], [-0.6, -0.8], rtol=1e-6)
+
+
+def test_a_global_norm_that_is_not_finite_spoils_every_gradient():
+    a, b = variable(0.0), variable(0.0)
+    grads = [tw.constant([np.inf]), tw.constant([4.0])]
+    SGD(1.0, global_clipnorm=1.0).apply_gradients(zip(grads, [a, b]))
+    assert np.isnan(a.numpy()) and np.isnan(b.numpy())
+
+
+@pytest.mark.parametrize("size", [1000, 100_000])
+@pytest.mark.parametrize("length", [0.5, 30.0, 1e7, 1e16, 1e25])
+def test_adam_clips_gradients_of_every_length(size, length):
+    """A long block of a gradient is not scaled by itself; its squares may not overflow."""
+    rng = np.random.default_rng(0)
+    directions = [rng.standard_normal(size) for _ in range(3)]
+    v = tw.Variable(np.zeros(size, "float32"))
+    optimizer = Adam(0.1, clipnorm=1.0)
+    momentum = velocity = 0.0
+    for direction in directions:
+        gradient = direction / np.linalg.norm(direction) * length
+        optimizer.apply([tw.constant(gradient, "float32")], [v])
+        # Beyond 1e19 the norm overflows, and what is divided by it is lost, as in Keras.
+        clipped = gradient * (min(1.0, 1 / length) if length < 1e19 else 0.0)
+        momentum = 0.9 * momentum + 0.1 * clipped
+        velocity = 0.999 * velocity + 0.001 * clipped**2
+    slots = {w.path.rpartition("_")[2]: w.numpy() for w in optimizer.variables[2:]}
+    np.testing.assert_allclose(slots["momentum"], momentum, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(slots["velocity"], velocity, rtol=1e-5, atol=1e-12)
+
+
+def test_weight_decay_spares_excluded_variables():
+    kernel, bias, other = (variable(1.0, name=n) for n in ("kernel", "bias", "other"))
+    optimizer = SGD(0.5, weight_decay=0.1)
+    optimizer.exclude_from_weight_decay(var_list=[other], var_names=["bias"])
+    zero = tw.constant([0.0])
+    optimizer.apply_gradients((zero, v) for v in (kernel, bias, other))
+    assert kernel.numpy() == np.float32(0.95)
+    assert bias.numpy() == other.numpy() == 1.0
+    with pytest.raises(ValueError, match="before the optimizer is built"):
+        optimizer.exclude_from_weight_decay(var_names=["kernel"])
+
+
+@pytest.mark.parametrize(
+    "bad, error, message",
+    [
+        (tw.ones((3,)), ValueError, r"'b' must have its shape\."),
+        (tw.constant(1.0), ValueError, r"'b' must have its shape\."),
+        (tw.ones((2,), "complex64"), TypeError, "'b' must have its dtype"),
+        (
+            tw.IndexedSlices(tw.ones((1,)), tw.constant([2]), (2,)),
+            ValueError,
+            "outside its 2 rows",
+        ),
+        (
+            tw.IndexedSlices(tw.ones((1,)), tw.constant([0]), (3,)),
+            ValueError,
+            "dense_shape is",
+        ),
+        (
+            tw.IndexedSlices(tw.ones((1, 2)), tw.constant([0]), (2,)),
+            ValueError,
+            "one row of values per entry",
+        ),
+        (
+            tw.IndexedSlices(tw.ones((1,)), tw.constant([0.0]), (2,)),
+            TypeError,
+            "must be integers",
+        ),
+    ],
+)
+@pytest.mark.parametrize("rule", [SGD, Adam])
+def test_a_gradient_that_does_not_fit_changes_nothing(rule, bad, error, message):
+    a, b = variable(1.0, 2.0, name="a"), variable(3.0, 4.0, name="b")
+    optimizer = rule(weight_decay=0.5)
+    optimizer.apply([tw.ones((2,)), tw.ones((2,))], [a, b])
+    before = [v.numpy() for v in [a, b, *optimizer.variables]]
+    with pytest.raises(error, match=message):
+        optimizer.apply([tw.ones((2,)), bad], [a, b])
+    for v, old in zip([a, b, *optimizer.variables], before):
+        assert np.array_equal(v.numpy(), old)

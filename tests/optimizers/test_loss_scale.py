@@ -1,0 +1,121 @@
+"""`LossScaleOptimizer`: scales, infinities, state, configs."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import optimizers
+from tapewright.optimizers import SGD, Adam, LossScaleOptimizer
+
+from .steps import run, variable
+
+
+def test_a_loss_is_scaled_and_its_gradient_scaled_back():
+    v, optimizer = variable(1.0, 2.0), SGD(1.0, loss_scale_factor=1024.0)
+    with tw.GradientTape() as tape:
+        loss = optimizer.scale_loss(tw.reduce_sum(v))
+    assert float(loss) == 3072.0
+    optimizer.apply(tape.gradient(loss, [v]), [v])
+    assert v.numpy().tolist() == [0.0, 1.0]
+    assert SGD().scale_loss(3.0) == 3.0
+
+
+def test_what_is_clipped_is_scaled_back_first():
+    v = variable(0.0, 0.0)
+    run(SGD(1.0, loss_scale_factor=2.0, clipnorm=5.0), [v], [[6.0, 8.0]])
+    assert v.numpy().tolist() == [-3.0, -4.0]
+
+
+def test_a_scaled_sparse_gradient_is_scaled_back():
+    v = tw.Variable(np.zeros((4, 2), np.float32))
+    rows = tw.IndexedSlices(tw.ones((2, 2)), tw.constant([1, 1]), (4, 2))
+    SGD(1.0, loss_scale_factor=4.0).apply([rows], [v])
+    assert v.numpy()[:, 0].tolist() == [0.0, -0.5, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_dynamic_scale_halves_and_skips_at_infinity_and_doubles_after_a_while(traced):
+    v = variable(1.0)
+    inner = SGD(1.0)
+    optimizer = LossScaleOptimizer(inner, 8.0, dynamic_growth_steps=2)
+    scales = []
+    for gradient in (8.0, np.inf, 4.0, 4.0, 8.0):
+        run(optimizer, [v], [[gradient]], traced=traced)
+        scales.append(float(optimizer.dynamic_scale))
+    assert scales == [8.0, 4.0, 4.0, 8.0, 8.0]
+    assert v.numpy() == 1.0 - 1 - 1 - 1 - 1
+    assert inner.iterations.numpy() == optimizer.iterations.numpy() == 4
+
+
+def test_a_traced_step_reads_the_scale_of_its_time():
+    v = variable(2.0)
+    optimizer = LossScaleOptimizer(SGD(0.25), 4.0, dynamic_growth_steps=1)
+
+    @tw.function
+    def step():
+        with tw.GradientTape() as tape:
+            loss = optimizer.scale_loss(tw.reduce_sum(v * v))
+        optimizer.apply(tape.gradient(loss, [v]), [v])
+        return loss
+
+    assert [float(step()) for _ in range(3)] == [16.0, 8.0, 4.0]
+    assert v.numpy() == 0.25
+
+
+def test_finite_gradients_whose_sum_runs_over_are_taken():
+    v = tw.Variable(np.zeros(2, np.float16))
+    g = tw.constant(np.array([60000.0, 60000.0], np.float16))
+    LossScaleOptimizer(SGD(1.0), 32768.0).apply([g], [v])
+    assert (v.numpy() < 0).all()
+
+
+def test_a_dynamic_scale_lists_its_state_before_that_of_the_inner_optimizer():
+    optimizer = LossScaleOptimizer(SGD(momentum=0.5))
+    optimizer.build([variable(1.0)])
+    assert [v.path for v in optimizer.variables] == [
+        "loss_scale_optimizer/iteration",
+        "loss_scale_optimizer/learning_rate",
+        "loss_scale_optimizer/step_counter",
+        "loss_scale_optimizer/dynamic_scale",
+        "sgd/iteration",
+        "sgd/learning_rate",
+        "sgd/v_momentum",
+    ]
+
+
+def test_a_dynamic_scale_hands_the_rest_to_the_inner_optimizer():
+    v = variable(2.0)
+    optimizer = LossScaleOptimizer(SGD(0.5, use_ema=True, weight_decay=0.1))
+    optimizer.exclude_from_weight_decay(var_list=[v])
+    optimizer.learning_rate = 0.25
+    assert float(optimizer.learning_rate) == 0.25
+    run(optimizer, [v], [[32768.0]])
+    assert v.numpy() == 1.75
+    v.assign([9.0])
+    optimizer.finalize_variable_values([v])
+    assert v.numpy() == 1.75
+
+
+def test_a_dynamic_scale_comes_back_from_its_config():
+    optimizer = LossScaleOptimizer(Adam(0.5), 4.0, 7, name="mine")
+    twin = optimizers.deserialize(optimizers.serialize(optimizer))
+    assert twin.get_config() == optimizer.get_config()
+    assert type(twin.inner_optimizer) is Adam
+
+
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [
+        ({"clipnorm": 1.0}, ValueError, "'clipnorm': set it on the"),
+        ({"dynamic": False}, ValueError, "dynamic must be True"),
+        ({"speed": 1.0}, ValueError, "`speed`"),
+    ],
+)
+def test_a_dynamic_scale_refuses_options_of_the_inner_optimizer(
+    arguments, error, message
+):
+    with pytest.raises(error, match=message):
+        LossScaleOptimizer(SGD(), **arguments)
+    LossScaleOptimizer(SGD(), clipnorm=None, use_ema=False, dynamic=True)
+    with pytest.raises(TypeError, match="inner_optimizer must be an Optimizer"):
+        LossScaleOptimizer("sgd")
