@@ -1,4 +1,4 @@
-"""Saved functions that update variables by an optimizer: its state is kept, and goes on."""
+"""Optimizers within saved functions."""
 
 import json
 import subprocess
@@ -246,9 +246,6 @@ def test_a_train_function_of_a_keras_model_is_saved_with_the_model(tmp_path):
     assert_goes_on_alike(module, loaded)
 
 
-# ------------------------------------------------------------------ classes of the user's
-
-
 class Plain(optimizers.SGD):
     """Known to this module alone."""
 
@@ -261,7 +258,7 @@ class Known(optimizers.SGD):
 def test_a_class_that_nobody_registered_is_refused_with_the_line(tmp_path):
     module = trained(Plain(0.1))
     with pytest.raises(
-        SavingError, match=r"test_saved_opt.*py:\d+.*keep the optimizer"
+        SavingError, match=r"test_optimizers.*py:\d+.*keep the optimizer"
     ):
         tw.saved_model.save(module, tmp_path / "m")
     assert not list(tmp_path.iterdir())
@@ -288,16 +285,13 @@ def test_show_names_the_optimizers(tmp_path):
 
 def test_a_rate_that_is_code_is_refused_with_the_line(tmp_path):
     module = trained(optimizers.SGD(lambda: 0.1))
-    with pytest.raises(SavingError, match=r"test_saved_opt.*py:\d+.*lambda"):
+    with pytest.raises(SavingError, match=r"test_optimizers.*py:\d+.*lambda"):
         tw.saved_model.save(module, tmp_path / "m")
 
 
 def test_an_optimizer_of_an_unknown_class_that_no_function_runs_is_left_out(tmp_path):
     loaded = again(holding(v=tw.Variable(1.0), rule=Plain(0.1)), tmp_path)
     assert not hasattr(loaded, "rule") and float(loaded.v) == 1.0
-
-
-# ----------------------------------------------------------------------- hostile files
 
 
 def _changed(tmp_path, monkeypatch, name, change):

@@ -1,4 +1,4 @@
-"""What a restored checkpoint has beyond its objects, and what they have beyond it."""
+"""Values of a checkpoint that nothing has used are saved again."""
 
 import os
 import signal
