@@ -60,6 +60,15 @@ class _Heads(Layer):
     """
 
     supports_masking = True
+    _child_names = Layer._child_names | {  # those of files
+        "_query_dense": "_query_dense",
+        "_key_dense": "_key_dense",
+        "_value_dense": "_value_dense",
+        "_gate_dense": "_gate_dense",
+        "_output_dense": "_output_dense",
+        "_softmax": "_softmax",
+        "_dropout_layer": "_dropout_layer",
+    }
 
     def _keep(self, use_bias, dropout, sliding_window, use_gate, seed, settings):
         if sliding_window is not None:

@@ -88,6 +88,10 @@ class RNN(Layer):
         self.state_size: list[Any] = list(sizes) if is_nested(sizes) else [sizes]
         self._kept = _Kept()
 
+    def __children__(self):
+        found = super().__children__()
+        return found | {"states": self.states or []} if self.stateful else found
+
     @property
     def states(self) -> Any:
         """The states that a ``stateful`` layer keeps, a list of variables; or None."""

@@ -238,6 +238,10 @@ class Bidirectional(Layer):
         total = forward + backward
         return total * 0.5 if self.merge_mode == "ave" else total
 
+    def __children__(self):
+        found = super().__children__()
+        return found | {"states": self.states or []} if self.stateful else found
+
     @property
     def states(self) -> Any:
         """The states that both layers keep, if ``stateful``; else None."""

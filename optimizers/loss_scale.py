@@ -99,8 +99,8 @@ class LossScaleOptimizer(Optimizer):
         self._trainable_variables = self.inner_optimizer._trainable_variables
         self.built = True
 
-    def checkpoint_parts(self) -> dict[str, Any]:
-        return super().checkpoint_parts() | {"inner_optimizer": self.inner_optimizer}
+    def __children__(self) -> dict[str, Any]:
+        return super().__children__() | {"inner_optimizer": self.inner_optimizer}
 
     def exclude_from_weight_decay(
         self,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from tapewright.core.trackable import assign_pending
+
 from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
 
@@ -58,8 +60,7 @@ class Nadam(Optimizer):
         dtype = variables[0].dtype if variables else "float32"
         self._u_product = self._scalar("u_product", 1.0, dtype)
         self._added = [("u_product", self._u_product)]
-        if self._awaited is not None:
-            self._awaited.arrive(self)
+        assign_pending(self)
 
     def advance(self, step: int) -> None:
         product = self._u_product._array

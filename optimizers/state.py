@@ -16,6 +16,7 @@ from tapewright.core import devices
 from tapewright.core.errors import DTypeError
 from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import use_interpreters
+from tapewright.core.trackable import Trackable, assign_pending, owned
 from tapewright.core.variable import Variable
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import broadcast_to
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["State"]
 
 
-class State:
+class State(Trackable):
     """Base of `Optimizer`: makes, lists and loads its variables."""
 
     # Names of the per-variable states, in groups. `variables` lists a group variable by
@@ -37,7 +38,6 @@ class State:
     slots: tuple[tuple[str, ...], ...] = ()
     # What the slots start from, where it is not 0.
     initial: dict[str, float] = {}
-    _awaited = None  # what a checkpoint has for slots that are not made yet
 
     def _forget(self):
         self.built = False
@@ -76,7 +76,7 @@ class State:
 
     def _attributes(self):
         """Variables that are attributes, or lie in a list or dict that is one, each once."""
-        leaves = [x for value in [*vars(self).values()] for x in _leaves(value)]
+        leaves = owned(self, in_order=True)
         return {id(x): x for x in leaves if isinstance(x, Variable)}.values()
 
     def build(self, variables: Sequence[Variable]) -> None:
@@ -116,10 +116,9 @@ class State:
         self._decayed = [self._decays(v) for v in variables]
         self._trainable_variables = variables
         self.built: bool = True
-        if self._awaited is not None:
-            self._awaited.arrive(self)
+        assign_pending(self)
 
-    def checkpoint_parts(self) -> dict[str, Any]:
+    def __children__(self) -> dict[str, Any]:
         """The state by names that say what it is: counts, then lists for each slot."""
         found = {"iteration": self._iterations}
         if isinstance(self._learning_rate, Variable):
@@ -362,11 +361,3 @@ def _like(value, variable):
     value = cast(value, variable.dtype)
     same = value.shape == variable.shape
     return value if same else broadcast_to(value, variable.shape)
-
-
-def _leaves(value):
-    if isinstance(value, (list, tuple)):
-        return [x for each in value for x in _leaves(each)]
-    if isinstance(value, dict):
-        return _leaves(list(value.values()))
-    return [value]

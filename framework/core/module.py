@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from .naming import snake_case
-from .nest import owned_leaves
+from .trackable import Trackable, owned
 from .variable import Variable
 
 __all__ = ["Module"]
 
 
-class Module:
+class Module(Trackable):
     """A container of variables and of other modules, in attributes, lists and dicts.
 
     Subclasses need not call ``super().__init__()``. Attributes are searched in alphabetical
@@ -25,12 +25,11 @@ class Module:
     """
 
     _name = None
-    _awaited = None  # values of a checkpoint for variables that do not exist yet
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if self._awaited is not None:
-            self._awaited.take(name, value)
+        if self._pending_values is not None:
+            self._pending_values.take(name, value)
 
     def __init__(self, name: str | None = None):
         if name is not None and not str(name).isidentifier():
@@ -69,13 +68,12 @@ class Module:
 
 def _search(module, kind, found, seen):
     below = []
-    for _, value in sorted(vars(module).items()):
-        for leaf in owned_leaves(value):
-            if isinstance(leaf, (Variable, Module)) and id(leaf) not in seen:
-                seen.add(id(leaf))
-                if isinstance(leaf, kind):
-                    found.append(leaf)
-                if isinstance(leaf, Module):
-                    below.append(leaf)
+    for leaf in owned(module, by_name=True):
+        if isinstance(leaf, (Variable, Module)) and id(leaf) not in seen:
+            seen.add(id(leaf))
+            if isinstance(leaf, kind):
+                found.append(leaf)
+            if isinstance(leaf, Module):
+                below.append(leaf)
     for submodule in below:
         _search(submodule, kind, found, seen)

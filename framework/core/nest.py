@@ -78,21 +78,21 @@ def owned_leaves(value: Any, in_order: bool = False) -> list[Any]:
     >>> owned_leaves(cycle), owned_leaves(cycle, in_order=True)
     ([1, 3, 2], [1, 2, 3])
     """
-    leaves, seen = [], set()
-
-    def collect(value):
-        if not _CONTAINERS[type(value)]:
-            leaves.append(value)
-        elif id(value) not in seen:
-            seen.add(id(value))
-            if isinstance(value, dict):
-                keys = value if in_order else _sorted_keys(value)
-                value = [value[key] for key in keys]
-            for item in value:
-                collect(item)
-
-    collect(value)
+    leaves = []
+    _collect_owned(value, in_order, leaves, set())
     return leaves
+
+
+def _collect_owned(value, in_order, leaves, seen):
+    if not _CONTAINERS[type(value)]:
+        leaves.append(value)
+    elif id(value) not in seen:
+        seen.add(id(value))
+        if isinstance(value, dict):
+            keys = value if in_order else _sorted_keys(value)
+            value = [value[key] for key in keys]
+        for item in value:
+            _collect_owned(item, in_order, leaves, seen)
 
 
 def _sorted_keys(mapping):

@@ -27,6 +27,7 @@ from tapewright.core.interpreters import use_interpreters
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
+from tapewright.core.trackable import assign_pending, making_children
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import shape as shape_of
 from tapewright.ops.math.elementwise import divide_no_nan
@@ -372,8 +373,7 @@ class Layer(Operation, Tracked, LayerConfig):
         token = _OWNER.set(self)
         try:
             yield
-            if self._awaited is not None:
-                self._awaited.arrive(self)
+            assign_pending(self)
         except Exception:
             if not self.built:
                 del self._weights[count:]
@@ -634,21 +634,15 @@ def _once(build):
     @functools.wraps(build)
     def build_once(self, *args, **kwargs):
         if _OWNER.get() is self:  # from the first call, or from a subclass's build
-            if self._awaited is None:
-                return build(self, *args, **kwargs)
-            with self._awaited.arriving(self):  # before the call goes on
+            with making_children(self):  # before the call goes on
                 return build(self, *args, **kwargs)
         with BUILDING:
             if self.built:
                 return
             names = dict(zip(self._shapes or ("input_shape",), args))
             self._build_shapes = BuildShapes(names | kwargs)
-            with self._building():
-                if self._awaited is None:
-                    build(self, *args, **kwargs)
-                else:
-                    with self._awaited.arriving(self):
-                        build(self, *args, **kwargs)
+            with self._building(), making_children(self):
+                build(self, *args, **kwargs)
             self.built = True
 
     return build_once

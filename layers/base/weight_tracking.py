@@ -13,7 +13,7 @@ from tapewright.core.dtypes import as_dtype
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.module import Module
 from tapewright.core.naming import unique_name
-from tapewright.core.nest import owned_leaves
+from tapewright.core.trackable import owned
 from tapewright.core.variable import Variable
 from tapewright.ops.random.sampling import Generator
 
@@ -37,6 +37,13 @@ class Tracked(Module):
     """Find weights, layers inside and penalties of a layer by its attributes."""
 
     built: bool = False
+    _child_names = {"_weights": "_weights", "_penalties": "_penalties"}
+
+    def __children__(self) -> dict[str, Any]:
+        found = super().__children__()  # penalties last: they pair weights with others
+        if "_penalties" in found:
+            found["_penalties"] = found.pop("_penalties")
+        return found
 
     def _track(self, trainable):
         """Starts with no weights."""
@@ -177,8 +184,7 @@ class Tracked(Module):
         """The metrics among the attributes, of layers inside too."""
         found = []
         for layer, _ in self._walk():
-            leaves = owned_leaves(list(vars(layer).values()))
-            found += [leaf for leaf in leaves if _is_metric(leaf)]
+            found += [leaf for leaf in owned(layer) if _is_metric(leaf)]
         return list({id(metric): metric for metric in found}.values())
 
     @property
@@ -238,13 +244,8 @@ class Tracked(Module):
 
     def _parts(self):
         """Variables, modules and generators, in the order in which they became attributes."""
-        parts = []
-        for value in [*vars(self).values()]:  # other threads may add some
-            if isinstance(value, _PARTS):
-                parts.append(value)
-            elif isinstance(value, (list, tuple, dict)) and value:
-                leaves = owned_leaves(value, in_order=True)  # files depend on it
-                parts += [leaf for leaf in leaves if isinstance(leaf, _PARTS)]
+        leaves = owned(self, in_order=True)  # files depend on it
+        parts = [leaf for leaf in leaves if isinstance(leaf, _PARTS)]
         return [part for part in parts if not _is_metric(part)]
 
     def _walk(self):

@@ -18,7 +18,7 @@ def attribute_case(name):
         objects["nodes"][objects["root"]]["attributes"][name] = variable
 
 
-for each in ("variables", "_find", "_awaited", "__call__", "_kind", "__dict__"):
+for each in ("variables", "_find", "_pending_values", "__call__", "_kind", "__dict__"):
     attribute_case(each)
 
 

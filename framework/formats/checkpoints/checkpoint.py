@@ -12,6 +12,7 @@ import numpy as np
 
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import use_interpreters
+from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
 from tapewright.ops.random.generators import get_global_generator
 from tapewright.storage.atomic import make_folder_of
@@ -26,14 +27,13 @@ from .checkpoint_file import (
     write_content,
 )
 from .object_tree import explore, get_state, is_kept, joined
-from .observed_containers import tracked
+from .observed_containers import observed
 from .restoring import (
-    Awaited,
+    PendingValues,
     arrays_of,
     listed,
+    pending_values_of,
     restore_into,
-    settle,
-    still_awaited,
 )
 
 __all__ = [
@@ -51,7 +51,7 @@ __all__ = [
 ENDING = ".h5"
 
 
-class Checkpoint:
+class Checkpoint(Trackable):
     """Keeps what its objects hold: ``Checkpoint(model=model, optimizer=optimizer)``.
 
     An object is a `Variable`, a `Module` (layer, model, metric), an optimizer, a random
@@ -76,13 +76,11 @@ class Checkpoint:
         self._root = root
         self._parts = {}
         self._save_counter = None
-        self._awaiting = None  # what is left of the last restore
+        self._restoration = None  # the last one
         if root is not None:
             _check_part("root", root)
         for name, part in kwargs.items():
             setattr(self, name, part)
-
-    _awaited = None  # what a restored file has for parts that are not there yet
 
     def __setattr__(self, name, part):
         is_part = not name.startswith("_")
@@ -93,21 +91,20 @@ class Checkpoint:
             vars(self).pop(name, None)  # see __getattr__
         else:
             super().__setattr__(name, part)
-        if is_part and self._awaited is not None:
-            self._awaited.take(name, part)
+        if is_part and self._pending_values is not None:
+            self._pending_values.take(name, part)
 
     def __getattr__(self, name):
         """A list or dict; while values wait for its items, a view that notices them."""
         parts = vars(self).get("_parts", {})
         if name not in parts:
             raise AttributeError(f"the Checkpoint has no part {name!r}", name=name)
-        part, awaited = parts[name], self._awaited
-        if awaited is None:
+        part, pending = parts[name], self._pending_values
+        if pending is None:
             return part
-        return tracked(part, lambda: awaited.take(name, part))
+        return observed(part, lambda: pending.take(name, part))
 
-    def checkpoint_parts(self):
-        """What is kept, by name."""
+    def __children__(self):
         found = dict(self._parts)
         if self._save_counter is not None:
             found["save_counter"] = self._save_counter
@@ -116,7 +113,7 @@ class Checkpoint:
     def _pairs(self):
         """Names and objects; the parts of a root have names at the top."""
         root = [] if self._root is None else [("", self._root)]
-        parts = self.checkpoint_parts().items()
+        parts = children(self)
         return [*[(joined("", name), part) for name, part in parts], *root]
 
     @property
@@ -139,7 +136,7 @@ class Checkpoint:
         """
         return self._save(os.fspath(file_prefix))
 
-    def _save(self, prefix, number=None, **told):
+    def _save(self, prefix, number=None, **info):
         counter = self.save_counter
         before = counter.numpy()
         if number is None:
@@ -148,7 +145,7 @@ class Checkpoint:
         else:
             counter.assign_add(np.int64(1))
         try:
-            return self._write(f"{prefix}-{number}{ENDING}", **told)
+            return self._write(f"{prefix}-{number}{ENDING}", **info)
         except BaseException:
             counter.assign(before)
             raise
@@ -157,34 +154,34 @@ class Checkpoint:
         """Writes a file of just this name; returns it."""
         return self._write(os.fspath(file_prefix))
 
-    def _write(self, path, **told):
+    def _write(self, path, **more_info):
         make_folder_of(path)
         tree = explore(self._pairs())
         states = {name: get_state(item) for name, item in tree.states.items()}
-        arrays, awaited = arrays_of(tree), still_awaited(tree)
-        self._warn_of_unused(awaited)
-        arrays, states = arrays | awaited[0], states | awaited[1]
+        arrays, pending = arrays_of(tree), pending_values_of(tree)
+        self._warn_of_unused(pending)
+        arrays, states = arrays | pending[0], states | pending[1]
         step = _step(tree)
         info = {} if step is None else {"step": step}
         state = get_global_generator().state.numpy()
-        info |= {"generator": [int(n) for n in state], **told}
+        info |= {"generator": [int(n) for n in state], **more_info}
         if tree.aliases:
             info["aliases"] = tree.aliases
         write_content(Content(path, arrays, states, info))
         return path
 
-    def _warn_of_unused(self, awaited):
-        """Before a new file is written without what the older one had."""
-        awaiting, self._awaiting = self._awaiting, None
-        if awaiting is None or awaiting.is_partial:
+    def _warn_of_unused(self, pending):
+        """Warn of values that the last file had and the one written now does not."""
+        restoration, self._restoration = self._restoration, None
+        if restoration is None or restoration.is_partial:
             return
-        kept = {id(value) for values in awaited for value in values.values()}
-        values = [*awaiting.arrays.items(), *awaiting.states.items()]
+        kept = {id(value) for values in pending for value in values.values()}
+        values = [*restoration.arrays.items(), *restoration.states.items()]
         unused = [name for name, value in values if id(value) not in kept]
         unused = [name for name in unused if "/compiled/" not in f"/{name}"]
         if unused:
             warnings.warn(
-                f"{awaiting.path}: no object took {listed(unused)}, which are not in the "
+                f"{restoration.path}: no object took {listed(unused)}, which are not in the "
                 "checkpoint that is written now; expect_partial() says that this is meant",
                 stacklevel=5,
             )
@@ -213,7 +210,7 @@ class Checkpoint:
         if state is not None:
             with use_interpreters(()):
                 get_global_generator().reset(state)
-            status._awaiting.position = state
+            status._restoration.generator_state = state
         return status
 
     def read(self, save_path, options=None):
@@ -221,18 +218,19 @@ class Checkpoint:
         return self._apply(read_content(_file_of(save_path)))
 
     def _apply(self, content, warns=True):
-        awaiting, missing = restore_into(content, self._pairs())
+        restoration, missing = restore_into(content, self._pairs())
         missing = [name for name in missing if name != "save_counter"]
-        self._awaiting = awaiting
-        self._awaited = Awaited(awaiting, "") if awaiting.names else None
-        status = RestoreStatus(self, awaiting, missing)
+        self._restoration = restoration
+        left = bool(restoration.names)
+        self._pending_values = PendingValues(restoration, "") if left else None
+        status = RestoreStatus(self, restoration, missing)
         if warns:
             status._warn()
         return status
 
 
 def _check_part(name, part):
-    if not is_kept(part) and not hasattr(part, "checkpoint_parts"):
+    if not is_kept(part):
         raise ValueError(
             f"Checkpoint: {name} cannot be kept, it is {part!r:.80}; give a Variable, "
             "Module, optimizer, random Generator, a Dataset or its iterator, an object "
@@ -262,50 +260,50 @@ def _file_of(path):
 class RestoreStatus:
     """What became of a `Checkpoint.restore`. The methods are those of TensorFlow."""
 
-    def __init__(self, checkpoint, awaiting, missing):
-        self._checkpoint, self._awaiting = checkpoint, awaiting
+    def __init__(self, checkpoint, restoration, missing):
+        self._checkpoint, self._restoration = checkpoint, restoration
         self._missing = missing
 
-    def _settle(self):
-        """Looks again at objects that were made since; what is still unmatched."""
-        if self._awaiting is None:
+    def _unmatched(self):
+        """Assign to objects made since; return the names of the values that are left."""
+        if self._restoration is None:
             raise AssertionError(
                 "there was no checkpoint to restore: save_path was None"
             )
-        settle(self._awaiting, explore(self._checkpoint._pairs()))
-        return self._awaiting.names
+        self._restoration.assign(explore(self._checkpoint._pairs()))
+        return self._restoration.names
 
     def assert_consumed(self):
         """Raises ``AssertionError`` unless each value was used, and each variable set."""
-        unused = self._settle()
+        unused = self._unmatched()
         if unused:
             raise AssertionError(
-                f"{self._awaiting.path}: there is no object for {listed(unused)}"
+                f"{self._restoration.path}: there is no object for {listed(unused)}"
             )
         return self.assert_existing_objects_matched()
 
     def assert_existing_objects_matched(self):
         """Raises ``AssertionError`` unless all that exists was in the file."""
-        self._settle()
+        self._unmatched()
         if self._missing:
             raise AssertionError(
-                f"{self._awaiting.path}: the checkpoint does not have "
+                f"{self._restoration.path}: the checkpoint does not have "
                 f"{listed(self._missing)}"
             )
         return self
 
     def assert_nontrivial_match(self):
         """Raises ``AssertionError`` if nothing of the file was used."""
-        unused = len(self._settle())
-        content = read_shapes(self._awaiting.path)
+        unused = len(self._unmatched())
+        content = read_shapes(self._restoration.path)
         if unused and unused >= len(content):
-            raise AssertionError(f"{self._awaiting.path}: nothing in it was used")
+            raise AssertionError(f"{self._restoration.path}: nothing in it was used")
         return self
 
     def expect_partial(self):
         """Says that not all need match: no warning when that is saved; returns self."""
-        if self._awaiting is not None:
-            self._awaiting.is_partial = True
+        if self._restoration is not None:
+            self._restoration.is_partial = True
         return self
 
     def initialize_or_restore(self, session=None):
@@ -314,11 +312,13 @@ class RestoreStatus:
     run_restore_ops = initialize_or_restore
 
     def _warn(self):
-        if self._awaiting.is_of_others:
-            theirs = dict.fromkeys([n.partition("/")[0] for n in self._awaiting.names])
-            ours = self._checkpoint.checkpoint_parts()
+        if self._restoration.is_of_others:
+            theirs = dict.fromkeys(
+                [n.partition("/")[0] for n in self._restoration.names]
+            )
+            ours = [name for name, _ in children(self._checkpoint)]
             warnings.warn(
-                f"{self._awaiting.path}: nothing in it was used: it is of "
+                f"{self._restoration.path}: nothing in it was used: it is of "
                 f"{listed(map(repr, theirs))}, the Checkpoint of "
                 f"{listed(map(repr, ours)) or 'nothing'}",
                 stacklevel=4,
@@ -326,7 +326,7 @@ class RestoreStatus:
         kept = [name for name in self._missing if "/compiled/" not in f"/{name}"]
         if kept:
             warnings.warn(
-                f"{self._awaiting.path}: the checkpoint does not have {listed(kept)}, "
+                f"{self._restoration.path}: the checkpoint does not have {listed(kept)}, "
                 "which stay as they are",
                 stacklevel=4,
             )

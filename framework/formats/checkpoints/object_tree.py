@@ -7,7 +7,8 @@ kernel``. It does not depend on names that are counted up in a process.
 import sys
 from dataclasses import dataclass, field
 
-from tapewright.core.module import Module
+from tapewright.core.nest import is_nested
+from tapewright.core.trackable import children
 from tapewright.core.variable import Variable
 from tapewright.ops.random.generators import Generator
 
@@ -46,8 +47,10 @@ def explore(pairs) -> Tree:
             continue
         if isinstance(item, Variable):
             tree.variables[name] = item
-        elif (inner := _children(item)) is not None:
+        elif (inner := children(item)) is not None:
             tree.containers[name] = item
+            if not is_nested(item):  # callbacks are attributes, but no part of a model
+                inner = [pair for pair in inner if not hasattr(pair[1], "set_model")]
             below = [(joined(name, key), child) for key, child in inner]
             ahead += below[::-1]
         elif _has_state(item):
@@ -71,44 +74,9 @@ def joined(prefix, key):
 
 
 def is_kept(item):
-    """Whether there is something in it that a checkpoint could keep."""
+    """Return whether a checkpoint can keep an object, or something that it holds."""
     kinds = (Variable, Generator)
-    return isinstance(item, kinds) or _children(item) is not None or _has_state(item)
-
-
-def _children(item):
-    """Pairs of key and object of what is a container, else None."""
-    if isinstance(item, dict):
-        return list(item.items())
-    if isinstance(item, (list, tuple)):
-        return list(enumerate(item))
-    if hasattr(item, "checkpoint_parts"):
-        return list(item.checkpoint_parts().items())
-    return list(_attributes(item)) if isinstance(item, Module) else None
-
-
-def _attributes(module):
-    """A module's own names first: private attributes mostly list what others hold."""
-    if getattr(module, "lists_layers", False):
-        yield "layers", module.layers
-    found = dict(vars(module))
-    if (compiled := found.pop("_compiled", None)) is not None:
-        yield "compiled", compiled
-    for name in sorted(found, key=_rank):
-        if _belongs(found[name]):
-            yield name, found[name]
-    if getattr(module, "stateful", False):  # a recurrent layer's, which are no weights
-        yield "states", getattr(module, "states", None) or []
-
-
-def _rank(name):
-    """Last what only pairs weights with something else."""
-    return name.startswith("_"), name == "_penalties", name
-
-
-def _belongs(value):
-    """Whether an attribute is kept with its module: callbacks are not, nor is a class."""
-    return not hasattr(value, "set_model")
+    return isinstance(item, kinds) or children(item) is not None or _has_state(item)
 
 
 # ------------------------------------------------------------------ objects with a state

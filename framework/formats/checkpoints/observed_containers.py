@@ -1,55 +1,55 @@
-"""Lists and dicts for which values wait: what is put into them gets its value then."""
+"""Lists and dicts for whose later items values are pending."""
 
 from collections import UserDict, UserList
 
-__all__ = ["tracked"]
+__all__ = ["observed"]
 
 
-def tracked(part, arrive):
-    """A list or dict as a view of it that calls ``arrive`` as items come.
+def observed(part, on_change):
+    """A list or dict as a view of it that calls ``on_change`` as items come.
 
-    >>> items, told = [1], []
-    >>> tracked(items, lambda: told.append(len(items))).append(2)
-    >>> items, told
+    >>> items, seen = [1], []
+    >>> observed(items, lambda: seen.append(len(items))).append(2)
+    >>> items, seen
     ([1, 2], [2])
     """
-    view = TrackedDict() if isinstance(part, dict) else TrackedList()
-    view.data, view.arrive = part, arrive
+    view = ObservedDict() if isinstance(part, dict) else ObservedList()
+    view.data, view.on_change = part, on_change
     return view
 
 
-class TrackedList(UserList):
+class ObservedList(UserList):
     """A view of a list."""
 
     def append(self, item):
         self.data.append(item)
-        self.arrive()
+        self.on_change()
 
     def extend(self, items):
         self.data.extend(items)
-        self.arrive()
+        self.on_change()
 
     def insert(self, index, item):
         self.data.insert(index, item)
-        self.arrive()
+        self.on_change()
 
     def __setitem__(self, index, item):
         self.data[index] = item
-        self.arrive()
+        self.on_change()
 
     def __iadd__(self, items):
         self.extend(items)
         return self
 
 
-class TrackedDict(UserDict):
+class ObservedDict(UserDict):
     """A view of a dict."""
 
-    arrive = None
+    on_change = None
 
     def __setitem__(self, key, item):  # which all other methods call
         self.data[key] = item
-        self.arrive()
+        self.on_change()
 
     def __ior__(self, items):
         self.update(items)

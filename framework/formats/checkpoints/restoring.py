@@ -1,8 +1,9 @@
-"""What a checkpoint held on its way back into objects, also those that are made later.
+"""Restore the values of a checkpoint, also into objects that are created later.
 
-What does not fit is told before anything is changed. Values for which there is no
-variable yet are *awaited*: modules, optimizers and compiled metrics, marked with
-`Awaited`, take theirs as soon as these are made, before they are used.
+A `Restoration` holds the values of a checkpoint that are not assigned yet. Nothing is
+changed unless all values for the objects at hand fit them. Owners below which values are
+still pending (modules, optimizers, compiled metrics) get `PendingValues`: they assign
+theirs as soon as the variables are made, before these are used.
 """
 
 import warnings
@@ -11,44 +12,133 @@ from contextlib import contextmanager
 import numpy as np
 
 from tapewright.core import devices
+from tapewright.core.assignment import assign_all
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import use_interpreters
+from tapewright.core.trackable import Trackable
 from tapewright.core.variable import writing
 from tapewright.ops.random.generators import get_global_generator
 
 from .object_tree import explore, is_kept, joined, set_state
 
 __all__ = [
-    "Awaited",
-    "Awaiting",
+    "PendingValues",
+    "Restoration",
     "arrays_of",
     "listed",
+    "pending_values_of",
     "restore_into",
-    "settle",
-    "still_awaited",
 ]
 
-LISTED = 8  # so many names are told in a message
+LISTED = 8  # names in a message
 
 
-class Awaiting:
-    """The values of a checkpoint that found no place yet, by name."""
+class Restoration:
+    """The values of a checkpoint, by name; a value leaves as it is assigned."""
 
     def __init__(self, content):
         self.path = content.path
         self.arrays = dict(content.arrays)
         self.states = dict(content.states)
-        self.is_partial = False  # whether it is known that some find no place
-        self.position = None  # of the global generator, if that was restored, too
+        self.is_partial = False  # whether it is known that some are never assigned
+        self.generator_state = None  # of the global generator, if it was restored, too
         self.builds = 0  # that run now
-        self.is_of_others = False  # whether there was no place at all for it
+        self.is_of_others = False  # whether no value fits an object, by name
+
+    @property
+    def names(self):
+        return [*self.arrays, *self.states]
+
+    def assign(self, tree, differences=""):
+        """Assign the values for a `Tree`; its owners get those of later children.
+
+        ``differences``: what an error says beyond the values that do not fit.
+        Raises: `SavingError` that lists what does not fit; then nothing has changed.
+        """
+        self._check(tree, differences)
+        for name, item in tree.states.items():
+            if name in self.states:
+                self._set_state(name, item)
+        names = [name for name in tree.variables if name in self.arrays]
+        with use_interpreters(()):  # at once, whatever is being traced
+            assign_all(
+                "restore",
+                [tree.variables[name] for name in names],
+                [self.arrays[name] for name in names],
+            )
+        for name in names:
+            del self.arrays[name]
+        above = self._above()
+        for name, container in tree.containers.items():
+            if isinstance(container, Trackable):
+                pending = PendingValues(self, name) if name in above else None
+                if pending is not None or container._pending_values is not None:
+                    vars(container)["_pending_values"] = pending
+
+    def _check(self, tree, differences):
+        wrong = []
+        for name, variable in tree.variables.items():
+            array = self.arrays.get(name)
+            if array is None:
+                continue
+            own = variable._array
+            if array.shape != own.shape or array.dtype != own.dtype:
+                wrong.append(
+                    f"'{name}' is {_described(array)}, the variable '{variable.path}' "
+                    f"{_described(own)}"
+                )
+        if wrong:
+            raise SavingError(
+                self.path, "the checkpoint is of other objects, nothing was restored: "
+                + listed(wrong, "\n  ") + differences,
+            )  # fmt: skip
+
+    def _set_state(self, name, item):
+        try:
+            set_state(item, self.states[name])
+        except SavingError:
+            raise
+        except Exception as error:
+            reason = f"the state does not fit '{name}': {error}"
+            raise SavingError(self.path, reason, f"/@states[{name}]") from error
+        del self.states[name]
+
+    def drop(self, prefix):
+        """Give up the values for a container that starts anew."""
+        start = f"{prefix}/" if prefix else ""
+        for values in (self.arrays, self.states):
+            for name in [n for n in values if n.startswith(start)]:
+                del values[name]
+
+    def is_below(self, names):
+        """Return whether values are left for what is made below one of the containers."""
+        return not self._above().isdisjoint(names)
+
+    def _above(self):
+        """The names of all containers below which values are left."""
+        found = set()
+        for name in self.names:
+            while name not in found:
+                found.add(name)
+                name = name.rpartition("/")[0]
+        return found | {""} if self.names else set()
+
+    def rename(self, aliases, known):
+        """Move values to another name that led to them, if only that one is known."""
+        for alias, name in aliases.items():
+            if alias not in known or name in known:
+                continue
+            for values in (self.arrays, self.states):
+                below = [n for n in values if n == name or n.startswith(f"{name}/")]
+                for own in below:
+                    values[alias + own[len(name) :]] = values.pop(own)
 
     def warn_of_draws(self):
-        """Warns, once, of a first value that may have been drawn since the restore."""
-        if self.builds or self.position is None:
+        """Warn, once, of an initial value that may have been drawn since the restore."""
+        if self.builds or self.generator_state is None:
             return
-        if self.position != get_global_generator().state.numpy().tolist():
-            self.position = None
+        if self.generator_state != get_global_generator().state.numpy().tolist():
+            self.generator_state = None
             warnings.warn(
                 f"{self.path}: variables of a Module were made after the restore, and "
                 "random numbers drawn, maybe for their first values: those that follow "
@@ -57,77 +147,58 @@ class Awaiting:
                 stacklevel=5,
             )
 
-    @property
-    def names(self):
-        return [*self.arrays, *self.states]
 
-    def drop(self, prefix):
-        """Gives up what was for a container, which has been set back meanwhile."""
-        start = f"{prefix}/" if prefix else ""
-        for values in (self.arrays, self.states):
-            for name in [n for n in values if n.startswith(start)]:
-                del values[name]
+class PendingValues:
+    """The part of a `Restoration` for the children, made later, of one container."""
 
-    def above(self):
-        """The names of all containers below which something is awaited."""
-        found = set()
-        for name in self.names:
-            while name not in found:
-                found.add(name)
-                name = name.rpartition("/")[0]
-        return found | {""} if self.names else set()
+    def __init__(self, restoration, name):
+        self._restoration, self._name = restoration, name
 
-
-class Awaited:
-    """What a container of that name is to get when it is built, of an `Awaiting`."""
-
-    def __init__(self, awaiting, name):
-        self._awaiting, self._name = awaiting, name
-
-    def arrive(self, container):
-        """Gives the container, and all below, what it has for them."""
-        settle(self._awaiting, explore([(self._name, container)]))
+    def assign_to(self, container):
+        """Assign what there is for the container and all below."""
+        self._restoration.assign(explore([(self._name, container)]))
 
     def take(self, key, value):
-        """Gives what has just become an attribute, and all below, what it has for it."""
+        """Assign what there is for a new attribute and all below."""
         if is_kept(value):
-            count = len(self._awaiting.arrays)
-            settle(self._awaiting, explore([(joined(self._name, key), value)]))
-            if len(self._awaiting.arrays) < count:
-                self._awaiting.warn_of_draws()
+            count = len(self._restoration.arrays)
+            name = joined(self._name, key)
+            self._restoration.assign(explore([(name, value)]))
+            if len(self._restoration.arrays) < count:
+                self._restoration.warn_of_draws()
 
     @contextmanager
-    def arriving(self, container):
-        """Around the building of the container, whose first values are not to be seen.
+    def replacing_initial(self, container):
+        """A context that builds the container, whose initial values are replaced.
 
-        The numbers that were drawn for them are taken back from the global generator.
+        The random numbers drawn for them are given back to the global generator.
         """
         generator = get_global_generator()
-        state, count = generator.state.numpy(), len(self._awaiting.names)
-        self._awaiting.builds += 1
+        state, count = generator.state.numpy(), len(self._restoration.names)
+        self._restoration.builds += 1
         try:
             yield
         finally:
-            self._awaiting.builds -= 1
-        self.arrive(container)
-        if len(self._awaiting.names) < count:
+            self._restoration.builds -= 1
+        self.assign_to(container)
+        if len(self._restoration.names) < count:
             with use_interpreters(()):
                 generator.reset(state)
 
     def drop(self):
-        self._awaiting.drop(self._name)
+        self._restoration.drop(self._name)
 
     def arrays(self, name):
-        """What there is for the container and all below, if it had the name ``name``."""
-        return _moved(self._awaiting.arrays, self._name, name)
+        """The arrays for the container and all below, as if its name were ``name``."""
+        return _moved(self._restoration.arrays, self._name, name)
 
     def states(self, name):
         """Likewise the states."""
-        return _moved(self._awaiting.states, self._name, name)
+        return _moved(self._restoration.states, self._name, name)
 
 
 def _moved(values, prefix, name):
-    """Those below ``prefix``, which becomes ``name``.
+    """The values below ``prefix``, which becomes ``name``.
 
     >>> _moved({"a/b": 1, "ab": 2}, "a", "x/y")
     {'x/y/b': 1}
@@ -137,111 +208,53 @@ def _moved(values, prefix, name):
     return {new + n[len(old) :]: v for n, v in values.items() if n.startswith(old)}
 
 
-def still_awaited(tree):
-    """Arrays and states that objects of a tree are to get when they are built.
+def pending_values_of(tree):
+    """Arrays and states that objects of a tree get when they are built.
 
     They belong into the next file, too: it may be written before.
     """
-    arrays, states, waits = {}, {}, {}
+    arrays, states, unbuilt = {}, {}, {}
     for name, container in tree.containers.items():  # the outer ones first
-        awaited = getattr(container, "_awaited", None)
-        if awaited is None:
+        pending = getattr(container, "_pending_values", None)
+        if pending is None:
             continue
-        waits[name] = not getattr(container, "built", False)
-        for found, values in ((arrays, awaited.arrays), (states, awaited.states)):
+        unbuilt[name] = not getattr(container, "built", False)
+        for found, values in ((arrays, pending.arrays), (states, pending.states)):
             found |= {n: (name, v) for n, v in values(name).items()}
     known = tree.variables.keys() | tree.states.keys()
     return [
-        {n: v for n, (name, v) in each.items() if waits[name] and n not in known}
+        {n: v for n, (name, v) in each.items() if unbuilt[name] and n not in known}
         for each in (arrays, states)
     ]
 
 
 def restore_into(content, pairs):
-    """Sets what the checkpoint has of the objects in pairs of name and object.
+    """Assign the content of a checkpoint to the objects in pairs of name and object.
 
-    Returns: an `Awaiting` of what it has beyond, and the names of variables and states
-    that it does not have.
+    Returns: a `Restoration` of what is left, and the names of variables and states that
+    the checkpoint does not have.
     Raises: `SavingError` that lists what does not fit; then nothing has changed.
     """
-    awaiting, tree = Awaiting(content), explore(pairs)
-    _follow(content.info.get("aliases", {}), awaiting, tree)
-    missing = [n for n in tree.variables if n not in awaiting.arrays]
-    missing += [n for n in tree.states if n not in awaiting.states]
-    count = len(awaiting.names)
-    beyond = [name for name in awaiting.arrays if name not in tree.variables]
-    settle(awaiting, tree, _also(missing, beyond))
-    above = awaiting.above()
-    waits = any([name in above for name in tree.containers])
-    awaiting.is_of_others = bool(count) and len(awaiting.names) == count and not waits
-    return awaiting, missing
-
-
-def _follow(aliases, awaiting, tree):
-    """Values go by another name that led to them, if only that is known in the tree."""
+    restoration, tree = Restoration(content), explore(pairs)
     known = tree.variables.keys() | tree.states.keys() | tree.containers.keys()
-    for alias, name in aliases.items():
-        if alias not in known or name in known:
-            continue
-        for values in (awaiting.arrays, awaiting.states):
-            below = [n for n in values if n == name or n.startswith(f"{name}/")]
-            for own in below:
-                values[alias + own[len(name) :]] = values.pop(own)
+    restoration.rename(content.info.get("aliases", {}), known)
+    missing = [n for n in tree.variables if n not in restoration.arrays]
+    missing += [n for n in tree.states if n not in restoration.states]
+    count = len(restoration.names)
+    beyond = [name for name in restoration.arrays if name not in tree.variables]
+    restoration.assign(tree, _differences(missing, beyond))
+    unused = bool(count) and len(restoration.names) == count
+    restoration.is_of_others = unused and not restoration.is_below(tree.containers)
+    return restoration, missing
 
 
-def _also(missing, beyond):
+def _differences(missing, beyond):
     """What else differs, for the message on values that do not fit."""
     lines = [("it does not have", missing), ("and has besides", beyond)]
     return "".join([f"\n  {what} {listed(names)}" for what, names in lines if names])
 
 
-def settle(awaiting, tree, also=""):
-    """Values for the variables and states of a tree; marks what is not complete yet.
-
-    ``also``: what an error tells behind what does not fit.
-    """
-    _check(awaiting, tree, also)
-    for name, item in tree.states.items():
-        if name in awaiting.states:
-            try:
-                set_state(item, awaiting.states[name])
-            except SavingError:
-                raise
-            except Exception as error:
-                reason = f"the state does not fit '{name}': {error}"
-                raise SavingError(awaiting.path, reason, f"/@states[{name}]") from error
-            del awaiting.states[name]
-    with use_interpreters(()):  # at once, whatever is being traced
-        for name, variable in tree.variables.items():
-            if name in awaiting.arrays:
-                variable.assign(awaiting.arrays.pop(name))
-    above = awaiting.above()
-    for name, container in tree.containers.items():
-        if hasattr(container, "_awaited"):
-            wanted = Awaited(awaiting, name) if name in above else None
-            if wanted is not None or container._awaited is not None:
-                vars(container)["_awaited"] = wanted
-
-
-def _check(awaiting, tree, also):
-    wrong = []
-    for name, variable in tree.variables.items():
-        array = awaiting.arrays.get(name)
-        if array is None:
-            continue
-        own = variable._array
-        if array.shape != own.shape or array.dtype != own.dtype:
-            wrong.append(
-                f"'{name}' is {_kind(array)}, the variable '{variable.path}' {_kind(own)}"
-            )
-    if wrong:
-        raise SavingError(
-            awaiting.path, "the checkpoint is of other objects, nothing was restored: "
-            + listed(wrong, "\n  ") + also,
-        )  # fmt: skip
-
-
-def _kind(array):
+def _described(array):
     return f"{np.dtype(array.dtype).name} {tuple(array.shape)}"
 
 

@@ -13,6 +13,7 @@ from tapewright.compiler.function.methods import Method
 from tapewright.core.errors import TracingError
 from tapewright.core.module import Module
 from tapewright.core.nest import flatten, is_nested
+from tapewright.core.trackable import children
 from tapewright.core.variable import Variable
 
 from .functions import has_traces
@@ -125,7 +126,8 @@ class ObjectWriter:
 
 def _attributes(module):
     """Pairs of a name and what is written of a module: functions, variables, modules."""
-    own = dict(sorted(vars(module).items()))
+    held = dict(children(module))
+    own = {n: held[n] for n in sorted(held) if not _is_computed(module, n)}
     for kind in type(module).__mro__:
         for name, value in vars(kind).items():
             function = getattr(value, "__func__", value)  # of a static method
@@ -136,6 +138,11 @@ def _attributes(module):
             continue
         if _is_kept(value):
             yield name, value
+
+
+def _is_computed(module, name):
+    """Return whether a child is a property, of objects that attributes hold as well."""
+    return isinstance(getattr(type(module), name, None), property)
 
 
 def _is_kept(x):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tapewright.core.naming import snake_case
 from tapewright.core.nest import is_nested
+from tapewright.core.trackable import children
 
 __all__ = ["Place", "places"]
 
@@ -56,7 +57,7 @@ def _visit(layer, path, found, seen, counted=False):
 def _parts(layer):
     """Layers and containers of them, by the names that Keras sees."""
     attributes = {}
-    for name, value in vars(layer).items():
+    for name, value in children(layer):
         if is_nested(value) or hasattr(value, "own_variables"):
             attributes[_public(layer, name)] = value
     if hasattr(type(layer), "layers"):

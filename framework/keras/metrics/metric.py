@@ -15,8 +15,8 @@ from tapewright.core.interpreters import (
 )
 from tapewright.core.module import Module
 from tapewright.core.naming import snake_case, unique_name
-from tapewright.core.nest import owned_leaves
 from tapewright.core.tape import Tape
+from tapewright.core.trackable import owned
 from tapewright.core.variable import Variable
 from tapewright.layers import initializers
 from tapewright.ops.array.creation import zeros_like
@@ -57,7 +57,8 @@ class Metric(Module, Configured):
     kind: str = "metric"
     kind_module: str = "keras.metrics"
     _direction = None  # "up" or "down": which way is better, if that is known
-    _own = None  # variables in the order in which they were made
+    _added_variables = None  # in the order in which they were made
+    _child_names = {"_added_variables": "_own"}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -65,7 +66,7 @@ class Metric(Module, Configured):
             cls.update_state = _unrecorded(cls.update_state)
 
     def __init__(self, dtype: DTypeLike | None = None, name: str | None = None):
-        self._own = []
+        self._added_variables = []
         self.name = name or unique_name(snake_case(type(self).__name__))
         self._dtype = default_float() if dtype is None else as_dtype(dtype)
 
@@ -111,7 +112,7 @@ class Metric(Module, Configured):
             value = make(tuple(shape), dtype=dtype)
             variable = Variable(value, False, name=name, dtype=dtype)
         variable.path = f"{self.name}/{variable.name}"
-        self._own.append(variable)
+        self._added_variables.append(variable)
         return variable
 
     def add_weight(
@@ -127,7 +128,7 @@ class Metric(Module, Configured):
     @property
     def variables(self) -> list[Variable]:
         """The variables in the order of making, then those of metrics inside."""
-        parts = owned_leaves(list(vars(self).values()))
+        parts = owned(self)
         found = [part for part in parts if isinstance(part, Variable)]
         for part in parts:
             if isinstance(part, Metric):
@@ -135,7 +136,7 @@ class Metric(Module, Configured):
         return list({id(variable): variable for variable in found}.values())
 
     def _check_initialized(self):
-        if self._own is None:
+        if self._added_variables is None:
             raise RuntimeError(
                 f"{type(self).__name__}: __init__ must call super().__init__() first"
             )

@@ -41,6 +41,18 @@ class Model(Trainer, Layer):
     _network = None
     _makes_masks = False  # its layers do
     config_exclude = ("inputs", "outputs")
+    _child_names = Layer._child_names | {
+        "_network_layers": "_network_layers",
+        "_compiled": "compiled",
+    }
+
+    def __children__(self):
+        """Layers of a network come first, then what `compile` made, then attributes."""
+        found = super().__children__()
+        first = {"layers": self.layers} if self.lists_layers else {}
+        if "compiled" in found:
+            first["compiled"] = found.pop("compiled")
+        return first | found
 
     def __init__(self, *args, inputs=None, outputs=None, **kwargs):
         if args and outputs is None and inputs is None and len(args) > 1:

@@ -28,6 +28,8 @@ class Sequential(Model):
     50
     """
 
+    _child_names = Model._child_names | {"_layers": "_layers"}
+
     def __init__(self, layers=None, trainable=True, name=None, **kwargs):
         super().__init__(name=name, **kwargs)
         self._layers = []

@@ -1,6 +1,7 @@
 """The arguments of `compile`: checked, kept together, written as Keras' config and read."""
 
 from tapewright.core.nest import flatten
+from tapewright.core.trackable import Trackable, drop_pending
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.load_errors import load_error
 
@@ -15,7 +16,7 @@ from .traced_step import TracedSteps
 __all__ = ["Compiled", "arguments_of_compile", "compile_config"]
 
 
-class Compiled:
+class Compiled(Trackable):
     """The losses, metrics and traced steps that a call of `compile` made.
 
     A loss, or metrics, that ``options`` lack are those of the call ``before``.
@@ -45,16 +46,15 @@ class Compiled:
         setattr(self, part, getattr(before, part))
         self.options |= {name: before.options[name] for name in names}
 
-    def checkpoint_parts(self):
+    def __children__(self):
         parts = {"tracker": self.tracker, "loss": self.loss, "metrics": self.metrics}
         return {name: part for name, part in parts.items() if part is not None}
 
-    def forget_awaited(self):
+    def drop_pending(self):
         """Start metrics of a checkpoint that are still to be made from nothing."""
         for part in (self.loss, self.metrics):
-            if part is not None and part._awaited is not None:
-                part._awaited.drop()
-                part._awaited = None
+            if part is not None:
+                drop_pending(part)
 
 
 def _check_names(options):

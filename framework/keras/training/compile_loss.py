@@ -7,6 +7,7 @@ what belongs together.
 from collections import namedtuple
 
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
+from tapewright.core.trackable import Trackable, assign_pending
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.elementwise import add
 
@@ -19,15 +20,13 @@ from .output_structure import OutputStructure, batch_size_of, check_names
 __all__ = ["CompileLoss"]
 
 
-class CompileLoss:
+class CompileLoss(Trackable):
     """The losses of all outputs, weighted and added up.
 
     The argument of `compile` is matched with the structure of the outputs: a loss stands
     for every output, or for the outputs in its place, which may be a nest; a list in the
     place of one output holds several losses for it.
     """
-
-    _awaited = None  # values of a checkpoint for trackers that are not made yet
 
     def __init__(self, loss, loss_weights=None, output_names=None):
         self.user_loss, self.user_weights = loss, loss_weights
@@ -48,10 +47,9 @@ class CompileLoss:
             self.metrics = [Mean(name=f"{name}_loss") for name in _distinct(names)]
         self.trackers = self.metrics
         self._outputs, self._wanted = outputs, wanted
-        if self._awaited is not None:
-            self._awaited.arrive(self)
+        assign_pending(self)
 
-    def checkpoint_parts(self):
+    def __children__(self):
         return dict(enumerate(self.trackers))
 
     def __call__(self, y_true, y_pred, sample_weight=None):

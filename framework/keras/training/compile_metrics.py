@@ -1,6 +1,7 @@
 """`CompileMetrics`: the metrics given to `compile`, matched with a model's outputs."""
 
 from tapewright.core.nest import flatten, is_nested
+from tapewright.core.trackable import Trackable, assign_pending
 
 from .. import metrics as metrics_module
 from .output_structure import OutputStructure, check_names
@@ -8,11 +9,10 @@ from .output_structure import OutputStructure, check_names
 __all__ = ["CompileMetrics"]
 
 
-class CompileMetrics:
+class CompileMetrics(Trackable):
     """The metrics of all outputs, with sample weights for those that want them."""
 
     name = "compile_metrics"
-    _awaited = None  # values of a checkpoint for metrics that are not made yet
 
     def __init__(self, metrics, weighted_metrics=None, output_names=None):
         self.user_metrics, self.user_weighted = metrics, weighted_metrics
@@ -42,10 +42,9 @@ class CompileMetrics:
                     names.add(name)
                     found.append((metric, name, i, weighted))
         self._outputs, self._found = outputs, found
-        if self._awaited is not None:
-            self._awaited.arrive(self)
+        assign_pending(self)
 
-    def checkpoint_parts(self):
+    def __children__(self):
         return dict(enumerate(self.metrics))
 
     def update_state(self, y_true, y_pred, sample_weight=None):

@@ -258,7 +258,7 @@ class TrainSteps:
         for metric in self.metrics:
             metric.reset_state()
         if self._compiled is not None:
-            self._compiled.forget_awaited()
+            self._compiled.drop_pending()
 
     def get_metrics_result(self):
         """Return the results of all `metrics`, by name."""

@@ -36,7 +36,7 @@ class TrainingState:
         self.validation, self.callbacks = validation, callbacks
         self.epoch, self.within, self.logs = None, False, {}
         self.inputs = None  # dtype and shape of the x of a batch, as text
-        self._awaiting = None
+        self._restoration = None
 
     def _checkpoint(self):
         parts = {
@@ -67,7 +67,7 @@ class TrainingState:
     @property
     def is_over(self):
         """Whether the run was told to stop at the end of an epoch, and then restored."""
-        restored = self._awaiting is not None and not self.within
+        restored = self._restoration is not None and not self.within
         return restored and self.model.stop_training
 
     # --- saving
@@ -101,10 +101,10 @@ class TrainingState:
 
     def _restore(self, content):
         status = self._checkpoint()._restore(content, warns=False)
-        if self._awaiting is None:
+        if self._restoration is None:
             self._warn_of_callbacks(status)
-        self._awaiting = status._awaiting
-        if self._awaiting.names:
+        self._restoration = status._restoration
+        if self._restoration.names:
             self._build()
         optional = ("callbacks/", "validation", "model/compiled/")
         missing = [n for n in status._missing if not n.startswith(optional)]
@@ -121,13 +121,13 @@ class TrainingState:
     def _warn_of_callbacks(self, status):
         """Other callbacks than before are no error, but what follows differs."""
         start = "callbacks/"
-        lost = [n.removeprefix(start) for n in status._awaiting.states if start in n]
+        lost = [n.removeprefix(start) for n in status._restoration.states if start in n]
         new = [n.removeprefix(start) for n in status._missing if n.startswith(start)]
         for names, what in ((lost, "is not used: there is no such callback now"),
                             (new, "is not there: it begins anew")):  # fmt: skip
             if names:
                 warnings.warn(
-                    f"{status._awaiting.path}: the state of {listed(names)} {what}",
+                    f"{status._restoration.path}: the state of {listed(names)} {what}",
                     stacklevel=9,
                 )
 
@@ -145,19 +145,19 @@ class TrainingState:
             model._make_weights(map_structure(_from_text, self.inputs))
         built = all([layer.built for layer, _ in model._walk()])
         ours = type(model).train_step is TrainSteps.train_step
-        waits = any(n.startswith("model/optimizer/") for n in self._awaiting.names)
+        waits = any(n.startswith("model/optimizer/") for n in self._restoration.names)
         if built and ours and waits and not optimizer.built:
             optimizer.build(model.trainable_variables)
 
     def check_consumed(self):
         """Raises: `SavingError` if a part of the model's state found no place."""
-        if self._awaiting is None:
+        if self._restoration is None:
             return
-        left = [n for n in self._awaiting.names if n.startswith("model/")]
+        left = [n for n in self._restoration.names if n.startswith("model/")]
         left = [n for n in left if not n.startswith("model/compiled/")]
         if left:
             raise SavingError(
-                self._awaiting.path,
+                self._restoration.path,
                 "the backup is of another model or optimizer: there is no place for "
                 f"{listed(left)}",
             )

@@ -1,0 +1,58 @@
+"""Assignments of many variables that happen as a whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from .typing import TensorLike
+from .variable import Variable
+
+__all__ = ["assign_all", "unchanged_on_error"]
+
+
+def assign_all(
+    who: str, variables: Iterable[Variable], values: Iterable[TensorLike]
+) -> None:
+    """Assign to each variable its value; on an error every variable is as it was.
+
+    Raises: ``ValueError``, in the name of ``who``, if the number of values or a shape
+    differs; what `Variable.assign` raises for a dtype.
+
+    >>> v, w = Variable(1.0), Variable([1.0, 2.0])
+    >>> assign_all("set_weights", [v, w], [3.0, [4.0]])
+    Traceback (most recent call last):
+        ...
+    ValueError: set_weights: 'Variable' has shape (2,), the value (1,)
+    >>> v.numpy()
+    np.float32(1.0)
+    """
+    variables, values = list(variables), list(values)
+    if len(values) != len(variables):
+        raise ValueError(
+            f"{who}: {len(variables)} values are needed, one for each variable, got "
+            f"{len(values)}"
+        )
+    for variable, value in zip(variables, values):
+        if tuple(np.shape(value)) != tuple(variable.shape):
+            raise ValueError(
+                f"{who}: '{variable.path}' has shape {tuple(variable.shape)}, the value "
+                f"{tuple(np.shape(value))}"
+            )
+    with unchanged_on_error(variables):
+        for variable, value in zip(variables, values):
+            variable.assign(value)
+
+
+@contextmanager
+def unchanged_on_error(variables: Iterable[Variable]) -> Iterator[None]:
+    """A context that gives the variables their values back if it ends in an error."""
+    before = [(variable, variable._array) for variable in variables]
+    try:
+        yield
+    except BaseException:
+        for variable, array in before:
+            variable._bind(array)
+        raise

@@ -1,0 +1,99 @@
+"""Owners and their children: the one way to ask an object which objects it holds.
+
+Whatever walks over objects (the variables of a `Module`, checkpoints, saved models, files
+of weights) asks `children`. The names in files are those that `children` gives, so a class
+that renames a private attribute keeps the old name in ``_child_names``.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar
+
+from .nest import is_nested, owned_leaves
+
+__all__ = [
+    "Trackable",
+    "assign_pending",
+    "children",
+    "drop_pending",
+    "making_children",
+    "owned",
+]
+
+
+class Trackable:
+    """An object whose attributes hold variables, or other objects that do.
+
+    >>> class Pair(Trackable):
+    ...     _child_names = {"_first": "left"}
+    ...     def __init__(self):
+    ...         self._first, self.right, self._cache = 1, 2, 3
+    >>> children(Pair())
+    [('left', 1), ('right', 2), ('_cache', 3)]
+    """
+
+    # Private attribute -> name of the child, where other code or a file depends on it.
+    _child_names: ClassVar[dict[str, str]] = {}
+    # Those that a restored checkpoint holds for children that do not exist yet.
+    _pending_values: Any = None
+
+    def __children__(self) -> dict[Any, Any]:
+        """Return the children by name, in alphabetical order, private names last.
+
+        Override it to name children that are no attributes.
+        """
+        names = type(self)._child_names
+        found = {names.get(name, name): x for name, x in _attributes(self)}
+        ordered = sorted(found, key=lambda name: (name.startswith("_"), name))
+        return {name: found[name] for name in ordered}
+
+
+def children(item: object) -> list[tuple[Any, Any]] | None:
+    """Pairs of name and object for what an owner, list, tuple or dict holds.
+
+    None for an object that holds nothing: a variable, a number, a function.
+    """
+    if is_nested(item):
+        return list(item.items() if isinstance(item, dict) else enumerate(item))
+    if isinstance(item, Trackable):
+        return list(type(item).__children__(item).items())
+    return None
+
+
+def owned(owner: object, by_name: bool = False, in_order: bool = False) -> list[Any]:
+    """The leaves of all attributes of an owner, in the order in which these were set.
+
+    ``by_name``: attributes go by their names instead; ``in_order``: dicts go in the order
+    of their entries, not of their keys.
+    """
+    attributes = _attributes(owner)
+    if by_name:
+        attributes.sort(key=lambda pair: pair[0])
+    leaves = []
+    for _, value in attributes:
+        leaves += owned_leaves(value, in_order) if is_nested(value) else [value]
+    return leaves
+
+
+def assign_pending(owner: Trackable) -> None:
+    """Assign the pending values of children that exist by now."""
+    if owner._pending_values is not None:
+        owner._pending_values.assign_to(owner)
+
+
+def drop_pending(owner: Trackable) -> None:
+    """Give up the pending values: children made from now on start anew."""
+    if owner._pending_values is not None:
+        owner._pending_values.drop()
+        owner._pending_values = None
+
+
+def making_children(owner: Trackable) -> AbstractContextManager[None]:
+    """A context that makes children; at its end they have taken their pending values."""
+    pending = owner._pending_values
+    return nullcontext() if pending is None else pending.replacing_initial(owner)
+
+
+def _attributes(owner):
+    return [*vars(owner).items()]  # a copy: other threads may add some

@@ -1,0 +1,47 @@
+"""Many variables take their values together, or keep those that they have."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.core.assignment import assign_all, unchanged_on_error
+
+
+def variables():
+    return [tw.Variable(1.0, name="a"), tw.Variable([1.0, 2.0], name="b")]
+
+
+def values_of(variables):
+    return [v.numpy().tolist() for v in variables]
+
+
+def test_each_variable_takes_its_value():
+    own = variables()
+    assign_all("load", own, [np.float32(3), [4.0, 5.0]])
+    assert values_of(own) == [3.0, [4.0, 5.0]]
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ([3.0], "load: 2 values are needed.* got 1"),
+        ([3.0, [4.0]], r"load: 'b' has shape \(2,\), the value \(1,\)"),
+        ([3.0, tw.constant([1, 1])], "'b' has dtype float32"),
+    ],
+)
+def test_none_changes_where_one_does_not_fit(values, message):
+    own = variables()
+    with pytest.raises((ValueError, TypeError), match=message):
+        assign_all("load", own, values)
+    assert values_of(own) == [1.0, [1.0, 2.0]]
+
+
+def test_a_block_that_fails_leaves_variables_as_they_were():
+    own = variables()
+    with pytest.raises(KeyboardInterrupt), unchanged_on_error(own):
+        own[0].assign(7.0)
+        raise KeyboardInterrupt
+    assert values_of(own) == [1.0, [1.0, 2.0]]
+    with unchanged_on_error(own):
+        own[0].assign(7.0)
+    assert values_of(own) == [7.0, [1.0, 2.0]]
