@@ -7,7 +7,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from .core import config as config
+from .core import config
 
 config.apply_defaults()  # before any array of a size worth speaking of is made
 
@@ -16,55 +16,55 @@ config.apply_defaults()  # before any array of a size worth speaking of is made
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapewright\b")
 
 from tapewright import (
-    datasets as datasets,
-    layers as layers,
-    optimizers as optimizers,
+    datasets,
+    layers,
+    optimizers,
 )
-from tapewright.layers import Input as Input, initializers as initializers
+from tapewright.layers import Input, initializers
 
 from tapewright import (
-    autodiff as autodiff,
-    data as data,
-    debugging as debugging,
-    keras as keras,
+    autodiff,
+    data,
+    debugging,
+    keras,
 )
 from .api import (
-    bitwise as bitwise,
-    linalg as linalg,
-    math as math,
-    nn as nn,
-    signal as signal,
+    bitwise,
+    linalg,
+    math,
+    nn,
+    signal,
 )
 from .autodiff.custom_gradient import *
 from .autodiff.gradient_tape import *
 from .autodiff.vectorized_map import *
 from .compiler.control_flow.cond import (
-    case as case,
-    cond as cond,
-    switch_case as switch_case,
+    case,
+    cond,
+    switch_case,
 )
 from .compiler.control_flow.host_calls import (
-    numpy_function as numpy_function,
-    py_function as py_function,
+    numpy_function,
+    py_function,
 )
 from .compiler.control_flow.map_fn import (
-    foldl as foldl,
-    foldr as foldr,
-    map_fn as map_fn,
-    scan as scan,
+    foldl,
+    foldr,
+    map_fn,
+    scan,
 )
-from .compiler.control_flow.printing import Assert as Assert, print as print
-from .compiler.control_flow.tensor_array import TensorArray as TensorArray
-from .compiler.control_flow.while_loop import while_loop as while_loop
-from .compiler.function.function import function as function
+from .compiler.control_flow.printing import Assert, print
+from .compiler.control_flow.tensor_array import TensorArray
+from .compiler.control_flow.while_loop import while_loop
+from .compiler.function.function import function
 from .compiler.function.scopes import *
-from .core import dtypes as dtypes, errors as errors, nest as nest
-from .core.devices import device as device
+from .core import dtypes, errors, nest
+from .core.devices import device
 from .core.dtypes import *
-from .core.lazy_import import alias_modules, import_lazily
-from .core.module import Module as Module
+from .core.lazy_import import alias_modules, import_lazily, keep_public
+from .core.module import Module
 from .core.tensor import *
-from .core.variable import Variable as Variable
+from .core.variable import Variable
 from .ops.array.conversion import *
 from .ops.array.creation import *
 from .ops.array.gather import *
@@ -73,13 +73,13 @@ from .ops.array.joining import *
 from .ops.array.scatter import *
 from .ops.array.shape import *
 from .ops.array.sorting import *
-from .ops.linalg.contraction import einsum as einsum, tensordot as tensordot
-from .ops.linalg.matmul import matmul as matmul
-from .ops.linalg.matrix_functions import norm as norm
+from .ops.linalg.contraction import einsum, tensordot
+from .ops.linalg.matmul import matmul
+from .ops.linalg.matrix_functions import norm
 from .ops.math.comparison import *
 from .ops.math.counting import (
-    histogram_fixed_width as histogram_fixed_width,
-    histogram_fixed_width_bins as histogram_fixed_width_bins,
+    histogram_fixed_width,
+    histogram_fixed_width_bins,
 )
 from .ops.math.elementwise import *
 from .ops.math.gamma import *
@@ -89,23 +89,304 @@ from .ops.math.special import *
 from .ops.math.trigonometry import *
 from .ops.math.xlogy import *
 from .ops.nn.activation import (
-    sigmoid as sigmoid,
-    softmax as softmax,
-    tanh as tanh,
+    sigmoid,
+    softmax,
+    tanh,
 )
-from .keras.models import Model as Model, Sequential as Sequential
+from .keras.models import Model, Sequential
 
 if TYPE_CHECKING:  # what is loaded when it is first asked for
-    from .api import saved_model as saved_model, train as train
-    from tapewright import plot as plot, profiler as profiler
-    from .autodiff import testing as testing
+    from .api import saved_model, train
+    from tapewright import plot, profiler
+    from .autodiff import testing
     from .ops.image import processing
     from .ops.random import sampling
-    from .keras import callbacks as callbacks, losses as losses, metrics as metrics
+    from .keras import callbacks, losses, metrics
 
     image = processing
     random = sampling
     test = testing
+
+__all__ = [
+    "Assert",
+    "DType",
+    "GradientTape",
+    "IndexedSlices",
+    "Input",
+    "Model",
+    "Module",
+    "Reference",
+    "RegisterGradient",
+    "Sequential",
+    "Tensor",
+    "TensorArray",
+    "TensorShape",
+    "TensorSpec",
+    "UnconnectedGradients",
+    "Variable",
+    "abs",
+    "accumulate_n",
+    "acos",
+    "acosh",
+    "add",
+    "add_n",
+    "angle",
+    "argmax",
+    "argmin",
+    "argsort",
+    "as_dtype",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "autodiff",
+    "bessel_i0e",
+    "bessel_i1e",
+    "bitcast",
+    "bitwise",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "bool",
+    "boolean_mask",
+    "broadcast_dynamic_shape",
+    "broadcast_static_shape",
+    "broadcast_to",
+    "callbacks",
+    "case",
+    "cast",
+    "ceil",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "clip_by_value",
+    "complex",
+    "complex128",
+    "complex64",
+    "concat",
+    "cond",
+    "config",
+    "conj",
+    "constant",
+    "constant_initializer",
+    "control_dependencies",
+    "convert_to_tensor",
+    "cos",
+    "cosh",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "cumulative_logsumexp",
+    "custom_gradient",
+    "data",
+    "datasets",
+    "debugging",
+    "device",
+    "digamma",
+    "divide",
+    "divide_no_nan",
+    "double",
+    "dtypes",
+    "dynamic_partition",
+    "dynamic_stitch",
+    "einsum",
+    "ensure_shape",
+    "equal",
+    "erf",
+    "erfc",
+    "erfcinv",
+    "erfinv",
+    "errors",
+    "executing_eagerly",
+    "exp",
+    "expand_dims",
+    "expm1",
+    "eye",
+    "fill",
+    "float16",
+    "float32",
+    "float64",
+    "floor",
+    "floordiv",
+    "floormod",
+    "foldl",
+    "foldr",
+    "function",
+    "gather",
+    "gather_nd",
+    "global_norm",
+    "grad_pass_through",
+    "greater",
+    "greater_equal",
+    "group",
+    "half",
+    "histogram_fixed_width",
+    "histogram_fixed_width_bins",
+    "identity",
+    "identity_n",
+    "igamma",
+    "igammac",
+    "imag",
+    "image",
+    "in_top_k",
+    "init_scope",
+    "initializers",
+    "inside_function",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "invert",
+    "invert_permutation",
+    "is_finite",
+    "is_inf",
+    "is_nan",
+    "is_non_decreasing",
+    "is_strictly_increasing",
+    "is_tensor",
+    "keras",
+    "layers",
+    "lbeta",
+    "left_shift",
+    "less",
+    "less_equal",
+    "lgamma",
+    "linalg",
+    "linspace",
+    "log",
+    "log1p",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "losses",
+    "map_fn",
+    "math",
+    "matmul",
+    "maximum",
+    "meshgrid",
+    "metrics",
+    "minimum",
+    "mod",
+    "multiply",
+    "multiply_no_nan",
+    "name_scope",
+    "ndtri",
+    "negative",
+    "nest",
+    "newaxis",
+    "nextafter",
+    "nn",
+    "no_op",
+    "norm",
+    "not_equal",
+    "numpy_function",
+    "one_hot",
+    "ones",
+    "ones_initializer",
+    "ones_like",
+    "optimizers",
+    "pad",
+    "plot",
+    "polygamma",
+    "polyval",
+    "pow",
+    "print",
+    "profiler",
+    "py_function",
+    "random",
+    "random_normal_initializer",
+    "random_uniform_initializer",
+    "range",
+    "rank",
+    "real",
+    "reciprocal",
+    "reciprocal_no_nan",
+    "recompute_grad",
+    "reduce_all",
+    "reduce_any",
+    "reduce_euclidean_norm",
+    "reduce_logsumexp",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_std",
+    "reduce_sum",
+    "reduce_variance",
+    "repeat",
+    "reshape",
+    "reverse",
+    "reverse_sequence",
+    "right_shift",
+    "rint",
+    "roll",
+    "round",
+    "rsqrt",
+    "saturate_cast",
+    "saved_model",
+    "scalar_mul",
+    "scan",
+    "scatter_nd",
+    "searchsorted",
+    "sequence_mask",
+    "shape",
+    "sigmoid",
+    "sign",
+    "signal",
+    "sin",
+    "sinh",
+    "size",
+    "slice",
+    "softmax",
+    "sort",
+    "split",
+    "sqrt",
+    "square",
+    "squared_difference",
+    "squeeze",
+    "stack",
+    "stop_gradient",
+    "strided_slice",
+    "string",
+    "subtract",
+    "switch_case",
+    "tan",
+    "tanh",
+    "tensor_scatter_nd_add",
+    "tensor_scatter_nd_max",
+    "tensor_scatter_nd_min",
+    "tensor_scatter_nd_sub",
+    "tensor_scatter_nd_update",
+    "tensordot",
+    "test",
+    "testing",
+    "tile",
+    "top_k",
+    "train",
+    "transpose",
+    "truediv",
+    "truncatediv",
+    "truncatemod",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "unique",
+    "unique_with_counts",
+    "unravel_index",
+    "unstack",
+    "vectorized_map",
+    "where",
+    "while_loop",
+    "xdivy",
+    "xlog1py",
+    "xlogy",
+    "zeros",
+    "zeros_initializer",
+    "zeros_like",
+    "zeta",
+]
 
 import_lazily(
     sys.modules[__name__],
@@ -152,3 +433,5 @@ random_uniform_initializer = initializers.RandomUniform
 zeros_initializer = initializers.Zeros
 
 __version__ = "0.1.0"
+
+keep_public(sys.modules[__name__], "formats", "inspection", "storage")

@@ -93,6 +93,24 @@ def test_no_docstring_opens_with_a_question_word():
     assert not found
 
 
+def test_the_front_door_lists_all_that_it_imports():
+    tree = ast.parse((ROOT / "framework" / "__init__.py").read_text(encoding="utf-8"))
+    tools = {"TYPE_CHECKING", "alias_modules", "import_lazily", "keep_public"}
+    imported = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            name = "." * node.level + (node.module or "")
+            for each in node.names:
+                star = each.name == "*"
+                found = importlib.import_module(name, "tapewright") if star else None
+                imported |= set(found.__all__) if star else {each.asname or each.name}
+        elif isinstance(node, ast.Assign):
+            imported |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+    imported = {name for name in imported if not name.startswith("_")}
+    internal = {"processing", "sampling"}  # known by other names
+    assert imported - tools - internal <= set(tw.__all__)
+
+
 TOP = """
     GradientTape UnconnectedGradients Variable constant convert_to_tensor TensorSpec
     TensorShape Tensor IndexedSlices is_tensor custom_gradient RegisterGradient

@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 
-__all__ = ["alias_modules", "import_lazily"]
+__all__ = ["alias_modules", "import_lazily", "keep_public"]
 
 
 def import_lazily(module, **names):
@@ -34,6 +34,27 @@ def import_lazily(module, **names):
 
     space["__getattr__"] = find
     space["__dir__"] = lambda: sorted({*space, *names})
+
+
+def keep_public(module, *packages):
+    """Remove from a module the names that its `__all__` does not list.
+
+    ``packages``: packages inside of it that the program may import later. They are imported
+    here, since an import that comes later sets the attribute again.
+
+    >>> from types import ModuleType
+    >>> space = ModuleType("space")
+    >>> space.__all__, space.exp, space.sys = ["exp"], abs, sys
+    >>> keep_public(space)
+    >>> hasattr(space, "exp"), hasattr(space, "sys")
+    (True, False)
+    """
+    for package in packages:
+        import_module(f"{module.__name__}.{package}")
+    space = vars(module)
+    for name in space.keys() - set(module.__all__):
+        if not name.startswith("_"):
+            del space[name]
 
 
 def alias_modules(package, **names):

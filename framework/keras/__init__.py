@@ -3,11 +3,12 @@
 ``from tapewright.keras.layers import Dense`` works too, in Python and in editors.
 """
 
-import importlib
+import functools
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tapewright.core.lazy_import import import_lazily
+from tapewright.core.lazy_import import import_lazily, keep_public
 from tapewright.core.variable import Variable
 from tapewright.layers.base.input_layer import Input
 from tapewright.layers.base.layer import InputSpec, Layer
@@ -78,4 +79,5 @@ __all__ = [
 
 import_lazily(sys.modules[__name__], ops="tapewright.keras.ops")
 # the config of a model may name functions of it
-register_later("keras.ops.", lambda: importlib.import_module("tapewright.keras.ops"))
+register_later("keras.ops.", functools.partial(import_module, "tapewright.keras.ops"))
+keep_public(sys.modules[__name__], "files", "training")

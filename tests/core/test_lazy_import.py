@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 import tapewright as tw
-from tapewright.core.lazy_import import import_lazily
+from tapewright.core.lazy_import import import_lazily, keep_public
 
 FILES = "tapewright.keras.files"  # some of them are about the configs of models
 
@@ -21,7 +21,7 @@ def in_a_new_process(code):
 
 def test_import_loads_nothing_that_reads_or_writes_files():
     found = in_a_new_process("import sys, numpy, tapewright; print(*sys.modules)")
-    folders = ("tapewright.formats.", "tapewright.storage.", "tapewright.inspection")
+    folders = ("tapewright.formats.", "tapewright.storage.", "tapewright.inspection.")
     assert not [name for name in found if name.startswith(folders)]
     assert not {f"{FILES}.models", f"{FILES}.weights"} & set(found)
     assert not {"h5py", "zipfile", "hashlib", "secrets", "json", "tqdm"} & set(found)
@@ -110,3 +110,25 @@ def test_a_name_is_looked_up_once():
     import_lazily(space, text="json")
     assert "text" not in vars(space)
     assert space.text is vars(space)["text"]
+
+
+LATER = """
+import tapewright, tapewright.formats.saved_model, tapewright.storage.zips, tapewright.plot
+import tapewright.inspection.report, tapewright.keras.files.models, tapewright.train
+from tapewright.keras.training import trainer
+"""
+
+
+def test_modules_show_their_public_names_alone_whatever_is_imported_later():
+    for first in ("import tapewright", LATER):
+        for name in ("tapewright", "tapewright.keras"):
+            lines = [first, f"names = {{n for n in dir({name}) if n[:2] != '__'}}"]
+            lines += [f"print(*names ^ set({name}.__all__))"]
+            assert in_a_new_process("\n".join(lines)) == []
+
+
+def test_names_that_are_not_public_are_removed():
+    space = ModuleType("space")
+    space.__all__, space.exp, space.sys, space._one = ["exp"], abs, sys, 1
+    keep_public(space)
+    assert space.exp is abs and space._one == 1 and not hasattr(space, "sys")
