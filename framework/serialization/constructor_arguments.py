@@ -1,4 +1,6 @@
-"""The arguments of constructors, from their signatures, and the values of a call."""
+"""Arguments of constructors, from their signatures, and the values of a call."""
+
+from typing import Any
 
 __all__ = [
     "NO_ARGUMENTS",
@@ -9,23 +11,23 @@ __all__ = [
 ]
 
 
-def is_own(thing):
+def is_own(thing: object) -> bool:
     """Return whether a class or function is tapewright's own, not a user's."""
     package = __name__.partition(".")[0]
     module = getattr(thing, "__module__", None) or ""  # None: made by exec
     return module.partition(".")[0] == package
 
 
-def constructor_arguments(cls) -> list:
-    """The names of all arguments of ``cls(...)``; those passed on by ``**kwargs`` first."""
+def constructor_arguments(cls: type) -> list[str]:
+    """Return the names of all arguments of ``cls(...)``, those of ``**kwargs`` first."""
     names = []
     for init in _constructors(cls):
         names = [name for name in _names(init) if name not in names] + names
     return names
 
 
-def constructor_defaults(cls) -> dict:
-    """The defaults of the arguments of ``cls(...)``, by name."""
+def constructor_defaults(cls: type) -> dict[str, Any]:
+    """Return the defaults of the arguments of ``cls(...)``, by name."""
     found, seen = {}, set()
     for init in _constructors(cls):
         own = _defaults(init).items()
@@ -63,8 +65,8 @@ def _defaults(init):
 class PlainArguments:
     """The plain arguments of a call of a user's constructor: numbers, strings, lists.
 
-    ``others`` are those of its ``**kwargs``. ``lost``: its ``*args`` took some that no base
-    class has a name for.
+    ``others`` are those of its ``**kwargs``. ``lost``: its ``*args`` took arguments that no
+    base class has a name for.
     """
 
     __slots__ = ("by_name", "others", "lost")

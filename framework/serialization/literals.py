@@ -1,9 +1,10 @@
-"""Values of configs that JSON has no form for: arrays, slices, ``...``, bytes.
+"""Literals: values of configs that JSON has no form for, such as arrays and slices.
 
 The forms are those of Keras: ``{"class_name": "__numpy__", "config": {...}}``, ...
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -11,16 +12,16 @@ from tapewright.core.dtypes import DType, as_dtype
 
 from .load_errors import load_error
 
-__all__ = ["array_form", "is_literal", "literal", "read_literal"]
+__all__ = ["decode_literal", "encode_array", "encode_literal", "is_literal"]
 
 MAX_ENTRIES = 10_000_000  # of an array in a config
 _NAMES = ("__numpy__", "__tensor__", "__slice__", "__ellipsis__", "__bytes__")
 
 
-def literal(value):
-    """The form of a value, or None if it needs no special form.
+def encode_literal(value: Any) -> dict | None:
+    """Return the form of a value, or None if it needs no special form.
 
-    >>> literal(slice(0, 2))
+    >>> encode_literal(slice(0, 2))
     {'class_name': '__slice__', 'config': {'start': 0, 'stop': 2, 'step': None}}
     """
     if isinstance(value, slice):
@@ -31,7 +32,7 @@ def literal(value):
     if isinstance(value, bytes):
         return {"class_name": "__bytes__", "config": {"value": value.decode("utf-8")}}
     if isinstance(value, np.ndarray) and value.ndim:
-        return array_form(value)
+        return encode_array(value)
     if hasattr(value, "numpy") and isinstance(getattr(value, "dtype", None), DType):
         return {"class_name": "__tensor__", "config": _array_config(value.numpy())}
     return None
@@ -44,10 +45,10 @@ def _index(value):
     return value.__index__() if hasattr(value, "__index__") else value
 
 
-def array_form(array):
-    """The form of an array of any rank.
+def encode_array(array: Any) -> dict:
+    """Return the form of an array of any rank.
 
-    >>> array_form(np.float32([1, np.inf]))["config"]
+    >>> encode_array(np.float32([1, np.inf]))["config"]
     {'value': [1.0, 'inf'], 'dtype': 'float32'}
     """
     return {"class_name": "__numpy__", "config": _array_config(array)}
@@ -60,13 +61,11 @@ def _array_config(array):
     if array.size > MAX_ENTRIES:
         raise ValueError(
             f"A config cannot hold an array of {array.size} numbers, {MAX_ENTRIES} are the "
-            "most; what is as large should be the weight of a layer"
+            "most; an array of that size should be the weight of a layer"
         )
     values = array.tolist()
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        values = _as_words(
-            values
-        )  # JSON has no infinities; NumPy reads them as strings
+        values = _as_words(values)  # JSON has no infinities
     return {"value": values, "dtype": array.dtype.name}
 
 
@@ -85,7 +84,7 @@ def _from_words(values):
     return _WORDS.get(values, values) if isinstance(values, str) else values
 
 
-def is_literal(value):
+def is_literal(value: object) -> bool:
     """Return whether ``value`` has one of these forms."""
     return (
         isinstance(value, dict)
@@ -94,8 +93,8 @@ def is_literal(value):
     )
 
 
-def read_literal(value):
-    """The value of a form; NumPy arrays for tensors. Raises: ``ValueError``."""
+def decode_literal(value: dict) -> Any:
+    """Return the value of a form; NumPy arrays for tensors. Raises: ``ValueError``."""
     name, config = value["class_name"], value.get("config")
     if name == "__ellipsis__":  # without config in Keras 2
         return Ellipsis

@@ -12,7 +12,7 @@ from typing import Any
 from tapewright.core.dtypes import DType
 
 from .constructor_arguments import constructor_defaults, is_own
-from .literals import is_literal, read_literal
+from .literals import decode_literal, is_literal
 from .load_errors import load_error, load_errors, reading_file, shortened
 from .registry import (
     custom_object_scope,
@@ -26,7 +26,7 @@ from .registry import (
     registered_name,
     unknown_name,
 )
-from .shared_objects import made_before, made_now, mark
+from .shared_objects import keep_shared, number_shared, shared_layer
 
 __all__ = [
     "ObjectFamily",
@@ -72,7 +72,7 @@ def serialize(thing: Any) -> dict:
     if hasattr(thing, "own_build_config"):
         config |= thing.own_build_config()
     if getattr(thing, "kind", None) == "layer":
-        mark(thing, config)
+        number_shared(thing, config)
     return config
 
 
@@ -171,7 +171,7 @@ def deserialize(kind: str, config: Any) -> Any:
     inner = config.get("config")
     if name == "function":
         return function_of(kind, inner)
-    thing = made_before(config) if kind == "layer" else None
+    thing = shared_layer(config) if kind == "layer" else None
     if thing is not None:
         return thing
     cls = class_of(kind, config)
@@ -180,7 +180,7 @@ def deserialize(kind: str, config: Any) -> Any:
     if not isinstance(inner, (dict, type(None))):
         raise load_error(f"{name}: its config must be a dict, got {shortened(inner)}")
     inner = {
-        key: read_literal(value) if is_literal(value) else value
+        key: decode_literal(value) if is_literal(value) else value
         for key, value in (inner or {}).items()
     }
     own = inner.get("name")
@@ -192,7 +192,7 @@ def deserialize(kind: str, config: Any) -> Any:
         if config.get("build_config") and hasattr(thing, "build_by_own_config"):
             thing.build_by_own_config(config["build_config"])
     if kind == "layer":
-        made_now(config, thing)
+        keep_shared(config, thing)
     return thing
 
 

@@ -1,29 +1,37 @@
-"""Shared layers in configs: a layer in several places of a model is one when it is read.
+"""Shared layers in configs: a layer in several places of a model is read as one.
 
-All entries of such a layer have the same number, Keras' ``shared_object_id``.
+All entries of such a layer have the same number, ``shared_object_id`` as in Keras.
 """
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from .load_errors import load_error
 
-__all__ = ["made_before", "made_now", "mark", "reading_shared", "with_shared"]
+__all__ = [
+    "keep_shared",
+    "number_shared",
+    "numbering_shared",
+    "reading_shared",
+    "shared_layer",
+]
 
 KEY = "shared_object_id"
 _WRITTEN = ContextVar("written", default=None)
 _READ = ContextVar("read", default=None)
 
 
-def with_shared(describe):
-    """Return ``describe()``, with a number in each entry of a shared layer."""
+def numbering_shared(describe: Callable[[], dict]) -> dict:
+    """Return ``describe()`` with a number in each entry of a shared layer."""
     if _WRITTEN.get() is not None:  # inside of another
         return describe()
     seen = _Seen()
     token = _WRITTEN.set(seen)
     try:
         config = describe()
-        if seen.number_those_met_twice():
+        if seen.number_shared_ones():
             config = describe()
     finally:
         _WRITTEN.reset(token)
@@ -36,13 +44,13 @@ class _Seen:
     def __init__(self):
         self.met, self.numbers = {}, None
 
-    def number_those_met_twice(self):
+    def number_shared_ones(self):
         often = [key for key, (_, times) in self.met.items() if times > 1]
         self.numbers = {key: i for i, key in enumerate(often, 1)}
         return bool(often)
 
 
-def mark(thing, config):
+def number_shared(thing: object, config: dict) -> None:
     """Count an entry of a layer, or write its number into ``config``."""
     seen = _WRITTEN.get()
     if seen is None:
@@ -56,8 +64,8 @@ def mark(thing, config):
 
 
 @contextmanager
-def reading_shared():
-    """A context in which entries with one number become one layer."""
+def reading_shared() -> Iterator[None]:
+    """Make one layer of all entries with one number that are read inside."""
     if _READ.get() is not None:
         yield
         return
@@ -68,8 +76,8 @@ def reading_shared():
         _READ.reset(token)
 
 
-def made_before(config):
-    """The layer of an earlier entry with the number of this one, or None.
+def shared_layer(config: dict) -> Any:
+    """Return the layer of an earlier entry with the number of this one, or None.
 
     Raises: ``ValueError``, or ``SavingError`` from a file, if its class differs.
     """
@@ -85,7 +93,7 @@ def made_before(config):
     return thing
 
 
-def made_now(config, thing):
+def keep_shared(config: dict, thing: object) -> None:
     """Keep the layer of an entry for later entries."""
     made, key = _READ.get(), config.get(KEY)
     if made is not None and type(key) is int:

@@ -16,7 +16,7 @@ from tapewright.storage.file_kinds import check_format, write_format
 from tapewright.storage.reader import Group, opened
 from tapewright.storage.writer import writing
 
-from .state_codec import decoded, encoded
+from .state_codec import decode_state, encode_state
 
 __all__ = [
     "Content",
@@ -51,7 +51,7 @@ def write_content(content) -> None:
     """
     kept = []
     states = {
-        name: encoded(state, kept, f"the state of '{name}'")
+        name: encode_state(state, kept, f"the state of '{name}'")
         for name, state in content.states.items()
     }
     with writing(content.path) as root:
@@ -82,7 +82,7 @@ def read_content(path) -> Content:
         arrays = {name: array.read() for name, array in _arrays(root.group("arrays"))}
         kept = [array.read() for array in root.group("states").numbered()]
         states = {
-            name: decoded(value, kept, root.path, f"/@states[{name}]")
+            name: decode_state(value, kept, root.path, f"/@states[{name}]")
             for name, value in root.json_object("states").items()
         }
     return Content(root.path, arrays, states, info)

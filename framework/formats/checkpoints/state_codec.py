@@ -5,6 +5,7 @@ words for; tuples come back as tuples, keys of dicts as what they were.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -12,17 +13,17 @@ from tapewright.core import devices
 from tapewright.core.errors import SavingError
 from tapewright.core.tensor import is_tensor
 
-__all__ = ["decoded", "encoded"]
+__all__ = ["decode_state", "encode_state"]
 
 MAX_DEPTH = 40
 
 
-def encoded(value, arrays, where="state"):
-    """``value`` as JSON; the arrays in it are appended to ``arrays``, a list.
+def encode_state(value: Any, arrays: list, where: str = "state") -> Any:
+    """Return ``value`` as JSON; the arrays in it are appended to ``arrays``.
 
     Raises: ``TypeError`` that names the place of what cannot be kept.
 
-    >>> encoded({"best": np.float32(1), 3: (None, float("inf"))}, arrays := [])
+    >>> encode_state({"best": np.float32(1), 3: (None, float("inf"))}, arrays := [])
     {'dict': [['best', {'scalar': 0}], [3, {'tuple': [None, {'float': 'inf'}]}]]}
     >>> arrays
     [array(1., dtype=float32)]
@@ -34,11 +35,11 @@ def encoded(value, arrays, where="state"):
     if type(value) is float:
         return value if math.isfinite(value) else {"float": repr(value)}
     if type(value) in (list, tuple):
-        items = [encoded(v, arrays, f"{where}[{i}]") for i, v in enumerate(value)]
+        items = [encode_state(v, arrays, f"{where}[{i}]") for i, v in enumerate(value)]
         return items if type(value) is list else {"tuple": items}
     if isinstance(value, dict):
         pairs = [
-            [_key(k, where), encoded(v, arrays, f"{where}[{k!r}]")]
+            [_key(k, where), encode_state(v, arrays, f"{where}[{k!r}]")]
             for k, v in value.items()
         ]
         return {"dict": pairs}
@@ -68,20 +69,20 @@ def _key(key, where):
     raise TypeError(f"{where} cannot be kept: {key!r} is the key of a dict")
 
 
-def decoded(value, arrays, path, where):
-    """What `encoded` was given. Raises: `SavingError` for other JSON."""
+def decode_state(value: Any, arrays: list, path: str, where: str) -> Any:
+    """Return the value that `encode_state` was given. Raises: `SavingError` for other JSON."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) is list:
-        return [decoded(v, arrays, path, where) for v in value]
+        return [decode_state(v, arrays, path, where) for v in value]
     if type(value) is dict and len(value) == 1:
         ((kind, inner),) = value.items()
         if kind == "float" and inner in ("inf", "-inf", "nan"):
             return float(inner)
         if kind == "tuple" and type(inner) is list:
-            return tuple([decoded(v, arrays, path, where) for v in inner])
+            return tuple([decode_state(v, arrays, path, where) for v in inner])
         if kind == "dict" and type(inner) is list and all(map(_is_pair, inner)):
-            return {k: decoded(v, arrays, path, where) for k, v in inner}
+            return {k: decode_state(v, arrays, path, where) for k, v in inner}
         if type(inner) is int and 0 <= inner < len(arrays):
             if kind == "array":
                 return arrays[inner]

@@ -1,22 +1,27 @@
-"""Effects in files, made again from what describes them: prints, assertions, updates."""
+"""Effects in files, made again from their attributes: prints, assertions, updates."""
+
+from collections.abc import Callable
+from typing import Any
 
 from tapewright.compiler.control_flow.effects import find_effect_maker
 from tapewright.core.errors import TracingError, printable
 
 from .graph_checks import check_gradients
 
-__all__ = ["describe_effect", "made_effect"]
+__all__ = ["describe_effect", "make_effect"]
 
 UPDATE = "apply_gradients"
 STREAMS = ("stdout", "stderr")
 
 
-def describe_effect(node, variable, optimizer):
-    """The attributes from which an effect is made again.
+def describe_effect(
+    node: Any, variable: Callable[[Any], int], optimizer: Callable[[Any], int]
+) -> dict:
+    """Return the attributes from which an effect is made again.
 
-    ``variable``, ``optimizer``: functions that give the numbers of these.
+    ``variable(v)``, ``optimizer(o)``: return the number of a variable, of an optimizer.
 
-    Raises: ``TracingError`` for what only this process can do.
+    Raises: ``TracingError`` for an effect that only this process can have.
     """
     if node.kind == UPDATE:
         return _update(**node.call.attributes(), variable=variable, number=optimizer)
@@ -42,12 +47,18 @@ def _update(optimizer, variables, gradients, variable, number):
     }
 
 
-def made_effect(kind, attributes, inputs, variable, optimizer):
-    """The call of an effect that takes these inputs.
+def make_effect(
+    kind: Any,
+    attributes: Any,
+    inputs: list,
+    variable: Callable[[int], Any],
+    optimizer: Callable[[int], Any],
+) -> Any:
+    """Return the call of an effect that takes these inputs.
 
-    ``variable``, ``optimizer``: functions of numbers that give these.
+    ``variable(n)``, ``optimizer(n)``: return the variable, the optimizer of a number.
 
-    Raises: ``ValueError`` for one that files may not have.
+    Raises: ``ValueError`` for an effect that files may not have.
     """
     make = find_effect_maker(kind) if isinstance(kind, str) else None
     if make is None or not isinstance(attributes, dict):
@@ -62,7 +73,7 @@ def made_effect(kind, attributes, inputs, variable, optimizer):
 
 
 def _harmless(x):
-    """What is printed or told, without characters that would steer a terminal."""
+    """Strip characters that would control a terminal from texts that are printed."""
     if isinstance(x, str):
         return printable(x, "\n\r\t")
     if isinstance(x, dict):

@@ -1,4 +1,4 @@
-"""A graph from the JSON that `graph_writer` makes, of a file that nobody vouches for.
+"""Read graphs from the JSON of `graph_writer`, in untrusted files.
 
 Every op is looked up among those that are defined here, its attributes are plain values,
 and its rule for shapes is asked again: what a node gives must be what the file says. Text
@@ -29,7 +29,7 @@ from tapewright.core.errors import GradientLookupError, SavingError
 from tapewright.core.primitive import Primitive, get_primitive
 from tapewright.core.symbolic_shape import definitely_equal, has_symbolic_shape
 
-from .effects import made_effect
+from .effects import make_effect
 from .graph_checks import (
     check_plain,
     check_settings,
@@ -66,7 +66,7 @@ class LostGradientError(GradientLookupError):
 
 
 class GraphReader:
-    """Makes the graph of one trace.
+    """Make the graph of one trace.
 
     Args: ``item``: the group that it is from, for errors; ``variables``: a list of those
     that it may touch; ``constants``: a `ConstantReader`; ``scope``: the `Guards` of
@@ -80,7 +80,7 @@ class GraphReader:
         self._place = "graph"
 
     def graph(self, form):
-        """The graph. Raises: `SavingError`."""
+        """Return the graph of a form. Raises: `SavingError`."""
         try:
             return self._graph(form)
         except SavingError:
@@ -132,7 +132,7 @@ class GraphReader:
         self._next += 1
 
     def _taken(self, x, known, tracer):
-        """The value or constant that a node takes."""
+        """The value or constant of an input of a node."""
         if isinstance(x, str) and x[:1] == "c" and x[1:].isdecimal():
             return self.constants[int(x[1:])]
         if type(x) is not int or x not in known:
@@ -156,7 +156,7 @@ class GraphReader:
         return self.optimizers[number]
 
     def _check_given(self, node, form):
-        """Raises unless the outputs are of the shapes and dtypes that the file says."""
+        """Check that the outputs have the shapes and dtypes that the file says."""
         said = [self._spec(*each) for each in form.get("out", ())]
         if len(said) != len(node.outputs):
             raise ValueError(
@@ -229,7 +229,7 @@ class GraphReader:
     def _effect(self, form, inputs, line, *_):
         kind, attributes = form["effect"], decode(form["attributes"])
         places = self._variable, self._optimizer
-        call = made_effect(kind, attributes, inputs, *places)
+        call = make_effect(kind, attributes, inputs, *places)
         if not isinstance(call, VariableUpdate):
             return Effect(kind, call, attributes, inputs=inputs, line=line)
         return Effect(kind, call, {}, (), call.reads, call.writes, inputs, line)

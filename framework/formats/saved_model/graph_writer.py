@@ -1,4 +1,4 @@
-"""A graph as JSON: nodes in order, each with what it takes and gives.
+"""Write a graph as JSON: nodes in order, each with its inputs and outputs.
 
 Values are numbered as they are made: the inputs of a graph first, then what each node
 gives. A graph inside of a node goes on with the numbers of the graph around; behind the
@@ -52,12 +52,12 @@ MANY_KNOWN = 10_000
 
 
 def known_gradient(key):
-    """The form of a gradient that was left out of a file; None in another process."""
+    """Return the form of a gradient left out of a file; None in another process."""
     return _KNOWN.get(key) if isinstance(key, str) else None
 
 
 class GraphWriter:
-    """Makes the form of one trace.
+    """Make the form of one trace.
 
     Args: ``path``: of the file, for messages; ``variables``: a list, to which those are
     added that the graph touches; ``constants``: a `ConstantWriter`; ``gradients``: whether
@@ -75,7 +75,7 @@ class GraphWriter:
         self._line = None
 
     def form(self, graph):
-        """The JSON of a graph and of all inside. Raises: `SavingError` with the line."""
+        """Return the JSON of a graph and of all inside. Raises: `SavingError` with the line."""
         if self.scope is not None:
             self.scope.closed = False  # what gradients assume of sizes is noted, too
         try:
@@ -118,7 +118,7 @@ class GraphWriter:
         }
 
     def _captured(self, tensor, known, graph):
-        """What a captured value stands for: a value around, or a constant."""
+        """The value around that a captured one stands for, or a constant."""
         if isinstance(tensor, SymbolicTensor):
             if tensor.symbol in known:
                 return known[tensor.symbol]
@@ -128,7 +128,7 @@ class GraphWriter:
         return f"c{self.constants.number(tensor)}"
 
     def _give(self, value, known):
-        """Numbers a value; its dtype and shape."""
+        """Number a value. Returns its dtype and shape."""
         known[value] = self._next
         self._next += 1
         return [encode_dtype(value.dtype), encode_shape(value.shape)]
@@ -141,7 +141,7 @@ class GraphWriter:
         return known[x]
 
     def variable(self, variable):
-        """The number of a variable."""
+        """Return the number of a variable."""
         number = self._numbers.get(id(variable))
         if number is None:
             number = self._numbers[id(variable)] = len(self.variables)
@@ -275,7 +275,7 @@ class GraphWriter:
 
 
 def _is_missing(error):
-    """Whether it says that a gradient was left out of the file of a loaded function."""
+    """Return whether a loaded function has lost the gradient: its file left it out."""
     return isinstance(error, GradientLookupError)
 
 

@@ -1,9 +1,9 @@
-"""Optimizers that saved functions run, or a module holds: configs, and state by number.
+"""Optimizers of saved functions and modules: configs, and state by number.
 
 Each is ``{"config": {...}, "variables": [0, 1], "spared": [1], "constraints": [...],
-"state": {"iteration": 2, "momentum/0": 3...}}``: what was trained, what of that weight
-decay spares and what keeps it within bounds, and the optimizer's own variables. All are
-variables of the file by number.
+"state": {"iteration": 2, "momentum/0": 3...}}``: the trained variables, those of them
+without weight decay, their constraints, and the optimizer's own variables. All are variables
+of the file by number.
 """
 
 from tapewright.core.devices import to_numpy
@@ -11,6 +11,7 @@ from tapewright.core.errors import SavingError, TracingError
 from tapewright.serialization import object_config
 from tapewright.serialization.configured import Configured
 from tapewright.serialization.load_errors import from_file
+from tapewright.storage.reader import Group
 
 from ..checkpoints.object_tree import explore
 from .graph_reader import FAULTS
@@ -22,19 +23,19 @@ MANY = 10_000
 NAME = "optimizers"
 
 
-def is_optimizer(x):
-    """Whether it is an optimizer, of ours or of the user's."""
+def is_optimizer(x: object) -> bool:
+    """Return whether ``x`` is an optimizer, one of ours or of the user's."""
     return isinstance(x, Configured) and x.kind == "optimizer"
 
 
 class OptimizerWriter:
-    """Numbers optimizers. ``path``: of the file, for messages."""
+    """Number optimizers. ``path``: of the file, for messages."""
 
     def __init__(self, path):
         self.path, self._listed, self._configs = path, [], []
 
-    def number(self, optimizer):
-        """The number of an optimizer.
+    def number(self, optimizer: Configured) -> int:
+        """Return the number of an optimizer.
 
         Raises: ``TracingError`` for one that could not be made again from its config.
         """
@@ -46,7 +47,7 @@ class OptimizerWriter:
         return len(self._listed) - 1
 
     def _config(self, optimizer):
-        """The config, once it is known that a file may name all in it."""
+        """The config, after a check that a file may name all in it."""
         try:
             config = object_config.serialize(optimizer)
             with from_file(self.path, NAME):
@@ -60,8 +61,8 @@ class OptimizerWriter:
             ) from error
         return config
 
-    def form(self, variables):
-        """The JSON, once all functions are written; adds to the list of variables."""
+    def form(self, variables: list) -> list[dict]:
+        """Return the JSON, once all functions are written; appends to the variables."""
         return [
             _form(optimizer, config, variables)
             for optimizer, config in zip(self._listed, self._configs)
@@ -89,10 +90,10 @@ def _constraint(variable):
 # --------------------------------------------------------------------------- reading
 
 
-def read_optimizers(root, variables):
-    """The optimizers of a file; their own variables take the places of those read.
+def read_optimizers(root: Group, variables: list) -> list:
+    """Return the optimizers of a file; their own variables replace those read.
 
-    Raises: `SavingError` for a class that is not known here, or what is no optimizer.
+    Raises: `SavingError` for a class that is not known here, or that is no optimizer.
     """
     forms = root.json(NAME) if root.has(NAME) else []
     if not isinstance(forms, list) or len(forms) > MANY:
@@ -140,7 +141,7 @@ def _of(listed, number):
 
 
 def _take_over(name, own, variables, number, taken):
-    """The value and name of a variable of the file for one of an optimizer."""
+    """Give a variable of an optimizer the value and name of one of the file."""
     read = _of(variables, number)
     if number in taken:
         raise ValueError(f"the variable {number} is the state of two")

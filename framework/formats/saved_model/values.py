@@ -1,17 +1,18 @@
-"""Plain values as JSON and back, exactly; what JSON has no form for is a tagged object.
+"""Plain values as JSON and back, exactly: attributes of ops, arguments, results.
 
-Numbers, texts, None and lists are themselves. ``{"tuple": [...]}`` is a tuple, and so on
-for what else attributes of ops, arguments and results are made of. NaN and infinities,
-which JSON does not know, are texts: ``{"float": "nan"}``.
+Numbers, texts, None and lists are JSON's own. All else is a tagged object, such as
+``{"tuple": [...]}``; NaN and infinities are texts, ``{"float": "nan"}``.
 """
 
 import math
 from collections import namedtuple
+from typing import Any
 
 import numpy as np
 
 from tapewright.compiler.control_flow.printing import SLOT, Slot
 from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.guards import Guards
 from tapewright.core.nest import is_nested
 from tapewright.core.tensor import IndexedSlices, TensorSpec
 from tapewright.core.tensor_shape import TensorShape
@@ -43,23 +44,23 @@ OBJECT = np.dtype(object)
 DEEPEST = 50
 
 
-def encode_dtype(dtype):
-    """The name of a NumPy dtype. Raises: ``TypeError`` for those that no file keeps."""
+def encode_dtype(dtype: np.dtype) -> str:
+    """Return the name of a NumPy dtype. Raises: ``TypeError`` for those that no file keeps."""
     name = "string" if dtype.kind == "U" else dtype.name
     if name not in DTYPES:
         raise TypeError(f"the dtype {dtype} has no place in a file")
     return name
 
 
-def decode_dtype(name):
-    """The NumPy dtype of that name."""
+def decode_dtype(name: Any) -> np.dtype:
+    """Return the NumPy dtype of that name."""
     if not isinstance(name, str) or name not in DTYPES:
         raise ValueError(f"{name!r} is no dtype of tensors")
     return OBJECT if name == "object" else as_dtype(name).dtype
 
 
-def encode(x):
-    """A value as JSON. Raises: ``TypeError`` for what is not plain.
+def encode(x: Any) -> Any:
+    """Return a value as JSON. Raises: ``TypeError`` if it is not plain.
 
     >>> encode((1, float("inf"), [None]))
     {'tuple': [1, {'float': 'inf'}, [None]]}
@@ -79,10 +80,10 @@ def encode(x):
     raise TypeError(f"{x!r}, of type {kind.__name__}, has no form in a file")
 
 
-def decode(value, scope=None, depth=0):
-    """The value of which `encode` made this; formulas of sizes belong to ``scope``.
+def decode(value: Any, scope: Guards | None = None, depth: int = 0) -> Any:
+    """Return the value that `encode` was given; formulas of sizes belong to ``scope``.
 
-    Raises: ``ValueError`` for what it never makes.
+    Raises: ``ValueError`` for JSON that `encode` never makes.
     """
     if depth > DEEPEST:
         raise ValueError(f"values are nested deeper than {DEEPEST}")
@@ -172,14 +173,14 @@ def _is_named(kind):
 
 
 class Numbered:
-    """Stands for the variable of that number."""
+    """A placeholder for the variable of a number."""
 
     def __init__(self, number):
         self.number = number
 
 
-def number_of(thing, listed):
-    """Its place in a list, to which it is added if it is not there."""
+def number_of(thing: Any, listed: list) -> int:
+    """Return the index of an object in a list, appended if it is not there."""
     for number, known in enumerate(listed):
         if known is thing:
             return number
@@ -229,8 +230,8 @@ def _as_shape(shape):
     return shape if isinstance(shape, TensorShape) else TensorShape(shape)
 
 
-def nested_alike(x, y):
-    """Whether two values are containers of one kind, of the same length or keys."""
+def nested_alike(x: object, y: object) -> bool:
+    """Return whether two values are containers of one kind, of the same length or keys."""
     if not is_nested(x) or not is_nested(y):
         return False
     if isinstance(x, dict) or isinstance(y, dict):

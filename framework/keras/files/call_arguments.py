@@ -1,11 +1,13 @@
-"""Arguments of the calls in a model as JSON has them, in the forms of Keras.
+"""Arguments of the calls in a model as JSON, in the forms of Keras.
 
-Beside JSON's own values there are slices, ``...``, arrays and the tensors of the model,
-each a dict ``{"class_name": "__slice__", "config": {...}}`` of a few kinds. Nothing else
-is read: no functions, no objects.
+Beside the values of JSON there are slices, ``...``, arrays and the tensors of the model,
+each a dict ``{"class_name": "__slice__", "config": {...}}``. Functions and objects are not
+read.
 """
 
 import math
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +15,10 @@ from tapewright.core.dtypes import DType
 from tapewright.core.nest import is_nested
 from tapewright.core.tensor import Tensor
 from tapewright.serialization.literals import (
-    array_form,
+    decode_literal,
+    encode_array,
+    encode_literal,
     is_literal,
-    literal,
-    read_literal,
 )
 from tapewright.serialization.load_errors import load_error
 
@@ -29,8 +31,8 @@ __all__ = [
 ]
 
 
-def argument_config(value, tensor):
-    """What a config says of an argument; of a symbolic tensor, what ``tensor`` does.
+def argument_config(value: Any, tensor: Callable[[Any], dict] | None) -> Any:
+    """Return the config of an argument; of a symbolic tensor ``tensor(value)``.
 
     Raises: ``TypeError`` for what no config can hold, ``ValueError`` for large arrays.
 
@@ -55,7 +57,7 @@ def argument_config(value, tensor):
         return np.dtype(value).name
     if hasattr(value, "as_list"):  # a shape
         return value.as_list()
-    form = literal(value)
+    form = encode_literal(value)
     if form is None:
         raise TypeError(
             f"A config cannot hold {type(value).__name__}: {value!r}. Calls in a model may "
@@ -71,11 +73,11 @@ def _number_config(value):
     if array.ndim == 0 and array.dtype.name in ("float32", "int32", "bool"):
         if math.isfinite(array):  # a number of Python's means the same
             return array.item()
-    return array_form(array)
+    return encode_array(array)
 
 
-def tensor_config(tensor, history):
-    """What a config says of a symbolic tensor: ``history`` is its layer, call and output."""
+def tensor_config(tensor: Any, history: Iterable) -> dict:
+    """Return the config of a symbolic tensor; ``history``: its layer, call and output."""
     config = {
         "shape": list(tensor.shape),
         "dtype": tensor.dtype.name,
@@ -84,12 +86,12 @@ def tensor_config(tensor, history):
     return {"class_name": "__keras_tensor__", "config": config}
 
 
-def tensor_place(place):
+def tensor_place(place: list) -> dict:
     """Return the config of a tensor of which only the place is known."""
     return {"class_name": "__keras_tensor__", "config": {"keras_history": place}}
 
 
-def is_place(value) -> bool:
+def is_place(value: object) -> bool:
     """Return whether ``value`` is ``[layer, number of its call, number of the output]``."""
     return (
         isinstance(value, (list, tuple))
@@ -100,10 +102,10 @@ def is_place(value) -> bool:
     )
 
 
-def argument_from_config(form, tensor):
-    """The argument that `argument_config`, or Keras, described.
+def argument_from_config(form: Any, tensor: Callable[[Any], Any] | None) -> Any:
+    """Return the argument that `argument_config`, or Keras, described.
 
-    ``tensor(config)`` gives the one for the config of a ``__keras_tensor__``.
+    ``tensor(config)`` returns the tensor for the config of a ``__keras_tensor__``.
 
     Raises: ``ValueError``, or `SavingError` from a file, for any other kind of object.
     """
@@ -112,7 +114,7 @@ def argument_from_config(form, tensor):
     if not isinstance(form, dict):
         return form
     if is_literal(form):
-        return read_literal(form)
+        return decode_literal(form)
     kind = form.get("class_name")
     if kind == "__keras_tensor__" and tensor is not None:
         return tensor(form.get("config"))

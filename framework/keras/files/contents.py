@@ -24,7 +24,7 @@ from tapewright.storage.file_kinds import WEIGHTS_MEMBER, holds_layers, kind_of
 from tapewright.storage.reader import Group, opened
 from tapewright.storage.zips import opened_zip
 
-from .custom_layer_graphs import classes_held
+from .custom_layer_graphs import classes_with_graphs
 from .keras_zip import CONFIG, METADATA
 from .legacy_h5 import layers_group, stored_layers, stored_top
 from .model_state import OWN_GROUP
@@ -265,7 +265,7 @@ def _dicts(value):
 
 def needed_classes(found, *configs):
     """Names of the classes that have to be known for a file to be loaded."""
-    held = classes_held(found.root.find_group(OWN_GROUP))
+    held = classes_with_graphs(found.root.find_group(OWN_GROUP))
     return custom_classes(found.model, found.training, *configs) - held
 
 

@@ -1,13 +1,15 @@
-"""The calls of layers of the user's own classes, as graphs beside a model's weights.
+"""Layers of the user's own classes, as graphs beside a model's weights.
 
-In the group of our own that model files have, ``calls/0``, ``calls/1``... hold for each
-such layer what it does in inference and in training, with gradients of its own
-(`custom_gradient`). Where the class is known a file is loaded by it, as ever; where it is
-not, a `SavedLayer` runs the graphs. Keras passes the group over.
+The groups ``calls/0``, ``calls/1``... of our own group in model files hold the graphs of
+each such layer in inference and in training, with its gradients (`custom_gradient`). A file
+is loaded by the class if that is known, else a `SavedLayer` runs the graphs. Keras ignores
+the group.
 """
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -25,18 +27,19 @@ from tapewright.serialization.registry import (
     get_registered_object,
     unregistered,
 )
+from tapewright.storage.reader import Group
 
 from .object_paths import places
 
-__all__ = ["calls_of_file", "classes_held", "write_calls"]
+__all__ = ["classes_with_graphs", "using_layer_graphs", "write_layer_graphs"]
 
 GROUP, MODES = "calls", ("inference", "training")
 STAND_IN = "SavedLayer"
 MANY = 10_000
 
 
-def write_calls(group, model):
-    """Writes the calls of the layers in a model whose classes are the user's.
+def write_layer_graphs(group: Any, model: Any) -> None:
+    """Write the graphs of the layers in a model whose classes are the user's.
 
     A layer that cannot be traced is left out, with the reason: its class has to be known
     to whoever loads the model.
@@ -88,9 +91,9 @@ def _write(group, layer):
 
 
 def _filed(layer, weights):
-    """``[path below the layer, numbers of weights]``, as `weight_tree` files them.
+    """``[path below the layer, numbers of weights]``, as in `weight_tree`.
 
-    None where a layer does that in a way of its own.
+    None if a layer stores its weights in its own way.
     """
     numbers = {id(v): i for i, v in enumerate(weights)}
     found = []
@@ -116,10 +119,10 @@ def _described(v):
 
 
 @contextmanager
-def calls_of_file(own):
-    """Inside, layers of classes that nobody has made known are made of calls in a file.
+def using_layer_graphs(own: Group | None) -> Iterator[None]:
+    """Make layers of unknown classes from the graphs of a file.
 
-    ``own``: the group of our own, or None. Raises: `SavingError`.
+    ``own``: the group of our own. Raises: `SavingError`.
     """
     scope, stand_in = {}, registry.find("layer", STAND_IN)
     for part in _parts(own):
@@ -128,16 +131,16 @@ def calls_of_file(own):
         head = _checked(part, part.json("layer"))
         for name in {head["class_name"], head["registered_name"] or head["class_name"]}:
             if not _is_known(name):
-                maker = scope.setdefault(name, _Maker(name, stand_in))
+                maker = scope.setdefault(name, _LayerFactory(name, stand_in))
                 maker.layers[head["name"]] = part, head
     with custom_object_scope(scope):
         yield
 
 
-def classes_held(own):
-    """Names of the classes that a model can do without, as the file has their calls.
+def classes_with_graphs(own: Group | None) -> set[str]:
+    """Return the names of the classes whose layers all have graphs in a file.
 
-    None of them where one call is missing: it may be one of any class.
+    None of them if one graph is missing: it may be one of any class.
     """
     parts = _parts(own)
     if not all([part.has("layer") for part in parts]):
@@ -190,7 +193,7 @@ def _checked(part, head):
 
 
 def _check_filed(part, filed, count):
-    """Each weight stands in one place, which has a name that can be one."""
+    """Check that each weight has one place, with a valid name."""
     try:
         fits = all([re.fullmatch(r"(\w+(/\w+)*)?", path) for path, _ in filed])
         numbers = [number for _, numbered in filed for number in numbered]
@@ -201,14 +204,14 @@ def _check_filed(part, filed, count):
         part.fail(f"{filed!r:.100} does not tell where the weights are", "layer")
 
 
-class _Maker:
-    """Stands for a class that is not known here: makes layers from their configs."""
+class _LayerFactory:
+    """A stand-in for an unknown class: makes layers from their configs."""
 
     def __init__(self, name, stand_in):
         self.__name__, self.stand_in, self.layers = name, stand_in, {}
 
     def from_config(self, config):
-        """The layer of that name in the file."""
+        """Return the layer of that name in the file."""
         found = self.layers.get(config.get("name"))
         if found is None:
             raise ValueError(

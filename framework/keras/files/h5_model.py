@@ -5,33 +5,35 @@ Attributes ``model_config`` and ``training_config``, the weights in ``model_weig
 with one in ``optimizer_weights`` Keras 3.15 cannot go on training.
 """
 
+from typing import Any
+
 from tapewright.serialization.registry import find
 from tapewright.storage.reader import opened
 from tapewright.storage.writer import writing
 
 from .keras2_configs import keras3_compile_config
-from .keras_objects import described
+from .keras_objects import full_config
 from .legacy_h5 import read_layers, write_layers
 from .model_state import (
     OWN_GROUP,
     compile_as_saved,
-    filled_model,
     restore_optimizer,
+    restored_model,
     write_own_state,
 )
 from .operations import is_operation
 from .optimizer_state import write_optimizer
-from .strip_defaults import for_file
+from .strip_defaults import strip_defaults
 
 __all__ = ["load_h5", "save_h5"]
 
 VERSION = "3.15.1"  # of Keras, whose layout it is
 
 
-def save_h5(model, path, overwrite, include_optimizer):
-    """Writes a model with its weights, and how it is trained."""
+def save_h5(model: Any, path: str, overwrite: bool, include_optimizer: bool) -> None:
+    """Write a model with its weights, compile config and optimizer state."""
     compiled = include_optimizer and getattr(model, "optimizer", None) is not None
-    config = for_file(described(model, compiled))
+    config = strip_defaults(full_config(model, compiled))
     training = _training_config(config["compile_config"]) if compiled else None
     with writing(path, overwrite) as root:
         root.text("keras_version", VERSION)
@@ -47,8 +49,8 @@ def save_h5(model, path, overwrite, include_optimizer):
             write_optimizer(own.group("optimizer"), model.optimizer)
 
 
-def load_h5(path, compile):
-    """The model in a file, and compiled as it was."""
+def load_h5(path: str, compile: bool) -> Any:
+    """Return the model in a file, compiled as it was if ``compile``."""
     with opened(path) as root:
         if not root.has("model_config"):
             root.fail(
@@ -62,7 +64,7 @@ def load_h5(path, compile):
             build_config = own.json("build_config")
         holder = root.group("model_weights")
         _check_count(root, config, holder)
-        model = filled_model(
+        model = restored_model(
             root,
             "/@model_config",
             config,
@@ -79,7 +81,7 @@ def load_h5(path, compile):
 
 
 def _check_count(root, config, holder):
-    """Raises: `SavingError` if the config has layers that the file does not list."""
+    """Check that the file lists the layers of the config. Raises: `SavingError`."""
     inner = config.get("config") if isinstance(config, dict) else None
     layers = inner.get("layers") if isinstance(inner, dict) else None
     if not isinstance(layers, list):
@@ -137,7 +139,7 @@ def _old_form(config):
 
 
 def _training_config(config):
-    """A ``compile_config`` as these files have it."""
+    """The ``training_config`` of a ``compile_config``."""
     config = dict(config)
     optimizer = config.pop("optimizer")
     known_as = optimizer.get("registered_name")
@@ -149,7 +151,7 @@ def _training_config(config):
 
 
 def _in_full(loss):
-    """Losses by the names of their functions: Keras does not read "mse" here."""
+    """Losses by the full names of their functions: Keras does not read "mse" here."""
     if isinstance(loss, str):
         try:
             return getattr(find("loss", loss), "__name__", loss)

@@ -1,4 +1,4 @@
-"""Functions of TensorFlow between the layers of a model of Keras 2, read from its config.
+"""Read functions of TensorFlow between the layers of a model of Keras 2.
 
 Keras 2 has layers ``TFOpLambda`` and ``SlicingOpLambda`` for them, with the name of the
 function. Only names of the table below are known. The function is called here, and leaves
@@ -47,13 +47,13 @@ _MODULES = ("", "math", "nn", "linalg", "image", "compat.v1", "compat.v1.math",
             "compat.v1.nn", "__operators__")  # fmt: skip
 
 
-def is_function_call(entry):
-    """Whether the entry of a layer is one of those."""
+def is_function_call(entry: dict) -> bool:
+    """Return whether the entry of a layer is that of a function."""
     return entry.get("class_name") in ("TFOpLambda", "SlicingOpLambda")
 
 
 class FunctionCall(Operation):
-    """What stands for such an entry while its model is read.
+    """A placeholder for such an entry while its model is read.
 
     Raises: ``ValueError``, or ``SavingError`` from a file, if the function is not known.
     """
@@ -83,7 +83,7 @@ class FunctionCall(Operation):
         return outputs
 
     def _rename(self, outputs, before):
-        """Names the operations after this, as other names of the model are given."""
+        """Name the operations after this one, as the names of the model are given."""
         ahead, found = flatten(outputs), []
         while ahead:
             x = ahead.pop()

@@ -1,22 +1,24 @@
-"""Objects as Keras writes them down, and back: what ``keras.saving`` has for that.
+"""Objects as configs of Keras and back: the functions of ``keras.saving``.
 
 ``{"module", "class_name", "config", "registered_name"}`` for a layer, an optimizer, a loss
-and so on; functions by their names; forms for arrays, slices and symbolic tensors. What a
-config may name is told in `registration`: nothing is imported, and no code is run.
+and so on; functions by their names; forms for arrays, slices and symbolic tensors. A config
+may name what `registry` knows: nothing is imported, and no code is run.
 """
+
+from typing import Any
 
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.serialization import object_config, registry
-from tapewright.serialization.literals import is_literal, literal, read_literal
+from tapewright.serialization.literals import decode_literal, encode_literal, is_literal
 from tapewright.serialization.load_errors import load_error
 from tapewright.serialization.registry import custom_object_scope, unregistered
-from tapewright.serialization.shared_objects import reading_shared, with_shared
+from tapewright.serialization.shared_objects import numbering_shared, reading_shared
 
 from .call_arguments import tensor_config
 
 __all__ = [
-    "described",
     "deserialize_keras_object",
+    "full_config",
     "kind_of",
     "serialize_keras_object",
 ]
@@ -39,10 +41,10 @@ _KINDS = {  # part of a module's name -> kind of its classes
 }
 
 
-def serialize_keras_object(obj):
-    """What a config says of ``obj``, in Keras' form.
+def serialize_keras_object(obj: Any) -> Any:
+    """Return the config of ``obj`` in Keras' form.
 
-    Objects with a ``get_config``, how they were built and compiled; functions by name,
+    Objects with a ``get_config``, as built and compiled; functions by name,
     those of the user by the one they were registered under; lists and dicts of such;
     arrays, tensors and slices in forms of their own.
 
@@ -63,19 +65,19 @@ def serialize_keras_object(obj):
     if hasattr(obj, "_keras_history"):
         operation, node, index = obj._keras_history
         return tensor_config(obj, [operation.name, node, index])
-    form = literal(obj)
+    form = encode_literal(obj)
     if form is not None:
         return form
     if hasattr(obj, "get_config") and not isinstance(obj, type):
-        return described(obj)
+        return full_config(obj)
     if callable(obj) and not isinstance(obj, type) and hasattr(obj, "__name__"):
         return object_config.named(obj)
     return object_config.plain(obj)
 
 
-def described(thing, compiled=True):
-    """What a config says of an object; ``compiled=False``: nothing of its `compile`."""
-    return with_shared(lambda: _described(thing, compiled))
+def full_config(thing: Any, compiled: bool = True) -> dict:
+    """Return the config of an object, as built and, unless ``compiled=False``, compiled."""
+    return numbering_shared(lambda: _described(thing, compiled))
 
 
 def _described(thing, compiled):
@@ -89,14 +91,19 @@ def _described(thing, compiled):
 
 
 def deserialize_keras_object(
-    config, custom_objects=None, safe_mode=True, *, module_objects=None, kind=None
-):
-    """The object, or nest of objects, that `serialize_keras_object` described.
+    config: Any,
+    custom_objects: dict[str, Any] | None = None,
+    safe_mode: bool = True,
+    *,
+    module_objects: dict[str, Any] | None = None,
+    kind: str | None = None,
+) -> Any:
+    """Return the object, or nest of objects, that `serialize_keras_object` described.
 
     Args: ``custom_objects``: names, with classes and functions to look among first, then
-    among ``module_objects``; ``safe_mode`` is Keras', and must be true: code in a config
-    is never run; ``kind`` says what is looked for ("layer", "loss", ...) where the module
-    does not.
+    among ``module_objects``; ``safe_mode`` is that of Keras, and must be true: code in a
+    config is never run; ``kind``: the kind ("layer", "loss", ...) of objects without a
+    module.
 
     Raises: ``ValueError`` for an unknown class or function, code, or a config that its
     class refuses.
@@ -116,22 +123,22 @@ def deserialize_keras_object(
         custom_object_scope(custom_objects),
         reading_shared(),
     ):
-        return _revived(config, kind)
+        return _object_of(config, kind)
 
 
-def _revived(config, kind):
+def _object_of(config, kind):
     if isinstance(config, str):
         known = registry.get_registered_object(config)
         return config if known is None else known
     if isinstance(config, (list, tuple)):
-        return [_revived(each, kind) for each in config]
+        return [_object_of(each, kind) for each in config]
     if not isinstance(config, dict):
         return config
     if not {"class_name", "config"} <= set(config):
-        return {key: _revived(each, kind) for key, each in config.items()}
+        return {key: _object_of(each, kind) for key, each in config.items()}
     name = config["class_name"]
     if is_literal(config):
-        value = read_literal(config)
+        value = decode_literal(config)
         return convert_to_tensor(value) if name == "__tensor__" else value
     if name == "__lambda__":
         raise load_error("a config holds Python code, which is never run")
@@ -152,10 +159,10 @@ def _made(config, kind):
     return thing
 
 
-def kind_of(config, otherwise=None):
-    """The kind of thing that the config of an object describes, by its module.
+def kind_of(config: dict, otherwise: str | None = None) -> str:
+    """Return the kind of the object of a config, by its module.
 
-    Raises: ``ValueError`` if neither the module nor the name tell.
+    Raises: ``ValueError`` if neither the module nor the name tells the kind.
     """
     module = str(config.get("module") or "")
     for part in reversed(module.split(".")):

@@ -6,20 +6,21 @@ group of our own, see `model_state`. All members are stored, none is deflated.
 """
 
 from datetime import datetime
+from typing import Any
 
 from tapewright.storage.file_kinds import WEIGHTS_MEMBER
 from tapewright.storage.zips import opened_zip, writing_zip
 
 from .h5_model import VERSION
-from .keras_objects import described
+from .keras_objects import full_config
 from .model_state import (
     compile_as_saved,
-    filled_model,
     restore_optimizer,
+    restored_model,
     write_own_state,
 )
 from .optimizer_state import optimizer_group, write_optimizer
-from .strip_defaults import for_file
+from .strip_defaults import strip_defaults
 from .weight_tree import read_tree, write_tree
 
 __all__ = ["CONFIG", "METADATA", "load_zip", "save_zip"]
@@ -28,10 +29,10 @@ CONFIG = "config.json"
 METADATA = "metadata.json"
 
 
-def save_zip(model, path, overwrite, include_optimizer):
-    """Writes a model with its weights, and how it is trained."""
+def save_zip(model: Any, path: str, overwrite: bool, include_optimizer: bool) -> None:
+    """Write a model with its weights, compile config and optimizer state."""
     compiled = include_optimizer and getattr(model, "optimizer", None) is not None
-    config = for_file(described(model, compiled))
+    config = strip_defaults(full_config(model, compiled))
     saved = datetime.now().strftime("%Y-%m-%d@%H:%M:%S")
     with writing_zip(path, overwrite) as zipped:
         zipped.json(METADATA, {"keras_version": VERSION, "date_saved": saved})
@@ -43,14 +44,14 @@ def save_zip(model, path, overwrite, include_optimizer):
             write_own_state(root, model)
 
 
-def load_zip(path, compile):
-    """The model in a file, and compiled as it was."""
+def load_zip(path: str, compile: bool) -> Any:
+    """Return the model in a file, compiled as it was if ``compile``."""
     with opened_zip(path) as zipped:
         config = zipped.json_object(CONFIG)
         compile_config = config.pop("compile_config", None)
         with zipped.hdf5(WEIGHTS_MEMBER) as root:
             groups = [root.find(key) for key in root.keys() if key != "optimizer"]
-            model = filled_model(
+            model = restored_model(
                 root,
                 CONFIG,
                 config,

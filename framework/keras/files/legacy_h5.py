@@ -1,12 +1,12 @@
-"""The weights of a model as Keras 2 files them, and Keras 3 in ``.h5``: a group by layer.
+"""Weights in the layout of Keras 2, and of Keras 3 in ``.h5``: a group for each layer.
 
 ``layer_names`` lists the layers in order; in the group of each, ``weight_names`` lists the
-paths of its arrays, all trainable ones before all others. Reading goes by that order; the
-names are compared where they tell that something was swapped.
+paths of its arrays, the trainable ones first. Arrays are read in that order; names are
+compared to find weights that were swapped.
 """
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tapewright.storage.reader import Group
 
@@ -25,8 +25,8 @@ __all__ = [
 TOP = "top_level_model_weights"
 
 
-def write_layers(group, model, version):
-    """Writes the weights of all layers; ``version``: of Keras, whose layout it is."""
+def write_layers(group: Any, model: Any, version: str) -> None:
+    """Write the weights of all layers; ``version``: of Keras, whose layout it is."""
     layers = model.layers
     group.texts("layer_names", [layer.name for layer in layers])
     group.text("backend", "tapewright")
@@ -41,7 +41,7 @@ def write_layers(group, model, version):
 
 
 def _in_order(layer):
-    """All trainable weights, then all others."""
+    """The trainable weights of a layer, then all others."""
     return [*layer.trainable_weights, *layer.non_trainable_weights]
 
 
@@ -53,7 +53,7 @@ def _write(group, variables):
 
 
 def _distinct(paths):
-    """The paths; those where one array would be in the place of another get a number."""
+    """The paths, with a number where one array would be in the place of another."""
     taken, found = set(), []
     for path in paths:
         name, count = path, 0
@@ -85,18 +85,18 @@ class StoredLayer(NamedTuple):
         return [self.group.array(name) for name in self.weight_names]
 
 
-def layers_group(root):
-    """The group that lists the layers, in a file of weights or of a whole model."""
+def layers_group(root: Group) -> Group:
+    """Return the group that lists the layers, in a file of weights or of a whole model."""
     return root.group("model_weights") if "model_weights" in root else root
 
 
-def stored_layers(group):
-    """The `StoredLayer`s of a group, in the order of ``layer_names``."""
+def stored_layers(group: Group) -> list[StoredLayer]:
+    """Return the `StoredLayer`s of a group, in the order of ``layer_names``."""
     return [_stored(group.group(name), name) for name in group.texts("layer_names")]
 
 
-def stored_top(group):
-    """The `StoredLayer` of weights that are the model's own; None if there is no such."""
+def stored_top(group: Group) -> StoredLayer | None:
+    """Return the `StoredLayer` of the weights that are the model's own, or None."""
     top = group.find_group(TOP)
     return None if top is None else _stored(top, TOP)
 
@@ -105,8 +105,8 @@ def _stored(group, name):
     return StoredLayer(name, group, group.texts("weight_names"))
 
 
-def read_layers(group, model, filling):
-    """Notes in a `Filling` the arrays of a group for the layers of a model, in order."""
+def read_layers(group: Group, model: Any, filling: Any) -> None:
+    """Note the arrays of a group for the layers of a model, in order."""
     layers = [layer for layer in model.layers if layer.weights]
     stored = [each for each in stored_layers(group) if each.weight_names]
     own, names = [layer.name for layer in layers], [each.name for each in stored]
@@ -131,8 +131,8 @@ def read_layers(group, model, filling):
     _read_top(group, model, filling)
 
 
-def read_layers_by_name(group, model, filling):
-    """The same for those layers of the model that the file has by their name."""
+def read_layers_by_name(group: Group, model: Any, filling: Any) -> None:
+    """Note the arrays for those layers of the model whose names are in the file."""
     stored, found = {each.name: each for each in stored_layers(group)}, 0
     for layer in model.layers:
         if layer.name in stored and layer.weights:

@@ -1,4 +1,6 @@
-"""How large the config of a model in a file may be: looked at before anything is made."""
+"""Limits of the config of a model in a file, checked before anything is made."""
+
+from typing import Any
 
 from tapewright.core.errors import SavingError
 
@@ -8,8 +10,8 @@ MAX_LAYERS = 10_000
 MAX_NESTING = 50  # of models in models
 
 
-def check_size(config, path, place=None):
-    """Raises: `SavingError` for more than MAX_LAYERS layers, or deeper models."""
+def check_size(config: Any, path: str, place: str | None = None) -> None:
+    """Check the number of layers and the nesting of models. Raises: `SavingError`."""
     ahead, layers = [(config, 0)], 0
     while ahead:
         value, depth = ahead.pop()

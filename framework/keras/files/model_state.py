@@ -1,26 +1,33 @@
-"""What the kinds of model files share: making a model of a config, compiling, its state.
+"""Models of any kind of file: made of a config, filled, compiled, and their state.
 
-Beside what Keras keeps, files have a group of our own, ``tapewright``, which Keras passes
-over: in ``random`` the states of the model's random generators, so that a run goes on as
-if it had never stopped; in ``calls`` what layers of the user's do, see `layer_calls`.
+Beside the groups of Keras, files have one of our own, ``tapewright``, which Keras ignores:
+``random`` has the states of the model's random generators, so that a run goes on as if it
+had never stopped; ``calls`` the graphs of the user's layers, see `custom_layer_graphs`.
 """
 
 import math
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 from tapewright.core.errors import SavingError
 from tapewright.layers.base.deferred_initialization import blank_weights
 from tapewright.serialization.load_errors import from_file, load_errors
+from tapewright.storage.reader import Group
 
-from .custom_layer_graphs import calls_of_file, write_calls
+from .custom_layer_graphs import using_layer_graphs, write_layer_graphs
 from .keras2_configs import keras3_config
 from .keras_objects import deserialize_keras_object
 from .limits import check_size
-from .optimizer_state import Unfit, pairs_by_name, pairs_in_order
+from .optimizer_state import StateMismatch, pairs_by_name, pairs_in_order
 from .weight_assignment import Filling
 
 __all__ = [
-    "OWN_GROUP", "compile_as_saved", "filled_model", "restore_optimizer", "state_of",
+    "OWN_GROUP",
+    "compile_as_saved",
+    "restore_optimizer",
+    "restored_model",
+    "state_of",
     "write_own_state",
 ]  # fmt: skip
 
@@ -28,19 +35,19 @@ OWN_GROUP = "tapewright"
 FORMAT = 1
 
 
-def state_of(model):
-    """All variables of a model and of its optimizer."""
+def state_of(model: Any) -> list:
+    """Return all variables of a model and of its optimizer."""
     optimizer = getattr(model, "optimizer", None)
     return [*model.variables, *getattr(optimizer, "variables", ())]
 
 
-def write_own_state(root, model):
-    """Writes the group of our own. Returns it."""
+def write_own_state(root: Any, model: Any) -> Any:
+    """Write the group of our own. Returns it."""
     group = root.group(OWN_GROUP)
     group.integer("format", FORMAT)
     for i, state in enumerate(_random_states(model)):
         group.array(f"random/{i}", state._array)
-    write_calls(group, model)
+    write_layer_graphs(group, model)
     return group
 
 
@@ -52,12 +59,19 @@ def _random_states(model):
 # ------------------------------------------------------------------------------- reading
 
 
-def filled_model(root, place, config, build_config, weights, read):
-    """The model of a config that a file holds, with the weights that it holds.
+def restored_model(
+    root: Group,
+    place: str,
+    config: Any,
+    build_config: Any,
+    weights: list,
+    read: Callable[[Any, Filling], Any],
+) -> Any:
+    """Return the model of a config and the weights of a file.
 
-    ``place``: where the config stands, for errors; ``weights``: the groups that hold them;
-    ``read(model, filling)`` notes what belongs to what. No more memory is taken than the
-    weights in the file need, and nothing is drawn at random for them.
+    ``place``: the place of the config, for errors; ``weights``: the groups that hold them;
+    ``read(model, filling)`` notes the array of each variable. No more memory is taken than
+    the weights in the file need, and nothing is drawn at random for them.
     """
     path = root.path
     check_size(config, path, place)
@@ -69,7 +83,7 @@ def filled_model(root, place, config, build_config, weights, read):
             stacklevel=4,
         )
     numbers = sum([_numbers_in(group) for group in weights])
-    calls = calls_of_file(root.find_group(OWN_GROUP))
+    calls = using_layer_graphs(root.find_group(OWN_GROUP))
     with calls, blank_weights(path, numbers, place) as room:
         with from_file(path, place):
             model = deserialize_keras_object(config, kind="layer")
@@ -86,7 +100,7 @@ def filled_model(root, place, config, build_config, weights, read):
 
 
 def _numbers_in(group):
-    """How many numbers the arrays below have. Raises: `SavingError` for unstored ones."""
+    """The number of entries of the arrays below. Raises: `SavingError` for unstored ones."""
     return sum([math.prod(array.check().shape) for array in group.arrays()])
 
 
@@ -114,8 +128,8 @@ def _note_random(root, model, filling):
     )
 
 
-def compile_as_saved(model, config, path, place):
-    """Compiles by a ``compile_config`` of a file. Returns whether it did."""
+def compile_as_saved(model: Any, config: Any, path: str, place: str) -> bool:
+    """Compile by the ``compile_config`` of a file. Returns whether it did."""
     if not isinstance(config, dict):
         raise SavingError(path, "the compile config must be a dict", place)
     if not config.get("optimizer"):
@@ -138,11 +152,13 @@ def compile_as_saved(model, config, path, place):
     return True
 
 
-def restore_optimizer(model, arrays, path, names=None):
-    """Gives the optimizer the state that a file holds: ``arrays``, or None for nothing.
+def restore_optimizer(
+    model: Any, arrays: list | None, path: str, names: list | None = None
+) -> None:
+    """Restore the state of the optimizer from ``arrays``, None if there are none.
 
-    What does not fit is left, with a warning. ``names`` of the arrays, where these are in
-    the order of Keras 2.
+    A state that does not fit is left out, with a warning. ``names``: of the arrays, if they
+    are in the order of Keras 2.
     """
     optimizer = model.optimizer
     if arrays is None:
@@ -160,8 +176,8 @@ def restore_optimizer(model, arrays, path, names=None):
         for variable, array in pairs:
             filling.pair(variable, array)
         if filling.problems:
-            raise Unfit(filling.problems[0][1])
-    except Unfit as error:
+            raise StateMismatch(filling.problems[0][1])
+    except StateMismatch as error:
         _warn_fresh(path, optimizer, error)
     else:
         filling.apply()

@@ -1,10 +1,11 @@
-"""`save_model` and `load_model`: a model in a file, with weights and how it is trained.
+"""`save_model` and `load_model`: a model in a file, with weights and training state.
 
-Saving goes by the ending of the path, ``.keras`` or ``.h5``; loading by what the file is.
-Files of Keras are read, and Keras reads ours.
+The ending of the path, ``.keras`` or ``.h5``, chooses the format; loading looks at the file
+itself. Files of Keras are read, and Keras reads ours.
 """
 
 import os
+from typing import Any
 
 from tapewright.core.errors import SavingError
 from tapewright.core.variable import writing
@@ -19,15 +20,22 @@ __all__ = ["load_model", "save_model"]
 H5_SUFFIXES = (".h5", ".hdf5")
 
 
-def save_model(model, filepath, overwrite=True, zipped=None, **kwargs):
-    """Writes a model to ``name.keras`` or ``name.h5``: config, weights, optimizer.
+def save_model(
+    model: Any,
+    filepath: str | os.PathLike,
+    overwrite: bool = True,
+    zipped: bool | None = None,
+    **kwargs: Any,
+) -> None:
+    """Write a model to ``name.keras`` or ``name.h5``: config, weights, optimizer.
 
-    The file is there as a whole or not at all, and has the values of one moment: training
-    in another thread waits. Args: ``include_optimizer=False`` leaves out how it is trained.
+    The file is written as a whole or not at all, and has the values of one moment: training
+    in another thread waits. Args: ``include_optimizer=False`` leaves out the compile config
+    and the state of the optimizer.
 
     Raises: ``ValueError`` for another ending or argument; ``NotImplementedError`` if a
-    layer does not tell its config; `SavingError` if the file cannot be written, a
-    ``FileExistsError`` if there is one and ``overwrite`` is False.
+    layer has no config; `SavingError` if the file cannot be written, a ``FileExistsError``
+    if there is one and ``overwrite`` is False.
     """
     path = os.fspath(filepath)
     include_optimizer = kwargs.pop("include_optimizer", True)
@@ -52,15 +60,20 @@ def save_model(model, filepath, overwrite=True, zipped=None, **kwargs):
             )
 
 
-def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
-    """The model in a file that `save_model` wrote, or Keras, with its weights.
+def load_model(
+    filepath: str | os.PathLike,
+    custom_objects: dict[str, Any] | None = None,
+    compile: bool = True,
+    safe_mode: bool = True,
+) -> Any:
+    """Return the model in a file that `save_model`, or Keras, wrote, with its weights.
 
-    Args: ``custom_objects``: classes and functions by the names in the file, where they
-    are not registered, see `register_keras_serializable`; ``compile``: whether it is
-    compiled as it was, and the state of the optimizer restored. ``safe_mode`` is Keras',
-    and always on: no code from a file is ever run.
+    Args: ``custom_objects``: classes and functions by the names in the file, if they are
+    not registered, see `register_keras_serializable`; ``compile``: compile it as it was,
+    and restore the state of the optimizer. ``safe_mode`` is that of Keras, and always on:
+    no code from a file is ever run.
 
-    Raises: `SavingError` that tells what is wrong with the file, and where.
+    Raises: `SavingError` that names the fault of the file, and its place.
     """
     path = os.fspath(filepath)
     with custom_object_scope(custom_objects or {}):

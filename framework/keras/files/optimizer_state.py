@@ -1,11 +1,15 @@
 """The state of an optimizer in files: its variables, in the order of Keras.
 
-Reading goes by that order too, with all shapes compared. Files of Keras 2 list the slots
-otherwise; there the names of the arrays tell which slot each belongs to.
+Arrays are read in that order too, and all shapes are compared. Files of Keras 2 have another
+order of slots; there the names of the arrays tell the slot of each.
 """
 
+from typing import Any
+
+from tapewright.storage.reader import Group
+
 __all__ = [
-    "Unfit",
+    "StateMismatch",
     "optimizer_group",
     "pairs_by_name",
     "pairs_in_order",
@@ -33,8 +37,8 @@ SYNONYMS = {
 }
 
 
-def write_optimizer(group, optimizer):
-    """Writes the variables into ``vars``, of a wrapped optimizer also beside it."""
+def write_optimizer(group: Any, optimizer: Any) -> None:
+    """Write the variables into ``vars``, those of a wrapped optimizer beside it."""
     own = group.group("vars")
     own.text("name", optimizer.name)
     for i, variable in enumerate(optimizer.variables):
@@ -44,14 +48,14 @@ def write_optimizer(group, optimizer):
         write_optimizer(group.group("inner_optimizer"), inner)
 
 
-class Unfit(ValueError):
-    """What a file holds is no state of the optimizer."""
+class StateMismatch(ValueError):
+    """The arrays of a file are no state of the optimizer."""
 
 
-def optimizer_group(root, optimizer):
-    """The group of the variables of an optimizer in a file, or None.
+def optimizer_group(root: Group, optimizer: Any) -> Group | None:
+    """Return the group of the variables of an optimizer in a file, or None.
 
-    Where one that scales the loss was saved, and there is none now, that of the one in it.
+    If the saved optimizer scaled the loss and this one does not, the group of the inner one.
     """
     inner = root.find_group("optimizer/inner_optimizer/vars")
     if inner is not None and getattr(optimizer, "inner_optimizer", None) is None:
@@ -59,14 +63,14 @@ def optimizer_group(root, optimizer):
     return root.find_group("optimizer/vars")
 
 
-def pairs_in_order(optimizer, arrays):
-    """Pairs of variable and array. Raises: `Unfit`."""
+def pairs_in_order(optimizer: Any, arrays: list) -> list[tuple]:
+    """Return pairs of variable and array, in order. Raises: `StateMismatch`."""
     variables = optimizer.variables
     has_rate = len(arrays) > 1 and not arrays[1].shape
     if len(arrays) == len(variables) - 1 and not has_rate:  # a file of Keras 2
         variables = [v for v in variables if v is not optimizer._learning_rate]
     if len(arrays) != len(variables):
-        raise Unfit(
+        raise StateMismatch(
             f"{len(arrays)} arrays are stored, it has {len(variables)} variables"
         )
     return [_pair(variable, array) for variable, array in zip(variables, arrays)]
@@ -74,15 +78,15 @@ def pairs_in_order(optimizer, arrays):
 
 def _pair(variable, array):
     if array.shape != tuple(variable.shape):
-        raise Unfit(
+        raise StateMismatch(
             f"'{variable.path}' has shape {tuple(variable.shape)}, what is stored for it "
             f"{array.shape}"
         )
     return variable, array
 
 
-def pairs_by_name(optimizer, names, arrays):
-    """The same for arrays whose names are those of Keras 2: ``Adam/m/dense/kernel:0``."""
+def pairs_by_name(optimizer: Any, names: list[str], arrays: list) -> list[tuple]:
+    """Return pairs of variable and array by names of Keras 2: ``Adam/m/dense/kernel:0``."""
     variables, first = optimizer.variables, optimizer._iterations
     slots = {name: [] for group in optimizer.slots for name in group}
     pairs = []
@@ -95,7 +99,7 @@ def pairs_by_name(optimizer, names, arrays):
             slots[_slot_of(name, slots, optimizer)].append(array)
     for (name, stored), own in zip(slots.items(), optimizer._slots):
         if len(stored) != len(own):
-            raise Unfit(
+            raise StateMismatch(
                 f"{len(stored)} arrays are stored for the slot '{name}' of {len(own)}"
             )
         pairs += [_pair(variable, array) for variable, array in zip(own, stored)]
@@ -106,5 +110,7 @@ def _slot_of(name, slots, optimizer):
     stems = [part.partition(":")[0] for part in name.split("/")]
     kinds = [kind for stem in stems for kind in SYNONYMS.get(stem, ()) if kind in slots]
     if not kinds:
-        raise Unfit(f"'{name}' belongs to no slot of {type(optimizer).__name__}")
+        raise StateMismatch(
+            f"'{name}' belongs to no slot of {type(optimizer).__name__}"
+        )
     return kinds[0]

@@ -1,49 +1,52 @@
-"""Configs as files should have them: what the constructors would assume is left out.
+"""Strip arguments that equal the constructor's defaults from the configs of files.
 
-Keras refuses a key that it does not know, so that each one more makes a file unreadable to
-some version of it; and a reader of any version has the defaults.
+Keras refuses unknown keys, so each further key makes a file unreadable to some version of
+Keras; the defaults are those of every version.
 """
 
 import functools
+from typing import Any
 
 from tapewright.serialization import object_config
 from tapewright.serialization.constructor_arguments import constructor_defaults
 from tapewright.serialization.registry import kind_modules
 
-__all__ = ["for_file"]
+__all__ = ["strip_defaults"]
 
 _MODEL_MODULES = ("keras", "keras.src.models.functional")
 # A dtype is by default that of the process that reads; Rescaling in Keras wants an offset.
 _ALWAYS = {"name", "dtype", "offset"}
 
 
-def for_file(config):
-    """The config of an object, or a nest of them, without what is the default anyway.
+def strip_defaults(config: Any) -> Any:
+    """Return the config of an object, or a nest of them, without default arguments.
 
-    Classes of the user's keep theirs as it is.
+    Configs of the user's classes stay as they are.
 
     >>> from tapewright.keras import layers, saving
-    >>> from tapewright.keras.files.strip_defaults import for_file
-    >>> for_file(saving.serialize_keras_object(layers.Dense(2, name="d")))["config"]
+    >>> from tapewright.keras.files.strip_defaults import strip_defaults
+    >>> strip_defaults(saving.serialize_keras_object(layers.Dense(2, name="d")))["config"]
     {'dtype': 'float32', 'name': 'd', 'units': 2}
     """
     if isinstance(config, (list, tuple)):
-        return [for_file(each) for each in config]
+        return [strip_defaults(each) for each in config]
     if not isinstance(config, dict):
         return config
     inner = config.get("config")
     if "class_name" not in config or not isinstance(inner, dict):
-        return {key: for_file(each) for key, each in config.items()}
+        return {key: strip_defaults(each) for key, each in config.items()}
     kind = _kind_of(config.get("module"))
     if kind is None:  # the user's, or an array, a tensor, an op
         return config
     cls = object_config.class_of(kind, config)
-    short = {key: for_file(each) for key, each in inner.items()}
+    short = {key: strip_defaults(each) for key, each in inner.items()}
     defaults = _defaults_of(cls)
     for key in [key for key in short if key in defaults and key not in _ALWAYS]:
         if _is_default(defaults[key], short[key]):
             del short[key]
-    rest = {key: for_file(each) for key, each in config.items() if key != "config"}
+    rest = {
+        key: strip_defaults(each) for key, each in config.items() if key != "config"
+    }
     return {key: rest.get(key, short) for key in config}
 
 

@@ -16,7 +16,7 @@ from tapewright.storage.writer import writing
 from .legacy_h5 import layers_group, read_layers, read_layers_by_name
 from .model_state import state_of
 from .optimizer_state import (
-    Unfit,
+    StateMismatch,
     optimizer_group,
     pairs_in_order,
     write_optimizer,
@@ -127,7 +127,7 @@ def _note_optimizer(root, model, filling):
         return
     try:
         pairs = pairs_in_order(optimizer, arrays)
-    except Unfit as error:
+    except StateMismatch as error:
         warnings.warn(
             f"load_weights: {root.path}: the state of the optimizer '{optimizer.name}' was "
             f"left as it is, that of the file does not fit: {error}",

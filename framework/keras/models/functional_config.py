@@ -1,4 +1,4 @@
-"""The config of a `Network`, layers and the calls between them, and the way back.
+"""The config of a `Network`: its layers and the calls between them.
 
 The forms are Keras'. A call stands as ``{"args", "kwargs"}``, its tensors as the layer,
 the number of the call and that of the output that they come from. Calls are counted from
@@ -6,6 +6,7 @@ the number of the call and that of the output that they come from. Calls are cou
 """
 
 from collections import deque
+from typing import Any
 
 from tapewright.core.nest import flatten, is_nested
 from tapewright.layers.base.input_layer import InputLayer
@@ -36,8 +37,8 @@ from ..files.operations import (
 __all__ = ["config_of_network", "network_from_config"]
 
 
-def config_of_network(network):
-    """Layers, each with the calls that belong to the model, inputs and outputs."""
+def config_of_network(network: Any) -> dict[str, Any]:
+    """Return layers, each with the calls that belong to the model, inputs and outputs."""
     own = {id(node) for node in network.nodes}
     numbers = {}
     for operation in network.operations:
@@ -78,7 +79,7 @@ def _call_config(node, tensor):
 
 
 def _is_functional(operation):
-    """Whether Keras has it as a model made from inputs and outputs."""
+    """Return whether Keras has it as a model made from inputs and outputs."""
     return getattr(operation, "keras_class_path", ("", ""))[1] == "Functional"
 
 
@@ -91,7 +92,7 @@ def _mapped(function, nest):
 
 
 def _container(like, values):
-    """A list, or a tuple like one: in a config that is no text it stays a tuple."""
+    """A container of the values, of the type of ``like``: a tuple stays one in memory."""
     if hasattr(like, "_fields"):
         return type(like)(*values)
     return tuple(values) if isinstance(like, tuple) else values
@@ -100,11 +101,11 @@ def _container(like, values):
 # -------------------------------------------------------------------- from a config
 
 
-def network_from_config(config):
-    """``(inputs, outputs)`` of new layers like those that the config describes.
+def network_from_config(config: dict[str, Any]) -> tuple[Any, Any]:
+    """Return ``(inputs, outputs)`` of new layers like those that the config describes.
 
-    Entries may come in any order. Raises: ``ValueError`` if a layer is called on what no
-    other gives, two have one name, or calls wait for each other.
+    Entries may come in any order. Raises: ``ValueError`` if a layer is called on an unknown
+    tensor, two layers have one name, or calls wait for each other.
     """
     return _Builder(keras3_calls(config)).built()
 
@@ -151,7 +152,7 @@ class _Builder:
     # --- making the calls
 
     def built(self):
-        """Makes all calls, each when what it needs is there."""
+        """Make all calls, each after those that it needs."""
         needed, waiting = {}, {}
         for name, calls in self.calls.items():
             for i, call in enumerate(calls):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.formats.checkpoints.state_codec import decoded, encoded
+from tapewright.formats.checkpoints.state_codec import decode_state, encode_state
 
 from .training import assert_equal
 
@@ -79,7 +79,7 @@ def test_a_state_that_cannot_be_kept_is_named(tmp_path):
 )
 def test_a_state_that_was_written_otherwise_is_refused(state):
     with pytest.raises(tw.errors.SavingError, match="not as it was written"):
-        decoded(state, [np.zeros(2)], "file", "place")
+        decode_state(state, [np.zeros(2)], "file", "place")
 
 
 def test_plain_states_know_their_depth():
@@ -87,4 +87,4 @@ def test_plain_states_know_their_depth():
     for _ in range(100):
         nested = [nested]
     with pytest.raises(TypeError, match="nested deeper"):
-        encoded(nested, [])
+        encode_state(nested, [])

@@ -8,7 +8,7 @@ import pytest
 
 from tapewright import keras
 from tapewright.keras import initializers, layers, losses, regularizers, saving
-from tapewright.keras.files.strip_defaults import for_file
+from tapewright.keras.files.strip_defaults import strip_defaults
 from tapewright.serialization import object_config
 from tapewright.serialization.load_errors import from_file
 
@@ -85,14 +85,16 @@ def test_what_keras_says_of_other_objects_is_read_and_written_again(config):
 @pytest.mark.parametrize("config", LAYERS, ids=ids(LAYERS))
 def test_the_short_form_for_files_says_the_same(config):
     full = saving.serialize_keras_object(saving.deserialize_keras_object(config))
-    short = for_file(full)
+    short = strip_defaults(full)
     assert set(short["config"]) <= set(full["config"])
     again = saving.serialize_keras_object(saving.deserialize_keras_object(short))
     assert again == full
 
 
 def test_the_short_form_has_no_defaults():
-    config = for_file(saving.serialize_keras_object(layers.Conv2D(4, 3, name="c")))
+    config = strip_defaults(
+        saving.serialize_keras_object(layers.Conv2D(4, 3, name="c"))
+    )
     assert config["config"] == {
         "name": "c", "dtype": "float32", "filters": 4, "kernel_size": [3, 3],
         "data_format": "channels_last",
@@ -100,10 +102,10 @@ def test_the_short_form_has_no_defaults():
 
 
 def test_the_short_form_keeps_what_is_not_the_default():
-    config = for_file(saving.serialize_keras_object(losses.Huber(0.5)))
+    config = strip_defaults(saving.serialize_keras_object(losses.Huber(0.5)))
     assert config["config"]["delta"] == 0.5
     layer = layers.Dense(2, kernel_initializer=initializers.GlorotUniform(3))
-    config = for_file(saving.serialize_keras_object(layer))
+    config = strip_defaults(saving.serialize_keras_object(layer))
     assert config["config"]["kernel_initializer"]["config"] == {"seed": 3}
 
 
