@@ -1,4 +1,4 @@
-"""`BackupAndRestore`: a training that was interrupted goes on as if it had not been."""
+"""`BackupAndRestore`: an interrupted training goes on as if it had not been interrupted."""
 
 import os
 import warnings
@@ -61,8 +61,9 @@ class BackupAndRestore(Callback):
         self._previous = os.path.join(self.backup_dir, "previous.h5")
         self._epoch = 0
         self._batches_seen = 0  # since the last backup
-        self._restored = None  # what was read, until it is applied for good
-        self._is_settled = True
+        self._training = None  # a `TrainingState`, while `fit` runs
+        self._restored = None  # content that the first epoch has to restore again
+        self._is_complete = True
         self._termination = None
 
     # --- restoring
@@ -71,6 +72,9 @@ class BackupAndRestore(Callback):
         from tapewright.formats.checkpoints.termination import Termination
         from tapewright.storage.atomic import clear_leftovers
 
+        from ..training.training_state import TrainingState
+
+        self._training = TrainingState(self.model)
         self._batches_seen = 0
         clear_leftovers(self.backup_dir)
         if self.save_on_sigterm:
@@ -78,14 +82,15 @@ class BackupAndRestore(Callback):
             self._termination.install()
         content = self._read()
         if content is not None:
-            run = self.model._run
-            run.restore(content)
-            self._is_settled = False
-            if run.within:  # again, when the epoch's beginning has changed things
+            self._training.restore(content)
+            self._is_complete = False
+            if (
+                self._training.within
+            ):  # again, when the epoch's beginning has changed things
                 self._restored = content
 
     def _read(self):
-        """The newest backup that is whole; None if there is none at all."""
+        """The content of the newest undamaged backup; None if there is no backup."""
         from tapewright.formats.checkpoints.checkpoint_file import read_content
 
         paths = [p for p in (self._latest, self._previous) if os.path.exists(p)]
@@ -101,23 +106,24 @@ class BackupAndRestore(Callback):
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch = epoch
         if self._restored is not None:
-            self.model._run.restore(self._restored)
+            self._training.restore(self._restored)
             self._restored = None
 
     # --- saving
 
     @only_when(lambda self: self._wants_batches())
     def on_train_batch_end(self, batch, logs=None):
-        if not self._is_settled:
-            self._settle()
+        if not self._is_complete:  # by now all is built
+            self._training.check_consumed()
+            self._is_complete = True
         self._batches_seen += 1
-        batches = self.model._run.batches
+        batches = self._training.run.batches
         if self._is_due() and batches.step != batches.num_batches:
             self._save(self._epoch, True, logs)  # else the epoch's end is near
 
     def _wants_batches(self):
         counts = self.save_freq not in ("epoch", False)
-        return counts or self._termination is not None or not self._is_settled
+        return counts or self._termination is not None or not self._is_complete
 
     def on_epoch_end(self, epoch, logs=None):
         if self.save_freq == "epoch" or self._is_due():
@@ -127,18 +133,13 @@ class BackupAndRestore(Callback):
         by_count = self.save_freq not in ("epoch", False)
         return self._is_asked() or (by_count and self._batches_seen >= self.save_freq)
 
-    def _settle(self):
-        """By now all is built; what is left of the backup belongs to another model."""
-        self.model._run.check_consumed()
-        self._is_settled = True
-
     def _is_asked(self):
         return self._termination is not None and self._termination.asked
 
     def _save(self, epoch, within, logs):
         if self.double_checkpoint and os.path.exists(self._latest):
             os.replace(self._latest, self._previous)
-        self.model._run.save(self._latest, epoch, within, logs)
+        self._training.save(self._latest, epoch, within, logs)
         self._batches_seen = 0
         if self._is_asked():
             self._termination.pass_on()
@@ -154,7 +155,7 @@ class BackupAndRestore(Callback):
                 os.rmdir(self.backup_dir)
 
     def on_close(self):
-        self._restored = None
+        self._training = self._restored = None
         termination, self._termination = self._termination, None
         if termination is not None:
             asked = termination.asked

@@ -23,7 +23,7 @@ class Trainer(TrainSteps):
     """The part of a `Model` that trains it and runs it on data."""
 
     history = None
-    _run = None  # the state of `fit`, while it runs
+    _run = None  # a `FitRun`, while `fit` runs
 
     def fit(
         self,
@@ -67,8 +67,6 @@ class Trainer(TrainSteps):
             (x, y, sample_weight), validation_data = train_validation_split(
                 arrays, validation_split
             )
-        from .training_state import TrainingState  # with all that makes backups of it
-
         batches = EpochIterator(
             x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight
         )
@@ -83,11 +81,11 @@ class Trainer(TrainSteps):
             callbacks, verbose, True, epochs=epochs, steps=batches.num_batches
         )
         self.stop_training = False
-        self._run = run = TrainingState(self, batches, validation, callbacks)
+        self._run = run = FitRun(batches, validation, callbacks)
         try:
             callbacks.on_train_begin()
             logs = run.logs
-            first = span[0] if run.epoch is None else run.epoch  # that of a backup
+            first = span[0] if run.first_epoch is None else run.first_epoch
             for epoch in range(first, span[1]):
                 if run.is_over:
                     break
@@ -121,8 +119,7 @@ class Trainer(TrainSteps):
         for batch in () if count and self.stop_training else batches:
             if checks:
                 self._check_labels(batch)
-            if run.inputs is None:
-                run.note_inputs(batch)
+            run.batch = batch
             if hooks:
                 callbacks.on_train_batch_begin(count)
             logs = step(batch)
@@ -283,6 +280,16 @@ class Trainer(TrainSteps):
         finally:
             callbacks.close()
         return pack(structure, [_joined(parts) for parts in zip(*outputs)])
+
+
+class FitRun:
+    """A call of `fit`: its data and callbacks, and the point at which a backup resumes it."""
+
+    def __init__(self, batches, validation, callbacks):
+        self.batches, self.validation, self.callbacks = batches, validation, callbacks
+        self.batch = None  # the latest
+        self.first_epoch, self.logs = None, {}  # of a backup that was restored
+        self.is_over = False  # whether the run of the backup had stopped
 
 
 def _number(name, value):

@@ -1,4 +1,4 @@
-"""What a run of `fit` is made of, as a whole: in a file, and back from it.
+"""The whole state of a run of `fit`, to and from a file.
 
 Model, optimizer and metrics; the position in the data and the orders that are drawn for
 it; callbacks and history; epoch and logs; the global random generators, tapewright's,
@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from tapewright.core.assignment import unchanged_on_error
 from tapewright.core.errors import SavingError
 from tapewright.core.nest import map_structure
 from tapewright.formats.checkpoints.checkpoint import Checkpoint
@@ -25,15 +26,14 @@ __all__ = ["TrainingState"]
 
 
 class TrainingState:
-    """The state of a run of `fit` over ``batches``, with ``callbacks``, a CallbackList.
+    """The state of the run of `fit` that a model is in.
 
-    Attributes: ``epoch``, from 0, with which to go on, None unless one was restored;
-    ``within``: whether to go on in the middle of it; ``logs`` of its last step.
+    Attributes: ``epoch``, from 0, and ``within``: whether the state is one in the middle
+    of that epoch, or at its beginning; ``logs`` of the last step.
     """
 
-    def __init__(self, model, batches, validation, callbacks):
-        self.model, self.batches = model, batches
-        self.validation, self.callbacks = validation, callbacks
+    def __init__(self, model):
+        self.model, self.run = model, model._run
         self.epoch, self.within, self.logs = None, False, {}
         self.inputs = None  # dtype and shape of the x of a batch, as text
         self._restoration = None
@@ -41,19 +41,19 @@ class TrainingState:
     def _checkpoint(self):
         parts = {
             "model": self.model,
-            "batches": self.batches,
+            "batches": self.run.batches,
             "callbacks": self._named_callbacks(),
             "progress": _Progress(self),
             "random": {"numpy": _NumPysRandom(), "python": _PythonsRandom()},
         }
-        if self.validation is not None:
-            parts["validation"] = self.validation
+        if self.run.validation is not None:
+            parts["validation"] = self.run.validation
         return Checkpoint(**parts)
 
     def _named_callbacks(self):
         """Those with a state, by class; a number behind where there are several of one."""
         found = {}
-        for callback in self.callbacks.callbacks:
+        for callback in self.run.callbacks.callbacks:
             wanted = getattr(callback, "is_kept", True)
             if wanted and hasattr(callback, "get_state") and callback.get_state():
                 name = stem = type(callback).__name__
@@ -63,12 +63,6 @@ class TrainingState:
                     name = f"{stem}_{count}"
                 found[name] = callback
         return found
-
-    @property
-    def is_over(self):
-        """Whether the run was told to stop at the end of an epoch, and then restored."""
-        restored = self._restoration is not None and not self.within
-        return restored and self.model.stop_training
 
     # --- saving
 
@@ -80,24 +74,22 @@ class TrainingState:
         """
         self.epoch, self.within = epoch, within
         self.logs = dict(logs or {})
+        if self.inputs is None:
+            self.inputs = _inputs_of(self.run.batch)
         self._checkpoint().write(path)
 
     # --- restoring
 
     def restore(self, content):
-        """Sets all that there is to what was read.
+        """Set the model, and all else in the run, to the content of a backup.
 
         Raises: `SavingError` if it is of another model or data; then the model is as
         it was.
         """
-        variables = explore([("", self.model)]).variables.values()
-        before = [(variable, variable._array) for variable in variables]
-        try:
+        with unchanged_on_error(explore([("", self.model)]).variables.values()):
             self._restore(content)
-        except SavingError:
-            for variable, array in before:
-                variable._bind(array)
-            raise
+        self.run.first_epoch, self.run.logs = self.epoch, self.logs
+        self.run.is_over = self.model.stop_training and not self.within
 
     def _restore(self, content):
         status = self._checkpoint()._restore(content, warns=False)
@@ -131,15 +123,8 @@ class TrainingState:
                     stacklevel=9,
                 )
 
-    def note_inputs(self, batch):
-        """Keeps what is needed to build the model before its first batch."""
-        self.inputs = ""
-        with suppress(ValueError, TypeError, AttributeError):  # a train_step's own kind
-            x, _, _ = unpack_x_y_sample_weight(batch)
-            self.inputs = map_structure(_as_text, x)
-
     def _build(self):
-        """Makes weights and slots at once if that can be done: callbacks may look."""
+        """Make weights and slots at once if that can be done: callbacks may read them."""
         model, optimizer = self.model, self.model.optimizer
         if self.inputs:
             model._make_weights(map_structure(_from_text, self.inputs))
@@ -150,7 +135,7 @@ class TrainingState:
             optimizer.build(model.trainable_variables)
 
     def check_consumed(self):
-        """Raises: `SavingError` if a part of the model's state found no place."""
+        """Raise `SavingError` if a part of the model's state is still unassigned."""
         if self._restoration is None:
             return
         left = [n for n in self._restoration.names if n.startswith("model/")]
@@ -164,26 +149,34 @@ class TrainingState:
 
 
 class _Progress:
-    """How far the run has got."""
+    """The epoch and logs of a `TrainingState`, as a part of a checkpoint."""
 
-    def __init__(self, run):
-        self._run = run
+    def __init__(self, training):
+        self._training = training
 
     def get_state(self):
-        run = self._run
+        training = self._training
         return {
-            "epoch": run.epoch,
-            "within": run.within,
-            "logs": run.logs,
-            "inputs": run.inputs,
-            "stop_training": bool(run.model.stop_training),
+            "epoch": training.epoch,
+            "within": training.within,
+            "logs": training.logs,
+            "inputs": training.inputs,
+            "stop_training": bool(training.model.stop_training),
         }
 
     def set_state(self, state):
-        run = self._run
-        run.epoch, run.within = int(state["epoch"]), bool(state["within"])
-        run.logs, run.inputs = dict(state["logs"]), state["inputs"]
-        run.model.stop_training = bool(state["stop_training"])
+        training = self._training
+        training.epoch, training.within = int(state["epoch"]), bool(state["within"])
+        training.logs, training.inputs = dict(state["logs"]), state["inputs"]
+        training.model.stop_training = bool(state["stop_training"])
+
+
+def _inputs_of(batch):
+    """Dtypes and shapes of the x of a batch, which build a model before its first batch."""
+    with suppress(ValueError, TypeError, AttributeError):  # a train_step's own kind
+        x, _, _ = unpack_x_y_sample_weight(batch)
+        return map_structure(_as_text, x)
+    return ""
 
 
 def _as_text(tensor):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.keras.training import training_state
 
 sys.path.insert(0, os.path.dirname(__file__))
 import trainings  # noqa: E402
@@ -44,6 +45,16 @@ def interrupted(make, folder, after, **options):
     with pytest.raises(KeyboardInterrupt):
         trainings.train(make, more=[Backup(folder, **options), Interrupt(after)])
     return trainings.train(make, more=[Backup(folder, **options)], seed=99)[1]
+
+
+def test_only_a_backup_makes_the_state_that_is_backed_up(tmp_path, monkeypatch):
+    def refuse(self, model):
+        raise AssertionError("asked for")
+
+    monkeypatch.setattr(training_state.TrainingState, "__init__", refuse)
+    trainings.train(trainings.shuffled_arrays)
+    with pytest.raises(AssertionError, match="asked for"):
+        trainings.train(trainings.shuffled_arrays, more=[Backup(tmp_path / "backup")])
 
 
 @pytest.mark.parametrize("make", trainings.ALL)
