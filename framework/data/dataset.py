@@ -4,10 +4,13 @@ The names, arguments and defaults are those of ``tf.data``. Functions run as Pyt
 tensors in host memory; nothing runs before an element is asked for.
 """
 
+from __future__ import annotations
+
 import functools
 import operator
 import threading
 from collections import deque
+from typing import TYPE_CHECKING
 
 from tapewright.compiler.tracing.handles import Resource
 from tapewright.compiler.tracing.tracer import fall_back
@@ -27,6 +30,16 @@ from .ordering import Repeat, Shard, Shuffle, Skip, Take
 from .rng import warn_of_draws
 from .sources import Counter, Elements, FromGenerator, signature, tensor_slices
 from .tracing import Optional, next_element, next_optional, reduced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterator as ElementIterator
+    from typing import Any
+
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, IntLike
+
+    from .node import Node
 
 __all__ = [
     "AUTOTUNE",
@@ -54,13 +67,13 @@ class Dataset:
     [array([ 0,  4, 16]), array([36, 64])]
     """
 
-    def __init__(self, node):
+    def __init__(self, node: Node):
         self._node = node
 
     # --- sources
 
     @staticmethod
-    def from_tensor_slices(tensors):
+    def from_tensor_slices(tensors: Any) -> Dataset:
         """Create a data set of the rows of arrays; ``(x, y)`` gives pairs of rows.
 
         Arrays are copied once. With `shuffle` and `batch`, directly behind, whole batches
@@ -69,18 +82,18 @@ class Dataset:
         return Dataset(tensor_slices(tensors))
 
     @staticmethod
-    def from_tensors(tensors):
+    def from_tensors(tensors: Any) -> Dataset:
         """Create a data set of one element, ``tensors`` as a whole."""
         return Dataset(Elements([as_element(tensors)]))
 
     @staticmethod
     def from_generator(
-        generator,
-        output_types=None,
-        output_shapes=None,
-        args=None,
-        output_signature=None,
-    ):
+        generator: Callable[..., Iterable[Any]],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Sequence[Any] | None = None,
+        output_signature: Any = None,
+    ) -> Dataset:
         """Create a data set of the items of ``generator(*args)``, called for each run.
 
         Args: ``output_signature``: a `TensorSpec` for each tensor, against which elements
@@ -90,12 +103,12 @@ class Dataset:
         return Dataset(FromGenerator(generator, args or (), spec))
 
     @staticmethod
-    def range(*args, output_type=int64):
+    def range(*args: IntLike, output_type: DTypeLike = int64) -> Dataset:
         """Create a data set of integers: ``range(stop)`` or ``range(start, stop, step)``."""
         return Dataset(Counter(*args, output_type=output_type))
 
     @staticmethod
-    def zip(*args, datasets=None):
+    def zip(*args: Any, datasets: Any = None) -> Dataset:
         """Join one element of each data set, in the structure in which they are given.
 
         >>> from tapewright.data import Dataset
@@ -111,7 +124,12 @@ class Dataset:
 
     # --- functions of elements
 
-    def map(self, map_func, num_parallel_calls=None, deterministic=None):
+    def map(
+        self,
+        map_func: Callable[..., Any],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+    ) -> Dataset:
         """Apply ``map_func`` to each element; a tuple arrives as several arguments.
 
         It runs in Python, one call after the other, whatever ``num_parallel_calls`` says;
@@ -119,22 +137,22 @@ class Dataset:
         """
         return Dataset(Map(self._node, map_func))
 
-    def filter(self, predicate):
+    def filter(self, predicate: Callable[..., Any]) -> Dataset:
         """Keep the elements for which ``predicate`` is true."""
         return Dataset(Filter(self._node, predicate))
 
-    def flat_map(self, map_func):
+    def flat_map(self, map_func: Callable[..., Any]) -> Dataset:
         """Join the data sets that ``map_func`` makes, one after the other."""
         return Dataset(Interleave(self._node, map_func))
 
     def interleave(
         self,
-        map_func,
-        cycle_length=None,
-        block_length=None,
-        num_parallel_calls=None,
-        deterministic=None,
-    ):
+        map_func: Callable[..., Any],
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+    ) -> Dataset:
         """Like `flat_map`, with ``cycle_length`` data sets open, which take turns.
 
         Each gives ``block_length`` elements at a time.
@@ -144,7 +162,7 @@ class Dataset:
         block = _count("interleave", "block_length", block_length or 1, 1)
         return Dataset(Interleave(self._node, map_func, cycle, block))
 
-    def reduce(self, initial_state, reduce_func):
+    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any]) -> Any:
         """Call ``reduce_func(state, element)`` for each element; return the last state.
 
         >>> import numpy as np
@@ -161,7 +179,7 @@ class Dataset:
             state = as_element(called(reduce_func, (state, element)))
         return state
 
-    def apply(self, transformation_func):
+    def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
         """Return ``transformation_func`` of this data set."""
         return _checked(transformation_func(self), "apply")
 
@@ -169,18 +187,22 @@ class Dataset:
 
     def batch(
         self,
-        batch_size,
-        drop_remainder=False,
-        num_parallel_calls=None,
-        deterministic=None,
-    ):
+        batch_size: IntLike,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+    ) -> Dataset:
         """Join ``batch_size`` elements along a new axis; the last batch may be shorter."""
         batch_size = _count("batch", "batch_size", batch_size, 1)
         return Dataset(Batch(self._node, batch_size, drop_remainder))
 
     def padded_batch(
-        self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False
-    ):
+        self,
+        batch_size: IntLike,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+    ) -> Dataset:
         """Like `batch`, with each element padded at the end to the longest, or as given.
 
         Args: ``padded_shapes``: for each component a shape, None for an axis padded to
@@ -193,11 +215,17 @@ class Dataset:
             )
         )
 
-    def unbatch(self):
+    def unbatch(self) -> Dataset:
         """Split each element into its rows."""
         return Dataset(Unbatch(self._node))
 
-    def window(self, size, shift=None, stride=1, drop_remainder=False):
+    def window(
+        self,
+        size: IntLike,
+        shift: IntLike | None = None,
+        stride: IntLike = 1,
+        drop_remainder: bool = False,
+    ) -> Dataset:
         """Make data sets of ``size`` elements, ``stride`` apart, each ``shift`` after the last.
 
         >>> from tapewright.data import Dataset
@@ -210,17 +238,22 @@ class Dataset:
         stride = _count("window", "stride", stride, 1)
         return Dataset(Window(self._node, Dataset, size, shift, stride, drop_remainder))
 
-    def enumerate(self, start=0):
+    def enumerate(self, start: IntLike = 0) -> Dataset:
         """Pair each element with its number, counted from ``start``."""
         return Dataset(Enumerate(self._node, int(known(start))))
 
-    def concatenate(self, dataset):
+    def concatenate(self, dataset: Dataset) -> Dataset:
         """Append the elements of another data set."""
         return Dataset(Concatenate(self._node, _checked(dataset, "concatenate")._node))
 
     # --- which, and in which order
 
-    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
+    def shuffle(
+        self,
+        buffer_size: IntLike,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool = True,
+    ) -> Dataset:
         """Shuffle the elements through a buffer of ``buffer_size``.
 
         A buffer as large as the data set gives each order the same chance. Without
@@ -231,21 +264,21 @@ class Dataset:
         again = True if reshuffle_each_iteration is None else reshuffle_each_iteration
         return Dataset(Shuffle(self._node, buffer_size, seed, again))
 
-    def repeat(self, count=None):
+    def repeat(self, count: IntLike | None = None) -> Dataset:
         """Repeat the elements ``count`` times, without end for None or -1."""
         if count is not None:
             count = _count("repeat", "count", count, -1)
         return Dataset(Repeat(self._node, count))
 
-    def take(self, count):
+    def take(self, count: IntLike) -> Dataset:
         """Keep the first ``count`` elements, all of them for -1."""
         return Dataset(Take(self._node, _count("take", "count", count, -1)))
 
-    def skip(self, count):
+    def skip(self, count: IntLike) -> Dataset:
         """Drop the first ``count`` elements, all of them for -1."""
         return Dataset(Skip(self._node, _count("skip", "count", count, -1)))
 
-    def shard(self, num_shards, index):
+    def shard(self, num_shards: IntLike, index: IntLike) -> Dataset:
         """Keep every ``num_shards``-th element, from number ``index`` on."""
         num_shards = _count("shard", "num_shards", num_shards, 1)
         index = _count("shard", "index", index, 0)
@@ -257,7 +290,7 @@ class Dataset:
 
     # --- kept, and ahead
 
-    def cache(self, filename=""):
+    def cache(self, filename: str = "") -> Dataset:
         """Keep the elements of the first run in memory for the following runs.
 
         Raises: ``ValueError`` for a ``filename``: nothing is kept in files.
@@ -268,7 +301,7 @@ class Dataset:
             )
         return Dataset(Cache(self._node))
 
-    def prefetch(self, buffer_size):
+    def prefetch(self, buffer_size: IntLike) -> Dataset:
         """Make up to ``buffer_size`` elements ahead, in a thread; `AUTOTUNE` is 2."""
         buffer_size = _count("prefetch", "buffer_size", buffer_size, -1)
         return Dataset(Prefetch(self._node, buffer_size))
@@ -276,7 +309,7 @@ class Dataset:
     # --- what it is
 
     @property
-    def element_spec(self):
+    def element_spec(self) -> Any:
         """The structure of an element, a `TensorSpec` for each tensor; None for varying sizes.
 
         For `map` the function is traced once, or else the first element looked at.
@@ -284,15 +317,15 @@ class Dataset:
         return self._node.spec()
 
     @property
-    def declared_spec(self):
+    def declared_spec(self) -> Any:
         """`element_spec` if it is known without making an element; else None."""
         return self._node.spec() if self._node.declares() else None
 
-    def cardinality(self):
+    def cardinality(self) -> Tensor:
         """The number of elements, an int64 tensor: -1 for endless, -2 for unknown."""
         return constant(self._node.size(), int64)
 
-    def __len__(self):
+    def __len__(self) -> int:
         size = self._node.size()
         if size < 0:
             kind = "endless" if size == INFINITE else "of unknown length"
@@ -302,7 +335,7 @@ class Dataset:
     def __bool__(self):
         return True
 
-    def __iter__(self):
+    def __iter__(self) -> DatasetIterator:
         if active_tracer() is not None:
             _refuse_loop("a Dataset")
         return DatasetIterator(self._node)
@@ -315,7 +348,7 @@ class Dataset:
         _refuse_trace("Dataset.state()")
         return {"pipeline": self._node.pipeline(), "runs": self._node.runs()}
 
-    def restore(self, state):
+    def restore(self, state: dict[str, Any]) -> None:
         """Make the next runs those that followed when `state` was called.
 
         Raises: ``ValueError`` if the state is of another chain of transformations.
@@ -324,14 +357,14 @@ class Dataset:
         _check_state(self._node, state)
         self._node.set_runs(state["runs"])
 
-    def as_numpy_iterator(self):
+    def as_numpy_iterator(self) -> ElementIterator[Any]:
         """Iterate over the elements with NumPy arrays in place of tensors."""
         for element in self:
             yield map_structure(
                 lambda leaf: leaf.numpy() if hasattr(leaf, "numpy") else leaf, element
             )
 
-    def get_single_element(self):
+    def get_single_element(self) -> Any:
         """Return the only element. Raises: ``ValueError`` if there is none, or more."""
         elements = list(self.take(2))
         if len(elements) != 1:
@@ -361,7 +394,7 @@ class DatasetIterator(Resource):
     True
     """
 
-    def __init__(self, node):
+    def __init__(self, node: Node):
         self._node = node
         self._lock = threading.RLock()  # one element goes to one thread
         self._ahead = (
@@ -374,12 +407,12 @@ class DatasetIterator(Resource):
         self._position = self._reached = position  # the latter with the elements ahead
         self._elements = self._node.run(position)
 
-    def __iter__(self):
+    def __iter__(self) -> DatasetIterator:
         if active_tracer() is not None:
             _refuse_loop("an iterator")
         return self
 
-    def __next__(self):
+    def __next__(self) -> Any:
         if active_tracer() is not None:
             return next_element(self.handle, self._declared_spec)
         with self._lock:
@@ -401,7 +434,7 @@ class DatasetIterator(Resource):
             self._elements = _failed()
             raise
 
-    def peek_spec(self, number):
+    def peek_spec(self, number: int) -> Any:
         """Return the spec of the element after ``number`` others; None if there is none."""
         element = self._peek(number)
         return None if element is None else spec_of(element)
@@ -419,7 +452,7 @@ class DatasetIterator(Resource):
                 self._ahead.append((element, copied(self._reached)))
             return self._ahead[number][0]
 
-    def take(self, check):
+    def take(self, check: Callable[[Any], object]) -> Any:
         """Take the next element, None at the end; if ``check`` of it raises, it stays next."""
         with self._lock:
             element = self._peek(0)
@@ -428,11 +461,11 @@ class DatasetIterator(Resource):
             check(element)
             return self._popped()
 
-    def get_next(self, name=None):
+    def get_next(self, name: str | None = None) -> Any:
         """Return the next element. Raises: ``OutOfRangeError`` if there is none."""
         return next(self)
 
-    def get_next_as_optional(self):
+    def get_next_as_optional(self) -> Optional:
         """Return the next element, if there is one, as an `Optional`."""
         if active_tracer() is not None:
             return next_optional(self.handle, self._declared_spec)
@@ -442,7 +475,7 @@ class DatasetIterator(Resource):
         return Optional.from_value(element)
 
     @property
-    def element_spec(self):
+    def element_spec(self) -> Any:
         """See `Dataset.element_spec`."""
         return self._node.spec()
 
@@ -451,10 +484,10 @@ class DatasetIterator(Resource):
         return self._node.spec() if self._node.declares() else None
 
     @functools.cached_property
-    def resource_spec(self):
+    def resource_spec(self) -> tuple[str, str]:
         return "iterator", repr(self._declared_spec)
 
-    def stand_in(self, handle):
+    def stand_in(self, handle: Tensor) -> DatasetIterator:
         return _TracedIterator(handle, self._declared_spec)
 
     def state(self) -> dict:
@@ -468,7 +501,7 @@ class DatasetIterator(Resource):
                 "runs": self._node.runs(),
             }
 
-    def restore(self, state):
+    def restore(self, state: dict[str, Any]) -> None:
         """Go to the position at which an iterator of the same chain gave ``state``.
 
         Orders are as they were there, also those of the runs that begin later; functions

@@ -4,6 +4,10 @@ The iterator itself is a tensor there, its handle, so that one trace serves all 
 over elements of one spec.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tapewright.compiler.control_flow.effects import host_effect
@@ -18,6 +22,12 @@ from tapewright.core.tensor import TensorSpec, constant, convert_to_tensor
 from tapewright.ops.array.conversion import stop_gradient
 
 from .elements import called, described, leafwise, packer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from tapewright.core.tensor import Tensor
 
 __all__ = ["Optional", "next_element", "next_optional", "reduced", "traceable"]
 
@@ -142,44 +152,44 @@ class Optional:
     (True, 0)
     """
 
-    def __init__(self, flag, leaves, spec):
+    def __init__(self, flag: Tensor, leaves: list[Tensor] | None, spec: Any):
         self._flag, self._leaves, self._spec = flag, leaves, spec
 
     @staticmethod
-    def from_value(value):
+    def from_value(value: Any) -> Optional:
         """One that holds ``value``, a tensor or a nest of them."""
         value = leafwise(value, convert_to_tensor)
         spec = map_structure(TensorSpec.from_tensor, value)
         return Optional(constant(True), flatten(value), spec)
 
     @staticmethod
-    def empty(element_spec):
+    def empty(element_spec: Any) -> Optional:
         """One that holds nothing."""
         return Optional(constant(False), None, element_spec)
 
     @property
-    def element_spec(self):
+    def element_spec(self) -> Any:
         """The spec of the element: a `TensorSpec` for each tensor."""
         return self._spec
 
     @property
-    def element(self):
+    def element(self) -> Any:
         """The element; anything, if there is none."""
         return packer(self._spec)(self._leaves)
 
-    def has_value(self, name=None):
+    def has_value(self, name: str | None = None) -> Tensor:
         """Return whether it holds an element, as a boolean tensor."""
         return self._flag
 
-    def get_value(self, name=None):
+    def get_value(self, name: str | None = None) -> Any:
         """The element. Raises: ``InvalidArgumentError`` if there is none."""
         assert_true(self._flag, "get_value: the Optional holds no value")
         return self.element
 
-    def components(self):
+    def components(self) -> list[Tensor]:
         """The tensors that loops and branches carry."""
         return [self._flag, *self._leaves]
 
-    def with_components(self, tensors):
+    def with_components(self, tensors: Sequence[Tensor]) -> Optional:
         """One of these tensors."""
         return Optional(tensors[0], tensors[1:], self._spec)

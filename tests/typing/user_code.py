@@ -130,6 +130,19 @@ reveal_type(tw.TensorArray("float32", size=1).write(0, 1.0).stack())  # Tensor
 with tw.device("/CPU:0"), tw.name_scope("scope") as scope:
     reveal_type(scope)  # str
 
+# ------------------------------------------------------------- data sets and training
+
+pairs = tw.data.Dataset.from_tensor_slices((np.ones([4, 2]), np.ones(4))).batch(2)
+reveal_type(pairs.shuffle(4).prefetch(1))  # Dataset
+reveal_type(iter(pairs))  # DatasetIterator
+network = tw.keras.Sequential([tw.keras.Input((2,)), tw.keras.layers.Dense(1)])
+network.compile("sgd", "mse")
+reveal_type(network.fit(pairs, epochs=1, verbose=0))  # History
+reveal_type(network.layers)  # list[Layer]
+reveal_type(network.get_layer(index=0).name)  # str
+reveal_type(tw.keras.utils.to_categorical([0, 1]))  # ndarray[Any, Any]
+tw.keras.callbacks.EarlyStopping(patience=2, restore_best_weights=True)
+
 # ------------------------------------------------------------------------ keras.ops
 
 reveal_type(ops.softmax)  # (x: TensorLike, axis: Axes = -1) -> Tensor
@@ -168,3 +181,7 @@ def wrong_calls():
     scaled(x, factor="two")  # error
     doubled(b=x)  # error
     Model().call(x, True)  # error
+    pairs.batch("two")  # error
+    network.fit(pairs, epochs="two")  # error
+    network.fit(pairs, epoch=2)  # error
+    tw.keras.callbacks.EarlyStopping(patience="two")  # error

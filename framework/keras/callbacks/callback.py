@@ -1,6 +1,15 @@
 """`Callback`: methods that `fit`, `evaluate` and `predict` call at the points they name."""
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ..models.model import Model
 
 __all__ = ["Callback", "only_when"]
 
@@ -36,21 +45,21 @@ class Callback:
         self._model = None
 
     @property
-    def model(self):
+    def model(self) -> Model:
         """The model that is trained."""
         return self._model
 
-    def set_model(self, model):
+    def set_model(self, model: Model) -> None:
         self._model = model
 
-    def set_params(self, params):
+    def set_params(self, params: dict[str, Any]) -> None:
         self.params = params
 
     def get_state(self) -> dict:
         """Return the state of the callback, as numbers, strings, lists and arrays."""
         return {n: copy.copy(getattr(self, n)) for n in self.state_names}
 
-    def set_state(self, state):
+    def set_state(self, state: dict[str, Any]) -> None:
         """Go on from the state that `get_state` gave; ``on_train_begin`` comes before.
 
         Raises: ``ValueError`` if the names are not those of this callback.
@@ -65,67 +74,77 @@ class Callback:
 
     # --- training
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """`fit` begins."""
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """`fit` has come to its end; not called after an error."""
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """An epoch begins."""
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """An epoch is over, its validation too, whose names begin with "val_"."""
 
-    def on_train_batch_begin(self, batch, logs=None):
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         """A step of training begins."""
         self.on_batch_begin(batch, logs=logs)
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         """A step of training is done."""
         self.on_batch_end(batch, logs=logs)
 
-    def on_batch_begin(self, batch, logs=None):
+    def on_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Another name of `on_train_batch_begin`."""
 
-    def on_batch_end(self, batch, logs=None):
+    def on_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Another name of `on_train_batch_end`."""
 
     # --- evaluation and validation
 
-    def on_test_begin(self, logs=None):
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
         """`evaluate`, or the validation of an epoch, begins."""
 
-    def on_test_end(self, logs=None):
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
         """`evaluate`, or the validation of an epoch, is over."""
 
-    def on_test_batch_begin(self, batch, logs=None):
+    def on_test_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         """A batch of evaluation begins."""
 
-    def on_test_batch_end(self, batch, logs=None):
+    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """A batch of evaluation is done."""
 
     # --- prediction
 
-    def on_predict_begin(self, logs=None):
+    def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
         """`predict` begins."""
 
-    def on_predict_end(self, logs=None):
+    def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
         """`predict` is over."""
 
-    def on_predict_batch_begin(self, batch, logs=None):
+    def on_predict_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         """A batch of prediction begins."""
 
-    def on_predict_batch_end(self, batch, logs=None):
+    def on_predict_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         """A batch is predicted: ``logs["outputs"]``."""
 
     # --- the very end
 
-    def on_close(self):
+    def on_close(self) -> None:
         """Close files and bars: the last call of all, after errors and interrupts, too."""
 
 
-def only_when(condition):
+def only_when(condition: Callable[[Any], bool]) -> Callable[[Any], Any]:
     """Mark a hook for batches that is only called while ``condition(callback)`` holds.
 
     It is asked as training, an epoch, evaluation or prediction begins. `fit` leaves work

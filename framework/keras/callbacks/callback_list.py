@@ -1,11 +1,21 @@
 """`CallbackList`: many callbacks, called as one."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tapewright.core.nest import flatten
 
 from .callback import Callback
 from .history import History
 from .logs import Logs
 from .progbar_logger import ProgbarLogger
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..models.model import Model
 
 __all__ = ["CallbackList"]
 
@@ -32,11 +42,11 @@ class CallbackList(Callback):
 
     def __init__(
         self,
-        callbacks=None,
-        add_history=False,
-        add_progbar=False,
-        model=None,
-        **params,
+        callbacks: Sequence[Callback] | None = None,
+        add_history: bool = False,
+        add_progbar: bool = False,
+        model: Model | None = None,
+        **params: Any,
     ):
         super().__init__()
         self.callbacks = []
@@ -54,7 +64,7 @@ class CallbackList(Callback):
         self.set_model(model)
         self.set_params(params)
 
-    def append(self, callback):
+    def append(self, callback: Callback) -> None:
         """Add a callback at the end. Raises: ``TypeError`` for other objects."""
         if isinstance(callback, type) or not hasattr(callback, "set_model"):
             hint = ""
@@ -73,7 +83,7 @@ class CallbackList(Callback):
         found = [c for c in self.callbacks if isinstance(c, kind)]
         return found[0] if found else None
 
-    def set_model(self, model):
+    def set_model(self, model: Model) -> None:
         if model is None:
             return
         super().set_model(model)
@@ -82,14 +92,14 @@ class CallbackList(Callback):
         for callback in self.callbacks:
             callback.set_model(model)
 
-    def set_params(self, params):
+    def set_params(self, params: dict[str, Any]) -> None:
         self.params = params
         self._hooks.clear()
         if params:
             for callback in self.callbacks:
                 callback.set_params(params)
 
-    def close(self):
+    def close(self) -> None:
         """Close the files and bars of all callbacks; the first error is raised last."""
         first = None
         for callback in self.callbacks:
@@ -147,52 +157,62 @@ class CallbackList(Callback):
 
     # --- the hooks
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._call("on_train_begin", logs)
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self._call("on_train_end", logs)
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._call("on_epoch_begin", epoch, logs)
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._call("on_epoch_end", epoch, logs)
 
-    def on_test_begin(self, logs=None):
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._call("on_test_begin", logs)
 
-    def on_test_end(self, logs=None):
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
         self._call("on_test_end", logs)
 
-    def on_predict_begin(self, logs=None):
+    def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._call("on_predict_begin", logs)
 
-    def on_predict_end(self, logs=None):
+    def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
         self._call("on_predict_end", logs)
 
-    def on_train_batch_begin(self, batch, logs=None):
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         self._call_for_batch("on_train_batch_begin", batch, logs)
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         self._call_for_batch("on_train_batch_end", batch, logs)
 
-    def on_batch_begin(self, batch, logs=None):
+    def on_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._call_for_batch("on_batch_begin", batch, logs)
 
-    def on_batch_end(self, batch, logs=None):
+    def on_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._call_for_batch("on_batch_end", batch, logs)
 
-    def on_test_batch_begin(self, batch, logs=None):
+    def on_test_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         self._call_for_batch("on_test_batch_begin", batch, logs)
 
-    def on_test_batch_end(self, batch, logs=None):
+    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._call_for_batch("on_test_batch_end", batch, logs)
 
-    def on_predict_batch_begin(self, batch, logs=None):
+    def on_predict_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         self._call_for_batch("on_predict_batch_begin", batch, logs)
 
-    def on_predict_batch_end(self, batch, logs=None):
+    def on_predict_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         self._call_for_batch("on_predict_batch_end", batch, logs)
 
 

@@ -1,10 +1,17 @@
 """`CSVLogger`: a line of a file for each epoch."""
 
+from __future__ import annotations
+
 import os
 import warnings
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from .callback import Callback
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Any
 
 __all__ = ["CSVLogger"]
 
@@ -19,7 +26,9 @@ class CSVLogger(Callback):
     has no column a warning tells.
     """
 
-    def __init__(self, filename, separator=",", append=False):
+    def __init__(
+        self, filename: str | PathLike[str], separator: str = ",", append: bool = False
+    ):
         super().__init__()
         self.filename = os.fspath(filename)
         self.sep = separator
@@ -29,7 +38,7 @@ class CSVLogger(Callback):
         self._writer = None
         self._left_out = set()
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self.on_close()
         self.keys, self._writer, self._left_out = None, None, set()
         goes_on = self.append and os.path.exists(self.filename)
@@ -53,7 +62,7 @@ class CSVLogger(Callback):
             )
         return header and header[1:]
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         logs = logs or {}
         has_header = self.keys is not None
         if not has_header:
@@ -80,14 +89,14 @@ class CSVLogger(Callback):
                 stacklevel=2,
             )
 
-    def get_state(self):
+    def get_state(self) -> dict[str, Any]:
         """The lines so far, with which a training begins that goes on."""
         if not os.path.exists(self.filename):
             return {"text": "", "keys": None}
         with open(self.filename, newline="", encoding="utf-8") as file:
             return {"text": file.read(), "keys": self.keys}
 
-    def set_state(self, state):
+    def set_state(self, state: dict[str, Any]) -> None:
         if self.csv_file is None:
             raise ValueError("CSVLogger.set_state: on_train_begin must come before")
         self.csv_file.seek(0)
@@ -96,10 +105,10 @@ class CSVLogger(Callback):
         self.csv_file.flush()
         self.keys, self._writer = state["keys"], None
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self.on_close()
 
-    def on_close(self):
+    def on_close(self) -> None:
         if self.csv_file is not None:
             self.csv_file.close()
             self.csv_file = self._writer = None

@@ -1,7 +1,14 @@
 """`EarlyStopping`: no more epochs once a value stops improving."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .console import say
 from .monitor_callback import MonitorCallback
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["EarlyStopping"]
 
@@ -22,14 +29,14 @@ class EarlyStopping(MonitorCallback):
 
     def __init__(
         self,
-        monitor="val_loss",
-        min_delta=0,
-        patience=0,
-        verbose=0,
-        mode="auto",
-        baseline=None,
-        restore_best_weights=False,
-        start_from_epoch=0,
+        monitor: str = "val_loss",
+        min_delta: float = 0,
+        patience: int = 0,
+        verbose: int = 0,
+        mode: str = "auto",
+        baseline: float | None = None,
+        restore_best_weights: bool = False,
+        start_from_epoch: int = 0,
     ):
         super().__init__(monitor, mode, min_delta=min_delta)
         self.patience = patience
@@ -46,11 +53,11 @@ class EarlyStopping(MonitorCallback):
         self.best_epoch = 0
         self.best_weights = None
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         super().on_train_begin(logs)
         self._reset()
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         current = self.get_monitor_value(logs)
         if current is None or epoch < self.start_from_epoch:
             return
@@ -72,7 +79,7 @@ class EarlyStopping(MonitorCallback):
         if self.restore_best_weights:
             self.best_weights = self.model.get_weights()
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self.stopped_epoch > 0 and self.verbose > 0:
             say(f"Epoch {self.stopped_epoch + 1}: early stopping")
         if self.restore_best_weights and self.best_weights is not None:

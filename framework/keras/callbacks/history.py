@@ -1,6 +1,17 @@
 """`History`: what `fit` returns."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .callback import Callback
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+    from typing import Any
+
+    from matplotlib.figure import Figure
 
 __all__ = ["History"]
 
@@ -19,21 +30,25 @@ class History(Callback):
         self.epoch = []
         self.history = {}
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self.epoch = []
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self.epoch.append(epoch)
         for name, value in (logs or {}).items():
             self.history.setdefault(name, []).append(value)
         if self.model is not None:
             self.model.history = self
 
-    def get_state(self):
+    def get_state(self) -> dict[str, Any]:
         history = {name: list(values) for name, values in self.history.items()}
         return {"epoch": list(self.epoch), "history": history}
 
-    def plot(self, path=None, metrics=None):
+    def plot(
+        self,
+        path: str | PathLike[str] | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> Figure:
         """Draw the curves of training and validation; see `plot.curves`."""
         from tapewright.plot import curves
 

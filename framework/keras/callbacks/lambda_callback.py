@@ -1,6 +1,13 @@
 """`LambdaCallback`: a callback of functions."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .callback import Callback
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["LambdaCallback"]
 
@@ -19,13 +26,13 @@ class LambdaCallback(Callback):
 
     def __init__(
         self,
-        on_epoch_begin=None,
-        on_epoch_end=None,
-        on_train_begin=None,
-        on_train_end=None,
-        on_train_batch_begin=None,
-        on_train_batch_end=None,
-        **kwargs,
+        on_epoch_begin: Callable[..., object] | None = None,
+        on_epoch_end: Callable[..., object] | None = None,
+        on_train_begin: Callable[..., object] | None = None,
+        on_train_end: Callable[..., object] | None = None,
+        on_train_batch_begin: Callable[..., object] | None = None,
+        on_train_batch_end: Callable[..., object] | None = None,
+        **kwargs: Callable[..., object],
     ):
         super().__init__()
         unknown = [name for name in kwargs if name not in _HOOKS]

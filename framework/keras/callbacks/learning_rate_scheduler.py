@@ -1,10 +1,17 @@
 """`LearningRateScheduler`: the learning rate as a function of the epoch."""
 
+from __future__ import annotations
+
 import inspect
 import numbers
+from typing import TYPE_CHECKING
 
 from .callback import Callback
 from .console import say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 __all__ = ["LearningRateScheduler", "current_rate"]
 
@@ -20,7 +27,7 @@ class LearningRateScheduler(Callback):
     of its own does not let its learning rate be set.
     """
 
-    def __init__(self, schedule, verbose=0):
+    def __init__(self, schedule: Callable[[int, float], float], verbose: int = 0):
         super().__init__()
         if not callable(schedule):
             raise TypeError(
@@ -30,7 +37,7 @@ class LearningRateScheduler(Callback):
         self.schedule = schedule
         self.verbose = verbose
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         optimizer = self.model.optimizer
         if _takes_two(self.schedule):
             rate = self.schedule(epoch, current_rate(optimizer))
@@ -49,7 +56,7 @@ class LearningRateScheduler(Callback):
                 f"Epoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}."
             )
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if logs is not None:
             logs["learning_rate"] = current_rate(self.model.optimizer)
 

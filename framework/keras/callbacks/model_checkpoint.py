@@ -1,11 +1,20 @@
 """`ModelCheckpoint`: the model in a file, every epoch or at its best."""
 
+from __future__ import annotations
+
 import os
 import warnings
+from typing import TYPE_CHECKING
 
 from .callback import only_when
 from .console import say
 from .monitor_callback import MonitorCallback, closest_names
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Any
+
+    from ..models.model import Model
 
 __all__ = ["ModelCheckpoint"]
 
@@ -27,14 +36,14 @@ class ModelCheckpoint(MonitorCallback):
 
     def __init__(
         self,
-        filepath,
-        monitor="val_loss",
-        verbose=0,
-        save_best_only=False,
-        save_weights_only=False,
-        mode="auto",
-        save_freq="epoch",
-        initial_value_threshold=None,
+        filepath: str | PathLike[str],
+        monitor: str = "val_loss",
+        verbose: int = 0,
+        save_best_only: bool = False,
+        save_weights_only: bool = False,
+        mode: str = "auto",
+        save_freq: int | str = "epoch",
+        initial_value_threshold: float | None = None,
     ):
         super().__init__(monitor, mode, initial_value_threshold)
         self.filepath = os.fspath(filepath)
@@ -64,7 +73,7 @@ class ModelCheckpoint(MonitorCallback):
                 f"{self.save_weights_only}, got {self.filepath!r}"
             )
 
-    def set_model(self, model):
+    def set_model(self, model: Model) -> None:
         method = "save_weights" if self.save_weights_only else "save"
         if not hasattr(model, method):
             raise TypeError(
@@ -73,15 +82,17 @@ class ModelCheckpoint(MonitorCallback):
             )
         super().set_model(model)
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch = epoch
 
     @only_when(lambda self: self.save_freq != "epoch")
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         if self._is_due(batch):
             self._save(self._epoch, batch, logs)
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if self.save_freq == "epoch":
             self._save(epoch, None, logs)
 

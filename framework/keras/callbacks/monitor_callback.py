@@ -1,9 +1,15 @@
 """`MonitorCallback`: watches one value of the logs for improvement."""
 
+from __future__ import annotations
+
 import operator
 import warnings
+from typing import TYPE_CHECKING
 
 from .callback import Callback
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["MonitorCallback", "closest_names"]
 
@@ -16,7 +22,13 @@ class MonitorCallback(Callback):
     the first value has to beat; ``min_delta``: by how much it has to be better.
     """
 
-    def __init__(self, monitor="val_loss", mode="auto", baseline=None, min_delta=0):
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        mode: str = "auto",
+        baseline: float | None = None,
+        min_delta: float = 0,
+    ):
         super().__init__()
         if mode not in ("auto", "min", "max"):
             raise ValueError(
@@ -29,10 +41,10 @@ class MonitorCallback(Callback):
         self.monitor_op = None  # known when the metrics are
         self._has_warned = False
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._has_warned = False
 
-    def get_monitor_value(self, logs):
+    def get_monitor_value(self, logs: dict[str, Any]) -> float | None:
         """The monitored value; None, after one warning, if the logs do not have it."""
         logs = logs or {}
         value = logs.get(self.monitor)

@@ -1,9 +1,15 @@
 """`ProgbarLogger`: the bar of `fit`, `evaluate` and `predict`."""
 
+from __future__ import annotations
+
 import time
+from typing import TYPE_CHECKING
 
 from .callback import Callback, only_when
 from .console import Bar, epoch_line, is_live, say
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["ProgbarLogger"]
 
@@ -33,7 +39,7 @@ class ProgbarLogger(Callback):
         self._in_fit = False
         self._start = 0.0
 
-    def set_params(self, params):
+    def set_params(self, params: dict[str, Any]) -> None:
         super().set_params(params)
         verbose = params.get("verbose", 1)
         if verbose not in (0, 1, 2, "auto"):
@@ -43,45 +49,49 @@ class ProgbarLogger(Callback):
         self.target = params.get("steps")
         self._is_live = self.verbose == 1 and is_live()
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._in_fit = True  # validation inside is silent
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self._in_fit = False
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._begin(f"Epoch {epoch + 1}/{self.epochs}")
 
     @only_when(_is_shown)
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         self._move(batch, logs)
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._end(logs)
 
-    def on_test_begin(self, logs=None):
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
         if not self._in_fit:
             self._begin()
 
     @only_when(lambda self: self.verbose and not self._in_fit)
-    def on_test_batch_end(self, batch, logs=None):
+    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._move(batch, logs)
 
-    def on_test_end(self, logs=None):
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
         if not self._in_fit:
             self._end(logs)
 
-    def on_predict_begin(self, logs=None):
+    def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._begin()
 
     @only_when(_is_shown)
-    def on_predict_batch_end(self, batch, logs=None):
+    def on_predict_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         self._move(batch, None)
 
-    def on_predict_end(self, logs=None):
+    def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
         self._end(None)
 
-    def on_close(self):
+    def on_close(self) -> None:
         self._in_fit = False
         if self._bar is not None:
             self._bar.close(self.seen)

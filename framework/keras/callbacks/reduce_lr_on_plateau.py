@@ -1,10 +1,17 @@
 """`ReduceLROnPlateau`: smaller steps where a value no longer improves."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .console import say
 from .learning_rate_scheduler import current_rate
 from .monitor_callback import MonitorCallback
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["ReduceLROnPlateau"]
 
@@ -25,14 +32,14 @@ class ReduceLROnPlateau(MonitorCallback):
 
     def __init__(
         self,
-        monitor="val_loss",
-        factor=0.1,
-        patience=10,
-        verbose=0,
-        mode="auto",
-        min_delta=1e-4,
-        cooldown=0,
-        min_lr=0.0,
+        monitor: str = "val_loss",
+        factor: float = 0.1,
+        patience: int = 10,
+        verbose: int = 0,
+        mode: str = "auto",
+        min_delta: float = 1e-4,
+        cooldown: int = 0,
+        min_lr: float = 0.0,
     ):
         super().__init__(monitor, mode, min_delta=min_delta)
         if factor >= 1.0:
@@ -51,14 +58,14 @@ class ReduceLROnPlateau(MonitorCallback):
         self.cooldown_counter = 0
         self.wait = 0
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         super().on_train_begin(logs)
         self._reset()
 
-    def in_cooldown(self):
+    def in_cooldown(self) -> bool:
         return self.cooldown_counter > 0
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         logs = {} if logs is None else logs
         logs["learning_rate"] = current_rate(self.model.optimizer)
         current = self.get_monitor_value(logs)

@@ -1,6 +1,13 @@
 """`SwapEMAWeights`: evaluation with the averages of the weights."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .callback import Callback
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["SwapEMAWeights"]
 
@@ -16,7 +23,7 @@ class SwapEMAWeights(Callback):
 
     state_names = ("_has_averages",)
 
-    def __init__(self, swap_on_epoch=False):
+    def __init__(self, swap_on_epoch: bool = False):
         super().__init__()
         self.swap_on_epoch = swap_on_epoch
         self._has_averages = False  # whether the model holds them now
@@ -42,11 +49,11 @@ class SwapEMAWeights(Callback):
             average.assign(value)
         self._has_averages = has_averages
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if self.swap_on_epoch:
             self._swap(False)
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if not self.swap_on_epoch:
             return
         self._swap(True)
@@ -56,17 +63,17 @@ class SwapEMAWeights(Callback):
                 average.assign(variable)
             self._has_averages = False
 
-    def on_test_begin(self, logs=None):
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._swap(True)
 
-    def on_test_end(self, logs=None):
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
         self._swap(False)
 
-    def on_predict_begin(self, logs=None):
+    def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._swap(True)
 
-    def on_predict_end(self, logs=None):
+    def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
         self._swap(False)
 
-    def on_close(self):
+    def on_close(self) -> None:
         self._swap(False)  # after an error

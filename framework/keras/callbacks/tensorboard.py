@@ -1,13 +1,22 @@
 """`TensorBoard`: event files of a training, under the tags that Keras writes."""
 
+from __future__ import annotations
+
 import itertools
 import os
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .callback import Callback, only_when
 from .learning_rate_scheduler import current_rate
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Any
+
+    from ..models.model import Model
 
 __all__ = ["TensorBoard"]
 
@@ -36,15 +45,15 @@ class TensorBoard(Callback):
 
     def __init__(
         self,
-        log_dir="logs",
-        histogram_freq=0,
-        write_graph=True,
-        write_images=False,
-        write_steps_per_second=False,
-        update_freq="epoch",
-        profile_batch=0,
-        embeddings_freq=0,
-        embeddings_metadata=None,
+        log_dir: str | PathLike[str] = "logs",
+        histogram_freq: int = 0,
+        write_graph: bool = True,
+        write_images: bool = False,
+        write_steps_per_second: bool = False,
+        update_freq: int | str = "epoch",
+        profile_batch: int | tuple[int, int] | str = 0,
+        embeddings_freq: int = 0,
+        embeddings_metadata: Any = None,
     ):
         super().__init__()
         if embeddings_freq or embeddings_metadata:
@@ -90,28 +99,28 @@ class TensorBoard(Callback):
 
     # --- training
 
-    def set_model(self, model):
+    def set_model(self, model: Model) -> None:
         super().set_model(model)
         self._wrote_summary = False
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._train_batch = 0
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self.on_close()
 
-    def on_close(self):
+    def on_close(self) -> None:
         if self._profile is not None:
             self._end_profile()
         for writer in self._writers.values():
             writer.close()
         self._writers = {}  # a later fit opens files of its own
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if self.write_steps_per_second:
             self._epoch_start = time.perf_counter(), self._iterations()
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._write_epoch(epoch, logs or {})
         if self.write_graph and not self._wrote_summary:
             self._wrote_summary = True  # by now the model is built
@@ -145,7 +154,9 @@ class TensorBoard(Callback):
         return self.update_freq != "epoch" or self._first_profiled > 0
 
     @only_when(_wants_batches)
-    def on_train_batch_begin(self, batch, logs=None):
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         self._train_batch += 1
         if self.write_steps_per_second:
             self._batch_start = time.perf_counter(), self._train_batch
@@ -153,7 +164,9 @@ class TensorBoard(Callback):
             self._begin_profile()
 
     @only_when(_wants_batches)
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         if self._profile is not None and self._train_batch >= self._last_profiled:
             self._end_profile()
         if self.update_freq == "epoch" or self._train_batch % self.update_freq:
@@ -164,7 +177,7 @@ class TensorBoard(Callback):
             values["steps_per_second"] = 1.0 / seconds
         self._write_scalars("train", values, "batch_{}", self._train_batch)
 
-    def on_test_end(self, logs=None):
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
         if getattr(self.model, "optimizer", None) is None:
             return
         form = "evaluation_{}_vs_iterations"

@@ -1,9 +1,15 @@
 """`TerminateOnNaN`: no more steps after a loss that is no number."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from .callback import Callback
 from .console import say
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["TerminateOnNaN"]
 
@@ -15,11 +21,11 @@ class TerminateOnNaN(Callback):
     training for finished, instead of setting ``model.stop_training``.
     """
 
-    def __init__(self, raise_error=False):
+    def __init__(self, raise_error: bool = False):
         super().__init__()
         self.raise_error = raise_error
 
-    def on_batch_end(self, batch, logs=None):
+    def on_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         loss = None if logs is None else logs.get("loss")
         if loss is None or math.isfinite(loss):
             return

@@ -1,9 +1,15 @@
 """`TqdmCallback`: two bars for a training, one of epochs and one of batches."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from .callback import Callback, only_when
 from .console import Bar
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["TqdmCallback"]
 
@@ -21,12 +27,12 @@ class TqdmCallback(Callback):
 
     def __init__(
         self,
-        epochs=None,
-        data_size=None,
-        batch_size=None,
-        verbose=1,
-        tqdm_class=None,
-        **tqdm_kwargs,
+        epochs: int | None = None,
+        data_size: int | None = None,
+        batch_size: int | None = None,
+        verbose: int = 1,
+        tqdm_class: Any = None,
+        **tqdm_kwargs: Any,
     ):
         super().__init__()
         if verbose not in (0, 1, 2):
@@ -51,12 +57,12 @@ class TqdmCallback(Callback):
         options = {"leave": leave, **self.tqdm_kwargs}
         return Bar(total, unit=unit, bar=bar_class, **options)
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self.on_close()
         epochs = (self.params or {}).get("epochs", self.epochs)
         self.epoch_bar = self._bar(epochs, "epoch")
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._seen = 0
         self.epoch_bar.start_at(epoch)
         total = (self.params or {}).get("steps") or self.batches
@@ -66,12 +72,14 @@ class TqdmCallback(Callback):
             self.batch_bar = self._bar(total, "batch", leave=self.verbose == 2)
 
     @only_when(lambda self: self.verbose)
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         self._seen = batch + 1
         if self.batch_bar is not None:
             self.batch_bar.move_to(self._seen, logs)
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if self.batch_bar is not None:
             self.batch_bar.move_to(self._seen, at_once=True)
             if self.verbose == 2:
@@ -79,16 +87,16 @@ class TqdmCallback(Callback):
                 self.batch_bar = None
         self.epoch_bar.move_to(epoch + 1, logs, at_once=True)
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self.on_close()
 
-    def on_close(self):
+    def on_close(self) -> None:
         for bar in (self.batch_bar, self.epoch_bar):
             if bar is not None:
                 bar.close()
         self.epoch_bar = self.batch_bar = None
 
-    def display(self):
+    def display(self) -> None:
         """Show the bars in the current cell of a notebook."""
         for bar in (self.epoch_bar, self.batch_bar):
             if bar is not None and bar.widget() is not None:

@@ -1,5 +1,9 @@
 """`clone_model`: a model of the same layers with weights of its own."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tapewright.core.nest import assert_same_structure, flatten, map_structure
 from tapewright.layers.base.input_layer import InputLayer
 from tapewright.layers.base.layer import Layer
@@ -8,16 +12,20 @@ from tapewright.layers.base.symbolic_tensor import KerasTensor
 from .model import Model
 from .sequential import Sequential
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 __all__ = ["clone_model"]
 
 
 def clone_model(
-    model,
-    input_tensors=None,
-    clone_function=None,
-    call_function=None,
-    recursive=False,
-):
+    model: Model,
+    input_tensors: Any = None,
+    clone_function: Callable[[Layer], Layer] | None = None,
+    call_function: Callable[..., Any] | None = None,
+    recursive: bool = False,
+) -> Model:
     """A new model like ``model``, newly initialized, and compiled if that one is.
 
     Args: ``input_tensors``: symbolic tensors to build it on, in the structure of

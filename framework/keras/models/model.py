@@ -1,5 +1,9 @@
 """`Model`: a layer with a training loop; from `Input`s and outputs, or a subclass."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tapewright.core.errors import ShapeError
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
@@ -19,6 +23,13 @@ from ..training.summary import print_summary
 from ..training.trainer import Trainer
 from .functional import Network, standardized
 from .functional_config import config_of_network, network_from_config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from os import PathLike
+    from typing import Any, Self
+
+    from tapewright.core.tensor import Tensor
 
 __all__ = ["Model", "model_from_json"]
 
@@ -54,7 +65,9 @@ class Model(Trainer, Layer):
             first["compiled"] = found.pop("compiled")
         return first | found
 
-    def __init__(self, *args, inputs=None, outputs=None, **kwargs):
+    def __init__(
+        self, *args: Any, inputs: Any = None, outputs: Any = None, **kwargs: Any
+    ):
         if args and outputs is None and inputs is None and len(args) > 1:
             inputs, outputs, *args = args
         elif args and inputs is None:
@@ -81,7 +94,7 @@ class Model(Trainer, Layer):
 
     # --- calling
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """The outputs; a subclass defines it unless it was made from inputs and outputs."""
         if self._network is None:
             raise NotImplementedError(
@@ -122,7 +135,7 @@ class Model(Trainer, Layer):
             attach(tensor, mask)
         return tensor
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """None: masks come out with the outputs of the layers."""
         return None
 
@@ -133,7 +146,7 @@ class Model(Trainer, Layer):
             )
         return super()._converted(inputs)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Create the weights for inputs of this shape, by a trace of ``call``."""
         if self._network is None and not self.built:
             self.compute_output_shape(input_shape)
@@ -150,22 +163,22 @@ class Model(Trainer, Layer):
     # --- what it is made of
 
     @property
-    def layers(self):
+    def layers(self) -> list[Layer]:
         """The layers, in a new list: from inputs to outputs, or as they became attributes."""
         found = list(self._network.layers) if self._network is not None else []
         found += [part for part in self._parts() if isinstance(part, Layer)]
         return list({id(layer): layer for layer in found}.values())
 
     @layers.setter
-    def layers(self, value):
+    def layers(self, value: Any) -> None:
         raise AttributeError("Model.layers is computed; use another name")
 
     @property
-    def operations(self):
+    def operations(self) -> list[Any]:
         """The layers and ops from inputs to outputs."""
         return list(self._network.operations) if self._network else self.layers
 
-    def get_layer(self, name=None, index=None):
+    def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
         """The layer of that name or number. Raises: ``ValueError`` if there is none."""
         layers = self.layers
         if (name is None) == (index is None):
@@ -191,41 +204,41 @@ class Model(Trainer, Layer):
         return self._network
 
     @property
-    def inputs(self):
+    def inputs(self) -> list[Tensor]:
         """The symbolic inputs, in a list."""
         return self._need_network("inputs").inputs
 
     @property
-    def outputs(self):
+    def outputs(self) -> list[Tensor]:
         """The symbolic outputs, in a list."""
         return self._need_network("outputs").outputs
 
     @property
-    def input(self):
+    def input(self) -> Any:
         """The symbolic inputs as they were given."""
         return self._need_network("inputs").input_nest
 
     @property
-    def output(self):
+    def output(self) -> Any:
         """The symbolic outputs as they were given."""
         return self._need_network("outputs").output_nest
 
     @property
-    def input_shape(self):
+    def input_shape(self) -> Any:
         return _single(map_structure(lambda x: tuple(x.shape), self.input))
 
     @property
-    def output_shape(self):
+    def output_shape(self) -> Any:
         if self._network is None and self._output_shape is not None:
             return self._output_shape
         return _single(map_structure(lambda x: tuple(x.shape), self.output))
 
     @property
-    def input_names(self):
+    def input_names(self) -> list[str]:
         return [x.name for x in self.inputs]
 
     @property
-    def output_names(self):
+    def output_names(self) -> list[str] | None:
         """The names of the outputs: keys of a dict, else the layers that give them.
 
         None for a subclass, whose outputs have no names.
@@ -243,13 +256,13 @@ class Model(Trainer, Layer):
 
     def summary(
         self,
-        line_length=None,
-        positions=None,
-        print_fn=None,
-        expand_nested=False,
-        show_trainable=False,
-        layer_range=None,
-    ):
+        line_length: int | None = None,
+        positions: Sequence[float] | None = None,
+        print_fn: Callable[[str], object] | None = None,
+        expand_nested: bool = False,
+        show_trainable: bool = False,
+        layer_range: Sequence[str] | None = None,
+    ) -> None:
         """Print a table of the layers, their output shapes and numbers of weights.
 
         Args: ``print_fn`` is called with the whole text instead of ``print``;
@@ -270,23 +283,34 @@ class Model(Trainer, Layer):
     # --- files: what reads and writes them is loaded at first use
 
     @property
-    def lists_layers(self):
+    def lists_layers(self) -> bool:
         """True if the layers are a list or a graph, not attributes."""
         return self._network is not None
 
     @property
-    def kind_in_files(self):
+    def kind_in_files(self) -> str:
         """The name of the class by which Keras files it away."""
         plain_class = type(self) is Model and self._network is not None
         return "functional" if plain_class else snake_case(type(self).__name__)
 
-    def save(self, filepath, overwrite=True, zipped=None, **kwargs):
+    def save(
+        self,
+        filepath: str | PathLike[str],
+        overwrite: bool = True,
+        zipped: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
         """Write the model to ``name.keras`` or ``name.h5``, see `models.save_model`."""
         from ..files.models import save_model
 
         save_model(self, filepath, overwrite, zipped, **kwargs)
 
-    def save_weights(self, filepath, overwrite=True, max_shard_size=None):
+    def save_weights(
+        self,
+        filepath: str | PathLike[str],
+        overwrite: bool = True,
+        max_shard_size: float | None = None,
+    ) -> None:
         """Write the weights to an HDF5 file, ``name.weights.h5``, in Keras' layout.
 
         With those of the optimizer, if compiled. The file is replaced as a whole: an error
@@ -297,7 +321,9 @@ class Model(Trainer, Layer):
 
         save_weights(self, filepath, overwrite, max_shard_size)
 
-    def load_weights(self, filepath, skip_mismatch=False, **kwargs):
+    def load_weights(
+        self, filepath: str | PathLike[str], skip_mismatch: bool = False, **kwargs: Any
+    ) -> None:
         """Assign the weights of a file, ours or Keras', of weights or a whole model.
 
         Args: ``skip_mismatch``: what does not fit is left out, and a warning lists it;
@@ -314,14 +340,14 @@ class Model(Trainer, Layer):
     # --- config
 
     @property
-    def keras_class_path(self):
+    def keras_class_path(self) -> tuple[str, str]:
         """The module and class of Keras of which this is one."""
         if self._network is None:
             return "keras", "Model"
         return "keras.src.models.functional", "Functional"
 
     @from_constructor
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Name and layers of a model from inputs and outputs; else the arguments."""
         if self._network is None or not _takes_ends(type(self)):
             return super().get_config()
@@ -331,7 +357,9 @@ class Model(Trainer, Layer):
         return config | config_of_network(self._network)
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
+    ) -> Self:
         """A model like the one that gave the config, with weights of its own."""
         with custom_object_scope(custom_objects):
             if not set(_ENDS) <= set(config) or not _takes_ends(cls):
@@ -344,7 +372,7 @@ class Model(Trainer, Layer):
                 model.trainable = False
             return model
 
-    def to_json(self, **kwargs):
+    def to_json(self, **kwargs: Any) -> str:
         """The config of the model as JSON, with how it was built and compiled.
 
         ``kwargs`` are those of ``json.dumps``. `model_from_json` makes the model anew,
@@ -372,7 +400,9 @@ def _takes_ends(cls):
     return bool(code.co_flags & 0x04 and code.co_flags & 0x08)  # *args and **kwargs
 
 
-def model_from_json(json_string, custom_objects=None):
+def model_from_json(
+    json_string: str | bytes, custom_objects: dict[str, Any] | None = None
+) -> Model:
     """The model that `Model.to_json` wrote down, ours or Keras'.
 
     ``custom_objects``: names and classes to look among first. Raises: ``ValueError`` for

@@ -1,5 +1,9 @@
 """`Sequential`: a stack of layers."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tapewright.core.nest import flatten
 from tapewright.layers.base.input_layer import Input, InputLayer
 from tapewright.layers.base.layer import Layer
@@ -11,6 +15,12 @@ from tapewright.serialization.registry import custom_object_scope
 
 from .functional import Network, standardized
 from .model import Model, of_rank
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Self
+
+    from tapewright.core.tensor import Tensor
 
 __all__ = ["Sequential"]
 
@@ -30,7 +40,13 @@ class Sequential(Model):
 
     _child_names = Model._child_names | {"_layers": "_layers"}
 
-    def __init__(self, layers=None, trainable=True, name=None, **kwargs):
+    def __init__(
+        self,
+        layers: Sequence[Layer | Tensor] | None = None,
+        trainable: bool = True,
+        name: str | None = None,
+        **kwargs: Any,
+    ):
         super().__init__(name=name, **kwargs)
         self._layers = []
         self._names = set(), Layer._renamed
@@ -43,11 +59,11 @@ class Sequential(Model):
             self.trainable = False
 
     @property
-    def layers(self):
+    def layers(self) -> list[Layer]:
         """The layers, in a new list."""
         return list(self._layers)
 
-    def add(self, layer, rebuild=True):
+    def add(self, layer: Layer | Tensor, rebuild: bool = True) -> None:
         """Append a layer, or at the beginning an `Input`.
 
         Raises: ``ValueError`` for what is no layer, and for a name that is taken.
@@ -94,7 +110,7 @@ class Sequential(Model):
             self._names = names, Layer._renamed
         return names
 
-    def pop(self, rebuild=True):
+    def pop(self, rebuild: bool = True) -> Layer:
         """Remove the last layer and return it. Raises: ``IndexError`` without layers."""
         if not self._layers:
             raise IndexError(f"Sequential '{self.name}': there is no layer to pop")
@@ -112,7 +128,7 @@ class Sequential(Model):
         if self._chain:
             self._output_shape = tuple(self._chain[-1].shape)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Build the layers in turn, for inputs of this shape; the batch may be None."""
         if self._start is not None:
             return
@@ -143,7 +159,7 @@ class Sequential(Model):
         shape = getattr(args[0], "shape", None)
         self._given_batch_shape = None if shape is None else (None, *tuple(shape)[1:])
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         self._need_layers()
         if self._start is not None:
             (inputs,) = standardized(self._need_network("inputs"), inputs, self._title)
@@ -173,7 +189,7 @@ class Sequential(Model):
         return self._network
 
     @property
-    def inputs(self):
+    def inputs(self) -> list[Tensor]:
         return self._need_network("inputs").inputs
 
     def __getstate__(self):
@@ -182,18 +198,18 @@ class Sequential(Model):
         return super().__getstate__()
 
     @property
-    def operations(self):
+    def operations(self) -> list[Layer]:
         return self.layers
 
     lists_layers = True
     keras_class_path = ("keras", "Sequential")
 
     @property
-    def output_names(self):
+    def output_names(self) -> list[str] | None:
         """The name of the last layer."""
         return [self._layers[-1].name] if self._layers else None
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """The layers, each with its class name and config, and the shape built for."""
         layers = [serialize(layer) for layer in self._layers]
         shape = self._given_batch_shape
@@ -209,7 +225,9 @@ class Sequential(Model):
         return config if shape is None else config | {"build_input_shape": list(shape)}
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
+    ) -> Self:
         """A model of new layers like those of the config, built if that one was."""
         config = dict(config)
         shape = config.pop("build_input_shape", None)

@@ -4,7 +4,10 @@ The three steps are methods to override; they run as traced functions unless the
 compiled with ``run_eagerly``.
 """
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 from tapewright import optimizers
 from tapewright.autodiff.gradient_tape import GradientTape
@@ -30,6 +33,15 @@ from .data_adapters.data_adapter_utils import (
 from .output_structure import batch_size_of
 from .traced_step import TracedStep, TracedSteps
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tapewright.core.tensor import Tensor
+    from tapewright.optimizers.optimizer import Optimizer
+
+    from ..metrics.metric import Metric
+
 __all__ = ["TrainSteps", "symbolic_batch"]
 
 
@@ -43,16 +55,16 @@ class TrainSteps:
 
     def compile(
         self,
-        optimizer="rmsprop",
-        loss=None,
-        loss_weights=None,
-        metrics=None,
-        weighted_metrics=None,
-        run_eagerly=False,
-        steps_per_execution=1,
-        jit_compile="auto",
-        auto_scale_loss=True,
-    ):
+        optimizer: Optimizer | str | dict[str, Any] | None = "rmsprop",
+        loss: Any = None,
+        loss_weights: Any = None,
+        metrics: Any = None,
+        weighted_metrics: Any = None,
+        run_eagerly: bool = False,
+        steps_per_execution: int = 1,
+        jit_compile: bool | str = "auto",
+        auto_scale_loss: bool = True,
+    ) -> None:
         """Set optimizer, losses and metrics for training.
 
         Args: ``optimizer``: one, or its name; ``loss``: a loss, its name or a function
@@ -90,14 +102,14 @@ class TrainSteps:
         self._runs_eagerly = options["run_eagerly"]
         self.stop_training = False
 
-    def get_compile_config(self):
+    def get_compile_config(self) -> dict[str, Any]:
         """Return the arguments of `compile` as Keras writes them; empty before it was called.
 
         Raises: ``ValueError`` for a lambda, which no config can hold.
         """
         return {} if self._compiled is None else compile_config(self._compiled.options)
 
-    def compile_from_config(self, config):
+    def compile_from_config(self, config: dict[str, Any]) -> None:
         """Call `compile` with the arguments that `get_compile_config` gave, ours or Keras'.
 
         Raises: ``ValueError`` for an unknown key, class or function.
@@ -106,16 +118,16 @@ class TrainSteps:
             self.compile(**arguments_of_compile(config))
 
     @property
-    def compiled(self):
+    def compiled(self) -> bool:
         return self._compiled is not None
 
     @property
-    def run_eagerly(self):
+    def run_eagerly(self) -> bool:
         """True if steps run as plain Python; may be set, also before `compile`."""
         return self._runs_eagerly or config.functions_run_eagerly()
 
     @run_eagerly.setter
-    def run_eagerly(self, value):
+    def run_eagerly(self, value: bool) -> None:
         self._runs_eagerly = bool(value)
         if self._compiled is not None:
             self._compiled.options["run_eagerly"] = bool(value)
@@ -129,7 +141,7 @@ class TrainSteps:
 
     # --- one step
 
-    def train_step(self, data):
+    def train_step(self, data: Any) -> dict[str, Any]:
         """Make one update by a batch: ``x`` alone, ``(x, y)`` or ``(x, y, sample_weight)``.
 
         Returns a dict of what is to be logged. Override it for a training loop of your
@@ -170,7 +182,7 @@ class TrainSteps:
         except Exception:  # what is wrong with x or with the layers, the step will tell
             self._has_weights = False
 
-    def test_step(self, data):
+    def test_step(self, data: Any) -> dict[str, Any]:
         """Compute loss and metrics for one batch, without an update."""
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         y_pred = self._call_for(x, False)
@@ -178,7 +190,7 @@ class TrainSteps:
         self._compiled.tracker.update_state(loss, sample_weight=batch_size_of(x))
         return self.compute_metrics(x, y, y_pred, sample_weight)
 
-    def predict_step(self, data):
+    def predict_step(self, data: Any) -> Any:
         """Compute the outputs for one batch."""
         x, _, _ = unpack_x_y_sample_weight(data)
         return self._call_for(x, False)
@@ -195,8 +207,13 @@ class TrainSteps:
         return self.compute_loss(x, y, y_pred, sample_weight)
 
     def compute_loss(
-        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
-    ):
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Tensor:
         """Add up the loss of `compile` and `losses`. Raises: ``ValueError`` without any."""
         total = None
         if self._compiled is not None and self._compiled.loss is not None:
@@ -219,25 +236,37 @@ class TrainSteps:
             )
         return total
 
-    def compute_metrics(self, x=None, y=None, y_pred=None, sample_weight=None):
+    def compute_metrics(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+    ) -> dict[str, Any]:
         """Update the metrics of `compile`; return `get_metrics_result`."""
         if self._compiled is not None and self._compiled.metrics is not None:
             self._compiled.metrics.update_state(y, y_pred, sample_weight)
         return self.get_metrics_result()
 
-    def compiled_loss(self, y, y_pred, sample_weight=None, regularization_losses=None):
+    def compiled_loss(
+        self,
+        y: Any,
+        y_pred: Any,
+        sample_weight: Any = None,
+        regularization_losses: Any = None,
+    ) -> Tensor:
         """`compute_loss` by its name in Keras 2."""
         return self.compute_loss(None, y, y_pred, sample_weight)
 
     @property
-    def compiled_metrics(self):
+    def compiled_metrics(self) -> CompileMetrics | None:
         """The metrics of `compile`, with `update_state`."""
         return self._compiled and self._compiled.metrics
 
     # --- metrics
 
     @property
-    def metrics(self):
+    def metrics(self) -> list[Metric]:
         """The loss' running mean, the metrics of `compile`, then those of the layers."""
         found = []
         compiled = self._compiled
@@ -250,17 +279,17 @@ class TrainSteps:
         return found + super().metrics
 
     @property
-    def metrics_names(self):
+    def metrics_names(self) -> list[str]:
         return [metric.name for metric in self.metrics]
 
-    def reset_metrics(self):
+    def reset_metrics(self) -> None:
         """Reset the state of all metrics; `fit` does it before each epoch."""
         for metric in self.metrics:
             metric.reset_state()
         if self._compiled is not None:
             self._compiled.drop_pending()
 
-    def get_metrics_result(self):
+    def get_metrics_result(self) -> dict[str, Any]:
         """Return the results of all `metrics`, by name."""
         found = {}
         for metric in self.metrics:
@@ -273,15 +302,15 @@ class TrainSteps:
 
     # --- steps as functions
 
-    def make_train_function(self, force=False):
+    def make_train_function(self, force: bool = False) -> Callable[[Any], Any]:
         """Return the function of a batch that runs `train_step`, traced unless eager."""
         return self._function("train_step", force)
 
-    def make_test_function(self, force=False):
+    def make_test_function(self, force: bool = False) -> Callable[[Any], Any]:
         """Return the function of a batch that runs `test_step`."""
         return self._function("test_step", force)
 
-    def make_predict_function(self, force=False):
+    def make_predict_function(self, force: bool = False) -> Callable[[Any], Any]:
         """Return the function of a batch that runs `predict_step`."""
         return self._function("predict_step", force)
 
@@ -304,8 +333,13 @@ class TrainSteps:
     # --- single batches
 
     def train_on_batch(
-        self, x, y=None, sample_weight=None, class_weight=None, return_dict=False
-    ):
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: dict[int, float] | None = None,
+        return_dict: bool = False,
+    ) -> Any:
         """Make one update by one batch; return the loss, and metrics if there are any.
 
         With ``return_dict`` they are a dict; else a number, or a list in the order of
@@ -324,7 +358,13 @@ class TrainSteps:
         self.reset_metrics()
         return self._logs_of(function(data), return_dict)
 
-    def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
+    def test_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
         """Compute loss and metrics for one batch, in the form of `train_on_batch`."""
         self._need_compiled("test_on_batch")
         data = _batch("test_on_batch", x, y, sample_weight)
@@ -332,7 +372,7 @@ class TrainSteps:
         self.reset_metrics()
         return self._logs_of(function(data), return_dict)
 
-    def predict_on_batch(self, x):
+    def predict_on_batch(self, x: Any) -> Any:
         """Compute the outputs for one batch, as NumPy arrays."""
         data = _batch("predict_on_batch", x, None, None)
         outputs = self.make_predict_function()(data)

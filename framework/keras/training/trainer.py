@@ -1,6 +1,9 @@
 """`Trainer`: `fit`, `evaluate` and `predict`, epochs of steps with callbacks around them."""
 
+from __future__ import annotations
+
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +19,13 @@ from .data_adapters.data_adapter_utils import as_arrays, unpack_x_y_sample_weigh
 from .epoch_iterator import EpochIterator
 from .train_steps import TrainSteps, symbolic_batch
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..callbacks.callback import Callback
+    from ..callbacks.history import History
+
 __all__ = ["Trainer"]
 
 
@@ -27,23 +37,23 @@ class Trainer(TrainSteps):
 
     def fit(
         self,
-        x=None,
-        y=None,
-        batch_size=None,
-        epochs=1,
-        verbose="auto",
-        callbacks=None,
-        validation_split=0.0,
-        validation_data=None,
-        shuffle=True,
-        class_weight=None,
-        sample_weight=None,
-        initial_epoch=0,
-        steps_per_epoch=None,
-        validation_steps=None,
-        validation_batch_size=None,
-        validation_freq=1,
-    ):
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: int | str = "auto",
+        callbacks: Sequence[Callback] | CallbackList | None = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool | str = True,
+        class_weight: dict[int, float] | None = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: int | Sequence[int] = 1,
+    ) -> History:
         """Train for ``epochs`` runs through the data; return the `History` of the metrics.
 
         Args: ``x``, ``y``, ``sample_weight``: arrays, or nests of them for several
@@ -198,15 +208,15 @@ class Trainer(TrainSteps):
 
     def evaluate(
         self,
-        x=None,
-        y=None,
-        batch_size=None,
-        verbose="auto",
-        sample_weight=None,
-        steps=None,
-        callbacks=None,
-        return_dict=False,
-    ):
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: int | str = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Sequence[Callback] | CallbackList | None = None,
+        return_dict: bool = False,
+    ) -> Any:
         """Compute the loss, and metrics if there are any, over the data.
 
         Returns: a number, a list in the order of `metrics_names`, or with
@@ -246,7 +256,14 @@ class Trainer(TrainSteps):
 
     # --- predict
 
-    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: int | str = "auto",
+        steps: int | None = None,
+        callbacks: Sequence[Callback] | CallbackList | None = None,
+    ) -> Any:
         """Compute the outputs for the data, as NumPy arrays, batches joined along axis 0.
 
         ``x`` is what `fit` takes; labels in it are passed over; ``model.stop_predicting =

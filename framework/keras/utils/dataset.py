@@ -1,6 +1,9 @@
 """A data set as two, and a series as windows."""
 
+from __future__ import annotations
+
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,10 +12,21 @@ from tapewright.data.batching import Batch
 from tapewright.data.dataset import Dataset
 from tapewright.data.elements import stacked
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tapewright.core.typing import TensorLike
+
 __all__ = ["split_dataset", "timeseries_dataset_from_array"]
 
 
-def split_dataset(dataset, left_size=None, right_size=None, shuffle=False, seed=None):
+def split_dataset(
+    dataset: Any,
+    left_size: float | None = None,
+    right_size: float | None = None,
+    shuffle: bool = False,
+    seed: int | None = None,
+) -> tuple[Dataset, Dataset]:
     """Two data sets: ``left_size`` samples from the front, ``right_size`` from the end.
 
     Args: ``dataset``: an array, a list or tuple of arrays of one length, or a
@@ -105,17 +119,17 @@ def _size(name, size, total):
 
 
 def timeseries_dataset_from_array(
-    data,
-    targets,
-    sequence_length,
-    sequence_stride=1,
-    sampling_rate=1,
-    batch_size=128,
-    shuffle=False,
-    seed=None,
-    start_index=None,
-    end_index=None,
-):
+    data: TensorLike,
+    targets: TensorLike,
+    sequence_length: int,
+    sequence_stride: int = 1,
+    sampling_rate: int = 1,
+    batch_size: int = 128,
+    shuffle: bool = False,
+    seed: int | None = None,
+    start_index: int | None = None,
+    end_index: int | None = None,
+) -> Dataset:
     """Windows over a series, in batches, each with the target at its first index.
 
     Window ``k`` holds ``data[s], data[s + sampling_rate], ...``, ``sequence_length`` of

@@ -1,26 +1,33 @@
 """`get_file`: a file from the network, kept in a cache folder, unpacked if wanted."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tapewright.datasets.fetch import cache_folder, fetch, has_checksum
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
 
 __all__ = ["get_file"]
 
 
 def get_file(
-    fname=None,
-    origin=None,
-    untar=False,
-    md5_hash=None,
-    file_hash=None,
-    cache_subdir="datasets",
-    hash_algorithm="auto",
-    extract=False,
-    archive_format="auto",
-    cache_dir=None,
-    force_download=False,
-):
+    fname: str | None = None,
+    origin: str | None = None,
+    untar: bool = False,
+    md5_hash: str | None = None,
+    file_hash: str | None = None,
+    cache_subdir: str = "datasets",
+    hash_algorithm: str = "auto",
+    extract: bool = False,
+    archive_format: str | Sequence[str] = "auto",
+    cache_dir: str | PathLike[str] | None = None,
+    force_download: bool = False,
+) -> str:
     """The path of a file, or of the folder it unpacks to, downloaded if it is not there.
 
     The file is ``cache_dir/cache_subdir/fname``; it comes to be there whole or not at

@@ -1,9 +1,12 @@
 """`model_to_dot` and `plot_model`: models as graphs; need the extra ``graphviz``."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import sys
 from html import escape
+from typing import TYPE_CHECKING
 
 from tapewright.core.nest import flatten
 from tapewright.layers.base.input_layer import InputLayer
@@ -12,6 +15,10 @@ from tapewright.layers.base.layer import Layer
 from ..models.model import Model
 from ..models.sequential import Sequential
 
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Any
+
 __all__ = ["model_to_dot", "plot_model"]
 
 DIRECTIONS = ("TB", "BT", "LR", "RL")
@@ -19,19 +26,19 @@ SPLINES = ("ortho", "curved", "spline", "polyline", "line")
 
 
 def model_to_dot(
-    model,
-    show_shapes=False,
-    show_dtype=False,
-    show_layer_names=True,
-    rankdir="TB",
-    expand_nested=False,
-    dpi=200,
-    subgraph=False,
-    show_layer_activations=False,
-    show_trainable=False,
-    splines="ortho",
-    **kwargs,
-):
+    model: Model,
+    show_shapes: bool = False,
+    show_dtype: bool = False,
+    show_layer_names: bool = True,
+    rankdir: str = "TB",
+    expand_nested: bool = False,
+    dpi: int = 200,
+    subgraph: bool = False,
+    show_layer_activations: bool = False,
+    show_trainable: bool = False,
+    splines: str = "ortho",
+    **kwargs: Any,
+) -> Any:
     """Describe the layers of a model, and the tensors between them, in Graphviz' language.
 
     Args: ``show_*``: lines of text in the boxes; ``rankdir``: "TB" from top to bottom,
@@ -78,19 +85,19 @@ def model_to_dot(
 
 
 def plot_model(
-    model,
-    to_file="model.png",
-    show_shapes=False,
-    show_dtype=False,
-    show_layer_names=False,
-    rankdir="TB",
-    expand_nested=False,
-    dpi=200,
-    show_layer_activations=False,
-    show_trainable=False,
-    splines="ortho",
-    **kwargs,
-):
+    model: Model,
+    to_file: str | PathLike[str] = "model.png",
+    show_shapes: bool = False,
+    show_dtype: bool = False,
+    show_layer_names: bool = False,
+    rankdir: str = "TB",
+    expand_nested: bool = False,
+    dpi: int = 200,
+    show_layer_activations: bool = False,
+    show_trainable: bool = False,
+    splines: str = "ortho",
+    **kwargs: Any,
+) -> Any:
     """Draw a model with Graphviz to a file: PNG, SVG, PDF or another by its ending.
 
     The other arguments are those of `model_to_dot`.

@@ -1,5 +1,9 @@
 """Labels, sequences and vectors as arrays for a model."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tapewright.core.tensor import is_tensor
@@ -8,10 +12,14 @@ from tapewright.ops.linalg.matrix_functions import norm
 from tapewright.ops.math.comparison import where
 from tapewright.ops.math.elementwise import divide
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 __all__ = ["normalize", "pad_sequences", "to_categorical"]
 
 
-def to_categorical(x, num_classes=None):
+def to_categorical(x: Any, num_classes: int | None = None) -> np.ndarray[Any, Any]:
     """Convert labels to rows that are 1 at the label and 0 elsewhere, in NumPy.
 
     Args: ``x``: integers of any shape, a last axis of size 1 is dropped; ``num_classes``:
@@ -42,7 +50,7 @@ def to_categorical(x, num_classes=None):
     return rows.reshape(*labels.shape, num_classes)
 
 
-def normalize(x, axis=-1, order=2):
+def normalize(x: Any, axis: int | None = -1, order: float = 2) -> Any:
     """``x / norm(x)`` along ``axis``; what has norm 0 stays 0.
 
     Args: ``x``: an array or a tensor, floating; ``axis``: an int or None, the whole;
@@ -65,8 +73,13 @@ def normalize(x, axis=-1, order=2):
 
 
 def pad_sequences(
-    sequences, maxlen=None, dtype="int32", padding="pre", truncating="pre", value=0.0
-):
+    sequences: Sequence[Sequence[Any]],
+    maxlen: int | None = None,
+    dtype: Any = "int32",
+    padding: str = "pre",
+    truncating: str = "pre",
+    value: float | str = 0.0,
+) -> np.ndarray[Any, Any]:
     """Pad and cut sequences of different lengths to rows of one array.
 
     Args: ``sequences``: a list of sequences; their items may be arrays of one shape.

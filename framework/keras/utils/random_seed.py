@@ -1,5 +1,7 @@
 """`set_random_seed`: one seed for all random numbers."""
 
+from __future__ import annotations
+
 import operator
 
 import numpy as np
@@ -9,7 +11,7 @@ from tapewright.ops.random.generators import set_seed
 __all__ = ["set_random_seed"]
 
 
-def set_random_seed(seed):
+def set_random_seed(seed: int) -> None:
     """Seed Python's ``random``, NumPy's global generator and tapewright's.
 
     Initial weights, dropout, and the orders of `fit` and of data sets follow from it.

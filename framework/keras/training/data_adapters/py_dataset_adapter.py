@@ -1,13 +1,20 @@
 """`PyDataset`: the base of data sets that make their batches in Python, by number."""
 
+from __future__ import annotations
+
 import collections
 import itertools
 import warnings
+from typing import TYPE_CHECKING
 
 from tapewright.data.node import new_seed
 from tapewright.data.rng import shuffle_generator
 
 from .data_adapter import DataAdapter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 __all__ = ["PyDataset", "PyDatasetAdapter"]
 
@@ -37,23 +44,28 @@ class PyDataset:
     use_multiprocessing = False
     max_queue_size = 10
 
-    def __init__(self, workers=1, use_multiprocessing=False, max_queue_size=10):
+    def __init__(
+        self,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+        max_queue_size: int = 10,
+    ):
         self.workers = workers
         self.use_multiprocessing = use_multiprocessing
         self.max_queue_size = max_queue_size
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         raise NotImplementedError(
             f"{type(self).__name__}: define __getitem__(index), which returns a batch"
         )
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         count = self.num_batches
         for index in itertools.count() if count is None else range(count):
             yield self[index]
 
     @property
-    def num_batches(self):
+    def num_batches(self) -> int | None:
         """The number of batches, by default ``len``; None for an endless set."""
         if hasattr(self, "__len__"):
             return len(self)
@@ -61,10 +73,10 @@ class PyDataset:
             f"{type(self).__name__}: define __len__, or the property num_batches"
         )
 
-    def on_epoch_begin(self):
+    def on_epoch_begin(self) -> None:
         """Called before each epoch."""
 
-    def on_epoch_end(self):
+    def on_epoch_end(self) -> None:
         """Called after each epoch."""
 
 
