@@ -12,7 +12,7 @@ import threading
 from tapewright.core.errors import SavingError
 from tapewright.core.parallel import parallel_for
 
-from .window import Window
+from .file_objects import Window
 
 __all__ = ["PIECE", "USER_BLOCK", "check_seal", "seal"]
 

@@ -13,7 +13,7 @@ from tapewright.core.devices import to_numpy
 
 from .checksum import PIECE, USER_BLOCK
 
-__all__ = ["Pourer", "blocks", "can_pour"]
+__all__ = ["ParallelWriter", "blocks", "is_written_directly"]
 
 UNIT = 4 << 20  # bytes that are written at a time
 BLOCK = 4 << 20  # bytes of an array that are copied at a time if they must be
@@ -21,7 +21,7 @@ SMALLEST = 64 << 10  # bytes of an array that is worth it
 MAX_THREADS = 4  # that write and hash
 
 
-def can_pour(array):
+def is_written_directly(array):
     """Whether the bytes of an array in memory are those that HDF5 would write."""
     return (
         array.nbytes >= SMALLEST and array.dtype.kind in "fiuc" and array.dtype.isnative
@@ -41,15 +41,15 @@ def blocks(array):
             yield from blocks(array[start : start + rows])
 
 
-class Pourer:
-    """Writes arrays to places of a `Sink` that HDF5 has made; keeps ``digests``.
+class ParallelWriter:
+    """Writes arrays to places of a `GuardedFile` that HDF5 has made; keeps ``digests``.
 
     This thread writes, which the system does for one thread at a time, while others hash,
     and then hashes as well.
     """
 
-    def __init__(self, sink):
-        self._sink, self._pool = sink, None
+    def __init__(self, file):
+        self._file, self._pool = file, None
         self._others = min(os.cpu_count() or 1, MAX_THREADS) - 1
         self.digests = {}  # of the pieces of the seal that are known
 
@@ -57,18 +57,18 @@ class Pourer:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def pour(self, array, place):
+    def write(self, array, place):
         """Writes all bytes of an array from a place in the file on."""
         if self._pool is None and self._others:
             from concurrent.futures import ThreadPoolExecutor
 
             self._pool = ThreadPoolExecutor(self._others)
-        self._sink.reserve(place, array.nbytes)
+        self._file.reserve(place, array.nbytes)
         for block in blocks(array):
-            self._pour(memoryview(block.reshape(-1)).cast("B"), place)
+            self._write(memoryview(block.reshape(-1)).cast("B"), place)
             place += block.nbytes
 
-    def _pour(self, content, place):
+    def _write(self, content, place):
         first = -(-(place - USER_BLOCK) // PIECE)  # the first piece that starts here
         last = (place + len(content) - USER_BLOCK) // PIECE
         numbers = iter(range(first, last))  # each goes to one of the threads
@@ -78,8 +78,8 @@ class Pourer:
         ]
         try:
             for start in range(0, len(content), UNIT):
-                self._sink.write_at(content[start : start + UNIT], place + start)
-            self._sink.begin_to_flush(place, len(content))
+                self._file.write_at(content[start : start + UNIT], place + start)
+            self._file.begin_to_flush(place, len(content))
             self._hash(content, place, numbers)
         finally:
             for other in others:

@@ -15,14 +15,16 @@ from tapewright.core.errors import SavingError, saving_error
 
 from .checked_array import Array
 from .checksum import check_seal
+from .file_objects import Progress, Window
 from .global_heap import largest_text
 from .items import MAX_NAMES, Item, Source
-from .progress import Progress
-from .window import Window
 
 __all__ = [
     "Array",
     "Group",
+    "check_format",
+    "is_format",
+    "kind_of",
     "opened",
     "opened_inside",
     "opened_window",
@@ -154,6 +156,20 @@ def _no_hdf5(head, error):
     return f"is no HDF5 file: it begins with {head[:8]!r}"
 
 
+def kind_of(path):
+    """The kind of a file by its content, as names may mislead.
+
+    Returns: ``"zip"``, ``"json"``, or ``"hdf5"`` for all else, which HDF5 then refuses.
+
+    Raises: `SavingError` unless there is a file that can be read.
+    """
+    with opened_window(regular_file(path)) as window:
+        head = window.read_at(0, 64)
+    if head.startswith(b"PK\3\4"):
+        return "zip"
+    return "json" if head.lstrip()[:1] == b"{" else "hdf5"
+
+
 class Group(Item):
     """A group of a file: named groups and arrays, see `opened`."""
 
@@ -273,3 +289,21 @@ class Group(Item):
                 if len(ahead) > MAX_DEPTH:
                     item.fail(f"is nested deeper than {MAX_DEPTH} groups")
                 ahead.append(map(item.find, item.keys()))
+
+
+def is_format(root, name):
+    """True if `write_format` noted this name."""
+    return root.has("format") and root.text("format") == name
+
+
+def check_format(root, name, version, writer):
+    """Raises: `SavingError` for another file, or one of a version that is not known."""
+    if not is_format(root, name):
+        root.fail(f"is no {name}: it must be a file that {writer} wrote")
+    found = root.integer("version")
+    if found != version:
+        root.fail(
+            f"is a {name} of version {found}, known here is {version}: a newer tapewright "
+            "may read it",
+            "version",
+        )

@@ -12,11 +12,10 @@ from tapewright.core.interpreters import active_tracer
 from . import strict_json
 from .atomic import replacing
 from .checksum import USER_BLOCK, seal
-from .guarded_file import Sink
-from .parallel_write import Pourer, can_pour
-from .progress import Progress
+from .file_objects import GuardedFile, Progress
+from .parallel_write import ParallelWriter, is_written_directly
 
-__all__ = ["GroupWriter", "check_not_traced", "writing", "writing_to"]
+__all__ = ["GroupWriter", "check_not_traced", "write_format", "writing", "writing_to"]
 
 MAX_ATTRIBUTE = 64_512  # bytes: above, HDF5 has no place for a list of texts
 
@@ -50,9 +49,12 @@ def writing_to(temporary, path, total=None):
     """The root `GroupWriter` of a new file there, not sealed; errors speak of ``path``."""
     import h5py
 
-    with Sink(temporary) as sink, Target(os.fspath(path), sink, total) as target:
+    with (
+        GuardedFile(temporary) as guarded,
+        Target(os.fspath(path), guarded, total) as target,
+    ):
         with target.guarded():
-            file = h5py.File(sink, "w", userblock_size=USER_BLOCK)
+            file = h5py.File(guarded, "w", userblock_size=USER_BLOCK)
         try:
             yield GroupWriter(file, target)
         except BaseException:
@@ -66,8 +68,8 @@ def writing_to(temporary, path, total=None):
 class Target:
     """The file that is written: what all of its groups have in common."""
 
-    def __init__(self, path, sink, total):
-        self.path, self.sink, self.pourer = path, sink, Pourer(sink)
+    def __init__(self, path, file, total):
+        self.path, self.file, self.arrays = path, file, ParallelWriter(file)
         self.progress = Progress(f"saving {os.path.basename(path)}", total)
 
     @contextmanager
@@ -75,11 +77,11 @@ class Target:
         """What the system and HDF5 refuse, as a `SavingError`."""
         try:
             yield
-            self.sink.check()
+            self.file.check()
         except SavingError:
             raise
         except (OSError, RuntimeError, MemoryError) as error:
-            first = self.sink.error or error
+            first = self.file.error or error
             if not isinstance(first, Exception):
                 raise first from None
             reason = f"cannot be written: {first}; what was there before is kept"
@@ -89,7 +91,7 @@ class Target:
         return self
 
     def __exit__(self, *exception):
-        self.pourer.close()
+        self.arrays.close()
         self.progress.close()
 
 
@@ -103,7 +105,7 @@ class GroupWriter:
     @property
     def digests(self):
         """Of the pieces of the file that are known, for `seal`."""
-        return self._target.pourer.digests
+        return self._target.arrays.digests
 
     def group(self, path):
         """The group at a path below, made if need be."""
@@ -118,14 +120,15 @@ class GroupWriter:
         """
         array = array if is_array(array) else np.asarray(array)
         with self._guarded(path):
-            dataset = self._pour(path, array) if can_pour(array) else None
-            if dataset is None:
+            if is_written_directly(array):
+                dataset = self._write_directly(path, array)
+            else:
                 dataset = self._node.create_dataset(path, data=to_numpy(array))
             for key, value in attributes.items():
                 dataset.attrs[key] = value
         self._target.progress.add(array.nbytes)
 
-    def _pour(self, path, array):
+    def _write_directly(self, path, array):
         import h5py
 
         creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
@@ -135,7 +138,7 @@ class GroupWriter:
         dataset = self._node.create_dataset(
             path, array.shape, np.dtype(array.dtype), dcpl=creation
         )
-        self._target.pourer.pour(array, dataset.id.get_offset())
+        self._target.arrays.write(array, dataset.id.get_offset())
         return dataset
 
     def _place(self, path):
@@ -195,3 +198,9 @@ class GroupWriter:
                 return
             for i, piece in enumerate(np.array_split(array, count)):
                 self._node.attrs[f"{key}{i}"] = piece
+
+
+def write_format(root, name, version):
+    """Note the name of a format of ours in an HDF5 file, for `check_format`."""
+    root.text("format", name)
+    root.integer("version", version)

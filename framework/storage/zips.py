@@ -17,8 +17,8 @@ from tapewright.core.errors import SavingError
 from . import strict_json
 from .atomic import replacing, temporary_beside
 from .checksum import seal
+from .file_objects import Window, at_once
 from .reader import opened_inside, regular_file
-from .window import Window, at_once
 from .writer import check_not_traced, writing_to
 
 __all__ = ["ZipReader", "ZipWriter", "opened_zip", "writing_zip"]

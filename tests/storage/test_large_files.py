@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from tapewright.storage import progress
+from tapewright.storage import file_objects
 from tapewright.storage.reader import opened
 from tapewright.storage.writer import writing
 
@@ -118,7 +118,7 @@ def shown(path, monkeypatch, is_terminal=True):
 
 
 def test_large_files_show_a_bar_in_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(progress, "THRESHOLD", 1_000_000)
+    monkeypatch.setattr(file_objects, "THRESHOLD", 1_000_000)
     with monkeypatch.context() as context:
         saving, loading = shown(tmp_path / "m.h5", context)
     assert "saving m.h5" in saving and "3.00M/3.00M" in saving
@@ -130,10 +130,10 @@ def test_smaller_files_show_none(tmp_path, monkeypatch):
 
 
 def test_logs_show_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(progress, "THRESHOLD", 1_000_000)
+    monkeypatch.setattr(file_objects, "THRESHOLD", 1_000_000)
     with monkeypatch.context() as context:
         assert shown(tmp_path / "m.h5", context, is_terminal=False) == ["", ""]
 
 
 def test_the_threshold_is_200_mb():
-    assert progress.THRESHOLD == 200_000_000
+    assert file_objects.THRESHOLD == 200_000_000

@@ -12,8 +12,8 @@ import pytest
 
 from tapewright.core.errors import SavingError
 from tapewright.storage import reader
+from tapewright.storage.file_objects import Window
 from tapewright.storage.reader import Array, opened, opened_inside
-from tapewright.storage.window import Window
 from tapewright.storage.writer import writing
 
 VALUES = np.random.default_rng(0).normal(size=(300, 200)).astype("f4")

@@ -14,7 +14,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.core.errors import SavingError
-from tapewright.storage import parallel_write as pouring
+from tapewright.storage import parallel_write
 from tapewright.storage.checksum import check_seal
 from tapewright.storage.parallel_write import blocks
 from tapewright.storage.reader import opened
@@ -95,7 +95,7 @@ def test_an_array_may_be_changed_once_it_is_written(tmp_path):
 
 @pytest.mark.parametrize("array", [BIG.T, BIG[None, None, ::2], BIG.T[:1]])
 def test_blocks_are_the_array_in_order_and_small(monkeypatch, array):
-    monkeypatch.setattr(pouring, "BLOCK", 5000)
+    monkeypatch.setattr(parallel_write, "BLOCK", 5000)
     found = list(blocks(array))
     assert max(each.nbytes for each in found) <= 5000
     assert len(found) > (array.nbytes > 5000)
@@ -123,7 +123,7 @@ def test_arrays_of_another_device_are_copied_in_parts(tmp_path, monkeypatch):
 
     monkeypatch.setitem(devices._MODULES, Far, np)
     monkeypatch.setitem(devices._TO_NUMPY, Far, to_numpy)
-    monkeypatch.setattr(pouring, "BLOCK", 100_000)
+    monkeypatch.setattr(parallel_write, "BLOCK", 100_000)
     with writing(tmp_path / "m.h5") as root:
         root.array("0", Far(BIG))
     assert max(copied) <= 100_000

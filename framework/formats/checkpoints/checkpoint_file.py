@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tapewright.storage.file_kinds import check_format, write_format
-from tapewright.storage.reader import Group, opened
-from tapewright.storage.writer import writing
+from tapewright.storage.reader import Group, check_format, opened
+from tapewright.storage.writer import write_format, writing
 
 from .state_codec import decode_state, encode_state
 

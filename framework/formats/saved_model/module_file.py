@@ -25,9 +25,8 @@ from tapewright.core.errors import SavingError, saving_error
 from tapewright.core.module import Module
 from tapewright.core.variable import Variable
 from tapewright.core.variable import writing as held
-from tapewright.storage.file_kinds import check_format, is_format, write_format
-from tapewright.storage.reader import opened
-from tapewright.storage.writer import writing
+from tapewright.storage.reader import check_format, is_format, opened
+from tapewright.storage.writer import write_format, writing
 
 from .functions import read_function, write_function
 from .objects import ObjectReader, ObjectWriter

@@ -20,15 +20,15 @@ from tapewright.formats.contents import (
     describe_own,
     totals,
 )
-from tapewright.storage.file_kinds import WEIGHTS_MEMBER, holds_layers, kind_of
-from tapewright.storage.reader import Group, opened
+from tapewright.storage.reader import Group, kind_of, opened
 from tapewright.storage.zips import opened_zip
 
 from .custom_layer_graphs import classes_with_graphs
 from .keras_zip import CONFIG, METADATA
-from .legacy_h5 import layers_group, stored_layers, stored_top
+from .legacy_h5 import holds_layers, layers_group, stored_layers, stored_top
 from .model_state import OWN_GROUP
 from .shards import opened_shards
+from .weight_tree import WEIGHTS_MEMBER
 
 __all__ = [
     "Contents",

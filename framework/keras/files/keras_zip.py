@@ -8,7 +8,6 @@ group of our own, see `model_state`. All members are stored, none is deflated.
 from datetime import datetime
 from typing import Any
 
-from tapewright.storage.file_kinds import WEIGHTS_MEMBER
 from tapewright.storage.zips import opened_zip, writing_zip
 
 from .h5_model import VERSION
@@ -21,7 +20,7 @@ from .model_state import (
 )
 from .optimizer_state import optimizer_group, write_optimizer
 from .strip_defaults import strip_defaults
-from .weight_tree import read_tree, write_tree
+from .weight_tree import WEIGHTS_MEMBER, read_tree, write_tree
 
 __all__ = ["CONFIG", "METADATA", "load_zip", "save_zip"]
 

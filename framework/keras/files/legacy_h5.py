@@ -14,6 +14,7 @@ from .weight_assignment import swapped
 
 __all__ = [
     "StoredLayer",
+    "holds_layers",
     "layers_group",
     "read_layers",
     "read_layers_by_name",
@@ -83,6 +84,13 @@ class StoredLayer(NamedTuple):
     @property
     def arrays(self):
         return [self.group.array(name) for name in self.weight_names]
+
+
+def holds_layers(root: Group) -> bool:
+    """True if an HDF5 file holds weights by layer, not as a tree."""
+    return (
+        "model_weights" in root or root.has("layer_names") or root.has("layer_names0")
+    )
 
 
 def layers_group(root: Group) -> Group:

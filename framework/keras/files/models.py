@@ -10,7 +10,7 @@ from typing import Any
 from tapewright.core.errors import SavingError
 from tapewright.core.variable import writing
 from tapewright.serialization.registry import custom_object_scope
-from tapewright.storage.file_kinds import kind_of
+from tapewright.storage.reader import kind_of
 
 from .h5_model import load_h5, save_h5
 from .model_state import state_of

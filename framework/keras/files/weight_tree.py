@@ -15,7 +15,9 @@ from tapewright.layers.base.own_variables import (
 from .object_paths import places
 from .weight_assignment import swapped
 
-__all__ = ["read_tree", "write_tree"]
+__all__ = ["WEIGHTS_MEMBER", "read_tree", "write_tree"]
+
+WEIGHTS_MEMBER = "model.weights.h5"  # of a `.keras` file
 
 # Groups beside those of layers; the last one is that of early files of this layout.
 BESIDE = {

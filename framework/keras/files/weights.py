@@ -9,11 +9,10 @@ import warnings
 from contextlib import contextmanager
 
 from tapewright.core.variable import writing as held
-from tapewright.storage.file_kinds import WEIGHTS_MEMBER, holds_layers, kind_of
-from tapewright.storage.reader import opened
+from tapewright.storage.reader import kind_of, opened
 from tapewright.storage.writer import writing
 
-from .legacy_h5 import layers_group, read_layers, read_layers_by_name
+from .legacy_h5 import holds_layers, layers_group, read_layers, read_layers_by_name
 from .model_state import state_of
 from .optimizer_state import (
     StateMismatch,
@@ -23,7 +22,7 @@ from .optimizer_state import (
 )
 from .shards import opened_shards
 from .weight_assignment import Filling
-from .weight_tree import read_tree, write_tree
+from .weight_tree import WEIGHTS_MEMBER, read_tree, write_tree
 
 __all__ = ["load_weights", "save_weights"]
 

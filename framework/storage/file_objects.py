@@ -1,0 +1,232 @@
+"""File objects under HDF5 and zip: a window to read, a guarded file to write, a bar.
+
+HDF5 does not survive that a write fails: it tries again in destructors, and may crash the
+process. So `GuardedFile` reports success to HDF5 and keeps the error for us to raise.
+"""
+
+import io
+import os
+import stat
+import threading
+from contextlib import suppress
+
+from tapewright.core.errors import SavingError, saving_error
+
+__all__ = ["GuardedFile", "Progress", "Window", "at_once"]
+
+MAX_CALL = 1 << 30  # bytes that one call of the system reads or writes
+THRESHOLD = 200_000_000  # bytes from which on saving or loading is felt
+
+
+def at_once(path, flags):
+    """An opener that does not wait for the writer of a pipe, should one be there by now."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+class Window(io.RawIOBase):
+    """``size`` bytes of the file ``path`` from ``start`` on; seekable, nothing is copied.
+
+    ``handle``: that of the file, if it is open, as another one may be at its path by now.
+    `read_at` and `read_into` go by a place of their own and serve several threads.
+    """
+
+    def __init__(self, path, start=0, size=None, handle=None):
+        super().__init__()
+        self._file = None
+        if handle is not None and hasattr(os, "preadv"):
+            path_or_handle = os.dup(handle)  # else both would be at one place
+        else:
+            path_or_handle = path
+        self._file = open(path_or_handle, "rb", buffering=0, opener=at_once)
+        found = os.fstat(self._file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            self._file.close()
+            raise SavingError(path, "is a pipe or device, no file")
+        whole = found.st_size
+        self.path, self.start, self._at = os.fspath(path), start, 0
+        self.size = whole - start if size is None else size
+        self._lock = threading.Lock()
+
+    def read_at(self, place, count):
+        """``count`` bytes from a place in the window on, fewer at its end."""
+        buffer = bytearray(max(min(count, self.size - place), 0))
+        return bytes(buffer[: self.read_into(buffer, place)])
+
+    def read_into(self, buffer, place):
+        """Fills a buffer from a place in the window on; returns the number of bytes."""
+        buffer = memoryview(buffer).cast("B")
+        buffer = buffer[: max(self.size - place, 0)]
+        done = 0
+        while done < len(buffer):
+            piece = buffer[done : done + MAX_CALL]
+            count = self._read(piece, self.start + place + done)
+            if not count:
+                break
+            done += count
+        return done
+
+    def _read(self, buffer, place):
+        try:
+            if hasattr(os, "preadv"):
+                return os.preadv(self._file.fileno(), [buffer], place)
+            with self._lock:  # one place for all threads
+                self._file.seek(place)
+                return self._file.readinto(buffer)
+        except OSError as error:
+            reason = f"cannot be read: {error}"
+            raise saving_error(self.path, reason, cause=error) from None
+
+    def stat(self):
+        """What the system knows of the open file."""
+        return os.fstat(self._file.fileno())
+
+    def readable(self):
+        return True
+
+    def seekable(self):
+        return True
+
+    def seek(self, offset, whence=os.SEEK_SET):
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence]
+        if base + offset < 0:
+            raise ValueError(f"there is nothing at {base + offset}")
+        self._at = base + offset
+        return self._at
+
+    def tell(self):
+        return self._at
+
+    def readinto(self, buffer):
+        count = self.read_into(buffer, self._at)
+        self._at += count
+        return count
+
+    def close(self):
+        if self._file is not None:
+            self._file.close()
+        super().close()
+
+
+class GuardedFile(io.RawIOBase):
+    """A file for HDF5 whose writes never fail; `check` raises what the first one met.
+
+    `write_at`, for us, raises at once, and serves several threads.
+    """
+
+    def __init__(self, path):
+        super().__init__()
+        self._file, self._at = None, 0
+        self.error = None  # the first one that HDF5 was not told of
+        self._lock = threading.Lock()
+        self._file = open(path, "r+b", buffering=0)
+
+    def check(self):
+        """Raises ``error``, if there is one."""
+        if self.error is not None:
+            raise self.error
+
+    def write_at(self, content, place):
+        """Writes bytes to a place in the file."""
+        content = memoryview(content).cast("B")
+        while len(content):
+            count = self._write(content[:MAX_CALL], place)
+            content, place = content[count:], place + count
+
+    def _write(self, content, place):
+        if hasattr(os, "pwrite"):
+            return os.pwrite(self._file.fileno(), content, place)
+        with self._lock:  # one place for all threads
+            self._file.seek(place)
+            return self._file.write(content)
+
+    def reserve(self, place, size):
+        """Has the disk keep a place for bytes to come, all at once: writing then takes half.
+
+        What cannot be kept is told by `write_at`.
+        """
+        if hasattr(os, "posix_fallocate"):
+            with suppress(OSError):
+                os.posix_fallocate(self._file.fileno(), place, size)
+
+    def begin_to_flush(self, place, size):
+        """Linux begins to write to the disk now, and flushing has less to wait for."""
+        if hasattr(os, "posix_fadvise"):
+            handle = self._file.fileno()
+            os.posix_fadvise(handle, place, size, os.POSIX_FADV_DONTNEED)
+
+    def _attempt(self, function, *args):
+        try:
+            function(*args)
+        except BaseException as error:  # an interrupt as well, or HDF5 would meet it
+            self.error = self.error or error
+
+    def write(self, content):
+        size = memoryview(content).nbytes
+        self._attempt(self.write_at, content, self._at)
+        self._at += size
+        return size
+
+    def truncate(self, size=None):
+        size = self._at if size is None else size
+        if size != os.fstat(self._file.fileno()).st_size:  # else it waits for the disk
+            self._attempt(self._file.truncate, size)
+        return size
+
+    def readinto(self, buffer):
+        with self._lock:
+            self._file.seek(self._at)
+            count = self._file.readinto(buffer)
+        self._at += count
+        return count
+
+    def seek(self, offset, whence=os.SEEK_SET):
+        if whence == os.SEEK_END:
+            offset += os.fstat(self._file.fileno()).st_size
+        elif whence == os.SEEK_CUR:
+            offset += self._at
+        self._at = offset
+        return offset
+
+    def tell(self):
+        return self._at
+
+    def readable(self):
+        return True
+
+    def writable(self):
+        return True
+
+    def seekable(self):
+        return True
+
+    def close(self):
+        if self._file is not None:
+            self._file.close()
+        super().close()
+
+
+class Progress:
+    """Counts bytes; shows a bar once they, or their ``total``, reach the threshold.
+
+    Nothing is shown where standard error is no terminal.
+    """
+
+    def __init__(self, label, total=None):
+        self._label, self._total, self._count, self._bar = label, total, 0, None
+
+    def add(self, count):
+        """``count`` bytes more are done."""
+        self._count += count
+        if self._bar is not None:
+            self._bar.update(count)
+        elif max(self._count, self._total or 0) >= THRESHOLD:
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                desc=self._label, total=self._total, unit="B", unit_scale=True,
+                unit_divisor=1000, initial=self._count, disable=None, leave=False,
+            )  # fmt: skip
+
+    def close(self):
+        if self._bar is not None:
+            self._bar.close()
