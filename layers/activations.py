@@ -322,7 +322,7 @@ def deserialize(config, custom_objects=None):
 
     ``custom_objects``: names and functions to look among first.
     """
-    with registry.custom_object_scope(custom_objects or {}):
+    with registry.custom_object_scope(custom_objects):
         if isinstance(config, dict) and config.get("class_name") == "function":
             config = config["config"]  # as Keras writes functions of one's own
         if isinstance(config, dict):

@@ -184,7 +184,7 @@ class LossScaleOptimizer(Optimizer):
         cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
     ) -> Self:
         config = dict(config)
-        with registry.custom_object_scope(custom_objects or {}):
+        with registry.custom_object_scope(custom_objects):
             inner = object_config.deserialize(
                 "optimizer", config.pop("inner_optimizer")
             )

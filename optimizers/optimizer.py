@@ -118,7 +118,6 @@ class Optimizer(State, Configured):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        registry.register(cls.kind, cls.__name__.lower(), cls)  # Keras' names in files
         if "build" in vars(cls):
             cls.build = _once(cls.build)
         ways = cls.update_step, cls._backend_update_step
@@ -530,7 +529,7 @@ class Optimizer(State, Configured):
         cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
     ) -> Optimizer:
         """The optimizer that `get_config`, ours or Keras', described."""
-        with registry.custom_object_scope(custom_objects or {}):
+        with registry.custom_object_scope(custom_objects):
             if isinstance(config.get("learning_rate"), (dict, str)):
                 rate = object_config.resolve("schedule", config["learning_rate"])
                 config = {**config, "learning_rate": rate}

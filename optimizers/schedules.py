@@ -332,7 +332,7 @@ def deserialize(
 
     Raises: ``ValueError`` that lists the known names.
     """
-    with registry.custom_object_scope(custom_objects or {}):
+    with registry.custom_object_scope(custom_objects):
         return object_config.deserialize("schedule", config)
 
 

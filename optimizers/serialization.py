@@ -32,5 +32,5 @@ def serialize(optimizer) -> dict:
 
 def deserialize(config, custom_objects=None) -> Optimizer:
     """The optimizer that `serialize` described."""
-    with registry.custom_object_scope(custom_objects or {}):
+    with registry.custom_object_scope(custom_objects):
         return object_config.deserialize("optimizer", config)

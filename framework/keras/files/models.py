@@ -76,7 +76,7 @@ def load_model(
     Raises: `SavingError` that names the fault of the file, and its place.
     """
     path = os.fspath(filepath)
-    with custom_object_scope(custom_objects or {}):
+    with custom_object_scope(custom_objects):
         kind = kind_of(path)
         if kind == "zip":
             from .keras_zip import load_zip
