@@ -1,6 +1,6 @@
 """`keras.activations`: the activations of `tapewright.layers`."""
 
-from tapewright.layers import activations
+import tapewright.layers.activations as activations
 from tapewright.layers.activations import *
 
 __all__ = []

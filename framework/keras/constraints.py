@@ -1,6 +1,6 @@
 """`keras.constraints`: the constraints of `tapewright.layers`."""
 
-from tapewright.layers import constraints
+import tapewright.layers.constraints as constraints
 from tapewright.layers.constraints import *
 
 __all__ = []

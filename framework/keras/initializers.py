@@ -1,6 +1,6 @@
 """`keras.initializers`: the initializers of `tapewright.layers`."""
 
-from tapewright.layers import initializers
+import tapewright.layers.initializers as initializers
 from tapewright.layers.initializers import *
 
 __all__ = []

@@ -1,6 +1,6 @@
 """`keras.layers`: the names of `tapewright.layers`."""
 
-from tapewright import layers
+import tapewright.layers as layers
 from tapewright.layers import *
 
 __all__ = []

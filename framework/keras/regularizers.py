@@ -1,6 +1,6 @@
 """`keras.regularizers`: the regularizers of `tapewright.layers`."""
 
-from tapewright.layers import regularizers
+import tapewright.layers.regularizers as regularizers
 from tapewright.layers.regularizers import *
 
 __all__ = []

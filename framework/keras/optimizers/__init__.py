@@ -1,6 +1,6 @@
 """`keras.optimizers`: the names of `tapewright.optimizers`."""
 
-from tapewright import optimizers
+import tapewright.optimizers as optimizers
 from tapewright.optimizers import *
 
 from . import schedules as schedules
