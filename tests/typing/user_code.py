@@ -13,6 +13,7 @@ import numpy as np
 
 import tapewright as tw
 from tapewright.keras import ops
+from tapewright.keras.layers import Dense, Layer
 from tapewright.keras.ops import relu
 
 x = tw.constant([[1.0, 2.0], [3.0, 4.0]])
@@ -161,8 +162,54 @@ reveal_type(ops.image.resize(tw.ones([1, 4, 4, 1]), (2, 2)))  # Tensor
 reveal_type(tw.keras.ops.celu(x))  # Tensor
 reveal_type(ops.shape(x))  # tuple[Any, ...]
 
+# ---------------------------------------------------- layers, models, and their training
+
+reveal_type(Dense(3))  # Dense
+reveal_type(Dense(3)(x))  # Tensor
+reveal_type(Dense(3, "relu", kernel_initializer=tw.initializers.HeNormal(), name="d").units)  # int
+reveal_type(tw.layers.Dropout(0.5)(x, training=True))  # Tensor
+reveal_type(tw.keras.layers.Add()([x, x]))  # Tensor
+reveal_type(tw.layers.Dense(2).trainable_variables)  # list[Variable]
+reveal_type(tw.layers.Dense(2).get_config())  # dict[str, Any]
+
+
+class Scale(Layer):
+    def build(self, input_shape):
+        self.gamma = self.add_weight((input_shape[-1],), "ones", name="gamma")
+
+    def call(self, inputs: tw.Tensor, factor: float = 1.0):
+        return inputs * self.gamma * factor, factor
+
+
+reveal_type(Scale()(x))  # tuple[Tensor, float]
+reveal_type(tw.losses.MeanSquaredError()(x, x))  # Tensor
+reveal_type(tw.losses.huber(x, [[1.0, 1.0], [0.0, 0.0]], delta=2.0))  # Tensor
+reveal_type(tw.metrics.Mean()([1.0, 3.0]))  # Tensor
+reveal_type(tw.keras.metrics.Mean(name="m").name)  # str
+reveal_type(tw.optimizers.Adam())  # Adam
+reveal_type(tw.optimizers.Adam(1e-3, clipnorm=1.0).apply_gradients([(v * 0.1, v)]))  # Variable
+reveal_type(tw.optimizers.schedules.ExponentialDecay(0.1, 100, 0.9)(3))  # Tensor
+reveal_type(tw.initializers.GlorotUniform(seed=1)((2, 3)))  # Tensor
+reveal_type(tw.keras.regularizers.L2(0.1)(x))  # Tensor
+reveal_type(tw.keras.activations.relu(x, max_value=6.0))  # Tensor
+reveal_type(tw.keras.random.normal((2, 3), seed=1))  # Tensor
+
+model = tw.keras.Sequential([Dense(3, activation="relu"), tw.layers.Dense(1)])
+reveal_type(model)  # Sequential
+reveal_type(tw.data.Dataset.range(3).map(lambda i: i * 2).batch(2))  # Dataset
+
 
 def wrong_calls():
+    Dense("three")  # error
+    Dense(3, activations="relu")  # error
+    Dense(3, kernel_initializer=None, use_bias="no")  # error
+    tw.layers.Dropout(0.5, trainable="no")  # error
+    tw.losses.MeanSquaredError(reduction=1)  # error
+    tw.losses.MeanSquaredError()(x)  # error
+    tw.optimizers.Adam(learning_rate="fast")  # error
+    tw.optimizers.Adam(beta1=0.9)  # error
+    tw.metrics.Mean(axis=0)  # error
+    model.fits(x)  # error
     tw.exp(None)  # error
     tw.exp(y=1.0)  # error
     ops.add(x)  # error
