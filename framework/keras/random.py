@@ -4,12 +4,21 @@ None draws from the global stream, an int from a stream of its own that starts a
 call, a `SeedGenerator` from a stream that goes on.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 from tapewright.core.dtypes import as_dtype, int64
 from tapewright.core.floatx import default_float
-from tapewright.core.tensor import convert_to_tensor
-from tapewright.core.typing import as_shape
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import (
+    DTypeLike,
+    IntLike,
+    ShapeLike,
+    TensorLike,
+    as_shape,
+)
 from tapewright.layers.base.seeds import SeedGenerator
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros_like
@@ -27,6 +36,9 @@ from tapewright.ops.random.distributions import (
     draw_uniform,
 )
 from tapewright.ops.random.generators import Generator, one_stream
+
+if TYPE_CHECKING:
+    from tapewright.layers.base.layer_types import SeedLike
 
 __all__ = [
     "SeedGenerator",
@@ -54,7 +66,13 @@ def _stream(seed):
     )
 
 
-def normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+def normal(
+    shape: ShapeLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: SeedLike = None,
+) -> Tensor:
     """Normally distributed numbers.
 
     >>> normal((2, 3), seed=1).shape
@@ -64,7 +82,13 @@ def normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     return draw_normal(_stream(seed), as_shape(shape), mean, stddev, dtype)
 
 
-def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+def truncated_normal(
+    shape: ShapeLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: SeedLike = None,
+) -> Tensor:
     """Normally distributed numbers no further than two ``stddev`` from ``mean``."""
     dtype = checked_floating("truncated_normal", dtype or default_float())
     return draw_normal(
@@ -72,14 +96,26 @@ def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     )
 
 
-def uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
+def uniform(
+    shape: ShapeLike,
+    minval: TensorLike = 0.0,
+    maxval: TensorLike = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: SeedLike = None,
+) -> Tensor:
     """Numbers from ``minval`` up to, and without, ``maxval``."""
     dtype = checked_floating("uniform", dtype or default_float())
     bounds = checked_bounds("uniform", minval, maxval, dtype)
     return draw_uniform(_stream(seed), as_shape(shape), *bounds)
 
 
-def randint(shape, minval, maxval, dtype="int32", seed=None):
+def randint(
+    shape: ShapeLike,
+    minval: TensorLike,
+    maxval: TensorLike,
+    dtype: DTypeLike = "int32",
+    seed: SeedLike = None,
+) -> Tensor:
     """Integers from ``minval`` up to, and without, ``maxval``."""
     dtype = as_dtype(dtype)
     if not dtype.is_integer:
@@ -88,7 +124,12 @@ def randint(shape, minval, maxval, dtype="int32", seed=None):
     return cast(draw_uniform(_stream(seed), as_shape(shape), *bounds), dtype)
 
 
-def categorical(logits, num_samples, dtype="int32", seed=None):
+def categorical(
+    logits: TensorLike,
+    num_samples: IntLike,
+    dtype: DTypeLike = "int32",
+    seed: SeedLike = None,
+) -> Tensor:
     """``num_samples`` classes a row, each drawn with probability ``softmax(logits)``.
 
     Shapes: ``logits`` ``[batch, classes]``, result ``[batch, num_samples]``.
@@ -97,7 +138,12 @@ def categorical(logits, num_samples, dtype="int32", seed=None):
     return cast(draw_categorical(_stream(seed), logits, num_samples, int64), dtype)
 
 
-def dropout(inputs, rate, noise_shape=None, seed=None):
+def dropout(
+    inputs: TensorLike,
+    rate: float,
+    noise_shape: ShapeLike | None = None,
+    seed: SeedLike = None,
+) -> Tensor:
     """Zeroes each entry with probability ``rate``: ``inputs * mask / (1 - rate)``.
 
     ``noise_shape``: the shape of the mask, None for the sizes of ``inputs``; axes of size
@@ -111,7 +157,7 @@ def dropout(inputs, rate, noise_shape=None, seed=None):
     return apply_dropout("dropout", inputs, rate, noise_shape, stream)
 
 
-def shuffle(x, axis=0, seed=None):
+def shuffle(x: TensorLike, axis: int = 0, seed: SeedLike = None) -> Tensor:
     """The entries of ``x`` along ``axis`` in random order."""
     x = convert_to_tensor(x)
     order = list(range(x.ndim))
@@ -119,7 +165,12 @@ def shuffle(x, axis=0, seed=None):
     return transpose(draw_shuffled(_stream(seed), transpose(x, order)), order)
 
 
-def gamma(shape, alpha, dtype=None, seed=None):
+def gamma(
+    shape: ShapeLike,
+    alpha: TensorLike,
+    dtype: DTypeLike | None = None,
+    seed: SeedLike = None,
+) -> Tensor:
     """Numbers with the density ``x ** (alpha - 1) * exp(-x)``, up to a factor."""
     dtype, shape = checked_floating("gamma", dtype or default_float()), as_shape(shape)
     return _gamma(_stream(seed), shape, alpha, dtype)
@@ -129,7 +180,13 @@ def _gamma(stream, shape, alpha, dtype):
     return draw_gamma(stream, shape, broadcast_to(cast(alpha, dtype), shape), None)
 
 
-def beta(shape, alpha, beta, dtype=None, seed=None):
+def beta(
+    shape: ShapeLike,
+    alpha: TensorLike,
+    beta: TensorLike,
+    dtype: DTypeLike | None = None,
+    seed: SeedLike = None,
+) -> Tensor:
     """Numbers with the density ``x ** (alpha - 1) * (1 - x) ** (beta - 1)``, up to a factor."""
     dtype, shape = checked_floating("beta", dtype or default_float()), as_shape(shape)
     other = seed + 1 if isinstance(seed, int) else seed  # draws that do not depend
@@ -137,7 +194,13 @@ def beta(shape, alpha, beta, dtype=None, seed=None):
     return first / (first + _gamma(_stream(other), shape, beta, dtype))
 
 
-def binomial(shape, counts, probabilities, dtype=None, seed=None):
+def binomial(
+    shape: ShapeLike,
+    counts: TensorLike,
+    probabilities: TensorLike,
+    dtype: DTypeLike | None = None,
+    seed: SeedLike = None,
+) -> Tensor:
     """How many of ``counts`` trials succeed, each with probability ``probabilities``."""
     drawn = draw_binomial(_stream(seed), as_shape(shape), counts, probabilities, int64)
     return cast(drawn, dtype or default_float())

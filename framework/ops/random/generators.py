@@ -10,7 +10,7 @@ import os
 import threading
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -66,6 +66,8 @@ class Generator:
     True
     """
 
+    state: Variable
+
     def __init__(self, seed: IntLike | None = None):
         key = int.from_bytes(os.urandom(8)) if seed is None else int(seed)
         key %= 2**63
@@ -74,7 +76,7 @@ class Generator:
                 np.array([key, 0], np.int64), trainable=False, name="state"
             )
 
-    def __setstate__(self, attributes):
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
         self.__dict__.update(attributes)  # of a copy, made on the current device
         self.state._bind(devices.to_numpy(self.state._array))
 
@@ -166,7 +168,7 @@ class Generator:
         keys = random_seeds(state, on_the_host(0), shape=int(count), dtype="int64")
         return stack([keys, zeros_like(keys)])
 
-    def stream(self):
+    def stream(self) -> Any:
         """The numbers of one draw; advances the counter."""
         return Stream(self._step(_STEP))
 
