@@ -72,7 +72,7 @@ def _told(path, target):
             raise  # another file of the caller's
         reason = (error.strerror or str(error)).lower()
         raise saving_error(
-            path, f"cannot be written, {reason}; what was there before is kept",
+            path, f"cannot be written: {reason}; the previous file is kept",
             cause=error,
         ) from error  # fmt: skip
 
@@ -81,21 +81,19 @@ def _check(path, target, overwrite):
     folder = os.path.dirname(target)
     if os.path.isdir(target):
         cause = IsADirectoryError()
-        raise saving_error(path, "cannot be written, a folder is there", cause=cause)
+        raise saving_error(path, "cannot be written: it is a folder", cause=cause)
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        reason = (
-            f"cannot be written, there can be no folder {folder!r}: {error.strerror}"
-        )
+        reason = f"cannot make the folder {folder!r}: {error.strerror}"
         raise saving_error(path, reason, cause=error) from None
     if not os.path.lexists(target):
         return
     if not overwrite:
-        reason = "is there already, and overwrite is False"
+        reason = "exists already, and overwrite is False"
         raise saving_error(path, reason, cause=FileExistsError())
     if not os.path.isfile(target):
-        raise SavingError(path, "cannot be written, a pipe or device is there")
+        raise SavingError(path, "cannot be written: it is a pipe or device")
 
 
 def _keep_mode(target, temporary):

@@ -50,13 +50,13 @@ def check_seal(file, dataset=None):
         raise SavingError(file.path, "is damaged: its seal cannot be read", dataset)
     digest, length = (each.decode() for each in parts.groups())
     if int(length) != file.size:
-        reason = f"is damaged: {file.size} bytes are there, {length} were written"
+        reason = f"is damaged: it has {file.size} bytes, {length} were written"
         raise SavingError(file.path, reason, dataset)
     if _digest(file) != digest:
         raise SavingError(
             file.path,
-            "is damaged, or was changed after it was written: the SHA-256 of its content "
-            "is not that of its seal",
+            "is damaged, or was changed after it was written: the SHA-256 of its "
+            "content does not match its seal",
             dataset,
         )
     return True

@@ -41,7 +41,7 @@ class Window(io.RawIOBase):
         found = os.fstat(self._file.fileno())
         if not stat.S_ISREG(found.st_mode):
             self._file.close()
-            raise SavingError(path, "is a pipe or device, no file")
+            raise SavingError(path, "is a pipe or device, not a file")
         whole = found.st_size
         self.path, self.start, self._at = os.fspath(path), start, 0
         self.size = whole - start if size is None else size

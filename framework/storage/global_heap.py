@@ -34,7 +34,7 @@ def largest_text(window, path, member=None):
             left -= size
             found = _largest(window, place + at, size) if left >= 0 else None
             if found is None:
-                reason = "is damaged: its texts cannot be walked through (global heap)"
+                reason = "is damaged: its strings cannot be read (global heap)"
                 raise SavingError(path, reason, member)
             largest, at = max(largest, found), piece.find(MARK, at + 1)
         place += PIECE - len(MARK) + 1

@@ -48,9 +48,9 @@ def regular_file(path):
         reason = "there is no such file" if missing else f"cannot be read: {error}"
         raise saving_error(path, reason, cause=error) from None
     if stat.S_ISDIR(found.st_mode):
-        raise saving_error(path, "is a folder, no file", cause=IsADirectoryError())
+        raise saving_error(path, "is a folder, not a file", cause=IsADirectoryError())
     if not stat.S_ISREG(found.st_mode):
-        raise SavingError(path, "is a pipe or device, no file")
+        raise SavingError(path, "is a pipe or device, not a file")
     size, on_disk = found.st_size, getattr(found, "st_blocks", 0) * 512
     if on_disk and size > max(MAX_HOLES * on_disk, LARGE):
         raise SavingError(path, f"has {size} bytes, nearly all of them holes")
@@ -150,10 +150,10 @@ def _no_hdf5(head, error):
     if not head:
         return "is empty"
     if head.startswith((b"\x89HDF\r\n\x1a\n", b"TAPEWRIGHT")):
-        return f"is a damaged HDF5 file, or not a whole one: {error}"
+        return f"is a damaged or incomplete HDF5 file: {error}"
     if head.lstrip()[:1] == b"<":
-        return "is no HDF5 file: it is a web page, or other text with tags"
-    return f"is no HDF5 file: it begins with {head[:8]!r}"
+        return "is not an HDF5 file: it is HTML or XML"
+    return f"is not an HDF5 file: it begins with {head[:8]!r}"
 
 
 def kind_of(path):
@@ -183,7 +183,7 @@ class Group(Item):
             names = list(itertools.islice(self._node, MAX_NAMES))
         for name in names:
             if not isinstance(name, str):  # h5py leaves what it cannot decode
-                self.fail(f"holds a name that is no UTF-8 text: {name!r:.80}")
+                self.fail(f"holds a name that is not UTF-8 text: {name!r:.80}")
         return names
 
     def __contains__(self, path):

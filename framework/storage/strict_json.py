@@ -24,7 +24,7 @@ def dumps(value):
         text = json.dumps(value, allow_nan=False)
         _loads(text)
     except _Refused as error:
-        raise ValueError(f"no file may hold this: the JSON {error}") from None
+        raise ValueError(f"cannot be saved: the JSON {error}") from None
     except RecursionError:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
@@ -33,7 +33,7 @@ def dumps(value):
         except (StopIteration, RecursionError):  # it is another fault: a list of itself
             raise error from None
         reason = f"{place} is {number}, a number that JSON lacks"
-        raise ValueError(f"no file may hold this: {reason}") from None
+        raise ValueError(f"cannot be saved: {reason}") from None
     return text
 
 
@@ -68,7 +68,7 @@ def _loads(text):
     if _deeper(value, MAX_DEPTH):
         raise _Refused(f"is nested deeper than {MAX_DEPTH} levels")
     if "\\ud" in text.lower() and _has_surrogates(value):
-        raise _Refused("has half a character: a lone surrogate")
+        raise _Refused("has a lone surrogate")
     return value
 
 
@@ -116,7 +116,7 @@ def _check_size(text):
     if items > MAX_ITEMS:
         raise _Refused(f"has about {items} items, more than {MAX_ITEMS}")
     if not is_whole(text):
-        raise _Refused("has half a character: a lone surrogate")
+        raise _Refused("has a lone surrogate")
 
 
 def _repeated(pairs):

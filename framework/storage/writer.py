@@ -84,7 +84,7 @@ class Target:
             first = self.file.error or error
             if not isinstance(first, Exception):
                 raise first from None
-            reason = f"cannot be written: {first}; what was there before is kept"
+            reason = f"cannot be written: {first}; the previous file is kept"
             raise saving_error(self.path, reason, name, cause=first) from error
 
     def __enter__(self):

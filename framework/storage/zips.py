@@ -81,9 +81,9 @@ class ZipWriter:
         from zipfile import ZipInfo
 
         if not _is_plain(name):
-            raise ValueError(f"{self.path}: no name for a member: {name!r}")
+            raise ValueError(f"{self.path}: invalid name of a member: {name!r}")
         if name in self._zip.NameToInfo:
-            raise ValueError(f"{self.path}: the member {name!r} is there already")
+            raise ValueError(f"{self.path}: the member {name!r} exists already")
         info = ZipInfo(name, DATE)
         info.external_attr = 0o644 << 16
         return info
@@ -180,7 +180,7 @@ class ZipReader:
         try:
             return self.read(name).decode()
         except UnicodeDecodeError as error:
-            self._fail(f"is no UTF-8 text: {error}", name)
+            self._fail(f"is not UTF-8 text: {error}", name)
 
     def json(self, name):
         """A member that is JSON, see `strict_json`."""
@@ -262,7 +262,7 @@ class ZipReader:
     def _check(self, info):
         name = info.filename
         if info.orig_filename != name or not _is_plain(name.removesuffix("/")):
-            reason = "the name of a member must be plain, and lead nowhere else"
+            reason = "the name of a member must be a plain relative path"
             self._fail(reason, info.orig_filename)
         if name in self._infos:
             self._fail("is there twice", name)

@@ -19,13 +19,13 @@ def _(path, kind):
     open(path, "wb").close()
 
 
-@case("random", every="no HDF5|no model|neither", show="no HDF5|neither")
+@case("random", every="not an HDF5|no model|neither", show="not an HDF5|neither")
 def _(path, kind):
     with open(path, "wb") as file:
         file.write(np.random.default_rng(1).bytes(5000))
 
 
-@case("html", every="web page|neither|no HDF5")
+@case("html", every="HTML|neither|not an HDF5")
 def _(path, kind):
     with open(path, "w") as file:
         file.write("<!DOCTYPE html><html><body>404 Not Found</body></html>")
@@ -118,7 +118,10 @@ def _(path, kind):
 
 
 @case(
-    "texts that never end", ("h5", "weights"), "walked through", show="walked through"
+    "texts that never end",
+    ("h5", "weights"),
+    "strings cannot be read",
+    show="strings cannot be read",
 )
 def _(path, kind):
     files.write(path, kind)
@@ -141,14 +144,14 @@ def _(path, kind):
 # Zips.
 
 
-@case("a zip with path traversal", ("keras",), "lead", show="lead")
+@case("a zip with path traversal", ("keras",), "relative path", show="relative path")
 def _(path, kind):
     files.write(path, kind)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("../../outside.txt", "x")
 
 
-@case("a zip with an absolute path", ("keras",), "lead", show="lead")
+@case("a zip with an absolute path", ("keras",), "relative path", show="relative path")
 def _(path, kind):
     files.write(path, kind)
     with zipfile.ZipFile(path, "a") as archive:

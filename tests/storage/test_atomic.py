@@ -55,9 +55,9 @@ def test_a_full_disk_leaves_the_old_file(path, monkeypatch, function):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(atomic.os, function, refuse)
-    with pytest.raises(SavingError, match="what was there before is kept") as caught:
+    with pytest.raises(SavingError, match="previous file is kept") as caught:
         write(path)
-    assert str(caught.value).startswith(f"{path}: cannot be written, no space left")
+    assert str(caught.value).startswith(f"{path}: cannot be written: no space left")
     assert is_kept(path)
 
 
@@ -83,14 +83,14 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 
 def test_a_folder_is_not_replaced(tmp_path):
     (tmp_path / "m.h5").mkdir()
-    with pytest.raises(IsADirectoryError, match="a folder is there"):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
         write(tmp_path / "m.h5")
 
 
 @posix
 def test_a_pipe_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "m.h5")
-    with pytest.raises(SavingError, match="a pipe or device is there"):
+    with pytest.raises(SavingError, match="is a pipe or device"):
         write(tmp_path / "m.h5")
 
 

@@ -105,11 +105,11 @@ def test_a_name_with_a_nul_is_an_error():
     "content, reason",
     [
         (b"", "is empty"),
-        (b"<!DOCTYPE html><html>", "it is a web page"),
-        (b"  \n<?xml version='1.0'?>", "it is a web page"),
+        (b"<!DOCTYPE html><html>", "it is HTML"),
+        (b"  \n<?xml version='1.0'?>", "it is HTML"),
         (bytes(range(256)) * 40, "it begins with"),
-        (b"\x89HDF\r\n\x1a\n", "is a damaged HDF5 file"),
-        (b"\x89HDF\r\n\x1a\n" + b"\xff" * 5000, "is a damaged HDF5 file"),
+        (b"\x89HDF\r\n\x1a\n", "is a damaged or incomplete HDF5 file"),
+        (b"\x89HDF\r\n\x1a\n" + b"\xff" * 5000, "is a damaged or incomplete HDF5 file"),
         (b"PK\x03\x04" + b"\0" * 100, "it begins with"),
     ],
     ids=["empty", "HTML", "XML", "random", "signature", "superblock", "zip"],
@@ -123,7 +123,7 @@ def test_what_is_no_hdf5_file_is_told(path, content, reason):
 def test_a_foreign_file_that_ends_early_is_damaged(path, part):
     make(path, a=VALUES)
     os.truncate(path, int(os.path.getsize(path) * part))
-    refused(path, "damaged HDF5 file|ends before")
+    refused(path, "incomplete HDF5 file|ends before")
 
 
 def test_a_foreign_file_with_flipped_bits_is_read_or_refused(path):

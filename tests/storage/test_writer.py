@@ -343,7 +343,7 @@ def test_a_disk_that_is_full_leaves_the_old_file_and_says_so(tmp_path, limit, si
         return
     assert done.returncode == 3, done.stderr
     assert f"SavingError {path}" in done.stdout
-    assert "what was there before is kept" in done.stdout
+    assert "the previous file is kept" in done.stdout
     assert done.stderr == ""  # nothing is left to destructors
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["m.h5"]

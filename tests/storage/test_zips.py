@@ -99,7 +99,7 @@ def test_an_error_while_writing_leaves_the_old_file(path):
 
 
 def test_a_name_may_be_written_once(path):
-    with pytest.raises(ValueError, match="'a' is there already"):
+    with pytest.raises(ValueError, match="'a' exists already"):
         with writing_zip(path) as target:
             target.text("a", "1")
             target.text("a", "2")
@@ -190,7 +190,7 @@ def test_names_that_lead_out_are_refused(path, name):
 def test_names_that_are_not_plain_are_refused(path, name):
     foreign(path, ("abcd", b"x"))
     replaced(path, b"abcd", name, 2)
-    refused(path, "must be plain", "a")
+    refused(path, "must be a plain relative path", "a")
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -300,9 +300,9 @@ def test_errors_tell_the_member(path):
             SavingError, match=r"net.keras \[config.json\]: the JSON has"
         ):
             source.json("config.json")
-        with pytest.raises(SavingError, match=r"\[b\]: is no UTF-8 text"):
+        with pytest.raises(SavingError, match=r"\[b\]: is not UTF-8 text"):
             source.text("b")
-        with pytest.raises(SavingError, match=r"\[c.h5\]: is no HDF5 file"):
+        with pytest.raises(SavingError, match=r"\[c.h5\]: is not an HDF5 file"):
             with source.hdf5("c.h5"):
                 pass
         with pytest.raises(SavingError, match="has no member 'd', only"):

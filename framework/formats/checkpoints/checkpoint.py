@@ -181,8 +181,9 @@ class Checkpoint(Trackable):
         unused = [name for name in unused if "/compiled/" not in f"/{name}"]
         if unused:
             warnings.warn(
-                f"{restoration.path}: no object took {listed(unused)}, which are not in the "
-                "checkpoint that is written now; expect_partial() says that this is meant",
+                f"{restoration.path}: no object matched {listed(unused)}, which will "
+                "be missing from the checkpoint that is saved now; expect_partial() "
+                "silences this warning",
                 stacklevel=5,
             )
 
@@ -232,7 +233,7 @@ class Checkpoint(Trackable):
 def _check_part(name, part):
     if not is_kept(part):
         raise ValueError(
-            f"Checkpoint: {name} cannot be kept, it is {part!r:.80}; give a Variable, "
+            f"Checkpoint: {name} cannot be saved, got {part!r:.80}; pass a Variable, "
             "Module, optimizer, random Generator, a Dataset or its iterator, an object "
             "with get_state and set_state, or a list or dict of these"
         )
@@ -278,7 +279,7 @@ class RestoreStatus:
         unused = self._unmatched()
         if unused:
             raise AssertionError(
-                f"{self._restoration.path}: there is no object for {listed(unused)}"
+                f"{self._restoration.path}: no object matches {listed(unused)}"
             )
         return self.assert_existing_objects_matched()
 
@@ -318,8 +319,8 @@ class RestoreStatus:
             )
             ours = [name for name, _ in children(self._checkpoint)]
             warnings.warn(
-                f"{self._restoration.path}: nothing in it was used: it is of "
-                f"{listed(map(repr, theirs))}, the Checkpoint of "
+                f"{self._restoration.path}: nothing in it was used: it holds "
+                f"{listed(map(repr, theirs))}, the Checkpoint has "
                 f"{listed(map(repr, ours)) or 'nothing'}",
                 stacklevel=4,
             )
@@ -356,7 +357,7 @@ def valid_info(path):
     try:
         return read_info(path, check=True)
     except SavingError as error:
-        warnings.warn(f"a checkpoint is passed over: {error}", stacklevel=3)
+        warnings.warn(f"a checkpoint is skipped: {error}", stacklevel=3)
         return None
 
 

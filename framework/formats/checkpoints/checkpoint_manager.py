@@ -263,7 +263,7 @@ class CheckpointManager:
             try:
                 content = read_content(path)
             except SavingError as error:
-                warnings.warn(f"a checkpoint is passed over: {error}", stacklevel=2)
+                warnings.warn(f"a checkpoint is skipped: {error}", stacklevel=2)
                 continue
             self.checkpoint._restore(content)
             if self._step_counter is not None:

@@ -140,10 +140,10 @@ class Restoration:
         if self.generator_state != get_global_generator().state.numpy().tolist():
             self.generator_state = None
             warnings.warn(
-                f"{self.path}: variables of a Module were made after the restore, and "
-                "random numbers drawn, maybe for their first values: those that follow "
-                "may not be the ones that followed the save. Make the variables first, "
-                "then restore",
+                f"{self.path}: variables of a Module were created after the restore, "
+                "and random numbers drawn, perhaps for their initial values: later "
+                "random numbers may differ from those after the save. Create the "
+                "variables first, then restore",
                 stacklevel=5,
             )
 

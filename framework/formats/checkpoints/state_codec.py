@@ -56,8 +56,8 @@ def encode_state(value: Any, arrays: list, where: str = "state") -> Any:
     if array is None or array.dtype.kind not in "fiubc":
         given = type(value).__name__ if array is None else f"an array of {array.dtype}"
         raise TypeError(
-            f"{where} cannot be kept: it is {given}; a state is made of numbers, texts, "
-            "lists, tuples, dicts and arrays of numbers"
+            f"{where} cannot be saved: it is {given}; a state consists of numbers, "
+            "strings, lists, tuples, dicts and arrays of numbers"
         )
     arrays.append(array)
     return {kind: len(arrays) - 1}
@@ -66,7 +66,7 @@ def encode_state(value: Any, arrays: list, where: str = "state") -> Any:
 def _key(key, where):
     if type(key) in (str, int, bool) or key is None:
         return key
-    raise TypeError(f"{where} cannot be kept: {key!r} is the key of a dict")
+    raise TypeError(f"{where} cannot be saved: {key!r} is the key of a dict")
 
 
 def decode_state(value: Any, arrays: list, path: str, where: str) -> Any:
@@ -88,7 +88,7 @@ def decode_state(value: Any, arrays: list, path: str, where: str) -> Any:
                 return arrays[inner]
             if kind == "scalar" and arrays[inner].shape == ():
                 return arrays[inner][()]
-    raise SavingError(path, f"a state is not as it was written: {value!r:.80}", where)
+    raise SavingError(path, f"a state is invalid: {value!r:.80}", where)
 
 
 def _is_pair(pair):

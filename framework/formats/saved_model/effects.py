@@ -32,8 +32,8 @@ def describe_effect(
         or find_effect_maker(node.kind) is None
     ):
         raise TracingError(
-            f"{node.kind} calls what no file can keep: leave it out of functions that "
-            "are saved"
+            f"{node.kind} calls Python code, which cannot be saved: leave it out of "
+            "saved functions"
         )
     _check(node.kind, node.attributes)
     return node.attributes
@@ -86,6 +86,6 @@ def _harmless(x):
 def _check(kind, attributes):
     if kind == "print" and attributes.get("output_stream") not in STREAMS:
         raise TracingError(
-            "print: a file can keep prints to sys.stdout and sys.stderr only, not to "
+            "print: only prints to sys.stdout and sys.stderr can be saved, not to "
             f"{attributes.get('output_stream')!r}"
         )

@@ -218,9 +218,10 @@ class _Call:
             return encode(_mapped(plain, x))
         except TypeError as error:
             raise SavingError(
-                self.path, f"function '{self.name}' was called with an argument that no "
-                f"file can keep: {error}",
-            ) from None  # fmt: skip
+                self.path,
+                f"function '{self.name}' was called with an argument that cannot be "
+                f"saved: {error}",
+            ) from None
 
 
 def _mapped(function, x):

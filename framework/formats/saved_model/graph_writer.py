@@ -151,8 +151,8 @@ class GraphWriter:
     def _optimizer(self, optimizer):
         if self.optimizers is None:
             raise TracingError(
-                "apply_gradients: there is no place for an optimizer in this file; leave "
-                "its updates to functions that saved_model.save writes"
+                "apply_gradients: this file cannot hold an optimizer; save functions "
+                "that update variables with saved_model.save"
             )
         return self.optimizers.number(optimizer)
 
@@ -185,10 +185,10 @@ class GraphWriter:
             form["settings"] = self._settings(node)
         elif kind is PythonCall:
             raise TracingError(
-                f"{node.title} runs Python code, which no file can keep: use ops instead"
+                f"{node.title} runs Python code, which cannot be saved: use ops instead"
             )
         else:
-            raise TracingError(f"{node.name} has no form in a file")
+            raise TracingError(f"{node.name} cannot be saved")
         out = [self._give(v, known) for v in node.outputs]
         if out:
             form["out"] = out

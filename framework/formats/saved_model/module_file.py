@@ -130,7 +130,7 @@ def save(obj, export_dir, signatures=None, options=None):
         )
     options = _checked(options, SaveOptions, "save")
     if os.path.isdir(path):
-        reason = "cannot be written, a folder is there"
+        reason = "cannot be written: it is a folder"
         raise saving_error(path, reason, cause=FileExistsError())
     call = call_of(obj)
     tree = ObjectWriter(obj, as_signatures(obj, signatures, path, call), path, call)

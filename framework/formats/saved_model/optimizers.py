@@ -57,7 +57,7 @@ class OptimizerWriter:
         except (TypeError, ValueError, LookupError, NotImplementedError) as error:
             reason = getattr(error, "reason", error)
             raise TracingError(
-                f"no file can keep the optimizer {type(optimizer).__name__}: {reason}"
+                f"the optimizer {type(optimizer).__name__} cannot be saved: {reason}"
             ) from error
         return config
 

@@ -77,7 +77,7 @@ def encode(x: Any) -> Any:
             return {tag: write(x)}
     if is_open(x):
         return {"size": encode_number(x)}
-    raise TypeError(f"{x!r}, of type {kind.__name__}, has no form in a file")
+    raise TypeError(f"{x!r}, of type {kind.__name__}, cannot be saved")
 
 
 def decode(value: Any, scope: Guards | None = None, depth: int = 0) -> Any:

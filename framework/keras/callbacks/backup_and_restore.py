@@ -100,7 +100,7 @@ class BackupAndRestore(Callback):
             except SavingError as error:
                 if path == paths[-1]:
                     raise
-                warnings.warn(f"a backup is passed over: {error}", stacklevel=4)
+                warnings.warn(f"a backup is skipped: {error}", stacklevel=4)
         return None
 
     def on_epoch_begin(self, epoch, logs=None):

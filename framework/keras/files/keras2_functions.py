@@ -64,8 +64,8 @@ class FunctionCall(Operation):
         module, _, function = str(named).rpartition(".")
         if module not in _MODULES or function not in _FILES:
             raise load_error(
-                f"the function {str(named)[:80]!r} of TensorFlow, which is part of a model "
-                "of Keras 2, is not known here"
+                f"the function {str(named)[:80]!r} of TensorFlow in a model of Keras "
+                "2 is unknown"
             )
         file = importlib.import_module(f"tapewright.ops.{_FILES[function]}")
         self.function = getattr(file, function)

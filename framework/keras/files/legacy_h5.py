@@ -148,8 +148,8 @@ def read_layers_by_name(group: Group, model: Any, filling: Any) -> None:
             found += 1
     if not found:
         warnings.warn(
-            f"{group.path}: no layer with weights has the name of one of the model "
-            f"'{model.name}': nothing was loaded. There are {_few(stored)}",
+            f"{group.path}: no stored layer has the name of a layer of model "
+            f"'{model.name}': nothing was loaded. The file has {_few(stored)}",
             stacklevel=4,
         )
 

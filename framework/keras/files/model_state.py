@@ -78,8 +78,8 @@ def restored_model(
     config, others = keras3_config(config)
     if others:
         warnings.warn(
-            f"{path}: layers of dtype {' and '.join(sorted(others))} compute in float32 "
-            "here: results differ from Keras' by the rounding that is left out",
+            f"{path}: layers of dtype {' and '.join(sorted(others))} compute in "
+            "float32 here: results differ from Keras' by rounding",
             stacklevel=4,
         )
     numbers = sum([_numbers_in(group) for group in weights])
@@ -89,7 +89,9 @@ def restored_model(
             model = deserialize_keras_object(config, kind="layer")
         if not hasattr(model, "compile"):
             kind = type(model).__name__
-            raise SavingError(path, f"the config is that of a {kind}, no model", place)
+            raise SavingError(
+                path, f"the config describes a {kind}, not a model", place
+            )
         _build(model, build_config, path, place)
         filling = Filling(path)
         read(model, filling)
@@ -122,8 +124,8 @@ def _note_random(root, model, filling):
             filling.pair(state, array)
         return
     warnings.warn(
-        f"{root.path}: the states of {len(arrays)} random generators are stored, the model "
-        f"has {len(states)}: they start anew",
+        f"{root.path}: the states of {len(arrays)} random generators are stored, but "
+        f"the model has {len(states)}: they are not restored",
         stacklevel=6,
     )
 
@@ -185,5 +187,7 @@ def restore_optimizer(
 
 def _warn_fresh(path, optimizer, reason):
     warnings.warn(
-        f"{path}: the optimizer '{optimizer.name}' starts anew: {reason}", stacklevel=5
+        f"{path}: the state of the optimizer '{optimizer.name}' is not restored: "
+        f"{reason}",
+        stacklevel=5,
     )

@@ -45,7 +45,7 @@ def save_model(
             f"save_model: the arguments {', '.join(map(repr, kwargs))} are not supported"
         )
     if zipped is False:
-        raise ValueError("save_model: zipped must be True, folders are not written")
+        raise ValueError("save_model: zipped must be True (folders are not written)")
     with writing(state_of(model)):
         if path.endswith(".keras"):
             from .keras_zip import save_zip
@@ -83,5 +83,5 @@ def load_model(
 
             return load_zip(path, compile)
         if kind == "json":
-            raise SavingError(path, "is JSON, and holds no model")
+            raise SavingError(path, "is a JSON file, not a model")
         return load_h5(path, compile)

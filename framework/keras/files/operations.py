@@ -127,7 +127,7 @@ def operation_from_config(entry):
     definition = _definition_of_class(entry["class_name"])
     if definition is None:
         raise load_error(
-            f"the operation {str(entry['class_name'])[:80]!r} of Keras is not known here"
+            f"the operation {str(entry['class_name'])[:80]!r} of Keras is unknown"
         )
     fixed = definition.fixed
     config = {k: v for k, v in config.items() if k not in fixed or v != fixed[k]}

@@ -79,7 +79,7 @@ def pairs_in_order(optimizer: Any, arrays: list) -> list[tuple]:
 def _pair(variable, array):
     if array.shape != tuple(variable.shape):
         raise StateMismatch(
-            f"'{variable.path}' has shape {tuple(variable.shape)}, what is stored for it "
+            f"'{variable.path}' has shape {tuple(variable.shape)}, its stored array "
             f"{array.shape}"
         )
     return variable, array

@@ -27,17 +27,21 @@ def opened_shards(path):
     try:
         index = strict_json.loads(raw.decode(), path)
     except UnicodeDecodeError as error:
-        raise SavingError(path, f"is no UTF-8 text: {error}") from None
+        raise SavingError(path, f"is not UTF-8 text: {error}") from None
     parts = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(parts, dict):
-        raise SavingError(path, "is JSON without a weight_map, no index of weights")
+        raise SavingError(
+            path, "is not an index of weights: its JSON has no weight_map"
+        )
     places = {}
     for place, names in parts.items():
         places[place.strip("/")] = names if isinstance(names, list) else [names]
     names = [name for each in places.values() for name in each]
     for name in names:
         if not isinstance(name, str) or name != os.path.basename(name):
-            raise SavingError(path, f"names {name!r}, no file of the same folder")
+            raise SavingError(
+                path, f"names {name!r}, which is not a file of the same folder"
+            )
     names = dict.fromkeys(names)
     if len(names) > MAX_SHARDS:
         raise SavingError(path, f"names {len(names)} files, more than {MAX_SHARDS}")

@@ -108,7 +108,7 @@ class Filling:
         try:
             load(store)
         except Exception as error:  # the user's, about what the file holds
-            reason = f"{load.__qualname__} refuses what is stored: {error!r}"
+            reason = f"{load.__qualname__} refuses the stored value: {error!r}"
             raise SavingError(self.path, reason, place) from error
 
     def _report(self):

@@ -39,8 +39,8 @@ def save_weights(model, filepath, overwrite=True, max_shard_size=None):
     path = os.fspath(filepath)
     if max_shard_size is not None:
         raise ValueError(
-            "save_weights: max_shard_size must be None, files are not cut into shards; "
-            f"got {max_shard_size!r}"
+            "save_weights: max_shard_size must be None (files are not sharded), got "
+            f"{max_shard_size!r}"
         )
     if not path.endswith(SUFFIX):
         raise ValueError(f"save_weights: filepath must end in {SUFFIX}, got {path!r}")
@@ -79,8 +79,8 @@ def load_weights(
         else:
             if by_name:
                 raise ValueError(
-                    f"load_weights: {path} has weights by place; by_name is for files of "
-                    "the older .h5 kind, which have them by layer"
+                    f"load_weights: {path} has weights by path; by_name=True needs "
+                    "an older .h5 file, with weights by layer"
                 )
             read_tree(root, model, filling, objects_to_skip or ())
             _note_optimizer(root, model, filling)
@@ -128,8 +128,9 @@ def _note_optimizer(root, model, filling):
         pairs = pairs_in_order(optimizer, arrays)
     except StateMismatch as error:
         warnings.warn(
-            f"load_weights: {root.path}: the state of the optimizer '{optimizer.name}' was "
-            f"left as it is, that of the file does not fit: {error}",
+            f"load_weights: {root.path}: the state of the optimizer "
+            f"'{optimizer.name}' is not restored, because the file does not fit: "
+            f"{error}",
             stacklevel=4,
         )
         return

@@ -138,7 +138,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_with_a_warning(tmp_path):
     manager.save()
     damage(manager.checkpoints[-1])
     other = Manager(checkpoint(0.0), tmp_path, 3)
-    with pytest.warns(UserWarning, match=r"passed over: .*ckpt-2\.h5: is damaged"):
+    with pytest.warns(UserWarning, match=r"skipped: .*ckpt-2\.h5: is damaged"):
         path = other.restore_or_initialize()
     assert path == other.checkpoints[0] and other.checkpoint.v.numpy() == 1.0
     with pytest.warns(UserWarning, match="ckpt-2"):

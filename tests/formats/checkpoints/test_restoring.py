@@ -64,7 +64,7 @@ def test_values_without_an_object_are_asserted_unless_expected(tmp_path):
     status = Checkpoint(v=v).restore(path).expect_partial()
     assert v.numpy() == 1.0
     status.assert_existing_objects_matched().assert_nontrivial_match()
-    with pytest.raises(AssertionError, match="there is no object for w"):
+    with pytest.raises(AssertionError, match="no object matches w"):
         status.assert_consumed()
 
 
@@ -204,7 +204,7 @@ def test_variables_of_modules_get_their_values_when_they_become_attributes(tmp_p
     module(1.0), module.inner[0](1.0)
     path = Checkpoint(module=module).save(tmp_path / "ckpt")
     status = Checkpoint(module=other).restore(path)
-    with pytest.warns(UserWarning, match="variables of a Module were made after"):
+    with pytest.warns(UserWarning, match="variables of a Module were created after"):
         found = [other(1.0), other.inner[0](1.0)]
     assert_equal(found, [module.w, module.inner[0].w])
     status.assert_consumed()

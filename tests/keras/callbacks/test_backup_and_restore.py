@@ -171,7 +171,7 @@ def test_a_damaged_backup_is_passed_over_for_the_one_before(tmp_path):
     _, expected = trainings.train(trainings.shuffled_arrays)
     begun(tmp_path, 15, double_checkpoint=True)
     damage(tmp_path / "latest.h5")
-    with pytest.warns(UserWarning, match=r"passed over: .*latest\.h5: is damaged"):
+    with pytest.warns(UserWarning, match=r"skipped: .*latest\.h5: is damaged"):
         more = [Backup(tmp_path)]
         _, found = trainings.train(trainings.shuffled_arrays, more=more)
     assert_same(found, expected)

@@ -369,8 +369,8 @@ def test_what_is_refused_here_is_otherwise_read():
 @pytest.mark.parametrize(
     "entry, words",
     [
-        (keras_entry("System"), "'System' of Keras is not known"),
-        (keras_entry("system", "keras.src.ops.os"), "not known"),
+        (keras_entry("System"), "'System' of Keras is unknown"),
+        (keras_entry("system", "keras.src.ops.os"), "is unknown"),
         (keras_entry("Sum", axes=1), "no argument 'axes'"),
         (keras_entry("Sum", x=[1.0]), "no argument 'x'"),
         (keras_entry("Sum", axis="all"), "cannot be called"),

@@ -130,7 +130,7 @@ def test_what_cannot_be_saved_is_told(tmp_path):
     with pytest.raises(ValueError, match=r"must end in \.weights\.h5"):
         model.save_weights(tmp_path / "a.npz")
     model.save_weights(tmp_path / "a.weights.h5")
-    with pytest.raises(FileExistsError, match="is there already"):
+    with pytest.raises(FileExistsError, match="exists already"):
         model.save_weights(tmp_path / "a.weights.h5", overwrite=False)
 
 
@@ -296,5 +296,5 @@ def test_loading_into_another_kind_of_optimizer_says_what_is_left(tmp_path):
     for model in (one, other):
         model.fit(x, x[:, :2], verbose=0)
     one.save_weights(tmp_path / "a.weights.h5")
-    with pytest.warns(UserWarning, match="the optimizer 'sgd' was left as it is"):
+    with pytest.warns(UserWarning, match="the optimizer 'sgd' is not restored"):
         other.load_weights(tmp_path / "a.weights.h5")
