@@ -68,6 +68,11 @@ class EpochIterator:
         """The number of the batch with which the next epoch begins: 0, unless restored."""
         return self.step if self._resumed else 0
 
+    @property
+    def is_exhausted(self):
+        """True if the data ended early, and cannot be iterated again."""
+        return self.ran_out and not self.adapter.restarts
+
     def __iter__(self):
         if self._resumed:
             self._resumed = False

@@ -13,7 +13,6 @@ from tapewright import optimizers
 from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.core import config
 from tapewright.core.nest import flatten, map_structure
-from tapewright.core.tensor import is_tensor
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.elementwise import add
@@ -25,9 +24,7 @@ from ..losses import Loss
 from .compile_config import Compiled, arguments_of_compile, compile_config
 from .compile_metrics import CompileMetrics
 from .data_adapters.data_adapter_utils import (
-    as_batch,
     check_labels,
-    class_weight_to_sample_weight,
     unpack_x_y_sample_weight,
 )
 from .output_structure import batch_size_of
@@ -330,54 +327,6 @@ class TrainSteps:
             return self._compiled.functions.by_name
         return vars(self).setdefault("_own_functions", TracedSteps()).by_name
 
-    # --- single batches
-
-    def train_on_batch(
-        self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        class_weight: dict[int, float] | None = None,
-        return_dict: bool = False,
-    ) -> Any:
-        """Make one update by one batch; return the loss, and metrics if there are any.
-
-        With ``return_dict`` they are a dict; else a number, or a list in the order of
-        `metrics_names`. Metrics are reset first.
-        """
-        self._need_compiled("train_on_batch")
-        if class_weight is not None:
-            if sample_weight is not None:
-                raise ValueError(
-                    "train_on_batch: pass class_weight or sample_weight, not both"
-                )
-            sample_weight = class_weight_to_sample_weight(y, class_weight)
-        data = _batch("train_on_batch", x, y, sample_weight)
-        self._check_labels(data)
-        function = self.make_train_function()
-        self.reset_metrics()
-        return self._logs_of(function(data), return_dict)
-
-    def test_on_batch(
-        self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        return_dict: bool = False,
-    ) -> Any:
-        """Compute loss and metrics for one batch, in the form of `train_on_batch`."""
-        self._need_compiled("test_on_batch")
-        data = _batch("test_on_batch", x, y, sample_weight)
-        function = self.make_test_function()
-        self.reset_metrics()
-        return self._logs_of(function(data), return_dict)
-
-    def predict_on_batch(self, x: Any) -> Any:
-        """Compute the outputs for one batch, as NumPy arrays."""
-        data = _batch("predict_on_batch", x, None, None)
-        outputs = self.make_predict_function()(data)
-        return map_structure(lambda t: t.numpy() if is_tensor(t) else t, outputs)
-
     def _logs_of(self, logs, return_dict):
         """Return logs as a dict, or in Keras' order: the loss, metrics of a single output
         as they were given, the losses of several outputs; then the others, by name."""
@@ -420,9 +369,3 @@ def symbolic_batch(x, size=None):
         return None if leaf is None else KerasTensor(shape, leaf.dtype)
 
     return map_structure(symbolic, x)
-
-
-def _batch(who, x, y, sample_weight):
-    parts = (x, y, sample_weight)
-    count = 3 if sample_weight is not None else 2 if y is not None else 1
-    return as_batch(who, parts[:count])

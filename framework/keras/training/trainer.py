@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tapewright.core import devices
 from tapewright.core.errors import ShapeError
-from tapewright.core.nest import flatten, pack
+from tapewright.core.nest import flatten, map_structure, pack
 from tapewright.core.tensor import is_tensor
 
 from ..callbacks.callback_list import CallbackList
 from ..callbacks.logs import Logs
 from .data_adapters.array_adapter import ArrayAdapter, train_validation_split
-from .data_adapters.data_adapter_utils import as_arrays, unpack_x_y_sample_weight
+from .data_adapters.data_adapter_utils import (
+    as_arrays,
+    as_batch,
+    class_weight_to_sample_weight,
+    unpack_x_y_sample_weight,
+)
 from .epoch_iterator import EpochIterator
+from .fit_run import FitRun, as_integer, validation_schedule
 from .train_steps import TrainSteps, symbolic_batch
 
 if TYPE_CHECKING:
@@ -71,7 +76,8 @@ class Trainer(TrainSteps):
         names do not fit, before anything is changed.
         """
         self._need_compiled("fit")
-        span = _number("initial_epoch", initial_epoch), _number("epochs", epochs)
+        first = as_integer("initial_epoch", initial_epoch)
+        end = as_integer("epochs", epochs)
         if validation_split and validation_data is None:
             arrays = (x, y, sample_weight)
             (x, y, sample_weight), validation_data = train_validation_split(
@@ -84,34 +90,18 @@ class Trainer(TrainSteps):
         validation = self._validation(
             validation_data, validation_batch_size or batch_size, validation_steps
         )
-        validates = _validates(validation_freq)
+        validates = validation_schedule(validation_freq)
         self._check_validation(batches, validation)
-        step = self.make_train_function()
         callbacks = self._callbacks(
             callbacks, verbose, True, epochs=epochs, steps=batches.num_batches
         )
         self.stop_training = False
-        self._run = run = FitRun(batches, validation, callbacks)
+        self._run = run = FitRun(batches, validation, validates, callbacks)
         try:
             callbacks.on_train_begin()
-            logs = run.logs
-            first = span[0] if run.first_epoch is None else run.first_epoch
-            for epoch in range(first, span[1]):
-                if run.is_over:
-                    break
-                self.reset_metrics()
-                callbacks.on_epoch_begin(epoch)
-                logs = self._train_epoch(step, batches, callbacks, run)
-                if validation is not None and validates(epoch + 1):
-                    validation.reset()  # the same batches each time
-                    for name, value in self._test(validation, callbacks).items():
-                        logs[f"val_{name}"] = value
-                callbacks.on_epoch_end(epoch, logs)
-                ended = batches.ran_out and not batches.adapter.restarts
-                if self.stop_training or ended:
-                    break
-                if not self._is_eager(step):  # layers may have been frozen meanwhile
-                    step = self.make_train_function()
+            if run.first_epoch is not None:
+                first = run.first_epoch
+            logs = self._train_epochs(range(first, end), run)
             if hasattr(self.optimizer, "finalize_variable_values") and epochs:
                 self.optimizer.finalize_variable_values(self.trainable_weights)
             callbacks.on_train_end(logs)
@@ -120,8 +110,29 @@ class Trainer(TrainSteps):
             callbacks.close()
         return self.history
 
-    def _train_epoch(self, step, batches, callbacks, run):
-        """One epoch, or the rest of one that a backup was made in; its logs as floats."""
+    def _train_epochs(self, epochs, run):
+        """Train and validate for these epochs; return the logs of the last one."""
+        step, logs = self.make_train_function(), run.logs
+        for epoch in epochs:
+            if run.is_over:
+                break
+            self.reset_metrics()
+            run.callbacks.on_epoch_begin(epoch)
+            logs = self._train_epoch(step, run)
+            if run.validation is not None and run.validates(epoch + 1):
+                run.validation.reset()  # the same batches each time
+                results = self._test(run.validation, run.callbacks)
+                logs |= {f"val_{name}": value for name, value in results.items()}
+            run.callbacks.on_epoch_end(epoch, logs)
+            if self.stop_training or run.batches.is_exhausted:
+                break
+            if not self._is_eager(step):  # layers may have been frozen meanwhile
+                step = self.make_train_function()
+        return logs
+
+    def _train_epoch(self, step, run):
+        """Train for an epoch, or the rest of a restored one; return its logs as floats."""
+        batches, callbacks = run.batches, run.callbacks
         count = batches.begins_at
         logs = run.logs if count else {}
         hooks = callbacks.wants_train_batches
@@ -298,39 +309,59 @@ class Trainer(TrainSteps):
             callbacks.close()
         return pack(structure, [_joined(parts) for parts in zip(*outputs)])
 
+    # --- single batches
 
-class FitRun:
-    """A call of `fit`: its data and callbacks, and the point at which a backup resumes it."""
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: dict[int, float] | None = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Make one update by one batch; return the loss, and metrics if there are any.
 
-    def __init__(self, batches, validation, callbacks):
-        self.batches, self.validation, self.callbacks = batches, validation, callbacks
-        self.batch = None  # the latest
-        self.first_epoch, self.logs = None, {}  # of a backup that was restored
-        self.is_over = False  # whether the run of the backup had stopped
+        With ``return_dict`` they are a dict; else a number, or a list in the order of
+        `metrics_names`. Metrics are reset first.
+        """
+        self._need_compiled("train_on_batch")
+        if class_weight is not None:
+            if sample_weight is not None:
+                raise ValueError(
+                    "train_on_batch: pass class_weight or sample_weight, not both"
+                )
+            sample_weight = class_weight_to_sample_weight(y, class_weight)
+        data = _batch("train_on_batch", x, y, sample_weight)
+        self._check_labels(data)
+        function = self.make_train_function()
+        self.reset_metrics()
+        return self._logs_of(function(data), return_dict)
+
+    def test_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Compute loss and metrics for one batch, in the form of `train_on_batch`."""
+        self._need_compiled("test_on_batch")
+        data = _batch("test_on_batch", x, y, sample_weight)
+        function = self.make_test_function()
+        self.reset_metrics()
+        return self._logs_of(function(data), return_dict)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """Compute the outputs for one batch, as NumPy arrays."""
+        data = _batch("predict_on_batch", x, None, None)
+        outputs = self.make_predict_function()(data)
+        return map_structure(lambda t: t.numpy() if is_tensor(t) else t, outputs)
 
 
-def _number(name, value):
-    """An integer, which may be 0 or less: then there is nothing to do."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"fit: {name} must be an integer, got {value!r}") from None
-
-
-def _validates(validation_freq):
-    """A function of the number of an epoch, from 1: whether to evaluate after it."""
-    if isinstance(validation_freq, int):
-        if validation_freq < 1:
-            raise ValueError(
-                f"validation_freq must be 1 or more, got {validation_freq}"
-            )
-        return lambda epoch: epoch % validation_freq == 0
-    if isinstance(validation_freq, (list, tuple, set, range)):
-        return lambda epoch: epoch in validation_freq
-    raise ValueError(
-        "validation_freq must be an integer or a list of epochs, got "
-        f"{validation_freq!r}"
-    )
+def _batch(who, x, y, sample_weight):
+    parts = (x, y, sample_weight)
+    count = 3 if sample_weight is not None else 2 if y is not None else 1
+    return as_batch(who, parts[:count])
 
 
 def _array(y):
