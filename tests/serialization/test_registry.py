@@ -4,6 +4,7 @@ import pytest
 
 from tapewright.core.primitive import get_primitive
 from tapewright.serialization import object_config, registry
+from tapewright.serialization.load_errors import from_file
 
 
 class Thing:
@@ -76,3 +77,47 @@ def test_a_scope_ends_with_an_error_too(kind):
 
 def test_ops_are_registered_under_both_names():
     assert get_primitive("add") is get_primitive("AddV2")
+
+
+def test_a_scope_comes_before_registered_names():
+    class Other(Thing):
+        pass
+
+    registered = registry.register_keras_serializable("mine", "Other")(Other)
+    try:
+        with registry.custom_object_scope({"mine>Other": Thing}):
+            assert registry.get_registered_object("mine>Other") is Thing
+        assert registry.get_registered_object("mine>Other") is registered
+    finally:
+        del registry.get_custom_objects()["mine>Other"]
+
+
+def test_any_spelling_is_found_only_if_asked_for(kind):
+    assert registry.find(kind, "t_hing", any_spelling=True) is Thing
+    with pytest.raises(ValueError, match="Did you mean 'Thing'"):
+        registry.find(kind, "t_hing")
+
+
+def test_a_users_class_is_found_by_its_module_but_not_in_a_file(kind):
+    class Other(Thing):
+        pass
+
+    Other.__name__ = "Thing"
+    registry.register(kind, "Thing", Other)
+    assert registry.find_in_module(kind, Thing.__module__, "Thing") is Other
+    assert registry.find_in_module(kind, "elsewhere", "Thing") is None
+    with from_file("net.keras"):
+        assert registry.find_in_module(kind, Thing.__module__, "Thing") is None
+
+
+def test_names_of_a_prefix_are_loaded_at_the_first_lookup(kind):
+    loaded = []
+
+    def load():
+        loaded.append(1)
+        registry.register(kind, "late.Thing", Thing)
+
+    registry.register_later("late.", load)
+    assert registry.find(kind, "Thing") is Thing and not loaded
+    assert registry.find(kind, "late.Thing") is registry.find(kind, "late.Thing")
+    assert loaded == [1]
