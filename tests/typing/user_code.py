@@ -148,6 +148,10 @@ tw.keras.callbacks.EarlyStopping(patience=2, restore_best_weights=True)
 
 reveal_type(ops.softmax)  # (x: TensorLike, axis: Axes = -1) -> Tensor
 reveal_type(ops.reshape)  # (x: TensorLike, newshape: ShapeLike) -> Tensor
+reveal_type(ops.cos)  # (x: TensorLike) -> Tensor
+reveal_type(ops.arctan2)  # (x1: TensorLike, x2: TensorLike) -> Tensor
+reveal_type(ops.mean)  # (x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor
+reveal_type(ops.max(x, initial=0.0))  # Tensor
 reveal_type(relu(x))  # Tensor
 reveal_type(ops.add(x, 1.0))  # Tensor
 reveal_type(ops.sum(x, axis=-1, keepdims=True))  # Tensor

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -31,14 +31,12 @@ from .promotion import promote, to_floating
 
 __all__ = [
     "ANY",
-    "BinaryFunction",
     "FLOATS",
     "NUMBERS",
     "OperationDef",
     "OperationFamily",
     "REALS",
     "TRANSLATIONS",
-    "UnaryFunction",
     "find_class",
 ]
 
@@ -253,18 +251,6 @@ def _lists_as_arrays(key):
 # ------------------------------------------------------------------------ decorators
 
 
-class UnaryFunction(Protocol):
-    """A function of one tensor."""
-
-    def __call__(self, x: TensorLike) -> Tensor: ...
-
-
-class BinaryFunction(Protocol):
-    """A function of two tensors."""
-
-    def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor: ...
-
-
 class OperationFamily:
     """The decorator of the functions in one file; see `OperationDef` for its arguments.
 
@@ -301,7 +287,7 @@ class OperationFamily:
     def unary(
         self, name: str, op: Any, doc: str | None = None,
         prepare: Callable[[Any], Tensor] = convert_to_tensor, **metadata: Any,
-    ) -> UnaryFunction:  # fmt: skip
+    ):  # fmt: skip
         """The operation ``op(prepare(x))``, same as ``op`` for dtypes of ``kinds``."""
 
         def function(x: TensorLike) -> Tensor:
@@ -313,14 +299,14 @@ class OperationFamily:
     def floats(
         self, name: str, op: Any, doc: str | None = None, kinds: str = FLOATS,
         **metadata: Any,
-    ) -> UnaryFunction:  # fmt: skip
+    ):  # fmt: skip
         """The operation ``op(x)``, where integers count as `floatx`."""
         return self.unary(name, op, doc, to_floating, kinds=kinds, **metadata)
 
     def binary(
         self, name: str, op: Any, doc: str | None = None,
         at_least: type | None = None, **metadata: Any,
-    ) -> BinaryFunction:  # fmt: skip
+    ):  # fmt: skip
         """The operation ``op(x1, x2)`` of two values, in their common dtype."""
 
         def function(x1: TensorLike, x2: TensorLike) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import ParamSpec, Protocol
+from typing import ParamSpec
 
 from tapewright.core import devices
 from tapewright.core.dtypes import float16, float32, float64, int32
@@ -86,15 +86,7 @@ _range = range
 P = ParamSpec("P")
 
 
-class Reduction(Protocol):
-    """A reduction over ``axis``."""
-
-    def __call__(
-        self, x: TensorLike, axis: Axes = None, keepdims: bool = False
-    ) -> Tensor: ...
-
-
-def _reduction(name, op, prepare, doc=None, **metadata) -> Reduction:
+def _reduction(name, op, prepare, doc=None, **metadata):
     """``op(prepare(x))`` over ``axis``: None for all, an int or a tuple."""
 
     def function(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
@@ -129,16 +121,7 @@ sum = _reduction("sum", _sum, to_accumulator)  # noqa: A001
 var = _reduction("var", _in_float32(reduction.reduce_variance), to_floating)
 
 
-class Extreme(Protocol):
-    """The largest or smallest entry over ``axis``, or ``initial`` if there is none beyond."""
-
-    def __call__(
-        self, x: TensorLike, axis: Axes = None, keepdims: bool = False,
-        initial: TensorLike | None = None,
-    ) -> Tensor: ...  # fmt: skip
-
-
-def _extreme(name, of_numbers, of_bools) -> Extreme:
+def _extreme(name, of_numbers, of_bools):
     """The first of a pair over ``axis``; the second joins ``initial`` to that."""
 
     def function(
@@ -219,7 +202,7 @@ def average(
 # --------------------------------------------------------------- indices of extremes
 
 
-def _arg_reduction(name, op) -> Reduction:
+def _arg_reduction(name, op):
     def function(
         x: TensorLike, axis: Axis | None = None, keepdims: bool = False
     ) -> Tensor:
@@ -273,7 +256,7 @@ def _without_nan(
     return operation.named(name, call, doc)
 
 
-def _nan_reduction(name, function, stand_in, nothing, doc) -> Reduction:
+def _nan_reduction(name, function, stand_in, nothing, doc):
     """``function`` of entries other than NaN, and ``nothing`` where all are NaN."""
 
     def call(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
