@@ -9,9 +9,10 @@ import pytest
 import tapewright as tw
 from tapewright.core.naming import snake_case
 from tapewright.core.primitive import get_primitive
-from tapewright.keras import ops
+from tapewright.keras import KerasTensor, ops
 from tapewright.keras.ops import image
 from tapewright.keras.ops.operation import TRANSLATIONS, OperationFamily, find_class
+from tapewright.layers.base.symbolic_tensor import node_of
 from tapewright.serialization import registry
 
 # Functions that return no symbolic tensors, or those that other functions return.
@@ -83,9 +84,83 @@ def test_default_names_are_the_words_of_the_class_as_in_keras():
             assert definition.default_name == snake_case(definition.class_name)
 
 
-def test_the_ops_that_are_recorded_as_operations_exist():
-    for name, (kinds, _) in TRANSLATIONS.items():
-        assert get_primitive(name) and kinds and set(kinds) <= set("fciub"), name
+# Kinds of dtypes -> the ops of which calls on tensors of these are recorded as operations.
+RECORDED = {
+    "b": """
+        logical_and logical_not logical_or logical_xor reduce_all reduce_any
+        where""",
+    "c": """
+        angle imag real""",
+    "f": """
+        acos acosh asin asinh atan atan2 atanh ceil cholesky convolution cos
+        cosh cumprod cumsum det divide_no_nan elu erf erfc erfinv exp expm1
+        floor gelu gelu_by_tanh inv is_finite is_inf is_nan leaky_relu log log1p
+        log_softmax nextafter reciprocal reduce_logsumexp relu round rsqrt
+        sigmoid sigmoid_cross_entropy_with_logits sin sinh softmax softplus
+        softsign solve sqrt squared_difference tan tanh""",
+    "fc": """
+        divide reduce_mean""",
+    "iu": """
+        in_top_k invert left_shift one_hot right_shift""",
+    "biu": """
+        bitwise_and bitwise_or bitwise_xor""",
+    "fiu": """
+        abs argmax argmin argsort band_part clip_by_value floordiv floormod
+        greater greater_equal less less_equal maximum minimum power reduce_max
+        reduce_min saturate_cast sign sort top_k""",
+    "fciu": """
+        add add_n einsum matmul multiply negative reduce_prod reduce_sum square
+        subtract""",
+    "fciub": """
+        broadcast_to cast concat equal expand_dims gather getitem identity
+        not_equal pad reshape reverse roll split squeeze stack stop_gradient
+        take_along_axis transpose unstack""",
+}
+
+
+def test_calls_of_these_ops_are_recorded_as_operations():
+    expected = {op: kinds for kinds, ops in RECORDED.items() for op in ops.split()}
+    assert {op: kinds for op, (kinds, _) in TRANSLATIONS.items()} == expected
+    assert all([get_primitive(op) for op in expected])
+
+
+def test_a_normalization_has_all_arguments_in_its_call():
+    x = KerasTensor((None, 3))
+    calls = [
+        (ops.layer_normalization(x), 3),
+        (ops.rms_normalization(x), 2),
+        (ops.batch_normalization(x, [0.0] * 3, [1.0] * 3, axis=-1), 5),
+    ]
+    for outputs, count in calls:
+        args = node_of(outputs).args
+        assert len(args) == count and args[-1] is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ops.map(lambda pair: pair["a"] + pair["b"][0], {"a": x, "b": [x]}),
+        lambda x: ops.vectorized_map(lambda nest: nest["a"][0] * 2.0, {"a": [x]}),
+        lambda x: ops.scan(lambda c, a: (c, a["x"]), 0.0, {"x": x})[1],
+        lambda x: ops.associative_scan(lambda a, b: {"x": a["x"] + b["x"]}, {"x": x})[
+            "x"
+        ],
+        lambda x: ops.while_loop(lambda a: a["i"] < 3, _next, [{"i": 0, "x": x}])[0][
+            "x"
+        ],
+        lambda x: ops.fori_loop(0, 3, lambda i, a: [{"x": a[0]["x"]}], [{"x": x}])[0][
+            "x"
+        ],
+    ],
+)
+def test_a_symbolic_tensor_deep_in_an_argument_makes_a_node(call):
+    outputs = call(KerasTensor((4, 3)))
+    assert type(outputs) is KerasTensor and outputs.shape == (4, 3)
+    assert node_of(outputs).operation.op.startswith("keras.ops.")
+
+
+def _next(a):
+    return [{"i": a["i"] + 1, "x": a["x"] * 2.0}]
 
 
 @pytest.mark.parametrize("alias, name", [("abs", "absolute"), ("swish", "silu")])
