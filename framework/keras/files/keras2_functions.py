@@ -1,8 +1,8 @@
 """Read functions of TensorFlow between the layers of a model of Keras 2.
 
 Keras 2 has layers ``TFOpLambda`` and ``SlicingOpLambda`` for them, with the name of the
-function. Only names of the table below are known. The function is called here, and leaves
-the operations in its place of which it is made.
+function. Only names of the table below are known. Our function of that name is called, so
+that the operations of `keras.ops` which it records take the place of the layer.
 """
 
 import importlib
@@ -14,7 +14,7 @@ from tapewright.serialization.load_errors import load_error
 
 __all__ = ["FunctionCall", "is_function_call"]
 
-# File of the ops -> functions of it, by TensorFlow's names less those of its modules.
+# File of the ops -> its functions, by TensorFlow's names without the modules.
 _TABLE = {
     "nn.activation": "elu gelu leaky_relu log_softmax relu relu6 selu sigmoid silu softmax "
     "softplus softsign swish tanh",
@@ -84,17 +84,17 @@ class FunctionCall(Operation):
 
     def _rename(self, outputs, before):
         """Name the operations after this one, as the names of the model are given."""
-        ahead, found = flatten(outputs), []
-        while ahead:
-            x = ahead.pop()
+        pending, operations = flatten(outputs), []
+        while pending:
+            x = pending.pop()
             if id(x) in before or not hasattr(x, "_keras_history"):
                 continue
             operation = x._keras_history.operation
-            if isinstance(operation, OpCall) and operation not in found:
-                found.append(operation)
-                ahead += node_of(x).input_tensors
+            if isinstance(operation, OpCall) and operation not in operations:
+                operations.append(operation)
+                pending += node_of(x).input_tensors
         calls = len(self._inbound_nodes)
-        for i, operation in enumerate(found):
+        for i, operation in enumerate(operations):
             numbers = [n for n in (calls, i) if n]
             operation.name = ".".join([self.name, *map(str, numbers)])
 

@@ -184,15 +184,15 @@ def _check_value(function, name, value):
     if not reading_file() or name in _NUMBERS:
         return
     limit = MAX_SHAPE if name in _SHAPES else MAX_SIZE
-    ahead = [value]
-    while ahead:
-        each = ahead.pop()
+    pending = [value]
+    while pending:
+        each = pending.pop()
         if type(each) in (list, tuple):
-            ahead += each
+            pending += each
         elif isinstance(each, dict):
-            ahead += each.values()
+            pending += each.values()
         elif hasattr(each, "tolist"):
-            ahead.append(each.tolist())
+            pending.append(each.tolist())
         elif type(each) is int and abs(each) > limit:
             raise load_error(
                 f"the operation {function!r} has {each!r:.40} for {name!r}"
