@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapewright.core import devices
+from tapewright.core.assignment import assign_all
 from tapewright.core.errors import DTypeError
 from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import use_interpreters
@@ -240,23 +241,7 @@ class State(Trackable):
                 "built. Please call `optimizer.build(trainable_variables)` to create the "
                 "optimizer weights before calling `set_weights()`."
             )
-        self._assign_all("set_weights", list(weights))
-
-    def _assign_all(self, who, weights):
-        variables = self.variables
-        if len(weights) != len(variables):
-            raise ValueError(
-                f"{self.name}.{who}: {len(variables)} values are needed, got "
-                f"{len(weights)}"
-            )
-        for variable, weight in zip(variables, weights):
-            if np.shape(weight) != tuple(variable.shape):
-                raise ValueError(
-                    f"{self.name}.{who}: '{variable.path}' has the shape "
-                    f"{tuple(variable.shape)}, the value {np.shape(weight)}"
-                )
-        for variable, weight in zip(variables, weights):
-            variable.assign(np.asarray(weight, variable._array.dtype))
+        assign_all(f"{self.name}.set_weights", self.variables, weights, cast=True)
 
     def save_own_variables(self, store: Any) -> None:
         """Puts the values of `variables` into ``store``, under ``"0"``, ``"1"``, ..."""
@@ -277,9 +262,9 @@ class State(Trackable):
                 stacklevel=2,
             )
             return
-        self._assign_all(
-            "load_own_variables", [store[str(i)] for i in range(len(variables))]
-        )
+        values = [store[str(i)] for i in range(len(variables))]
+        who = f"{self.name}.load_own_variables"
+        assign_all(who, variables, values, cast=True)
 
     def exclude_from_weight_decay(
         self,

@@ -14,10 +14,14 @@ __all__ = ["assign_all", "unchanged_on_error"]
 
 
 def assign_all(
-    who: str, variables: Iterable[Variable], values: Iterable[TensorLike]
+    who: str,
+    variables: Iterable[Variable],
+    values: Iterable[TensorLike],
+    cast: bool = False,
 ) -> None:
     """Assign to each variable its value; on an error every variable is as it was.
 
+    ``cast``: values are converted to the dtypes of the variables, as NumPy does it.
     Raises: ``ValueError``, in the name of ``who``, if the number of values or a shape
     differs; what `Variable.assign` raises for a dtype.
 
@@ -32,8 +36,7 @@ def assign_all(
     variables, values = list(variables), list(values)
     if len(values) != len(variables):
         raise ValueError(
-            f"{who}: {len(variables)} values are needed, one for each variable, got "
-            f"{len(values)}"
+            f"{who}: {len(variables)} values are needed, got {len(values)}"
         )
     for variable, value in zip(variables, values):
         if tuple(np.shape(value)) != tuple(variable.shape):
@@ -43,7 +46,8 @@ def assign_all(
             )
     with unchanged_on_error(variables):
         for variable, value in zip(variables, values):
-            variable.assign(value)
+            dtype = variable._array.dtype
+            variable.assign(np.asarray(value, dtype) if cast else value)
 
 
 @contextmanager

@@ -9,7 +9,10 @@ The active interpreter of a thread (more exactly, of a context) is one of
     `InterpreterStack`  several; the innermost processes the op first
 """
 
+import os
 from contextvars import ContextVar
+
+from .errors import TracingError
 
 __all__ = [
     "ARRAY_EVAL",
@@ -18,6 +21,7 @@ __all__ = [
     "active_interpreter",
     "active_interpreters",
     "active_tracer",
+    "check_not_traced",
     "process_op",
     "set_interpreters",
     "use_interpreters",
@@ -86,6 +90,18 @@ def active_tracer():
         if each.traces:
             return each
     return None
+
+
+def check_not_traced(path):
+    """Refuse to write a file in a function that is being traced.
+
+    Raises: ``TracingError``.
+    """
+    if active_tracer() is not None:
+        raise TracingError(
+            f"{os.fspath(path)}: a file would be written once, while the function is "
+            "traced, and not in its calls: save outside of traced functions"
+        )
 
 
 def set_interpreters(interpreters):

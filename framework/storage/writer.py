@@ -5,9 +5,7 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 
-from tapewright.core.devices import is_array, to_numpy
-from tapewright.core.errors import SavingError, TracingError, saving_error
-from tapewright.core.interpreters import active_tracer
+from tapewright.core.errors import SavingError, saving_error
 
 from . import strict_json
 from .atomic import replacing
@@ -15,7 +13,7 @@ from .checksum import USER_BLOCK, seal
 from .file_objects import GuardedFile, Progress
 from .parallel_write import ParallelWriter, is_written_directly
 
-__all__ = ["GroupWriter", "check_not_traced", "write_format", "writing", "writing_to"]
+__all__ = ["GroupWriter", "write_format", "writing", "writing_to"]
 
 MAX_ATTRIBUTE = 64_512  # bytes: above, HDF5 has no place for a list of texts
 
@@ -28,20 +26,10 @@ def writing(path, overwrite=True, total=None):
 
     Raises: `SavingError` if it cannot be written; an older file is then as it was.
     """
-    check_not_traced(path)
     with replacing(path, overwrite) as temporary:
         with writing_to(temporary, path, total) as root:
             yield root
         seal(temporary, root.digests)
-
-
-def check_not_traced(path):
-    """Raises: ``TracingError`` in a function that is being traced: it runs only once."""
-    if active_tracer() is not None:
-        raise TracingError(
-            f"{os.fspath(path)}: a file would be written once, while the function is "
-            "traced, and not in its calls: save outside of traced functions"
-        )
 
 
 @contextmanager
@@ -114,16 +102,16 @@ class GroupWriter:
         return GroupWriter(group, self._target, self._place(path))
 
     def array(self, path, array, **attributes):
-        """Writes an array, with texts or numbers as its attributes.
+        """Writes a NumPy array, with texts or numbers as its attributes.
 
         It is on its way to the file when this returns, and may be changed.
         """
-        array = array if is_array(array) else np.asarray(array)
+        array = np.asarray(array)
         with self._guarded(path):
             if is_written_directly(array):
                 dataset = self._write_directly(path, array)
             else:
-                dataset = self._node.create_dataset(path, data=to_numpy(array))
+                dataset = self._node.create_dataset(path, data=array)
             for key, value in attributes.items():
                 dataset.attrs[key] = value
         self._target.progress.add(array.nbytes)

@@ -19,7 +19,7 @@ from .atomic import replacing, temporary_beside
 from .checksum import seal
 from .file_objects import Window, at_once
 from .reader import opened_inside, regular_file
-from .writer import check_not_traced, writing_to
+from .writer import writing_to
 
 __all__ = ["ZipReader", "ZipWriter", "opened_zip", "writing_zip"]
 
@@ -40,7 +40,6 @@ def writing_zip(path, overwrite=True):
     """
     from zipfile import ZipFile
 
-    check_not_traced(path)
     with replacing(path, overwrite) as temporary:
         with ZipFile(temporary, "w") as zipped:
             yield ZipWriter(zipped, os.fspath(path))

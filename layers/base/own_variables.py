@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from tapewright.core.assignment import assign_all
 
 __all__ = ["keeps_plainly", "load_own_variables", "save_own_variables"]
 
 
 def save_own_variables(self, store: Any) -> None:
-    """Puts the variables that belong to the object itself into ``store``: "0", "1", ...
+    """Put the variables that belong to the object itself into ``store``: "0", "1", ...
 
     Override it together with `load_own_variables` to keep something else.
     """
@@ -22,7 +22,7 @@ def save_own_variables(self, store: Any) -> None:
 
 
 def load_own_variables(self, store: Any) -> None:
-    """Assigns what `save_own_variables` put into ``store``.
+    """Assign the values that `save_own_variables` put into ``store``.
 
     Raises: ``ValueError`` if the number or a shape differs; then nothing was assigned.
     """
@@ -31,15 +31,8 @@ def load_own_variables(self, store: Any) -> None:
         raise ValueError(
             f"'{self.name}' has {len(variables)} variables, {len(store.keys())} were saved"
         )
-    values = [np.asarray(store[str(i)]) for i in range(len(variables))]
-    for variable, value in zip(variables, values):
-        if value.shape != tuple(variable.shape):
-            raise ValueError(
-                f"'{variable.path}' has shape {tuple(variable.shape)}, the saved value "
-                f"{value.shape}"
-            )
-    for variable, value in zip(variables, values):
-        variable.assign(value.astype(variable._array.dtype))
+    values = [store[str(i)] for i in range(len(variables))]
+    assign_all(f"'{self.name}'", variables, values, cast=True)
 
 
 def keeps_plainly(owner):

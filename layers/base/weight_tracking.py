@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapewright.core.assignment import assign_all
+from tapewright.core.deferred_initialization import initialized_variable
 from tapewright.core.dtypes import as_dtype
-from tapewright.core.interpreters import use_interpreters
 from tapewright.core.module import Module
 from tapewright.core.naming import unique_name
 from tapewright.core.trackable import owned
@@ -19,7 +19,6 @@ from tapewright.ops.random.sampling import Generator
 
 from .. import constraints, initializers, regularizers
 from .argument_validation import truth
-from .deferred_initialization import room
 from .own_variables import load_own_variables, save_own_variables
 
 if TYPE_CHECKING:
@@ -97,16 +96,10 @@ class Tracked(Module):
         dtype = self._dtype if dtype is None else as_dtype(dtype)
         if initializer is None:
             initializer = "glorot_uniform" if dtype.is_floating else "zeros"
-        make = functools.partial(initializers.get(initializer), shape, dtype=dtype)
-        with use_interpreters(()):
-            if room() is None:
-                value = make()
-                variable = Variable(
-                    value, trainable, name=name, dtype=dtype, shape=shape
-                )
-            else:
-                variable = Variable(0, trainable, name=name, dtype=dtype)
-                room().give(variable, shape, self._title, make)
+        initializer = initializers.get(initializer)
+        variable = initialized_variable(
+            self._title, name, shape, dtype, initializer, trainable
+        )
         variable.path = f"{self.path}/{name}"
         if constraint is not None:
             variable.constraint = constraints.get(constraint)
@@ -211,20 +204,12 @@ class Tracked(Module):
         Raises: ``ValueError`` if their number or a shape differs; then none is assigned.
         """
         variables, values = self.weights, list(weights)
-        if len(values) != len(variables):
-            hint = "" if self.built else ": it is not built yet"
+        if not self.built and len(values) != len(variables):
             raise ValueError(
-                f"set_weights: layer '{self._name}' has {len(variables)} weights{hint}; "
-                f"got {len(values)}"
+                f"set_weights: layer '{self._name}' has {len(variables)} weights: it is "
+                f"not built yet; got {len(values)}"
             )
-        for variable, value in zip(variables, values):
-            if tuple(np.shape(value)) != tuple(variable.shape):
-                raise ValueError(
-                    f"set_weights: the shape of '{variable.path}' is {variable.shape}, "
-                    f"got {tuple(np.shape(value))}"
-                )
-        for variable, value in zip(variables, values):
-            variable.assign(value)
+        assign_all(f"set_weights of layer '{self._name}'", variables, values)
 
     save_own_variables = save_own_variables
     load_own_variables = load_own_variables

@@ -104,33 +104,6 @@ def test_blocks_are_the_array_in_order_and_small(monkeypatch, array):
     )
 
 
-def test_arrays_of_another_device_are_copied_in_parts(tmp_path, monkeypatch):
-    from tapewright.core import devices
-
-    class Far:  # stands in for an array of a GPU
-        def __init__(self, array):
-            self.array = array
-            self.shape, self.dtype, self.nbytes = array.shape, array.dtype, array.nbytes
-
-        def __getitem__(self, key):
-            return Far(self.array[key])
-
-    copied = []
-
-    def to_numpy(far):
-        copied.append(far.nbytes)
-        return far.array
-
-    monkeypatch.setitem(devices._MODULES, Far, np)
-    monkeypatch.setitem(devices._TO_NUMPY, Far, to_numpy)
-    monkeypatch.setattr(parallel_write, "BLOCK", 100_000)
-    with writing(tmp_path / "m.h5") as root:
-        root.array("0", Far(BIG))
-    assert max(copied) <= 100_000
-    with opened(tmp_path / "m.h5") as root:
-        np.testing.assert_array_equal(root.array("0").read(), BIG)
-
-
 def test_attributes_come_back(tmp_path):
     names = [f"layer_{i}_{'x' * 100}" for i in range(1500)]
     with writing(tmp_path / "m.h5") as root:

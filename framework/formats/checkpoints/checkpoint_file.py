@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tapewright.core.interpreters import check_not_traced
 from tapewright.storage.reader import Group, check_format, opened
 from tapewright.storage.writer import write_format, writing
 
@@ -53,6 +54,7 @@ def write_content(content) -> None:
         name: encode_state(state, kept, f"the state of '{name}'")
         for name, state in content.states.items()
     }
+    check_not_traced(content.path)
     with writing(content.path) as root:
         write_format(root, FORMAT, VERSION)
         root.json("info", content.info | {"versions": _versions()})

@@ -22,6 +22,7 @@ import numpy as np
 
 from tapewright.core.devices import to_numpy
 from tapewright.core.errors import SavingError, saving_error
+from tapewright.core.interpreters import check_not_traced
 from tapewright.core.module import Module
 from tapewright.core.variable import Variable
 from tapewright.core.variable import writing as held
@@ -140,6 +141,7 @@ def save(obj, export_dir, signatures=None, options=None):
             "out: call it before saving, or give it an input_signature",
             stacklevel=2,
         )
+    check_not_traced(path)
     with writing(path) as root:
         write_format(root, FORMAT, VERSION)
         gradients = options.experimental_custom_gradients

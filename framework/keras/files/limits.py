@@ -1,13 +1,16 @@
 """Limits of the config of a model in a file, checked before anything is made."""
 
+import math
 from typing import Any
 
 from tapewright.core.errors import SavingError
 
-__all__ = ["MAX_LAYERS", "MAX_NESTING", "check_size"]
+__all__ = ["MAX_LAYERS", "MAX_NESTING", "WeightLimit", "check_size"]
 
 MAX_LAYERS = 10_000
 MAX_NESTING = 50  # of models in models
+# Numbers that a model may have beyond those in its file: counters, seeds, states.
+SLACK = 1 << 16
 
 
 def check_size(config: Any, path: str, place: str | None = None) -> None:
@@ -28,3 +31,26 @@ def check_size(config: Any, path: str, place: str | None = None) -> None:
             ahead += [(each, depth) for each in value.values()]
         elif isinstance(value, list):
             ahead += [(each, depth) for each in value]
+
+
+class WeightLimit:
+    """Refuse weights that have more numbers together than the file holds.
+
+    A config may ask for 4 TB of weights. ``numbers``: how many the file at ``path`` holds;
+    ``place``: the place of the config in it.
+    """
+
+    def __init__(self, path: str, numbers: int, place: str | None = None):
+        self.path, self.numbers, self.place = path, numbers, place
+        self._left = numbers + SLACK
+
+    def __call__(self, weight: str, shape: tuple[int, ...]) -> None:
+        """Count a weight of that shape. Raises: `SavingError`."""
+        self._left -= math.prod(shape)
+        if self._left < 0:
+            raise SavingError(
+                self.path,
+                f"the weight {weight} would have shape {shape}, but the file holds "
+                f"{self.numbers} numbers for all weights together",
+                self.place,
+            )

@@ -10,15 +10,16 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tapewright.core.deferred_initialization import deferred_initialization
+from tapewright.core.devices import to_numpy
 from tapewright.core.errors import SavingError
-from tapewright.layers.base.deferred_initialization import blank_weights
 from tapewright.serialization.load_errors import from_file, load_errors
 from tapewright.storage.reader import Group
 
 from .custom_layer_graphs import using_layer_graphs, write_layer_graphs
 from .keras2_configs import keras3_config
 from .keras_objects import deserialize_keras_object
-from .limits import check_size
+from .limits import WeightLimit, check_size
 from .optimizer_state import StateMismatch, pairs_by_name, pairs_in_order
 from .weight_assignment import Filling
 
@@ -46,7 +47,7 @@ def write_own_state(root: Any, model: Any) -> Any:
     group = root.group(OWN_GROUP)
     group.integer("format", FORMAT)
     for i, state in enumerate(_random_states(model)):
-        group.array(f"random/{i}", state._array)
+        group.array(f"random/{i}", to_numpy(state._array))
     write_layer_graphs(group, model)
     return group
 
@@ -84,7 +85,7 @@ def restored_model(
         )
     numbers = sum([_numbers_in(group) for group in weights])
     calls = using_layer_graphs(root.find_group(OWN_GROUP))
-    with calls, blank_weights(path, numbers, place) as room:
+    with calls, deferred_initialization(WeightLimit(path, numbers, place)) as new:
         with from_file(path, place):
             model = deserialize_keras_object(config, kind="layer")
         if not hasattr(model, "compile"):
@@ -97,7 +98,7 @@ def restored_model(
         read(model, filling)
         _note_random(root, model, filling)
         filling.apply()
-        room.settle()
+        new.initialize()
     return model
 
 

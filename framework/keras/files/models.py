@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from tapewright.core.errors import SavingError
+from tapewright.core.interpreters import check_not_traced
 from tapewright.core.variable import writing
 from tapewright.serialization.registry import custom_object_scope
 from tapewright.storage.reader import kind_of
@@ -46,6 +47,7 @@ def save_model(
         )
     if zipped is False:
         raise ValueError("save_model: zipped must be True (folders are not written)")
+    check_not_traced(path)
     with writing(state_of(model)):
         if path.endswith(".keras"):
             from .keras_zip import save_zip

@@ -7,6 +7,7 @@ of the layer as an attribute; for the paths see `object_paths`. The optimizer's 
 
 import numpy as np
 
+from tapewright.core.devices import to_numpy
 from tapewright.layers.base.own_variables import (
     load_own_variables,
     save_own_variables,
@@ -37,7 +38,7 @@ def write_tree(root, model):
         group.text("name", layer.name)
         if type(layer).save_own_variables is save_own_variables:
             for i, variable in enumerate(place.variables):
-                group.array(str(i), variable._array)
+                group.array(str(i), to_numpy(variable._array))
             continue
         store = {}
         layer.save_own_variables(store)

@@ -8,6 +8,7 @@ import os
 import warnings
 from contextlib import contextmanager
 
+from tapewright.core.interpreters import check_not_traced
 from tapewright.core.variable import writing as held
 from tapewright.storage.reader import kind_of, opened
 from tapewright.storage.writer import writing
@@ -45,6 +46,7 @@ def save_weights(model, filepath, overwrite=True, max_shard_size=None):
     if not path.endswith(SUFFIX):
         raise ValueError(f"save_weights: filepath must end in {SUFFIX}, got {path!r}")
     _need_weights(model, "save_weights")
+    check_not_traced(path)
     with held(state_of(model)), writing(path, overwrite) as root:
         write_tree(root, model)
         if getattr(model, "optimizer", None) is not None:

@@ -1,0 +1,89 @@
+"""New variables whose values follow: made blank, and initialized only if none does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from . import devices
+from .dtypes import DType
+from .interpreters import use_interpreters
+from .variable import Variable
+
+__all__ = ["DeferredInitialization", "deferred_initialization", "initialized_variable"]
+
+_DEFERRED: ContextVar[DeferredInitialization | None] = ContextVar(
+    "deferred_initialization", default=None
+)
+
+
+def initialized_variable(
+    owner: str,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: DType,
+    initializer: Callable[..., Any],
+    trainable: bool = True,
+) -> Variable:
+    """A Variable of what ``initializer`` returns for its shape and dtype.
+
+    Inside `deferred_initialization` it is blank until its value follows. ``owner``: the
+    layer, for errors.
+    """
+
+    def initialize():
+        return initializer(shape, dtype=dtype)
+
+    deferred = _DEFERRED.get()
+    with use_interpreters(()):  # at once, even while a function is traced
+        if deferred is None:
+            return Variable(
+                initialize(), trainable, name=name, dtype=dtype, shape=shape
+            )
+        deferred.check(f"'{name}' of {owner}", shape)
+        variable = Variable(0, trainable, name=name, dtype=dtype)
+        deferred.blank(variable, shape, initialize)
+        return variable
+
+
+class DeferredInitialization:
+    """The variables made inside `deferred_initialization`."""
+
+    def __init__(self, check: Callable[[str, tuple[int, ...]], None]):
+        self.check = check
+        self._blank: list[tuple[Variable, Any, Callable[[], Any]]] = []
+
+    def blank(
+        self, variable: Variable, shape: tuple[int, ...], initialize: Callable[[], Any]
+    ) -> None:
+        """Bind zeros, and remember how the variable would have been initialized."""
+        own = variable._array
+        zeros = devices.array_module(type(own)).zeros(shape, own.dtype)
+        variable._bind(zeros)
+        self._blank.append((variable, zeros, initialize))
+
+    def initialize(self) -> None:
+        """Initialize the variables to which no value was assigned."""
+        for variable, zeros, initialize in self._blank:
+            if variable._array is zeros:
+                variable.assign(initialize())
+        self._blank.clear()
+
+
+@contextmanager
+def deferred_initialization(
+    check: Callable[[str, tuple[int, ...]], None],
+) -> Iterator[DeferredInitialization]:
+    """A context in which new variables are blank, as their values are about to be read.
+
+    Nothing is drawn at random for them. ``check`` gets the description and shape of each,
+    before it takes memory, and may raise.
+    """
+    deferred = DeferredInitialization(check)
+    token = _DEFERRED.set(deferred)
+    try:
+        yield deferred
+    finally:
+        _DEFERRED.reset(token)
