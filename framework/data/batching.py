@@ -7,8 +7,8 @@ import numpy as np
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.core.tensor import TensorSpec, new_tensor
 
-from .elements import packer, stacked
-from .node import INFINITE, UNKNOWN, Node, copied
+from .elements import packer, stack_elements
+from .node import INFINITE, UNKNOWN, Node, copy_position
 
 __all__ = ["Batch", "PaddedBatch", "Unbatch"]
 
@@ -41,7 +41,7 @@ class Batch(Node):
     def _joined(self, elements):
         if hasattr(elements[0], "element_spec"):
             raise TypeError("batch: the elements are data sets; flat_map opens them")
-        return stacked(elements)
+        return stack_elements(elements)
 
     def size(self):
         size = self.inputs[0].size()
@@ -75,8 +75,8 @@ class PaddedBatch(Batch):
         first = elements[0]
         columns = zip(*map(flatten, elements), strict=True)
         count = len(flatten(first))
-        shapes = _for_each_leaf(first, self._shapes, count, "padded_shapes")
-        values = _for_each_leaf(first, self._values, count, "padding_values")
+        shapes = _per_leaf(first, self._shapes, count, "padded_shapes")
+        values = _per_leaf(first, self._values, count, "padding_values")
         padded = [_padded(*each) for each in zip(columns, shapes, values, strict=True)]
         return pack(first, padded)
 
@@ -84,7 +84,7 @@ class PaddedBatch(Batch):
         count = self.batch_size if self._drop_remainder else None
         spec = self.inputs[0].spec()
         leaves = flatten(spec)
-        shapes = _for_each_leaf(spec, self._shapes, len(leaves), "padded_shapes")
+        shapes = _per_leaf(spec, self._shapes, len(leaves), "padded_shapes")
         dims = [
             (None,) * len(leaf.shape) if shape is None else tuple(shape)
             for leaf, shape in zip(leaves, shapes, strict=True)
@@ -98,7 +98,7 @@ class PaddedBatch(Batch):
         return pack(spec, specs)
 
 
-def _for_each_leaf(element, given, count, name):
+def _per_leaf(element, given, count, name):
     """One entry per leaf, of a single value or of a nest like the element."""
     if given is None or not isinstance(given, (tuple, dict)) or not is_nested(element):
         return [given] * count
@@ -159,7 +159,7 @@ class Unbatch(Node):
 
     def run(self, position):
         # The position of the input stays before the batch whose rows are being given.
-        live = copied(position["inputs"][0])
+        live = copy_position(position["inputs"][0])
         for batch in self.inputs[0].run(live):
             leaves, make = flatten(batch), packer(batch)
             lengths = {np.shape(leaf.array)[:1] for leaf in leaves}
@@ -168,7 +168,7 @@ class Unbatch(Node):
             for row in range(position["inside"], *lengths.pop()):
                 position["inside"] = row + 1
                 yield make([new_tensor(leaf.array[row]) for leaf in leaves])
-            position["inputs"][0], position["inside"] = copied(live), 0
+            position["inputs"][0], position["inside"] = copy_position(live), 0
 
     def size(self):
         size = self.inputs[0].size()

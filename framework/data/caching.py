@@ -10,7 +10,7 @@ import numpy as np
 
 from tapewright.core.nest import flatten
 
-from .node import Node, Rows, Selection, copied
+from .node import Node, Rows, Selection, copy_position
 
 __all__ = ["Cache", "Prefetch"]
 
@@ -36,19 +36,19 @@ class Cache(Selection):
     def begin(self):
         if self._origin is None:
             return super().begin()
-        return {"inputs": [copied(self._origin)], **self.start()}
+        return {"inputs": [copy_position(self._origin)], **self.start()}
 
     def start(self):
         return {"given": 0}
 
     def again(self, position):
-        return {"inputs": copied(position["inputs"]), **self.start()}
+        return {"inputs": copy_position(position["inputs"]), **self.start()}
 
     def adopt(self, position):
         super().adopt(position)
         if self._origin != position["inputs"][0]:
             self._memory = self._rows = None
-            self._origin = copied(position["inputs"][0])
+            self._origin = copy_position(position["inputs"][0])
 
     def run(self, position):
         if self._rows is not None:
@@ -62,11 +62,11 @@ class Cache(Selection):
 
     def _filling(self, position):
         memory = []
-        for element in self.inputs[0].run(copied(position["inputs"][0])):
+        for element in self.inputs[0].run(copy_position(position["inputs"][0])):
             memory.append(element)
             yield element
         if self._memory is None:
-            self._origin, self._memory = copied(position["inputs"][0]), memory
+            self._origin, self._memory = copy_position(position["inputs"][0]), memory
             self._rows = _as_rows(memory)
             if self._rows is not None:
                 self._memory = self._rows
@@ -120,7 +120,7 @@ class Prefetch(Node):
         put = partial(_put, waiting, stopped, weakref.ref(run))
         thread = threading.Thread(
             target=_produce,
-            args=(self.inputs[0], copied(position["inputs"][0]), put),
+            args=(self.inputs[0], copy_position(position["inputs"][0]), put),
             name="tapewright-prefetch",
             daemon=True,
         )
@@ -151,11 +151,11 @@ def _produce(node, position, put):
     try:
         elements = node.run(position)
         for element in elements:
-            if not put((element, copied(position), None)):
+            if not put((element, copy_position(position), None)):
                 return
-        put((_END, copied(position), None))
+        put((_END, copy_position(position), None))
     except BaseException as error:  # it belongs to the consumer, whatever it is
-        put((_END, copied(position), error))
+        put((_END, copy_position(position), error))
     finally:
         del elements
 

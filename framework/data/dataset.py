@@ -22,14 +22,14 @@ from tapewright.core.tensor import constant
 
 from .batching import Batch, PaddedBatch, Unbatch
 from .caching import Cache, Prefetch
-from .elements import as_element, called, known, spec_of
+from .elements import as_element, call_function, concrete, spec_of
 from .mapping import Concatenate, Enumerate, Filter, Map, Zip
 from .nesting import Interleave, Window
-from .node import INFINITE, UNKNOWN, copied
+from .node import INFINITE, UNKNOWN, copy_position
 from .ordering import Repeat, Shard, Shuffle, Skip, Take
 from .rng import warn_of_draws
 from .sources import Counter, Elements, FromGenerator, signature, tensor_slices
-from .tracing import Optional, next_element, next_optional, reduced
+from .tracing import Optional, next_element, next_optional, traced_reduce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -119,7 +119,7 @@ class Dataset:
         given = (
             datasets if datasets is not None else args[0] if len(args) == 1 else args
         )
-        nodes = [_checked(each, "zip")._node for each in flatten(given)]
+        nodes = [_require_dataset(each, "zip")._node for each in flatten(given)]
         return Dataset(Zip(lambda parts: pack(given, list(parts)), nodes))
 
     # --- functions of elements
@@ -173,15 +173,15 @@ class Dataset:
         In a traced function it is a loop, through a new run in each call.
         """
         if active_tracer() is not None:
-            return reduced(self, initial_state, reduce_func)
+            return traced_reduce(self, initial_state, reduce_func)
         state = as_element(initial_state)
         for element in self:
-            state = as_element(called(reduce_func, (state, element)))
+            state = as_element(call_function(reduce_func, (state, element)))
         return state
 
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
         """Return ``transformation_func`` of this data set."""
-        return _checked(transformation_func(self), "apply")
+        return _require_dataset(transformation_func(self), "apply")
 
     # --- elements together
 
@@ -240,11 +240,13 @@ class Dataset:
 
     def enumerate(self, start: IntLike = 0) -> Dataset:
         """Pair each element with its number, counted from ``start``."""
-        return Dataset(Enumerate(self._node, int(known(start))))
+        return Dataset(Enumerate(self._node, int(concrete(start))))
 
     def concatenate(self, dataset: Dataset) -> Dataset:
         """Append the elements of another data set."""
-        return Dataset(Concatenate(self._node, _checked(dataset, "concatenate")._node))
+        return Dataset(
+            Concatenate(self._node, _require_dataset(dataset, "concatenate")._node)
+        )
 
     # --- which, and in which order
 
@@ -442,14 +444,14 @@ class DatasetIterator(Resource):
     def _peek(self, number):
         with self._lock, use_interpreters(()):
             while len(self._ahead) <= number:
-                before = copied(self._reached)
+                before = copy_position(self._reached)
                 try:
                     element = self._advanced()
                 except EndOfSequence:
                     return None
                 if not self._ahead:
                     self._position = before
-                self._ahead.append((element, copied(self._reached)))
+                self._ahead.append((element, copy_position(self._reached)))
             return self._ahead[number][0]
 
     def take(self, check: Callable[[Any], object]) -> Any:
@@ -497,7 +499,7 @@ class DatasetIterator(Resource):
         with self._lock:
             return {
                 "pipeline": self._node.pipeline(),
-                "place": copied(self._position),
+                "place": copy_position(self._position),
                 "runs": self._node.runs(),
             }
 
@@ -511,7 +513,7 @@ class DatasetIterator(Resource):
         """
         _refuse_trace("restore() of an iterator")
         _check_state(self._node, state)
-        position = copied(state["place"])
+        position = copy_position(state["place"])
         with self._lock:
             self._node.adopt(position)
             self._node.set_runs(state["runs"])
@@ -573,14 +575,14 @@ def _failed():
     yield
 
 
-def _checked(dataset, who):
+def _require_dataset(dataset, who):
     if not isinstance(dataset, Dataset):
         raise TypeError(f"{who}: must get a Dataset, got {type(dataset).__name__}")
     return dataset
 
 
 def _count(who, name, value, least):
-    value = known(value)
+    value = concrete(value)
     try:
         number = operator.index(value)
     except TypeError:

@@ -18,14 +18,14 @@ from tapewright.core.tensor import (
 
 __all__ = [
     "as_element",
-    "called",
-    "described",
-    "host",
-    "known",
-    "leafwise",
+    "call_function",
+    "concrete",
+    "describe",
+    "host_tensor",
+    "map_leaves",
     "packer",
     "spec_of",
-    "stacked",
+    "stack_elements",
 ]
 
 
@@ -40,27 +40,27 @@ def as_element(value, spec=None):
         return {key: as_element(item, specs[key]) for key, item in value.items()}
     if hasattr(value, "element_spec"):  # a data set in a data set
         return value
-    return host(value, None if spec is None else spec.dtype)
+    return host_tensor(value, None if spec is None else spec.dtype)
 
 
-def leafwise(value, convert):
+def map_leaves(value, convert):
     """``value`` with ``convert(leaf)`` for each leaf: a list is one, here, too."""
     if isinstance(value, tuple):
-        items = [leafwise(item, convert) for item in value]
+        items = [map_leaves(item, convert) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, dict):
-        return {key: leafwise(item, convert) for key, item in value.items()}
+        return {key: map_leaves(item, convert) for key, item in value.items()}
     return convert(value)
 
 
-def known(value):
+def concrete(value):
     """Return a number as an argument of a data set; a trace ends if it has no value yet."""
     if type(value) is SymbolicTensor:
         fall_back("a Dataset of numbers that are being traced is made in each call")
     return value
 
 
-def host(value, dtype=None):
+def host_tensor(value, dtype=None):
     """``value`` as a tensor in host memory; arrays are copied."""
     if is_tensor(value):
         tensor = convert_to_tensor(value)
@@ -77,11 +77,11 @@ def host(value, dtype=None):
     return new_tensor(devices.to_numpy(to_array(value, dtype, module=np)))
 
 
-def called(function, element):
+def call_function(function, element):
     """``function`` of an element: a tuple gives several arguments, as in ``tf.data``."""
     if devices.current_module() is not np:
         with devices.use_module(np):
-            return called(function, element)
+            return call_function(function, element)
     return function(*element) if type(element) is tuple else function(element)
 
 
@@ -105,7 +105,7 @@ def _single(leaves):
     return leaves[0]
 
 
-def stacked(elements, who="batch"):
+def stack_elements(elements, who="batch"):
     """Elements of one structure as one, with an axis in front.
 
     Raises: ``ValueError`` where their shapes differ.
@@ -119,8 +119,8 @@ def _leaves(element, first, who):
     leaves = flatten(element)
     if type(element) is not type(first) or len(leaves) != len(flatten(first)):
         raise ValueError(
-            f"{who}: elements differ in structure: {described(first)} and "
-            f"{described(element)}"
+            f"{who}: elements differ in structure: {describe(first)} and "
+            f"{describe(element)}"
         )
     return leaves
 
@@ -148,12 +148,12 @@ def spec_of(element):
     )
 
 
-def described(structure):
+def describe(structure):
     """A structure in words, short."""
     if isinstance(structure, dict):
-        items = [f"{key!r}: {described(item)}" for key, item in structure.items()]
+        items = [f"{key!r}: {describe(item)}" for key, item in structure.items()]
         return f"{{{', '.join(items)}}}"
     if isinstance(structure, tuple):
-        return f"({', '.join(described(item) for item in structure)})"
+        return f"({', '.join(describe(item) for item in structure)})"
     shape = getattr(structure, "shape", None)
     return type(structure).__name__ if shape is None else f"shape {tuple(shape)}"

@@ -7,7 +7,7 @@ from tapewright.core.nest import flatten
 from tapewright.core.tensor import TensorSpec, new_tensor
 from tapewright.ops.random.generators import drawing_from
 
-from .elements import as_element, called, spec_of
+from .elements import as_element, call_function, spec_of
 from .node import INFINITE, UNKNOWN, Node, Seeded
 from .rng import Draws, Watch
 
@@ -36,7 +36,7 @@ class _Applied(Seeded):
             draws.at(position["given"])
             with drawing_from(draws):
                 try:
-                    result = self.watch.call(called, self._function, element)
+                    result = self.watch.call(call_function, self._function, element)
                 except Exception as error:
                     error.add_note(
                         f"In Dataset.{self.name}, at element {position['given'] - 1}"

@@ -6,8 +6,8 @@ from itertools import count, islice
 from tapewright.core.nest import flatten, pack
 from tapewright.ops.random.generators import drawing_from
 
-from .elements import called
-from .node import UNKNOWN, Replayed, Seeded, numbered
+from .elements import call_function
+from .node import UNKNOWN, Replayed, Seeded, with_run
 from .rng import Draws, Watch
 from .sources import Elements
 
@@ -51,13 +51,13 @@ class Interleave(Seeded, Replayed):
 
     def _opened(self, element, draws):
         with drawing_from(draws):
-            inner = self.watch.call(called, self._function, element)
+            inner = self.watch.call(call_function, self._function, element)
         if not hasattr(inner, "element_spec"):
             raise TypeError(
                 "flat_map, interleave: the function must return a Dataset, got "
                 f"{type(inner).__name__}"
             )
-        position = numbered(inner._node.begin(), draws.run_within())
+        position = with_run(inner._node.begin(), draws.run_within())
         return inner._node.run(position)
 
     def size(self):
@@ -73,7 +73,7 @@ class Interleave(Seeded, Replayed):
                 "element_spec: an empty data set has nothing to see it from"
             )
         with drawing_from(Draws({"seed": self._seed, "run": 0, "round": 0})):
-            return called(self._function, first).element_spec
+            return call_function(self._function, first).element_spec
 
 
 class Window(Replayed):

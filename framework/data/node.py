@@ -26,29 +26,29 @@ __all__ = [
     "Seeded",
     "Selection",
     "UNKNOWN",
-    "copied",
+    "copy_position",
     "in_blocks",
     "new_seed",
-    "numbered",
+    "with_run",
 ]
 
 INFINITE, UNKNOWN = -1, -2  # cardinalities, as in tf.data
 
 
-def copied(position):
+def copy_position(position):
     """A copy of a position."""
     if isinstance(position, dict):
-        return {key: copied(value) for key, value in position.items()}
+        return {key: copy_position(value) for key, value in position.items()}
     return (
-        [copied(value) for value in position]
+        [copy_position(value) for value in position]
         if isinstance(position, list)
         else position
     )
 
 
-def numbered(position, run):
+def with_run(position, run):
     """A position with the random numbers of another run."""
-    inputs = [numbered(each, run) for each in position["inputs"]]
+    inputs = [with_run(each, run) for each in position["inputs"]]
     return position | {"inputs": inputs} | ({"run": run} if "run" in position else {})
 
 
@@ -252,7 +252,7 @@ class Replayed(Node):
         raise NotImplementedError(f"{type(self).__name__} must define replay")
 
     def run(self, position):
-        elements = self.replay(copied(position))
+        elements = self.replay(copy_position(position))
         for element in islice(elements, position["given"], None):
             position["given"] += 1
             yield element

@@ -4,7 +4,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from .node import INFINITE, UNKNOWN, Seeded, Selection, copied, in_blocks
+from .node import INFINITE, UNKNOWN, Seeded, Selection, copy_position, in_blocks
 from .rng import shuffle_generator
 
 __all__ = ["Repeat", "Shard", "Shuffle", "Skip", "Take"]
@@ -38,7 +38,7 @@ class Shuffle(Seeded, Selection):
     def _drawn(self, position, run):
         """The items in their new order, from the start of the run."""
         random = self._generator(position)
-        items = run(self.inputs[0], copied(position["inputs"][0]))
+        items = run(self.inputs[0], copy_position(position["inputs"][0]))
         buffer = list(islice(items, self._buffer_size))
         for item in items:
             slot = _slot(random, len(buffer))
@@ -62,7 +62,9 @@ class Shuffle(Seeded, Selection):
     def _whole_order(self, position):
         """All that `_drawn` gives where the buffer holds everything, as an array."""
         source = self.inputs[0]
-        blocks = source.blocks(copied(position["inputs"][0]), max(source.size(), 1))
+        blocks = source.blocks(
+            copy_position(position["inputs"][0]), max(source.size(), 1)
+        )
         arrays = [_numbers(block) for block in blocks]
         order = np.concatenate([np.empty(0, np.intp), *arrays])
         return order[self._generator(position).permutation(len(order))]
@@ -70,7 +72,7 @@ class Shuffle(Seeded, Selection):
     def _drawn_indices(self, position):
         """The numbers of `_drawn`, in lists: slots are drawn for many of them at once."""
         random = self._generator(position)
-        indices = self.inputs[0].indices(copied(position["inputs"][0]))
+        indices = self.inputs[0].indices(copy_position(position["inputs"][0]))
         buffer = list(islice(indices, self._buffer_size))
         while drawn := list(islice(indices, AT_ONCE)):
             slots = random.random(len(drawn)) * len(buffer)

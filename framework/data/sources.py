@@ -14,7 +14,7 @@ from tapewright.core.nest import (
 from tapewright.core.tensor import TensorSpec, new_tensor
 from tapewright.ops.random.generators import drawing_from
 
-from .elements import as_element, described, known, spec_of
+from .elements import as_element, concrete, describe, spec_of
 from .node import UNKNOWN, Node, Rows, Seeded, Selection
 from .rng import Draws, Watch
 
@@ -73,12 +73,12 @@ def tensor_slices(tensors):
     if not leaves or not all(map(np.ndim, leaves)):
         raise ValueError(
             "from_tensor_slices: needs arrays with an axis to slice, got "
-            f"{described(element)}"
+            f"{describe(element)}"
         )
     if len({len(array) for array in leaves}) > 1:
         raise ValueError(
             "from_tensor_slices: all arrays must have the same length, got "
-            f"{described(element)}"
+            f"{describe(element)}"
         )
     return Slices(arrays)
 
@@ -114,7 +114,7 @@ class Counter(Node):
 
     def __init__(self, *bounds, output_type=int64):
         super().__init__()
-        self._range = range(*[int(known(bound)) for bound in bounds])
+        self._range = range(*[int(concrete(bound)) for bound in bounds])
         self._dtype = as_dtype(output_type)
 
     def start(self):
@@ -178,7 +178,7 @@ class FromGenerator(Seeded):
             assert_same_structure(self._spec, element)
         except (TypeError, ValueError, KeyError) as error:
             raise TypeError(
-                f"from_generator: the generator yielded {described(value)}, which does "
+                f"from_generator: the generator yielded {describe(value)}, which does "
                 f"not fit output_signature {self._spec}: {error}"
             ) from None
         for leaf, spec in zip(flatten(element), flatten(self._spec), strict=True):

@@ -21,7 +21,7 @@ from tapewright.core.nest import flatten, map_structure
 from tapewright.core.tensor import TensorSpec, constant, convert_to_tensor
 from tapewright.ops.array.conversion import stop_gradient
 
-from .elements import called, described, leafwise, packer
+from .elements import call_function, describe, map_leaves, packer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tapewright.core.tensor import Tensor
 
-__all__ = ["Optional", "next_element", "next_optional", "reduced", "traceable"]
+__all__ = ["Optional", "next_element", "next_optional", "traceable", "traced_reduce"]
 
 HANDLE = (), np.dtype(object)
 NEXT = "iterator_get_next"
@@ -37,7 +37,7 @@ NEXT = "iterator_get_next"
 
 def traceable(spec, who):
     """The leaves of a spec; a trace ends (`fall_back`) if they do not tell all shapes."""
-    if not is_settled(spec):
+    if not is_static(spec):
         fall_back(
             f"{who}: the sizes of an element must be known before it is made, to be "
             f"traced; known is {spec}. They are with batch(..., drop_remainder=True), and "
@@ -46,7 +46,7 @@ def traceable(spec, who):
     return flatten(spec)
 
 
-def is_settled(spec):
+def is_static(spec):
     """Return whether all leaves of a spec are tensors of numbers of a known shape."""
     return spec is not None and all(
         [
@@ -58,20 +58,20 @@ def is_settled(spec):
     )
 
 
-def _settled(handle, spec):
+def _static_spec(handle, spec):
     """Return the spec, or that of the very element, where it can be peeked at."""
-    if is_settled(spec):
+    if is_static(spec):
         return spec
     return active_tracer().peek_spec(handle, NEXT) or spec
 
 
 def next_element(handle, spec):
     """The next element, taken in each call; ``OutOfRangeError`` at the end."""
-    spec = _settled(handle, spec)
+    spec = _static_spec(handle, spec)
     leaves = traceable(spec, "next(iterator)")
 
     def take(array):
-        arrays = _taken(array, leaves)
+        arrays = _take_arrays(array, leaves)
         if arrays is None:
             raise OutOfRangeError(
                 "End of sequence: the iterator has no further element"
@@ -83,11 +83,11 @@ def next_element(handle, spec):
 
 def next_optional(handle, spec):
     """The next element, if there is one, as an `Optional`."""
-    spec = _settled(handle, spec)
+    spec = _static_spec(handle, spec)
     leaves = traceable(spec, "get_next_as_optional()")
 
     def take(array):
-        arrays = _taken(array, leaves)
+        arrays = _take_arrays(array, leaves)
         if arrays is None:
             return [np.array(False), *[np.zeros(*each) for each in _specs(leaves)]]
         return [np.array(True), *arrays]
@@ -97,7 +97,7 @@ def next_optional(handle, spec):
     return Optional(found[0], found[1:], spec)
 
 
-def reduced(dataset, initial_state, reduce_func):
+def traced_reduce(dataset, initial_state, reduce_func):
     """`Dataset.reduce` as a loop of the trace, through a run of its own in each call."""
     spec = dataset.declared_spec
     traceable(spec, "Dataset.reduce")
@@ -107,11 +107,11 @@ def reduced(dataset, initial_state, reduce_func):
             return [handle_of(iter(dataset))]
 
     (handle,) = host_effect("dataset_iterator", begin, [], [HANDLE])
-    state = leafwise(initial_state, convert_to_tensor)
+    state = map_leaves(initial_state, convert_to_tensor)
 
     def body(optional, state):
-        after = called(reduce_func, (state, optional.element))
-        return next_optional(handle, spec), leafwise(after, convert_to_tensor)
+        after = call_function(reduce_func, (state, optional.element))
+        return next_optional(handle, spec), map_leaves(after, convert_to_tensor)
 
     first = next_optional(handle, spec)
     _, state = while_loop(lambda x, _: x.has_value(), body, (first, state))
@@ -122,7 +122,7 @@ def _specs(leaves):
     return [(tuple(leaf.shape), leaf.dtype.dtype) for leaf in leaves]
 
 
-def _taken(array, leaves):
+def _take_arrays(array, leaves):
     """The arrays of the next element of an iterator, which is in an array; or None.
 
     They are copies: a variable may be bound to them. Raises: `UnexpectedElement` if the element
@@ -134,7 +134,7 @@ def _taken(array, leaves):
         if [(a.shape, a.dtype) for a in arrays] != _specs(leaves):
             raise UnexpectedElement(
                 f"the iterator was traced for elements of {leaves}, but the next has "
-                f"{described(element)}"
+                f"{describe(element)}"
             )
 
     element = array.item().take(check)
@@ -158,7 +158,7 @@ class Optional:
     @staticmethod
     def from_value(value: Any) -> Optional:
         """One that holds ``value``, a tensor or a nest of them."""
-        value = leafwise(value, convert_to_tensor)
+        value = map_leaves(value, convert_to_tensor)
         spec = map_structure(TensorSpec.from_tensor, value)
         return Optional(constant(True), flatten(value), spec)
 

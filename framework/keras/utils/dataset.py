@@ -10,7 +10,7 @@ import numpy as np
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.data.batching import Batch
 from tapewright.data.dataset import Dataset
-from tapewright.data.elements import stacked
+from tapewright.data.elements import stack_elements
 
 if TYPE_CHECKING:
     from typing import Any
@@ -65,7 +65,7 @@ def _arrays(dataset):
         elements = list(dataset)
         if not elements:
             raise ValueError("split_dataset: the Dataset is empty")
-        dataset = stacked(elements, "split_dataset")
+        dataset = stack_elements(elements, "split_dataset")
     elif not is_nested(dataset) and not hasattr(dataset, "__array__"):
         raise TypeError(
             "split_dataset: dataset must be an array, a list or tuple of arrays, or a "
