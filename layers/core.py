@@ -313,9 +313,10 @@ def _parsed(equation):
                 dots = "before" if before else "behind" if behind else ""
                 return inputs, kernel, outputs, dots
             raise ValueError(
-                f"EinsumDense: equation {equation!r} has {', '.join(sorted(unknown))} in "
-                "one term alone; letters of the kernel must be of inputs or outputs, "
-                "letters of the outputs of inputs or kernel"
+                f"EinsumDense: equation {equation!r} has "
+                f"{', '.join(sorted(unknown))} in one term only; each letter of the "
+                "kernel must be in inputs or outputs, each letter of the outputs in "
+                "inputs or kernel"
             )
     raise ValueError(
         "EinsumDense: equation must be like 'ab,bc->ac', '...b,bc->...c' or "

@@ -106,8 +106,8 @@ def _giving(value):
     def initialize(shape, dtype=None):
         if tuple(shape) != tuple(value.shape):
             raise ValueError(
-                f"initializer: an array of the shape {tuple(value.shape)} cannot "
-                f"initialize a weight of the shape {tuple(shape)}"
+                f"initializer: an array of shape {tuple(value.shape)} cannot "
+                f"initialize a weight of shape {tuple(shape)}"
             )
         return cast(value, dtype or default_float())
 
@@ -153,7 +153,7 @@ class Identity(Initializer):
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         if len(shape) != 2:
-            raise ValueError(f"Identity: shape must be that of a matrix, got {shape}")
+            raise ValueError(f"Identity: shape must have two axes, got {shape}")
         return creation.eye(*shape, dtype=dtype or default_float()) * self.gain
 
 
@@ -237,7 +237,9 @@ class Orthogonal(_Random):
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         if len(shape) < 2:
-            raise ValueError(f"Orthogonal: shape must have two axes or more: {shape}")
+            raise ValueError(
+                f"Orthogonal: shape must have two axes or more, got {shape}"
+            )
         rows, columns = math.prod(shape[:-1]), shape[-1]
         tall = (max(rows, columns), min(rows, columns))
         drawn = self._draw("normal", tall, 0.0, 1.0, float64).numpy()

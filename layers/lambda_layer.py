@@ -105,8 +105,9 @@ class Lambda(Layer):
                 return name
         raise ValueError(
             f"{self._title}: a config cannot hold the function given as {argument}, "
-            f"{function!r}, since code is never saved. Give it a name, and make that known "
-            "with @register_keras_serializable(), or write a subclass of Layer"
+            f"{function!r}, since code is never saved. Use a named function "
+            "registered with @register_keras_serializable(), or write a subclass of "
+            "Layer"
         )
 
     @classmethod
@@ -116,8 +117,8 @@ class Lambda(Layer):
             value = config.get(name)
             if isinstance(value, dict) and value.get("class_name") == "__lambda__":
                 raise ValueError(
-                    f"Lambda: the config holds Python code as {name}, which is never run. "
-                    "Make the layer anew with a function that is known by its name"
+                    f"Lambda: the config holds Python code as {name}, which is never "
+                    "run. Create the layer again with a registered function"
                 )
             if isinstance(value, dict) and isinstance(value.get("config"), str):
                 config[name] = object_config.function_of("layer", value["config"])
@@ -136,8 +137,8 @@ def _found(argument, value):
         except ValueError:
             continue
     raise ValueError(
-        f"Lambda: {argument} names {value!r}, which is not registered; give the function "
-        "itself, or register it under that name"
+        f"Lambda: {argument} names {value!r}, which is not registered; pass the "
+        "function itself, or register it under that name"
     )
 
 

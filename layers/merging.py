@@ -343,8 +343,8 @@ class Dot(_Merge):
             at = operator.index(axis) + (rank if axis < 0 else 0)
             if not 0 < at < rank:
                 raise ValueError(
-                    f"{self._title}: axes must name an axis of each input behind the "
-                    f"batch, got {self.axes} for shapes "
+                    f"{self._title}: axes must name an axis of each input after the "
+                    f"batch axis, got {self.axes} for shapes "
                     f"{', '.join([str(tuple(s)) for s in shapes])}"
                 )
             axes.append(at)

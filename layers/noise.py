@@ -289,7 +289,7 @@ class ActivityRegularization(Layer):
 
 def _rate_below_1(who, rate):
     if not isinstance(rate, numbers.Real) or not 0 <= rate < 1:
-        raise ValueError(f"{who}: rate must be from 0 up to, not 1, got {rate!r}")
+        raise ValueError(f"{who}: rate must be 0 or more and less than 1, got {rate!r}")
     return rate
 
 

@@ -110,8 +110,8 @@ class Normalization(Layer):
             )
         if mean is not None and len(shape) > len(self.axis):
             raise ValueError(
-                f"Normalization: mean must have no more axes than there are in axis="
-                f"{self.axis}, got shape {shape}"
+                "Normalization: mean must have at most as many axes as "
+                f"axis={self.axis}, got shape {shape}"
             )
 
     def build(self, input_shape: Any) -> None:
@@ -200,8 +200,8 @@ class Normalization(Layer):
         """
         if self.input_mean is not None:
             raise ValueError(
-                "Normalization.adapt: the layer was given mean and variance, so that "
-                "there is nothing to find; leave them out to adapt"
+                "Normalization.adapt: mean and variance are given already; omit them "
+                "to adapt"
             )
         count, mean, spread = 0, 0.0, 0.0  # spread: the sum of squared deviations
         for batch in _batches(data):
@@ -247,7 +247,7 @@ def _batches(data):
     if not hasattr(data, "__iter__"):
         if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
             raise TypeError(
-                "adapt: data must be an array or iterate over batches, got "
+                "adapt: data must be an array or an iterable of batches, got "
                 f"{type(data).__name__}"
             )
         data = (data[i] for i in range(len(data)))
@@ -255,8 +255,8 @@ def _batches(data):
         batch = batch[0] if isinstance(batch, (tuple, list)) else batch
         if not hasattr(batch, "shape"):
             raise TypeError(
-                "adapt: data must be an array or iterate over arrays, got an element of "
-                f"type {type(batch).__name__}"
+                "adapt: data must be an array or an iterable of arrays, got an "
+                f"element of type {type(batch).__name__}"
             )
         yield np.asarray(batch.numpy() if hasattr(batch, "numpy") else batch)
 
@@ -398,8 +398,8 @@ class Discretization(Layer):
     def call(self, inputs: Any) -> Tensor:
         if self.bin_boundaries is None:
             raise ValueError(
-                f"{self._title}: there are no boundaries yet; call adapt(data) first, or "
-                "give bin_boundaries"
+                f"{self._title}: there are no boundaries yet; call adapt(data) "
+                "first, or pass bin_boundaries"
             )
         boundaries = convert_to_tensor(np.array(self.bin_boundaries, np.float32))
         indices = searchsorted(boundaries, cast(inputs, "float32"), side="right")
@@ -420,8 +420,8 @@ class Discretization(Layer):
         """
         if self.num_bins is None:
             raise ValueError(
-                "Discretization.adapt: the layer was given bin_boundaries; give num_bins "
-                "to adapt"
+                "Discretization.adapt: bin_boundaries are given already; pass "
+                "num_bins to adapt"
             )
         summary = np.zeros((2, 0), np.float32)
         whole_array = is_tensor(data) or isinstance(data, np.ndarray)

@@ -351,8 +351,8 @@ class StackedRNNCells(Layer):
             for what in ("call", "state_size"):
                 if not hasattr(cell, what):
                     raise ValueError(
-                        f"StackedRNNCells: each of cells must have '{what}', which "
-                        f"{cell!r} has not"
+                        "StackedRNNCells: each of cells must have the attribute "
+                        f"'{what}', got {cell!r}"
                     )
         self.cells: list[Layer] = list(cells)
 

@@ -134,5 +134,5 @@ def _checked(who, name, factor):
     except (TypeError, ValueError):
         raise ValueError(f"{who}: {name} must be a number, got {factor!r}") from None
     if not 0 <= factor < float("inf"):
-        raise ValueError(f"{who}: {name} must be 0 or more, and finite: got {factor}")
+        raise ValueError(f"{who}: {name} must be 0 or more and finite, got {factor}")
     return factor

@@ -142,8 +142,8 @@ class Permute(Layer):
         )
         if set(self.dims) != set(range(1, len(self.dims) + 1)):
             raise ValueError(
-                f"Permute: dims must be an order of the axes 1 to {len(self.dims)}, the "
-                f"batch left out; got {dims}"
+                "Permute: dims must be a permutation of the axes 1 to "
+                f"{len(self.dims)}, without the batch axis, got {dims}"
             )
         self.input_spec: InputSpec = InputSpec(ndim=len(self.dims) + 1)
 
@@ -399,8 +399,8 @@ class _Cropping(Layer):
         if any([n is not None and n <= 0 for n in left]):
             raise ShapeError(
                 self._title,
-                f"cropping {self.cropping} leaves nothing of inputs whose spatial axes "
-                f"have sizes {tuple(sizes)}",
+                f"cropping {self.cropping} leaves nothing of inputs with spatial "
+                f"axes of sizes {tuple(sizes)}",
             )
         return from_channels_last((batch, *left, channels), self.data_format)
 

@@ -74,7 +74,7 @@ class RNN(Layer):
         for what in ("call", "state_size"):
             if not hasattr(cell, what):
                 raise ValueError(
-                    f"RNN: the cell must have '{what}', which {cell!r} has not"
+                    f"RNN: cell must have the attribute '{what}', got {cell!r}"
                 )
         super().__init__(**kwargs)
         self.cell = cell
@@ -184,8 +184,8 @@ class RNN(Layer):
         batch, kept = sequences.array.shape[0], flatten(states)[0].array.shape[0]
         if batch != kept:
             raise ValueError(
-                f"{self._title}: with stateful=True all batches must be alike: it keeps "
-                f"states for {kept} examples, and got {batch}"
+                f"{self._title}: with stateful=True all batches must have one size: "
+                f"the states are of {kept} examples, got {batch}"
             )
 
     def inner_loop(

@@ -86,9 +86,9 @@ def window_counts(layer, sizes, window, strides, padding, dilations=None):
             if reach > size:
                 raise ShapeError(
                     layer._title,
-                    f"a window that reaches over {reach} entries does not fit into the "
-                    f"inputs, whose spatial axes have sizes {tuple(sizes)}; padding "
-                    "'same' adds margins",
+                    f"a window of {reach} entries does not fit into inputs with "
+                    f"spatial axes of sizes {tuple(sizes)}; padding='same' adds "
+                    "margins",
                 )
         else:
             counts.append(-(-size // strides[i]))

@@ -100,8 +100,8 @@ class TimeDistributed(Wrapper):
             fits = fits and (n is None or size is None or n == size)
         if not fits:
             raise ValueError(
-                f"{self._title}: the mask must be [batch, time, ...] like the inputs, of "
-                f"shape {own}; got shape {shape}"
+                f"{self._title}: the mask must be [batch, time, ...] like the "
+                f"inputs, with shape {own}, got shape {shape}"
             )
 
 
@@ -150,8 +150,8 @@ class Bidirectional(Layer):
             _checked(who, "backward_layer", backward_layer)
         if not hasattr(layer, "go_backwards"):
             raise ValueError(
-                f"{who}: layer must be a recurrent one, which has go_backwards, "
-                f"return_sequences and return_state; got {layer!r}"
+                f"{who}: layer must be recurrent, with go_backwards, "
+                f"return_sequences and return_state, got {layer!r}"
             )
         if merge_mode not in MERGE_MODES:
             raise ValueError(
@@ -184,8 +184,8 @@ class Bidirectional(Layer):
         forward, backward = self.forward_layer, self.backward_layer
         if forward.go_backwards == backward.go_backwards:
             raise ValueError(
-                f"{self._title}: of the two layers one must have go_backwards=True, got "
-                f"{forward.go_backwards} for both"
+                f"{self._title}: exactly one of the two layers must have "
+                f"go_backwards=True, got {forward.go_backwards} for both"
             )
         for name in ("stateful", "return_sequences", "return_state"):
             values = getattr(forward, name), getattr(backward, name)

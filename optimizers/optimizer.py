@@ -127,9 +127,10 @@ class Optimizer(State, Configured):
             inspect.signature(cls.update_step).bind(None, None, None, None)
         except TypeError:
             raise TypeError(
-                f"{cls.__name__}.update_step must take (gradient, variable, learning_rate); "
-                "what changes blocks of arrays in place is update_block(xp, gradient, "
-                "variable, scratch, coefficients, *slots), see Optimizer"
+                f"{cls.__name__}.update_step must take (gradient, variable, "
+                "learning_rate); to update blocks of arrays in place, define "
+                "update_block(xp, gradient, variable, scratch, coefficients, "
+                "*slots), see Optimizer"
             ) from None
 
     def __init__(
@@ -382,7 +383,9 @@ class Optimizer(State, Configured):
                     "new set of variables, you should recreate a new optimizer instance."
                 )
         if len({id(v) for v in variables}) < len(variables):
-            raise ValueError("apply: a variable is listed twice; add its gradients up")
+            raise ValueError(
+                "apply: a variable is listed twice; pass the sum of its gradients"
+            )
         if self._segments is None:
             own = self._trainable_variables
             slots = self._slots if self.updates_blocks else ()

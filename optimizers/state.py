@@ -98,8 +98,9 @@ class State(Trackable):
                 )  # fmt: skip
             if getattr(variable, "overwrite_with_gradient", False):
                 raise ValueError(
-                    f"{self.name}.build: '{variable.path}' has overwrite_with_gradient set, "
-                    "which is not supported: assign the value, and do not train it"
+                    f"{self.name}.build: '{variable.path}' has "
+                    "overwrite_with_gradient set, which is not supported: assign the "
+                    "value and do not train the variable"
                 )
         if len({id(v) for v in variables}) < len(variables):
             raise ValueError(f"{self.name}.build: a variable is listed twice")
@@ -187,8 +188,9 @@ class State(Trackable):
         initializers = list(initializer) if several else [initializer] * len(names)
         if len(names) != len(initializers):
             raise ValueError(
-                f"{self.name}.add_optimizer_variables: initializer must be one for all, "
-                f"or one for each name; name is {name!r}, initializer {initializer!r}"
+                f"{self.name}.add_optimizer_variables: initializer must be a single "
+                f"one, or one for each name; name is {name!r}, initializer "
+                f"{initializer!r}"
             )
         rows = [
             [self.add_variable_from_reference(variable, *pair)
@@ -317,7 +319,7 @@ class State(Trackable):
             if id(variable) not in averages:
                 raise ValueError(
                     f"{self.name}.finalize_variable_values: there is no average of "
-                    f"'{variable.path}', with which the optimizer was not built"
+                    f"'{variable.path}': the optimizer was built without it"
                 )
         for variable in var_list:
             variable.assign(averages[id(variable)].read())

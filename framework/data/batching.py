@@ -136,8 +136,8 @@ def _padded(tensors, shape, value):
     ]
     if any(n > w for n, w in zip(longest, sizes, strict=True)):
         raise ValueError(
-            f"padded_batch: an element is larger, {tuple(longest)}, than padded_shapes "
-            f"{tuple(sizes)}"
+            f"padded_batch: an element has shape {tuple(longest)}, larger than "
+            f"padded_shapes {tuple(sizes)}"
         )
     dtype = arrays[0].dtype
     fill = ("" if dtype.kind == "U" else 0) if value is None else np.asarray(value)[()]

@@ -299,7 +299,7 @@ class Dataset:
         """
         if filename:
             raise ValueError(
-                f"cache: elements are kept in memory only; got filename={filename!r}"
+                f"cache: only caching in memory is supported, got filename={filename!r}"
             )
         return Dataset(Cache(self._node))
 
@@ -527,7 +527,7 @@ class EndOfSequence(OutOfRangeError, StopIteration):
     """The end of an iterator, for ``next`` and for those who know TensorFlow's error."""
 
     def __init__(self):
-        super().__init__("End of sequence: the iterator has no further element")
+        super().__init__("End of sequence: the iterator has no more elements")
 
 
 class _TracedIterator(DatasetIterator):
@@ -577,7 +577,7 @@ def _failed():
 
 def _require_dataset(dataset, who):
     if not isinstance(dataset, Dataset):
-        raise TypeError(f"{who}: must get a Dataset, got {type(dataset).__name__}")
+        raise TypeError(f"{who}: expects a Dataset, got {type(dataset).__name__}")
     return dataset
 
 

@@ -84,9 +84,7 @@ class Map(_Applied):
     def _first_spec(self):
         first = self.first()
         if first is None:
-            raise ValueError(
-                "element_spec: an empty data set has nothing to see it from"
-            )
+            raise ValueError("element_spec: cannot be inferred from an empty data set")
         return spec_of(first)
 
 

@@ -69,9 +69,7 @@ class Interleave(Seeded, Replayed):
     def spec(self):
         first = self.inputs[0].first()
         if first is None:
-            raise ValueError(
-                "element_spec: an empty data set has nothing to see it from"
-            )
+            raise ValueError("element_spec: cannot be inferred from an empty data set")
         with drawing_from(Draws({"seed": self._seed, "run": 0, "round": 0})):
             return call_function(self._function, first).element_spec
 

@@ -94,9 +94,10 @@ def warn_of_draws(node):
         if watch is not None and watch.has_drawn and is_ahead:
             watch.has_drawn = False
             warnings.warn(
-                f"the function of Dataset.{node.name} draws from the global generator of "
-                "NumPy or Python: after a restore it will draw other numbers, and the "
-                "elements differ. Draw with tw.random, whose numbers are found again",
+                f"the function of Dataset.{node.name} draws from the global "
+                "generator of NumPy or Python: after a restore it draws other "
+                "numbers, so the elements differ. Use tw.random, whose state is "
+                "restored",
                 stacklevel=3,
             )
         ahead += [(each, is_ahead or each.runs_ahead) for each in node.inputs]

@@ -200,7 +200,7 @@ class FromGenerator(Seeded):
             first = self.first()
             if first is None:
                 raise ValueError(
-                    "element_spec: the generator gave nothing to see it from"
+                    "element_spec: cannot be inferred, the generator yielded no element"
                 )
             self._spec = spec_of(first)
         return self._spec

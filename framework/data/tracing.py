@@ -73,9 +73,7 @@ def next_element(handle, spec):
     def take(array):
         arrays = _take_arrays(array, leaves)
         if arrays is None:
-            raise OutOfRangeError(
-                "End of sequence: the iterator has no further element"
-            )
+            raise OutOfRangeError("End of sequence: the iterator has no more elements")
         return arrays
 
     return packer(spec)(list(host_effect(NEXT, take, [handle], _specs(leaves))))

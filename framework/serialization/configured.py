@@ -65,8 +65,8 @@ class Configured:
         is_default = hasattr(cls.get_config, "from_constructor")
         if is_default and given.lost:
             raise NotImplementedError(
-                f"{cls.__name__}.get_config: arguments that __init__ takes as *args have "
-                "no names; write a get_config and a from_config of your own"
+                f"{cls.__name__}.get_config: arguments that __init__ takes as *args "
+                "have no names; define get_config and from_config"
             )
         first = given.by_name if self.prefer_init_args and is_default else {}
         names = constructor_arguments(cls)
@@ -80,7 +80,7 @@ class Configured:
             elif is_default:
                 raise NotImplementedError(
                     f"{cls.__name__}.get_config: the argument {name!r} of __init__ "
-                    f"is not kept; set self.{name}, or write a get_config of your own"
+                    f"is not kept; set self.{name}, or define get_config"
                 )
             else:
                 continue

@@ -132,7 +132,7 @@ def _read_array(name, config):
         if array.dtype.kind == "U":
             array = np.asarray(_from_words(values))
         if array.size and array.dtype.kind not in "fiub":
-            raise ValueError("its entries are no numbers")
+            raise ValueError("its entries are not numbers")
         return array.astype(dtype.dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise load_error(f"{name}: no array of {str(dtype)[:40]}: {error}") from None

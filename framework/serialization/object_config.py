@@ -110,8 +110,8 @@ def _function_name(function):
         return function.__name__
     if function.__name__ == "<lambda>":
         raise ValueError(
-            "A config cannot hold a lambda, since code is never saved: make it a function "
-            "with a name, and decorate that with @register_keras_serializable()"
+            "A config cannot hold a lambda, since code is never saved: use a named "
+            "function decorated with @register_keras_serializable()"
         )
     return function_config(name or get_registered_name(function))
 

@@ -114,8 +114,9 @@ def unregistered(name: str) -> str:
     """Return the text of errors that tell how a user's name can be registered."""
     name = str(name)[:200]
     return (
-        f"{name!r} is not known here: if it is one of yours, decorate it with "
-        f"@register_keras_serializable(package=...), or pass custom_objects={{{name!r}: ...}}"
+        f"{name!r} is unknown: if it is yours, decorate it with "
+        "@register_keras_serializable(package=...), or pass "
+        f"custom_objects={{{name!r}: ...}}"
     )
 
 
@@ -178,7 +179,7 @@ def register_keras_serializable(
         if isinstance(thing, type) and not hasattr(thing, "get_config"):
             raise ValueError(
                 f"register_keras_serializable: the class {thing.__name__} needs a "
-                "get_config(), which gives the arguments of its constructor"
+                "get_config(), which returns the arguments of its constructor"
             )
         known_as = f"{package}>{thing.__name__ if name is None else name}"
         _CUSTOM[known_as] = thing

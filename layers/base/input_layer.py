@@ -54,7 +54,7 @@ class InputLayer(Layer):
                 batch_shape = self._given_shape
             elif shape is None:
                 raise ValueError(
-                    "Input: shape must be given, without the batch: Input(shape=(32,)); "
+                    "Input: pass shape, without the batch axis: Input(shape=(32,)), "
                     "or batch_shape, with it"
                 )
             else:
@@ -116,8 +116,8 @@ def _of_tensor(tensor, shape, batch_size, batch_shape, dtype):
     """Shape and dtype of a symbolic tensor, which those given must not contradict."""
     if type(tensor) is not KerasTensor:
         raise ValueError(
-            "Input: tensor must be symbolic, as Input(...) and layers called on it give "
-            f"them, got {type(tensor).__name__}"
+            "Input: tensor must be symbolic, such as Input(...) or the output of "
+            f"layers called on it, got {type(tensor).__name__}"
         )
     own = tuple(tensor.shape), tensor.dtype
     batch = own[0][:1] if batch_size is None else (batch_size,)

@@ -391,7 +391,9 @@ class Layer(Operation, Tracked, LayerConfig):
         with use_interpreters(()):
             outputs = self.compute_output_spec(inputs, *args, **kwargs)
         if outputs is None:
-            raise TypeError(f"{self._title}: call() gave None; does it lack a return?")
+            raise TypeError(
+                f"{self._title}: call() returned None; is a return statement missing?"
+            )
         self.built = True
         Node(self, (inputs, *args), kwargs, outputs)
         self._output_shape = _shapes_in(outputs)
@@ -448,7 +450,8 @@ class Layer(Operation, Tracked, LayerConfig):
                     problem = each.problem(tuple(tensor.shape), dtype)
                 elif each is not None and tensor is None and not each.optional:
                     problem = (
-                        "expected a tensor, got None: what gave it may lack a return"
+                        "expected a tensor, got None: is a return statement missing "
+                        "in the function that made it?"
                     )
         if problem:
             raise ShapeError(self._title, problem)
@@ -483,8 +486,8 @@ class Layer(Operation, Tracked, LayerConfig):
 
     def _lose_mask(self):
         warnings.warn(
-            f"{self._title} was passed an input with a mask attached to it, but does not "
-            "support masking: layers behind it will not see the mask. Set "
+            f"{self._title} was passed an input with a mask attached to it, but does "
+            "not support masking: later layers will not see the mask. Set "
             "supports_masking = True, or define compute_mask",
             stacklevel=4,
         )
@@ -532,8 +535,8 @@ class Layer(Operation, Tracked, LayerConfig):
     def _first_node(self, what):
         if not self._inbound_nodes:
             raise AttributeError(
-                f"{self._title} has no {what}: it was never called on the symbolic "
-                "tensors of a model, which come from Input(...)"
+                f"{self._title} has no {what}: it was never called on symbolic "
+                "tensors, such as Input(...)"
             )
         return self._inbound_nodes[0]
 

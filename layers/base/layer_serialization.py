@@ -128,7 +128,7 @@ def dtype_of(dtype):
         config = dtype.get("config", dtype)
         dtype = config.get("name") if isinstance(config, dict) else config
         if not isinstance(dtype, str):
-            raise ValueError(f"dtype must be the name of one, got {dtype!r:.80}")
+            raise ValueError(f"dtype must be the name of a dtype, got {dtype!r:.80}")
     if isinstance(dtype, str) and (dtype.startswith("mixed_") or "_from_" in dtype):
         raise ValueError(
             f"dtype policy {dtype!r}: layers compute in the dtype of their weights; pass one "

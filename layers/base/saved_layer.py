@@ -74,8 +74,8 @@ class SavedLayer(Layer):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
         raise ValueError(
-            f"SavedLayer {config.get('name')!r}: its graphs are in a file of a whole model, "
-            "load that with load_model"
+            f"SavedLayer {config.get('name')!r}: its graphs are in the file of the "
+            "whole model; load that file with load_model"
         )
 
 

@@ -135,8 +135,8 @@ class KerasTensor(Tensor):
     def _no_value(self, what):
         raise TypeError(
             f"{what} needs values, but this is a KerasTensor, {self._shape} "
-            f"{self.dtype.name}: it stands for the tensors that a model will be called "
-            "with. Put the code into the call() of a Layer, or into a Lambda layer"
+            f"{self.dtype.name}: it stands for the future inputs of a model. Put the "
+            "code into the call() of a Layer, or into a Lambda layer"
         )
 
     def record_op(self, op: Any, inputs: Any, attributes: dict[str, Any]) -> Any:

@@ -189,8 +189,8 @@ class Tracked(Module):
         """The number of entries of all weights. Raises: ``ValueError`` before `build`."""
         if not self.built and not self.weights:
             raise ValueError(
-                f"count_params: layer '{self._name}' is not built, so that its weights "
-                "are not known yet; call it, or build(input_shape)"
+                f"count_params: layer '{self._name}' is not built yet; call it, or "
+                "build(input_shape)"
             )
         return sum(math.prod(v.shape) for v in self.weights)
 

@@ -346,7 +346,7 @@ def test_repeating_nothing_ends():
             "batch_size must be an integer",
         ),
         (lambda: Dataset.range(3).shard(2, 2), ValueError, "below num_shards"),
-        (lambda: Dataset.range(3).cache("file"), ValueError, "in memory only"),
+        (lambda: Dataset.range(3).cache("file"), ValueError, "filename='file'"),
         (
             lambda: Dataset.zip((Dataset.range(3), [1])),
             TypeError,

@@ -142,7 +142,7 @@ def test_wrong_arguments_are_named(make, said):
 
 def test_inputs_smaller_than_the_window_are_refused():
     layer = Conv2D(2, 3)
-    with pytest.raises(ShapeError, match="reaches over 3 entries does not fit"):
+    with pytest.raises(ShapeError, match="a window of 3 entries does not fit"):
         layer(numbers(1, 2, 5, 1))
     assert layer.weights == []
     layer(numbers(1, 5, 5, 1))

@@ -55,7 +55,7 @@ def test_averages_of_integers_are_no_integers():
     (Dot(1), [(2, 3), (2, 4)], "sizes of axis 1 of the first and axis 1"),
     (Dot(1), [(2, 3)], "list of 2 inputs"),
     (Dot(2), [(2, 3), (2, 3)], "axes must name an axis of each input"),
-    (Dot((0, 1)), [(2, 2), (2, 2)], "behind the batch"),
+    (Dot((0, 1)), [(2, 2), (2, 2)], "after the batch axis"),
 ], ids=str)  # fmt: skip
 def test_shapes_that_do_not_fit_are_refused(layer, shapes, message):
     with pytest.raises(ValueError, match=message):

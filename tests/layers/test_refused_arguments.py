@@ -16,7 +16,10 @@ VECTORS = np.ones((2, 3), np.float32)
         (lambda: layers.Dropout("a"), "Dropout: rate must be from 0 to 1, got 'a'"),
         (lambda: layers.Dropout(0.5, 3), "noise_shape must be a tuple, got 3"),
         (lambda: layers.GaussianDropout("a"), "GaussianDropout: rate must be .*'a'"),
-        (lambda: layers.Permute(2), "dims must be an order of the axes 1 to 1.*got 2"),
+        (
+            lambda: layers.Permute(2),
+            "dims must be a permutation of the axes 1 to 1.*got 2",
+        ),
         (lambda: layers.Concatenate("a"), "axis must be an integer, got 'a'"),
         (lambda: layers.BatchNormalization(momentum=2), "momentum must be .*got 2"),
         (lambda: layers.LayerNormalization(epsilon="x"), "epsilon must be .*got 'x'"),
@@ -50,7 +53,7 @@ VECTORS = np.ones((2, 3), np.float32)
         (lambda: layers.RNN([]), "cells must hold one cell or more, got none"),
         (
             lambda: layers.Bidirectional(layers.Dense(2)),
-            "must be a recurrent one.*Dense",
+            "must be recurrent.*Dense",
         ),
         (lambda: constraints.MaxNorm(-1), "MaxNorm: max_value must be .*got -1"),
         (

@@ -113,7 +113,7 @@ def test_cropping_refuses_to_leave_nothing():
 @pytest.mark.parametrize(
     "make, said",
     [
-        (lambda: Permute((0, 1)), "dims must be an order of the axes 1 to 2"),
+        (lambda: Permute((0, 1)), "dims must be a permutation of the axes 1 to 2"),
         (lambda: RepeatVector(0), "n must be a positive integer"),
         (lambda: RepeatVector(True), "n must be a positive integer"),
         (lambda: Reshape((-1, -1)), "at most one axis"),

@@ -29,7 +29,7 @@ def test_a_stateful_layer_goes_on_where_it_ended_and_can_be_reset():
 def test_a_stateful_layer_refuses_a_batch_of_another_size():
     layer = layers.GRU(4, stateful=True)
     layer(some(2, 3, 3))
-    with pytest.raises(ValueError, match="keeps states for 2 examples, and got 5"):
+    with pytest.raises(ValueError, match="states are of 2 examples, got 5"):
         layer(some(5, 3, 3))
 
 

@@ -31,7 +31,7 @@ def test_a_merge_mode_must_be_known():
 
 
 def test_layers_that_go_both_the_same_way_are_refused():
-    with pytest.raises(ValueError, match="one must have go_backwards=True"):
+    with pytest.raises(ValueError, match="exactly one .* must have go_backwards=True"):
         layers.Bidirectional(layers.LSTM(2), backward_layer=layers.LSTM(2))
 
 

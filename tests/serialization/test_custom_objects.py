@@ -194,7 +194,7 @@ def test_classes_of_every_kind_are_registered(base, arguments, inside):
 def test_a_class_that_was_only_defined_is_not_found_from_a_file():
     config = saving.serialize_keras_object(Scale(2.0))
     assert type(saving.deserialize_keras_object(config, kind="layer")) is Scale
-    message = r"net.keras \[config.json\]: .*'Scale' is not known.*register_keras"
+    message = r"net.keras \[config.json\]: .*'Scale' is unknown.*register_keras"
     with pytest.raises(SavingError, match=message):
         in_a_file(config)
     with from_file("net.h5"), pytest.raises(SavingError, match="'Scale'"):
@@ -215,7 +215,7 @@ def test_custom_objects_are_found_from_a_file():
 
 def test_functions_that_were_only_defined_are_not_found_from_a_file():
     config = saving.serialize_keras_object(layers.Dense(2, activation=double))
-    with pytest.raises(SavingError, match="'double' is not known here"):
+    with pytest.raises(SavingError, match="'double' is unknown"):
         in_a_file(config)
     assert in_a_file(config, double=double).activation is double
 
@@ -235,15 +235,15 @@ def test_functions_of_python_are_none_that_a_file_may_name():
         function = object_config.function_config(name)
         config = saving.serialize_keras_object(layers.Dense(2))
         config["config"]["activation"] = function
-        with pytest.raises(SavingError, match=f"{name}.*not known here"):
+        with pytest.raises(SavingError, match=f"{name}.*is unknown"):
             in_a_file(config)
-        with from_file("x.keras"), pytest.raises(SavingError, match="not known here"):
+        with from_file("x.keras"), pytest.raises(SavingError, match="is unknown"):
             saving.deserialize_keras_object(function)
 
 
 def test_a_registered_name_that_is_unknown_is_not_taken_for_one_of_ours():
     config = saving.serialize_keras_object(layers.Dense(2))
-    with pytest.raises(SavingError, match="'mine>Dense' is not known"):
+    with pytest.raises(SavingError, match="'mine>Dense' is unknown"):
         in_a_file(config | {"registered_name": "mine>Dense"})
 
 

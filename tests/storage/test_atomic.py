@@ -99,7 +99,7 @@ def test_a_folder_that_may_not_be_written_to_is_told(path):
     path.parent.chmod(0o500)
     try:
         with pytest.raises(
-            PermissionError, match="cannot be written, permission denied"
+            PermissionError, match="cannot be written: permission denied"
         ):
             write(path)
     finally:

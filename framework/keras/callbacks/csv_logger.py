@@ -98,7 +98,7 @@ class CSVLogger(Callback):
 
     def set_state(self, state: dict[str, Any]) -> None:
         if self.csv_file is None:
-            raise ValueError("CSVLogger.set_state: on_train_begin must come before")
+            raise ValueError("CSVLogger.set_state: call on_train_begin first")
         self.csv_file.seek(0)
         self.csv_file.truncate()
         self.csv_file.write(state["text"])

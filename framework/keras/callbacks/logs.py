@@ -25,8 +25,8 @@ class Logs(dict):
         # The entries are held from the start: C code asks a dict for its size only.
         if source is not None and not isinstance(source, dict):
             raise TypeError(
-                "logs must be a dict of names and numbers, as train_step and test_step "
-                f"give them; got {type(source).__name__}"
+                "logs must be a dict of names and numbers, as returned by train_step "
+                f"and test_step, got {type(source).__name__}"
             )
         super().__init__(source or {})
         self._raw = True

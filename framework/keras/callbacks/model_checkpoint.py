@@ -157,8 +157,8 @@ class ModelCheckpoint(MonitorCallback):
             return True
         if getattr(current, "shape", ()) != ():
             warnings.warn(
-                f"ModelCheckpoint: {self.monitor!r} is no single number, got shape "
-                f"{current.shape}; the model is saved whatever it is",
+                f"ModelCheckpoint: {self.monitor!r} must be a single number, got "
+                f"shape {current.shape}; the model is saved anyway",
                 stacklevel=2,
             )
             return True

@@ -77,8 +77,8 @@ class MonitorCallback(Callback):
                 if direction is not None:
                     return operator.gt if direction == "up" else operator.lt
         raise ValueError(
-            f"{type(self).__name__}: whether {self.monitor!r} is to grow or to fall is "
-            "not known; pass mode='max' or mode='min'"
+            f"{type(self).__name__}: mode cannot be inferred for "
+            f"monitor={self.monitor!r}; pass mode='max' or mode='min'"
         )
 
 
@@ -101,7 +101,7 @@ def closest_names(name, logs) -> str:
     names = [str(known) for known in logs]
     close = difflib.get_close_matches(str(name), names, n=3)
     if not names:
-        return "; there are none at all"
+        return "; the logs are empty"
     known = ", ".join(map(repr, names))
     if not close:
         return f"; there are {known}"

@@ -248,8 +248,8 @@ def _batches(profile_batch):
     if len(pair) == 2 and all(_is_count(n, 0) for n in pair) and pair[0] <= pair[1]:
         return pair
     raise ValueError(
-        "TensorBoard: profile_batch must be a number of a batch, or the first and the "
-        f"last of several, got {profile_batch!r}"
+        "TensorBoard: profile_batch must be a batch number, or a pair of first and "
+        f"last, got {profile_batch!r}"
     )
 
 

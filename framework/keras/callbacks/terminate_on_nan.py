@@ -31,7 +31,7 @@ class TerminateOnNaN(Callback):
             return
         if self.raise_error:
             raise RuntimeError(
-                f"TerminateOnNaN: the loss is {loss} at batch {batch}; training is over"
+                f"TerminateOnNaN: the loss is {loss} at batch {batch}; training stops"
             )
         say(f"Batch {batch}: Invalid loss, terminating training")
         self.model.stop_training = True

@@ -102,7 +102,9 @@ class Loss(Configured):
             y_true = _labels(y_true, y_pred)
         losses = self.call(y_true, y_pred)
         if losses is None:
-            raise TypeError(f"loss '{self.name}' gave None; does it lack a return?")
+            raise TypeError(
+                f"loss '{self.name}' returned None; is a return statement missing?"
+            )
         losses = convert_to_tensor(losses)
         own = getattr(losses, "_keras_mask", None)
         if own is not None and own is not mask:

@@ -114,15 +114,15 @@ def check_assumption(who, assume_normalized, from_logits):
 
 def class_probabilities(who, y_true, y_pred, label_smoothing, axis):
     """Labels, smoothed, and predictions, of the same shape."""
-    hint = "; integer labels go to sparse_categorical_crossentropy"
+    hint = "; for integer labels use sparse_categorical_crossentropy"
     y_true, y_pred = aligned(who, y_true, y_pred, exact=True, hint=hint)
     if isinstance(axis, bool):
         raise ValueError(f"{who}: axis must be an int, got {axis!r}")
     classes = y_pred.array.shape[axis]
     if type(classes) is int and classes == 1:
         warnings.warn(
-            f"{who}: y_pred has shape {y_pred.shape}, one class only, for which this "
-            "loss is no measure; use binary_crossentropy for two classes",
+            f"{who}: y_pred has shape {y_pred.shape}, only one class, for which this "
+            "loss is meaningless; use binary_crossentropy for two classes",
             SyntaxWarning,
             stacklevel=3,
         )

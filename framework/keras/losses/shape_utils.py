@@ -65,7 +65,7 @@ def as_labels(who, y_true, y_pred, axis=-1):
     at = axis % len(classes)
     if labels.array.shape != classes[:at] + classes[at + 1 :]:
         one_hot = labels.array.ndim == len(classes) and who.startswith("sparse")
-        hint = "; one-hot labels go to categorical_crossentropy" if one_hot else ""
+        hint = "; for one-hot labels use categorical_crossentropy" if one_hot else ""
         raise ShapeError(
             who,
             f"y_true holds integer labels, of the shape of y_pred without axis {axis} "

@@ -44,7 +44,7 @@ def resolve(identifier, y_true, y_pred):
     <SparseCategoricalAccuracy name=acc>
     """
     if identifier is None:
-        raise ValueError("metrics: a name, function or Metric was expected, got None")
+        raise ValueError("metrics: must be a name, a function or a Metric, got None")
     if isinstance(identifier, str):
         name, stem = identifier, _BY_LABELS.get(identifier.lower())
         kind = kind_of_labels(y_true, y_pred) if stem else None

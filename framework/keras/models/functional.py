@@ -178,7 +178,7 @@ def standardized(network, inputs, title):
         missing = [name for name in names if name not in inputs]
         if missing:
             raise ValueError(
-                f"{title}: the inputs are {names}; a dict without {missing} was given, "
+                f"{title}: the inputs are {names}; got a dict without {missing}, "
                 f"with {list(inputs)}"
             )
         flat = [inputs[name] for name in names]

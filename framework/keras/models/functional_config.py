@@ -136,7 +136,9 @@ class _Builder:
             raise load_error(f"Model: two layers have the name {name[:80]!r}")
         operation = self._operation(entry)
         if not isinstance(operation, Operation):
-            raise load_error(f"Model: {name[:80]!r} is no layer, but {operation!r:.80}")
+            raise load_error(
+                f"Model: {name[:80]!r} is not a layer, but {operation!r:.80}"
+            )
         self.made[name] = operation
         is_input = isinstance(operation, InputLayer)  # which has its node already
         self.first[name] = len(operation._inbound_nodes) - is_input
@@ -171,8 +173,8 @@ class _Builder:
         stuck = list(dict.fromkeys([name for (name, _), n in needed.items() if n]))
         if stuck:
             raise load_error(
-                f"Model: the layers {', '.join(stuck[:5])[:200]} wait for each other: "
-                "their calls go round in a loop"
+                f"Model: the layers {', '.join(stuck[:5])[:200]} depend on each "
+                "other in a cycle"
             )
         ends = self.config["input_layers"], self.config["output_layers"]
         return tuple([self._ends(each) for each in ends])

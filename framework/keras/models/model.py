@@ -418,7 +418,9 @@ def model_from_json(
         json.loads(json_string), custom_objects, kind="layer"
     )
     if not isinstance(found, Model):
-        raise ValueError(f"model_from_json: this is no model, but {found!r:.80}")
+        raise ValueError(
+            f"model_from_json: json_string must describe a model, got {found!r:.80}"
+        )
     return found
 
 

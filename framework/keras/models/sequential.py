@@ -85,8 +85,8 @@ class Sequential(Model):
             return
         if layer.name in self._taken_names():
             raise ValueError(
-                f"Sequential '{self.name}': the names of layers must differ, there is "
-                f"'{layer.name}' already; pass name= to one of them"
+                f"Sequential '{self.name}': the names of layers must differ, "
+                f"'{layer.name}' exists already; pass name= to one of them"
             )
         if not self._layers and self._start is None:
             shape = layer._given_shape
@@ -178,8 +178,8 @@ class Sequential(Model):
             if self._start is None:
                 if self._given_batch_shape is None:
                     raise AttributeError(
-                        f"{self._title}: the {what} are not known before the shape of "
-                        "the inputs is: begin with an Input, or call the model"
+                        f"{self._title}: the {what} are unknown before the shape of "
+                        "the inputs is known: start with an Input, or call the model"
                     )
                 self.built = False
                 self.build(self._given_batch_shape)

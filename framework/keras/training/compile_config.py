@@ -98,7 +98,7 @@ def compile_config(options):
             config[key] = serialize_keras_object(value)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"compile's {key} cannot be written down: {error}. A model can be saved "
+                f"compile's {key} cannot be saved: {error}. A model can be saved "
                 "without it, by include_optimizer=False"
             ) from error
     return config

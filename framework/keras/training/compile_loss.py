@@ -223,8 +223,8 @@ def _check_keys(loss, keys, known, numbers, path, outputs):
     if unknown:
         where = "".join([f"[{key!r}]" for key in path])
         raise ValueError(
-            f"loss{where}[{unknown[0]!r}]: there is no such output; "
-            f"in this place there is {_shown(numbers, outputs)}"
+            f"loss{where}[{unknown[0]!r}]: there is no such output; the outputs here "
+            f"are {_shown(numbers, outputs)}"
         )
 
 

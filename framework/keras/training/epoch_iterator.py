@@ -111,7 +111,7 @@ class EpochIterator:
             self._next_pass()  # the last epoch had taken this pass to its end
             return True
         if not self._seen_any:
-            raise ValueError(f"{self.adapter.source} gave not a single batch")
+            raise ValueError(f"{self.adapter.source} yielded no batch")
         adapter = self.adapter
         if self.steps is None and self._taken and adapter.restarts:
             adapter.size = adapter.size or self._taken
@@ -125,9 +125,10 @@ class EpochIterator:
             f"of the {self.steps} batches " if self.steps is not None else "batches "
         )
         return (
-            f"{self.adapter.source} ran out of data: it gave {self.step} {wanted}of epoch "
-            f"{self.epoch}, which ends here. A source for all epochs must give "
-            "steps_per_epoch * epochs batches; a Dataset does with repeat()"
+            f"{self.adapter.source} ran out of data: it yielded {self.step} "
+            f"{wanted}of epoch {self.epoch}, which ends here. A source for all "
+            "epochs must yield steps_per_epoch * epochs batches; repeat() makes a "
+            "Dataset do so"
         )
 
     def reset(self):
@@ -167,8 +168,8 @@ class EpochIterator:
         missing = {"epoch", "step", "pass", "taken", "size", "within"} - set(state)
         if missing:
             raise ValueError(
-                f"restore: the state lacks {', '.join(sorted(missing))}; it must be one "
-                "that state() gave"
+                f"restore: the state lacks {', '.join(sorted(missing))}; it must "
+                "come from state()"
             )
         size = self.adapter.size
         if size is not None and state["size"] not in (None, size):

@@ -73,8 +73,8 @@ class OutputStructure:
             names = self.keys or self.names
             if names is None:
                 raise ValueError(
-                    f"{what}: a dict needs outputs with names, but the model gives "
-                    f"{self.count} without; pass a list"
+                    f"{what}: a dict needs named outputs, but the model has "
+                    f"{self.count} outputs without names; pass a list"
                 )
             check_names(what, given, names)
             return [given.get(name) for name in names]

@@ -216,7 +216,8 @@ class TrainSteps:
         if self._compiled is not None and self._compiled.loss is not None:
             if y_pred is None:
                 raise TypeError(
-                    f"model '{self.name}': call() gave None; does it lack a return?"
+                    f"model '{self.name}': call() returned None; is a return "
+                    "statement missing?"
                 )
             total = self._compiled.loss(y, y_pred, sample_weight)
         for loss in self.losses:

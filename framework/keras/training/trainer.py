@@ -296,7 +296,8 @@ class Trainer(TrainSteps):
                 structure = step(batch)
                 if structure is None:
                     raise TypeError(
-                        f"model '{self.name}': call() gave None; does it lack a return?"
+                        f"model '{self.name}': call() returned None; is a return "
+                        "statement missing?"
                     )
                 outputs.append([_array(y) for y in flatten(structure)])
                 if hooks:

@@ -103,9 +103,9 @@ class TrainingState:
         missing = [n for n in missing if n != "save_counter"]
         if missing:
             raise SavingError(
-                content.path, f"the backup is of another training: it does not have "
-                f"{listed(missing)}",
-            )  # fmt: skip
+                content.path,
+                f"the backup is of another training run: it lacks {listed(missing)}",
+            )
         optimizer = self.model.optimizer
         if self.model.built and getattr(optimizer, "built", True):
             self.check_consumed()

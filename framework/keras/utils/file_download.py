@@ -104,7 +104,9 @@ def _extract(path, target, archive_format):
     part = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         if not any(_unpacked(path, part, kind) for kind in formats):
-            raise ValueError(f"get_file: {path} is no archive of the format {formats}")
+            raise ValueError(
+                f"get_file: {path} is not an archive of the format {formats}"
+            )
         if target.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
             os.replace(target, old / target.name)
@@ -144,5 +146,5 @@ def _stays_inside(folder, name):
     inside = Path(folder).resolve()
     if not (inside / name).resolve().is_relative_to(inside) or os.path.isabs(name):
         raise ValueError(
-            f"get_file: the archive's member {name!r} leads out of its folder"
+            f"get_file: the archive's member {name!r} is outside its folder"
         )

@@ -37,7 +37,7 @@ def to_categorical(x: Any, num_classes: int | None = None) -> np.ndarray[Any, An
     if not num_classes:
         if not labels.size:
             raise ValueError(
-                "to_categorical: without labels, num_classes must be given"
+                "to_categorical: num_classes must be given for empty labels"
             )
         num_classes = labels.max() + 1
     if labels.size and (labels.min() < 0 or labels.max() >= num_classes):

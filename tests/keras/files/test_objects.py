@@ -264,7 +264,7 @@ def test_a_layer_of_several_inputs_is_built_again():
         ({"class_name": "Dense", "config": {"units": 2, "lora_rank": 4}}, "lora_rank"),
         ({"class_name": "Dense", "config": {"units": 2, "wings": 4}}, "'wings'"),
         ({"class_name": "TimeDistributed", "config": {}}, "lacks 'layer'"),
-        ({"class_name": "os.system", "config": {}}, "'os.system' is not known here"),
+        ({"class_name": "os.system", "config": {}}, "'os.system' is unknown"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_told_with_its_place(config, message):

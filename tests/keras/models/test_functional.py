@@ -59,7 +59,7 @@ def test_inputs_have_a_shape_without_values():
 
 
 def test_an_input_needs_a_shape():
-    with pytest.raises(ValueError, match="shape must be given, without the batch"):
+    with pytest.raises(ValueError, match="pass shape, without the batch"):
         Input()
     with pytest.raises(ValueError, match=r"must be a tuple, \(3,\) for vectors of 3"):
         Input(3)

@@ -293,7 +293,7 @@ def test_a_subclass_that_makes_its_own_network_goes_by_its_arguments():
 
 
 def test_other_json_is_refused():
-    with pytest.raises(ValueError, match="this is no model"):
+    with pytest.raises(ValueError, match="json_string must describe a model"):
         model_from_json(json.dumps(layers.serialize(layers.Dense(2))))
     with pytest.raises(TypeError, match="json_string must be a string"):
         model_from_json({"class_name": "Sequential"})
@@ -376,8 +376,8 @@ def test_unknown_keys_and_names_of_a_compile_config_are_told():
     with pytest.raises(ValueError, match="has 'wings': 2, which is not supported"):
         model.compile_from_config({"optimizer": "sgd", "wings": 2})
     config = {"optimizer": "sgd", "loss": "mse", "metrics": ["wings"]}
-    with from_file("net.h5"), pytest.raises(SavingError, match="'wings' is not known"):
+    with from_file("net.h5"), pytest.raises(SavingError, match="'wings' is unknown"):
         model.compile_from_config(config)
     config = {"optimizer": {"class_name": "Wings", "config": {}}, "loss": "mse"}
-    with from_file("net.h5"), pytest.raises(SavingError, match="'Wings' is not known"):
+    with from_file("net.h5"), pytest.raises(SavingError, match="'Wings' is unknown"):
         model.compile_from_config(config)

@@ -55,7 +55,14 @@ def test_class_weights_must_be_numbers(model):
 
 def test_the_classes_of_weights_must_be_numbers(model):
     weights = {"0": 2.0, "1": 1.0}  # as a JSON file gives them
-    refused(model, TypeError, "the key '0'", X, X[:, 0] > 0, class_weight=weights)
+    refused(
+        model,
+        TypeError,
+        "keys must be numbers, got '0'",
+        X,
+        X[:, 0] > 0,
+        class_weight=weights,
+    )
 
 
 # --------------------------------------------------------------------------- arguments
@@ -148,7 +155,7 @@ def test_training_needs_an_optimizer():
 def test_a_loss_must_return_something():
     model = Sequential([Input((4,)), Dense(1)])
     model.compile("sgd", lambda y_true, y_pred: None)
-    with pytest.raises(TypeError, match="loss.*gave None.*return"):
+    with pytest.raises(TypeError, match="loss.*returned None.*return"):
         model.fit(X, Y, verbose=0)
 
 
@@ -163,7 +170,7 @@ def test_a_layer_after_one_without_return_says_so():
 
 
 def test_a_layer_without_return_cannot_become_part_of_a_model():
-    with pytest.raises(TypeError, match=r"Silent\): call\(\) gave None"):
+    with pytest.raises(TypeError, match=r"Silent\): call\(\) returned None"):
         Silent()(Input((4,)))
 
 
@@ -178,7 +185,7 @@ def test_a_model_must_return_something():
         lambda: model.fit(X, Y, verbose=0),
         lambda: model.predict(X, verbose=0),
     ):
-        with pytest.raises(TypeError, match=r"call\(\) gave None"):
+        with pytest.raises(TypeError, match=r"call\(\) returned None"):
             run()
 
 

@@ -303,9 +303,9 @@ def test_a_generator_has_one_epoch_in_it():
 
 
 def test_no_batch_at_all_is_an_error():
-    with pytest.raises(ValueError, match="not a single batch"):
+    with pytest.raises(ValueError, match="yielded no batch"):
         EpochIterator(generator(0))
-    with pytest.raises(ValueError, match="not a single batch"):
+    with pytest.raises(ValueError, match="yielded no batch"):
         list(EpochIterator(Dataset.range(3).filter(lambda x: False).batch(2)))
 
 
@@ -422,7 +422,7 @@ def test_a_generator_cannot_go_back():
 @pytest.mark.parametrize(
     "arguments, error, words",
     [
-        (dict(), ValueError, "x: is missing"),
+        (dict(), ValueError, "x: must be given"),
         (dict(x=X, y=Y[:3]), ValueError, r"(?s)x: shape \(10, 2\).*y: shape \(3,\)"),
         (
             dict(x={"a": X}, y=[Y, Y[:2]]),

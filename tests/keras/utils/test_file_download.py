@@ -113,7 +113,7 @@ def test_members_that_lead_out_of_the_folder_are_refused(origin, cache, body):
 
 
 def test_what_is_no_archive_is_refused(origin, cache):
-    with pytest.raises(ValueError, match="no archive"):
+    with pytest.raises(ValueError, match="not an archive"):
         get_file("x", origin("x"), extract=True, cache_dir=cache)
 
 

@@ -33,7 +33,7 @@ def get_data_adapter(
     if shuffle not in (True, False, "batch"):
         raise ValueError(f"shuffle: must be True, False or 'batch', got {shuffle!r}")
     if x is None:
-        raise ValueError("x: is missing; pass arrays, a Dataset or a generator")
+        raise ValueError("x: must be given; pass arrays, a Dataset or a generator")
     if _is_arrays(x):
         _arrays_only(y=y, sample_weight=sample_weight)
         return ArrayAdapter(
@@ -79,7 +79,7 @@ def _is_sequence(x):
     indexed = hasattr(x, "__getitem__") and hasattr(x, "__len__")
     if indexed and _is_torch_dataset(x):
         raise TypeError(
-            f"x: a {type(x).__name__} of torch gives single samples; wrap it in a "
+            f"x: a {type(x).__name__} of torch yields single samples; wrap it in a "
             "torch.utils.data.DataLoader"
         )
     return indexed
@@ -106,6 +106,6 @@ def _refuse_beside(x, **parts):
     for name, part in parts.items():
         if part is not None:
             raise ValueError(
-                f"{name}: x is a {type(x).__name__}, whose batches must bring {name} "
-                f"with them; do not pass {name}"
+                f"{name}: x is a {type(x).__name__}, whose batches must include "
+                f"{name}; do not pass {name}"
             )

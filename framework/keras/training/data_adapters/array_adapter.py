@@ -48,10 +48,10 @@ class ArrayAdapter(DatasetAdapter):
         sample_weight = _weights(y, as_arrays("sample_weight", sample_weight))
         if class_weight is not None:
             if sample_weight is not None:
-                raise ValueError("give class_weight or sample_weight, not both")
+                raise ValueError("pass class_weight or sample_weight, not both")
             sample_weight = class_weight_to_sample_weight(y, class_weight)
         if y is None and sample_weight is not None:
-            raise ValueError("sample_weight: needs y beside it")
+            raise ValueError("sample_weight: needs y")
         self.num_samples = count = _length(x, y, sample_weight)
         self.batch_size = batch_size or (math.ceil(count / steps) if steps else 32)
         self.arrays = pack_x_y_sample_weight(x, y, sample_weight)
@@ -107,7 +107,8 @@ def _weights(y, sample_weight):
     if sample_weight.ndim > 1 and sample_weight.shape != (len(sample_weight), 1):
         raise ValueError(
             "sample_weight: one array for several outputs must hold one weight per "
-            f"sample, got shape {sample_weight.shape}; else give one array per output"
+            f"sample, got shape {sample_weight.shape}; otherwise pass one array per "
+            "output"
         )
     return pack(y, [sample_weight] * len(flatten(y)))
 
@@ -162,7 +163,7 @@ def train_validation_split(arrays, validation_split):
     if at in (0, size):
         raise ValueError(
             f"validation_split: {validation_split} of {size} samples leaves one part "
-            "empty; give more data or another fraction"
+            "empty; pass more data or another fraction"
         )
     return tuple(
         [

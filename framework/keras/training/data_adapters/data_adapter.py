@@ -47,8 +47,8 @@ class DataAdapter:
             return batch[0] if alone else batch
         if len(batch) == 3:
             raise ValueError(
-                "class_weight: the batches of x bring sample_weight with them; give one "
-                "of both"
+                "class_weight: the batches of x include sample_weight; use only one "
+                "of the two"
             )
         weights = class_weight_to_sample_weight(batch[1], self._class_weight)
         return *batch, as_batch("class_weight", weights)[0]

@@ -191,8 +191,8 @@ def _checked(name, array):
         array = array.astype(str)
     if array.ndim == 0:
         raise ValueError(
-            f"{name}: data need a batch axis in front, got the single value {array!r}; "
-            "a Dataset gets one by batch(n)"
+            f"{name}: data must have a leading batch axis, got the single value "
+            f"{array!r}; batch(n) of a Dataset adds one"
         )
     if array.dtype.kind == "f" and array.dtype != default_float().dtype:
         array = array.astype(default_float().dtype)
@@ -255,13 +255,11 @@ def class_weight_to_sample_weight(y, class_weight):
     if y is None or is_nested(y):
         raise ValueError(
             "class_weight: needs a single array of labels; for a model with several "
-            "outputs give sample_weight"
+            "outputs pass sample_weight"
         )
     strange = [key for key in class_weight if not isinstance(key, numbers.Real)]
     if strange:
-        raise TypeError(
-            f"class_weight: classes are numbers, got the key {strange[0]!r}"
-        )
+        raise TypeError(f"class_weight: keys must be numbers, got {strange[0]!r}")
     labels = _class_numbers(y)
     classes, places = np.unique(labels, return_inverse=True)
     weights = [_weight(class_weight, int(each)) for each in classes]
@@ -274,7 +272,7 @@ def _weight(class_weight, label):
         return float(weight)
     except (TypeError, ValueError):
         raise TypeError(
-            f"class_weight: must give numbers, got {weight!r} for class {label}"
+            f"class_weight: values must be numbers, got {weight!r} for class {label}"
         ) from None
 
 

@@ -40,7 +40,7 @@ class GeneratorAdapter(DataAdapter):
         super().__init__(data, class_weight)
         first = list(itertools.islice(data, 1))
         if not first:
-            raise ValueError(f"{self.source} gave not a single batch")
+            raise ValueError(f"{self.source} yielded no batch")
         self._batch(first[0])
         self._remaining = itertools.chain(first, data)
         self._given = 0
@@ -56,8 +56,8 @@ class GeneratorAdapter(DataAdapter):
     def restore(self, state):
         if state["given"] < self._given:
             raise ValueError(
-                f"restore: {self.source} has given {self._given} batches and cannot go "
-                f"back to {state['given']}; pass a new one"
+                f"restore: {self.source} has yielded {self._given} batches and "
+                f"cannot go back to {state['given']}; pass a new one"
             )
         skip(self._remaining, state["given"] - self._given)
         self._given = state["given"]
