@@ -36,7 +36,7 @@ def curves(history, metrics=None, *, path=None):
     known.sort(key=lambda name: (name != "loss", name == "learning_rate"))
     metrics = known if metrics is None else list(_as_list(metrics))
     if not known:
-        raise ValueError("plot.curves: the history is empty, as no epoch has ended")
+        raise ValueError("plot.curves: the history is empty: no epoch has ended")
     unknown = [name for name in metrics if name not in known]
     if unknown or not metrics:
         raise ValueError(
@@ -139,8 +139,8 @@ def confusion_matrix(
     if class_names is not None:
         if len(class_names) < classes:
             raise ValueError(
-                f"plot.confusion_matrix: class_names has {len(class_names)} names, but "
-                f"there is a label {classes - 1}"
+                f"plot.confusion_matrix: class_names has {len(class_names)} names, "
+                f"but labels go up to {classes - 1}"
             )
         classes = len(class_names)
     counts = np.zeros((classes, classes), int)
@@ -182,8 +182,8 @@ def weight_histograms(model, *, path=None):
     weights = list(getattr(model, "weights", model))
     if not weights:
         raise ValueError(
-            "plot.weight_histograms: there are no weights; a model has them once it is "
-            "built, by a call or by build(input_shape)"
+            "plot.weight_histograms: the model has no weights; build it first, by a "
+            "call or by build(input_shape)"
         )
     columns = min(len(weights), 4)
     figure, panels = _panels(len(weights), columns, width=3, height=2.3)

@@ -118,7 +118,7 @@ def test_one_column_of_scores_is_the_probability_of_class_1():
 
 
 def test_a_label_without_a_name_is_refused():
-    with pytest.raises(ValueError, match="class_names has 2 names, but there is a la"):
+    with pytest.raises(ValueError, match="class_names has 2 names, but la"):
         plot.confusion_matrix([0, 2], [0, 1], ["a", "b"])
 
 
@@ -133,7 +133,7 @@ def test_every_weight_has_its_histogram():
 
 
 def test_without_weights_there_is_nothing_to_draw():
-    with pytest.raises(ValueError, match="there are no weights"):
+    with pytest.raises(ValueError, match="the model has no weights"):
         plot.weight_histograms([])
 
 

@@ -149,8 +149,9 @@ def custom_gradient(f=None):
         for x in args:
             if hasattr(x, "record_op"):
                 raise TypeError(
-                    f"{_name(f)} has a gradient of its own, which a model made of ops would "
-                    "not keep. Call it in the call() of a Layer, or make it a Lambda layer"
+                    f"{_name(f)} has a custom gradient, which a model made of ops "
+                    "would not keep. Call it in the call() of a Layer, or make it a "
+                    "Lambda layer"
                 )
         interpreters = active_interpreters()
         watcher = _VariableWatcher()

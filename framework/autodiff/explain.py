@@ -160,8 +160,8 @@ class _Paths:
         for op in [pullback.op for pullback in pullbacks]:
             if op is not None and not op.rules and op.registered is None:
                 text = (
-                    f"the op {op.name} has no gradient: asking for one raises LookupError. "
-                    f"RegisterGradient({op.type_name!r}) gives it one"
+                    f"the op {op.name} has no gradient: a call of gradient raises "
+                    f"LookupError. RegisterGradient({op.type_name!r}) gives it one"
                 )
                 return "no_derivative", text, path, None
         return "connected", "the target depends on the source", path, None
@@ -182,7 +182,10 @@ class _Paths:
                     "Change a Variable with assign or assign_add, or watch the tensor"
                 )
                 return "rebound", text, (), origin.line
-        text = "tensors are not watched of themselves: tape.watch(source) before it is used"
+        text = (
+            "tensors are not watched automatically: call tape.watch(source) before "
+            "its use"
+        )
         for origin in _origins(source.key):
             if origin.key in self.tape.known:
                 reason = origin.reason
@@ -269,8 +272,9 @@ class _Paths:
                 continue
             path, _ = _path(reached, start)
             text = (
-                f"the value went into the variable {variable.path!r} by {method}: the tape "
-                "sees a variable's state, not how it came about. Keep the value as a tensor"
+                f"the value went into the variable {variable.path!r} by {method}: a "
+                "tape sees a variable's state, not its history. Keep the value as a "
+                "tensor"
             )
             return "assigned", text, (*path, method), line
         return None
@@ -300,8 +304,8 @@ class _Paths:
 
     def _left(self, how, path, line):
         text = (
-            f"no path of ops leads to the target, but {how} took a value on the way out of "
-            "the tape's sight: do the same with ops (reduce_mean for np.mean, ...)"
+            f"no path of ops leads to the target, but {how} took a value, which the "
+            "tape does not record: use ops instead (reduce_mean for np.mean, ...)"
         )
         return "left_the_tape", text, (*path, how), line
 
@@ -309,7 +313,7 @@ class _Paths:
         text = "the target does not depend on the source"
         if not self.ends:
             text = (
-                "the tape has not seen the target computed: it is a constant, or was "
+                "the tape did not record the target: it is a constant, or was "
                 "computed outside of the context or by NumPy"
             )
         return "unrelated", text, (), None

@@ -116,8 +116,8 @@ class ForwardAccumulator:
     def _tangent_of(self, primal, zero):
         if not isinstance(primal, (Tensor, Variable)):
             raise TypeError(
-                f"jvp: primals must be a tensor or variable, or a nest of them, got "
-                f"{type(primal).__name__}; what NumPy or Python computed has no tangent"
+                "jvp: primals must be a tensor or variable, or a nest of them, got "
+                f"{type(primal).__name__}; results of NumPy or Python have no tangent"
             )
         tangent = self._tangents.tangent_of(primal)
         return zeros_like(primal) if tangent is None and zero else tangent
@@ -204,8 +204,8 @@ def ravel(values: TensorNest) -> tuple[Tensor, Callable[[TensorLike], Any]]:
     flat = nest.flatten(values)
     if any([v is None for v in flat]):
         raise ValueError(
-            "ravel: a value is None. If it is a gradient by a source that the target does "
-            "not depend on, take it with unconnected_gradients='zero'"
+            "ravel: a value is None. For the gradient of a source that the target "
+            "does not depend on, pass unconnected_gradients='zero'"
         )
     tensors = [convert_to_tensor(_dense(v)) for v in flat]
     for tensor in tensors[1:]:

@@ -222,8 +222,8 @@ class GradientTape:
         if self._tape is None:
             if self._spent:
                 raise RecordingError(
-                    "A non-persistent GradientTape keeps nothing after gradient: look "
-                    "inside before, or make it with GradientTape(persistent=True)"
+                    "A non-persistent GradientTape keeps nothing after gradient: use "
+                    "it before, or make it with GradientTape(persistent=True)"
                 )
             self._tape = self._new_tape()
         return self._tape
@@ -641,7 +641,8 @@ def _checked(structure, name):
         if not isinstance(leaf, (Tensor, Variable)):
             raise TypeError(
                 f"{name} must be a tensor or variable, or a nest of them, got "
-                f"{type(leaf).__name__}; what NumPy or Python computed has left the tape"
+                f"{type(leaf).__name__}; results of NumPy or Python are not on the "
+                "tape"
             )
     return leaves
 

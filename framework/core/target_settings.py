@@ -49,9 +49,7 @@ def set_target(name: Literal["auto", "native", "numpy"]) -> None:
     >>> config.set_target("numpy")  # doctest: +SKIP
     """
     if name not in TARGETS:
-        raise ValueError(
-            f"set_target: there is no target {name!r}; name is one of {_either()}."
-        )
+        raise ValueError(f"set_target: name must be one of {_either()}, got {name!r}.")
     _asked.update(target=name, by="set_target")
 
 
@@ -183,10 +181,12 @@ def set_threads(n: int | None) -> None:
             n = operator.index(n)
         except TypeError:
             raise TypeError(
-                f"set_threads: n is an integer or None, got {n!r}"
+                f"set_threads: n must be an integer or None, got {n!r}"
             ) from None
         if not 1 <= n <= MOST_THREADS:
-            raise ValueError(f"set_threads: n is from 1 to {MOST_THREADS}, got {n}")
+            raise ValueError(
+                f"set_threads: n must be from 1 to {MOST_THREADS}, got {n}"
+            )
     before, _threads["asked"] = threads(), n
     if threads() != before:
         for function in _threads["followers"]:

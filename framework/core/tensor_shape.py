@@ -217,6 +217,6 @@ def _dimension(value):
     number = value.__index__()
     if number < 0:
         raise ValueError(
-            f"TensorShape: dimensions are 0 or more, or None; got {number}"
+            f"TensorShape: dimensions must be 0 or more, or None, got {number}"
         )
     return number

@@ -89,7 +89,7 @@ def test_a_block_ends_also_with_an_error(offered):
 
 @pytest.mark.parametrize("name", ["cuda", "", None, "NumPy"])
 def test_another_name_is_refused(name):
-    with pytest.raises(ValueError, match="no target .*'auto', 'native', 'numpy'"):
+    with pytest.raises(ValueError, match="name must be .*'auto', 'native', 'numpy'"):
         config.set_target(name)
 
 
@@ -244,11 +244,11 @@ def test_who_follows_is_told_each_change(threads, monkeypatch):
 
 @pytest.mark.parametrize("n", [0, -1, 65])
 def test_a_number_of_threads_beyond_the_limits_is_refused(n):
-    with pytest.raises(ValueError, match=f"n is from 1 to 64, got {n}"):
+    with pytest.raises(ValueError, match=f"n must be from 1 to 64, got {n}"):
         config.set_threads(n)
 
 
 @pytest.mark.parametrize("n", [1.5, "2"])
 def test_a_number_of_threads_is_an_integer(n):
-    with pytest.raises(TypeError, match="n is an integer or None"):
+    with pytest.raises(TypeError, match="n must be an integer or None"):
         config.set_threads(n)

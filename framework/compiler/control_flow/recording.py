@@ -66,9 +66,9 @@ def _refuse_inner_sources(node, tapes):
         for each in [read for reads in reads_by_time(graph) for read in reads]:
             if any([_follows(tape, each.variable) for tape in tapes]):
                 raise TracingError(
-                    f"{each.line}: the variable '{each.variable.path}' is changed and "
-                    f"then read inside of {node.name}, under a tape that is outside and "
-                    "watches it: put the tape inside as well, or make the variable "
+                    f"{each.line}: the variable '{each.variable.path}' is changed "
+                    f"and then read in {node.name}, under an outer tape that watches "
+                    "it: put the tape inside as well, or make the variable "
                     "trainable=False"
                 )
 
@@ -99,8 +99,8 @@ def _record(interpreter, node, tensors, outputs, gradient, below):
     ]
     if lists and not isinstance(interpreter, Tape):
         raise TracingError(
-            f"{node.name}: forward mode through a loop of a traced function needs to know "
-            "how many steps there may be: give it maximum_iterations"
+            f"{node.name}: forward mode through a loop of a traced function needs a "
+            "bound on its steps: pass maximum_iterations"
         )
     for key in lists:
         interpreter.known.add(key)

@@ -104,9 +104,9 @@ class RegionTracer(Tracer):
     def _refuse_tracked(self, variable, outer):
         if self._is_tracked(outer):
             raise TracingError(
-                f"the variable '{variable.path}' is updated in place (by an optimizer, "
-                f"say) in '{self.graph.name}', and read there under a tape that is "
-                "outside: put the tape inside as well"
+                f"the variable '{variable.path}' is updated in place (by an "
+                f"optimizer, say) in '{self.graph.name}', and read there under an "
+                "outer tape: put the tape inside as well"
             )
 
 
@@ -190,9 +190,8 @@ def _checked(who, function, variables):
             variable._bind(array)
         for variable, _ in changed:
             raise TracingError(
-                f"{who} changes the variable '{variable.path}', which is read in the same "
-                "branch or loop under a tape that is outside of it: put the tape inside as "
-                "well"
+                f"{who} changes the variable '{variable.path}', which is read in the "
+                "same branch or loop under an outer tape: put the tape inside as well"
             )
         return result
 

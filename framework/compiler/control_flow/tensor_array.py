@@ -239,8 +239,8 @@ class TensorArray:
             return found
         if not self._shape.is_fully_defined():
             raise InvalidArgumentError(
-                f"TensorArray.{who}: element {number} was never written, and nothing says "
-                "which shape it has: give element_shape"
+                f"TensorArray.{who}: element {number} was never written, and its "
+                "shape is unknown: pass element_shape"
             )
         return zeros(tuple(self._shape), self._dtype)
 
@@ -296,8 +296,8 @@ class TensorArray:
             return self._rows
         if self._dynamic and not self._items:
             raise TracingError(
-                f"TensorArray.{who}: in a traced function an array cannot grow where the "
-                "index is traced: give its size"
+                f"TensorArray.{who}: in a traced function an array cannot grow at a "
+                "traced index: pass its size"
             )
         rows = self.stack()
         self._rows, self._items = rows, []
@@ -322,8 +322,8 @@ class TensorArray:
         """Return this array with the element shape of another."""
         if not other.element_shape.is_fully_defined():
             raise TracingError(
-                "while_loop: a TensorArray of which nothing says what shape its elements "
-                "have: give it element_shape"
+                "while_loop: the element shape of a TensorArray is unknown: pass "
+                "element_shape"
             )
         twin = self._copy()
         twin._shape = other.element_shape

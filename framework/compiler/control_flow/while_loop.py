@@ -238,8 +238,8 @@ class _While:
             if self.shapes is not None:
                 raise TracingError(
                     f"while_loop: loop variable {i} has {described(x)} and then "
-                    f"{described(y)}. Shapes may change in a traced function only while "
-                    "Python knows the condition: make it of numbers that are not traced"
+                    f"{described(y)}. In a traced function shapes may change only if "
+                    "Python knows the condition: compute it from untraced numbers"
                 )
             raise (TracingError if tentative else ValueError)(
                 f"while_loop: loop variable {i} enters the loop with shape {x.shape}, but "

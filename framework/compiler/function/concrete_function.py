@@ -371,7 +371,7 @@ class ConcreteFunction:
 
         if target not in ("native", "numpy"):
             raise ValueError(
-                f"pretty: target is 'native' or 'numpy' (or None), got {target!r}"
+                f"pretty: target must be 'native', 'numpy' or None, got {target!r}"
             )
         with config.use_target(target):
             if config.target() != target:
@@ -417,8 +417,8 @@ class ConcreteFunction:
     def _latest(self, who):
         if self.specializations.latest is None:
             raise ValueError(
-                f"{who}: '{self.name}' is compiled for the sizes that it is called with, "
-                "and was not called yet: call it first"
+                f"{who}: '{self.name}' is compiled for the sizes of each call, and "
+                "was not called yet: call it first"
             )
         return self.specializations.latest
 
@@ -465,8 +465,8 @@ class UntracedFunction(ConcreteFunction):
 
     def _unknown(self):
         raise TracingError(
-            f"'{self.name}' is traced for the sizes that it is called with, so that its "
-            f"outputs and variables are not known before: {self.specializations.reason}"
+            f"'{self.name}' is traced for the sizes of each call, so its outputs and "
+            f"variables are unknown before a call: {self.specializations.reason}"
         )
 
     outputs = structured_outputs = variables = property(_unknown)

@@ -299,10 +299,9 @@ class Function(Generic[P, R]):
     def _trace_and_cache(self, key, arguments):
         if key in self._tracing:
             raise TracingError(
-                f"{user_line(always=True)}: function '{self._name}' calls itself with "
-                "arguments of the kind with which it is being traced, without end. A "
-                "recursion ends if Python values decide: pass the depth as a number, or "
-                "loop with tw.while_loop"
+                f"{user_line(always=True)}: function '{self._name}' calls itself "
+                "endlessly with arguments of the same signature. Let Python values "
+                "end the recursion: pass the depth as a number, or use tw.while_loop"
             )
         self._tracing.add(key)
         try:

@@ -19,8 +19,8 @@ from .handles import sum_of_lists
 __all__ = ["call_pullback"]
 
 _UNBOUNDED = (
-    "several gradients through a loop of unknown length cannot be differentiated at once; "
-    "give the loop maximum_iterations"
+    "several gradients through a loop of unknown length cannot be differentiated at "
+    "once; pass maximum_iterations"
 )
 
 

@@ -216,8 +216,8 @@ def _shape(dims, op=None):
     if getattr(dims, "rank", 0) is None or any([d is None for d in dims]):
         who = "an input" if op is None else op.name
         raise NeedsSize(
-            f"{user_line(always=True)}: the shape of what {who} gives is not known before "
-            "it runs"
+            f"{user_line(always=True)}: the shape of the results of {who} is unknown "
+            "before it runs"
         )
     return SymbolicShape(dims) if has_symbolic_shape(tuple(dims)) else tuple(dims)
 

@@ -116,7 +116,7 @@ def moveaxis(x: TensorLike, source: Axes, destination: Axes) -> Tensor:
     )
     if len(sources) != len(destinations):
         raise ValueError(
-            "moveaxis: source and destination must name as many axes, got "
+            "moveaxis: source and destination must have the same number of axes, got "
             f"{source} and {destination}"
         )
     order = [axis for axis in range(x.ndim) if axis not in sources]

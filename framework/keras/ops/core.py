@@ -360,7 +360,7 @@ def switch(
     12
     """
     if not branches:
-        raise ValueError("switch: branches must hold a function or more, got none")
+        raise ValueError("switch: branches must hold at least one function, got none")
     calls = [functools.partial(branch, *operands) for branch in branches]
     if type(index) is KerasTensor:
         *outputs, result = [call() for call in calls]

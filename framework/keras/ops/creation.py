@@ -85,7 +85,9 @@ def full(
     """``fill_value`` everywhere, `floatx` unless ``dtype`` says otherwise."""
     value, dtype = convert_to_tensor(fill_value), as_dtype(dtype or default_float())
     if value.dtype.is_complex and not dtype.is_complex:
-        raise TypeError(f"full: fill_value {fill_value!r} is no {dtype.name}")
+        raise TypeError(
+            f"full: fill_value must be a valid {dtype.name}, got {fill_value!r}"
+        )
     return shapes.broadcast_to(cast(value, dtype), shape)
 
 
@@ -131,7 +133,7 @@ def arange(
     given = [n for n in (start, stop, step) if n is not None]
     dtype = common_dtype(*map(kind_of, given)) if dtype is None else as_dtype(dtype)
     if dtype.is_integer and any([type(n) is float and n % 1 for n in given]):
-        raise TypeError(f"arange: {given} are no whole numbers, dtype is {dtype.name}")
+        raise TypeError(f"arange: {given} must be whole numbers for dtype {dtype.name}")
     # In double precision: rounded to the dtype, 1 / 0.1 has one step more.
     given = [np.float64(n) if type(n) is float else n for n in given]
     start, stop = given[:2] if len(given) > 1 else (0, start)

@@ -89,7 +89,7 @@ def ctc_decode(
         return _greedy(inputs, lengths, merge_repeated, blank)
     if active_tracer() is not None:
         raise TypeError(
-            "ctc_decode: strategy='beam_search' looks at values; wrap the call in "
+            "ctc_decode: strategy='beam_search' needs values; wrap the call in "
             "tw.py_function, or decode outside of the traced function"
         )
     result = [

@@ -377,7 +377,9 @@ def bincount(
     Raises: ``ValueError`` for ``sparse``: there are no such tensors.
     """
     if sparse:
-        raise ValueError("bincount: sparse must be False, there are no sparse tensors")
+        raise ValueError(
+            "bincount: sparse must be False (sparse tensors are not supported)"
+        )
     x = convert_to_tensor(x)
     if minlength < 0:
         raise ValueError(f"bincount: minlength must be 0 or more, got {minlength}")

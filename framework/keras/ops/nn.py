@@ -220,7 +220,9 @@ def multi_hot(
 
 def _refuse_sparse(who, sparse):
     if sparse:
-        raise ValueError(f"{who}: sparse must be False, there are no sparse tensors")
+        raise ValueError(
+            f"{who}: sparse must be False (sparse tensors are not supported)"
+        )
 
 
 # -------------------------------------------------------------------------- losses
@@ -349,7 +351,9 @@ def normalize(
     array([0.6, 0.8], dtype=float32)
     """
     if not isinstance(order, int) or order < 1:
-        raise ValueError(f"normalize: order must be an integer from 1, got {order!r}")
+        raise ValueError(
+            f"normalize: order must be an integer of 1 or more, got {order!r}"
+        )
     x, epsilon = to_floating(x), EPSILON if epsilon is None else epsilon
     x = shapes.expand_dims(x, 0) if x.ndim == 0 else x
     if order == 2:

@@ -620,7 +620,7 @@ def test_watching_a_variable_assigned_in_the_body_is_refused_where_it_is_unclear
             y = tw.while_loop(lambda i, y: i < n, body, (0, x * v))[1]
         return tape.gradient(y, v)
 
-    with pytest.raises(tw.errors.TracingError, match="changed and then read inside"):
+    with pytest.raises(tw.errors.TracingError, match="changed and then read in"):
         f(tw.constant(2.0), tw.constant(3))
 
 
