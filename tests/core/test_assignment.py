@@ -24,7 +24,7 @@ def test_each_variable_takes_its_value():
 @pytest.mark.parametrize(
     "values, message",
     [
-        ([3.0], "load: weights must have 2 values.* got 1"),
+        ([3.0], "load: 2 values.* got 1"),
         ([3.0, [4.0]], r"load: 'b' has shape \(2,\), the value \(1,\)"),
         ([3.0, tw.constant([1, 1])], "'b' has dtype float32"),
     ],

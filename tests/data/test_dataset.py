@@ -350,7 +350,7 @@ def test_repeating_nothing_ends():
         (
             lambda: Dataset.zip((Dataset.range(3), [1])),
             TypeError,
-            "zip: must get a Dataset",
+            "zip: expects a Dataset",
         ),
         (lambda: Dataset.from_generator([1, 2]), TypeError, "function"),
         (

@@ -109,9 +109,9 @@ def test_a_cell_need_not_be_a_layer():
 
 
 def test_what_is_no_cell_is_refused():
-    with pytest.raises(ValueError, match="must have 'state_size'"):
+    with pytest.raises(ValueError, match="must have the attribute 'state_size'"):
         layers.RNN(layers.Dense(3))
-    with pytest.raises(ValueError, match="must have 'state_size'"):
+    with pytest.raises(ValueError, match="must have the attribute 'state_size'"):
         layers.StackedRNNCells([layers.Dense(3)])
 
 

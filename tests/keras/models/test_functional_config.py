@@ -183,7 +183,7 @@ WRONG = {
     "gives 1 outputs, there is no output 3": lambda c, e: c.update(
         output_layers=[["d", 0, 3]]
     ),
-    "c, e wait for each other": lambda c, e: e["c"].update(
+    "c, e depend on each other": lambda c, e: e["c"].update(
         inbound_nodes=[{"args": [[place("e", 0, 0), place("d", 0, 0)]], "kwargs": {}}]
     ),
     "two layers have the name 'd'": lambda c, e: c["layers"].append(e["d"]),

@@ -283,21 +283,21 @@ def test_passes_that_end_with_an_epoch_are_followed_by_others():
 def test_a_generator_that_ends_early_is_told_of():
     batches = EpochIterator(generator(5), steps=3)
     assert len(labels(batches)) == 3 and not batches.ran_out
-    with pytest.warns(UserWarning, match="gave 2 of the 3 batches of epoch 2"):
+    with pytest.warns(UserWarning, match="yielded 2 of the 3 batches of epoch 2"):
         assert len(labels(batches)) == 2
     assert batches.ran_out
 
 
 def test_arrays_that_hold_too_few_batches_are_told_of():
     batches = EpochIterator(X, Y, batch_size=5, steps=3)
-    with pytest.warns(UserWarning, match="gave 2 of the 3 batches of epoch 1"):
+    with pytest.warns(UserWarning, match="yielded 2 of the 3 batches of epoch 1"):
         assert len(labels(batches)) == 2
 
 
 def test_a_generator_has_one_epoch_in_it():
     batches = EpochIterator(generator(2))
     assert len(labels(batches)) == 2 and not batches.ran_out
-    with pytest.warns(UserWarning, match="gave 0 batches of epoch 2"):
+    with pytest.warns(UserWarning, match="yielded 0 batches of epoch 2"):
         assert labels(batches) == []
     assert batches.ran_out
 
