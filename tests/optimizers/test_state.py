@@ -42,7 +42,7 @@ def test_weights_are_set_in_the_order_of_the_variables():
     two.set_weights([w.numpy() for w in one.variables])
     for a, b in zip(one.variables, two.variables):
         assert np.array_equal(a.numpy(), b.numpy())
-    with pytest.raises(ValueError, match="must have 4 values, got 1"):
+    with pytest.raises(ValueError, match="4 values.* got 1"):
         two.set_weights([0])
     with pytest.raises(ValueError, match="'adam_1/v_momentum' .*3"):
         two.set_weights([0, 0.1, np.zeros(3), np.zeros(2)])

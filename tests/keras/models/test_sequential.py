@@ -134,7 +134,7 @@ def test_what_is_no_layer_cannot_be_added():
 
 
 def test_two_layers_cannot_share_a_name():
-    with pytest.raises(ValueError, match="there is 'd' already"):
+    with pytest.raises(ValueError, match="'d' exists already"):
         Sequential([Dense(1, name="d"), Dense(1, name="d")])
 
 
