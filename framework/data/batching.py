@@ -40,7 +40,7 @@ class Batch(Node):
 
     def _joined(self, elements):
         if hasattr(elements[0], "element_spec"):
-            raise TypeError("batch: the elements are data sets; flat_map opens them")
+            raise TypeError("batch: the elements are data sets; use flat_map first")
         return stack_elements(elements)
 
     def size(self):
