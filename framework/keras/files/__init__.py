@@ -3,10 +3,11 @@
 call_arguments    arguments of the calls in a model as JSON
 operations        operations between layers: Keras' classes, and back
 keras_objects     objects as Keras writes them down: ``keras.saving``
+functional_config   layers and the calls between them
 strip_defaults    configs without what the constructors would assume
-keras2_configs    configs of Keras 2, and of other dtypes, as those of Keras 3
+keras2_configs    configs of Keras 2, and of other dtypes, as those of Keras 3; and back
 keras2_functions   functions of Keras 2 between layers, as those of Keras 3
-limits            how large the config of a model may be
+limits            limits of the config of a model in a file
 weight_assignment   variables filled from a file: all of them, or none
 object_paths      where Keras keeps what is inside a model
 weight_tree       weights as Keras 3 files them, by these paths

@@ -7,11 +7,14 @@ with one in ``optimizer_weights`` Keras 3.15 cannot go on training.
 
 from typing import Any
 
-from tapewright.serialization.registry import find
 from tapewright.storage.reader import opened
 from tapewright.storage.writer import writing
 
-from .keras2_configs import keras3_compile_config
+from .keras2_configs import (
+    keras2_config,
+    keras2_training_config,
+    keras3_compile_config,
+)
 from .keras_objects import full_config
 from .legacy_h5 import read_layers, write_layers
 from .model_state import (
@@ -34,11 +37,11 @@ def save_h5(model: Any, path: str, overwrite: bool, include_optimizer: bool) -> 
     """Write a model with its weights, compile config and optimizer state."""
     compiled = include_optimizer and getattr(model, "optimizer", None) is not None
     config = strip_defaults(full_config(model, compiled))
-    training = _training_config(config["compile_config"]) if compiled else None
+    training = keras2_training_config(config["compile_config"]) if compiled else None
     with writing(path, overwrite) as root:
         root.text("keras_version", VERSION)
         root.text("backend", "tapewright")
-        root.json("model_config", _old_form(config))
+        root.json("model_config", keras2_config(config))
         if training:
             root.json("training_config", training)
         write_layers(root.group("model_weights"), model, VERSION)
@@ -107,58 +110,3 @@ def _restore(root, model):
         names = group.texts("weight_names")
         arrays = [group.array(name) for name in names]
     restore_optimizer(model, arrays, root.path, names)
-
-
-# -------------------------------------------------------------------- the forms of configs
-
-
-def _old_form(config):
-    """The config of a model whose layers have a class and a config only.
-
-    Ops among them keep their modules: they tell ``Add`` the op from ``Add`` the layer.
-    """
-    config = dict(config)
-    known_as = config.get("registered_name")
-    if not known_as and str(config.get("module")).partition(".")[0] != "keras":
-        return config
-    if "ops" in str(config.get("module")).split("."):
-        return config
-    if config["class_name"] == "GroupQueryAttention":  # not known without its module
-        return config
-    for key in ("module", "registered_name", "build_config", "compile_config"):
-        config.pop(key, None)
-    config["class_name"] = known_as or config["class_name"]
-    inner = config["config"]
-    if config["class_name"] == "Attention" and inner.get("score_mode") == "dot":
-        # the default, which Keras 3.15 takes for the function of that name here
-        inner = config["config"] = {k: v for k, v in inner.items() if k != "score_mode"}
-    if isinstance(inner.get("layers"), list):
-        layers = [_old_form(layer) for layer in inner["layers"]]
-        config["config"] = {**inner, "layers": layers}
-    return config
-
-
-def _training_config(config):
-    """The ``training_config`` of a ``compile_config``."""
-    config = dict(config)
-    optimizer = config.pop("optimizer")
-    known_as = optimizer.get("registered_name")
-    ours = str(optimizer.get("module")).startswith("keras")
-    name = optimizer["class_name"] if ours or not known_as else known_as
-    optimizer = {"class_name": name, "config": optimizer["config"]}
-    loss = _in_full(config.get("loss"))
-    return {**config, "loss": loss, "optimizer_config": optimizer}
-
-
-def _in_full(loss):
-    """Losses by the full names of their functions: Keras does not read "mse" here."""
-    if isinstance(loss, str):
-        try:
-            return getattr(find("loss", loss), "__name__", loss)
-        except ValueError:  # a name that only `compile` knows
-            return loss
-    if isinstance(loss, list):
-        return [_in_full(each) for each in loss]
-    if isinstance(loss, dict) and "class_name" not in loss:
-        return {key: _in_full(each) for key, each in loss.items()}
-    return loss

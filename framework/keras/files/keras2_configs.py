@@ -1,4 +1,4 @@
-"""Convert configs of Keras 2, and keys of other versions of Keras, to those of Keras 3.
+"""Convert configs of Keras 2, and keys of other versions, to those of Keras 3, and back.
 
 A key that is not known here may go if its value asks for nothing; any other value stays,
 and the class refuses it by name. Dtypes in which nothing is computed here become float32:
@@ -9,11 +9,17 @@ them, and bfloat16 has no arithmetic in NumPy. Results differ by that rounding.
 from typing import Any
 
 from tapewright.serialization.load_errors import load_error
-from tapewright.serialization.registry import get_registered_object
+from tapewright.serialization.registry import find, get_registered_object
 
 from .call_arguments import is_place, tensor_place
 
-__all__ = ["keras3_calls", "keras3_compile_config", "keras3_config"]
+__all__ = [
+    "keras2_config",
+    "keras2_training_config",
+    "keras3_calls",
+    "keras3_compile_config",
+    "keras3_config",
+]
 
 # Key -> values that ask for nothing; None in place of them: whatever it is.
 OFF = {
@@ -247,3 +253,58 @@ def _unwrapped(metrics):
     if "class_name" in metrics:
         return metrics
     return {key: _unwrapped(metric) for key, metric in metrics.items()}
+
+
+# ----------------------------------------------------------------------- writing Keras 2
+
+
+def keras2_config(config: dict) -> dict:
+    """Return the config of a model in Keras 2: layers have a class and a config only.
+
+    Ops among them keep their modules: they tell ``Add`` the op from ``Add`` the layer.
+    """
+    config = dict(config)
+    known_as = config.get("registered_name")
+    if not known_as and str(config.get("module")).partition(".")[0] != "keras":
+        return config
+    if "ops" in str(config.get("module")).split("."):
+        return config
+    if config["class_name"] == "GroupQueryAttention":  # not known without its module
+        return config
+    for key in ("module", "registered_name", "build_config", "compile_config"):
+        config.pop(key, None)
+    config["class_name"] = known_as or config["class_name"]
+    inner = config["config"]
+    if config["class_name"] == "Attention" and inner.get("score_mode") == "dot":
+        # the default, which Keras 3.15 takes for the function of that name here
+        inner = config["config"] = {k: v for k, v in inner.items() if k != "score_mode"}
+    if isinstance(inner.get("layers"), list):
+        layers = [keras2_config(layer) for layer in inner["layers"]]
+        config["config"] = {**inner, "layers": layers}
+    return config
+
+
+def keras2_training_config(config: dict) -> dict:
+    """Return the ``training_config`` in HDF5 of a ``compile_config``."""
+    config = dict(config)
+    optimizer = config.pop("optimizer")
+    known_as = optimizer.get("registered_name")
+    ours = str(optimizer.get("module")).startswith("keras")
+    name = optimizer["class_name"] if ours or not known_as else known_as
+    optimizer = {"class_name": name, "config": optimizer["config"]}
+    loss = _full_name(config.get("loss"))
+    return {**config, "loss": loss, "optimizer_config": optimizer}
+
+
+def _full_name(loss):
+    """Losses by the full names of their functions: Keras does not read "mse" here."""
+    if isinstance(loss, str):
+        try:
+            return getattr(find("loss", loss), "__name__", loss)
+        except ValueError:  # a name that only `compile` knows
+            return loss
+    if isinstance(loss, list):
+        return [_full_name(each) for each in loss]
+    if isinstance(loss, dict) and "class_name" not in loss:
+        return {key: _full_name(each) for key, each in loss.items()}
+    return loss

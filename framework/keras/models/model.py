@@ -18,11 +18,11 @@ from tapewright.serialization.constructor_arguments import constructor_arguments
 from tapewright.serialization.object_config import plain
 from tapewright.serialization.registry import custom_object_scope, register
 
+from ..files.functional_config import config_of_network, network_from_config
 from ..files.keras_objects import deserialize_keras_object, serialize_keras_object
 from ..training.summary import print_summary
 from ..training.trainer import Trainer
 from .functional import Network, standardized
-from .functional_config import config_of_network, network_from_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

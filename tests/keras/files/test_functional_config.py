@@ -22,7 +22,7 @@ from tapewright.keras import (
 from tapewright.keras.models import model_from_json
 from tapewright.serialization.load_errors import from_file
 
-REFERENCE = Path(__file__).parent.parent / "files" / "reference"
+REFERENCE = Path(__file__).parent / "reference"
 MODELS = json.loads((REFERENCE / "configs_models.json").read_text())
 
 
