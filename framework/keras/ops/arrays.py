@@ -247,7 +247,7 @@ def stack(x: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
 
 
 @operation(call="x1 x2")
-def append(x1: TensorLike, x2: TensorLike, axis: Axes = None) -> Tensor:
+def append(x1: TensorLike, x2: TensorLike, axis: Axis | None = None) -> Tensor:
     """``x1``, then ``x2``, along ``axis``; None flattens both."""
     if axis is None:
         x1, x2, axis = ravel(x1), ravel(x2), 0
@@ -354,7 +354,7 @@ def _specs_of_repeat(x, repeats, axis=None):
 
 @operation(specs=_specs_of_repeat)
 def repeat(
-    x: TensorLike, repeats: int | Sequence[int] | TensorLike, axis: Axes = None
+    x: TensorLike, repeats: int | Sequence[int] | TensorLike, axis: Axis | None = None
 ) -> Tensor:
     """Each entry along ``axis`` ``repeats`` times; None flattens ``x``.
 

@@ -11,7 +11,7 @@ import numpy as np
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import default_float
 from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.core.typing import Axis, DTypeLike, ShapeLike, TensorLike
+from tapewright.core.typing import DTypeLike, ShapeLike, TensorLike
 from tapewright.ops.array import creation, joining
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast
@@ -190,9 +190,9 @@ def logspace(
     stop: TensorLike,
     num: int = 50,
     endpoint: bool = True,
-    base: int = 10,
+    base: float = 10,
     dtype: DTypeLike | None = None,
-    axis: Axis = 0,
+    axis: int = 0,
 ) -> Tensor:
     """``base`` to the powers ``linspace(start, stop, num)``."""
     powers = linspace(start, stop, num, endpoint, axis=axis)
@@ -207,7 +207,7 @@ def geomspace(
     num: int = 50,
     endpoint: bool = True,
     dtype: DTypeLike | None = None,
-    axis: Axis = 0,
+    axis: int = 0,
 ) -> Tensor:
     """``num`` values from ``start`` to ``stop``, each the same multiple of the one before."""
     start, stop = promote(start, stop, at_least=float)

@@ -62,7 +62,7 @@ def ctc_decode(
     beam_width: int = 100,
     top_paths: int = 1,
     merge_repeated: bool = True,
-    mask_index: int = 0,
+    mask_index: int | None = 0,
 ) -> tuple[Tensor, Tensor]:
     """The likeliest labels: ``(decoded, scores)``.
 

@@ -15,7 +15,7 @@ from tapewright.core.dtypes import int32
 from tapewright.core.errors import ShapeError
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
-from tapewright.core.typing import Axes, Axis, TensorLike
+from tapewright.core.typing import Axis, TensorLike
 from tapewright.ops.array import indexing, segment, sorting
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast
@@ -143,7 +143,7 @@ def get_item(x: TensorLike, key: Any) -> Tensor:
 
 
 @operation(call="x indices", same_as="gather", kinds=ANY)
-def take(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
+def take(x: TensorLike, indices: TensorLike, axis: Axis | None = None) -> Tensor:
     """The entries of ``x`` at ``indices`` along ``axis``; None flattens ``x``.
 
     Negative indices count from the end.
@@ -169,7 +169,9 @@ def _wrap_negative(who, indices, size):
 
 
 @operation(call="x indices", same_as="take_along_axis", kinds=ANY)
-def take_along_axis(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
+def take_along_axis(
+    x: TensorLike, indices: TensorLike, axis: Axis | None = None
+) -> Tensor:
     """The entries of each row of ``x`` along ``axis`` at its row of ``indices``.
 
     >>> take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).numpy()
@@ -300,7 +302,7 @@ def unique(
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
-    axis: Axes = None,
+    axis: Axis | None = None,
     size: int | None = None,
     fill_value: TensorLike | None = None,
 ) -> Any:

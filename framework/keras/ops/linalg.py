@@ -14,7 +14,7 @@ from tapewright.core.errors import ShapeError
 from tapewright.core.nest import map_structure
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.core.typing import Axes, TensorLike
+from tapewright.core.typing import Axes, Axis, TensorLike
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast, conj
 from tapewright.ops.array.creation import eye, zeros_like
@@ -165,7 +165,7 @@ def cross(
     axisa: int = -1,
     axisb: int = -1,
     axisc: int = -1,
-    axis: Axes = None,
+    axis: Axis | None = None,
 ) -> Tensor:
     """The vector product over one axis of each, of size 3 (or 2: the third is 0).
 

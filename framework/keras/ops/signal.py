@@ -205,7 +205,7 @@ def stft(
     sequence_length: int,
     sequence_stride: int,
     fft_length: int,
-    window: str | TensorLike = "hann",
+    window: str | TensorLike | None = "hann",
     center: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """`rfft` of overlapping pieces, weighed by ``window``: ``[..., pieces, frequencies]``.
@@ -230,7 +230,7 @@ def istft(
     sequence_stride: int,
     fft_length: int,
     length: int | None = None,
-    window: str | TensorLike = "hann",
+    window: str | TensorLike | None = "hann",
     center: bool = True,
 ) -> Tensor:
     """The inverse of `stft`; ``length``: the number of entries of the signal."""
