@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from tapewright.core import config
+from tapewright.core import config, devices
 
 __all__ = ["row_taker"]
 
@@ -23,6 +23,9 @@ def row_taker(array, count):
     array([[4, 5],
            [0, 1]])
     """
+    module = devices.array_module(type(array))
+    if module is not np:
+        return lambda rows: array.take(module.asarray(rows), axis=0)
     take = partial(array.take, axis=0)
     if not _is_large(array, count) or config.target() != "native":
         return take

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.core import devices
 from tapewright.data import Dataset
 from tapewright.keras.training.data_adapters.array_adapter import train_validation_split
 from tapewright.keras.training.data_adapters.data_adapter_utils import (
@@ -307,6 +308,23 @@ def test_no_batch_at_all_is_an_error():
         EpochIterator(generator(0))
     with pytest.raises(ValueError, match="yielded no batch"):
         list(EpochIterator(Dataset.range(3).filter(lambda x: False).batch(2)))
+
+
+@pytest.mark.parametrize("shuffle", [False, True, "batch"])
+def test_arrays_on_a_device_stay_there(strict, shuffle):
+    orders = []
+    for module in (np, strict):
+        tw.random.set_seed(1)
+        with devices.use_module(module):
+            x, y = tw.constant(X), tw.constant(Y)
+            batches = EpochIterator(x, y, batch_size=4, shuffle=shuffle)
+            orders.append(labels(batches))
+            assert all(
+                devices.array_module(type(part.array)) is module
+                for batch in batches
+                for part in batch
+            )
+    assert orders[0] == orders[1]
 
 
 # --- positions
