@@ -454,7 +454,7 @@ def test_a_function_with_a_gradient_of_its_own_is_refused_between_layers():
     def doubled(x):
         return x * 1.0, lambda g: g * 2.0
 
-    with pytest.raises(TypeError, match="doubled has a gradient of its own"):
+    with pytest.raises(TypeError, match="doubled has a custom gradient"):
         doubled(keras.Input((3,)))
 
 
