@@ -1,0 +1,223 @@
+"""`DatasetIterator`: one run through a data set, with a position to save and restore."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import deque
+from typing import TYPE_CHECKING
+
+from tapewright.compiler.tracing.handles import Resource
+from tapewright.compiler.tracing.tracer import fall_back
+from tapewright.core.errors import OutOfRangeError
+from tapewright.core.interpreters import active_tracer, use_interpreters
+
+from .elements import spec_of
+from .node import copy_position
+from .rng import warn_of_draws
+from .tracing import Optional, next_element, next_optional
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tapewright.core.tensor import Tensor
+
+    from .node import Node
+
+__all__ = ["DatasetIterator", "check_state", "refuse_loop", "refuse_trace"]
+
+
+class DatasetIterator(Resource):
+    """One run through a `Dataset`, with a position that can be saved.
+
+    It has a state, as a variable does: in a traced function, too, each call goes on where
+    the last one ended, whether it is an argument or found by name.
+
+    >>> from tapewright.data import Dataset
+    >>> ds = Dataset.range(100).shuffle(100, seed=1).batch(2)
+    >>> iterator = iter(ds)
+    >>> first, state = next(iterator), iterator.state()
+    >>> second = next(iterator).numpy()
+    >>> iterator.restore(state)
+    >>> bool((next(iterator).numpy() == second).all())
+    True
+    """
+
+    def __init__(self, node: Node):
+        self._node = node
+        self._lock = threading.RLock()  # one element goes to one thread
+        self._ahead = (
+            deque()
+        )  # elements that were peeked at, and the position after each
+        self._go_to(node.begin())
+
+    def _go_to(self, position):
+        self._ahead.clear()
+        self._position = self._reached = position  # the latter with the elements ahead
+        self._elements = self._node.run(position)
+
+    def __iter__(self) -> DatasetIterator:
+        if active_tracer() is not None:
+            refuse_loop("an iterator")
+        return self
+
+    def __next__(self) -> Any:
+        if active_tracer() is not None:
+            return next_element(self.handle, self._declared_spec)
+        with self._lock:
+            return self._popped() if self._ahead else self._advanced()
+
+    def _popped(self):
+        """The next element, of those ahead."""
+        element, self._position = self._ahead.popleft()
+        if not self._ahead:
+            self._position = self._reached
+        return element
+
+    def _advanced(self):
+        try:
+            return next(self._elements)
+        except StopIteration:
+            raise EndOfSequence from None
+        except BaseException:
+            self._elements = _failed()
+            raise
+
+    def peek_spec(self, number: int) -> Any:
+        """Return the spec of the element after ``number`` others; None if there is none."""
+        element = self._peek(number)
+        return None if element is None else spec_of(element)
+
+    def _peek(self, number):
+        with self._lock, use_interpreters(()):
+            while len(self._ahead) <= number:
+                before = copy_position(self._reached)
+                try:
+                    element = self._advanced()
+                except EndOfSequence:
+                    return None
+                if not self._ahead:
+                    self._position = before
+                self._ahead.append((element, copy_position(self._reached)))
+            return self._ahead[number][0]
+
+    def take(self, check: Callable[[Any], object]) -> Any:
+        """Take the next element, None at the end; if ``check`` of it raises, it stays next."""
+        with self._lock:
+            element = self._peek(0)
+            if element is None:
+                return None
+            check(element)
+            return self._popped()
+
+    def get_next(self, name: str | None = None) -> Any:
+        """Return the next element. Raises: ``OutOfRangeError`` if there is none."""
+        return next(self)
+
+    def get_next_as_optional(self) -> Optional:
+        """Return the next element, if there is one, as an `Optional`."""
+        if active_tracer() is not None:
+            return next_optional(self.handle, self._declared_spec)
+        element = next(self, None)
+        if element is None:
+            return Optional.empty(self.element_spec)
+        return Optional.from_value(element)
+
+    @property
+    def element_spec(self) -> Any:
+        """See `Dataset.element_spec`."""
+        return self._node.spec()
+
+    @functools.cached_property
+    def _declared_spec(self):
+        return self._node.spec() if self._node.declares() else None
+
+    @functools.cached_property
+    def resource_spec(self) -> tuple[str, str]:
+        return "iterator", repr(self._declared_spec)
+
+    def stand_in(self, handle: Tensor) -> DatasetIterator:
+        return _TracedIterator(handle, self._declared_spec)
+
+    def state(self) -> dict:
+        """Return the position after the last element, as plain values for ``json``."""
+        refuse_trace("the state() of an iterator")
+        warn_of_draws(self._node)
+        with self._lock:
+            return {
+                "pipeline": self._node.pipeline(),
+                "place": copy_position(self._position),
+                "runs": self._node.runs(),
+            }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go to the position at which an iterator of the same chain gave ``state``.
+
+        Orders are as they were there, also those of the runs that begin later; functions
+        are called again where elements have to be found by going through them.
+
+        Raises: ``ValueError`` if the state is of another chain of transformations.
+        """
+        refuse_trace("restore() of an iterator")
+        check_state(self._node, state)
+        position = copy_position(state["place"])
+        with self._lock:
+            self._node.adopt(position)
+            self._node.set_runs(state["runs"])
+            self._go_to(position)
+
+
+class EndOfSequence(OutOfRangeError, StopIteration):
+    """The end of an iterator, for ``next`` and for those who know TensorFlow's error."""
+
+    def __init__(self):
+        super().__init__("End of sequence: the iterator has no more elements")
+
+
+class _TracedIterator(DatasetIterator):
+    """An iterator that is an argument of the function that is being traced."""
+
+    handle = None
+
+    def __init__(self, handle, spec):
+        self.handle, self._declared_spec = handle, spec
+
+    @property
+    def element_spec(self):
+        return self._declared_spec
+
+    def __repr__(self):
+        return f"<DatasetIterator of {self._declared_spec}>"
+
+
+def refuse_trace(what):
+    """End a trace for ``what``, which is of plain values."""
+    if active_tracer() is not None:
+        fall_back(f"{what} is of plain values, and runs in each call: eagerly")
+
+
+def refuse_loop(what):
+    """End a trace for a loop over ``what``, whose steps are not known."""
+    fall_back(
+        f"Python's loops over {what} cannot be traced: their steps are not known before "
+        "they run. Write dataset.reduce(...), or tw.while_loop with next(iterator)"
+    )
+
+
+def check_state(node, state):
+    """Refuse a state of another chain of transformations."""
+    ours = node.pipeline()
+    if not isinstance(state, dict) or state.get("pipeline") != ours:
+        theirs = state.get("pipeline") if isinstance(state, dict) else state
+        raise ValueError(
+            "restore: the state is of another data set:\n"
+            f"  this one: {ours}\n  the state: {theirs}"
+        )
+
+
+def _failed():
+    raise RuntimeError(
+        "The iterator failed before; make a new one, or restore() an earlier state"
+    )
+    yield
