@@ -4,9 +4,12 @@ Every function returns the figure, which a notebook shows, and with ``path=`` wr
 PNG, SVG or PDF, as the ending says. pyplot and its settings are left alone.
 """
 
+from __future__ import annotations
+
 import io
 import math
 import os
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +26,7 @@ BLUE, ORANGE, GREEN, RED, GREY = "#3266ad", "#e07b39", "#2f8f5b", "#c0392b", "#5
 MAX_NUMBERED = 25  # classes in a confusion matrix that has its numbers written in
 
 
-def curves(history, metrics=None, *, path=None):
+def curves(history: Any, metrics: Any = None, *, path: Any = None) -> Any:
     """Loss and metrics by epoch, one panel each, training and validation together.
 
     Args: ``history``: what `fit` returned, or a dict of lists; ``metrics``: the names to
@@ -66,8 +69,14 @@ def _draw_curve(axes, key, epochs, values, color):
 
 
 def images(
-    images, labels=None, predictions=None, *, class_names=None, columns=None, path=None
-):
+    images: Any,
+    labels: Any = None,
+    predictions: Any = None,
+    *,
+    class_names: Any = None,
+    columns: Any = None,
+    path: Any = None,
+) -> Any:
     """A grid of images, with their labels above, wrong predictions in red.
 
     Args: ``images``: ``[n, height, width]``, or with 1, 3 or 4 channels behind, integers
@@ -124,8 +133,14 @@ def _caption(i, labels, predictions, class_names):
 
 
 def confusion_matrix(
-    y_true, y_pred, class_names=None, *, normalize=False, title=None, path=None
-):
+    y_true: Any,
+    y_pred: Any,
+    class_names: Any = None,
+    *,
+    normalize: Any = False,
+    title: Any = None,
+    path: Any = None,
+) -> Any:
     """Plot the confusion matrix: counts of each class (row) by predicted class (column).
 
     Args: ``y_true``, ``y_pred``: labels ``[n]``, or scores ``[n, classes]``;
@@ -173,7 +188,7 @@ def _write_numbers(axes, counts, shares, normalize):
         axes.text(column, row, text, ha="center", va="center", color=color, fontsize=8)
 
 
-def weight_histograms(model, *, path=None):
+def weight_histograms(model: Any, *, path: Any = None) -> Any:
     """The distribution of the entries of every weight, one panel each.
 
     Args: ``model``: a model or layer, or a list of variables.
@@ -204,7 +219,7 @@ def weight_histograms(model, *, path=None):
 # -------------------------------------------------------------------------- figures
 
 
-def new_figure(width, height, **options):
+def new_figure(width: Any, height: Any, **options: Any) -> Any:
     """A figure of its own, in inches, that notebooks show and pyplot does not know."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -225,7 +240,7 @@ def new_figure(width, height, **options):
     return figure
 
 
-def save(figure, path, dpi=150):
+def save(figure: Any, path: Any, dpi: Any = 150) -> Any:
     """Writes the figure to ``path``, if there is one, whole or not at all; returns it.
 
     Without an ending it is a PNG file. Raises: ``ValueError`` for an ending that stands for

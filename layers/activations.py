@@ -4,6 +4,9 @@ Those that TensorFlow has too are its ops; the others are composed of ops here. 
 the slope is Keras', but for `celu`, which has none: Keras gives 2 at 0 where it is 1.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import Any
 
 from tapewright.core.rules import normalize_axis
@@ -287,7 +290,7 @@ hard_swish = hard_silu
 # --------------------------------------------------------------------- names and objects
 
 
-def get(identifier):
+def get(identifier: Any) -> Callable[..., Any]:
     """The activation of that name; a callable is one already, and None is `linear`.
 
     Raises: ``ValueError`` that lists the known names; ``TypeError`` for what is neither.
@@ -308,7 +311,7 @@ def get(identifier):
     )
 
 
-def serialize(activation):
+def serialize(activation: Any) -> Any:
     """The name that `get` takes back; the config, if it is a layer.
 
     >>> serialize(tanh)
@@ -317,7 +320,9 @@ def serialize(activation):
     return object_config.plain(activation)
 
 
-def deserialize(config, custom_objects=None):
+def deserialize(
+    config: Any, custom_objects: dict[str, Any] | None = None
+) -> Callable[..., Any]:
     """The inverse of `serialize`: an activation by its name, or a layer by its config.
 
     ``custom_objects``: names and functions to look among first.
@@ -330,7 +335,7 @@ def deserialize(config, custom_objects=None):
         return get(config)
 
 
-def keeps_shape(activation):
+def keeps_shape(activation: Any) -> bool:
     """Return whether the outputs are known to have the shape and dtype of the inputs.
 
     >>> keeps_shape(relu), keeps_shape(glu), keeps_shape(lambda x: x)

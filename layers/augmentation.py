@@ -132,12 +132,14 @@ class _Warping(_RandomLayer):
     which is ``fill_value``; ``interpolation``: "bilinear" or "nearest".
     """
 
-    def _keep_filling(self, fill_mode, interpolation, fill_value):
-        self.fill_mode = one_of(self, "fill_mode", fill_mode, FILL_MODES)
-        self.interpolation = one_of(
+    def _keep_filling(
+        self, fill_mode: str, interpolation: str, fill_value: float
+    ) -> None:
+        self.fill_mode: str = one_of(self, "fill_mode", fill_mode, FILL_MODES)
+        self.interpolation: str = one_of(
             self, "interpolation", interpolation, INTERPOLATIONS
         )
-        self.fill_value = fill_value
+        self.fill_value: float = fill_value
 
     def _changed(self, images, transformation):
         matrices = self._matrices(images, transformation)

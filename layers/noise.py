@@ -201,7 +201,7 @@ class GaussianDropout(BaseNoise):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.rate = _rate_below_1("GaussianDropout", rate)
+        self.rate: float = _rate_below_1("GaussianDropout", rate)
         self._keep_seed(seed)
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
@@ -236,7 +236,7 @@ class AlphaDropout(BaseNoise):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.rate = _rate_below_1("AlphaDropout", rate)
+        self.rate: float = _rate_below_1("AlphaDropout", rate)
         self.noise_shape: Any = _checked_shape("AlphaDropout", noise_shape)
         self._keep_seed(seed)
 

@@ -378,7 +378,7 @@ class Discretization(Layer):
         self.num_bins: int | None = (
             None if num_bins is None else whole(self, "num_bins", num_bins)
         )
-        self.bin_boundaries = _ascending(bin_boundaries)
+        self.bin_boundaries: Any = _ascending(bin_boundaries)
         self.epsilon = epsilon
         modes = ("int", "one_hot", "multi_hot", "count")
         self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
@@ -435,7 +435,9 @@ class Discretization(Layer):
             summary = _compressed(both, self.epsilon)
         if not summary.size:
             raise ValueError("Discretization.adapt: data must not be empty")
-        self.bin_boundaries = _compressed(summary, 1 / self.num_bins)[0, :-1].tolist()
+        self.bin_boundaries: Any = _compressed(summary, 1 / self.num_bins)[
+            0, :-1
+        ].tolist()
 
 
 def _ascending(boundaries):

@@ -88,7 +88,7 @@ class RNN(Layer):
         self.state_size: list[Any] = list(sizes) if is_nested(sizes) else [sizes]
         self._kept = _Kept()
 
-    def __children__(self):
+    def __children__(self) -> Any:
         found = super().__children__()
         return found | {"states": self.states or []} if self.stateful else found
 

@@ -238,7 +238,7 @@ class Bidirectional(Layer):
         total = forward + backward
         return total * 0.5 if self.merge_mode == "ave" else total
 
-    def __children__(self):
+    def __children__(self) -> Any:
         found = super().__children__()
         return found | {"states": self.states or []} if self.stateful else found
 

@@ -14,8 +14,8 @@ import inspect
 import numbers
 import threading
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from .optimizer_types import LearningRate
 
 __all__ = ["Optimizer"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Sets of variables and gradient kinds whose update is remembered.
 MAX_UPDATES = 64
@@ -542,7 +544,7 @@ class Optimizer(State, Configured):
 watch_method(Optimizer, "apply", "optimizer", "apply_gradients")
 
 
-def _once(build):
+def _once(build: Method) -> Method:
     """``build`` that does nothing once the optimizer is built: slots are made once."""
 
     @functools.wraps(build)
@@ -550,7 +552,7 @@ def _once(build):
         if not self.built:
             build(self, variables)
 
-    return build_once
+    return build_once  # type: ignore[return-value]
 
 
 def _clipped(tensor, fit):

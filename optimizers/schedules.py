@@ -320,7 +320,7 @@ class CosineDecayRestarts(_Formula):
         return self.initial_learning_rate * ((1 - self.alpha) * wave + self.alpha)
 
 
-def serialize(learning_rate_schedule: Any) -> dict:
+def serialize(learning_rate_schedule: Any) -> dict[str, Any]:
     """``{"class_name", "config"}`` of a schedule."""
     return object_config.serialize(learning_rate_schedule)
 

@@ -1,5 +1,9 @@
 """Optimizers by name and config: `get`, `serialize`, `deserialize`."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from tapewright.serialization import object_config, registry
 
 from .optimizer import Optimizer
@@ -7,7 +11,7 @@ from .optimizer import Optimizer
 __all__ = ["deserialize", "get", "serialize"]
 
 
-def get(identifier):
+def get(identifier: Any) -> Any:
     """The optimizer of a name (``"adam"``) or config; an optimizer, or None, as it is.
 
     >>> get("sgd").get_config()["momentum"]
@@ -25,12 +29,12 @@ def get(identifier):
     )
 
 
-def serialize(optimizer) -> dict:
+def serialize(optimizer: Any) -> dict[str, Any]:
     """``{"class_name", "config"}`` of an optimizer."""
     return object_config.serialize(optimizer)
 
 
-def deserialize(config, custom_objects=None) -> Optimizer:
+def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Optimizer:
     """The optimizer that `serialize` described."""
     with registry.custom_object_scope(custom_objects):
         return object_config.deserialize("optimizer", config)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,12 +46,12 @@ SINGLE = {"float64": "float32", "complex128": "complex64"}
 class Sample:
     """A random example input: shape, kind ("f", "c", "i", "b") and range."""
 
-    shape: tuple
+    shape: tuple[int, ...]
     kind: str
     low: float
     high: float
 
-    def draw(self, rng):
+    def draw(self, rng: Any) -> Any:
         """Draw the array. Floating entries are spread evenly, so that no two are close."""
         if self.kind == "b":
             return rng.random(self.shape) < 0.5
@@ -64,22 +65,22 @@ class Sample:
         return (self.low + (self.high - self.low) * places).reshape(self.shape)
 
 
-def floats(*shape, low=-1.37, high=1.61):
+def floats(*shape: int, low: float = -1.37, high: float = 1.61) -> Sample:
     """A float64 input with entries between ``low`` and ``high``, no two of them close."""
     return Sample(shape, "f", low, high)
 
 
-def complexes(*shape, low=-1.37, high=1.61):
+def complexes(*shape: int, low: float = -1.37, high: float = 1.61) -> Sample:
     """A complex128 input with real and imaginary parts between ``low`` and ``high``."""
     return Sample(shape, "c", low, high)
 
 
-def integers(*shape, low=0, high=3):
+def integers(*shape: int, low: int = 0, high: int = 3) -> Sample:
     """An int64 input with entries from ``low`` to ``high - 1``."""
     return Sample(shape, "i", low, high)
 
 
-def booleans(*shape):
+def booleans(*shape: int) -> Sample:
     """A boolean input."""
     return Sample(shape, "b", 0, 1)
 
@@ -90,26 +91,33 @@ class Case:
 
     function: object
     primitive: Primitive | None
-    inputs: tuple
-    attributes: dict
+    inputs: tuple[Any, ...]
+    attributes: dict[str, Any]
     expect: object
     order: int
-    unmapped: tuple
+    unmapped: tuple[Any, ...]
     single: bool
     label: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.label
 
-    def __call__(self, *tensors):
+    def __call__(self, *tensors: Any) -> Any:
         if self.primitive is not None and self.primitive.variadic:
             return self.function(list(tensors), **self.attributes)
         return self.function(*tensors, **self.attributes)
 
 
 def case(
-    op, *inputs, expect=None, order=3, unmapped=(), single=True, label="", **attributes
-):
+    op: Any,
+    *inputs: Any,
+    expect: Any = None,
+    order: int = 3,
+    unmapped: Any = (),
+    single: bool = True,
+    label: str = "",
+    **attributes: Any,
+) -> Case:
     """One line of an op table.
 
     Args: ``op``: an op, the name of a primitive, or any function of tensors; ``inputs``:
@@ -143,7 +151,7 @@ def case(
     )  # fmt: skip
 
 
-def check_op(case, order=None):
+def check_op(case: Case, order: int | None = None) -> None:
     """Check everything that an op promises, on one case.
 
     These are: the value, in double and single precision; ``infer``; every derivative up to

@@ -21,7 +21,10 @@ The others are Python's own in TensorFlow, or unknown to it:
 A message says who raises it and what must hold, what was given, and what to do.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import Any
 
 __all__ = [
     "ABORTED",
@@ -106,9 +109,17 @@ class OpError(Exception):
     (True, 'no such key')
     """
 
-    code = UNKNOWN
+    code: int = UNKNOWN
+    node_def: Any
+    op: Any
 
-    def __init__(self, node_def=None, op=None, message=None, error_code=None):
+    def __init__(
+        self,
+        node_def: Any = None,
+        op: Any = None,
+        message: str | None = None,
+        error_code: int | None = None,
+    ):
         if message is None:
             node_def, message = None, node_def
         super().__init__(message)
@@ -117,22 +128,22 @@ class OpError(Exception):
             self.code = error_code
 
     @property
-    def error_code(self):
+    def error_code(self) -> int:
         return self.code
 
     @property
-    def message(self):
+    def message(self) -> str:
         return str(self)
 
     @property
-    def experimental_payloads(self):
+    def experimental_payloads(self) -> dict[str, Any]:
         return {}
 
 
 class CancelledError(OpError):
     """An operation was cancelled."""
 
-    code = CANCELLED
+    code: int = CANCELLED
 
 
 class UnknownError(OpError):
@@ -142,88 +153,88 @@ class UnknownError(OpError):
 class InvalidArgumentError(OpError, ValueError):
     """An op does not take a value, or an assertion about values does not hold."""
 
-    code = INVALID_ARGUMENT
+    code: int = INVALID_ARGUMENT
 
 
 class DeadlineExceededError(OpError):
     """A deadline passed before an operation was complete."""
 
-    code = DEADLINE_EXCEEDED
+    code: int = DEADLINE_EXCEEDED
 
 
 class NotFoundError(OpError):
     """A file, or something in it, does not exist."""
 
-    code = NOT_FOUND
+    code: int = NOT_FOUND
 
 
 class AlreadyExistsError(OpError):
     """A file that should be made exists."""
 
-    code = ALREADY_EXISTS
+    code: int = ALREADY_EXISTS
 
 
 class PermissionDeniedError(OpError):
     """The caller lacks the permission for a file."""
 
-    code = PERMISSION_DENIED
+    code: int = PERMISSION_DENIED
 
 
 class ResourceExhaustedError(OpError, MemoryError):
     """An op needs more memory than the machine can have."""
 
-    code = RESOURCE_EXHAUSTED
+    code: int = RESOURCE_EXHAUSTED
 
 
 class FailedPreconditionError(OpError):
     """The state of an object forbids the operation."""
 
-    code = FAILED_PRECONDITION
+    code: int = FAILED_PRECONDITION
 
 
 class AbortedError(OpError):
     """An operation was aborted."""
 
-    code = ABORTED
+    code: int = ABORTED
 
 
 class OutOfRangeError(OpError):
     """An iterator is exhausted, or a position lies beyond the end of an array."""
 
-    code = OUT_OF_RANGE
+    code: int = OUT_OF_RANGE
 
 
 class UnimplementedError(OpError):
     """An operation exists, but not for these arguments."""
 
-    code = UNIMPLEMENTED
+    code: int = UNIMPLEMENTED
 
 
 class InternalError(OpError):
     """An invariant of the library does not hold."""
 
-    code = INTERNAL
+    code: int = INTERNAL
 
 
 class UnavailableError(OpError):
     """A service is not available now."""
 
-    code = UNAVAILABLE
+    code: int = UNAVAILABLE
 
 
 class DataLossError(OpError):
     """A file is damaged."""
 
-    code = DATA_LOSS
+    code: int = DATA_LOSS
 
 
 class UnauthenticatedError(OpError):
     """The caller is not authenticated."""
 
-    code = UNAUTHENTICATED
+    code: int = UNAUTHENTICATED
 
 
-def describe(value) -> str:
+def describe(value: Any) -> str:
     """Shape and dtype of a tensor, array or spec; the type's name of anything else.
 
     >>> describe("text")
@@ -244,14 +255,14 @@ def _message(who, what, given):
 class ShapeError(InvalidArgumentError):
     """Shapes do not fit: ``ShapeError("matmul", "inner dimensions ...", a=a, b=b)``."""
 
-    def __init__(self, who, what=None, **given):
+    def __init__(self, who: str, what: str | None = None, **given: Any):
         super().__init__(who if what is None else _message(who, what, given))
 
 
 class DTypeError(InvalidArgumentError, TypeError):
     """Element types do not fit: ``DTypeError("add", "dtypes must agree", x=x, y=y)``."""
 
-    def __init__(self, who, what=None, **given):
+    def __init__(self, who: str, what: str | None = None, **given: Any):
         super().__init__(who if what is None else _message(who, what, given))
 
 
@@ -266,7 +277,7 @@ class NumericsError(InvalidArgumentError, FloatingPointError):
 class GradientLookupError(LookupError):
     """A gradient passes through an op that has no VJP rule for that input."""
 
-    def __init__(self, op_name, type_name, input_name):
+    def __init__(self, op_name: str, type_name: str, input_name: str):
         super().__init__(
             f"No gradient defined for operation '{type_name}' (op type: {type_name}): "
             f"the op '{op_name}' has no VJP rule for '{input_name}'. Give it one with "
@@ -304,7 +315,7 @@ class RecordingError(RuntimeError, ValueError):
     """The state of a tape forbids the call."""
 
 
-def printable(text, kept=""):
+def printable(text: Any, kept: str = "") -> str:
     """``text`` with escapes for its unprintable characters, except those in ``kept``.
 
     Text from a file could contain control sequences of a terminal.
@@ -325,16 +336,18 @@ class SavingError(OpError, ValueError, OSError):
     too: ``except FileNotFoundError`` and ``except NotFoundError`` catch a missing file.
     """
 
-    def __init__(self, path, reason, dataset=None):
+    def __init__(self, path: Any, reason: str, dataset: str | None = None):
         super().__init__(reason)
-        self.path, self.reason, self.dataset = str(path), reason, dataset
+        self.path: str = str(path)
+        self.reason: str = reason
+        self.dataset: str | None = dataset
         self.filename = self.path
 
-    def __str__(self):
+    def __str__(self) -> str:
         place = f" [{_cut(str(self.dataset), 500)}]" if self.dataset else ""
         return printable(f"{self.path}{place}: {_cut(self.reason, 5000)}", "\n")
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return _rebuild, (self._kind, self.path, self.reason, self.dataset)
 
     _kind = None
@@ -345,7 +358,7 @@ def _cut(text, most):
     return text if len(text) <= most else f"{text[:most]}..."
 
 
-def saving_error(path, reason, dataset=None, cause=None):
+def saving_error(path: Any, reason: Any, dataset: Any = None, cause: Any = None) -> Any:
     """A `SavingError` that is also of the class of ``cause``, if that is an ``OSError``."""
     return _saving_error_class(type(cause))(path, reason, dataset)
 

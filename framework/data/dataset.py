@@ -328,7 +328,7 @@ class Dataset:
             raise TypeError(f"The data set is {kind}; see cardinality()")
         return size
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return True
 
     def __iter__(self) -> DatasetIterator:
@@ -370,7 +370,7 @@ class Dataset:
             )
         return elements[0]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<Dataset {' < '.join(self._node.pipeline())}>"
 
 

@@ -275,7 +275,9 @@ class ObjectFamily:
         """Return the config of an object, or the name of a function, as `get` takes it."""
         return self.form(thing)
 
-    def deserialize(self, config: Any, custom_objects: dict | None = None) -> Any:
+    def deserialize(
+        self, config: Any, custom_objects: dict[str, Any] | None = None
+    ) -> Any:
         """Return the object that `serialize` described.
 
         ``custom_objects``: names and classes or functions to look among first.

@@ -7,9 +7,11 @@ outside of the registry is looked up: no code of a file is run, and no module th
 is imported.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from .constructor_arguments import is_own
 from .load_errors import load_error, reading_file
@@ -235,11 +237,11 @@ class CustomObjectScope:
         self.custom_objects = custom_objects or {}
         self._tokens = []
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._tokens.append(_SCOPE.set({**_SCOPE.get({}), **self.custom_objects}))
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> None:
         _SCOPE.reset(self._tokens.pop())
 
 

@@ -4,6 +4,10 @@ A `ListValue` is a list of arrays: the states of a loop whose length is not know
 it runs. A `Resource` is an object with state, which effects change: an iterator.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError
@@ -42,24 +46,24 @@ class Resource:
     """
 
     @property
-    def handle(self):
+    def handle(self) -> Tensor:
         """A tensor that holds the object."""
         return new_tensor(handle_of(self))
 
     @property
-    def resource_spec(self):
+    def resource_spec(self) -> Any:
         """A hashable description of all properties that a trace depends on."""
         raise NotImplementedError(f"{type(self).__name__} must define resource_spec")
 
-    def peek_spec(self, number):
+    def peek_spec(self, number: int) -> Any:
         """Return the spec of the element after ``number`` others; None if there is none."""
         raise NotImplementedError(f"{type(self).__name__} must define peek_spec")
 
-    def with_handle(self, handle):
+    def with_handle(self, handle: Any) -> Any:
         """Return the object in a handle; for a traced handle, a stand-in for it."""
         return handle.array.item() if type(handle) is Tensor else self.stand_in(handle)
 
-    def stand_in(self, handle):
+    def stand_in(self, handle: Any) -> Any:
         """Return an object of the same spec without state; ``handle`` may be None."""
         raise NotImplementedError(f"{type(self).__name__} must define stand_in")
 

@@ -4,9 +4,12 @@ The names, arguments and defaults are those of ``tf.train``. A checkpoint is one
 names follow the attributes that lead to a variable (`object_tree`).
 """
 
+from __future__ import annotations
+
 import os
 import re
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +75,7 @@ class Checkpoint(Trackable):
     ('ckpt-1.h5', np.float32(1.0))
     """
 
-    def __init__(self, root=None, **kwargs):
+    def __init__(self, root: Any = None, **kwargs: Any):
         self._root = root
         self._parts = {}
         self._save_counter = None
@@ -82,7 +85,7 @@ class Checkpoint(Trackable):
         for name, part in kwargs.items():
             setattr(self, name, part)
 
-    def __setattr__(self, name, part):
+    def __setattr__(self, name: str, part: Any) -> None:
         is_part = not name.startswith("_")
         if is_part:
             _check_part(name, part)
@@ -94,7 +97,7 @@ class Checkpoint(Trackable):
         if is_part and self._pending_values is not None:
             self._pending_values.take(name, part)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         """A list or dict; while values wait for its items, a view that notices them."""
         parts = vars(self).get("_parts", {})
         if name not in parts:
@@ -104,7 +107,7 @@ class Checkpoint(Trackable):
             return part
         return observed(part, lambda: pending.take(name, part))
 
-    def __children__(self):
+    def __children__(self) -> Any:
         found = dict(self._parts)
         if self._save_counter is not None:
             found["save_counter"] = self._save_counter
@@ -117,7 +120,7 @@ class Checkpoint(Trackable):
         return [*[(joined("", name), part) for name, part in parts], *root]
 
     @property
-    def save_counter(self):
+    def save_counter(self) -> Variable:
         """How often `save` was called: an int64 Variable that is kept, too."""
         if self._save_counter is None:
             with use_interpreters(()):
@@ -128,7 +131,7 @@ class Checkpoint(Trackable):
 
     # --- writing
 
-    def save(self, file_prefix, options=None):
+    def save(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
         """Writes the file ``<file_prefix>-<number>.h5``; returns its path.
 
         The number is one more than that of the last time, and of any file there: no
@@ -150,7 +153,7 @@ class Checkpoint(Trackable):
             counter.assign(before)
             raise
 
-    def write(self, file_prefix, options=None):
+    def write(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
         """Writes a file of just this name; returns it."""
         return self._write(os.fspath(file_prefix))
 
@@ -189,7 +192,9 @@ class Checkpoint(Trackable):
 
     # --- reading
 
-    def restore(self, save_path, options=None):
+    def restore(
+        self, save_path: str | os.PathLike[str] | None, options: Any = None
+    ) -> Any:
         """Sets the objects, and the global random generator, to what the file holds.
 
         Layers and optimizers that are not built yet get their values when they are.
@@ -214,7 +219,7 @@ class Checkpoint(Trackable):
             status._restoration.generator_state = state
         return status
 
-    def read(self, save_path, options=None):
+    def read(self, save_path: str | os.PathLike[str], options: Any = None) -> Any:
         """`restore` of the objects alone, from a file of any name."""
         return self._apply(read_content(_file_of(save_path)))
 
@@ -361,7 +366,9 @@ def valid_info(path):
         return None
 
 
-def latest_checkpoint(checkpoint_dir, latest_filename=None):
+def latest_checkpoint(
+    checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
+) -> str | None:
     """The path of the newest checkpoint in a folder that is whole; None if there is none.
 
     A damaged one is passed over, with a warning that names it. Of files with different
@@ -428,7 +435,7 @@ def _plain(name):
     return name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE")
 
 
-def load_checkpoint(ckpt_dir_or_file):
+def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> Any:
     """A `CheckpointReader` of a file, or of the newest checkpoint in a folder."""
     path = os.fspath(ckpt_dir_or_file)
     if os.path.isdir(path):
@@ -439,11 +446,11 @@ def load_checkpoint(ckpt_dir_or_file):
     return CheckpointReader(path)
 
 
-def list_variables(ckpt_dir_or_file):
+def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, Any]]:
     """Pairs of name and shape of all arrays, sorted by name."""
     return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
 
 
-def load_variable(ckpt_dir_or_file, name):
+def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
     """The array of that name."""
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name)

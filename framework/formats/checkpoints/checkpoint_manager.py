@@ -4,11 +4,15 @@ There is no index that could be wrong: what the folder holds is what there is, a
 newest file that is whole is the one to go on from.
 """
 
+from __future__ import annotations
+
 import math
 import os
 import time
 import warnings
 import weakref
+from collections.abc import Callable
+from typing import Any, Self
 
 from tapewright.core.errors import SavingError
 from tapewright.storage.atomic import clear_leftovers
@@ -46,19 +50,19 @@ class CheckpointManager:
 
     def __init__(
         self,
-        checkpoint,
-        directory,
-        max_to_keep,
-        keep_checkpoint_every_n_hours=None,
-        checkpoint_name="ckpt",
-        step_counter=None,
-        checkpoint_interval=None,
-        init_fn=None,
-        last_checkpoint_step=None,
+        checkpoint: Any,
+        directory: str | os.PathLike[str],
+        max_to_keep: int | None,
+        keep_checkpoint_every_n_hours: float | None = None,
+        checkpoint_name: str = "ckpt",
+        step_counter: Any = None,
+        checkpoint_interval: int | None = None,
+        init_fn: Callable[[], Any] | None = None,
+        last_checkpoint_step: int | None = None,
         *,
-        keep_best=None,
-        keep_every=None,
-        save_on_sigterm=False,
+        keep_best: Any = None,
+        keep_every: int | None = None,
+        save_on_sigterm: bool = False,
     ):
         _check("max_to_keep", max_to_keep)
         _check("keep_every", keep_every)
@@ -96,12 +100,12 @@ class CheckpointManager:
     # --- what is there
 
     @property
-    def checkpoints(self):
+    def checkpoints(self) -> list[str]:
         """The paths of all checkpoints in the folder, from the oldest to the newest."""
         return list(numbered_files(self._prefix).values())
 
     @property
-    def latest_checkpoint(self):
+    def latest_checkpoint(self) -> str | None:
         """The path of the newest checkpoint that is whole, or None.
 
         A damaged one is passed over, with a warning that names it.
@@ -112,7 +116,7 @@ class CheckpointManager:
         return None
 
     @property
-    def best_checkpoint(self):
+    def best_checkpoint(self) -> str | None:
         """The path of the best checkpoint that is whole, by ``keep_best``; or None."""
         for path in self._by_merit(self.checkpoints):
             if self._is_whole(path):
@@ -139,8 +143,13 @@ class CheckpointManager:
     # --- saving
 
     def save(
-        self, checkpoint_number=None, check_interval=True, options=None, *, metrics=None
-    ):
+        self,
+        checkpoint_number: int | None = None,
+        check_interval: bool = True,
+        options: Any = None,
+        *,
+        metrics: Any = None,
+    ) -> str | None:
         """Writes a checkpoint, then removes those that need not be kept.
 
         Args: ``checkpoint_number``: by default one more than the last; with
@@ -165,23 +174,23 @@ class CheckpointManager:
             self._termination.pass_on()
         return path
 
-    def save_if_asked(self, metrics=None):
+    def save_if_asked(self, metrics: Any = None) -> str | None:
         """At the end of a step: saves and ends the process if SIGTERM came meanwhile."""
         if self._termination.asked:
             return self.save(check_interval=False, metrics=metrics)
         return None
 
-    def close(self):
+    def close(self) -> None:
         """Puts back what SIGTERM did before."""
         self._termination.remove()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> None:
         self.close()
 
-    def sync(self):
+    def sync(self) -> None:
         """Does nothing: `save` returns when all is on the disk."""
 
     def _is_due(self, check_interval):
@@ -252,7 +261,7 @@ class CheckpointManager:
 
     # --- restoring
 
-    def restore_or_initialize(self):
+    def restore_or_initialize(self) -> str | None:
         """Restores from the newest checkpoint that is whole, else calls ``init_fn``.
 
         Returns: the path of what was restored, or None. A damaged checkpoint is passed

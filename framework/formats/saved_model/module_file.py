@@ -14,9 +14,12 @@ A loaded object needs nothing of the Python code from which the file was made, b
 optimizers of the user's own classes, which have to be registered where it is loaded.
 """
 
+from __future__ import annotations
+
 import os
 import warnings
 from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,9 +53,9 @@ TAGS = "serve"
 class _Options:
     """Named settings; one that would do nothing here is refused."""
 
-    used = ()
+    used: ClassVar[tuple[str, ...]] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name not in self.used and value != field.default:
@@ -72,10 +75,13 @@ class SaveOptions(_Options):
     Raises: ``ValueError`` for a setting that is not supported.
     """
 
-    used = ("save_debug_info", "experimental_custom_gradients")
-    namespace_whitelist: list | None = None
+    used: ClassVar[tuple[str, ...]] = (
+        "save_debug_info",
+        "experimental_custom_gradients",
+    )
+    namespace_whitelist: list[str] | None = None
     save_debug_info: bool = False
-    function_aliases: dict | None = None
+    function_aliases: dict[str, Any] | None = None
     experimental_debug_stripper: bool = False
     experimental_io_device: str | None = None
     experimental_variable_policy: str | None = None
@@ -83,7 +89,7 @@ class SaveOptions(_Options):
     experimental_image_format: bool = False
     experimental_skip_saver: bool = False
     experimental_sharding_callback: object = None
-    extra_tags: list | None = None
+    extra_tags: list[str] | None = None
 
 
 @dataclass
@@ -97,7 +103,12 @@ class LoadOptions(_Options):
     experimental_load_function_aliases: bool = False
 
 
-def save(obj, export_dir, signatures=None, options=None):
+def save(
+    obj: Any,
+    export_dir: str | os.PathLike[str],
+    signatures: Any = None,
+    options: SaveOptions | None = None,
+) -> None:
     """Writes a module's traced functions and variables into one file at ``export_dir``.
 
     Functions are attributes made by `function`: with an ``input_signature`` they are
@@ -159,7 +170,11 @@ def save(obj, export_dir, signatures=None, options=None):
         root.json("counts", [len(tree.variables), len(tree.functions)])
 
 
-def load(export_dir, tags=None, options=None):
+def load(
+    export_dir: str | os.PathLike[str],
+    tags: Any = None,
+    options: LoadOptions | None = None,
+) -> Any:
     """What `save` has written: an object with the same attributes.
 
     Its functions run the saved graphs, also under tapes and in other traced functions;
@@ -190,7 +205,7 @@ def load(export_dir, tags=None, options=None):
         return ObjectReader(root, variables, functions, optimizers).made()
 
 
-def contains_saved_model(export_dir):
+def contains_saved_model(export_dir: str | os.PathLike[str]) -> bool:
     """Whether a file that `save` has written is there."""
     path = os.fspath(export_dir)
     if not os.path.isfile(path):

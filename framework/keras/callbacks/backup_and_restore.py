@@ -1,8 +1,11 @@
 """`BackupAndRestore`: an interrupted training goes on as if it had not been interrupted."""
 
+from __future__ import annotations
+
 import os
 import warnings
 from contextlib import suppress
+from typing import Any
 
 from tapewright.core.errors import SavingError
 
@@ -34,10 +37,10 @@ class BackupAndRestore(Callback):
 
     def __init__(
         self,
-        backup_dir,
-        save_freq="epoch",
-        double_checkpoint=False,
-        delete_checkpoint=True,
+        backup_dir: Any,
+        save_freq: int | str = "epoch",
+        double_checkpoint: bool = False,
+        delete_checkpoint: bool = True,
         *,
         save_on_sigterm=True,
     ):
@@ -52,11 +55,11 @@ class BackupAndRestore(Callback):
                 "BackupAndRestore: save_freq must be 'epoch', a number of batches, or "
                 f"False, got {save_freq!r}"
             )
-        self.backup_dir = os.fspath(backup_dir)
-        self.save_freq = save_freq
-        self.double_checkpoint = double_checkpoint
-        self.delete_checkpoint = delete_checkpoint
-        self.save_on_sigterm = save_on_sigterm
+        self.backup_dir: str = os.fspath(backup_dir)
+        self.save_freq: str = save_freq
+        self.double_checkpoint: bool = double_checkpoint
+        self.delete_checkpoint: bool = delete_checkpoint
+        self.save_on_sigterm: bool = save_on_sigterm
         self._latest = os.path.join(self.backup_dir, "latest.h5")
         self._previous = os.path.join(self.backup_dir, "previous.h5")
         self._epoch = 0
@@ -68,7 +71,7 @@ class BackupAndRestore(Callback):
 
     # --- restoring
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         from tapewright.formats.checkpoints.termination import Termination
         from tapewright.storage.atomic import clear_leftovers
 
@@ -103,7 +106,7 @@ class BackupAndRestore(Callback):
                 warnings.warn(f"a backup is skipped: {error}", stacklevel=4)
         return None
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch = epoch
         if self._restored is not None:
             self._training.restore(self._restored)
@@ -112,7 +115,9 @@ class BackupAndRestore(Callback):
     # --- saving
 
     @only_when(lambda self: self._wants_batches())
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
         if not self._is_complete:  # by now all is built
             self._training.check_consumed()
             self._is_complete = True
@@ -125,7 +130,7 @@ class BackupAndRestore(Callback):
         counts = self.save_freq not in ("epoch", False)
         return counts or self._termination is not None or not self._is_complete
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if self.save_freq == "epoch" or self._is_due():
             self._save(epoch + 1, False, logs)
 
@@ -146,7 +151,7 @@ class BackupAndRestore(Callback):
 
     # --- the end
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self.delete_checkpoint and not self._is_asked():
             for path in (self._latest, self._previous):
                 with suppress(FileNotFoundError):
@@ -154,7 +159,7 @@ class BackupAndRestore(Callback):
             with suppress(OSError):  # other files may be there
                 os.rmdir(self.backup_dir)
 
-    def on_close(self):
+    def on_close(self) -> None:
         self._training = self._restored = None
         termination, self._termination = self._termination, None
         if termination is not None:

@@ -33,11 +33,11 @@ class Callback:
     """
 
     # Names of the attributes that say how far a callback has got.
-    state_names = ()
+    state_names: tuple[()] = ()
     is_kept = True  # whether a backup keeps them
     comes_last = False  # whether it is called after all others
 
-    params = None
+    params: None = None
     _model = None
 
     def __init__(self):
@@ -55,7 +55,7 @@ class Callback:
     def set_params(self, params: dict[str, Any]) -> None:
         self.params = params
 
-    def get_state(self) -> dict:
+    def get_state(self) -> dict[str, Any]:
         """Return the state of the callback, as numbers, strings, lists and arrays."""
         return {n: copy.copy(getattr(self, n)) for n in self.state_names}
 

@@ -49,7 +49,7 @@ class CallbackList(Callback):
         **params: Any,
     ):
         super().__init__()
-        self.callbacks = []
+        self.callbacks: list[Any] = []
         self._hooks = {}  # of batches: those of the callbacks that want them
         for callback in flatten([] if callbacks is None else callbacks):
             self.append(callback)

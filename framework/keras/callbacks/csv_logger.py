@@ -30,11 +30,11 @@ class CSVLogger(Callback):
         self, filename: str | PathLike[str], separator: str = ",", append: bool = False
     ):
         super().__init__()
-        self.filename = os.fspath(filename)
+        self.filename: str = os.fspath(filename)
         self.sep = separator
         self.append = append
-        self.keys = None  # of the columns behind "epoch"
-        self.csv_file = None
+        self.keys: None = None  # of the columns behind "epoch"
+        self.csv_file: None = None
         self._writer = None
         self._left_out = set()
 

@@ -25,7 +25,19 @@ class EarlyStopping(MonitorCallback):
     Attributes: ``best``, ``best_epoch``, ``stopped_epoch`` (0 if it did not stop).
     """
 
-    state_names = ("wait", "stopped_epoch", "best", "best_epoch", "best_weights")
+    wait: int
+    stopped_epoch: int
+    best: None
+    best_epoch: int
+    best_weights: None
+
+    state_names: tuple[str, str, str, str, str] = (
+        "wait",
+        "stopped_epoch",
+        "best",
+        "best_epoch",
+        "best_weights",
+    )
 
     def __init__(
         self,

@@ -23,15 +23,15 @@ class History(Callback):
     `fit` adds one by itself, returns it and sets ``model.history``.
     """
 
-    state_names = ("epoch", "history")
+    state_names: tuple[str, str] = ("epoch", "history")
 
     def __init__(self):
         super().__init__()
-        self.epoch = []
-        self.history = {}
+        self.epoch: list[int] = []
+        self.history: dict[str, list[Any]] = {}
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        self.epoch = []
+        self.epoch: list[int] = []
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self.epoch.append(epoch)

@@ -4,6 +4,11 @@ A step's loss and metrics are tensors. To read one is to wait for it (on a GPU) 
 a microsecond or two; most callbacks look at few steps or none.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
 import numpy as np
 
 __all__ = ["Logs"]
@@ -21,7 +26,7 @@ class Logs(dict):
 
     __slots__ = ("_raw",)
 
-    def __init__(self, source=None):
+    def __init__(self, source: Any = None):
         # The entries are held from the start: C code asks a dict for its size only.
         if source is not None and not isinstance(source, dict):
             raise TypeError(
@@ -39,80 +44,82 @@ class Logs(dict):
             dict.update(self, sorted(entries, key=lambda entry: str(entry[0])))
         return self
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: str) -> Any:
         return dict.__getitem__(self._read(), key)
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: Any, value: Any) -> None:
         dict.__setitem__(self._read(), key, value)
 
-    def __delitem__(self, key):
+    def __delitem__(self, key: str) -> None:
         dict.__delitem__(self._read(), key)
 
-    def __contains__(self, key):
+    def __contains__(self, key: object) -> bool:
         return dict.__contains__(self._read(), key)
 
-    def __iter__(self):  # that it is defined also makes dict(logs) and **logs come here
+    def __iter__(
+        self,
+    ) -> Iterator[str]:  # that it is defined also makes dict(logs) and **logs come here
         return dict.__iter__(self._read())
 
-    def __reversed__(self):
+    def __reversed__(self) -> Iterator[str]:
         return dict.__reversed__(self._read())
 
-    def __len__(self):
+    def __len__(self) -> int:
         return dict.__len__(self._read() if self._raw else self)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return dict.__eq__(self._read(), _plain(other))
 
-    def __ne__(self, other):
+    def __ne__(self, other: object) -> bool:
         return not self == other
 
     __hash__ = None
 
-    def __or__(self, other):
+    def __or__(self, other: Any) -> Any:
         return self.copy() | _plain(other)
 
-    def __ror__(self, other):
+    def __ror__(self, other: Any) -> Any:
         return _plain(other) | self.copy()
 
-    def __ior__(self, other):
+    def __ior__(self, other: Any) -> Self:
         self.update(other)
         return self
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return dict.__repr__(self._read())
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return dict, (self.copy(),)
 
-    def get(self, key, default=None):
+    def get(self, key: str, default: Any = None) -> Any:
         return dict.get(self._read(), key, default)
 
-    def keys(self):
+    def keys(self) -> Any:
         return dict.keys(self._read())
 
-    def values(self):
+    def values(self) -> Any:
         return dict.values(self._read())
 
-    def items(self):
+    def items(self) -> Any:
         return dict.items(self._read())
 
-    def copy(self):
+    def copy(self) -> dict[str, Any]:
         """A plain dict of the same entries."""
         return dict(self.items())
 
-    def pop(self, *args):
+    def pop(self, *args: Any) -> Any:
         return dict.pop(self._read(), *args)
 
-    def popitem(self):
+    def popitem(self) -> Any:
         return dict.popitem(self._read())
 
-    def clear(self):
+    def clear(self) -> None:
         dict.clear(self._read())
 
-    def setdefault(self, key, default=None):
+    def setdefault(self, key: Any, default: Any = None) -> Any:
         return dict.setdefault(self._read(), key, default)
 
-    def update(self, *args, **kwargs):
+    def update(self, *args: Any, **kwargs: Any) -> None:
         dict.update(self._read(), *args, **kwargs)
 
 

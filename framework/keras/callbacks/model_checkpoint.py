@@ -32,7 +32,9 @@ class ModelCheckpoint(MonitorCallback):
     names a value that is not in the logs; `SavingError` if it cannot be written.
     """
 
-    state_names = ("best", "_batches_seen", "_last_batch")
+    best: float
+
+    state_names: tuple[str, str, str] = ("best", "_batches_seen", "_last_batch")
 
     def __init__(
         self,
@@ -46,7 +48,7 @@ class ModelCheckpoint(MonitorCallback):
         initial_value_threshold: float | None = None,
     ):
         super().__init__(monitor, mode, initial_value_threshold)
-        self.filepath = os.fspath(filepath)
+        self.filepath: str = os.fspath(filepath)
         self.verbose = verbose
         self.save_best_only = save_best_only
         self.save_weights_only = save_weights_only

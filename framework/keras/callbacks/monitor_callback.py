@@ -37,8 +37,8 @@ class MonitorCallback(Callback):
         self.monitor = monitor
         self.mode = mode
         self.best = baseline
-        self.min_delta = abs(min_delta)
-        self.monitor_op = None  # known when the metrics are
+        self.min_delta: float = abs(min_delta)
+        self.monitor_op: None = None  # known when the metrics are
         self._has_warned = False
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:

@@ -29,10 +29,10 @@ class ProgbarLogger(Callback):
 
     def __init__(self):
         super().__init__()
-        self.seen = 0
-        self.target = None
-        self.verbose = 1
-        self.epochs = 1
+        self.seen: int = 0
+        self.target: None = None
+        self.verbose: int = 1
+        self.epochs: int = 1
         self._bar = None
         self._title = ""
         self._is_live = False

@@ -28,7 +28,11 @@ class ReduceLROnPlateau(MonitorCallback):
     The logs get the epoch's ``learning_rate``.
     """
 
-    state_names = ("best", "wait", "cooldown_counter")
+    best: None
+    cooldown_counter: int
+    wait: int
+
+    state_names: tuple[str, str, str] = ("best", "wait", "cooldown_counter")
 
     def __init__(
         self,

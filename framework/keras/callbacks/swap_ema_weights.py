@@ -21,7 +21,7 @@ class SwapEMAWeights(Callback):
     Raises: ``ValueError`` unless the optimizer was made with ``use_ema=True``.
     """
 
-    state_names = ("_has_averages",)
+    state_names: tuple[str] = ("_has_averages",)
 
     def __init__(self, swap_on_epoch: bool = False):
         super().__init__()

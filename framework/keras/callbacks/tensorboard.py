@@ -41,7 +41,7 @@ class TensorBoard(Callback):
     Raises: ``ImportError`` without tensorboardX; ``ValueError`` for other values.
     """
 
-    state_names = ("_train_batch", "_test_batch")
+    state_names: tuple[str, str] = ("_train_batch", "_test_batch")
 
     def __init__(
         self,
@@ -68,12 +68,12 @@ class TensorBoard(Callback):
                 f"batches, got {update_freq!r}"
             )
         self._summary_writer = _summary_writer()
-        self.log_dir = os.fspath(log_dir)
+        self.log_dir: str = os.fspath(log_dir)
         self.histogram_freq = histogram_freq
         self.write_graph = write_graph
         self.write_images = write_images
         self.write_steps_per_second = write_steps_per_second
-        self.update_freq = 1 if update_freq == "batch" else update_freq
+        self.update_freq: int | str = 1 if update_freq == "batch" else update_freq
         self.profile_batch = profile_batch
         self._first_profiled, self._last_profiled = _batches(profile_batch)
         self._writers = {}  # made when there is something to write

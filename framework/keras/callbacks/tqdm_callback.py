@@ -25,6 +25,9 @@ class TqdmCallback(Callback):
     Pass ``verbose=0`` to `fit` beside it.
     """
 
+    epoch_bar: None
+    batch_bar: None
+
     def __init__(
         self,
         epochs: int | None = None,
@@ -40,7 +43,7 @@ class TqdmCallback(Callback):
                 f"TqdmCallback: verbose must be 0, 1 or 2, got {verbose!r}"
             )
         self.epochs = epochs
-        self.batches = None
+        self.batches: None = None
         if data_size and batch_size:
             self.batches = math.ceil(data_size / batch_size)
         self.verbose = verbose

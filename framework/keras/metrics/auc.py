@@ -61,8 +61,10 @@ class AUC(Metric):
         from_logits: bool = False,
     ):
         super().__init__(dtype, name)
-        self.curve = _one_of("curve", curve, CURVES)
-        self.summation_method = _one_of("summation_method", summation_method, METHODS)
+        self.curve: str = _one_of("curve", curve, CURVES)
+        self.summation_method: str = _one_of(
+            "summation_method", summation_method, METHODS
+        )
         self._given = None if thresholds is None else sorted(plain(thresholds))
         self._thresholds = Thresholds(_with_ends(num_thresholds, self._given))
         self.num_thresholds: int = len(self._thresholds)

@@ -1,5 +1,9 @@
 """Metrics by name: in `compile`, in configs, and by the shapes of what they compare."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from tapewright.core.naming import snake_case
 from tapewright.serialization.object_config import ObjectFamily, named
 from tapewright.serialization.registry import register
@@ -30,7 +34,7 @@ _family = ObjectFamily("metric", named)
 get, serialize, deserialize = _family.get, _family.serialize, _family.deserialize
 
 
-def resolve(identifier, y_true, y_pred):
+def resolve(identifier: Any, y_true: Any, y_pred: Any) -> Any:
     """The `Metric` that `compile` makes of an identifier, for labels and outputs.
 
     "accuracy" ("acc") and "crossentropy" ("ce") stand for the metric that fits the
@@ -58,7 +62,7 @@ def resolve(identifier, y_true, y_pred):
     return metric
 
 
-def kind_of_labels(y_true, y_pred):
+def kind_of_labels(y_true: Any, y_pred: Any) -> str:
     """ "binary", "sparse_categorical" or "categorical", from two things with shapes.
 
     Binary are outputs of size 1 on their last axis; else labels are sparse that have one

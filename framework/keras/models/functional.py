@@ -4,7 +4,10 @@ The order of the layers is Keras', as files hold weights in it: by their distanc
 outputs, far ones first, and at one distance as a walk from the outputs meets them.
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import Any
 
 from tapewright.core.nest import flatten, pack
 from tapewright.layers.base.input_layer import Input, InputLayer
@@ -22,6 +25,9 @@ class Network:
     Raises: ``ValueError`` if an output does not follow from the inputs, what is given is
     not symbolic, or two layers have one name.
     """
+
+    inputs: list[Any]
+    outputs: list[Any]
 
     def __init__(self, inputs, outputs):
         self._find(_sole(inputs), _sole(outputs))

@@ -51,13 +51,13 @@ class Model(Trainer, Layer):
 
     _network = None
     _makes_masks = False  # its layers do
-    config_exclude = ("inputs", "outputs")
+    config_exclude: tuple[str, str] = ("inputs", "outputs")
     _child_names = Layer._child_names | {
         "_network_layers": "_network_layers",
         "_compiled": "compiled",
     }
 
-    def __children__(self):
+    def __children__(self) -> Any:
         """Layers of a network come first, then what `compile` made, then attributes."""
         found = super().__children__()
         first = {"layers": self.layers} if self.lists_layers else {}
@@ -150,7 +150,7 @@ class Model(Trainer, Layer):
         """Create the weights for inputs of this shape, by a trace of ``call``."""
         if self._network is None and not self.built:
             self.compute_output_shape(input_shape)
-        self.built = True
+        self.built: bool = True
 
     def _build_for(self, args, kwargs):
         """On a call, layers see real inputs and build themselves."""

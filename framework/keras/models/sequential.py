@@ -38,6 +38,8 @@ class Sequential(Model):
     50
     """
 
+    built: bool
+
     _child_names = Model._child_names | {"_layers": "_layers"}
 
     def __init__(
@@ -192,7 +194,7 @@ class Sequential(Model):
     def inputs(self) -> list[Tensor]:
         return self._need_network("inputs").inputs
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         if self._start is not None:
             self._need_network("layers")  # which holds the calls for a copy
         return super().__getstate__()

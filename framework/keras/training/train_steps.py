@@ -45,8 +45,11 @@ __all__ = ["TrainSteps", "symbolic_batch"]
 class TrainSteps:
     """The part of a `Trainer` that makes one step."""
 
-    optimizer = loss = None
-    stop_training = stop_evaluating = stop_predicting = False
+    optimizer: Any = None
+    loss: Any = None
+    stop_training: bool = False
+    stop_evaluating: bool = False
+    stop_predicting: bool = False
     _runs_eagerly = False
     _compiled = None
 
@@ -257,7 +260,7 @@ class TrainSteps:
         return self.compute_loss(None, y, y_pred, sample_weight)
 
     @property
-    def compiled_metrics(self) -> CompileMetrics | None:
+    def compiled_metrics(self) -> Any:
         """The metrics of `compile`, with `update_state`."""
         return self._compiled and self._compiled.metrics
 

@@ -565,7 +565,12 @@ def _check_lengths(lengths, size):
         )
 
 
-def embedding_lookup(params, ids, max_norm=None, name=None):
+def embedding_lookup(
+    params: TensorLike,
+    ids: TensorLike,
+    max_norm: float | None = None,
+    name: str | None = None,
+) -> Tensor:
     """The rows of ``params`` that ``ids`` names; its gradient is `IndexedSlices`.
 
     Args: ``params``: a table of rows, or a list of its parts, one behind the other;

@@ -292,7 +292,12 @@ def _(axes, a, *, perm, conjugate):
 # -------------------------------------------------------------- blocks as channels
 
 
-def space_to_depth(input, block_size, data_format="NHWC", name=None):
+def space_to_depth(
+    input: TensorLike,
+    block_size: int,
+    data_format: str = "NHWC",
+    name: str | None = None,
+) -> Tensor:
     """Each block of ``block_size`` times ``block_size`` pixels as the channels of one.
 
     Shape: ``[batch, height, width, channels]`` to ``[batch, height / block_size, width /
@@ -317,7 +322,12 @@ def space_to_depth(input, block_size, data_format="NHWC", name=None):
     return reshape(moved, (count, b * b * channels, rows, cols))
 
 
-def depth_to_space(input, block_size, data_format="NHWC", name=None):
+def depth_to_space(
+    input: TensorLike,
+    block_size: int,
+    data_format: str = "NHWC",
+    name: str | None = None,
+) -> Tensor:
     """The inverse of `space_to_depth`: channels of a pixel as a block of pixels.
 
     >>> depth_to_space([[[[1, 2, 3, 4]]]], 2).numpy().tolist()
