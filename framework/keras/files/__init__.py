@@ -7,9 +7,9 @@ functional_config   layers and the calls between them
 strip_defaults    configs without what the constructors would assume
 keras2_configs    configs of Keras 2, and of other dtypes, as those of Keras 3; and back
 keras2_functions   functions of Keras 2 between layers, as those of Keras 3
-limits            limits of the config of a model in a file
-weight_assignment   variables filled from a file: all of them, or none
-object_paths      where Keras keeps what is inside a model
+limits            limits of the config of a model in a file, and of its weights
+weight_assignment   arrays of a file for variables: all are assigned, or none
+object_paths      the paths of layers in files
 weight_tree       weights as Keras 3 files them, by these paths
 legacy_h5         weights as Keras 2 files them, by layer
 optimizer_state   the variables of an optimizer, in the order of Keras

@@ -29,7 +29,7 @@ from tapewright.serialization.registry import (
 )
 from tapewright.storage.reader import Group
 
-from .object_paths import places
+from .object_paths import layer_paths
 
 __all__ = ["classes_with_graphs", "using_layer_graphs", "write_layer_graphs"]
 
@@ -97,11 +97,11 @@ def _filed(layer, weights):
     """
     numbers = {id(v): i for i, v in enumerate(weights)}
     found = []
-    for place in places(layer):
-        numbered = [numbers.get(id(v)) for v in place.variables]
-        if None in numbered or not keeps_plainly(place.layer):
+    for entry in layer_paths(layer):
+        numbered = [numbers.get(id(v)) for v in entry.variables]
+        if None in numbered or not keeps_plainly(entry.layer):
             return None
-        found.append([place.path, numbered])
+        found.append([entry.path, numbered])
     return found
 
 

@@ -73,7 +73,7 @@ def load_h5(path: str, compile: bool) -> Any:
             config,
             build_config,
             [holder],
-            lambda model, filling: read_layers(holder, model, filling),
+            lambda model, assignment: read_layers(holder, model, assignment),
         )
         if compile and root.has("training_config"):
             place = "/@training_config"

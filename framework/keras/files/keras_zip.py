@@ -56,7 +56,7 @@ def load_zip(path: str, compile: bool) -> Any:
                 config,
                 config.get("build_config"),
                 groups,
-                lambda model, filling: read_tree(root, model, filling),
+                lambda model, assignment: read_tree(root, model, assignment),
             )
             if compile and compile_config:
                 if compile_as_saved(model, compile_config, path, CONFIG):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tapewright.core.devices import to_numpy
 from tapewright.storage.reader import Group
 
-from .weight_assignment import swapped
+from .weight_assignment import first_swap
 
 __all__ = [
     "StoredLayer",
@@ -114,38 +114,38 @@ def _stored(group, name):
     return StoredLayer(name, group, group.texts("weight_names"))
 
 
-def read_layers(group: Group, model: Any, filling: Any) -> None:
+def read_layers(group: Group, model: Any, assignment: Any) -> None:
     """Note the arrays of a group for the layers of a model, in order."""
     layers = [layer for layer in model.layers if layer.weights]
     stored = [each for each in stored_layers(group) if each.weight_names]
     own, names = [layer.name for layer in layers], [each.name for each in stored]
     if len(own) != len(names):
-        filling.problem(
+        assignment.add_problem(
             group.place,
             f"holds {len(names)} layers with weights ({_few(names)}), the model has "
             f"{len(own)} ({_few(own)})",
         )
-        filling.check()  # by order, nothing can be told apart
-        read_layers_by_name(group, model, filling)
+        assignment.check()  # by order, nothing can be told apart
+        read_layers_by_name(group, model, assignment)
         return
-    pair = swapped(names, own)
+    pair = first_swap(names, own)
     if pair:
-        filling.problem(
+        assignment.add_problem(
             f"{group.place}@layer_names",
             f"lists the layer '{pair[0]}' in the place of '{pair[1]}'; pass by_name=True "
             "to load by the names",
         )
     for layer, each in zip(layers, stored):
-        _note(layer, each, filling)
-    _read_top(group, model, filling)
+        _note(layer, each, assignment)
+    _read_top(group, model, assignment)
 
 
-def read_layers_by_name(group: Group, model: Any, filling: Any) -> None:
+def read_layers_by_name(group: Group, model: Any, assignment: Any) -> None:
     """Note the arrays for those layers of the model whose names are in the file."""
     stored, found = {each.name: each for each in stored_layers(group)}, 0
     for layer in model.layers:
         if layer.name in stored and layer.weights:
-            _note(layer, stored[layer.name], filling)
+            _note(layer, stored[layer.name], assignment)
             found += 1
     if not found:
         warnings.warn(
@@ -155,24 +155,24 @@ def read_layers_by_name(group: Group, model: Any, filling: Any) -> None:
         )
 
 
-def _note(layer, stored, filling):
+def _note(layer, stored, assignment):
     variables, place = _in_order(layer), stored.group.place
-    filling.pairs(variables, stored.arrays, place, layer.name)
+    assignment.add_layer(variables, stored.arrays, place, layer.name)
     last = [each.rpartition("/")[2].partition(":")[0] for each in stored.weight_names]
-    pair = swapped(last, [variable.name for variable in variables])
+    pair = first_swap(last, [variable.name for variable in variables])
     if pair and len(set(last)) == len(last):
-        filling.problem(
+        assignment.add_problem(
             f"{place}@weight_names",
             f"lists '{pair[0]}' in the place of '{pair[1]}' of layer '{layer.name}'",
         )
 
 
-def _read_top(group, model, filling):
+def _read_top(group, model, assignment):
     own, top = model.own_variables(), stored_top(group)
     if top is not None:
-        filling.pairs(own, top.arrays, top.group.place, model.name)
+        assignment.add_layer(own, top.arrays, top.group.place, model.name)
     elif own:
-        filling.pairs(own, [], f"{group.place}/{TOP}", model.name)
+        assignment.add_layer(own, [], f"{group.place}/{TOP}", model.name)
 
 
 def _few(names):

@@ -21,7 +21,7 @@ from .keras2_configs import keras3_config
 from .keras_objects import deserialize_keras_object
 from .limits import WeightLimit, check_size
 from .optimizer_state import StateMismatch, pairs_by_name, pairs_in_order
-from .weight_assignment import Filling
+from .weight_assignment import WeightAssignment
 
 __all__ = [
     "OWN_GROUP",
@@ -66,12 +66,12 @@ def restored_model(
     config: Any,
     build_config: Any,
     weights: list,
-    read: Callable[[Any, Filling], Any],
+    read: Callable[[Any, WeightAssignment], Any],
 ) -> Any:
     """Return the model of a config and the weights of a file.
 
     ``place``: the place of the config, for errors; ``weights``: the groups that hold them;
-    ``read(model, filling)`` notes the array of each variable. No more memory is taken than
+    ``read(model, assignment)`` notes the array of each variable. No more memory is taken than
     the weights in the file need, and nothing is drawn at random for them.
     """
     path = root.path
@@ -94,10 +94,10 @@ def restored_model(
                 path, f"the config describes a {kind}, not a model", place
             )
         _build(model, build_config, path, place)
-        filling = Filling(path)
-        read(model, filling)
-        _note_random(root, model, filling)
-        filling.apply()
+        assignment = WeightAssignment(path)
+        read(model, assignment)
+        _note_random(root, model, assignment)
+        assignment.apply()
         new.initialize()
     return model
 
@@ -115,14 +115,14 @@ def _build(model, build_config, path, place):
         model.build_from_config(build_config)
 
 
-def _note_random(root, model, filling):
+def _note_random(root, model, assignment):
     group = root.find_group(f"{OWN_GROUP}/random")
     if group is None:
         return
     arrays, states = group.numbered(), _random_states(model)
     if len(arrays) == len(states):
         for state, array in zip(states, arrays):
-            filling.pair(state, array)
+            assignment.add(state, array)
         return
     warnings.warn(
         f"{root.path}: the states of {len(arrays)} random generators are stored, but "
@@ -170,20 +170,20 @@ def restore_optimizer(
     by_name = any([name.endswith(":0") for name in names or ()])
     if by_name or len(arrays) != len(optimizer.variables):
         optimizer.build(model.trainable_variables)
-    filling = Filling(path)
+    assignment = WeightAssignment(path)
     try:
         if by_name:
             pairs = pairs_by_name(optimizer, names, arrays)
         else:
             pairs = pairs_in_order(optimizer, arrays)
         for variable, array in pairs:
-            filling.pair(variable, array)
-        if filling.problems:
-            raise StateMismatch(filling.problems[0][1])
+            assignment.add(variable, array)
+        if assignment.problems:
+            raise StateMismatch(assignment.problems[0][1])
     except StateMismatch as error:
         _warn_fresh(path, optimizer, error)
     else:
-        filling.apply()
+        assignment.apply()
 
 
 def _warn_fresh(path, optimizer, reason):

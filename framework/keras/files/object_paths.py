@@ -1,9 +1,9 @@
-"""Where Keras keeps what is inside a model: paths that follow the objects, not their names.
+"""The paths of layers in Keras' files, which follow the objects, not their names.
 
 The layers of a model that is a list or graph of them are ``layers/dense``,
-``layers/dense_1``, ...: their classes, counted. What is inside of other layers goes by the
-name of its attribute, and items of lists there again by their class. Attributes come in
-alphabetical order, private ones last; what was met once does not come again.
+``layers/dense_1``, ...: their classes, counted. A layer inside another goes by the name of
+its attribute, one in a list there again by its class. Attributes come in alphabetical
+order, private ones last; each layer comes once.
 """
 
 from typing import NamedTuple
@@ -12,16 +12,16 @@ from tapewright.core.naming import snake_case
 from tapewright.core.nest import is_nested
 from tapewright.core.trackable import children
 
-__all__ = ["Place", "places"]
+__all__ = ["LayerPath", "layer_paths"]
 
 
-class Place(NamedTuple):
-    """A layer, where it is filed, and the variables that are its own."""
+class LayerPath(NamedTuple):
+    """A layer, its path in a file, and the variables that are its own."""
 
     path: str
     layer: object
     variables: list
-    counted: bool = False  # whether it goes by its class and its number, in a list
+    counted: bool = False  # goes by its class and its number, in a list
 
     @property
     def vars(self):
@@ -29,8 +29,8 @@ class Place(NamedTuple):
         return f"{self.path}/vars" if self.path else "vars"
 
 
-def places(model):
-    """The `Place`s of a model and of all layers inside, in Keras' order, each once."""
+def layer_paths(model):
+    """The `LayerPath`s of a model and of all layers inside, in Keras' order, each once."""
     found, seen = [], set()
     _visit(model, "", found, seen)
     return found
@@ -43,9 +43,9 @@ def _visit(layer, path, found, seen, counted=False):
     if hasattr(layer, "filed_weights"):  # of a class that is not known here
         for inner, variables in layer.filed_weights():
             at = f"{path}/{inner}".strip("/")
-            found.append(Place(at, layer, variables, counted and not inner))
+            found.append(LayerPath(at, layer, variables, counted and not inner))
         return
-    found.append(Place(path, layer, layer.own_variables(), counted))
+    found.append(LayerPath(path, layer, layer.own_variables(), counted))
     for name, part in _parts(layer):
         inner = f"{path}/{name}" if path else name
         if is_nested(part):

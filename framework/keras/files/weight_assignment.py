@@ -1,19 +1,21 @@
-"""Variables filled from a file: everything is compared first, then all change, or none.
+"""The assignment of arrays of a file to variables: all are checked, then all change.
 
-A layout says which array belongs to which variable; here is what holds for all of them.
+The layout of a file says which array belongs to which variable (`weight_tree`,
+`legacy_h5`); the rules here hold for all layouts.
 """
 
 import warnings
 
 import numpy as np
 
+from tapewright.core.assignment import unchanged_on_error
 from tapewright.core.devices import array_module
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import active_interpreter
 
-__all__ = ["Filling", "swapped"]
+__all__ = ["WeightAssignment", "first_swap"]
 
-# How a kind of dtype is called, and which kinds a variable of it takes from files.
+# Kind of dtype of a variable -> its name, and the kinds that it takes from files.
 KINDS = {
     "f": ("floating", "f"),
     "i": ("an integer", "iu"),
@@ -23,60 +25,54 @@ KINDS = {
 }
 
 
-class Filling:
-    """What a file has for the variables of a model, and what it lacks.
+class WeightAssignment:
+    """Pairs of variable and array, and the mismatches found on the way.
 
-    ``skip_mismatch``: what does not fit is left out, and a warning lists it; otherwise it
-    is a `SavingError`.
+    ``skip_mismatch``: mismatches are left out, and a warning lists them; otherwise the
+    first is a `SavingError`.
     """
 
     def __init__(self, path, skip_mismatch=False):
         self.path, self.skip_mismatch = path, skip_mismatch
         self._pairs = []  # of a variable and the array of the file
-        self._loaders = []  # a function, what it takes from the file, and from where
-        self.problems = []  # pairs of a place in the file and what is wrong with it
+        self._hooks = []  # `load_own_variables` of a layer, its store, its place
+        self.problems = []  # pairs of a place in the file and a reason
 
-    def pair(self, variable, array):
-        """Notes that the variable takes the array, if it fits. Returns whether it does."""
-        problem = _misfit(variable, array)
+    def add(self, variable, array):
+        """Add a pair, or the problem that the array does not fit the variable."""
+        problem = _mismatch(variable, array)
         if problem is None:
             self._pairs.append((variable, array))
         else:
-            self.problem(array.place, problem)
-        return problem is None
+            self.add_problem(array.place, problem)
 
-    def pairs(self, variables, arrays, place, owner):
-        """Notes as many variables as there are arrays, of one layer, in order."""
+    def add_layer(self, variables, arrays, place, owner):
+        """Add the variables of a layer and as many arrays, in order."""
         if len(variables) != len(arrays):
             hint = ""
             if not arrays:
                 hint = "; is it the file of another model?"
             own = ", ".join([f"{v.name} {tuple(v.shape)}" for v in variables[:8]])
             stored = ", ".join([str(array.shape) for array in arrays[:8]])
-            self.problem(
+            self.add_problem(
                 place,
                 f"holds {len(arrays)} arrays ({stored}), layer '{owner}' has "
                 f"{len(variables)} weights ({own}){hint}",
             )
             return
         for variable, array in zip(variables, arrays):
-            self.pair(variable, array)
+            self.add(variable, array)
 
-    def loader(self, load, store, place):
-        """Notes that ``load(store)`` is to be called: a layer loads for itself."""
-        self._loaders.append((load, store, place))
+    def add_hook(self, load, store, place):
+        """Add a call ``load(store)`` by which a layer loads its variables itself."""
+        self._hooks.append((load, store, place))
 
-    def problem(self, place, reason):
-        """Notes that something does not fit, or is not there."""
+    def add_problem(self, place, reason):
+        """Add something that does not fit, or is missing."""
         self.problems.append((place, reason))
 
-    @property
-    def count(self):
-        """How many arrays were found for variables."""
-        return len(self._pairs) + len(self._loaders)
-
     def check(self):
-        """Raises: `SavingError` for the first problem, unless such are skipped."""
+        """Raise `SavingError` for the first problem, unless problems are skipped."""
         if self.problems and not self.skip_mismatch:
             place, reason = self.problems[0]
             more = len(self.problems) - 1
@@ -85,22 +81,17 @@ class Filling:
             raise SavingError(self.path, reason, place)
 
     def apply(self, others=()):
-        """Assigns; on an error every variable, ``others`` too, is as it was before.
+        """Assign; on an error every variable, ``others`` too, is as it was before.
 
         Raises: `SavingError`, see `check`.
         """
         self.check()
         variables = [variable for variable, _ in self._pairs]
-        before = [(v, v._array) for v in (*variables, *others)]
-        try:
+        with unchanged_on_error([*variables, *others]):
             for variable, array in self._pairs:
                 _assign(variable, array)
-            for load, store, place in self._loaders:
+            for load, store, place in self._hooks:
                 self._load(load, store, place)
-        except BaseException:
-            for variable, array in before:
-                variable._bind(array)
-            raise
         if self.problems:
             warnings.warn(self._report(), stacklevel=4)
 
@@ -113,14 +104,13 @@ class Filling:
 
     def _report(self):
         lines = [f"  {place}: {reason}" for place, reason in self.problems]
-        head = (
-            f"{self.path}: {len(lines)} weights were skipped, {self.count} were loaded:"
-        )
+        loaded = len(self._pairs) + len(self._hooks)
+        head = f"{self.path}: {len(lines)} weights were skipped, {loaded} were loaded:"
         return "\n".join([head, *lines])
 
 
-def _misfit(variable, array):
-    """Why a variable cannot take an array of a file, or None."""
+def _mismatch(variable, array):
+    """The reason for which a variable cannot take an array of a file, or None."""
     if array.shape != tuple(variable.shape):
         return (
             f"has shape {array.shape}, weight '{variable.path}' {tuple(variable.shape)}"
@@ -135,7 +125,7 @@ def _misfit(variable, array):
 
 
 def _assign(variable, array):
-    """Reads the array into memory that becomes the value of the variable."""
+    """Read the array into memory that becomes the value of the variable."""
     own, value = variable._array, array.read()
     if value.dtype != own.dtype:
         value = _converted(value, own.dtype, array)
@@ -160,10 +150,10 @@ def _converted(value, dtype, array):
     return converted
 
 
-def swapped(found, expected):
+def first_swap(found, expected):
     """The first pair of names that differ, if both lists hold the same ones, else None.
 
-    >>> swapped(["b", "a"], ["a", "b"]), swapped(["x", "y"], ["a", "b"])
+    >>> first_swap(["b", "a"], ["a", "b"]), first_swap(["x", "y"], ["a", "b"])
     (('b', 'a'), None)
     """
     if found == expected or sorted(found) != sorted(expected):

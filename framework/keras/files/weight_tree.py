@@ -13,8 +13,8 @@ from tapewright.layers.base.own_variables import (
     save_own_variables,
 )
 
-from .object_paths import places
-from .weight_assignment import swapped
+from .object_paths import layer_paths
+from .weight_assignment import first_swap
 
 __all__ = ["WEIGHTS_MEMBER", "read_tree", "write_tree"]
 
@@ -31,13 +31,13 @@ BESIDE = {
 
 
 def write_tree(root, model):
-    """Writes the weights of all layers into a group."""
-    for place in places(model):
-        layer = place.layer
-        group = root.group(place.vars)
+    """Write the weights of all layers into a group."""
+    for entry in layer_paths(model):
+        layer = entry.layer
+        group = root.group(entry.vars)
         group.text("name", layer.name)
         if type(layer).save_own_variables is save_own_variables:
-            for i, variable in enumerate(place.variables):
+            for i, variable in enumerate(entry.variables):
                 group.array(str(i), to_numpy(variable._array))
             continue
         store = {}
@@ -46,60 +46,62 @@ def write_tree(root, model):
             group.array(key, np.asarray(value))
 
 
-def read_tree(root, model, filling, skipped=()):
-    """Notes in a `Filling` which arrays of a group belong to the layers of a model.
+def read_tree(root, model, assignment, skipped=()):
+    """Add the arrays of a group for the layers of a model to a `WeightAssignment`.
 
     ``skipped``: layers that are left out, with all inside of them.
     """
-    found = places(model)
-    left = {id(place.layer) for layer in skipped for place in places(layer)}
+    found = layer_paths(model)
+    left = {id(entry.layer) for layer in skipped for entry in layer_paths(layer)}
     names = {}  # group with numbered layers -> names there, and in the model
-    for place in found:
-        if id(place.layer) in left:
+    for entry in found:
+        if id(entry.layer) in left:
             continue
-        group = _group_of(root, place)
-        layer = place.layer
+        group = _group_of(root, entry)
+        layer = entry.layer
         if type(layer).load_own_variables is load_own_variables:
             arrays = [] if group is None else group.numbered()
-            filling.pairs(place.variables, arrays, _title(root, place), layer.name)
+            assignment.add_layer(
+                entry.variables, arrays, _title(root, entry), layer.name
+            )
         else:
             keys = [] if group is None else group.keys()
             store = {key: group.array(key).read() for key in keys}
-            filling.loader(layer.load_own_variables, store, _title(root, place))
-        if place.counted and group is not None and group.has("name"):
-            stored, own = names.setdefault(place.path.rpartition("/")[0], ([], []))
+            assignment.add_hook(layer.load_own_variables, store, _title(root, entry))
+        if entry.counted and group is not None and group.has("name"):
+            stored, own = names.setdefault(entry.path.rpartition("/")[0], ([], []))
             stored.append(group.text("name"))
             own.append(layer.name)
     for parent, (stored, own) in names.items():
-        pair = swapped(stored, own)
+        pair = first_swap(stored, own)
         if pair:
-            filling.problem(
+            assignment.add_problem(
                 parent,
                 f"holds the weights of '{pair[0]}' in the place of '{pair[1]}', and those "
                 f"somewhere else: the layers are {own} in the model, {stored} in the file",
             )
-    _find_extra(root, found, filling)
+    _find_extra(root, found, assignment)
 
 
-def _group_of(root, place):
-    group = root.find_group(place.vars)
-    if group is None and place.path.startswith("layers/"):
-        early = place.vars.replace("layers", "_layer_checkpoint_dependencies")
+def _group_of(root, entry):
+    group = root.find_group(entry.vars)
+    if group is None and entry.path.startswith("layers/"):
+        early = entry.vars.replace("layers", "_layer_checkpoint_dependencies")
         group = root.find_group(early)
     return group
 
 
-def _title(root, place):
-    return f"{root.place}{place.vars}"
+def _title(root, entry):
+    return f"{root.place}{entry.vars}"
 
 
-def _find_extra(root, found, filling):
-    """Notes weights that no layer of the model asks for."""
+def _find_extra(root, found, assignment):
+    """Add a problem for weights that no layer of the model asks for."""
     expected = {"": set(BESIDE)}
-    for place in found:
-        parent, _, name = place.path.rpartition("/")
-        expected[""].add(place.path.partition("/")[0])
-        if place.counted:
+    for entry in found:
+        parent, _, name = entry.path.rpartition("/")
+        expected[""].add(entry.path.partition("/")[0])
+        if entry.counted:
             expected.setdefault(parent, set()).add(name)
             while "/" in parent:  # lists in lists
                 parent, _, name = parent.rpartition("/")
@@ -110,7 +112,9 @@ def _find_extra(root, found, filling):
         for name in [] if group is None else group.keys():
             if name not in known and _has_arrays(group, name):
                 place = f"{path}/{name}" if path else name
-                filling.problem(place, "holds weights, but the model has no such layer")
+                assignment.add_problem(
+                    place, "holds weights, but the model has no such layer"
+                )
 
 
 def _has_arrays(group, name):

@@ -22,7 +22,7 @@ from .optimizer_state import (
     write_optimizer,
 )
 from .shards import opened_shards
-from .weight_assignment import Filling
+from .weight_assignment import WeightAssignment
 from .weight_tree import WEIGHTS_MEMBER, read_tree, write_tree
 
 __all__ = ["load_weights", "save_weights"]
@@ -68,7 +68,7 @@ def load_weights(
     """
     path = os.fspath(filepath)
     _need_weights(model, "load_weights")
-    filling = Filling(path, skip_mismatch)
+    assignment = WeightAssignment(path, skip_mismatch)
     with _opened(path) as root:
         if holds_layers(root):
             if objects_to_skip:
@@ -77,16 +77,16 @@ def load_weights(
                     f"{SUFFIX} files"
                 )
             read = read_layers_by_name if by_name else read_layers
-            read(layers_group(root), model, filling)
+            read(layers_group(root), model, assignment)
         else:
             if by_name:
                 raise ValueError(
                     f"load_weights: {path} has weights by path; by_name=True needs "
                     "an older .h5 file, with weights by layer"
                 )
-            read_tree(root, model, filling, objects_to_skip or ())
-            _note_optimizer(root, model, filling)
-        filling.apply(model.weights)
+            read_tree(root, model, assignment, objects_to_skip or ())
+            _note_optimizer(root, model, assignment)
+        assignment.apply(model.weights)
 
 
 def _need_weights(model, who):
@@ -114,7 +114,7 @@ def _opened(path):
             yield root
 
 
-def _note_optimizer(root, model, filling):
+def _note_optimizer(root, model, assignment):
     """Notes the state of an optimizer that has as much of it as the file.
 
     One that has none yet, as it was not used, keeps its learning rate.
@@ -137,4 +137,4 @@ def _note_optimizer(root, model, filling):
         )
         return
     for variable, array in pairs:
-        filling.pair(variable, array)
+        assignment.add(variable, array)
