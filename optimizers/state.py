@@ -81,7 +81,7 @@ class State(Trackable):
         return {id(x): x for x in leaves if isinstance(x, Variable)}.values()
 
     def build(self, variables: Sequence[Variable]) -> None:
-        """Makes the slots for these variables; the first `apply` does it otherwise."""
+        """Make the slots for these variables; otherwise the first `apply` does."""
         if self.built:
             return
         variables = list(variables)
@@ -212,7 +212,7 @@ class State(Trackable):
         return self._numbers[id(variable)]
 
     def assign(self, variable: Variable, value: TensorLike) -> None:
-        """Assigns ``value``, in the dtype of the variable."""
+        """Assign ``value``, in the dtype of the variable."""
         variable.assign(cast(value, variable.dtype))
 
     def assign_add(self, variable: Variable, value: TensorLike) -> None:
@@ -232,7 +232,7 @@ class State(Trackable):
         return self._christened(scalar, name)
 
     def set_weights(self, weights: Sequence[TensorLike]) -> None:
-        """Assigns the values, in the order of `variables`.
+        """Assign the values, in the order of `variables`.
 
         Raises: ``ValueError`` if the optimizer is not built or one does not fit; then
         nothing has changed.
@@ -246,12 +246,12 @@ class State(Trackable):
         assign_all(f"{self.name}.set_weights", self.variables, weights, cast=True)
 
     def save_own_variables(self, store: Any) -> None:
-        """Puts the values of `variables` into ``store``, under ``"0"``, ``"1"``, ..."""
+        """Put the values of `variables` into ``store``, under ``"0"``, ``"1"``, ..."""
         for i, variable in enumerate(self.variables):
             store[str(i)] = variable.numpy()
 
     def load_own_variables(self, store: Any) -> None:
-        """Assigns what `save_own_variables` put into ``store``.
+        """Assign the values that `save_own_variables` put into ``store``.
 
         Of another number of values nothing is assigned, and a warning says so.
         """
@@ -306,7 +306,7 @@ class State(Trackable):
         return [variable for variable, decays in pairs if not decays]
 
     def finalize_variable_values(self, var_list: Sequence[Variable]) -> None:
-        """Sets the variables to their averages if ``use_ema``, at the end of training.
+        """Set the variables to their averages if ``use_ema``, at the end of training.
 
         Raises: ``ValueError`` for variables that the optimizer does not know.
         """

@@ -45,12 +45,12 @@ class Tracked(Module):
         return found
 
     def _track(self, trainable):
-        """Starts with no weights."""
+        """Start with no weights."""
         self._trainable = truth(self, "trainable", trainable)
         self._weights = []
         self._frozen = set()  # references to variables that `trainable` switched off
         self._penalties = []  # pairs of a weight and its regularizer
-        self._added = []  # what `add_loss` was given in the latest call
+        self._added = []  # losses given to `add_loss` in the latest call
 
     def add_weight(
         self,
@@ -199,7 +199,7 @@ class Tracked(Module):
         return [np.asarray(v.numpy()) for v in self.weights]
 
     def set_weights(self, weights: Sequence[TensorLike]) -> None:
-        """Assigns arrays, in the order of `get_weights`.
+        """Assign arrays, in the order of `get_weights`.
 
         Raises: ``ValueError`` if their number or a shape differs; then none is assigned.
         """

@@ -55,7 +55,7 @@ ENDING = ".h5"
 
 
 class Checkpoint(Trackable):
-    """Keeps what its objects hold: ``Checkpoint(model=model, optimizer=optimizer)``.
+    """Save and restore the state of objects: ``Checkpoint(model=model, optimizer=optimizer)``.
 
     An object is a `Variable`, a `Module` (layer, model, metric), an optimizer, a random
     `Generator`, a `data.Dataset` or its iterator, whatever has ``get_state`` and
@@ -121,7 +121,7 @@ class Checkpoint(Trackable):
 
     @property
     def save_counter(self) -> Variable:
-        """How often `save` was called: an int64 Variable that is kept, too."""
+        """The number of calls of `save`: an int64 Variable that is kept, too."""
         if self._save_counter is None:
             with use_interpreters(()):
                 self._save_counter = Variable(
@@ -132,7 +132,7 @@ class Checkpoint(Trackable):
     # --- writing
 
     def save(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
-        """Writes the file ``<file_prefix>-<number>.h5``; returns its path.
+        """Write the file ``<file_prefix>-<number>.h5``; returns its path.
 
         The number is one more than that of the last time, and of any file there: no
         checkpoint is written over. Raises: `SavingError` if it cannot be written.
@@ -154,7 +154,7 @@ class Checkpoint(Trackable):
             raise
 
     def write(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
-        """Writes a file of just this name; returns it."""
+        """Write a file of just this name; return it."""
         return self._write(os.fspath(file_prefix))
 
     def _write(self, path, **more_info):
@@ -195,7 +195,7 @@ class Checkpoint(Trackable):
     def restore(
         self, save_path: str | os.PathLike[str] | None, options: Any = None
     ) -> Any:
-        """Sets the objects, and the global random generator, to what the file holds.
+        """Set the objects, and the global random generator, to the content of a file.
 
         Layers and optimizers that are not built yet get their values when they are.
         ``save_path`` of None, from `latest_checkpoint`, changes nothing. Returns: a
@@ -245,7 +245,7 @@ def _check_part(name, part):
 
 
 def _step(tree):
-    """How many updates were made, if there is one optimizer or more."""
+    """The number of updates made, if there is one optimizer or more."""
     for name, variable in tree.variables.items():
         if name.rpartition("/")[2] == "iteration":
             return int(variable.numpy())
@@ -264,7 +264,7 @@ def _file_of(path):
 
 
 class RestoreStatus:
-    """What became of a `Checkpoint.restore`. The methods are those of TensorFlow."""
+    """The result of a `Checkpoint.restore`. The methods are those of TensorFlow."""
 
     def __init__(self, checkpoint, restoration, missing):
         self._checkpoint, self._restoration = checkpoint, restoration
@@ -280,7 +280,7 @@ class RestoreStatus:
         return self._restoration.names
 
     def assert_consumed(self):
-        """Raises ``AssertionError`` unless each value was used, and each variable set."""
+        """Raise ``AssertionError`` unless each value was used, and each variable set."""
         unused = self._unmatched()
         if unused:
             raise AssertionError(
@@ -289,7 +289,7 @@ class RestoreStatus:
         return self.assert_existing_objects_matched()
 
     def assert_existing_objects_matched(self):
-        """Raises ``AssertionError`` unless all that exists was in the file."""
+        """Raise ``AssertionError`` unless all that exists was in the file."""
         self._unmatched()
         if self._missing:
             raise AssertionError(
@@ -299,7 +299,7 @@ class RestoreStatus:
         return self
 
     def assert_nontrivial_match(self):
-        """Raises ``AssertionError`` if nothing of the file was used."""
+        """Raise ``AssertionError`` if nothing of the file was used."""
         unused = len(self._unmatched())
         content = read_shapes(self._restoration.path)
         if unused and unused >= len(content):
@@ -307,13 +307,13 @@ class RestoreStatus:
         return self
 
     def expect_partial(self):
-        """Says that not all need match: no warning when that is saved; returns self."""
+        """Expect values without an object: no warning when that is saved; return self."""
         if self._restoration is not None:
             self._restoration.is_partial = True
         return self
 
     def initialize_or_restore(self, session=None):
-        """Does nothing: it is done already."""
+        """Do nothing: `restore` has done it already."""
 
     run_restore_ops = initialize_or_restore
 
@@ -394,7 +394,7 @@ def latest_checkpoint(
 
 
 class CheckpointReader:
-    """Looks into a checkpoint without objects to put it into."""
+    """Read a checkpoint without objects to restore it into."""
 
     def __init__(self, path):
         self.path = _file_of(path)
@@ -406,7 +406,7 @@ class CheckpointReader:
             return root.group("arrays").array(place_of(_plain(tensor_str))).read()
 
     def has_tensor(self, tensor_str):
-        """Whether there is an array of that name."""
+        """Return whether there is an array of that name."""
         return _plain(tensor_str) in self._shapes
 
     def get_variable_to_shape_map(self):

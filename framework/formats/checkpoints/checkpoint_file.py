@@ -35,7 +35,7 @@ DEPTH = 30  # of groups; what is nested deeper has its last names in one
 
 @dataclass
 class Content:
-    """What a checkpoint holds; ``path`` is its file."""
+    """The content of a checkpoint; ``path`` is its file."""
 
     path: str
     arrays: dict
@@ -44,7 +44,7 @@ class Content:
 
 
 def write_content(content) -> None:
-    """Writes the file of ``content``: sealed, and there as a whole or not at all.
+    """Write the file of ``content``: sealed, and there as a whole or not at all.
 
     Raises: ``TypeError`` for a state that cannot be kept; `SavingError` if the file cannot
     be written.
@@ -90,7 +90,7 @@ def read_content(path) -> Content:
 
 
 def read_info(path, check=False) -> dict:
-    """What is told of the checkpoint; with ``check``, if the file is as it was written."""
+    """Metadata of the checkpoint; with ``check``, the seal of the file is checked."""
     with opened(path, check=check) as root:
         return _checked(root)
 
@@ -110,7 +110,7 @@ def _arrays(group):
 
 
 def place_of(name):
-    """Where an array of that name stands: no deeper than `Group.walk` goes.
+    """The path of an array of that name in the file: no deeper than `Group.walk` goes.
 
     >>> place_of("/".join("abc" * 11)).count("/")
     29
@@ -136,7 +136,7 @@ def _checked(root: Group):
 
 
 def _is_position(state):
-    """Whether it is the state of a random generator: its key and a count."""
+    """Return whether it is the state of a random generator: its key and a count."""
     if not isinstance(state, list) or len(state) != 2:
         return False
     return all([type(n) is int and -(2**63) <= n < 2**63 for n in state])

@@ -80,7 +80,7 @@ class CheckpointManager:
         self._init_fn = init_fn
         self._best = _best(keep_best)
         self._every = keep_every
-        self._told = {}  # path -> its info, as far as it was looked at
+        self._infos = {}  # path -> its info, as far as it was looked at
         self._whole = {}  # path -> size and time of what was found to be whole
         clear_leftovers(self.directory)
         self._last_preserved = self._recovered()
@@ -132,13 +132,13 @@ class CheckpointManager:
         return True
 
     def _info(self, path):
-        """What a checkpoint tells of itself; nothing if it cannot be read."""
-        if path not in self._told:
+        """The info of a checkpoint; empty if it cannot be read."""
+        if path not in self._infos:
             try:
-                self._told[path] = read_info(path)
+                self._infos[path] = read_info(path)
             except SavingError:
-                self._told[path] = {}
-        return self._told[path]
+                self._infos[path] = {}
+        return self._infos[path]
 
     # --- saving
 
@@ -150,7 +150,7 @@ class CheckpointManager:
         *,
         metrics: Any = None,
     ) -> str | None:
-        """Writes a checkpoint, then removes those that need not be kept.
+        """Write a checkpoint, then remove those that need not be kept.
 
         Args: ``checkpoint_number``: by default one more than the last; with
         ``check_interval`` False, saves whatever the interval says; ``metrics``: a dict of
@@ -168,7 +168,7 @@ class CheckpointManager:
             told["step"] = int(self._step_counter)
         path = self.checkpoint._save(self._prefix, checkpoint_number, **told)
         self._last_step = told.get("step")
-        self._told[path], self._whole[path] = told, _mark(path)
+        self._infos[path], self._whole[path] = told, _mark(path)
         self._sweep(path)
         if self._termination.asked:
             self._termination.pass_on()
@@ -181,7 +181,7 @@ class CheckpointManager:
         return None
 
     def close(self) -> None:
-        """Puts back what SIGTERM did before."""
+        """Restore the former handler of SIGTERM."""
         self._termination.remove()
 
     def __enter__(self) -> Self:
@@ -234,7 +234,7 @@ class CheckpointManager:
                 warnings.warn(
                     f"an old checkpoint cannot be removed: {error}", stacklevel=3
                 )
-            self._told.pop(path, None)
+            self._infos.pop(path, None)
             self._whole.pop(path, None)
 
     def _stays(self, number, path):
@@ -250,7 +250,7 @@ class CheckpointManager:
         return 0 < saved <= self._last_preserved  # that was decided before
 
     def _by_merit(self, paths):
-        """Those with the metric of ``keep_best``, the best first; of equals the older."""
+        """Checkpoints with the metric of ``keep_best``, the best first; of equals the older."""
         if self._best is None:
             return []
         name, mode, _ = self._best

@@ -1,6 +1,6 @@
-"""What a checkpoint keeps of objects: their variables and states, by the way to them.
+"""The variables and states of objects, named by the path that leads to them.
 
-The way to a variable goes through attributes, keys and positions: ``model/layers/0/
+The path to a variable goes through attributes, keys and positions: ``model/layers/0/
 kernel``. It does not depend on names that are counted up in a process.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["Tree", "explore", "get_state", "is_kept", "joined", "set_state"]
 
 @dataclass
 class Tree:
-    """What was found, by name: variables, objects with a state, and what holds them.
+    """Variables, objects with a state, and the containers of both, by name.
 
     ``aliases``: other names that lead to one of these, to the name that it goes by.
     """
@@ -87,7 +87,7 @@ def _has_state(item):
 
 
 def _methods(item):
-    """How the state of an object is got and set, or None."""
+    """The functions that get and set the state of an object, or None."""
     for get, put in (("get_state", "set_state"), ("state", "restore")):
         if callable(getattr(item, get, None)) and callable(getattr(item, put, None)):
             return getattr(item, get), getattr(item, put)
@@ -106,5 +106,5 @@ def get_state(item):
 
 
 def set_state(item, state):
-    """Goes on from such a state."""
+    """Continue from such a state."""
     _methods(item)[1](state)

@@ -193,7 +193,7 @@ class PendingValues:
         return _moved(self._restoration.arrays, self._name, name)
 
     def states(self, name):
-        """Likewise the states."""
+        """The states for the container and all below, as if its name were ``name``."""
         return _moved(self._restoration.states, self._name, name)
 
 
@@ -249,7 +249,7 @@ def restore_into(content, pairs):
 
 
 def _differences(missing, beyond):
-    """What else differs, for the message on values that do not fit."""
+    """Other differences, for the message on values that do not fit."""
     lines = [("it does not have", missing), ("and has besides", beyond)]
     return "".join([f"\n  {what} {listed(names)}" for what, names in lines if names])
 

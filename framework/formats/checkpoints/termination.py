@@ -29,7 +29,7 @@ class Termination:
         self._installed = True
 
     def remove(self):
-        """Puts back what was there before, unless another handler came since."""
+        """Restore the former handler, unless another handler came since."""
         if not self._installed:
             return
         if threading.current_thread() is not threading.main_thread():

@@ -85,7 +85,7 @@ class ObjectWriter:
         return number
 
     def _has_place(self, optimizer):
-        """Whether a file can keep it; one that no function runs may be left out."""
+        """Return whether a file can keep it; one that no function runs may be left out."""
         try:
             self.optimizers.number(optimizer)
         except TracingError:
@@ -125,7 +125,7 @@ class ObjectWriter:
 
 
 def _attributes(module):
-    """Pairs of a name and what is written of a module: functions, variables, modules."""
+    """Pairs of a name and an attribute to write: functions, variables, modules."""
     held = dict(children(module))
     own = {n: held[n] for n in sorted(held) if not _is_computed(module, n)}
     for kind in type(module).__mro__:
@@ -155,7 +155,7 @@ def _is_kept(x):
 
 
 class Loaded(Module):
-    """What `load` gives: the attributes that were saved, without their Python code."""
+    """The result of `load`: the attributes that were saved, without their Python code."""
 
     def __call__(self, *args, **kwargs):
         function = vars(self).get("__call__")
@@ -177,7 +177,7 @@ TAKEN |= {name for name in dir(Loaded) if not name.startswith("__")}
 
 
 class ObjectReader:
-    """Makes the objects of a file. ``item``: the group that has the attribute ``objects``."""
+    """Make the objects of a file. ``item``: the group that has the attribute ``objects``."""
 
     def __init__(self, item, variables, functions, optimizers):
         self.item, self.variables, self.functions = item, variables, functions

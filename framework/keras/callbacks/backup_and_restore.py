@@ -15,7 +15,7 @@ __all__ = ["BackupAndRestore"]
 
 
 class BackupAndRestore(Callback):
-    """Keeps the state of `fit` in a folder; a new `fit` with the same folder goes on there.
+    """Back up the state of `fit` in a folder; a new `fit` with that folder continues.
 
     What follows is, bit for bit, what would have followed without the interruption:
     weights, optimizer, metrics, random numbers, the order of the samples, the other

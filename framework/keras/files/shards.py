@@ -18,7 +18,7 @@ MAX_SHARDS = 1000
 
 @contextmanager
 def opened_shards(path):
-    """What stands for the root `Group` of the whole, for as long as the context lasts.
+    """The root group of all shards together, as long as the context lasts.
 
     Raises: `SavingError` for a file that is no such index, or a shard that is not there.
     """

@@ -139,7 +139,7 @@ def _assign(variable, array):
 
 
 def _converted(value, dtype, array):
-    """The same numbers, rounded at most. Raises: `SavingError` where one is too large."""
+    """The same numbers, rounded at most. Raises: `SavingError` for one that is too large."""
     with np.errstate(all="ignore"):
         converted = value.astype(dtype)
     if dtype.kind == "f" and dtype.itemsize < value.dtype.itemsize:

@@ -31,7 +31,7 @@ SUFFIX = ".weights.h5"
 
 
 def save_weights(model, filepath, overwrite=True, max_shard_size=None):
-    """Writes the weights of a model, and the state of its optimizer if it is compiled.
+    """Write the weights of a model, and the state of its optimizer if it is compiled.
 
     The file is there as a whole or not at all. Raises: ``ValueError`` for another ending
     than ``.weights.h5`` or a model without weights yet; `SavingError` if the file cannot
@@ -56,7 +56,7 @@ def save_weights(model, filepath, overwrite=True, max_shard_size=None):
 def load_weights(
     model, filepath, skip_mismatch=False, by_name=False, objects_to_skip=None
 ):
-    """Assigns the weights of a file, ours or Keras', to a model of the same layers.
+    """Assign the weights of a file, ours or Keras', to a model of the same layers.
 
     Args: ``skip_mismatch``: what does not fit is left out, and a warning lists it;
     ``by_name``, for files of the older ``.h5`` kind: layers are found by their names, and
@@ -115,7 +115,7 @@ def _opened(path):
 
 
 def _note_optimizer(root, model, assignment):
-    """Notes the state of an optimizer that has as much of it as the file.
+    """Add the state of an optimizer that has as much of it as the file.
 
     One that has none yet, as it was not used, keeps its learning rate.
     """

@@ -51,7 +51,7 @@ class TrainingState:
         return Checkpoint(**parts)
 
     def _named_callbacks(self):
-        """Those with a state, by class; a number behind where there are several of one."""
+        """Callbacks with a state, by class; further ones of a class are numbered."""
         found = {}
         for callback in self.run.callbacks.callbacks:
             wanted = getattr(callback, "is_kept", True)
@@ -67,7 +67,7 @@ class TrainingState:
     # --- saving
 
     def save(self, path, epoch, within, logs):
-        """Writes the state with which ``epoch`` begins, or goes on after a step.
+        """Write the state with which ``epoch`` begins, or goes on after a step.
 
         Raises: `SavingError` if it cannot be written; ``TypeError`` for a callback whose
         state cannot be kept.
@@ -111,7 +111,7 @@ class TrainingState:
             self.check_consumed()
 
     def _warn_of_callbacks(self, status):
-        """Other callbacks than before are no error, but what follows differs."""
+        """Warn of other callbacks than before: no error, but the results differ."""
         start = "callbacks/"
         lost = [n.removeprefix(start) for n in status._restoration.states if start in n]
         new = [n.removeprefix(start) for n in status._missing if n.startswith(start)]
