@@ -154,6 +154,7 @@ def test_a_generator_that_ends_early_ends_the_training_with_a_word(data):
     with pytest.warns(UserWarning, match="ran out"):
         history = model.fit(batches, steps_per_epoch=3, epochs=5, verbose=0)
     assert len(history.history["loss"]) == 2
+    assert history.epoch == [0, 1]
 
 
 def test_a_data_set_that_is_short_of_steps_begins_again(data):
