@@ -266,21 +266,16 @@ class Layer(Operation, Tracked, LayerConfig):
         training: bool | None = None,
         **kwargs: Any,
     ) -> Outputs:
-        """The outputs of `call`; builds the layer first if that is still to be done.
+        """Return the outputs of `call`; build the layer first if it is not built.
 
         ``training`` goes to `call` if it takes one, and to all layers called inside;
         masks of the tensors go where `call` has an argument for them (``mask``, and
         ``value_mask`` for an argument ``value``) and it is not given.
         """
-        signature = self._signature
         if inputs is _MISSING:
-            inputs = signature.first_of(kwargs, self._title)
-        given = training
-        if training is None and args:
-            training = signature.training_among(args)
+            inputs = self._signature.first_of(kwargs, self._title)
         around = _INSIDE.get()
-        if training is None:
-            training = signature.default if around is None else around.training
+        given, training = training, self._training_of(training, args, around)
         token = None
         if around is None or training is not around.training:
             token = _INSIDE.set(_Call(training))
@@ -288,38 +283,23 @@ class Layer(Operation, Tracked, LayerConfig):
             mask = None
             if masks.in_use(inputs) or "mask" in kwargs:
                 mask = self._fill_masks(inputs, args, kwargs)
+            is_symbolic = False
             if (
                 type(inputs) is not Tensor
                 or inputs.array.dtype is not self._dtype.dtype
             ):
-                if _any_symbolic(inputs):
-                    return self._note_call(given, inputs, args, kwargs)
-                inputs = self._converted(inputs)
+                is_symbolic = _any_symbolic(inputs)
+                inputs = inputs if is_symbolic else self._converted(inputs)
             if args or kwargs:
-                if _any_symbolic((args, kwargs)):
-                    return self._note_call(given, inputs, args, kwargs)
-                args = [self._converted_if_array(x) for x in args]
-                kwargs = {k: self._converted_if_array(x) for k, x in kwargs.items()}
-            if signature.takes_training and training is not None:
-                if len(args) < signature.training_at:
-                    kwargs["training"] = training
-            if self.input_spec is not None:
-                self._check_inputs(inputs)
-            if around is None and Layer._adds_losses and self._name:
-                self._forget_losses()
-            if self._output_shape is None or not self.built:
-                outputs = self._first_call(inputs, args, kwargs)
-            else:
-                outputs = self.call(inputs, *args, **kwargs)
-            if self.activity_regularizer is not None:
-                self._add_penalties_on(outputs)
+                is_symbolic = is_symbolic or _any_symbolic((args, kwargs))
+            if is_symbolic:
+                return self._note_call(given, inputs, args, kwargs)
+            outputs = self._checked_call(inputs, args, kwargs, training, around is None)
             if mask is not None or (self._makes_masks and self.supports_masking):
                 self._pass_mask_on(inputs, mask, outputs)
             return outputs
         except Exception as error:
-            known = [str(error), *getattr(error, "__notes__", ())]
-            if not any([self._title in text for text in known]):
-                error.add_note(f"in {self._title}")
+            self._name_in(error)
             raise
         finally:
             if token is not None:
@@ -327,6 +307,41 @@ class Layer(Operation, Tracked, LayerConfig):
 
     _signature = None
     _shapes = ()
+
+    def _training_of(self, training, args, around):
+        """``training`` as given, else as of the layer around, else as `call` has it."""
+        if training is None and args:
+            training = self._signature.training_among(args)
+        if training is not None:
+            return training
+        return self._signature.default if around is None else around.training
+
+    def _checked_call(self, inputs, args, kwargs, training, is_outermost):
+        """Run `call` on tensors; checks come before it, penalties on outputs after it."""
+        signature = self._signature
+        if args or kwargs:
+            args = [self._converted_if_array(x) for x in args]
+            kwargs = {k: self._converted_if_array(x) for k, x in kwargs.items()}
+        if signature.takes_training and training is not None:
+            if len(args) < signature.training_at:
+                kwargs["training"] = training
+        if self.input_spec is not None:
+            self._check_inputs(inputs)
+        if is_outermost and Layer._adds_losses and self._name:
+            self._forget_losses()
+        if self._output_shape is None or not self.built:
+            outputs = self._first_call(inputs, args, kwargs)
+        else:
+            outputs = self.call(inputs, *args, **kwargs)
+        if self.activity_regularizer is not None:
+            self._add_penalties_on(outputs)
+        return outputs
+
+    def _name_in(self, error):
+        """Add the name of the layer to an error that does not have it."""
+        known = [str(error), *getattr(error, "__notes__", ())]
+        if not any([self._title in text for text in known]):
+            error.add_note(f"in {self._title}")
 
     def _first_call(self, inputs, args, kwargs):
         if self._name is None:
