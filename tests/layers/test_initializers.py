@@ -80,9 +80,9 @@ def test_orthogonal_rows_or_columns(shape):
 
 
 def test_identity_and_orthogonal_name_their_wrong_shapes():
-    with pytest.raises(ValueError, match=r"matrix, got \(3,\)"):
+    with pytest.raises(ValueError, match=r"two axes, got \(3,\)"):
         initializers.Identity()((3,))
-    with pytest.raises(ValueError, match=r"two axes or more: \(3,\)"):
+    with pytest.raises(ValueError, match=r"two axes or more, got \(3,\)"):
         initializers.Orthogonal()((3,))
 
 
