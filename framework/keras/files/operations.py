@@ -88,10 +88,10 @@ def is_operation(entry):
     if not isinstance(name, str):
         return False
     if module is None:  # as in a file of HDF5
-        if name == "OpCall":
-            return True
         if get_registered_object(name) is not None:  # a layer of the user's
             return False
+        if name == "OpCall":
+            return True
         if registry.is_known("layer", name) and not _is_called_as_operation(entry):
             return False
         return _definition_of_class(name) is not None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tapewright.core.dtypes import DType
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.core.typing import TensorLike
+from tapewright.core.typing import P, R, TensorLike
 from tapewright.layers.base.symbolic_tensor import (
     KerasTensor,
     OpCall,
@@ -39,9 +39,6 @@ __all__ = [
     "TRANSLATIONS",
     "find_class",
 ]
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 PREFIX = "keras.ops."  # of the functions' names
 

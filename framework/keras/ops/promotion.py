@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from tapewright.core.dtypes import (
 from tapewright.core.floatx import default_float
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.core.typing import TensorLike
+from tapewright.core.typing import P, R, TensorLike
 from tapewright.ops.array.conversion import cast
 
 __all__ = [
@@ -38,9 +37,6 @@ __all__ = [
     "to_floating",
     "to_numbers",
 ]
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 def common_dtype(*kinds):

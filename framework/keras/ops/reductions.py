@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import ParamSpec
 
 from tapewright.core import devices
 from tapewright.core.dtypes import float16, float32, float64, int32
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.core.typing import Axes, Axis, DTypeLike, TensorLike
+from tapewright.core.typing import Axes, Axis, DTypeLike, P, TensorLike
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import fill
 from tapewright.ops.array.gather import gather
@@ -83,7 +82,6 @@ __all__ = [
 operation = OperationFamily(__name__, "numpy")
 
 _range = range
-P = ParamSpec("P")
 
 
 def _reduction(name, op, prepare, doc=None, **metadata):
