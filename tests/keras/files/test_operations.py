@@ -449,7 +449,7 @@ def test_a_variable_in_a_call_is_an_error_as_it_would_be_a_constant():
         ops.multiply(keras.Input((3,)), variable)
 
 
-def test_a_function_with_a_gradient_of_its_own_is_refused_between_layers():
+def test_a_function_with_a_custom_gradient_is_refused_between_layers():
     @tw.custom_gradient
     def doubled(x):
         return x * 1.0, lambda g: g * 2.0
