@@ -76,7 +76,16 @@ def test_the_first_line_of_a_docstring_is_a_sentence():
 
 
 # Folders whose docstrings, the private ones too, open with a verb or with the thing itself.
-PLAIN = ("core", "ops", "autodiff", "compiler", "keras/ops")
+PLAIN = (
+    "core",
+    "ops",
+    "autodiff",
+    "compiler",
+    "keras/ops",
+    "storage",
+    "formats",
+    "inspection",
+)
 OPENINGS = {"What", "Where", "Whether", "How", "Which", "That", "Those"}
 
 

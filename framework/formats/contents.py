@@ -1,4 +1,4 @@
-"""What saved models and checkpoints hold, told without making anything of it.
+"""Describe the content of saved models and checkpoints without building anything.
 
 See `inspection`. The forms are those of `saved_model`, `graphs` and `checkpoint_file`; what
 is not as they have it is a `SavingError`.
@@ -28,7 +28,7 @@ def describe_own(kind, root):
 
 
 def array_row(what, name, array):
-    """How an array is told in a table; ``what`` it is called there."""
+    """Row of a table for an array; ``what`` is its name there."""
     return {
         what: name,
         "shape": list(array.shape),
@@ -38,7 +38,7 @@ def array_row(what, name, array):
 
 
 def totals(arrays):
-    """How much there is in arrays together."""
+    """Total count and size of arrays."""
     return {
         "weights": len(arrays),
         "parameters": sum(math.prod(array.shape) for array in arrays),

@@ -1,4 +1,4 @@
-"""What `inspection.describe` told, as a text for people: aligned, some 90 columns wide."""
+"""Format what `inspection.describe` returns as aligned text, some 90 columns wide."""
 
 from tapewright.core.errors import printable
 

@@ -1,4 +1,4 @@
-"""Whether a file is whole and sound: every byte of it is looked at.
+"""Verify that a file is whole and sound, reading every byte of it.
 
 `verify` goes on after the first fault where it can, and tells all of them. Where nothing
 is wrong so far, and no class of the user's is needed, it loads the file, as the last proof.

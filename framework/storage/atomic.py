@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all."""
+"""Files that are written as a whole or not at all."""
 
 import itertools
 import os
@@ -18,7 +18,7 @@ _number = itertools.count().__next__
 
 @contextmanager
 def replacing(path, overwrite=True):
-    """Gives a temporary file in the folder of ``path``, which takes its place at the end.
+    """Yield a temporary file in the folder of ``path``, which takes its place at the end.
 
     What was written is flushed to the disk first. On an error ``path`` is left as it was,
     and the temporary file is removed. Writers of one path, in threads or processes, each
@@ -46,7 +46,7 @@ def replacing(path, overwrite=True):
 
 @contextmanager
 def temporary_beside(path):
-    """Gives an empty file in the folder of ``path``, and removes it at the end."""
+    """Yield an empty file in the folder of ``path``, and remove it at the end."""
     folder, name = os.path.split(os.path.realpath(path))
     own = f"{_machine()}.{os.getpid()}.{threading.get_ident()}.{_number()}"
     temporary = os.path.join(folder, f".{name[:40]}.{own}.tmp")
@@ -61,7 +61,7 @@ def temporary_beside(path):
 
 @contextmanager
 def _told(path, target):
-    """Errors of the system tell what they mean for ``path``."""
+    """Turn errors of the system into a `SavingError` about ``path``."""
     try:
         yield
     except SavingError:
@@ -102,7 +102,7 @@ def _keep_mode(target, temporary):
 
 
 def _replace(temporary, target):
-    """Moves a file to the place of another.
+    """Move a file to the place of another.
 
     Giving back the memory in which the system holds the older one takes 50 ms for 200 MB:
     that is done on the side, when the last handle of it is closed.
@@ -122,7 +122,7 @@ def _replace(temporary, target):
 
 
 def _place(temporary, target):
-    """Moves a file to a place where none is.
+    """Move a file to a place where none is.
 
     Raises: ``FileExistsError`` if another writer was faster.
     """
@@ -136,7 +136,7 @@ def _place(temporary, target):
 
 
 def sync(path):
-    """Flushes a file or folder to the disk."""
+    """Flush a file or folder to the disk."""
     if os.name != "posix" and os.path.isdir(path):
         return  # folders cannot be opened there
     handle = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
@@ -147,7 +147,7 @@ def sync(path):
 
 
 def make_folder_of(path):
-    """Makes the folder in which ``path`` is to be, and those above it, where they lack.
+    """Make the folder of ``path``, and those above it, if missing.
 
     Raises: `SavingError` if the system refuses.
     """
@@ -159,7 +159,7 @@ def make_folder_of(path):
 
 
 def clear_leftovers(folder):
-    """Removes temporary files whose writers are gone: killed while they wrote."""
+    """Remove temporary files of writers that were killed."""
     names = []
     with suppress(OSError):  # of a folder that is not there, or cannot be read
         names = os.listdir(folder)
@@ -173,7 +173,7 @@ def clear_leftovers(folder):
 
 
 def _machine():
-    """Tells the writers of one machine from those of others that share a folder."""
+    """A name of this machine, to tell its writers from those of others."""
     import platform
 
     return f"{zlib.crc32(platform.node().encode()):08x}"

@@ -1,4 +1,4 @@
-"""An array in an HDF5 file, of which nothing is read before it has been looked at."""
+"""An array in an HDF5 file, checked before anything of it is read."""
 
 import math
 from functools import cache, cached_property
@@ -54,7 +54,7 @@ class Array(Item):
 
     @cached_property
     def _creation(self):
-        """What was asked for when the array was made: layout, filters."""
+        """The creation properties of the array: layout, filters."""
         return self._node.id.get_create_plist()
 
     @property
@@ -122,7 +122,7 @@ class Array(Item):
         return wide.view("f4")
 
     def _plain_place(self):
-        """Where the bytes of the array lie in the file as in memory, or None."""
+        """Offset in the file of bytes stored as they are in memory, or None."""
         dataset = self._node.id
         if self.dtype.kind not in "fiuc" or not self.nbytes:
             return None

@@ -1,4 +1,4 @@
-"""The seal: a checksum of a whole file, looked at before HDF5 parses a byte of it.
+"""The seal: a checksum of a whole file, checked before HDF5 parses a byte of it.
 
 It stands in the user block, the 512 bytes in front that HDF5 leaves to others, so that
 any reader of HDF5 opens a sealed file. The rest of the file is cut in pieces of 512 KiB;
@@ -24,7 +24,7 @@ HEAD = re.compile(MARK + KIND + rb"([0-9a-f]{64}) bytes=(\d{1,20})\n\0*")
 
 
 def seal(path, known=None):
-    """Writes the seal into the user block of a finished file.
+    """Write the seal into the user block of a finished file.
 
     ``known``: digests of pieces, by number, that were computed as they were written.
     """
@@ -35,7 +35,7 @@ def seal(path, known=None):
 
 
 def check_seal(file, dataset=None):
-    """Whether there is a seal, in a `Window` or the file of that path.
+    """Return True if a `Window`, or the file of that path, has a seal.
 
     Raises: `SavingError` if the content is not as it was sealed.
     """

@@ -19,7 +19,7 @@ THRESHOLD = 200_000_000  # bytes from which on saving or loading is felt
 
 
 def at_once(path, flags):
-    """An opener that does not wait for the writer of a pipe, should one be there by now."""
+    """Open without waiting for the writer of a pipe, should one be there by now."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -53,7 +53,7 @@ class Window(io.RawIOBase):
         return bytes(buffer[: self.read_into(buffer, place)])
 
     def read_into(self, buffer, place):
-        """Fills a buffer from a place in the window on; returns the number of bytes."""
+        """Fill a buffer from a place in the window on; return the number of bytes."""
         buffer = memoryview(buffer).cast("B")
         buffer = buffer[: max(self.size - place, 0)]
         done = 0
@@ -77,7 +77,7 @@ class Window(io.RawIOBase):
             raise saving_error(self.path, reason, cause=error) from None
 
     def stat(self):
-        """What the system knows of the open file."""
+        """Return the `os.stat_result` of the open file."""
         return os.fstat(self._file.fileno())
 
     def readable(self):
@@ -121,12 +121,12 @@ class GuardedFile(io.RawIOBase):
         self._file = open(path, "r+b", buffering=0)
 
     def check(self):
-        """Raises ``error``, if there is one."""
+        """Raise ``error``, if there is one."""
         if self.error is not None:
             raise self.error
 
     def write_at(self, content, place):
-        """Writes bytes to a place in the file."""
+        """Write bytes to a place in the file."""
         content = memoryview(content).cast("B")
         while len(content):
             count = self._write(content[:MAX_CALL], place)
@@ -140,16 +140,16 @@ class GuardedFile(io.RawIOBase):
             return self._file.write(content)
 
     def reserve(self, place, size):
-        """Has the disk keep a place for bytes to come, all at once: writing then takes half.
+        """Reserve disk space for bytes to come, all at once: writing then takes half.
 
-        What cannot be kept is told by `write_at`.
+        A failure is left to `write_at`, which meets it again.
         """
         if hasattr(os, "posix_fallocate"):
             with suppress(OSError):
                 os.posix_fallocate(self._file.fileno(), place, size)
 
     def begin_to_flush(self, place, size):
-        """Linux begins to write to the disk now, and flushing has less to wait for."""
+        """Have Linux start writing to the disk, so that flushing waits for less."""
         if hasattr(os, "posix_fadvise"):
             handle = self._file.fileno()
             os.posix_fadvise(handle, place, size, os.POSIX_FADV_DONTNEED)
@@ -215,7 +215,7 @@ class Progress:
         self._label, self._total, self._count, self._bar = label, total, 0, None
 
     def add(self, count):
-        """``count`` bytes more are done."""
+        """Count ``count`` more bytes."""
         self._count += count
         if self._bar is not None:
             self._bar.update(count)

@@ -1,4 +1,4 @@
-"""A look at HDF5's heaps of texts, before HDF5 walks through them.
+"""Check HDF5's heaps of texts before HDF5 walks through them.
 
 Long texts lie in collections: a head with the mark ``GCOL`` and a size, then objects, each
 with a number, and the size by which the walk goes on. A damaged one that goes on by nothing
@@ -42,13 +42,13 @@ def largest_text(window, path, member=None):
 
 
 def _is_hdf5(window):
-    """Whether the file begins as HDF5 does, in one of the places where that may be."""
+    """Return True if the file begins as HDF5 does, at one of the allowed offsets."""
     places = [0, *[512 << i for i in range(window.size.bit_length())]]
     return any([window.read_at(p, len(SIGNATURE)) == SIGNATURE for p in places])
 
 
 def _size(window, start):
-    """That of a collection; 0 if it is not there as a whole, which HDF5 notices."""
+    """Size of a collection; 0 if it is incomplete, which HDF5 notices."""
     size = struct.unpack("<Q", window.read_at(start + 8, 8).ljust(8, b"\0"))[0]
     return size if size <= window.size - start else 0
 

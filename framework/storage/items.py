@@ -1,4 +1,4 @@
-"""What a group and an array in an HDF5 file have in common: a place, and attributes."""
+"""A place in an HDF5 file: the base of groups and arrays, with its attributes."""
 
 import functools
 import itertools
@@ -45,7 +45,7 @@ class Source:
         return min(MAX_TEXT_BYTES, max(ROOM, MAX_EXPANSION * self.window.size))
 
     def place(self, name):
-        """How an error names a place in the file."""
+        """Name a place in the file for an error."""
         return name if self.member is None else f"{self.member}:{name}"
 
 
@@ -62,7 +62,7 @@ class Item:
 
     @property
     def sealed(self):
-        """Whether the file has a seal, which was compared with its content."""
+        """True if the file has a seal, which was compared with its content."""
         return self._source.sealed
 
     @property
@@ -72,11 +72,11 @@ class Item:
 
     @property
     def place(self):
-        """How errors name this place: with the member of a zip file in front."""
+        """The place for errors: with the member of a zip file in front."""
         return self._place()
 
     def fail(self, reason, key=None):
-        """Raises a `SavingError` about this place, or its attribute ``key``."""
+        """Raise a `SavingError` about this place, or its attribute ``key``."""
         raise SavingError(self.path, reason, self._place(key))
 
     def _place(self, key=None):
@@ -84,7 +84,7 @@ class Item:
 
     @contextmanager
     def _guarded(self, what, key=None):
-        """Whatever HDF5 and h5py raise, each in its own way, as a `SavingError`."""
+        """Turn all errors of HDF5 and h5py into a `SavingError`."""
         try:
             yield
         except SavingError:
@@ -93,7 +93,7 @@ class Item:
             self.fail(f"{what}: {error}", key)
 
     def has(self, key):
-        """Whether there is an attribute of that name."""
+        """Return True if there is an attribute of that name."""
         with self._guarded("cannot be looked into", key):
             return key in self._node.attrs
 

@@ -1,4 +1,4 @@
-"""Arrays on their way to a file: written and hashed in one go, on several cores.
+"""Arrays written to a file and hashed in one go, on several cores.
 
 HDF5 says where an array shall lie, and its bytes are then written there directly. Each
 piece of the seal that an array fills is hashed while it is at hand, so that sealing need
@@ -20,7 +20,7 @@ MAX_THREADS = 4  # that write and hash
 
 
 def is_written_directly(array):
-    """Whether the bytes of an array in memory are those that HDF5 would write."""
+    """Return True if the bytes of an array in memory are those that HDF5 would write."""
     return (
         array.nbytes >= SMALLEST and array.dtype.kind in "fiuc" and array.dtype.isnative
     )
@@ -55,7 +55,7 @@ class ParallelWriter:
             self._pool.shutdown()
 
     def write(self, array, place):
-        """Writes all bytes of an array from a place in the file on."""
+        """Write all bytes of an array from a place in the file on."""
         if self._pool is None and self._others:
             from concurrent.futures import ThreadPoolExecutor
 

@@ -1,8 +1,8 @@
-"""Reading HDF5 files that nobody vouches for.
+"""Read untrusted HDF5 files.
 
 Everything that tapewright reads goes through `opened` and the two classes here, which
-look before they leap: a seal is checked first, names lead nowhere but into the file, and
-an array is as large as what is stored before memory is taken for it. Whatever goes wrong
+check before they read: first the seal, then that names stay inside of the file, and that
+an array is stored as large as declared before memory is allocated for it. Every failure
 is a `SavingError` with the file, the place in it, and the reason.
 """
 
@@ -128,7 +128,7 @@ def _parsed(path, window, place=None, member=None):
 
 
 def _is_same(file, window):
-    """Whether the file that HDF5 has open is the one of the window."""
+    """Return True if HDF5 and the window have the same file open."""
     try:
         found = os.fstat(file.id.get_vfd_handle())
     except (OSError, ValueError, TypeError, NotImplementedError):
@@ -204,7 +204,7 @@ class Group(Item):
         return item
 
     def _child(self, part, path):
-        """What has the name in this group: the same `Item` again, of the first so many."""
+        """Look up a name; the first `MAX_KEPT` items of a file are cached."""
         if part in self._children:
             return self._children[part]
         with self._guarded(f"{path!r} cannot be looked up"):

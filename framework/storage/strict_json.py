@@ -1,4 +1,4 @@
-"""JSON as files may hold it: no duplicate keys, no NaN, neither deep nor endless."""
+"""JSON without duplicate keys, NaN, or unlimited depth and size."""
 
 import math
 
@@ -46,7 +46,7 @@ def loads(text, path, dataset=None):
 
 
 class _Refused(Exception):
-    """What is wrong with a text, as the rest of a sentence."""
+    """A fault of a text, as the rest of a sentence."""
 
 
 def _loads(text):
@@ -109,7 +109,7 @@ def _odd_numbers(value, place="the value"):
 
 
 def _check_size(text):
-    """Before memory is taken for what the text says."""
+    """Check the size of a text before memory is allocated for its value."""
     if len(text) > MAX_CHARACTERS:
         raise _Refused(f"has {len(text)} characters, more than {MAX_CHARACTERS}")
     items = sum(map(text.count, ",[{"))  # and what texts hold of these: never too few
@@ -125,7 +125,7 @@ def _repeated(pairs):
 
 
 def is_whole(text):
-    """Whether a text has no lone surrogate, half a character that UTF-8 lacks."""
+    """Return True if a text has no lone surrogate, half a character that UTF-8 lacks."""
     try:
         return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:
@@ -139,7 +139,7 @@ def _has_surrogates(value):
 
 
 def _deeper(value, limit):
-    """Whether lists and objects in each other are more than ``limit``."""
+    """Return True if lists and objects are nested deeper than ``limit``."""
     level = [value]
     for _ in range(limit):
         inner = []

@@ -1,4 +1,4 @@
-"""Writing HDF5 files: sealed, and there as a whole or not at all."""
+"""Write HDF5 files: sealed, and whole or not at all."""
 
 import os
 from contextlib import contextmanager, suppress
@@ -54,7 +54,7 @@ def writing_to(temporary, path, total=None):
 
 
 class Target:
-    """The file that is written: what all of its groups have in common."""
+    """The file that all groups of a writer share."""
 
     def __init__(self, path, file, total):
         self.path, self.file, self.arrays = path, file, ParallelWriter(file)
@@ -62,7 +62,7 @@ class Target:
 
     @contextmanager
     def guarded(self, name=None):
-        """What the system and HDF5 refuse, as a `SavingError`."""
+        """Turn errors of the system and of HDF5 into a `SavingError`."""
         try:
             yield
             self.file.check()
@@ -102,7 +102,7 @@ class GroupWriter:
         return GroupWriter(group, self._target, self._place(path))
 
     def array(self, path, array, **attributes):
-        """Writes a NumPy array, with texts or numbers as its attributes.
+        """Write a NumPy array, with texts or numbers as its attributes.
 
         It is on its way to the file when this returns, and may be changed.
         """
@@ -143,7 +143,7 @@ class GroupWriter:
         return self._target.guarded(self.name if path is None else self._place(path))
 
     def text(self, key, text):
-        """Writes an attribute that is text. Raises: ``ValueError`` if HDF5 cannot hold it."""
+        """Write an attribute that is text. Raises: ``ValueError`` if HDF5 cannot hold it."""
         if "\0" in text or not strict_json.is_whole(text):
             raise ValueError(
                 f"{self.path}: a text in a file has no NUL and no lone surrogate, that of "
@@ -153,16 +153,16 @@ class GroupWriter:
             self._node.attrs[key] = text
 
     def json(self, key, value):
-        """Writes an attribute that is JSON."""
+        """Write an attribute that is JSON."""
         self.text(key, strict_json.dumps(value))
 
     def integer(self, key, number):
-        """Writes an attribute that is a whole number."""
+        """Write an attribute that is a whole number."""
         with self._guarded():
             self._node.attrs[key] = np.int64(number)
 
     def texts(self, key, texts):
-        """Writes an attribute that is a list of texts, in pieces if it is a long one.
+        """Write an attribute that is a list of texts, in pieces if it is a long one.
 
         Raises: ``ValueError`` for a text that HDF5 cannot hold in a list.
         """

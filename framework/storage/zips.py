@@ -52,11 +52,11 @@ class ZipWriter:
         self._zip, self.path = zipped, path
 
     def text(self, name, text):
-        """Writes a member that is UTF-8 text."""
+        """Write a member that is UTF-8 text."""
         self._zip.writestr(self._info(name), text.encode())
 
     def json(self, name, value):
-        """Writes a member that is JSON."""
+        """Write a member that is JSON."""
         self.text(name, strict_json.dumps(value))
 
     @contextmanager
@@ -105,7 +105,7 @@ def opened_zip(path):
 
 
 def _is_plain(name):
-    """Whether the name of a member leads to a place below, on every system."""
+    """Return True if the name of a member stays below its folder, on every system."""
     parts = name.split("/")
     odd = "\\" in name or "\0" in name or ":" in parts[0]
     return not odd and not any(part in ("", ".", "..") for part in parts)
@@ -122,7 +122,7 @@ class _Bounded(io.FileIO):
 
 @contextmanager
 def _guarded(path, member=None):
-    """Whatever the module for zip files has to say, as a `SavingError`."""
+    """Turn all errors of the module for zip files into a `SavingError`."""
     from zipfile import BadZipFile
 
     try:
@@ -276,7 +276,7 @@ class ZipReader:
             self._fail(f"declares {size} bytes, stores {stored} deflated", name)
 
     def _places(self):
-        """Where the bytes of each member start. Raises: if two of them overlap."""
+        """Offsets of the bytes of all members. Raises: `SavingError` if two overlap."""
         infos = sorted(self._infos.values(), key=lambda info: info.header_offset)
         starts, free = {}, 0
         with _guarded(self.path):

@@ -75,7 +75,7 @@ def write_function(group, function, variables, gradients=True, optimizers=None):
 
 
 def has_traces(function):
-    """Whether there is something to write of a function."""
+    """Return True if a function has anything to write."""
     function = getattr(function, "_function", function)
     if isinstance(function, ConcreteFunction):
         return True
@@ -120,7 +120,7 @@ class _Call:
 
     @classmethod
     def of_signature(cls, function, path):
-        """That of an ``input_signature``."""
+        """Specification from an ``input_signature``."""
         arguments = function.signature.arguments(function.input_signature, {})
         shapes = tuple([shape for shape, *_ in arguments.specs])
         values = [weakened(x) for x in arguments.values]
@@ -133,7 +133,7 @@ class _Call:
 
     @classmethod
     def of_concrete(cls, concrete, path, signature=None):
-        """That of a trace which is there."""
+        """Specification from an existing trace."""
         family, form = concrete.specializations, concrete.input_structure
         if family is None:
             shapes = tuple([tuple(v.shape) for v in concrete.graph.inputs])
@@ -403,7 +403,7 @@ def _read_trace(group, head, specs, structure, variables, constants, optimizers)
 
 
 def _is_input(shape, pattern, number):
-    """Whether a shape is a pattern with the sizes of this input where it is open."""
+    """Return True if a shape is the pattern, filled with the sizes of this input."""
     if pattern is None:
         return isinstance(shape, UnrankedShape) and shape.shape_symbol == (number, None)
     if isinstance(shape, UnrankedShape) or len(shape) != len(pattern):

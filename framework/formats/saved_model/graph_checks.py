@@ -65,7 +65,7 @@ def dims_of(dims):
 
 
 def rule_spec(x):
-    """What the rule for shapes of an op is told of an input."""
+    """The spec of an input, for the shape rule of an op."""
     return TensorSpec(*spec_of(x))
 
 

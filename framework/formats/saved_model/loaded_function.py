@@ -154,7 +154,7 @@ def _stub(name, parameters):
 
 
 def _collect(value, wanted, tensors):
-    """Whether a value is like what was saved; its tensors are added to a list."""
+    """Return True if a value fits the saved one; append its tensors to a list."""
     if isinstance(wanted, TensorSpec):
         return _collect_tensor(value, wanted, tensors)
     if isinstance(wanted, IndexedSlices):

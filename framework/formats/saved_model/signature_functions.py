@@ -69,7 +69,7 @@ class SignatureFunction:
 
     @property
     def trainable_variables(self):
-        """Those of `variables` that are trainable."""
+        """The trainable ones among `variables`."""
         return self._concrete.trainable_variables
 
     def __repr__(self):
@@ -113,7 +113,7 @@ def call_of(layer, training=False):
 
 
 def as_signatures(obj, signatures, path, call=None):
-    """What is to be written as signatures: name -> function."""
+    """The functions to write as signatures: name -> function."""
     if signatures is None:
         own = vars(obj).get("signatures")
         if not isinstance(own, Signatures):
