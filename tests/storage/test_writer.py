@@ -1,4 +1,4 @@
-"""Writing HDF5: what arrives in the file, and what is left when it does not."""
+"""HDF5 files as they are written, and after failures."""
 
 import errno
 import os
@@ -14,35 +14,13 @@ import pytest
 
 import tapewright as tw
 from tapewright.core.errors import SavingError
-from tapewright.storage import parallel_write
 from tapewright.storage.checksum import check_seal
-from tapewright.storage.parallel_write import blocks
 from tapewright.storage.reader import opened
 from tapewright.storage.writer import writing
 
-posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
-linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+from .written_arrays import ARRAYS, BIG, linux, whole
 
-BIG = np.random.default_rng(0).normal(size=(700, 600)).astype("f4")
-ARRAYS = {
-    "float32": BIG,
-    "float64": BIG.astype("f8"),
-    "float16": BIG.astype("f2"),
-    "integers": np.arange(200_000).reshape(50, 4000),
-    "bytes": np.arange(250_000).astype("u1"),
-    "complex": (BIG + 1j * BIG).astype("c8"),
-    "bool": BIG > 0,
-    "big-endian": BIG.astype(">f4"),
-    "transposed": BIG.T,
-    "strided": BIG[::2, ::-1],
-    "Fortran": np.asfortranarray(BIG),
-    "five axes": BIG.reshape(7, 100, 6, 10, 10).transpose(4, 0, 2, 1, 3),
-    "broadcast": np.broadcast_to(np.float32([[1], [2]]), (2, 50_000)),
-    "small": np.arange(3),
-    "a number": np.float32(3.5),
-    "empty": np.zeros((0, 3)),
-    "a list": [[1.0, 2.0]],
-}
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 
 @pytest.fixture(scope="module")
@@ -72,36 +50,6 @@ def test_h5py_reads_the_same(path, name):
         np.testing.assert_array_equal(dataset[()], ARRAYS[name])
         assert dataset.dtype == np.asarray(ARRAYS[name]).dtype
         assert dataset.attrs["kind"] == "test"
-
-
-def test_the_digests_of_written_pieces_are_those_of_the_file(path):
-    with writing(path.parent / "m2.h5") as root:
-        for i in range(4):  # each begins and ends within a piece
-            root.array(str(i), BIG.repeat(2 + i, 0))
-        assert len(root.digests) > 30
-    assert check_seal(path.parent / "m2.h5")
-
-
-def test_an_array_may_be_changed_once_it_is_written(tmp_path):
-    buffer = BIG.copy()
-    with writing(tmp_path / "m.h5") as root:
-        root.array("0", buffer)
-        buffer[:] = 0
-        root.array("1", buffer)
-    with opened(tmp_path / "m.h5") as root:
-        np.testing.assert_array_equal(root.array("0").read(), BIG)
-        assert not root.array("1").read().any()
-
-
-@pytest.mark.parametrize("array", [BIG.T, BIG[None, None, ::2], BIG.T[:1]])
-def test_blocks_are_the_array_in_order_and_small(monkeypatch, array):
-    monkeypatch.setattr(parallel_write, "BLOCK", 5000)
-    found = list(blocks(array))
-    assert max(each.nbytes for each in found) <= 5000
-    assert len(found) > (array.nbytes > 5000)
-    np.testing.assert_array_equal(
-        np.concatenate([b.ravel() for b in found]), array.ravel()
-    )
 
 
 def test_attributes_come_back(tmp_path):
@@ -225,61 +173,6 @@ def test_a_disk_that_is_full_while_arrays_are_written_is_told(tmp_path, monkeypa
     assert os.listdir(tmp_path) == ["m.h5"]
 
 
-@linux
-def test_the_disk_keeps_places_for_large_arrays_before_they_are_written(
-    tmp_path, monkeypatch
-):
-    calls, reserve, write = [], os.posix_fallocate, os.pwrite
-
-    def reserving(file, place, size):
-        calls.append(("reserve", place, size))
-        reserve(file, place, size)
-
-    def writing_at(file, content, place):
-        calls.append(("write", place, len(content)))
-        return write(file, content, place)
-
-    monkeypatch.setattr(os, "posix_fallocate", reserving)
-    monkeypatch.setattr(os, "pwrite", writing_at)
-    with writing(tmp_path / "m.h5") as root:
-        root.array("a", BIG)
-    ((_, place, size),) = [call for call in calls if call[0] == "reserve"]
-    assert size == BIG.nbytes
-    assert calls.index(("reserve", place, size)) < calls.index(("write", place, size))
-
-
-@linux
-def test_a_disk_that_keeps_no_places_is_written_all_the_same(tmp_path, monkeypatch):
-    def refuse(*args):
-        raise OSError(errno.EOPNOTSUPP, "not supported")
-
-    monkeypatch.setattr(os, "posix_fallocate", refuse)
-    with writing(tmp_path / "m.h5") as root:
-        root.array("a", BIG)
-    with opened(tmp_path / "m.h5") as root:
-        np.testing.assert_array_equal(root.array("a").read(), BIG)
-
-
-def test_writes_that_are_cut_short_go_on(tmp_path, monkeypatch):
-    whole = os.pwrite
-    monkeypatch.setattr(
-        os, "pwrite", lambda file, data, at: whole(file, data[:70_001], at)
-    )
-    with writing(tmp_path / "m.h5") as root:
-        root.array("a", BIG)
-    with opened(tmp_path / "m.h5") as root:
-        np.testing.assert_array_equal(root.array("a").read(), BIG)
-
-
-def test_systems_without_writing_at_a_place_write_the_same(tmp_path, monkeypatch):
-    for name in ("pwrite", "preadv", "posix_fadvise"):
-        monkeypatch.delattr(os, name, raising=False)
-    with writing(tmp_path / "m.h5") as root:
-        root.array("a", BIG)
-    with opened(tmp_path / "m.h5") as root:
-        np.testing.assert_array_equal(root.array("a").read(), BIG)
-
-
 LIMITED = """
 import os, resource, signal, sys
 import numpy as np
@@ -344,14 +237,6 @@ def start(path, number, rounds):
     )
     assert child.stdout.readline() == "ready\n"
     return child
-
-
-def whole(path):
-    with opened(path) as root:
-        assert root.sealed
-        values = [array.read() for array in root.numbered()]
-    assert len(values) == 10
-    return {float(value) for each in values for value in np.unique(each)}
 
 
 @posix
