@@ -1,0 +1,61 @@
+"""`batch`, `padded_batch`, `unbatch`, `window`."""
+
+import pytest
+
+from tapewright.data import (
+    Dataset,
+)
+
+from .elements_of import RAGGED, X, Y, lengths, values
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_the_last_batch_may_be_shorter(mapped):
+    ds = Dataset.from_tensor_slices(Y)
+    ds = ds.map(lambda y: y) if mapped else ds  # gathered or collected
+    assert [len(batch) for batch in ds.batch(5)] == [5, 5, 2]
+    assert [len(batch) for batch in ds.batch(5, drop_remainder=True)] == [5, 5]
+    assert values(ds.batch(5))[2] == [10, 11]
+
+
+def test_batches_of_different_shapes_are_refused():
+    ds = Dataset.from_generator(lengths, output_signature=RAGGED)
+    with pytest.raises(ValueError, match=r"component 1 .*\(3,\).*\(1,\).*padded_batch"):
+        list(ds.batch(2))
+
+
+def test_padded_batch_pads_to_the_longest():
+    ds = Dataset.from_generator(lengths, output_signature=RAGGED).padded_batch(2)
+    assert values(ds)[0] == ([3, 1], [[3.0, 3.0, 3.0], [1.0, 0.0, 0.0]])
+
+
+def test_padded_batch_takes_shapes_and_values():
+    ds = Dataset.from_generator(lengths, output_signature=RAGGED)
+    ds = ds.padded_batch(3, padded_shapes=((), [4]), padding_values=(0, -1.0))
+    assert values(ds)[0][1][1] == [1.0, -1.0, -1.0, -1.0]
+    with pytest.raises(ValueError, match="larger"):
+        list(
+            Dataset.from_generator(lengths, output_signature=RAGGED).padded_batch(
+                3, padded_shapes=((), [2])
+            )
+        )
+
+
+def test_unbatch_undoes_batch():
+    ds = Dataset.from_tensor_slices((X, Y))
+    assert values(ds.batch(5).unbatch()) == values(ds)
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        ((3,), [[0, 1, 2], [3, 4, 5], [6]]),
+        ((3, 2, 2), [[0, 2, 4], [2, 4, 6], [4, 6], [6]]),
+        ((2, 4), [[0, 1], [4, 5]]),
+        ((3, 2, 1, True), [[0, 1, 2], [2, 3, 4], [4, 5, 6]]),
+    ],
+)
+def test_windows_shift_and_stride(arguments, expected):
+    ds = Dataset.range(7).window(*arguments)
+    assert len(ds) == len(expected)
+    assert values(ds.flat_map(lambda w: w.batch(3))) == expected

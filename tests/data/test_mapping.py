@@ -1,0 +1,56 @@
+"""`map`, `filter`, `interleave`, and random numbers in their functions."""
+
+import numpy as np
+
+import tapewright as tw
+from tapewright.data import (
+    Dataset,
+)
+
+from .elements_of import X, Y, values
+
+
+def test_map_gets_the_parts_of_a_tuple_as_arguments():
+    assert values(Dataset.from_tensor_slices((Y, X)).map(lambda y, x: y).take(2)) == [
+        0,
+        1,
+    ]
+
+
+def test_map_turns_a_list_into_a_tuple():
+    assert values(Dataset.range(2).map(lambda x: [x, x])) == [(0, 0), (1, 1)]
+
+
+def test_map_may_compute_in_numpy():
+    assert values(Dataset.range(3).map(lambda x: np.sqrt(x.numpy() ** 2))) == [0, 1, 2]
+
+
+def test_filter_keeps_what_is_true():
+    assert values(Dataset.range(10).filter(lambda x: x % 3 == 0)) == [0, 3, 6, 9]
+
+
+def test_interleave_takes_turns_by_blocks():
+    ds = Dataset.range(1, 4).interleave(
+        lambda n: Dataset.from_tensors(n).repeat(3), cycle_length=2, block_length=2
+    )
+    assert values(ds) == [1, 1, 2, 2, 1, 2, 3, 3, 3]
+
+
+# --- random numbers in functions
+
+
+def test_random_numbers_in_map_differ_from_element_to_element():
+    ds = Dataset.range(4).map(lambda _: tw.random.uniform([]))
+    assert len(set(values(ds))) == 4
+
+
+def test_random_numbers_in_map_are_the_same_in_a_thread_ahead():
+    def drawn(prefetch):
+        tw.random.set_seed(1)
+        ds = Dataset.range(6).map(lambda _: tw.random.uniform([]))
+        found = []
+        for value in ds.prefetch(3) if prefetch else ds:
+            found.append((float(value), float(tw.random.uniform([]))))
+        return found
+
+    assert drawn(False) == drawn(True)

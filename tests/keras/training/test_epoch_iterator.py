@@ -1,0 +1,104 @@
+"""Epochs of sources that end early, late or never."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+
+from .small_models import linear
+
+
+@pytest.fixture
+def data():
+    random = np.random.default_rng(0)
+    x = random.normal(size=(40, 3)).astype("f4")
+    return x, (x.sum(1, keepdims=True) * 2).astype("f4")
+
+
+def test_generators_need_steps_and_go_on_from_epoch_to_epoch(data):
+    seen = []
+
+    def batches():
+        i = 0
+        while True:
+            seen.append(i)
+            yield data[0][:8], data[1][:8]
+            i += 1
+
+    linear().fit(batches(), steps_per_epoch=3, epochs=2, verbose=0)
+    assert seen[:6] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_generator_that_ends_early_ends_the_training_with_a_word(data):
+    model = linear()
+    batches = ((data[0][:8], data[1][:8]) for _ in range(4))
+    with pytest.warns(UserWarning, match="ran out"):
+        history = model.fit(batches, steps_per_epoch=3, epochs=5, verbose=0)
+    assert len(history.history["loss"]) == 2
+    assert history.epoch == [0, 1]
+
+
+def test_a_data_set_that_is_short_of_steps_begins_again(data):
+    """As in Keras: three batches, the fourth, three, the fourth."""
+    dataset = tw.data.Dataset.from_tensor_slices(data).batch(10)
+    steps = []
+    count = tw.keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda step, logs: steps.append(step)
+    )
+    with pytest.warns(UserWarning, match="ran out"):
+        linear().fit(dataset, steps_per_epoch=3, epochs=4, verbose=0, callbacks=[count])
+    assert steps == [0, 1, 2, 0, 0, 1, 2, 0]
+
+
+@pytest.mark.parametrize("repeat", [False, True])
+def test_each_validation_of_some_steps_sees_the_same_batches(data, repeat):
+    dataset = tw.data.Dataset.from_tensor_slices(data).batch(10)
+    model = linear()
+    model.optimizer.learning_rate = 0.0
+    history = model.fit(
+        *data,
+        epochs=2,
+        validation_data=dataset.repeat() if repeat else dataset,
+        validation_steps=3,
+        verbose=0,
+    )
+    first, second = history.history["val_loss"]
+    expected = model.evaluate(data[0][:30], data[1][:30], verbose=0)
+    assert first == second == pytest.approx(expected)
+
+
+class StopAfter(tw.keras.callbacks.Callback):
+    def __init__(self, count):
+        super().__init__()
+        self.count, self.seen = count, 0
+
+    def _note(self, flag):
+        self.seen += 1
+        if self.seen == self.count:
+            setattr(self.model, flag, True)
+
+    def on_test_batch_end(self, batch, logs=None):
+        self._note("stop_evaluating")
+
+    def on_predict_batch_end(self, batch, logs=None):
+        self._note("stop_predicting")
+
+
+def endless(*arrays):
+    while True:
+        yield arrays
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_evaluate_and_predict_end_when_they_are_told_to(run_eagerly):
+    model, x, y = linear(run_eagerly=run_eagerly), np.ones((2, 3)), np.ones((2, 1))
+    for count in (3, 1):  # what was set before does not count
+        stop = StopAfter(count)
+        model.evaluate(endless(x, y), callbacks=[stop], verbose=0)
+        assert stop.seen == count and model.stop_evaluating
+        stop = StopAfter(count)
+        outputs = model.predict(endless(x), callbacks=[stop], verbose=0)
+        assert stop.seen == count and len(outputs) == 2 * count
+    stop = StopAfter(2)  # in the evaluations of fit
+    model.fit(x, y, validation_data=endless(x, y), callbacks=[stop], verbose=0)
+    assert stop.seen == 2

@@ -1,0 +1,61 @@
+"""`summary`: the table of Keras."""
+
+import tapewright as tw
+from tapewright import Sequential
+from tapewright.layers import BatchNormalization, Dense, Dropout, Flatten
+
+
+def classifier(**kwargs):
+    return Sequential(
+        [Flatten(), Dense(4, activation="relu", name="hidden"), Dense(2, name="out")],
+        **kwargs,
+    )
+
+
+# The table of Keras 3.15 for the same layers.
+SUMMARY = """\
+Model: "model"
+┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━┓
+┃ Layer (type)                    ┃ Output Shape           ┃       Param # ┃
+┡━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━┩
+│ flat (Flatten)                  │ (None, 4)              │             0 │
+├─────────────────────────────────┼────────────────────────┼───────────────┤
+│ dense (Dense)                   │ (None, 3)              │            15 │
+├─────────────────────────────────┼────────────────────────┼───────────────┤
+│ inner (Sequential)              │ (None, 2)              │            16 │
+└─────────────────────────────────┴────────────────────────┴───────────────┘
+ Total params: 31 (124.00 B)
+ Trainable params: 27 (108.00 B)
+ Non-trainable params: 4 (16.00 B)
+"""
+
+
+def summarized():
+    inner = [Dense(2), Dropout(0.5), BatchNormalization()]
+    return Sequential(
+        [Flatten(name="flat"), Dense(3, name="dense"), Sequential(inner, name="inner")],
+        name="model",
+    )
+
+
+def test_the_summary_is_the_table_of_keras(capsys):
+    model = summarized()
+    model.build((None, 2, 2))
+    model.summary()
+    assert capsys.readouterr().out == SUMMARY
+
+
+def test_the_summary_of_a_called_model_shows_its_batch():
+    model, lines = summarized(), []
+    model(tw.ones([5, 2, 2]))
+    model.summary(print_fn=lines.append)
+    expected = SUMMARY.replace("(None, 4)   ", "(5, 4)      ")
+    expected = expected.replace("(None, 3)   ", "(5, 3)      ")
+    expected = expected.replace("(None, 2)   ", "(5, 2)      ")
+    assert lines == [expected.rstrip("\n")]
+
+
+def test_the_summary_tells_what_is_not_built():
+    lines = []
+    classifier().summary(print_fn=lines.append)
+    assert "0 (unbuilt)" in lines[0] and " ? " in lines[0]

@@ -1,0 +1,143 @@
+"""Steps of training, also those of a user's own."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import Input, Model, Sequential
+from tapewright.layers import Dense
+
+from .small_models import linear
+
+
+@pytest.fixture
+def data():
+    random = np.random.default_rng(0)
+    x = random.normal(size=(40, 3)).astype("f4")
+    return x, (x.sum(1, keepdims=True) * 2).astype("f4")
+
+
+def test_predict_on_batch_gives_arrays(data):
+    answer = linear().predict_on_batch(data[0][:4])
+    assert isinstance(answer, np.ndarray) and answer.shape == (4, 1)
+
+
+def test_train_on_batch_returns_the_loss_before_the_update(data):
+    x, y = data
+    model = linear()
+    loss = ((model(x).numpy() - y) ** 2).mean()
+    assert model.train_on_batch(x, y) == pytest.approx(loss, rel=1e-5)
+    assert model.test_on_batch(x, y, return_dict=True)["loss"] < loss
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_a_train_step_of_ones_own(data, run_eagerly):
+    class Own(Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = Dense(1)
+            self.seen = tw.metrics.Mean(name="seen")
+
+        def call(self, x):
+            return self.dense(x)
+
+        def train_step(self, data):
+            x, y = data
+            with tw.GradientTape() as tape:
+                loss = self.compute_loss(x, y, self(x, training=True))
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+            self.seen.update_state(loss)
+            return {"seen": self.seen.result()}
+
+        @property
+        def metrics(self):
+            return [self.seen]
+
+    x, y = data
+    model = Own()
+    model.compile(tw.optimizers.SGD(0.1), "mse", run_eagerly=run_eagerly)
+    history = model.fit(x, y, epochs=3, batch_size=40, verbose=0).history
+    assert list(history) == ["seen"] and history["seen"][2] < history["seen"][0]
+
+
+def test_a_gan_is_a_model():
+    class Gan(Model):
+        def __init__(self):
+            super().__init__()
+            self.generator = Sequential([Input((2,)), Dense(3)])
+            self.discriminator = Sequential([Input((3,)), Dense(1)])
+
+        def compile(self, d_optimizer, g_optimizer, loss_fn):
+            super().compile()
+            self.d_optimizer, self.g_optimizer = d_optimizer, g_optimizer
+            self.loss_fn = loss_fn
+            self.d_loss = tw.metrics.Mean(name="d_loss")
+            self.g_loss = tw.metrics.Mean(name="g_loss")
+
+        @property
+        def metrics(self):
+            return [self.d_loss, self.g_loss]
+
+        def train_step(self, real):
+            if isinstance(real, tuple):
+                real = real[0]
+            n = tw.shape(real)[0]
+            noise = tw.random.normal(shape=(n, 2))
+            both = tw.concat([self.generator(noise), real], 0)
+            labels = tw.concat([tw.ones((n, 1)), tw.zeros((n, 1))], 0)
+            with tw.GradientTape() as tape:
+                d_loss = self.loss_fn(labels, self.discriminator(both))
+            weights = self.discriminator.trainable_weights
+            grads = tape.gradient(d_loss, weights)
+            self.d_optimizer.apply_gradients(zip(grads, weights))
+            with tw.GradientTape() as tape:
+                fake = self.discriminator(self.generator(noise))
+                g_loss = self.loss_fn(tw.zeros((n, 1)), fake)
+            weights = self.generator.trainable_weights
+            grads = tape.gradient(g_loss, weights)
+            self.g_optimizer.apply_gradients(zip(grads, weights))
+            self.d_loss.update_state(d_loss)
+            self.g_loss.update_state(g_loss)
+            return {m.name: m.result() for m in self.metrics}
+
+    gan = Gan()
+    gan.compile(
+        d_optimizer=tw.optimizers.Adam(),
+        g_optimizer=tw.optimizers.Adam(),
+        loss_fn=tw.losses.BinaryCrossentropy(from_logits=True),
+    )
+    history = gan.fit(np.ones((20, 3), "f4"), epochs=2, batch_size=8, verbose=0)
+    assert sorted(history.history) == ["d_loss", "g_loss"]
+    assert int(gan.d_optimizer.iterations) == 6 == int(gan.g_optimizer.iterations)
+
+
+def test_a_compute_loss_of_ones_own(data):
+    class Half(Model):
+        def compute_loss(self, x, y, y_pred, sample_weight):
+            return 0.5 * super().compute_loss(x, y, y_pred, sample_weight)
+
+    x = Input((3,))
+    model = Half(x, Dense(1)(x))
+    model.compile("sgd", "mse")
+    error = model(data[0]).numpy() - data[1]
+    loss = model.evaluate(*data, batch_size=40, verbose=0)
+    assert loss == pytest.approx(0.5 * (error**2).mean(), rel=1e-5)
+
+
+def test_python_conditions_on_tensors_need_run_eagerly(data):
+    class Odd(Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = Dense(1)
+
+        def call(self, x):
+            x = self.dense(x)
+            return x if tw.reduce_sum(x) > 0 else -x
+
+    model = Odd()
+    model.compile("sgd", "mse")
+    with pytest.raises(TypeError, match="run_eagerly=True"):
+        model.fit(*data, verbose=0)
+    model.run_eagerly = True
+    model.fit(*data, verbose=0)

@@ -1,0 +1,132 @@
+"""Tests mirror the tree: the tests of `folder/file.py` are in `folder/test_file.py`.
+
+Files whose logic is tested elsewhere are listed with the tests that cover them. A file
+below `SMALL` lines needs no tests of its own.
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SMALL = 60
+# Folder of the source -> folder of its tests.
+MIRRORED = {
+    "layers": "tests/layers",
+    "optimizers": "tests/optimizers",
+    "framework/data": "tests/data",
+    "framework/formats": "tests/formats",
+    "framework/inspection": "tests/inspection",
+    "framework/keras/callbacks": "tests/keras/callbacks",
+    "framework/keras/files": "tests/keras/files",
+    "framework/keras/losses": "tests/keras/losses",
+    "framework/keras/metrics": "tests/keras/metrics",
+    "framework/keras/models": "tests/keras/models",
+    "framework/keras/training": "tests/keras/training",
+    "framework/keras/utils": "tests/keras/utils",
+    "framework/serialization": "tests/serialization",
+    "framework/storage": "tests/storage",
+}
+RULES = "adadelta adagrad adam adamax ftrl lamb lion nadam rmsprop sgd".split()
+# File -> the tests that cover it, where these have another name.
+COVERED = {
+    # every rule against recordings of Keras
+    **{f"optimizers/{rule}.py": "tests/optimizers/test_keras.py" for rule in RULES},
+    "layers/adaptive_pooling.py": "tests/layers/test_spatial_keras.py",
+    "layers/separable_convolution.py": "tests/layers/test_spatial_keras.py",
+    "layers/spatial.py": "tests/layers/test_convolution.py",
+    "layers/base/argument_validation.py": "tests/layers/test_refused_arguments.py",
+    "layers/base/input_layer.py": "tests/keras/models/test_functional.py",
+    "layers/base/layer_types.py": "tests/typing/test_user_code.py",
+    "layers/base/saved_layer.py": "tests/keras/files/test_custom_layer_graphs.py",
+    "framework/data/iterator.py": "tests/data/test_positions.py",
+    "framework/data/nesting.py": "tests/data/test_dataset.py",
+    "framework/data/node.py": "tests/data/test_positions.py",
+    "framework/data/rng.py": "tests/data/test_runs.py",
+    "framework/formats/contents.py": "tests/keras/files/test_contents.py",
+    "framework/formats/saved_model/constants.py": (
+        "tests/formats/saved_model/test_graph_writer.py"
+    ),
+    "framework/formats/saved_model/graph_reader.py": (
+        "tests/formats/saved_model/test_graph_checks.py"
+    ),
+    "framework/formats/saved_model/values.py": (
+        "tests/formats/saved_model/test_loaded_function.py"
+    ),
+    "framework/inspection/report.py": "tests/inspection/test_command.py",
+    "framework/inspection/verification.py": "tests/inspection/test_command.py",
+    "framework/keras/callbacks/console.py": (
+        "tests/keras/callbacks/test_progbar_logger.py"
+    ),
+    "framework/keras/files/call_arguments.py": (
+        "tests/keras/files/test_functional_config.py"
+    ),
+    "framework/keras/files/h5_model.py": "tests/keras/files/test_models.py",
+    "framework/keras/files/model_state.py": "tests/keras/files/test_models.py",
+    "framework/keras/files/object_paths.py": "tests/keras/files/test_weights.py",
+    "framework/keras/files/optimizer_state.py": "tests/keras/files/test_weights.py",
+    "framework/keras/files/shards.py": "tests/keras/files/test_keras_files.py",
+    "framework/keras/files/strip_defaults.py": "tests/keras/files/test_keras_objects.py",
+    "framework/keras/files/weight_assignment.py": "tests/keras/files/test_weights.py",
+    "framework/keras/files/weight_tree.py": "tests/keras/files/test_weights.py",
+    "framework/keras/metrics/confusion_utils.py": (
+        "tests/keras/metrics/test_confusion.py"
+    ),
+    "framework/keras/metrics/probabilistic.py": (
+        "tests/keras/metrics/test_metrics_keras.py"
+    ),
+    "framework/keras/models/cloning.py": "tests/keras/models/test_functional.py",
+    "framework/keras/models/model.py": "tests/keras/models/test_functional.py",
+    "framework/keras/training/output_structure.py": (
+        "tests/keras/training/test_compile_loss.py"
+    ),
+    "framework/keras/training/training_state.py": (
+        "tests/keras/callbacks/test_backup_and_restore.py"
+    ),
+    **{
+        f"framework/keras/training/data_adapters/{name}.py": (
+            "tests/keras/training/test_data_adapters.py"
+        )
+        for name in (
+            "array_adapter data_adapter data_adapter_utils dataset_adapter "
+            "generator_adapter py_dataset_adapter"
+        ).split()
+    },
+    "framework/serialization/configured.py": (
+        "tests/layers/base/test_layer_serialization.py"
+    ),
+    "framework/serialization/constructor_arguments.py": (
+        "tests/layers/base/test_layer_serialization.py"
+    ),
+    "framework/serialization/literals.py": "tests/keras/files/test_keras_objects.py",
+    "framework/serialization/load_errors.py": "tests/keras/files/test_keras_objects.py",
+    "framework/serialization/shared_objects.py": "tests/keras/files/test_models.py",
+    "framework/storage/global_heap.py": "tests/hostile/test_harmless_texts.py",
+}
+
+
+def mirrored():
+    """``(file, its test file)`` of all files with logic in the mirrored folders."""
+    for folder, tests in MIRRORED.items():
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            lines = len(path.read_text(encoding="utf-8").splitlines())
+            if path.name != "__init__.py" and lines > SMALL:
+                inside = path.parent.relative_to(ROOT / folder)
+                test = Path(tests) / inside / f"test_{path.name}"
+                yield path.relative_to(ROOT).as_posix(), test.as_posix()
+
+
+def test_every_file_with_logic_has_tests_of_its_name():
+    lacking = [
+        f"{path}: write {test}, or name in COVERED the tests that cover it"
+        for path, test in mirrored()
+        if not (ROOT / COVERED.get(path, test)).is_file()
+    ]
+    assert not lacking, "\n".join(lacking)
+
+
+def test_no_file_is_listed_as_covered_that_has_tests_of_its_name_or_is_gone():
+    tests = dict(mirrored())
+    for path in COVERED:
+        assert (ROOT / path).is_file(), path
+        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        assert path in tests or len(lines) <= SMALL, path
+        assert path not in tests or not (ROOT / tests[path]).is_file(), path
