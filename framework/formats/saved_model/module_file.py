@@ -94,7 +94,7 @@ class SaveOptions(_Options):
 
 @dataclass
 class LoadOptions(_Options):
-    """How to `load`. The settings are TensorFlow's; all have to be left as they are."""
+    """Options of `load`: those of TensorFlow, all of which must keep their defaults."""
 
     allow_partial_checkpoint: bool = False
     experimental_io_device: str | None = None
@@ -175,7 +175,7 @@ def load(
     tags: Any = None,
     options: LoadOptions | None = None,
 ) -> Any:
-    """What `save` has written: an object with the same attributes.
+    """Load what `save` has written: an object with the same attributes.
 
     Its functions run the saved graphs, also under tapes and in other traced functions;
     its variables may be trained. No code of the file is run, none is needed; but a call
@@ -206,7 +206,7 @@ def load(
 
 
 def contains_saved_model(export_dir: str | os.PathLike[str]) -> bool:
-    """Whether a file that `save` has written is there."""
+    """Return True if a file that `save` has written is there."""
     path = os.fspath(export_dir)
     if not os.path.isfile(path):
         return False
