@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.core import devices
 from tapewright.core.interpreters import active_interpreters
 
 
@@ -90,10 +91,10 @@ def test_an_error_in_a_thread_leaves_the_others_alone():
 
 
 def test_devices_are_chosen_by_thread(strict):
-    from_outside = tw.core.devices.current_module()
-    with tw.core.devices.use_module(strict):
-        assert in_thread(tw.core.devices.current_module) is not strict
-    assert tw.core.devices.current_module() is from_outside
+    from_outside = devices.current_module()
+    with devices.use_module(strict):
+        assert in_thread(devices.current_module) is not strict
+    assert devices.current_module() is from_outside
 
 
 def test_tasks_that_take_turns_do_not_mix_their_tapes():

@@ -14,6 +14,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.function.function import Function
+from tapewright.core import devices
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import active_interpreters
 
@@ -1202,7 +1203,7 @@ def test_another_array_module_has_its_own_trace(strict, device):
         pytest.skip("needs two array modules")
     f = counted()
     f(ones(2))
-    with tw.core.devices.use_module(strict):
+    with devices.use_module(strict):
         x = tw.constant([1.0, 2.0])
         assert type(x.array) is not np.ndarray
         y = f(x)

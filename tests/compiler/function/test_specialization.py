@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.compiler.function import specialization
 from tapewright.core.errors import ShapeError
 from tapewright.core.symbolic_dim import NeedsSize
 
@@ -567,7 +568,7 @@ def test_a_size_that_comes_again_takes_the_executable_that_was_made():
 
 
 def test_executables_are_kept_for_the_latest_sizes_only(monkeypatch):
-    monkeypatch.setattr("tapewright.compiler.function.specialization.MANY_SIZES", 32)
+    monkeypatch.setattr(specialization, "MANY_SIZES", 32)
     traced = tw.function(lambda x: x * 2.0, input_signature=[Spec(X)])
     for n in range(1, 50):
         assert traced(tw.ones([n, 4])).shape == (n, 4)

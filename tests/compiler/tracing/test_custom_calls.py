@@ -5,6 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.tracing.custom_calls import CustomCall
+from tapewright.core.primitive import primitive
 
 RNG = np.random.default_rng(3)
 
@@ -239,9 +240,7 @@ def test_no_gradient_passes_where_it_is_stopped():
 
 
 def test_what_was_registered_for_an_op_is_used_in_traces_too():
-    op = tw.core.primitive.primitive(
-        lambda xp, x: xp.sign(x) * 2.0, name="tests_custom_call_step"
-    )
+    op = primitive(lambda xp, x: xp.sign(x) * 2.0, name="tests_custom_call_step")
     op.primitive.infer(lambda x: x)
 
     @tw.RegisterGradient("tests_custom_call_step")

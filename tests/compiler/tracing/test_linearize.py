@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.core.primitive import primitive
 
 from ..conftest import (
     RNG,
@@ -156,9 +157,7 @@ def test_rows_that_were_gathered_come_back_as_slices():
 
 
 def test_an_op_without_a_gradient_is_an_error_only_if_it_is_asked_for():
-    op = tw.core.primitive.primitive(
-        lambda xp, x: x * 3.0, name="tests_without_gradient"
-    )
+    op = primitive(lambda xp, x: x * 3.0, name="tests_without_gradient")
     op.primitive.infer(lambda x: x)
     traced = tw.function(lambda x: (x * 2.0, op(x)))
     x = tw.constant(1.0)
