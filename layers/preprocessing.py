@@ -193,7 +193,7 @@ class Normalization(Layer):
         return {**super().get_config(), "mean": mean, "variance": variance}
 
     def adapt(self, data: Any) -> None:
-        """Takes over the mean and the (biased) variance of ``data``, exactly.
+        """Take over the mean and the (biased) variance of ``data``, exactly.
 
         ``data``: an array or tensor, or batches: a dataset, or anything that iterates
         over arrays or over tuples whose first entry is one. Starts anew at each call.
@@ -414,7 +414,7 @@ class Discretization(Layer):
         return self.num_bins if found is None else len(found) + 1
 
     def adapt(self, data: Any, steps: int | None = None) -> None:
-        """Finds ``num_bins - 1`` boundaries between which ``data`` is spread evenly.
+        """Find ``num_bins - 1`` boundaries between which ``data`` is spread evenly.
 
         ``data``: as for `Normalization.adapt`; ``steps``: the most batches to look at.
         """

@@ -49,7 +49,7 @@ class _WithCell(RNN):
     use_cudnn: str = "auto"
 
     def _make(self, cell_class, name, arguments):
-        """Keeps a constructor's arguments: in a cell, and what is left here."""
+        """Keep a constructor's arguments: in a cell, and what is left here."""
         kwargs = arguments["kwargs"]
         known = [n for n in constructor_arguments(cell_class) if n in arguments]
         of_cell = {n: arguments[n] for n in known if n != "activity_regularizer"}

@@ -59,7 +59,7 @@ class _Cell(Layer):
     gates = 1
 
     def _keep(self, arguments):
-        """Makes attributes of the constructor's arguments."""
+        """Make attributes of the constructor's arguments."""
         for name, value in arguments.items():
             if name not in ("self", "kwargs", "__class__"):
                 module = _MODULES.get(name.rpartition("_")[2])

@@ -125,7 +125,7 @@ class RNN(Layer):
         return list(states) if is_nested(states) else [states]
 
     def reset_state(self) -> None:
-        """Sets the states of a ``stateful`` layer to zero."""
+        """Set the states of a ``stateful`` layer to zero."""
         for state in flatten(self.states or []):
             state.assign(zeros_like(state))
 

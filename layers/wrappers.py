@@ -249,7 +249,7 @@ class Bidirectional(Layer):
         return (*forward, *backward) if forward and backward else None
 
     def reset_state(self) -> None:
-        """Sets the states of ``stateful`` layers to zero."""
+        """Set the states of ``stateful`` layers to zero."""
         if not self.stateful:
             raise AttributeError(f"{self._title}: only stateful layers keep states")
         self.forward_layer.reset_state()

@@ -63,7 +63,7 @@ class Workspace:
         return self._spare
 
     def prepare(self, values):
-        """Sets ``numbers`` to the values in the form that ufuncs take fastest."""
+        """Set ``numbers`` to the values in the form that ufuncs take fastest."""
         if self.xp is not np:  # an array would have to travel to the GPU
             self.numbers = [float(value) for value in values]
             return
@@ -100,7 +100,7 @@ class Segment:
         self._counts = None
 
     def take(self):
-        """Takes the arrays from the variables, and makes ``flats`` safe to write to.
+        """Take the arrays from the variables, and make ``flats`` safe to write to.
 
         A value that somebody else holds stays as it is in the array left behind; one
         that was assigned meanwhile is taken over. `give_back` has to follow.
@@ -120,7 +120,7 @@ class Segment:
             raise
 
     def give_back(self):
-        """Gives the variables their arrays: views of ``flats``."""
+        """Give the variables their arrays: views of ``flats``."""
         for variable, view in zip(self.owners, self._views):
             variable._array = view
 
@@ -128,7 +128,7 @@ class Segment:
         return [*map(_references, self.flats), *map(_references, self._views)]
 
     def _part(self, others):
-        """Moves what somebody else holds, and ``others``, the arrays that are no views."""
+        """Move what somebody else holds, and ``others``, the arrays that are no views."""
         now, size = self._count(), len(self.variables)
         then = self._counts or now
         for k in range(len(self.flats)):
@@ -207,7 +207,7 @@ class Segment:
         return [lines[rows] for lines in self._lines()]
 
     def put_rows(self, rows, picked):
-        """Writes such copies back."""
+        """Write such copies back."""
         for lines, values in zip(self._lines(), picked):
             lines[rows] = values
 

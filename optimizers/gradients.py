@@ -61,7 +61,7 @@ def to_gradient(gradient, variable):
 
 
 def check_gradient(array, variable):
-    """Raises unless a gradient has the variable's shape, and can have its dtype."""
+    """Raise unless a gradient has the variable's shape, and can have its dtype."""
     if array.shape != variable._array.shape:
         _refuse(ShapeError, "shape", array, variable)
     _check_dtype(array, variable)

@@ -192,7 +192,7 @@ class LossScaleOptimizer(Optimizer):
 
 
 def _refuse_options(options):
-    """Raises for options that ask for something."""
+    """Raise for options that ask for something."""
     neutral = {"use_ema": False, "ema_momentum": 0.99}
     unknown = [name for name in options if name not in constructor_arguments(Optimizer)]
     if unknown:

@@ -13,7 +13,7 @@ AVERAGE, ACCUMULATOR = "average", "gradient_accumulator"
 
 
 def accumulate(parts, gradients, share, steps=None) -> list:
-    """Adds ``share`` of each gradient to its sum, and returns the sums in their place.
+    """Add ``share`` of each gradient to its sum, and return the sums in their place.
 
     With ``steps`` the sums become means over so many steps.
     """
@@ -40,13 +40,13 @@ def _add(xp, total, gradient, share):
 
 
 def clear(segments) -> None:
-    """Sets the sums to zero."""
+    """Set the sums to zero."""
     for segment in segments:
         segment.extra(ACCUMULATOR).fill(0)
 
 
 def average(segments, part, overwrite) -> None:
-    """Moves each average by ``part`` of the way to its variable.
+    """Move each average by ``part`` of the way to its variable.
 
     With ``overwrite`` the variables become the averages.
     """

@@ -218,7 +218,7 @@ class Optimizer(State, Configured):
     def update_step(
         self, gradient: Any, variable: Variable, learning_rate: LearningRate
     ) -> None:
-        """Changes one variable, and its slots, by its gradient: tensors and Variables.
+        """Change one variable, and its slots, by its gradient: tensors and Variables.
 
         Here it applies `update_block`, for what overrides it and calls it by ``super()``.
         """
@@ -230,12 +230,12 @@ class Optimizer(State, Configured):
         )  # fmt: skip
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        """Calls `update_step` for each variable; Keras' own rules override it, too."""
+        """Call `update_step` for each variable; Keras' own rules override it, too."""
         for gradient, variable in zip(grads, trainable_variables):
             self.update_step(gradient, variable, learning_rate)
 
     def advance(self, step: int) -> None:
-        """Moves on what state the rule has besides slots, once before each update."""
+        """Advance the state that the rule has besides slots, once before each update."""
 
     def coefficients(
         self, step: int, learning_rate: float, real: type[Any]
@@ -255,7 +255,7 @@ class Optimizer(State, Configured):
         coefficients: Any,
         *slots: Any,
     ) -> None:
-        """Changes one block of ``variable`` and of each slot in place.
+        """Change one block of ``variable`` and of each slot in place.
 
         All are arrays of one shape and dtype. ``scratch`` is free to use, ``gradient``
         must be left alone. Calls with ``out=`` keep the block in the cache, and
@@ -307,7 +307,7 @@ class Optimizer(State, Configured):
     def apply_gradients(
         self, grads_and_vars: Iterable[tuple[Any, Variable]]
     ) -> Variable:
-        """Updates each variable of the pairs by its gradient. Returns `iterations`.
+        """Update each variable of the pairs by its gradient; return `iterations`.
 
         A gradient is a tensor, `IndexedSlices`, an array, or None: then a warning says
         that the variable stays as it is.
@@ -330,7 +330,7 @@ class Optimizer(State, Configured):
         grads: Sequence[Any],
         trainable_variables: Sequence[Variable] | None = None,
     ) -> None:
-        """Updates the variables, by default those of `build`; see `apply_gradients`."""
+        """Update the variables, by default those of `build`; see `apply_gradients`."""
         if not len(grads):
             return
         if trainable_variables is None:

@@ -114,7 +114,7 @@ class Update:
         return found
 
     def trace(self, rule, grads, tracer):
-        """Writes one step down, to be made by each replay."""
+        """Record one step, which each replay makes."""
         self._warn_of_missing()
         inputs, places = [], []
         for i, variable, _ in self.present:
@@ -179,7 +179,7 @@ class Update:
         return self.own
 
     def _prepare(self, rule, step):
-        """Sets the coefficients of a step: here code of the user's may look at variables."""
+        """Set the coefficients of a step: here code of the user's may look at variables."""
         rule.advance(step)
         rate = rule._rate()
         decay = rate * (rule.weight_decay or 0)
@@ -187,7 +187,7 @@ class Update:
             space.prepare((decay, *rule.coefficients(step, rate, space.dtype.type)))
 
     def _change(self, rule, gradients, share):
-        """Takes all blocks through ``update_block``."""
+        """Take all blocks through ``update_block``."""
         fits = _clipping(rule, gradients, share)
         for segment, members, runs, flat, views in self.parts:
             if flat is None:
@@ -372,7 +372,7 @@ def _merged(xp, gradient, fit):
 
 
 def _update_run(rule, segment, start, stop, gradient, fit=None):
-    """Takes a stretch through ``update_block``: in one call where it is machine code."""
+    """Take a stretch through ``update_block``: in one call where it is machine code."""
     if fit is None or type(fit) is Scaling:
         compiled, numbers = _compiled(rule, segment, fit)
         if compiled is not None:
@@ -397,7 +397,7 @@ def _compiled(rule, segment, fit):
 
 
 def _update(rule, segment, blocks, fit=None):
-    """Takes blocks through ``update_block``, after clipping by ``fit`` and decay."""
+    """Take blocks through ``update_block``, after clipping by ``fit`` and decay."""
     space, update_block = segment.workspace, rule.update_block
     xp, scratch, (decay, *coefficients) = space.xp, space.scratch, space.numbers
     decays = rule.weight_decay and segment.decays
@@ -434,7 +434,7 @@ def _compute(compiled, blocks, fit, space, numbers):
 
 
 def _update_single(rule, segment, gradient, fit):
-    """Updates a segment's single variable."""
+    """Update a segment's single variable."""
     if type(gradient) is not SparseRows:
         _update_run(rule, segment, 0, segment.starts[-1], gradient.reshape(-1), fit)
         return
@@ -446,7 +446,7 @@ def _update_single(rule, segment, gradient, fit):
 
 
 def _update_rows(rule, segment, rows, values):
-    """Updates the rows that have a gradient, at no cost for the others."""
+    """Update the rows that have a gradient, at no cost for the others."""
     xp, coefficients = segment.workspace.xp, segment.workspace.numbers[1:]
     if rule.takes_factor:
         coefficients.append(1.0)

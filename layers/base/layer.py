@@ -176,7 +176,7 @@ class Layer(Operation, Tracked, LayerConfig):
     # --- what subclasses define
 
     def build(self, input_shape: Any) -> None:
-        """Makes the weights for inputs of this shape; by default there are none."""
+        """Make the weights for inputs of this shape; by default there are none."""
         self.built = True
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -362,7 +362,7 @@ class Layer(Operation, Tracked, LayerConfig):
             return self.call(inputs, *args, **kwargs)
 
     def _build_for(self, args, kwargs):
-        """Builds for tensors: their shapes go to `build`, by name if it takes several."""
+        """Build for tensors: their shapes go to `build`, by name if it takes several."""
         given = self._signature.given(args[0], args[1:], kwargs)
         shapes = {f"{name}_shape": _shapes_in(x) for name, x in given.items()}
         if not set(self._shapes) <= {f"{name}_shape" for name in self._signature.names}:
@@ -397,7 +397,7 @@ class Layer(Operation, Tracked, LayerConfig):
             _OWNER.reset(token)
 
     def _note_call(self, training, inputs, args, kwargs):
-        """Becomes part of a model: `KerasTensor`s in, `KerasTensor`s out."""
+        """Become part of a model: `KerasTensor`s in, `KerasTensor`s out."""
         if self.input_spec is not None:
             self._check_inputs(inputs)
         kwargs = dict(kwargs)
@@ -508,7 +508,7 @@ class Layer(Operation, Tracked, LayerConfig):
         )
 
     def add_loss(self, loss: Any) -> None:
-        """Adds scalars, made of what `call` computes, to `losses` until the next call.
+        """Add scalars, made of what `call` computes, to `losses` until the next call.
 
         Raises: ``ValueError`` for what is no tensor.
         """
@@ -637,7 +637,7 @@ def _given_shape(kwargs):
 
 
 def _refuse(cls, kwargs, **absent):
-    """Takes Keras' arguments for what does not exist here, as long as they ask for nothing."""
+    """Take Keras' arguments for what does not exist here, as long as they ask for nothing."""
     for name, off in absent.items():
         value = kwargs.pop(name, off)
         if value != off:

@@ -29,7 +29,7 @@ def mask_of(value):
 
 
 def attach(outputs, masks):
-    """Gives the tensors among ``outputs`` the masks in the same places.
+    """Give the tensors among ``outputs`` the masks in the same places.
 
     A tensor that has one keeps it, and None is none.
     """

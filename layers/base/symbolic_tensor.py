@@ -284,7 +284,7 @@ class OpCall(Operation):
 
 
 def refuse_variables(who, values):
-    """Raises ``TypeError`` if one of the values is a variable, or its value now."""
+    """Raise ``TypeError`` if one of the values is a variable, or its value now."""
     for x in values:
         key = getattr(x, "key", None)
         lost = type(key) is Provenance and key.origins[0].reason == "variable"
@@ -310,7 +310,7 @@ class Node:
         self.join()
 
     def join(self):
-        """Adds this call to those of the operation, as the origin of the outputs."""
+        """Add this call to those of the operation, as the origin of the outputs."""
         index = len(self.operation._inbound_nodes)
         for i, tensor in enumerate(self.output_tensors):
             if tensor is not None:
@@ -334,7 +334,7 @@ class Node:
         return list({id(node): node for node in made}.values())
 
     def call(self, values, operation=None):
-        """Calls the layer or op, or another in its place, on the tensors of ``values``:
+        """Call the layer or op, or another in its place, on the tensors of ``values``:
         id of a symbolic tensor -> what it stands for."""
 
         def filled(nest):

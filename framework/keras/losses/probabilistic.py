@@ -105,7 +105,7 @@ def categorical_crossentropy(
 
 
 def check_assumption(who, assume_normalized, from_logits):
-    """Raises ``ValueError`` where no logits can take the gradient."""
+    """Raise ``ValueError`` where no logits can take the gradient."""
     if assume_normalized and not from_logits:
         raise ValueError(
             f"{who}: assume_normalized needs logits, from_logits must be True"
@@ -138,7 +138,7 @@ def smoothed(who, y_true, label_smoothing, classes):
 
 
 def check_smoothing(who, smoothing):
-    """Raises ``ValueError`` for what is no share."""
+    """Raise ``ValueError`` for what is no share."""
     if not 0 <= smoothing <= 1:
         raise ValueError(
             f"{who}: label_smoothing must be from 0 to 1, got {smoothing!r}"

@@ -94,7 +94,7 @@ class AUC(Metric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Counts one batch; weights are added up in place of ones."""
+        """Count one batch; weights are added up in place of ones."""
         y_pred = as_tensor(y_pred)
         if self.from_logits:
             y_pred = sigmoid(y_pred)

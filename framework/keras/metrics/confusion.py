@@ -59,7 +59,7 @@ class _Count(Metric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Counts one batch; weights are added up in place of ones."""
+        """Count one batch; weights are added up in place of ones."""
         who, kinds = type(self).__name__, (self._kind,)
         counts = count(who, self._thresholds, kinds, y_true, y_pred, sample_weight)
         self.accumulator.assign_add(counts[self._kind])
@@ -139,7 +139,7 @@ class _Ratio(Metric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Counts one batch; weights are added up in place of ones."""
+        """Count one batch; weights are added up in place of ones."""
         counts = count(
             type(self).__name__,
             self._thresholds,

@@ -87,7 +87,7 @@ class FBetaScore(Metric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Counts one batch; ``sample_weight`` ``[batch]``."""
+        """Count one batch; ``sample_weight`` ``[batch]``."""
         y_pred = as_tensor(y_pred, self._dtype)
         y_true = as_tensor(y_true, self._dtype, y_pred)
         check_matrices(type(self).__name__, "classes", y_true, y_pred)

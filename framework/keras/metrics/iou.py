@@ -96,7 +96,7 @@ class IoU(Metric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Counts one batch; weights, in the shape of the labels, are added up."""
+        """Count one batch; weights, in the shape of the labels, are added up."""
         y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
         if not self.sparse_y_true:
             y_true = argmax(y_true, self.axis)
@@ -168,7 +168,7 @@ class BinaryIoU(IoU):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Counts one batch; weights, in the shape of the labels, are added up."""
+        """Count one batch; weights, in the shape of the labels, are added up."""
         positive = greater_equal(as_tensor(y_pred, float32), self.threshold)
         super().update_state(y_true, positive, sample_weight)
 

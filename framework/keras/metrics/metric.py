@@ -73,7 +73,7 @@ class Metric(Module, Configured):
     # --- what subclasses define
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
-        """Adds what one more batch has to say."""
+        """Add one more batch to the state."""
         raise NotImplementedError(f"{type(self).__name__} must define update_state")
 
     def result(self) -> Tensor:
@@ -81,7 +81,7 @@ class Metric(Module, Configured):
         raise NotImplementedError(f"{type(self).__name__} must define result")
 
     def reset_state(self) -> None:
-        """Sets all variables to zero."""
+        """Set all variables to zero."""
         for variable in self.variables:
             variable.assign(zeros_like(variable))
 

@@ -42,7 +42,7 @@ class Sum(Metric):
     def update_state(
         self, values: TensorLike, sample_weight: TensorLike | None = None
     ) -> None:
-        """Adds ``values`` of any shape; weights broadcast to their first axes."""
+        """Add ``values`` of any shape; weights broadcast to their first axes."""
         values, _ = _weighted(self, values, sample_weight, reduce_sum)
         self.total.assign_add(reduce_sum(values))
 
@@ -70,7 +70,7 @@ class Mean(Metric):
     def update_state(
         self, values: TensorLike, sample_weight: TensorLike | None = None
     ) -> None:
-        """Adds ``values`` of any shape; weights broadcast to their first axes."""
+        """Add ``values`` of any shape; weights broadcast to their first axes."""
         values, weight = _weighted(self, values, sample_weight, reduce_mean)
         total = _sum_of_samples(values)
         if weight is not None:
@@ -115,7 +115,7 @@ class MeanMetricWrapper(Mean):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Adds the values that the function has for one batch."""
+        """Add the values that the function has for one batch."""
         mask = getattr(y_pred, "_keras_mask", None)
         values = self.fn(y_true, y_pred, **self._fn_kwargs)
         if mask is not None:

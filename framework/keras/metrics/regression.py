@@ -117,7 +117,7 @@ class RootMeanSquaredError(Mean):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Adds the squared errors of one batch."""
+        """Add the squared errors of one batch."""
         y_true, y_pred = pair(type(self).__name__, y_true, y_pred, self._dtype)
         super().update_state(square(y_pred - y_true), sample_weight)
 
@@ -208,7 +208,7 @@ class R2Score(Metric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Adds the sums of one batch."""
+        """Add the sums of one batch."""
         y_true, y_pred = pair(type(self).__name__, y_true, y_pred, self._dtype)
         check_matrices("R2Score", "outputs", y_true, y_pred)
         weight = as_tensor(

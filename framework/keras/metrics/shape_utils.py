@@ -46,7 +46,7 @@ def pair(who, y_true, y_pred, dtype=None):
 
 
 def check_pair(who, y_true, y_pred):
-    """Raises ``ShapeError`` unless the shapes broadcast at the same rank."""
+    """Raise ``ShapeError`` unless the shapes broadcast at the same rank."""
     a, b = y_true.array.shape, y_pred.array.shape
     if a != b and not broadcasts(a, b):
         what = "the shapes of y_true and y_pred must be the same"
@@ -54,7 +54,7 @@ def check_pair(who, y_true, y_pred):
 
 
 def check_matrices(who, axis, y_true, y_pred):
-    """Raises ``ShapeError`` unless both are ``[batch, axis]``, and of one shape."""
+    """Raise ``ShapeError`` unless both are ``[batch, axis]``, and of one shape."""
     a, b = y_true.array.shape, y_pred.array.shape
     if len(a) != 2 or a != b:
         what = f"y_true and y_pred must be [batch, {axis}] both"

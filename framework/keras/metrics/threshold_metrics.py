@@ -67,7 +67,7 @@ class _Constrained(Metric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Counts one batch; weights are added up in place of ones."""
+        """Count one batch; weights are added up in place of ones."""
         counts = count(
             type(self).__name__,
             self._thresholds,
