@@ -47,9 +47,7 @@ def test_attention_takes_query_value_and_key(inputs):
 
 
 def test_unknown_scores_and_rates_are_refused():
-    with pytest.raises(
-        ValueError, match="score_mode must be 'dot' or 'concat', got 'sum'"
-    ):
+    with pytest.raises(ValueError, match="score_mode .*got 'sum'"):
         Attention(score_mode="sum")
     with pytest.raises(
         ValueError, match="AdditiveAttention: dropout must be from 0 to 1"

@@ -133,7 +133,7 @@ def test_unknown_names_and_settings_are_answered_with_the_known_ones():
         initializers.get("glorot")
     with pytest.raises(ValueError, match="mode must be one of fan_in.*got 'fan'"):
         initializers.VarianceScaling(mode="fan")
-    with pytest.raises(ValueError, match="scale must be positive, got 0"):
+    with pytest.raises(ValueError, match="scale .*got 0"):
         initializers.VarianceScaling(scale=0)
     with pytest.raises(TypeError, match="initializer: must be a name.*got 3"):
         initializers.get(3)

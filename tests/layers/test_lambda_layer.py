@@ -80,7 +80,7 @@ def test_code_in_a_config_is_never_run():
 
 
 def test_what_is_no_function_is_refused():
-    with pytest.raises(TypeError, match="function must be a callable or a name, got 3"):
+    with pytest.raises(TypeError, match="function .*got 3"):
         Lambda(3)
 
 

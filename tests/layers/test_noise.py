@@ -89,7 +89,7 @@ def test_without_a_seed_the_global_stream_decides():
 
 @pytest.mark.parametrize("rate", [-0.1, 1.5])
 def test_rates_lie_between_0_and_1(rate):
-    with pytest.raises(ValueError, match=f"rate must be from 0 to 1, got {rate}"):
+    with pytest.raises(ValueError, match=f"rate .*got {rate}"):
         Dropout(rate)
 
 
@@ -205,14 +205,12 @@ def test_a_trace_draws_the_same_for_any_batch_size(layer):
 
 @pytest.mark.parametrize("cls", [GaussianDropout, AlphaDropout])
 def test_these_cannot_drop_everything(cls):
-    with pytest.raises(
-        ValueError, match=r"rate must be 0 or more and less than 1, got 1\.0"
-    ):
+    with pytest.raises(ValueError, match=r"rate .*got 1\.0"):
         cls(1.0)
 
 
 def test_the_deviation_of_noise_is_not_negative():
-    with pytest.raises(ValueError, match="stddev must be 0 or more, got -1"):
+    with pytest.raises(ValueError, match="stddev .*got -1"):
         GaussianNoise(-1)
 
 

@@ -161,7 +161,7 @@ def test_renormalization_may_be_off_in_a_config_and_is_refused_when_on():
     layer = BatchNormalization()
     config = layer.get_config()
     assert BatchNormalization.from_config({**config, **off}).get_config() == config
-    with pytest.raises(ValueError, match="renorm must be False, got True"):
+    with pytest.raises(ValueError, match="renorm .*got True"):
         BatchNormalization(renorm=True)
 
 

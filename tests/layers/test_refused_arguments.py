@@ -74,9 +74,7 @@ def test_a_constructor_names_the_argument_and_the_value(make, message):
 @pytest.mark.parametrize("steps", [4, 6])
 def test_a_mask_must_have_as_many_steps_as_the_inputs(kind, steps):
     layer = kind(3, return_sequences=True)
-    with pytest.raises(
-        ValueError, match=rf"mask must be .* \(2, 5\), got \(2, {steps}\)"
-    ):
+    with pytest.raises(ValueError, match=rf"mask .*got \(2, {steps}\)"):
         layer(SEQUENCES, mask=np.ones((2, steps), bool))
 
 

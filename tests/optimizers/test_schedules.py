@@ -114,7 +114,7 @@ def test_a_variable_counts_the_steps_too(schedule):
 
 
 def test_arguments_out_of_range_are_refused():
-    with pytest.raises(ValueError, match="decay_steps must be greater than 0, got 0"):
+    with pytest.raises(ValueError, match="decay_steps .*got 0"):
         schedules.ExponentialDecay(0.5, 0, 0.5)
     with pytest.raises(ValueError, match="first_decay_steps must be greater than 0"):
         schedules.CosineDecayRestarts(0.5, -1)

@@ -16,5 +16,5 @@ def test_a_plateau_is_told_of_and_lowers_the_rate(capsys):
 
 
 def test_a_factor_of_one_reduces_nothing_and_is_refused():
-    with pytest.raises(ValueError, match="factor must be less than 1, got 1"):
+    with pytest.raises(ValueError, match="factor .*got 1"):
         ReduceLROnPlateau(factor=1)

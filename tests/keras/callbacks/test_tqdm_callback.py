@@ -70,5 +70,5 @@ def test_training_that_goes_on_begins_at_its_epoch():
 
 
 def test_another_verbosity_of_the_bars_is_refused():
-    with pytest.raises(ValueError, match="verbose must be 0, 1 or 2, got 3"):
+    with pytest.raises(ValueError, match="verbose .*got 3"):
         TqdmCallback(verbose=3)

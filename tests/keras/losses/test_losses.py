@@ -91,9 +91,9 @@ def test_other_losses_refuse_labels_out_of_range(name, device):
 
 
 def test_arguments_out_of_range_are_refused():
-    with pytest.raises(ValueError, match="label_smoothing must be from 0 to 1, got 2"):
+    with pytest.raises(ValueError, match="label_smoothing .*got 2"):
         losses.CategoricalCrossentropy(label_smoothing=2)
-    with pytest.raises(ValueError, match="delta must be positive, got 0"):
+    with pytest.raises(ValueError, match="delta .*got 0"):
         losses.huber([0.0], [0.0], delta=0)
 
 

@@ -63,7 +63,7 @@ def test_the_class_axis_may_be_another():
 def test_labels_out_of_range_are_refused(device):
     if device != "cpu":
         pytest.skip("elsewhere the check would have to wait for the device")
-    with pytest.raises(ValueError, match="labels must be from 0 to 2, got 3"):
+    with pytest.raises(ValueError, match="labels .*got 3"):
         losses.sparse_categorical_crossentropy([0, 3], LOGITS, from_logits=True)
 
 

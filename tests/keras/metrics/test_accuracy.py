@@ -37,7 +37,7 @@ def test_the_best_k_must_be_some(k):
         metrics.TopKCategoricalAccuracy,
         metrics.SparseTopKCategoricalAccuracy,
     ):
-        with pytest.raises(ValueError, match=f"k must be 1 or more, got {k!r}"):
+        with pytest.raises(ValueError, match=f"k .*got {k!r}"):
             kind(k=k)
 
 
