@@ -15,44 +15,17 @@ config.apply_defaults()  # before any array of a size worth speaking of is made
 # they come from our own calls, are left out.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapewright\b")
 
-from tapewright import (
-    datasets,
-    layers,
-    optimizers,
-)
+from tapewright import datasets, layers, optimizers
 from tapewright.layers import Input, initializers
 
-from tapewright import (
-    autodiff,
-    data,
-    debugging,
-    keras,
-)
-from .api import (
-    bitwise,
-    linalg,
-    math,
-    nn,
-    signal,
-)
+from . import autodiff, data, debugging, keras
+from .api import bitwise, linalg, math, nn, signal
 from .autodiff.custom_gradient import *
 from .autodiff.gradient_tape import *
 from .autodiff.vectorized_map import *
-from .compiler.control_flow.cond import (
-    case,
-    cond,
-    switch_case,
-)
-from .compiler.control_flow.host_calls import (
-    numpy_function,
-    py_function,
-)
-from .compiler.control_flow.map_fn import (
-    foldl,
-    foldr,
-    map_fn,
-    scan,
-)
+from .compiler.control_flow.cond import case, cond, switch_case
+from .compiler.control_flow.host_calls import numpy_function, py_function
+from .compiler.control_flow.map_fn import foldl, foldr, map_fn, scan
 from .compiler.control_flow.printing import Assert, print
 from .compiler.control_flow.tensor_array import TensorArray
 from .compiler.control_flow.while_loop import while_loop
@@ -77,10 +50,7 @@ from .ops.linalg.contraction import einsum, tensordot
 from .ops.linalg.matmul import matmul
 from .ops.linalg.matrix_functions import norm
 from .ops.math.comparison import *
-from .ops.math.counting import (
-    histogram_fixed_width,
-    histogram_fixed_width_bins,
-)
+from .ops.math.counting import histogram_fixed_width, histogram_fixed_width_bins
 from .ops.math.elementwise import *
 from .ops.math.gamma import *
 from .ops.math.reduction import *
@@ -88,16 +58,12 @@ from .ops.math.scan import *
 from .ops.math.special import *
 from .ops.math.trigonometry import *
 from .ops.math.xlogy import *
-from .ops.nn.activation import (
-    sigmoid,
-    softmax,
-    tanh,
-)
+from .ops.nn.activation import sigmoid, softmax, tanh
 from .keras.models import Model, Sequential
 
-if TYPE_CHECKING:  # what is loaded when it is first asked for
+if TYPE_CHECKING:  # names that are loaded at their first use
     from .api import saved_model, train
-    from tapewright import plot, profiler
+    from . import plot, profiler
     from .autodiff import testing
     from .ops.image import processing
     from .ops.random import sampling
