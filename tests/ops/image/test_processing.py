@@ -6,8 +6,9 @@ import pytest
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.core.errors import ShapeError
+from tapewright.ops.convolution.windows import fold
 from tapewright.ops.image import processing
-from tapewright.ops.image.resizing import _resample_back
+from tapewright.ops.image.resizing import _resample_back, resample
 
 
 def contrast(images, factor):
@@ -346,11 +347,11 @@ def test_a_wrong_argument_is_named(call, words):
 
 def test_the_ops_explain_what_does_not_fit():
     with pytest.raises(TypeError, match="'bilinear' needs floating images"):
-        tw.ops.image.resizing.resample(tw.ones((2, 2), tw.int32), -2, 3, "bilinear")
+        resample(tw.ones((2, 2), tw.int32), -2, 3, "bilinear")
     with pytest.raises(ShapeError, match="axis -2 must have size 3"):
         _resample_back(tw.ones((2, 2)), 4, -2, 3, "bilinear")
     with pytest.raises(ShapeError, match="axis -3 must have size 3"):
-        tw.ops.convolution.windows.fold(tw.ones((2, 2, 1)), 4, -2, 1, "VALID")
+        fold(tw.ones((2, 2, 1)), 4, -2, 1, "VALID")
 
 
 def test_many_repetitions_of_an_entry_are_made_at_once():
