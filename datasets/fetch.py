@@ -102,7 +102,7 @@ def fetch(url: str, path: Path, checksum: str = "", *, timeout: float = 30.0) ->
 
 
 def has_checksum(path: Path, checksum: str) -> bool:
-    """Whether the file has this checksum; any file has the empty one."""
+    """Return whether the file has this checksum; any file has the empty one."""
     path = Path(path)
     return not _flaw(path, RemoteFile(path.name, checksum))
 
@@ -152,7 +152,7 @@ def _receive(url, file, out, timeout):
 
 
 def _announced_size(response, file):
-    """How many bytes to expect, or None; a mirror that announces others is refused."""
+    """The number of bytes to expect, or None; a mirror that announces others is refused."""
     header = response.headers.get("Content-Length", "")
     announced = int(header) if header.isdecimal() else None
     if file.size is not None and announced not in (None, file.size):
@@ -180,7 +180,7 @@ def _copy(response, out, limit, bar):
 
 
 def _flaw(path, file):
-    """What is wrong with the file at ``path``: size or checksum; None if nothing is."""
+    """The fault of the file at ``path``: size or checksum; None if there is none."""
     import hashlib
 
     size = path.stat().st_size

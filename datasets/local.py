@@ -17,7 +17,7 @@ KEYS = ("x_train", "y_train", "x_test", "y_test")
 
 
 def load_path(path: str | os.PathLike, *, stacklevel: int = 2) -> Data:
-    """What lies at ``path``: a folder of IDX files, or else an ``.npz`` file.
+    """Load ``path``: a folder of IDX files, or else an ``.npz`` file.
 
     A remark of ``load_folder`` becomes a warning at ``stacklevel``, as of this call.
     """

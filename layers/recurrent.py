@@ -1,7 +1,7 @@
 """`SimpleRNN`, `LSTM` and `GRU`: layers that make a cell and run it.
 
-With the usual activations all steps are one op, which holds for their gradients too (see
-`tapewright.ops.recurrence`); else the cell is run step by step, as by `RNN`.
+With the usual activations all steps are one op, forward and backward (see
+`tapewright.ops.nn.recurrence`); else the cell runs step by step, as in `RNN`.
 """
 
 from __future__ import annotations

@@ -142,11 +142,11 @@ class LossScaleOptimizer(Optimizer):
         self._updates[key] = update
         return update
 
-    def take_step(self, update: Any, gradients: Any) -> None:
+    def take_step(self, update: Any, gradients: Any, share: float = 1.0) -> None:
         scale, counter = self.dynamic_scale, self.step_counter
         value, steps = scale._array.item(), int(counter._array)
         if _all_finite(gradients):
-            self.inner_optimizer.take_step(update, gradients, 1 / value)
+            self.inner_optimizer.take_step(update, gradients, share / value)
             steps += 1
             if steps == self.dynamic_growth_steps:
                 steps, value = 0, value * 2

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from .nest import is_nested, owned_leaves
 
 __all__ = [
+    "Opaque",
     "Trackable",
     "assign_pending",
     "children",
@@ -47,6 +48,15 @@ class Trackable:
         found = {names.get(name, name): x for name, x in _attributes(self)}
         ordered = sorted(found, key=lambda name: (name.startswith("_"), name))
         return {name: found[name] for name in ordered}
+
+
+class Opaque:
+    """A value in an attribute that `children` and `owned` do not look into."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
 
 
 def children(item: object) -> list[tuple[Any, Any]] | None:

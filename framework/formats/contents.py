@@ -1,7 +1,7 @@
 """Describe the content of saved models and checkpoints without building anything.
 
-See `inspection`. The forms are those of `saved_model`, `graphs` and `checkpoint_file`; what
-is not as they have it is a `SavingError`.
+`inspection` makes a report of it. A file in another form than `saved_model` and
+`checkpoint_file` write is a `SavingError`.
 """
 
 import math

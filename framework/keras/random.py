@@ -201,6 +201,6 @@ def binomial(
     dtype: DTypeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """How many of ``counts`` trials succeed, each with probability ``probabilities``."""
+    """Draw the number of successes in ``counts`` trials of probability ``probabilities``."""
     drawn = draw_binomial(_stream(seed), as_shape(shape), counts, probabilities, int64)
     return cast(drawn, dtype or default_float())

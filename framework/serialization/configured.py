@@ -37,9 +37,7 @@ class Configured:
     kind_module: str
     omit_defaults: dict[str, Any] = {}  # those that the config omits at this value
     config_exclude: tuple[str, ...] = ()  # those that a subclass adds itself
-    prefer_init_args: bool = (
-        False  # use the plain arguments given, rather than attributes
-    )
+    prefer_init_args: bool = False  # rather than the attributes of their names
     _plain_arguments = None
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -27,7 +27,7 @@ from tapewright.core.interpreters import use_interpreters
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
-from tapewright.core.trackable import assign_pending, making_children
+from tapewright.core.trackable import Opaque, assign_pending, making_children
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import shape as shape_of
 from tapewright.ops.math.elementwise import divide_no_nan
@@ -41,7 +41,7 @@ from .. import activations, regularizers
 from . import masks
 from .call_spec import CallSignature
 from .input_spec import InputSpec
-from .layer_serialization import BuildShapes, LayerConfig, dtype_of, is_shape
+from .layer_serialization import LayerConfig, dtype_of, is_shape
 from .symbolic_tensor import KerasTensor, Node, Operation, symbolic_outputs
 from .weight_tracking import Tracked
 
@@ -367,7 +367,7 @@ class Layer(Operation, Tracked, LayerConfig):
         shapes = {f"{name}_shape": _shapes_in(x) for name, x in given.items()}
         if not set(self._shapes) <= {f"{name}_shape" for name in self._signature.names}:
             shape = _shapes_in(args[0])
-            self._build_shapes = BuildShapes({(*self._shapes, "input_shape")[0]: shape})
+            self._build_shapes = Opaque({(*self._shapes, "input_shape")[0]: shape})
             self.build(shape)
             return
         missing = [n for n in self._signature.names if n not in given]
@@ -376,7 +376,7 @@ class Layer(Operation, Tracked, LayerConfig):
             raise TypeError(f"{self._title}: the argument '{missing[0]}' is missing")
         shapes = {name: shapes.get(name) for name in self._shapes}
         shapes = {name: s for name, s in shapes.items() if s is not None}
-        self._build_shapes = BuildShapes(shapes)
+        self._build_shapes = Opaque(shapes)
         self.build(**shapes)
 
     @contextmanager
@@ -658,7 +658,7 @@ def _once(build):
             if self.built:
                 return
             names = dict(zip(self._shapes or ("input_shape",), args))
-            self._build_shapes = BuildShapes(names | kwargs)
+            self._build_shapes = Opaque(names | kwargs)
             with self._building(), making_children(self):
                 build(self, *args, **kwargs)
             self.built = True

@@ -12,7 +12,7 @@ from tapewright.serialization.configured import Configured, from_constructor
 from tapewright.serialization.constructor_arguments import constructor_arguments
 from tapewright.serialization.object_config import plain
 
-__all__ = ["BuildShapes", "LayerConfig", "dtype_of", "is_shape"]
+__all__ = ["LayerConfig", "dtype_of", "is_shape"]
 
 _BASE = ("name", "trainable", "dtype")  # in every config of a layer
 
@@ -26,7 +26,7 @@ class LayerConfig(Configured):
     kind_module: str = "keras.layers"
     omit_defaults: dict[str, Any] = {"activity_regularizer": None, "autocast": True}
     prefer_init_args: bool = True
-    _build_shapes = None
+    _build_shapes = None  # `Opaque`: argument of `build` -> shape
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class LayerConfig(Configured):
         inputs with a shape each, else None: what `build_from_config` takes."""
         if self._build_shapes is None:
             return None
-        shapes = self._build_shapes.by_name
+        shapes = self._build_shapes.value
         if len(shapes) == 1:
             return {"input_shape": next(iter(shapes.values()))}
         return {"shapes_dict": dict(shapes)}
@@ -93,15 +93,6 @@ class LayerConfig(Configured):
         ):
             self.build_from_config(config)
             self.built = True
-
-
-class BuildShapes:
-    """The shapes that `build` was given, out of sight for those who search attributes."""
-
-    __slots__ = ("by_name",)
-
-    def __init__(self, by_name):
-        self.by_name = by_name
 
 
 def is_shape(value):

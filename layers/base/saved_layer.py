@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from tapewright.core.naming import snake_case
+from tapewright.core.trackable import Opaque
 from tapewright.ops.random.sampling import Generator
 
 from .layer import Layer
@@ -44,7 +45,7 @@ class SavedLayer(Layer):
         self.generators: list[Generator] = [
             Generator(0) for _ in range(head["streams"])
         ]
-        self._filed = _Filed(
+        self._filed = Opaque(
             [(path, [made[i] for i in own]) for path, own in head["filed"]]
         )
         self.saved_calls: Any = read(made, [each.state for each in self.generators])
@@ -62,7 +63,7 @@ class SavedLayer(Layer):
 
     def filed_weights(self) -> list[Any]:
         """The places of weights in files: pairs of a path below the layer and variables."""
-        return self._filed.pairs
+        return self._filed.value
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         return self.saved_calls[bool(training)](inputs)
@@ -77,12 +78,3 @@ class SavedLayer(Layer):
             f"SavedLayer {config.get('name')!r}: its graphs are in the file of the "
             "whole model; load that file with load_model"
         )
-
-
-class _Filed:
-    """Variables by their places, out of sight for those who search attributes."""
-
-    __slots__ = ("pairs",)
-
-    def __init__(self, pairs):
-        self.pairs = pairs

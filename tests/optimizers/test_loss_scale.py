@@ -119,3 +119,10 @@ def test_a_dynamic_scale_refuses_options_of_the_inner_optimizer(
     LossScaleOptimizer(SGD(), clipnorm=None, use_ema=False, dynamic=True)
     with pytest.raises(TypeError, match="inner_optimizer must be an Optimizer"):
         LossScaleOptimizer("sgd")
+
+
+def test_one_inside_another_divides_by_both_scales():
+    v = variable(1.0)
+    optimizer = LossScaleOptimizer(LossScaleOptimizer(SGD(1.0), 4.0), 2.0)
+    run(optimizer, [v], [[8.0]])
+    assert v.numpy() == 0.0

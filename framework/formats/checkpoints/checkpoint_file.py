@@ -3,7 +3,7 @@
 /arrays/<name>   each variable, in groups by the parts of its name
 /states/<n>      arrays that stand in states
 @format          "tapewright checkpoint", and @version
-@states          JSON: name -> state, see `plain_state`
+@states          JSON: name -> state, see `state_codec`
 @info            JSON: step, versions, metrics, the state of the global generator, other
                  names ("aliases") that lead to the same objects
 """

@@ -4,9 +4,9 @@ One HDF5 file, sealed; all of it can be looked at with any reader of HDF5.
 
     format, version      attributes of the root: "tapewright saved_model", 1
     variables/0, 1...    arrays, with the attributes name and trainable
-    functions/0, 1...    traced functions as graphs, see `graphs.functions`
+    functions/0, 1...    traced functions as graphs, see `functions`
     optimizers           attribute of the root, JSON: those that functions run, see
-                         `graphs.optimizers`
+                         `optimizers`
     objects              attribute of the root, JSON: modules, lists and dicts, with
                          functions, variables and optimizers by number
 

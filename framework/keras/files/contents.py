@@ -1,4 +1,4 @@
-"""What is inside a file of tapewright or Keras, told without building anything of it.
+"""The contents of a file of tapewright or Keras, without building anything of it.
 
 `contents` opens a file of any kind and says which it is, by what it holds and not by its
 name; `describe` gives all that can be told of it as plain values, from which `report`
@@ -95,7 +95,7 @@ def _hdf5_contents(root):
 
 
 def _has_vars(root):
-    """Whether arrays stand in a group ``vars``, as Keras 3 has them."""
+    """Return whether there are arrays in groups ``vars``, as in files of Keras 3."""
     return any(_in_vars(array.name) for array in root.arrays())
 
 
@@ -308,7 +308,7 @@ def _optimizer(found):
 
 
 def _optimizer_group(root):
-    for path in ("optimizer", "tapewright/optimizer", "optimizer_weights"):
+    for path in ("optimizer", f"{OWN_GROUP}/optimizer", "optimizer_weights"):
         group = root.find(path)
         if isinstance(group, Group) and group.keys():
             return group

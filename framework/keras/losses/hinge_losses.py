@@ -47,7 +47,7 @@ def squared_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 def _shortfall(who, y_true, y_pred):
-    """How much a margin of 1 is missed by."""
+    """The distance by which a margin of 1 is missed."""
     y_true, y_pred = aligned(who, y_true, y_pred)
     binary = reduce_all(logical_or(equal(y_true, 0.0), equal(y_true, 1.0)))
     y_true = where(binary, 2.0 * y_true - 1.0, y_true)
@@ -66,7 +66,7 @@ def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 class Hinge(Loss):
-    """How far predictions miss a margin of 1 to labels of -1 and 1: `hinge`, reduced."""
+    """Penalize predictions within a margin of 1 to labels of -1 and 1: `hinge`, reduced."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class SquaredHinge(Loss):
 
 
 class CategoricalHinge(Loss):
-    """How far the right class misses a margin of 1: `categorical_hinge`, reduced."""
+    """Penalize a margin below 1 of the right class: `categorical_hinge`, reduced."""
 
     def __init__(
         self,

@@ -319,7 +319,7 @@ class SparseCategoricalCrossentropy(Loss):
 
 
 class KLDivergence(Loss):
-    """How far a distribution is from the predicted one: `kl_divergence`, reduced."""
+    """The divergence of a distribution from the predicted one: `kl_divergence`, reduced."""
 
     def __init__(
         self,

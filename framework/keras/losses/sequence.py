@@ -125,7 +125,7 @@ def _checked_labels(y_true, y_pred):
 
 
 class CTC(Loss):
-    """How unlikely logits make labels that are not aligned with them: `ctc`, reduced."""
+    """The negative log-likelihood of labels not aligned with logits: `ctc`, reduced."""
 
     integer_labels = True
 

@@ -1,4 +1,4 @@
-"""What the arguments of losses become: floating tensors whose shapes fit each other."""
+"""Arguments of losses as floating tensors whose shapes fit each other."""
 
 import numpy as np
 
@@ -96,14 +96,14 @@ def aligned(who, y_true, y_pred, exact=False, hint=""):
 
 
 def broadcasts(a, b):
-    """Whether two shapes broadcast without an axis that one lacks; a number always does."""
+    """Return whether two shapes of one rank broadcast; a number does with any shape."""
     if not a or not b:
         return True
     return len(a) == len(b) and all(m == 1 or n == 1 or m == n for m, n in zip(a, b))
 
 
 def same_rank(a, b, expand_vectors=True):
-    """Where one has a last axis of size 1 too many, it goes, or a vector gets one."""
+    """Remove a last axis of size 1 that only one has, or add one to a vector."""
     surplus = a.array.ndim - b.array.ndim
     if surplus == 1 and a.array.shape[-1] == 1:
         if b.array.ndim == 1 and expand_vectors:
@@ -140,7 +140,7 @@ def fitted(who, name, weight, losses):
 
 
 def is_structure(value):
-    """Whether this is a nest of arrays or tensors, and not a list of numbers."""
+    """Return whether ``x`` is a nest of arrays or tensors, and not a list of numbers."""
     if not is_nested(value):
         return False
     return isinstance(value, dict) or any(

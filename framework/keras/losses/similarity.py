@@ -81,7 +81,7 @@ def _embeddings(name, x):
 
 
 def _pairs(labels, others, remove_diagonal):
-    """Where the labels of a pair are the same, and where not; ``[batch, others]``."""
+    """Masks of the pairs with equal labels, and of those without; ``[batch, others]``."""
     same = equal(expand_dims(labels, 1), reshape(others, (1, -1)))
     different = logical_not(same)
     if remove_diagonal:

@@ -1,4 +1,4 @@
-"""How often predictions are right: equal, above a threshold, or among the first k."""
+"""Shares of predictions that are right: equal, above a threshold, among the first k."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _pairs_up(a, b):
 
 
 class Accuracy(MeanMetricWrapper):
-    """How often predictions equal labels: the mean of `accuracy`.
+    """The share of predictions that equal the labels: the mean of `accuracy`.
 
     >>> Accuracy()([[1], [2], [3], [4]], [[0], [2], [3], [4]]).numpy()
     np.float32(0.75)
@@ -187,7 +187,7 @@ class Accuracy(MeanMetricWrapper):
 
 
 class BinaryAccuracy(MeanMetricWrapper):
-    """How often predictions fall on the right side of ``threshold``.
+    """The share of predictions on the right side of ``threshold``.
 
     >>> BinaryAccuracy()([[1], [1], [0], [0]], [[0.98], [1], [0], [0.6]]).numpy()
     np.float32(0.75)
@@ -206,7 +206,7 @@ class BinaryAccuracy(MeanMetricWrapper):
 
 
 class CategoricalAccuracy(MeanMetricWrapper):
-    """How often the likeliest class is that of one-hot labels."""
+    """The share of samples whose likeliest class is that of one-hot labels."""
 
     _direction = "up"
 
@@ -217,7 +217,7 @@ class CategoricalAccuracy(MeanMetricWrapper):
 
 
 class SparseCategoricalAccuracy(MeanMetricWrapper):
-    """How often the likeliest class is the label, a class number.
+    """The share of samples whose likeliest class is the label, a class number.
 
     >>> SparseCategoricalAccuracy()([[2], [1]], [[0.1, 0.6, 0.3], [0.05, 0.95, 0]]).numpy()
     np.float32(0.5)
@@ -234,7 +234,7 @@ class SparseCategoricalAccuracy(MeanMetricWrapper):
 
 
 class TopKCategoricalAccuracy(MeanMetricWrapper):
-    """How often the class of one-hot labels is among the ``k`` likeliest."""
+    """The share of samples with the class of one-hot labels among the ``k`` likeliest."""
 
     _direction = "up"
 
@@ -249,7 +249,7 @@ class TopKCategoricalAccuracy(MeanMetricWrapper):
 
 
 class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
-    """How often the label, a class number, is among the ``k`` likeliest.
+    """The share of samples with the label, a class number, among the ``k`` likeliest.
 
     ``from_sorted_ids``: predictions are class numbers, the likeliest first, not scores.
     """

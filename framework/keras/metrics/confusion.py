@@ -27,7 +27,7 @@ __all__ = [
 
 
 class _Count(Metric):
-    """How many predictions are of one kind, for one threshold or a list of them.
+    """The number of predictions of one kind, for one threshold or a list of them.
 
     A prediction is positive if it is above the threshold (default 0.5), a label if it is
     not 0. With several ``thresholds``, from 0 to 1, the result has one entry for each.
@@ -72,7 +72,7 @@ class _Count(Metric):
 
 
 class TruePositives(_Count):
-    """How many positive predictions have a positive label.
+    """The number of positive predictions with a positive label.
 
     >>> TruePositives()([0, 1, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
     np.float32(2.0)
@@ -82,19 +82,19 @@ class TruePositives(_Count):
 
 
 class FalsePositives(_Count):
-    """How many positive predictions have a negative label."""
+    """The number of positive predictions with a negative label."""
 
     _kind = "false_positives"
 
 
 class TrueNegatives(_Count):
-    """How many negative predictions have a negative label."""
+    """The number of negative predictions with a negative label."""
 
     _kind = "true_negatives"
 
 
 class FalseNegatives(_Count):
-    """How many negative predictions have a positive label."""
+    """The number of negative predictions with a positive label."""
 
     _kind = "false_negatives"
 
@@ -163,7 +163,7 @@ class _Ratio(Metric):
 
 
 class Precision(_Ratio):
-    """Which part of the positive predictions has a positive label.
+    """The share of positive predictions with a positive label.
 
     >>> Precision()([0, 1, 1, 1], [1, 0, 1, 1]).numpy().round(5)
     np.float32(0.66667)
@@ -173,7 +173,7 @@ class Precision(_Ratio):
 
 
 class Recall(_Ratio):
-    """Which part of the positive labels has a positive prediction.
+    """The share of positive labels with a positive prediction.
 
     >>> Recall()([0, 1, 1, 1], [1, 0, 1, 1]).numpy().round(5)
     np.float32(0.66667)

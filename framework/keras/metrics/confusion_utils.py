@@ -55,7 +55,7 @@ class Thresholds:
         return len(self.values)
 
     def place(self, y_pred):
-        """How many thresholds each prediction exceeds, int32."""
+        """The number of thresholds that each prediction exceeds, int32."""
         if not self.even:
             return searchsorted(as_tensor(self.ascending, beside=y_pred), y_pred)
         # Where a bucket ends is rounded as in Keras.
@@ -66,7 +66,7 @@ class Thresholds:
 
 
 def _is_even(array):
-    """Whether these are steps from 0 to 1; the ends may lie just outside."""
+    """Return whether these are steps from 0 to 1; the ends may lie just outside."""
     count = len(array)
     if count < 3:
         return False
@@ -87,7 +87,7 @@ def count(
     label_weights=None,
     by_label=False,
 ):
-    """What one batch counts of these ``kinds``, in a dict; ``who`` is named in errors.
+    """Count these ``kinds`` in one batch, as a dict; ``who`` is named in errors.
 
     Shapes: ``y_true`` and ``y_pred`` the same, ``sample_weight`` what broadcasts to it
     (or has no last axis); counts ``[thresholds]``, with ``by_label`` ``[thresholds,

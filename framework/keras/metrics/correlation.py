@@ -1,4 +1,4 @@
-"""How far predictions move together with labels."""
+"""Correlations of predictions with labels."""
 
 from __future__ import annotations
 

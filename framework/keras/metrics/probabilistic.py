@@ -1,4 +1,4 @@
-"""How well probabilities fit: crossentropies and their kin, averaged."""
+"""Means of the probabilistic losses: crossentropies, divergence, Poisson."""
 
 from __future__ import annotations
 

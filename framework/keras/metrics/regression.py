@@ -1,4 +1,4 @@
-"""How far predictions are from the numbers that they should be."""
+"""Distances of predictions from numbers."""
 
 from __future__ import annotations
 

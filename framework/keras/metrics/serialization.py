@@ -80,7 +80,7 @@ def kind_of_labels(y_true: Any, y_pred: Any) -> str:
 
 
 def _name_of(thing):
-    """What a result is called: the name of an object, or of its function or class."""
+    """The name of a result: that of an object, or of its function or class."""
     if hasattr(thing, "name"):
         return thing.name
     name = getattr(thing, "__name__", type(thing).__name__)

@@ -1,4 +1,4 @@
-"""How labels, predictions and weights of different dtypes and ranks fit together."""
+"""Fit labels, predictions and weights of different dtypes and ranks together."""
 
 from tapewright.core.errors import ShapeError
 from tapewright.core.tensor import (

@@ -8,8 +8,8 @@ from tapewright.core.errors import ShapeError
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.trackable import Opaque
 from tapewright.layers.base.layer import Layer
-from tapewright.layers.base.layer_serialization import BuildShapes
 from tapewright.layers.base.masks import attach, in_use, mask_of, masked
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import expand_dims, squeeze
@@ -158,7 +158,7 @@ class Model(Trainer, Layer):
             super()._build_for(args, kwargs)
         else:
             shapes = map_structure(_of_any_batch, args[0])
-            self._build_shapes = BuildShapes({"input_shape": shapes})
+            self._build_shapes = Opaque({"input_shape": shapes})
 
     # --- what it is made of
 

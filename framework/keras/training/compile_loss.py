@@ -32,7 +32,6 @@ class CompileLoss(Trackable):
         self.user_loss, self.user_weights = loss, loss_weights
         self.output_names = output_names
         self.metrics = []  # a mean for each loss, if there are several
-        self.trackers = self.metrics  # in the order of the logs
         self._outputs = None
 
     def _build(self, y_true, y_pred):
@@ -45,12 +44,11 @@ class CompileLoss(Trackable):
         if len(self._losses) > 1:
             names = [each.name(outputs.names) for each in self._losses]
             self.metrics = [Mean(name=f"{name}_loss") for name in _distinct(names)]
-        self.trackers = self.metrics
         self._outputs, self._wanted = outputs, wanted
         assign_pending(self)
 
     def __children__(self):
-        return dict(enumerate(self.trackers))
+        return dict(enumerate(self.metrics))
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """The total loss; None if no output has one."""

@@ -276,7 +276,7 @@ class TrainSteps:
             if compiled.metrics is not None:
                 found.append(compiled.metrics)
             if compiled.loss is not None:
-                found += compiled.loss.trackers
+                found += compiled.loss.metrics
         return found + super().metrics
 
     @property
