@@ -89,8 +89,9 @@ def _collect_owned(value, in_order, leaves, seen):
     elif id(value) not in seen:
         seen.add(id(value))
         if isinstance(value, dict):
-            keys = value if in_order else _sorted_keys(value)
-            value = [value[key] for key in keys]
+            entries = dict(value)  # a copy: other threads may add some
+            keys = entries if in_order else _sorted_keys(entries)
+            value = [entries[key] for key in keys]
         for item in value:
             _collect_owned(item, in_order, leaves, seen)
 

@@ -13,6 +13,7 @@ from tapewright.core.nest import (
     flatten,
     is_nested,
     map_structure,
+    owned_leaves,
     pack,
     pack_sequence_as,
 )
@@ -110,3 +111,19 @@ def test_classes_made_in_functions_go_with_them():
     del Local, Row
     gc.collect()
     assert [each() for each in gone] == [None, None]
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_owned_leaves_of_a_dict_that_grows_meanwhile(in_order):
+    class Key(str):
+        def __hash__(self):  # looking the key up adds an entry, as another thread may
+            grow = getattr(self, "grow", None)
+            if grow is not None:
+                grow[len(grow)] = "new"
+            return super().__hash__()
+
+    key = Key("a")
+    value = {key: 1, "b": 2}
+    key.grow = value
+    assert owned_leaves(value, in_order) == [1, 2]
+    assert len(value) > 2
