@@ -115,7 +115,7 @@ categorical_generalized_cross_entropy.integer_labels = True
 # -------------------------------------------------------------------------- classes
 
 
-class BinaryFocalCrossentropy(Loss):
+class BinaryFocalCrossentropy(Loss, function=binary_focal_crossentropy):
     """Cross-entropy of yes-or-no labels that plays easy examples down.
 
     See `binary_focal_crossentropy`, which is reduced here, for the arguments.
@@ -142,20 +142,8 @@ class BinaryFocalCrossentropy(Loss):
         self.label_smoothing = label_smoothing
         self.axis = axis
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return binary_focal_crossentropy(
-            y_true,
-            y_pred,
-            self.apply_class_balancing,
-            self.alpha,
-            self.gamma,
-            self.from_logits,
-            self.label_smoothing,
-            self.axis,
-        )
 
-
-class CategoricalFocalCrossentropy(Loss):
+class CategoricalFocalCrossentropy(Loss, function=categorical_focal_crossentropy):
     """Cross-entropy of one-hot labels that plays easy examples down.
 
     See `categorical_focal_crossentropy`, which is reduced here, for the arguments.
@@ -180,22 +168,11 @@ class CategoricalFocalCrossentropy(Loss):
         self.label_smoothing = label_smoothing
         self.axis = axis
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return categorical_focal_crossentropy(
-            y_true,
-            y_pred,
-            self.alpha,
-            self.gamma,
-            self.from_logits,
-            self.label_smoothing,
-            self.axis,
-        )
 
-
-class CategoricalGeneralizedCrossEntropy(Loss):
+class CategoricalGeneralizedCrossEntropy(
+    Loss, function=categorical_generalized_cross_entropy
+):
     """`categorical_generalized_cross_entropy`, reduced; ``q`` lies between 0 and 1."""
-
-    integer_labels = True
 
     def __init__(
         self,
@@ -211,6 +188,3 @@ class CategoricalGeneralizedCrossEntropy(Loss):
                 f"{q!r}"
             )
         self.q = q
-
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return categorical_generalized_cross_entropy(y_true, y_pred, self.q)

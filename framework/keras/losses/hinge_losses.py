@@ -65,7 +65,7 @@ def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     return maximum(wrong - right + 1.0, 0.0)
 
 
-class Hinge(Loss):
+class Hinge(Loss, function=hinge):
     """Penalize predictions within a margin of 1 to labels of -1 and 1: `hinge`, reduced."""
 
     def __init__(
@@ -76,11 +76,8 @@ class Hinge(Loss):
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return hinge(y_true, y_pred)
 
-
-class SquaredHinge(Loss):
+class SquaredHinge(Loss, function=squared_hinge):
     """The square of how far a margin of 1 is missed: `squared_hinge`, reduced."""
 
     def __init__(
@@ -91,11 +88,8 @@ class SquaredHinge(Loss):
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return squared_hinge(y_true, y_pred)
 
-
-class CategoricalHinge(Loss):
+class CategoricalHinge(Loss, function=categorical_hinge):
     """Penalize a margin below 1 of the right class: `categorical_hinge`, reduced."""
 
     def __init__(
@@ -105,6 +99,3 @@ class CategoricalHinge(Loss):
         dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
-
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return categorical_hinge(y_true, y_pred)

@@ -7,7 +7,7 @@ divides by the number of entries that count.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from tapewright.core.dtypes import as_dtype
@@ -20,6 +20,7 @@ from tapewright.ops.math.comparison import logical_and
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
 from tapewright.serialization.configured import Configured, from_constructor
+from tapewright.serialization.constructor_arguments import constructor_arguments
 from tapewright.serialization.object_config import named, plain, resolve
 
 from .shape_utils import fitted, is_structure, like, predictions, same_rank
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Loss", "LossFunctionWrapper"]
 
+_OF_ALL_LOSSES = ("name", "reduction", "dtype")
 REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "none")
 
 
@@ -55,9 +57,21 @@ class Loss(Configured):
 
     kind: str = "loss"
     kind_module: str = "keras.losses"
-    integer_labels = (
-        False  # whether `call` takes y_true as it is, not in y_pred's dtype
-    )
+    # True if `call` takes y_true as it is, not in the dtype of y_pred.
+    integer_labels: bool = False
+    _function = None
+    _function_arguments: Sequence[str] = ()
+
+    def __init_subclass__(
+        cls, function: Callable[..., Any] | None = None, **options: Any
+    ) -> None:
+        """Let `call` be ``function``, given the other constructor arguments by name."""
+        super().__init_subclass__(**options)
+        if function is not None:
+            cls._function = staticmethod(function)
+            cls.integer_labels = getattr(function, "integer_labels", False)
+            names = [n for n in constructor_arguments(cls) if n not in _OF_ALL_LOSSES]
+            cls._function_arguments = names
 
     def __init__(
         self,
@@ -86,9 +100,12 @@ class Loss(Configured):
 
     def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         """The losses, one for each example (or more)."""
-        raise NotImplementedError(
-            f"{type(self).__name__} must define call(y_true, y_pred)"
-        )
+        if self._function is None:
+            raise NotImplementedError(
+                f"{type(self).__name__} must define call(y_true, y_pred)"
+            )
+        arguments = {name: getattr(self, name) for name in self._function_arguments}
+        return self._function(y_true, y_pred, **arguments)
 
     def __call__(
         self,
@@ -196,7 +213,7 @@ class LossFunctionWrapper(Loss):
             )
         super().__init__(name, reduction, dtype)
         self.fn = fn
-        self.integer_labels: Any | bool = getattr(fn, "integer_labels", False)
+        self.integer_labels = getattr(fn, "integer_labels", False)
         self._arguments = kwargs
 
     def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:

@@ -209,7 +209,7 @@ def poisson(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 # -------------------------------------------------------------------------- classes
 
 
-class BinaryCrossentropy(Loss):
+class BinaryCrossentropy(Loss, function=binary_crossentropy):
     """Cross-entropy of yes-or-no labels: `binary_crossentropy`, reduced.
 
     Args: ``from_logits``: predictions are logits, not probabilities, which is faster and
@@ -235,13 +235,8 @@ class BinaryCrossentropy(Loss):
         self.label_smoothing = label_smoothing
         self.axis = axis
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return binary_crossentropy(
-            y_true, y_pred, self.from_logits, self.label_smoothing, self.axis
-        )
 
-
-class CategoricalCrossentropy(Loss):
+class CategoricalCrossentropy(Loss, function=categorical_crossentropy):
     """Cross-entropy of one-hot labels: `categorical_crossentropy`, reduced.
 
     Args: ``from_logits``: predictions are logits, not probabilities, which is faster and
@@ -277,26 +272,14 @@ class CategoricalCrossentropy(Loss):
         self.axis = axis
         self.assume_normalized = assume_normalized
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return categorical_crossentropy(
-            y_true,
-            y_pred,
-            self.from_logits,
-            self.label_smoothing,
-            self.axis,
-            assume_normalized=self.assume_normalized,
-        )
 
-
-class SparseCategoricalCrossentropy(Loss):
+class SparseCategoricalCrossentropy(Loss, function=sparse_categorical_crossentropy):
     """`sparse_categorical_crossentropy`, reduced; a mean leaves ignored labels out.
 
     >>> loss = SparseCategoricalCrossentropy(from_logits=True)
     >>> loss([0, 1], [[0.0, 0.0], [0.0, 0.0]]).numpy()
     np.float32(0.6931472)
     """
-
-    integer_labels = True
 
     def __init__(
         self,
@@ -312,13 +295,8 @@ class SparseCategoricalCrossentropy(Loss):
         self.ignore_class = ignore_class
         self.axis = axis
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return sparse_categorical_crossentropy(
-            y_true, y_pred, self.from_logits, self.ignore_class, self.axis
-        )
 
-
-class KLDivergence(Loss):
+class KLDivergence(Loss, function=kl_divergence):
     """The divergence of a distribution from the predicted one: `kl_divergence`, reduced."""
 
     def __init__(
@@ -329,11 +307,8 @@ class KLDivergence(Loss):
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return kl_divergence(y_true, y_pred)
 
-
-class Poisson(Loss):
+class Poisson(Loss, function=poisson):
     """Minus the log-likelihood of counts of a Poisson process: `poisson`, reduced."""
 
     def __init__(
@@ -343,6 +318,3 @@ class Poisson(Loss):
         dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
-
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return poisson(y_true, y_pred)

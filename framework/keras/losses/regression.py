@@ -123,7 +123,7 @@ def cosine_similarity(
 # -------------------------------------------------------------------------- classes
 
 
-class MeanSquaredError(Loss):
+class MeanSquaredError(Loss, function=mean_squared_error):
     """`mean_squared_error`, reduced.
 
     >>> MeanSquaredError()([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
@@ -138,11 +138,8 @@ class MeanSquaredError(Loss):
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return mean_squared_error(y_true, y_pred)
 
-
-class MeanAbsoluteError(Loss):
+class MeanAbsoluteError(Loss, function=mean_absolute_error):
     """The distance ``|y_true - y_pred|``: `mean_absolute_error`, reduced."""
 
     def __init__(
@@ -153,11 +150,8 @@ class MeanAbsoluteError(Loss):
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return mean_absolute_error(y_true, y_pred)
 
-
-class MeanAbsolutePercentageError(Loss):
+class MeanAbsolutePercentageError(Loss, function=mean_absolute_percentage_error):
     """The distance in percent of the truth.
 
     `mean_absolute_percentage_error`, reduced.
@@ -171,11 +165,8 @@ class MeanAbsolutePercentageError(Loss):
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return mean_absolute_percentage_error(y_true, y_pred)
 
-
-class MeanSquaredLogarithmicError(Loss):
+class MeanSquaredLogarithmicError(Loss, function=mean_squared_logarithmic_error):
     """The squared distance of logarithms of one more.
 
     `mean_squared_logarithmic_error`, reduced.
@@ -189,11 +180,8 @@ class MeanSquaredLogarithmicError(Loss):
     ):
         super().__init__(name, reduction, dtype)
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return mean_squared_logarithmic_error(y_true, y_pred)
 
-
-class CosineSimilarity(Loss):
+class CosineSimilarity(Loss, function=cosine_similarity):
     """Minus the cosine between vectors along ``axis``: `cosine_similarity`, reduced."""
 
     def __init__(
@@ -206,11 +194,8 @@ class CosineSimilarity(Loss):
         super().__init__(name, reduction, dtype)
         self.axis = axis
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return cosine_similarity(y_true, y_pred, self.axis)
 
-
-class Huber(Loss):
+class Huber(Loss, function=huber):
     """Squared error up to ``delta``, absolute error beyond: `huber`, reduced."""
 
     def __init__(
@@ -225,11 +210,8 @@ class Huber(Loss):
             raise ValueError(f"Huber: delta must be positive, got {delta!r}")
         self.delta = delta
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return huber(y_true, y_pred, self.delta)
 
-
-class LogCosh(Loss):
+class LogCosh(Loss, function=log_cosh):
     """Squared error near zero, absolute error far out: `log_cosh`, reduced."""
 
     def __init__(
@@ -239,6 +221,3 @@ class LogCosh(Loss):
         dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
-
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return log_cosh(y_true, y_pred)

@@ -55,7 +55,7 @@ def tversky(
     return 1.0 - common / (common + missed * alpha + extra * beta + EPSILON)
 
 
-class Dice(Loss):
+class Dice(Loss, function=dice):
     """One minus the overlap of two masks, over the mean of their sizes: `dice`, reduced."""
 
     def __init__(
@@ -68,11 +68,8 @@ class Dice(Loss):
         super().__init__(name, reduction, dtype)
         self.axis = axis
 
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return dice(y_true, y_pred, self.axis)
 
-
-class Tversky(Loss):
+class Tversky(Loss, function=tversky):
     """`Dice` that weighs what is missed and what is extra: `tversky`, reduced.
 
     Args: ``alpha``, the weight of what is missed; ``beta``, of what is extra.
@@ -91,6 +88,3 @@ class Tversky(Loss):
         self.alpha = alpha
         self.beta = beta
         self.axis = axis
-
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return tversky(y_true, y_pred, self.alpha, self.beta, self.axis)

@@ -124,10 +124,8 @@ def _checked_labels(y_true, y_pred):
     return labels
 
 
-class CTC(Loss):
+class CTC(Loss, function=ctc):
     """The negative log-likelihood of labels not aligned with logits: `ctc`, reduced."""
-
-    integer_labels = True
 
     def __init__(
         self,
@@ -136,6 +134,3 @@ class CTC(Loss):
         dtype: DTypeLike | None = None,
     ):
         super().__init__(name, reduction, dtype)
-
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return ctc(y_true, y_pred)

@@ -90,10 +90,8 @@ def _pairs(labels, others, remove_diagonal):
     return same, different
 
 
-class Circle(Loss):
+class Circle(Loss, function=circle):
     """Draws embeddings of one label together, others apart: `circle`, reduced."""
-
-    integer_labels = True
 
     def __init__(
         self,
@@ -108,12 +106,3 @@ class Circle(Loss):
         self.gamma = gamma
         self.margin = margin
         self.remove_diagonal = remove_diagonal
-
-    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        return circle(
-            y_true,
-            y_pred,
-            remove_diagonal=self.remove_diagonal,
-            gamma=self.gamma,
-            margin=self.margin,
-        )

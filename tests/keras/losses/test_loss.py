@@ -151,6 +151,38 @@ def test_a_loss_of_ones_own():
     assert type(losses.get("Largest")) is Largest
 
 
+def test_a_class_of_a_function_passes_its_arguments_on_by_name():
+    def power(y_true, y_pred, other=0.0, exponent=1.0):
+        return tw.pow(y_pred - y_true, exponent) + other
+
+    power.integer_labels = True
+
+    class Power(losses.Loss, function=power):
+        def __init__(self, exponent=2.0, reduction="sum", name="power", dtype=None):
+            super().__init__(name, reduction, dtype)
+            self.exponent = exponent
+
+    class Named(Power):
+        def __init__(self, unused, **kwargs):
+            super().__init__(**kwargs)
+            self.unused = unused
+
+    assert Power.integer_labels
+    assert float(Power(3.0)([1.0, 2.0], [3.0, 3.0])) == 9.0
+    loss = Named("a")
+    assert float(loss([1.0, 2.0], [3.0, 3.0])) == 5.0
+    loss.exponent = 4.0
+    assert float(loss([1.0, 2.0], [3.0, 3.0])) == 17.0
+
+
+def test_a_loss_without_call_is_refused():
+    class Empty(losses.Loss):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Empty must define call"):
+        Empty()([1.0], [2.0])
+
+
 def test_a_loss_of_ones_own_sees_labels_in_the_dtype_of_the_predictions():
     class Own(losses.Loss):
         def call(self, y_true, y_pred):
