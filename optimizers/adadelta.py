@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
@@ -27,9 +26,6 @@ class Adadelta(Optimizer):
     Reference: Zeiler, "ADADELTA" (2012). Defaults are those of Keras.
     """
 
-    rho: float
-    epsilon: float
-
     slots: tuple[tuple[str, str]] = (("accumulated_grad", "accumulated_delta_var"),)
     needs_two = True
 
@@ -41,23 +37,15 @@ class Adadelta(Optimizer):
         **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
-        self.rho, self.epsilon = rho, epsilon
+        self.rho = rho
+        self.epsilon = epsilon
 
-    def coefficients(
-        self, step: int, learning_rate: float, real: type[Any]
-    ) -> tuple[float, ...]:
+    def coefficients(self, step, learning_rate, real):
         return 1 - self.rho, self.epsilon, learning_rate
 
     def update_block(
-        self,
-        xp: Any,
-        gradient: Any,
-        variable: Any,
-        scratch: Any,
-        coefficients: Any,
-        grads: Sequence[Any],
-        deltas: Any,
-    ) -> None:
+        self, xp, gradient, variable, scratch, coefficients, grads, deltas
+    ):
         delta, scratch = scratch
         new, epsilon, learning_rate = coefficients
         xp.multiply(gradient, gradient, out=scratch)

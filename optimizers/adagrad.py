@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from .blas_kernels import subtract_scaled
 from .optimizer import Optimizer
@@ -25,9 +25,6 @@ class Adagrad(Optimizer):
     Keras.
     """
 
-    initial_accumulator_value: float
-    epsilon: float
-
     slots: tuple[tuple[str]] = (("accumulator",),)
     zero_is_idle = True
 
@@ -39,26 +36,14 @@ class Adagrad(Optimizer):
         **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
-        self.initial_accumulator_value, self.epsilon = (
-            initial_accumulator_value,
-            epsilon,
-        )
+        self.initial_accumulator_value = initial_accumulator_value
+        self.epsilon = epsilon
         self.initial: dict[str, float] = {"accumulator": initial_accumulator_value}
 
-    def coefficients(
-        self, step: int, learning_rate: float, real: type[Any]
-    ) -> tuple[float, ...]:
+    def coefficients(self, step, learning_rate, real):
         return learning_rate, self.epsilon
 
-    def update_block(
-        self,
-        xp: Any,
-        gradient: Any,
-        variable: Any,
-        scratch: Any,
-        coefficients: Any,
-        accumulator: Any,
-    ) -> None:
+    def update_block(self, xp, gradient, variable, scratch, coefficients, accumulator):
         learning_rate, epsilon = coefficients
         xp.multiply(gradient, gradient, out=scratch)
         xp.add(accumulator, scratch, out=accumulator)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
@@ -29,11 +29,6 @@ class Adam(Optimizer):
     beyond" (2018). Defaults are those of Keras.
     """
 
-    beta_1: float
-    beta_2: float
-    epsilon: float
-    amsgrad: bool
-
     def __init__(
         self,
         learning_rate: LearningRate = 0.001,
@@ -44,17 +39,17 @@ class Adam(Optimizer):
         **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
-        self.beta_1, self.beta_2 = beta_1, beta_2
-        self.epsilon, self.amsgrad = epsilon, amsgrad
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.amsgrad = amsgrad
         self.slots = (("momentum", "velocity"),)
         if amsgrad:
             self.slots += (("velocity_hat",),)
 
     takes_factor = True
 
-    def coefficients(
-        self, step: int, learning_rate: float, real: type[Any]
-    ) -> tuple[float, ...]:
+    def coefficients(self, step, learning_rate, real):
         # Keras takes the powers in the variable's dtype: 1 - beta_2 differs by 1e-5
         # between float32 and float64.
         left_1 = 1 - float(real(float(real(self.beta_1)) ** step))
@@ -63,22 +58,14 @@ class Adam(Optimizer):
         return 1 - self.beta_1, 1 - self.beta_2, self.epsilon, alpha
 
     def update_block(
-        self,
-        xp: Any,
-        gradient: Any,
-        variable: Any,
-        scratch: Any,
-        coefficients: Any,
-        momentum: Any,
-        velocity: Any,
-        hat: Any = None,
-    ) -> None:
+        self, xp, gradient, variable, scratch, coefficients, momentum, velocity, *hat
+    ):
         new_1, new_2, epsilon, alpha, factor = coefficients
         approach(xp, momentum, gradient, new_1, scratch, factor)
         xp.multiply(gradient, gradient, out=scratch)
         approach(xp, velocity, scratch, new_2, scratch, factor * factor)
-        if hat is not None:
-            velocity = xp.maximum(hat, velocity, out=hat)
+        if hat:
+            velocity = xp.maximum(*hat, velocity, out=hat[0])
         xp.sqrt(velocity, out=scratch)
         xp.add(scratch, epsilon, out=scratch)
         xp.divide(momentum, scratch, out=scratch)

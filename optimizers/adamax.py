@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
@@ -25,10 +25,6 @@ class Adamax(Optimizer):
     Reference: Kingma & Ba, "Adam", section 7.1 (2014). Defaults are those of Keras.
     """
 
-    beta_1: float
-    beta_2: float
-    epsilon: float
-
     slots: tuple[tuple[str, str]] = (("momentum", "norm"),)
 
     def __init__(
@@ -40,25 +36,18 @@ class Adamax(Optimizer):
         **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
 
-    def coefficients(
-        self, step: int, learning_rate: float, real: type[Any]
-    ) -> tuple[float, ...]:
+    def coefficients(self, step, learning_rate, real):
         # Keras takes the power in the variable's dtype.
         left = 1 - float(real(float(real(self.beta_1)) ** step))
         return 1 - self.beta_1, self.beta_2, self.epsilon, learning_rate / left
 
     def update_block(
-        self,
-        xp: Any,
-        gradient: Any,
-        variable: Any,
-        scratch: Any,
-        coefficients: Any,
-        momentum: Any,
-        norm: Any,
-    ) -> None:
+        self, xp, gradient, variable, scratch, coefficients, momentum, norm
+    ):
         new, fading, epsilon, alpha = coefficients
         approach(xp, momentum, gradient, new, scratch)
         xp.multiply(norm, fading, out=norm)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from .optimizer import Optimizer
 
@@ -28,9 +28,6 @@ class Ftrl(Optimizer):
     Reference: McMahan et al., "Ad click prediction" (2013). Defaults are those of Keras.
     """
 
-    learning_rate_power: float
-    beta: float
-
     slots: tuple[tuple[str, str]] = (("accumulator", "linear"),)
     needs_two = True
 
@@ -51,7 +48,8 @@ class Ftrl(Optimizer):
                 "`learning_rate_power` needs to be negative or zero. Received: "
                 f"learning_rate_power={learning_rate_power}."
             )
-        self.learning_rate_power, self.beta = learning_rate_power, beta
+        self.learning_rate_power = learning_rate_power
+        self.beta = beta
         self.initial_accumulator_value = initial_accumulator_value
         self.l1_regularization_strength = l1_regularization_strength
         self.l2_regularization_strength = l2_regularization_strength
@@ -69,24 +67,15 @@ class Ftrl(Optimizer):
                 )
         self.initial: dict[str, float] = {"accumulator": initial_accumulator_value}
 
-    def coefficients(
-        self, step: int, learning_rate: float, real: type[Any]
-    ) -> tuple[float, ...]:
+    def coefficients(self, step, learning_rate, real):
         least = 2 * self.l2_regularization_strength + self.beta / learning_rate
         shrinkage = 2 * self.l2_shrinkage_regularization_strength
         power, l1 = -self.learning_rate_power, self.l1_regularization_strength
         return learning_rate, power, least, shrinkage, -l1, l1
 
     def update_block(
-        self,
-        xp: Any,
-        gradient: Any,
-        variable: Any,
-        scratch: Any,
-        coefficients: Any,
-        accumulator: Any,
-        linear: Any,
-    ) -> None:
+        self, xp, gradient, variable, scratch, coefficients, accumulator, linear
+    ):
         grown, change = scratch
         learning_rate, power, least, shrinkage, low, high = coefficients
         xp.add(linear, gradient, out=linear)

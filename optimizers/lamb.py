@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from tapewright.core.blas import sum_of_squares
 
@@ -32,10 +32,6 @@ class Lamb(Optimizer):
     are those of Keras.
     """
 
-    beta_1: float
-    beta_2: float
-    epsilon: float
-
     slots: tuple[tuple[str, str]] = (("momentum", "velocity"),)
     takes_whole = True
 
@@ -48,11 +44,11 @@ class Lamb(Optimizer):
         **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
 
-    def coefficients(
-        self, step: int, learning_rate: float, real: type[Any]
-    ) -> tuple[float, ...]:
+    def coefficients(self, step, learning_rate, real):
         left_1 = 1 - float(real(float(real(self.beta_1)) ** step))
         root = (1 - float(real(float(real(self.beta_2)) ** step))) ** 0.5
         # What the corrections of the moments leave to multiply by.
@@ -60,15 +56,8 @@ class Lamb(Optimizer):
         return *moments, root / left_1, learning_rate
 
     def update_block(
-        self,
-        xp: Any,
-        gradient: Any,
-        variable: Any,
-        scratch: Any,
-        coefficients: Any,
-        momentum: Any,
-        velocity: Any,
-    ) -> None:
+        self, xp, gradient, variable, scratch, coefficients, momentum, velocity
+    ):
         new_1, new_2, epsilon, correction, learning_rate = coefficients
         approach(xp, momentum, gradient, new_1, scratch)
         xp.multiply(gradient, gradient, out=scratch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
@@ -25,9 +25,6 @@ class Lion(Optimizer):
     Defaults are those of Keras.
     """
 
-    beta_1: float
-    beta_2: float
-
     slots: tuple[tuple[str]] = (("momentum",),)
     needs_two = True
 
@@ -44,22 +41,13 @@ class Lion(Optimizer):
                 "Argument `beta_1` must be in the [0, 1] range. Otherwise, the "
                 f"optimizer degenerates to SignSGD. Received: beta_1={beta_1}."
             )
-        self.beta_1, self.beta_2 = beta_1, beta_2
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
 
-    def coefficients(
-        self, step: int, learning_rate: float, real: type[Any]
-    ) -> tuple[float, ...]:
+    def coefficients(self, step, learning_rate, real):
         return (1 - self.beta_1) / self.beta_1, 1 - self.beta_2, learning_rate
 
-    def update_block(
-        self,
-        xp: Any,
-        gradient: Any,
-        variable: Any,
-        scratch: Any,
-        coefficients: Any,
-        momentum: Any,
-    ) -> None:
+    def update_block(self, xp, gradient, variable, scratch, coefficients, momentum):
         mixed, scratch = scratch
         weight, new, learning_rate = coefficients
         xp.multiply(gradient, weight, out=mixed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -36,10 +36,6 @@ class Nadam(Optimizer):
     those of Keras.
     """
 
-    beta_1: float
-    beta_2: float
-    epsilon: float
-
     slots: tuple[tuple[str, str]] = (("momentum", "velocity"),)
     needs_two = True
 
@@ -52,7 +48,9 @@ class Nadam(Optimizer):
         **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
 
     def build(self, variables: Sequence[Variable]) -> None:
         variables = list(variables)
@@ -70,9 +68,7 @@ class Nadam(Optimizer):
 
     _coefficient_count = 5  # before the first step there are none to be counted
 
-    def coefficients(
-        self, step: int, learning_rate: float, real: type[Any]
-    ) -> tuple[float, ...]:
+    def coefficients(self, step, learning_rate, real):
         here, ahead = (self.beta_1 * (1 - 0.5 * 0.96**t) for t in (step, step + 1))
         product = self._u_product._array.item()
         root = (1 - float(real(float(real(self.beta_2)) ** step))) ** 0.5
@@ -88,15 +84,8 @@ class Nadam(Optimizer):
         )
 
     def update_block(
-        self,
-        xp: Any,
-        gradient: Any,
-        variable: Any,
-        scratch: Any,
-        coefficients: Any,
-        momentum: Any,
-        velocity: Any,
-    ) -> None:
+        self, xp, gradient, variable, scratch, coefficients, momentum, velocity
+    ):
         scratch, mixed = scratch
         new_1, new_2, epsilon, of_mean, of_gradient = coefficients
         approach(xp, momentum, gradient, new_1, scratch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from .blas_kernels import approach, subtract_scaled
 from .optimizer import Optimizer
@@ -28,11 +28,6 @@ class RMSprop(Optimizer):
     Reference: Tieleman & Hinton, lecture 6.5 (2012). Defaults are those of Keras.
     """
 
-    rho: float
-    momentum: float
-    epsilon: float
-    centered: bool
-
     def __init__(
         self,
         learning_rate: LearningRate = 0.001,
@@ -43,29 +38,22 @@ class RMSprop(Optimizer):
         **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
-        self.rho, self.momentum = rho, momentum
-        self.epsilon, self.centered = epsilon, centered
+        self.rho = rho
+        self.momentum = momentum
+        self.epsilon = epsilon
+        self.centered = centered
         self.slots = (("velocity",),)
         if momentum > 0:
             self.slots += (("momentum",),)
         if centered:
             self.slots += (("average_gradient",),)
 
-    def coefficients(
-        self, step: int, learning_rate: float, real: type[Any]
-    ) -> tuple[float, ...]:
+    def coefficients(self, step, learning_rate, real):
         return 1 - self.rho, self.epsilon, self.momentum, learning_rate
 
     def update_block(
-        self,
-        xp: Any,
-        gradient: Any,
-        variable: Any,
-        scratch: Any,
-        coefficients: Any,
-        velocity: Any,
-        *more: Any,
-    ) -> None:
+        self, xp, gradient, variable, scratch, coefficients, velocity, *more
+    ):
         new, epsilon, momentum, learning_rate = coefficients
         xp.multiply(gradient, gradient, out=scratch)
         approach(xp, velocity, scratch, new, scratch)

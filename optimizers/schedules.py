@@ -90,12 +90,6 @@ class ExponentialDecay(_Formula):
     np.float32(0.125)
     """
 
-    initial_learning_rate: float
-    decay_rate: float
-    decay_steps: int
-    staircase: bool
-    name: str
-
     def __init__(
         self,
         initial_learning_rate: float,
@@ -104,8 +98,11 @@ class ExponentialDecay(_Formula):
         staircase: bool = False,
         name: str = "ExponentialDecay",
     ):
-        self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
-        self.decay_steps, self.staircase, self.name = decay_steps, staircase, name
+        self.initial_learning_rate = initial_learning_rate
+        self.decay_rate = decay_rate
+        self.decay_steps = decay_steps
+        self.staircase = staircase
+        self.name = name
         self._check_positive("decay_steps")
 
     def _rate(self, step, f):
@@ -120,12 +117,6 @@ class InverseTimeDecay(_Formula):
     With ``staircase`` the quotient of the steps is rounded down.
     """
 
-    initial_learning_rate: float
-    decay_rate: float
-    decay_steps: int
-    staircase: bool
-    name: str
-
     def __init__(
         self,
         initial_learning_rate: float,
@@ -134,8 +125,11 @@ class InverseTimeDecay(_Formula):
         staircase: bool = False,
         name: str = "InverseTimeDecay",
     ):
-        self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
-        self.decay_steps, self.staircase, self.name = decay_steps, staircase, name
+        self.initial_learning_rate = initial_learning_rate
+        self.decay_rate = decay_rate
+        self.decay_steps = decay_steps
+        self.staircase = staircase
+        self.name = name
         self._check_positive("decay_steps")
 
     def _rate(self, step, f):
@@ -154,10 +148,6 @@ class PiecewiseConstantDecay(_Formula):
     [1.0, 1.0, 0.5, 0.5, 0.25]
     """
 
-    boundaries: Sequence[float]
-    values: Sequence[float]
-    name: str
-
     def __init__(
         self,
         boundaries: Sequence[float],
@@ -169,7 +159,9 @@ class PiecewiseConstantDecay(_Formula):
                 "PiecewiseConstantDecay: boundaries must be one fewer than values, got "
                 f"{len(boundaries)} and {len(values)}"
             )
-        self.boundaries, self.values, self.name = boundaries, values, name
+        self.boundaries = boundaries
+        self.values = values
+        self.name = name
 
     def at(self, step: int) -> float:
         return float(self.values[bisect_left(self.boundaries, step)])
@@ -190,13 +182,6 @@ class PolynomialDecay(_Formula):
     multiple.
     """
 
-    initial_learning_rate: float
-    decay_steps: int
-    end_learning_rate: float
-    power: float
-    cycle: bool
-    name: str
-
     def __init__(
         self,
         initial_learning_rate: float,
@@ -206,12 +191,12 @@ class PolynomialDecay(_Formula):
         cycle: bool = False,
         name: str = "PolynomialDecay",
     ):
-        self.initial_learning_rate, self.decay_steps = (
-            initial_learning_rate,
-            decay_steps,
-        )
-        self.end_learning_rate, self.power = end_learning_rate, power
-        self.cycle, self.name = cycle, name
+        self.initial_learning_rate = initial_learning_rate
+        self.decay_steps = decay_steps
+        self.end_learning_rate = end_learning_rate
+        self.power = power
+        self.cycle = cycle
+        self.name = name
         self._check_positive("decay_steps")
 
     def _rate(self, step, f):
@@ -238,13 +223,6 @@ class CosineDecay(_Formula):
     [0.0, 0.5, 1.0, 0.0]
     """
 
-    initial_learning_rate: float
-    decay_steps: int
-    alpha: float
-    name: str
-    warmup_target: float | None
-    warmup_steps: int
-
     def __init__(
         self,
         initial_learning_rate: float,
@@ -254,12 +232,12 @@ class CosineDecay(_Formula):
         warmup_target: float | None = None,
         warmup_steps: int = 0,
     ):
-        self.initial_learning_rate, self.decay_steps = (
-            initial_learning_rate,
-            decay_steps,
-        )
-        self.alpha, self.name = alpha, name
-        self.warmup_target, self.warmup_steps = warmup_target, warmup_steps
+        self.initial_learning_rate = initial_learning_rate
+        self.decay_steps = decay_steps
+        self.alpha = alpha
+        self.name = name
+        self.warmup_target = warmup_target
+        self.warmup_steps = warmup_steps
         self._check_positive("decay_steps")
 
     def _rate(self, step, f):
@@ -287,12 +265,6 @@ class CosineDecayRestarts(_Formula):
     Reference: Loshchilov & Hutter, "SGDR" (2016).
     """
 
-    first_decay_steps: int
-    t_mul: float
-    m_mul: float
-    alpha: float
-    name: str
-
     def __init__(
         self,
         initial_learning_rate: float,
@@ -303,8 +275,11 @@ class CosineDecayRestarts(_Formula):
         name: str = "SGDRDecay",
     ):
         self.initial_learning_rate = initial_learning_rate
-        self.first_decay_steps, self.t_mul, self.m_mul = first_decay_steps, t_mul, m_mul
-        self.alpha, self.name = alpha, name
+        self.first_decay_steps = first_decay_steps
+        self.t_mul = t_mul
+        self.m_mul = m_mul
+        self.alpha = alpha
+        self.name = name
         self._check_positive("first_decay_steps")
 
     def _rate(self, step, f):

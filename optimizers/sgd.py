@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from .blas_kernels import subtract_scaled
 from .optimizer import Optimizer
@@ -29,9 +29,6 @@ class SGD(Optimizer):
     deep learning" (2013). Defaults are those of Keras.
     """
 
-    momentum: float
-    nesterov: bool
-
     def __init__(
         self,
         learning_rate: LearningRate = 0.01,
@@ -45,7 +42,8 @@ class SGD(Optimizer):
                 "SGD: `momentum` must be a float between [0, 1]. Received: "
                 f"momentum={momentum}"
             )
-        self.momentum, self.nesterov = float(momentum), bool(nesterov)
+        self.momentum: float = float(momentum)
+        self.nesterov: bool = bool(nesterov)
         self.slots: tuple[tuple[str]] = (("momentum",),) if momentum else ()
         self.zero_is_idle: bool = not momentum
 
@@ -54,20 +52,12 @@ class SGD(Optimizer):
         """The slots of the variables; none without ``momentum``."""
         return self._slots[0] if self._slots else []
 
-    def coefficients(
-        self, step: int, learning_rate: float, real: type[Any]
-    ) -> tuple[float, ...]:
+    def coefficients(self, step, learning_rate, real):
         return learning_rate, self.momentum
 
     def update_block(
-        self,
-        xp: Any,
-        gradient: Any,
-        variable: Any,
-        scratch: Any,
-        coefficients: Any,
-        velocity: Any = None,
-    ) -> None:
+        self, xp, gradient, variable, scratch, coefficients, velocity=None
+    ):
         learning_rate, momentum = coefficients
         if velocity is None:
             subtract_scaled(xp, variable, gradient, learning_rate, scratch)
