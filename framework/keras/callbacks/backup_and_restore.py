@@ -9,7 +9,7 @@ from typing import Any
 
 from tapewright.core.errors import SavingError
 
-from .callback import Callback, only_when
+from .callback import Callback, OptionalLogs, only_when
 
 __all__ = ["BackupAndRestore"]
 
@@ -71,7 +71,7 @@ class BackupAndRestore(Callback):
 
     # --- restoring
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: OptionalLogs = None) -> None:
         from tapewright.formats.checkpoints.termination import Termination
         from tapewright.storage.atomic import clear_leftovers
 
@@ -106,7 +106,7 @@ class BackupAndRestore(Callback):
                 warnings.warn(f"a backup is skipped: {error}", stacklevel=4)
         return None
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         self._epoch = epoch
         if self._restored is not None:
             self._training.restore(self._restored)
@@ -115,9 +115,7 @@ class BackupAndRestore(Callback):
     # --- saving
 
     @only_when(lambda self: self._wants_batches())
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         if not self._is_complete:  # by now all is built
             self._training.check_consumed()
             self._is_complete = True
@@ -130,7 +128,7 @@ class BackupAndRestore(Callback):
         counts = self.save_freq not in ("epoch", False)
         return counts or self._termination is not None or not self._is_complete
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         if self.save_freq == "epoch" or self._is_due():
             self._save(epoch + 1, False, logs)
 
@@ -151,7 +149,7 @@ class BackupAndRestore(Callback):
 
     # --- the end
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: OptionalLogs = None) -> None:
         if self.delete_checkpoint and not self._is_asked():
             for path in (self._latest, self._previous):
                 with suppress(FileNotFoundError):

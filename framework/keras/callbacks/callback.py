@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from ..models.model import Model
 
-__all__ = ["Callback", "only_when"]
+__all__ = ["Callback", "OptionalLogs", "only_when"]
+
+OptionalLogs: TypeAlias = dict[str, Any] | None
 
 
 class Callback:
@@ -74,68 +75,58 @@ class Callback:
 
     # --- training
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: OptionalLogs = None) -> None:
         """`fit` begins."""
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: OptionalLogs = None) -> None:
         """`fit` has come to its end; not called after an error."""
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         """An epoch begins."""
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         """An epoch is over, its validation too, whose names begin with "val_"."""
 
-    def on_train_batch_begin(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
         """A step of training begins."""
         self.on_batch_begin(batch, logs=logs)
 
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         """A step of training is done."""
         self.on_batch_end(batch, logs=logs)
 
-    def on_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
         """Another name of `on_train_batch_begin`."""
 
-    def on_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         """Another name of `on_train_batch_end`."""
 
     # --- evaluation and validation
 
-    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_test_begin(self, logs: OptionalLogs = None) -> None:
         """`evaluate`, or the validation of an epoch, begins."""
 
-    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_test_end(self, logs: OptionalLogs = None) -> None:
         """`evaluate`, or the validation of an epoch, is over."""
 
-    def on_test_batch_begin(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_test_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
         """A batch of evaluation begins."""
 
-    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_test_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         """A batch of evaluation is done."""
 
     # --- prediction
 
-    def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_predict_begin(self, logs: OptionalLogs = None) -> None:
         """`predict` begins."""
 
-    def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_predict_end(self, logs: OptionalLogs = None) -> None:
         """`predict` is over."""
 
-    def on_predict_batch_begin(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_predict_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
         """A batch of prediction begins."""
 
-    def on_predict_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_predict_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         """A batch is predicted: ``logs["outputs"]``."""
 
     # --- the very end

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.core.nest import flatten
 
-from .callback import Callback
+from .callback import Callback, OptionalLogs
 from .history import History
 from .logs import Logs
 from .progbar_logger import ProgbarLogger
@@ -157,62 +157,52 @@ class CallbackList(Callback):
 
     # --- the hooks
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: OptionalLogs = None) -> None:
         self._call("on_train_begin", logs)
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: OptionalLogs = None) -> None:
         self._call("on_train_end", logs)
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         self._call("on_epoch_begin", epoch, logs)
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         self._call("on_epoch_end", epoch, logs)
 
-    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_test_begin(self, logs: OptionalLogs = None) -> None:
         self._call("on_test_begin", logs)
 
-    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_test_end(self, logs: OptionalLogs = None) -> None:
         self._call("on_test_end", logs)
 
-    def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_predict_begin(self, logs: OptionalLogs = None) -> None:
         self._call("on_predict_begin", logs)
 
-    def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_predict_end(self, logs: OptionalLogs = None) -> None:
         self._call("on_predict_end", logs)
 
-    def on_train_batch_begin(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
         self._call_for_batch("on_train_batch_begin", batch, logs)
 
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         self._call_for_batch("on_train_batch_end", batch, logs)
 
-    def on_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
         self._call_for_batch("on_batch_begin", batch, logs)
 
-    def on_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         self._call_for_batch("on_batch_end", batch, logs)
 
-    def on_test_batch_begin(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_test_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
         self._call_for_batch("on_test_batch_begin", batch, logs)
 
-    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_test_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         self._call_for_batch("on_test_batch_end", batch, logs)
 
-    def on_predict_batch_begin(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_predict_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
         self._call_for_batch("on_predict_batch_begin", batch, logs)
 
-    def on_predict_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_predict_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         self._call_for_batch("on_predict_batch_end", batch, logs)
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from .callback import Callback
+from .callback import Callback, OptionalLogs
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -38,7 +38,7 @@ class CSVLogger(Callback):
         self._writer = None
         self._left_out = set()
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: OptionalLogs = None) -> None:
         self.on_close()
         self.keys, self._writer, self._left_out = None, None, set()
         goes_on = self.append and os.path.exists(self.filename)
@@ -62,7 +62,7 @@ class CSVLogger(Callback):
             )
         return header and header[1:]
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         logs = logs or {}
         has_header = self.keys is not None
         if not has_header:
@@ -105,7 +105,7 @@ class CSVLogger(Callback):
         self.csv_file.flush()
         self.keys, self._writer = state["keys"], None
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: OptionalLogs = None) -> None:
         self.on_close()
 
     def on_close(self) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .callback import OptionalLogs
 from .console import say
 from .monitor_callback import MonitorCallback
-
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["EarlyStopping"]
 
@@ -65,11 +61,11 @@ class EarlyStopping(MonitorCallback):
         self.best_epoch = 0
         self.best_weights = None
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: OptionalLogs = None) -> None:
         super().on_train_begin(logs)
         self._reset()
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         current = self.get_monitor_value(logs)
         if current is None or epoch < self.start_from_epoch:
             return
@@ -91,7 +87,7 @@ class EarlyStopping(MonitorCallback):
         if self.restore_best_weights:
             self.best_weights = self.model.get_weights()
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: OptionalLogs = None) -> None:
         if self.stopped_epoch > 0 and self.verbose > 0:
             say(f"Epoch {self.stopped_epoch + 1}: early stopping")
         if self.restore_best_weights and self.best_weights is not None:

@@ -6,12 +6,11 @@ import inspect
 import numbers
 from typing import TYPE_CHECKING
 
-from .callback import Callback
+from .callback import Callback, OptionalLogs
 from .console import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 __all__ = ["LearningRateScheduler", "current_rate"]
 
@@ -37,7 +36,7 @@ class LearningRateScheduler(Callback):
         self.schedule = schedule
         self.verbose = verbose
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         optimizer = self.model.optimizer
         if _takes_two(self.schedule):
             rate = self.schedule(epoch, current_rate(optimizer))
@@ -56,7 +55,7 @@ class LearningRateScheduler(Callback):
                 f"Epoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}."
             )
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         if logs is not None:
             logs["learning_rate"] = current_rate(self.model.optimizer)
 

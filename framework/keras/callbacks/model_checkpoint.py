@@ -6,13 +6,12 @@ import os
 import warnings
 from typing import TYPE_CHECKING
 
-from .callback import only_when
+from .callback import OptionalLogs, only_when
 from .console import say
 from .monitor_callback import MonitorCallback, closest_names
 
 if TYPE_CHECKING:
     from os import PathLike
-    from typing import Any
 
     from ..models.model import Model
 
@@ -84,17 +83,15 @@ class ModelCheckpoint(MonitorCallback):
             )
         super().set_model(model)
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         self._epoch = epoch
 
     @only_when(lambda self: self.save_freq != "epoch")
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         if self._is_due(batch):
             self._save(self._epoch, batch, logs)
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         if self.save_freq == "epoch":
             self._save(epoch, None, logs)
 

@@ -6,7 +6,7 @@ import operator
 import warnings
 from typing import TYPE_CHECKING
 
-from .callback import Callback
+from .callback import Callback, OptionalLogs
 
 if TYPE_CHECKING:
     from typing import Any
@@ -41,7 +41,7 @@ class MonitorCallback(Callback):
         self.monitor_op: None = None  # known when the metrics are
         self._has_warned = False
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: OptionalLogs = None) -> None:
         self._has_warned = False
 
     def get_monitor_value(self, logs: dict[str, Any]) -> float | None:

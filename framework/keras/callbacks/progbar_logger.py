@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from .callback import Callback, only_when
+from .callback import Callback, OptionalLogs, only_when
 from .console import Bar, epoch_line, is_live, say
 
 if TYPE_CHECKING:
@@ -49,46 +49,42 @@ class ProgbarLogger(Callback):
         self.target = params.get("steps")
         self._is_live = self.verbose == 1 and is_live()
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: OptionalLogs = None) -> None:
         self._in_fit = True  # validation inside is silent
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: OptionalLogs = None) -> None:
         self._in_fit = False
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         self._begin(f"Epoch {epoch + 1}/{self.epochs}")
 
     @only_when(_is_shown)
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         self._move(batch, logs)
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         self._end(logs)
 
-    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_test_begin(self, logs: OptionalLogs = None) -> None:
         if not self._in_fit:
             self._begin()
 
     @only_when(lambda self: self.verbose and not self._in_fit)
-    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_test_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         self._move(batch, logs)
 
-    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_test_end(self, logs: OptionalLogs = None) -> None:
         if not self._in_fit:
             self._end(logs)
 
-    def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_predict_begin(self, logs: OptionalLogs = None) -> None:
         self._begin()
 
     @only_when(_is_shown)
-    def on_predict_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_predict_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         self._move(batch, None)
 
-    def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_predict_end(self, logs: OptionalLogs = None) -> None:
         self._end(None)
 
     def on_close(self) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from .callback import OptionalLogs
 from .console import say
 from .learning_rate_scheduler import current_rate
 from .monitor_callback import MonitorCallback
-
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["ReduceLROnPlateau"]
 
@@ -62,14 +58,14 @@ class ReduceLROnPlateau(MonitorCallback):
         self.cooldown_counter = 0
         self.wait = 0
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: OptionalLogs = None) -> None:
         super().on_train_begin(logs)
         self._reset()
 
     def in_cooldown(self) -> bool:
         return self.cooldown_counter > 0
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         logs = {} if logs is None else logs
         logs["learning_rate"] = current_rate(self.model.optimizer)
         current = self.get_monitor_value(logs)

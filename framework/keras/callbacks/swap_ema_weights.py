@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .callback import Callback
-
-if TYPE_CHECKING:
-    from typing import Any
+from .callback import Callback, OptionalLogs
 
 __all__ = ["SwapEMAWeights"]
 
@@ -49,11 +44,11 @@ class SwapEMAWeights(Callback):
             average.assign(value)
         self._has_averages = has_averages
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         if self.swap_on_epoch:
             self._swap(False)
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         if not self.swap_on_epoch:
             return
         self._swap(True)
@@ -63,16 +58,16 @@ class SwapEMAWeights(Callback):
                 average.assign(variable)
             self._has_averages = False
 
-    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_test_begin(self, logs: OptionalLogs = None) -> None:
         self._swap(True)
 
-    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_test_end(self, logs: OptionalLogs = None) -> None:
         self._swap(False)
 
-    def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_predict_begin(self, logs: OptionalLogs = None) -> None:
         self._swap(True)
 
-    def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_predict_end(self, logs: OptionalLogs = None) -> None:
         self._swap(False)
 
     def on_close(self) -> None:

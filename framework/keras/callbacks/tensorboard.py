@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .callback import Callback, only_when
+from .callback import Callback, OptionalLogs, only_when
 from .learning_rate_scheduler import current_rate
 
 if TYPE_CHECKING:
@@ -103,10 +103,10 @@ class TensorBoard(Callback):
         super().set_model(model)
         self._wrote_summary = False
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: OptionalLogs = None) -> None:
         self._train_batch = 0
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: OptionalLogs = None) -> None:
         self.on_close()
 
     def on_close(self) -> None:
@@ -116,11 +116,11 @@ class TensorBoard(Callback):
             writer.close()
         self._writers = {}  # a later fit opens files of its own
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         if self.write_steps_per_second:
             self._epoch_start = time.perf_counter(), self._iterations()
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         self._write_epoch(epoch, logs or {})
         if self.write_graph and not self._wrote_summary:
             self._wrote_summary = True  # by now the model is built
@@ -154,9 +154,7 @@ class TensorBoard(Callback):
         return self.update_freq != "epoch" or self._first_profiled > 0
 
     @only_when(_wants_batches)
-    def on_train_batch_begin(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
         self._train_batch += 1
         if self.write_steps_per_second:
             self._batch_start = time.perf_counter(), self._train_batch
@@ -164,9 +162,7 @@ class TensorBoard(Callback):
             self._begin_profile()
 
     @only_when(_wants_batches)
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         if self._profile is not None and self._train_batch >= self._last_profiled:
             self._end_profile()
         if self.update_freq == "epoch" or self._train_batch % self.update_freq:
@@ -177,7 +173,7 @@ class TensorBoard(Callback):
             values["steps_per_second"] = 1.0 / seconds
         self._write_scalars("train", values, "batch_{}", self._train_batch)
 
-    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_test_end(self, logs: OptionalLogs = None) -> None:
         if getattr(self.model, "optimizer", None) is None:
             return
         form = "evaluation_{}_vs_iterations"

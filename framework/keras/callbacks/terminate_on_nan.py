@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from .callback import Callback
+from .callback import Callback, OptionalLogs
 from .console import say
-
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["TerminateOnNaN"]
 
@@ -25,7 +21,7 @@ class TerminateOnNaN(Callback):
         super().__init__()
         self.raise_error = raise_error
 
-    def on_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         loss = None if logs is None else logs.get("loss")
         if loss is None or math.isfinite(loss):
             return

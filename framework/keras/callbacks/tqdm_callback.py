@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from .callback import Callback, only_when
+from .callback import Callback, OptionalLogs, only_when
 from .console import Bar
 
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ class TqdmCallback(Callback):
         options = {"leave": leave, **self.tqdm_kwargs}
         return Bar(total, unit=unit, bar=bar_class, **options)
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: OptionalLogs = None) -> None:
         self.on_close()
         epochs = (self.params or {}).get("epochs", self.epochs)
         self.epoch_bar = self._bar(epochs, "epoch")
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         self._seen = 0
         self.epoch_bar.start_at(epoch)
         total = (self.params or {}).get("steps") or self.batches
@@ -75,14 +75,12 @@ class TqdmCallback(Callback):
             self.batch_bar = self._bar(total, "batch", leave=self.verbose == 2)
 
     @only_when(lambda self: self.verbose)
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
         self._seen = batch + 1
         if self.batch_bar is not None:
             self.batch_bar.move_to(self._seen, logs)
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         if self.batch_bar is not None:
             self.batch_bar.move_to(self._seen, at_once=True)
             if self.verbose == 2:
@@ -90,7 +88,7 @@ class TqdmCallback(Callback):
                 self.batch_bar = None
         self.epoch_bar.move_to(epoch + 1, logs, at_once=True)
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: OptionalLogs = None) -> None:
         self.on_close()
 
     def on_close(self) -> None:
