@@ -98,7 +98,6 @@ COVERED = {
     ),
     "framework/serialization/literals.py": "tests/keras/files/test_keras_objects.py",
     "framework/serialization/load_errors.py": "tests/keras/files/test_keras_objects.py",
-    "framework/serialization/shared_objects.py": "tests/keras/files/test_models.py",
     "framework/storage/global_heap.py": "tests/hostile/test_harmless_texts.py",
 }
 

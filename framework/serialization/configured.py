@@ -59,34 +59,34 @@ class Configured:
 
         Raises: ``NotImplementedError`` if one is neither plain nor kept as an attribute.
         """
-        cls, config, given = type(self), {}, self._plain_arguments or NO_ARGUMENTS
-        is_default = hasattr(cls.get_config, "from_constructor")
-        if is_default and given.lost:
+        cls, given = type(self), self._plain_arguments or NO_ARGUMENTS
+        arguments = constructor_arguments(cls)
+        names = [name for name in arguments if name not in self.config_exclude]
+        kept = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        values = given.by_name | kept
+        others = {}  # the **kwargs that no base class has a name for
+        if hasattr(cls.get_config, "from_constructor"):
+            values = kept | given.by_name if self.prefer_init_args else values
+            others = {k: x for k, x in given.others.items() if k not in arguments}
+            self._check_complete(names, values, given)
+        config = {name: plain(values[name]) for name in names if name in values}
+        omitted = self.omit_defaults.items()
+        config = {k: x for k, x in config.items() if (k, x) not in omitted}
+        return config | plain(others)
+
+    def _check_complete(self, names, values, given):
+        title = f"{type(self).__name__}.get_config"
+        if given.lost:
             raise NotImplementedError(
-                f"{cls.__name__}.get_config: arguments that __init__ takes as *args "
-                "have no names; define get_config and from_config"
+                f"{title}: arguments that __init__ takes as *args have no names; define "
+                "get_config and from_config"
             )
-        first = given.by_name if self.prefer_init_args and is_default else {}
-        names = constructor_arguments(cls)
-        for name in [n for n in names if n not in self.config_exclude]:
-            if name in first:
-                value = plain(first[name])
-            elif hasattr(self, name):
-                value = plain(getattr(self, name))
-            elif name in given.by_name:
-                value = plain(given.by_name[name])
-            elif is_default:
+        for name in names:
+            if name not in values:
                 raise NotImplementedError(
-                    f"{cls.__name__}.get_config: the argument {name!r} of __init__ "
-                    f"is not kept; set self.{name}, or define get_config"
+                    f"{title}: the argument {name!r} of __init__ is not kept; set "
+                    f"self.{name}, or define get_config"
                 )
-            else:
-                continue
-            if name not in self.omit_defaults or value != self.omit_defaults[name]:
-                config[name] = value
-        if is_default:  # the **kwargs that no base class has a name for
-            config |= {k: plain(x) for k, x in given.others.items() if k not in names}
-        return config
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

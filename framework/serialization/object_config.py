@@ -1,12 +1,13 @@
 """Objects as plain JSON and back: ``{"module", "class_name", "config", ...}``.
 
-The form of an object is the one that Keras has too, as ``get_config`` of a layer with
-layers inside is public: the module of its kind (`registry.kind_modules`), the name of the
-class, its config, and the name under which a user registered it.
+A config names the module of the family (`registry.kind_modules`), the class, its arguments,
+and the name under which a user registered it.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from tapewright.core.dtypes import DType
@@ -26,7 +27,6 @@ from .registry import (
     registered_name,
     unknown_name,
 )
-from .shared_objects import keep_shared, number_shared, shared_layer
 
 __all__ = [
     "ObjectFamily",
@@ -34,8 +34,9 @@ __all__ = [
     "deserialize",
     "function_config",
     "function_of",
-    "named",
+    "numbering_shared",
     "plain",
+    "reading_shared",
     "resolve",
     "serialize",
 ]
@@ -53,7 +54,16 @@ _FUNCTION_KINDS = {  # kinds of functions that may stand where one of this kind 
 
 
 def serialize(thing: Any) -> dict:
-    """Return ``{"module", "class_name", "config", "registered_name"}`` of an object."""
+    """Return ``{"module", "class_name", "config", "registered_name"}``.
+
+    ``thing``: an object with ``get_config``, or a named function.
+
+    >>> from tapewright.keras import activations
+    >>> serialize(activations.relu)["config"]
+    'relu'
+    """
+    if not hasattr(thing, "get_config"):
+        return function_config(_function_name(thing))
     cls = type(thing)
     name, known_as = cls.__name__, None
     if get_registered_name(cls) != name or not is_own(cls):
@@ -72,12 +82,34 @@ def serialize(thing: Any) -> dict:
     if hasattr(thing, "own_build_config"):
         config |= thing.own_build_config()
     if getattr(thing, "kind", None) == "layer":
-        number_shared(thing, config)
+        _note_entry(thing, config)
     return config
 
 
+def function_config(name: str) -> dict:
+    """Return the config of the function of this name."""
+    return {
+        "module": "builtins",
+        "class_name": "function",
+        "config": name,
+        "registered_name": "function",
+    }
+
+
+def _function_name(function):
+    if not callable(function) or not hasattr(function, "__name__"):
+        raise TypeError(f"A config cannot hold {type(function).__name__}: {function!r}")
+    if function.__name__ == "<lambda>":
+        raise ValueError(
+            "A config cannot hold a lambda, since code is never saved: use a named "
+            "function decorated with @register_keras_serializable()"
+        )
+    name = name_in_scope(function) or registered_name(None, function)
+    return name or get_registered_name(function)
+
+
 def plain(value: Any) -> Any:
-    """Convert an attribute to its form in a config: JSON values, names of functions.
+    """Convert an attribute to JSON values: a function of ours is its name.
 
     >>> plain(DType("float32", "f4")), plain((1, None))
     ('float32', [1, None])
@@ -90,47 +122,80 @@ def plain(value: Any) -> Any:
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    if hasattr(value, "get_config"):
-        return serialize(value)
     if hasattr(value, "numpy"):
         value = value.numpy()
     if hasattr(value, "tolist"):
         return value.tolist()
-    if callable(value) and hasattr(value, "__name__"):
-        return _function_name(value)
-    raise TypeError(f"A config cannot hold {type(value).__name__}: {value!r}")
+    config = serialize(value)
+    is_name = config["class_name"] == "function" and is_own(value)
+    return config["config"] if is_name else config
 
 
-def _function_name(function):
-    """The name of a function of ours, or the config of a user's."""
-    name, known_as = name_in_scope(function), registered_name(None, function)
-    if known_as is not None:
-        return name or known_as
-    if is_own(function) and name is None:
-        return function.__name__
-    if function.__name__ == "<lambda>":
-        raise ValueError(
-            "A config cannot hold a lambda, since code is never saved: use a named "
-            "function decorated with @register_keras_serializable()"
+# ------------------------------------------------------------------------ shared layers
+# All entries of a layer with several places in a model have one number, and are read as
+# one layer.
+
+_SHARED = "shared_object_id"
+_ENTRIES = ContextVar(
+    "entries", default=None
+)  # id of a layer -> the layer, its configs
+_MADE = ContextVar("made", default=None)  # number -> the class name, the layer
+
+
+def numbering_shared(describe: Callable[[], dict]) -> dict:
+    """Return ``describe()`` with a number in each entry of a shared layer."""
+    if _ENTRIES.get() is not None:  # inside of another
+        return describe()
+    entries = {}
+    token = _ENTRIES.set(entries)
+    try:
+        config = describe()
+    finally:
+        _ENTRIES.reset(token)
+    shared = [configs for _, configs in entries.values() if len(configs) > 1]
+    for number, configs in enumerate(shared, 1):
+        for each in configs:
+            each[_SHARED] = number
+    return config
+
+
+def _note_entry(layer, config):
+    entries = _ENTRIES.get()
+    if entries is not None:  # the layer is kept, so that the id stays its own
+        entries.setdefault(id(layer), (layer, []))[1].append(config)
+
+
+@contextmanager
+def reading_shared() -> Iterator[None]:
+    """Make one layer of all entries with one number that are read inside."""
+    if _MADE.get() is not None:
+        yield
+        return
+    token = _MADE.set({})
+    try:
+        yield
+    finally:
+        _MADE.reset(token)
+
+
+def _shared_layer(config):
+    """The layer of an earlier entry with the number of this one, or None."""
+    made, number = _MADE.get(), config.get(_SHARED)
+    if made is None or type(number) is not int or number not in made:
+        return None
+    name, layer = made[number]
+    if name != config["class_name"]:
+        raise load_error(
+            f"the layers {name!r:.80} and {config['class_name']!r:.80} have one "
+            f"{_SHARED}, {number}"
         )
-    return function_config(name or get_registered_name(function))
+    return layer
 
 
-def named(function: Any) -> Any:
-    """Return the config of a function; anything else as `plain` returns it."""
-    found = plain(function)
-    is_function = isinstance(found, str) and callable(function)
-    return function_config(found) if is_function else found
-
-
-def function_config(name: str) -> dict:
-    """Return the config of the function of this name."""
-    return {
-        "module": "builtins",
-        "class_name": "function",
-        "config": name,
-        "registered_name": "function",
-    }
+def _keep_shared(config, layer):
+    made, number = _MADE.get(), config.get(_SHARED)
+    if made is not None and type(number) is int:
+        made[number] = config["class_name"], layer
 
 
 # ------------------------------------------------------------------------------- reading
@@ -168,31 +233,39 @@ def deserialize(kind: str, config: Any) -> Any:
             f"the config of a {kind} must be a dict with class_name and config, got "
             f"{shortened(config)}"
         )
-    inner = config.get("config")
     if name == "function":
-        return function_of(kind, inner)
-    thing = shared_layer(config) if kind == "layer" else None
-    if thing is not None:
-        return thing
-    cls = class_of(kind, config)
+        return function_of(kind, config.get("config"))
+    if kind != "layer":
+        return _from_config(kind, config)
+    layer = _shared_layer(config)
+    if layer is None:
+        layer = _from_config(kind, config)
+        _keep_shared(config, layer)
+    return layer
+
+
+def _from_config(kind, config):
+    cls, arguments = class_of(kind, config), config.get("config")
     if not hasattr(cls, "from_config"):
         return cls
-    if not isinstance(inner, (dict, type(None))):
-        raise load_error(f"{name}: its config must be a dict, got {shortened(inner)}")
-    inner = {
+    title = config["class_name"]
+    if not isinstance(arguments, (dict, type(None))):
+        raise load_error(
+            f"{title}: its config must be a dict, got {shortened(arguments)}"
+        )
+    arguments = {
         key: decode_literal(value) if is_literal(value) else value
-        for key, value in (inner or {}).items()
+        for key, value in (arguments or {}).items()
     }
-    own = inner.get("name")
-    title = f"{name} {own[:200]!r}" if isinstance(own, str) else name
+    name = arguments.get("name")
+    if isinstance(name, str):
+        title = f"{title} {name[:200]!r}"
     with load_errors(f"{kind} {title}"):
         if reading_file() and isinstance(cls, type) and is_own(cls):
-            _check_switches(cls, inner)
-        thing = cls.from_config(inner)
+            _check_switches(cls, arguments)
+        thing = cls.from_config(arguments)
         if config.get("build_config") and hasattr(thing, "build_by_own_config"):
             thing.build_by_own_config(config["build_config"])
-    if kind == "layer":
-        keep_shared(config, thing)
     return thing
 
 
@@ -252,13 +325,13 @@ def function_of(kind: str, name: Any) -> Callable:
 
 
 class ObjectFamily:
-    """`get`, `serialize` and `deserialize` of one kind, for a module of the kind.
+    """`get`, `serialize` and `deserialize` of one family, for the module of the family.
 
-    ``form``: converts an object, or a function in its place; `plain` or `named`.
+    ``function_names``: whether `serialize` gives functions of ours by name, not as configs.
     """
 
-    def __init__(self, kind: str, form: Callable[[Any], Any] = plain):
-        self.kind, self.form = kind, form
+    def __init__(self, kind: str, function_names: bool = True):
+        self.kind, self.function_names = kind, function_names
 
     def get(self, identifier: Any) -> Any:
         """Return the object of a name, class, config or callable; None for None.
@@ -273,7 +346,8 @@ class ObjectFamily:
 
     def serialize(self, thing: Any) -> Any:
         """Return the config of an object, or the name of a function, as `get` takes it."""
-        return self.form(thing)
+        is_function = callable(thing) and not self.function_names
+        return serialize(thing) if is_function else plain(thing)
 
     def deserialize(
         self, config: Any, custom_objects: dict[str, Any] | None = None

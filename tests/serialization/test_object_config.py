@@ -5,7 +5,7 @@ import pytest
 import tapewright as tw
 from tapewright import keras
 from tapewright.serialization import object_config
-from tapewright.serialization.object_config import ObjectFamily, named
+from tapewright.serialization.object_config import ObjectFamily
 
 
 @pytest.mark.parametrize("identifier", ["l2", "L2", {"class_name": "l2"}])
@@ -24,10 +24,10 @@ def test_what_is_no_identifier_is_a_type_error_that_names_the_kind():
         ObjectFamily("regularizer").get(3)
 
 
-def test_the_form_of_functions_is_that_of_the_family():
+def test_a_family_writes_functions_by_name_or_as_configs():
     mse = tw.keras.losses.mean_squared_error
     assert ObjectFamily("loss").serialize(mse) == "mean_squared_error"
-    config = ObjectFamily("loss", named).serialize(mse)
+    config = ObjectFamily("loss", function_names=False).serialize(mse)
     assert config == object_config.function_config("mean_squared_error")
     assert ObjectFamily("loss").deserialize(config) is mse
 

@@ -63,7 +63,8 @@ def config_of_network(network: Any) -> dict[str, Any]:
         calls = [_call_config(node, tensor) for node in kept]
         is_op = isinstance(operation, OpCall)
         entry = operation_config(operation) if is_op else serialize(operation)
-        layers.append(entry | {"name": operation.name, "inbound_nodes": calls})
+        entry |= {"name": operation.name, "inbound_nodes": calls}
+        layers.append(entry)
     return {
         "layers": layers,
         "input_layers": _mapped(end, network.input_nest),

@@ -11,8 +11,8 @@ from tapewright.core.tensor import convert_to_tensor
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.literals import decode_literal, encode_literal, is_literal
 from tapewright.serialization.load_errors import load_error
+from tapewright.serialization.object_config import numbering_shared, reading_shared
 from tapewright.serialization.registry import custom_object_scope, unregistered
-from tapewright.serialization.shared_objects import numbering_shared, reading_shared
 
 from .call_arguments import tensor_config
 
@@ -71,7 +71,7 @@ def serialize_keras_object(obj: Any) -> Any:
     if hasattr(obj, "get_config") and not isinstance(obj, type):
         return full_config(obj)
     if callable(obj) and not isinstance(obj, type) and hasattr(obj, "__name__"):
-        return object_config.named(obj)
+        return object_config.serialize(obj)
     return object_config.plain(obj)
 
 

@@ -21,7 +21,7 @@ from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
 from tapewright.serialization.configured import Configured, from_constructor
 from tapewright.serialization.constructor_arguments import constructor_arguments
-from tapewright.serialization.object_config import named, plain, resolve
+from tapewright.serialization.object_config import plain, resolve, serialize
 
 from .shape_utils import fitted, is_structure, like, predictions, same_rank
 
@@ -223,7 +223,11 @@ class LossFunctionWrapper(Loss):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor, ``fn`` by its name, and those of ``fn``."""
-        config = {"name": self.name, "reduction": self.reduction, "fn": named(self.fn)}
+        config = {
+            "name": self.name,
+            "reduction": self.reduction,
+            "fn": serialize(self.fn),
+        }
         if self._given_dtype is not None:
             config["dtype"] = self.dtype.name
         return {**config, **plain(self._arguments)}

@@ -1,6 +1,6 @@
 """Losses by name, and as configs."""
 
-from tapewright.serialization.object_config import ObjectFamily, named
+from tapewright.serialization.object_config import ObjectFamily
 from tapewright.serialization.registry import register
 
 from .focal import (
@@ -32,7 +32,7 @@ from .similarity import circle
 __all__ = ["deserialize", "get", "serialize"]
 
 
-_family = ObjectFamily("loss", named)
+_family = ObjectFamily("loss", function_names=False)
 get, serialize, deserialize = _family.get, _family.serialize, _family.deserialize
 
 for _function, _others in {

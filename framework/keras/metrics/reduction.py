@@ -10,8 +10,8 @@ from tapewright.ops.math.reduction import reduce_mean, reduce_sum
 from tapewright.serialization.object_config import (
     deserialize,
     function_of,
-    named,
     plain,
+    serialize,
 )
 from tapewright.serialization.registry import registered_name
 
@@ -127,7 +127,7 @@ class MeanMetricWrapper(Mean):
         config = super().get_config()
         if "fn" in config:  # else the subclass has a function of its own
             config |= {key: plain(value) for key, value in self._fn_kwargs.items()}
-            config["fn"] = named(self.fn)
+            config["fn"] = serialize(self.fn)
         return config
 
     @classmethod

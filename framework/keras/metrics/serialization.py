@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tapewright.core.naming import snake_case
-from tapewright.serialization.object_config import ObjectFamily, named
+from tapewright.serialization.object_config import ObjectFamily
 from tapewright.serialization.registry import register
 
 from .. import losses
@@ -30,7 +30,7 @@ _BY_LABELS = {  # what depends on the kind of the labels
 }
 
 
-_family = ObjectFamily("metric", named)
+_family = ObjectFamily("metric", function_names=False)
 get, serialize, deserialize = _family.get, _family.serialize, _family.deserialize
 
 
