@@ -125,13 +125,8 @@ class PReLU(_Activation):
                     f"of rank {rank}, got {shared}"
                 )
         axes = {i: input_shape[i] for i in range(1, rank) if i not in shared}
-        self.alpha: Variable = self.add_weight(
-            name="alpha",
-            shape=tuple([axes.get(i, 1) for i in range(1, rank)]),
-            initializer=self.alpha_initializer,
-            regularizer=self.alpha_regularizer,
-            constraint=self.alpha_constraint,
-        )
+        shape = tuple([axes.get(i, 1) for i in range(1, rank)])
+        self.alpha: Variable = self._add_configured_weight("alpha", shape)
         self.input_spec: InputSpec = InputSpec(ndim=rank, axes=axes)
 
     def call(self, inputs: Tensor) -> Tensor:

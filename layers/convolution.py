@@ -12,7 +12,6 @@ from tapewright.core.errors import ShapeError
 from tapewright.ops.convolution.conv import convolution
 from tapewright.ops.nn.bias import bias_add
 
-from . import activations, constraints, initializers, regularizers
 from .base.argument_validation import numbers, whole
 from .base.layer import InputSpec, Layer
 from .spatial import (
@@ -74,37 +73,14 @@ class ConvolutionBase(Layer):
     _shape_tells = True
     paddings: tuple[str, str] = ("valid", "same")
 
-    def _keep(
-        self,
-        kernel_size,
-        strides,
-        padding,
-        data_format,
-        dilation_rate,
-        activation,
-        use_bias,
-        bias_initializer,
-        bias_regularizer,
-        bias_constraint,
-    ):
+    def _keep_window(self, kernel_size, strides, padding, data_format, dilation_rate):
         self.kernel_size = numbers(self, "kernel_size", kernel_size, self.rank)
         self.strides = numbers(self, "strides", strides, self.rank)
         self.padding = checked_padding(self, padding, self.paddings)
         self.data_format = checked_format(self, data_format)
         self.dilation_rate = numbers(self, "dilation_rate", dilation_rate, self.rank)
-        self.activation = activations.get(activation)
-        self.use_bias = bool(use_bias)
-        self.bias_initializer = initializers.get(bias_initializer)
-        self.bias_regularizer = regularizers.get(bias_regularizer)
-        self.bias_constraint = constraints.get(bias_constraint)
         self.input_spec = InputSpec(ndim=self.rank + 2)
         self._format = format_of_ops(self.data_format, self.rank)
-
-    def _keep_for(self, weight, initializer, regularizer, constraint):
-        """The three arguments of one weight, under the names that its name gives them."""
-        setattr(self, f"{weight}_initializer", initializers.get(initializer))
-        setattr(self, f"{weight}_regularizer", regularizers.get(regularizer))
-        setattr(self, f"{weight}_constraint", constraints.get(constraint))
 
     def _refuse_strides_with_dilation(self):
         if max(self.strides) > 1 and max(self.dilation_rate) > 1:
@@ -120,18 +96,10 @@ class ConvolutionBase(Layer):
         self.input_spec = InputSpec(ndim=self.rank + 2, axes={axis: channels})
         return channels
 
-    def _add(self, name, shape, arguments):
-        """A weight whose initializer, regularizer and constraint are ``arguments``'s."""
-        return self.add_weight(
-            name=name,
-            shape=shape,
-            initializer=getattr(self, f"{arguments}_initializer"),
-            regularizer=getattr(self, f"{arguments}_regularizer"),
-            constraint=getattr(self, f"{arguments}_constraint"),
-        )
-
     def _add_bias(self, count):
-        self.bias = self._add("bias", (count,), "bias") if self.use_bias else None
+        self.bias = None
+        if self.use_bias:
+            self.bias = self._add_configured_weight("bias", (count,))
 
     def _convolved(self, inputs, kernel):
         """The convolution with the layer's strides, padding and dilation."""
@@ -186,13 +154,9 @@ class _Convolution(ConvolutionBase):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep(
-            kernel_size, strides, padding, data_format, dilation_rate, activation,
-            use_bias, bias_initializer, bias_regularizer, bias_constraint,
-        )  # fmt: skip
-        self._keep_for(
-            "kernel", kernel_initializer, kernel_regularizer, kernel_constraint
-        )
+        self._keep_weight_arguments(locals())
+        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self.use_bias = bool(use_bias)
         self._refuse_strides_with_dilation()
         self.filters: int = whole(self, "filters", filters)
         self.groups: int = whole(self, "groups", groups)
@@ -213,7 +177,7 @@ class _Convolution(ConvolutionBase):
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         depth = None if channels is None else channels // self.groups
         shape = (*self.kernel_size, depth, self.filters)
-        self.kernel: Variable = self._add("kernel", shape, "kernel")
+        self.kernel: Variable = self._add_configured_weight("kernel", shape)
         self._add_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from tapewright.ops.linalg.contraction import einsum
 from tapewright.ops.linalg.matmul import affine, matmul
 from tapewright.serialization.object_config import plain
 
-from . import activations, constraints, initializers, regularizers
+from . import activations, initializers
 from .base.argument_validation import whole
 from .base.layer import InputSpec, Layer
 
@@ -42,44 +42,9 @@ class _Projection(Layer):
     bias_constraint: Any
     kernel: Variable
 
+    bias: Variable | None = None
+
     supports_masking = True
-    bias: None = None
-
-    def _keep(
-        self,
-        activation,
-        kernel_initializer,
-        bias_initializer,
-        kernel_regularizer,
-        bias_regularizer,
-        kernel_constraint,
-        bias_constraint,
-    ):
-        self.activation = activations.get(activation)
-        self.kernel_initializer = initializers.get(kernel_initializer)
-        self.bias_initializer = initializers.get(bias_initializer)
-        self.kernel_regularizer = regularizers.get(kernel_regularizer)
-        self.bias_regularizer = regularizers.get(bias_regularizer)
-        self.kernel_constraint = constraints.get(kernel_constraint)
-        self.bias_constraint = constraints.get(bias_constraint)
-
-    def _add_kernel(self, shape, initializer):
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=shape,
-            initializer=initializer,
-            regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint,
-        )
-
-    def _add_bias(self, shape):
-        self.bias = self.add_weight(
-            name="bias",
-            shape=shape,
-            initializer=self.bias_initializer,
-            regularizer=self.bias_regularizer,
-            constraint=self.bias_constraint,
-        )
 
 
 class Dense(_Projection):
@@ -110,24 +75,16 @@ class Dense(_Projection):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._keep_weight_arguments(locals())
         self.units: int = whole(self, "units", units)
         self.use_bias = use_bias
-        self._keep(
-            activation,
-            kernel_initializer,
-            bias_initializer,
-            kernel_regularizer,
-            bias_regularizer,
-            kernel_constraint,
-            bias_constraint,
-        )
         self.input_spec: InputSpec = InputSpec(min_ndim=2)
 
     def build(self, input_shape: Shape) -> None:
         features = input_shape[-1]
-        self._add_kernel((features, self.units), self.kernel_initializer)
+        self.kernel = self._add_configured_weight("kernel", (features, self.units))
         if self.use_bias:
-            self._add_bias((self.units,))
+            self.bias = self._add_configured_weight("bias", (self.units,))
         self.input_spec = InputSpec(min_ndim=2, axes={-1: features})
 
     def call(self, inputs: Tensor) -> Tensor:
@@ -175,6 +132,7 @@ class EinsumDense(_Projection):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
+        self._keep_weight_arguments(locals())
         self.equation = equation
         self._terms = _parsed(equation)
         one = isinstance(output_shape, int)
@@ -188,25 +146,19 @@ class EinsumDense(_Projection):
                     f"EinsumDense: bias_axes must be letters of the outputs, "
                     f"'{self._terms[2]}', got {bias_axes!r}"
                 )
-        self._keep(
-            activation,
-            kernel_initializer,
-            bias_initializer,
-            kernel_regularizer,
-            bias_regularizer,
-            kernel_constraint,
-            bias_constraint,
-        )
 
     def build(self, input_shape: Shape) -> None:
         _, letters, outputs, dots = self._terms
         sizes, elided = self._sizes(input_shape)
         shape = tuple([sizes[c] for c in letters])
-        self._add_kernel(shape, self._with_fans(letters, outputs))
+        self.kernel = self._add_configured_weight(
+            "kernel", shape, initializer=self._with_fans(letters, outputs)
+        )
         if self.bias_axes:
             first = min([outputs.index(c) for c in self.bias_axes])
             dims = [sizes[c] if c in self.bias_axes else 1 for c in outputs[first:]]
-            self._add_bias((*dims, *[1] * (elided if dots == "behind" else 0)))
+            dims += [1] * (elided if dots == "behind" else 0)
+            self.bias = self._add_configured_weight("bias", dims)
         self.input_spec: InputSpec = InputSpec(ndim=len(input_shape))
 
     def call(self, inputs: Tensor) -> Tensor:

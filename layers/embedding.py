@@ -71,12 +71,8 @@ class Embedding(Layer):
             self.set_weights(weights if many else [weights])
 
     def build(self, input_shape: Shape | None = None) -> None:
-        self.embeddings: Variable = self.add_weight(
-            name="embeddings",
-            shape=(self.input_dim, self.output_dim),
-            initializer=self.embeddings_initializer,
-            regularizer=self.embeddings_regularizer,
-            constraint=self.embeddings_constraint,
+        self.embeddings: Variable = self._add_configured_weight(
+            "embeddings", (self.input_dim, self.output_dim)
         )
 
     def call(self, inputs: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from tapewright.ops.nn.attention import dot_product_attention
 from tapewright.serialization.object_config import plain
 from tapewright.serialization.registry import register
 
-from . import constraints, initializers, regularizers
+from . import regularizers
 from .activation_layers import Softmax
 from .attention import band_mask, both, causal_mask
 from .base.argument_validation import share, whole
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupQueryAttention", "GroupedQueryAttention", "MultiHeadAttention"]
 
-_SETTINGS = (
+# The arguments that go to each projection.
+_OF_PROJECTIONS = (
     "kernel_initializer",
     "bias_initializer",
     "kernel_regularizer",
     "bias_regularizer",
-    "activity_regularizer",
     "kernel_constraint",
     "bias_constraint",
 )
@@ -70,7 +70,10 @@ class _Heads(Layer):
         "_dropout_layer": "_dropout_layer",
     }
 
-    def _keep(self, use_bias, dropout, sliding_window, use_gate, seed, settings):
+    def _keep(self, arguments, use_bias, dropout, sliding_window, use_gate, seed):
+        self._keep_weight_arguments(arguments)
+        regularizer = regularizers.get(arguments["activity_regularizer"])
+        self._projection_regularizer = regularizer
         if sliding_window is not None:
             sliding_window = whole(self, "sliding_window", sliding_window)
         self.use_bias = use_bias
@@ -78,13 +81,6 @@ class _Heads(Layer):
         self.sliding_window = sliding_window
         self.use_gate = use_gate
         self.seed: SeedLike = checked_seed(self, seed)
-        self._settings = {
-            name: _FAMILIES[name.rpartition("_")[2]].get(value)
-            for name, value in zip(_SETTINGS, settings)
-        }
-        for name, value in self._settings.items():
-            if name != "activity_regularizer":  # it is that of the projections
-                setattr(self, name, value)
 
     def _projection(self, name, equation, output_shape, bias_axes, activation=None):
         dense = EinsumDense(
@@ -94,7 +90,8 @@ class _Heads(Layer):
             activation=activation,
             name=name,
             dtype=self._dtype,
-            **self._settings,
+            activity_regularizer=self._projection_regularizer,
+            **{argument: getattr(self, argument) for argument in _OF_PROJECTIONS},
         )
         dense.supports_masking = True  # masks are read here, and end here
         return dense
@@ -177,7 +174,7 @@ class _Heads(Layer):
         self._dropout_layer = Dropout(self.dropout, seed=self.seed, dtype=self._dtype)
 
     def get_config(self) -> dict[str, Any]:
-        regularizer = plain(self._settings["activity_regularizer"])
+        regularizer = plain(self._projection_regularizer)
         return {**super().get_config(), "activity_regularizer": regularizer}
 
     def _check_lengths(self, value_shape, key_shape):
@@ -188,13 +185,6 @@ class _Heads(Layer):
                 f"{self._title}: value and key must agree in all axes but the last, got "
                 f"shapes {tuple(value_shape)} and {tuple(key_shape)}"
             )
-
-
-_FAMILIES = {
-    "initializer": initializers,
-    "regularizer": regularizers,
-    "constraint": constraints,
-}
 
 
 class MultiHeadAttention(_Heads):
@@ -254,10 +244,7 @@ class MultiHeadAttention(_Heads):
         self.value_dim: int = whole(self, "value_dim", value_dim)
         self._given_output_shape = _tuple_of_ints(who, "output_shape", output_shape)
         self.attention_axes: Any = _tuple_of_ints(who, "attention_axes", attention_axes)
-        settings = (kernel_initializer, bias_initializer, kernel_regularizer,
-                    bias_regularizer, activity_regularizer, kernel_constraint,
-                    bias_constraint)  # fmt: skip
-        self._keep(use_bias, dropout, sliding_window, use_gate, seed, settings)
+        self._keep(locals(), use_bias, dropout, sliding_window, use_gate, seed)
 
     def build(
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
@@ -385,12 +372,9 @@ class GroupedQueryAttention(_Heads):
                 f"{who}: num_key_value_heads must divide num_query_heads, "
                 f"{num_query_heads}, got {num_key_value_heads}"
             )
-        settings = (kernel_initializer, bias_initializer, kernel_regularizer,
-                    bias_regularizer, activity_regularizer, kernel_constraint,
-                    bias_constraint)  # fmt: skip
-        self._keep(use_bias, dropout, sliding_window, use_gate, seed, settings)
+        self._keep(locals(), use_bias, dropout, sliding_window, use_gate, seed)
         # as in Keras, here it also counts for the outputs of the layer
-        self.activity_regularizer: Any = self._settings["activity_regularizer"]
+        self.activity_regularizer: Any = self._projection_regularizer
 
     def build(
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None

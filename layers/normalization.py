@@ -21,7 +21,6 @@ from tapewright.ops.nn.normalization import (
     rms_normalization,
 )
 
-from . import constraints, initializers, regularizers
 from .base.argument_validation import not_negative, share, whole
 from .base.layer import InputSpec, Layer
 
@@ -60,37 +59,11 @@ class _ScaleAndShift(Layer):
     _shape_tells = True
     gamma = beta = None
 
-    def _keep(
-        self,
-        center,
-        scale,
-        beta_initializer,
-        gamma_initializer,
-        beta_regularizer,
-        gamma_regularizer,
-        beta_constraint,
-        gamma_constraint,
-    ):
-        self.center = center
-        self.scale = scale
-        self.beta_initializer = initializers.get(beta_initializer)
-        self.gamma_initializer = initializers.get(gamma_initializer)
-        self.beta_regularizer = regularizers.get(beta_regularizer)
-        self.gamma_regularizer = regularizers.get(gamma_regularizer)
-        self.beta_constraint = constraints.get(beta_constraint)
-        self.gamma_constraint = constraints.get(gamma_constraint)
-
     def _add_gamma_and_beta(self, shape, scale, center):
-        for name, wanted in (("gamma", scale), ("beta", center)):
-            if wanted:
-                weight = self.add_weight(
-                    name=name,
-                    shape=shape,
-                    initializer=getattr(self, f"{name}_initializer"),
-                    regularizer=getattr(self, f"{name}_regularizer"),
-                    constraint=getattr(self, f"{name}_constraint"),
-                )
-                setattr(self, name, weight)
+        if scale:
+            self.gamma = self._add_configured_weight("gamma", shape)
+        if center:
+            self.beta = self._add_configured_weight("beta", shape)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         return tuple(input_shape)
@@ -114,6 +87,8 @@ class BatchNormalization(_ScaleAndShift):
     Reference: Ioffe & Szegedy, "Batch normalization" (2015).
     """
 
+    moving_mean_initializer: Any
+    moving_variance_initializer: Any
     input_spec: InputSpec
 
     omit_defaults: dict[str, Any] = {
@@ -159,20 +134,9 @@ class BatchNormalization(_ScaleAndShift):
         self.synchronized = synchronized
         self.momentum: float = share(self, "momentum", momentum)
         self.epsilon: float = not_negative(self, "epsilon", epsilon)
-        self._keep(
-            center,
-            scale,
-            beta_initializer,
-            gamma_initializer,
-            beta_regularizer,
-            gamma_regularizer,
-            beta_constraint,
-            gamma_constraint,
-        )
-        self.moving_mean_initializer: Any = initializers.get(moving_mean_initializer)
-        self.moving_variance_initializer: Any = initializers.get(
-            moving_variance_initializer
-        )
+        self._keep_weight_arguments(locals())
+        self.center = center
+        self.scale = scale
 
     def build(self, input_shape: Shape) -> None:
         rank = len(input_shape)
@@ -283,16 +247,9 @@ class LayerNormalization(_ScaleAndShift):
         self.axis: Any = _axes("LayerNormalization", axis)
         self.epsilon: float = not_negative(self, "epsilon", epsilon)
         self.rms_scaling = rms_scaling
-        self._keep(
-            center,
-            scale,
-            beta_initializer,
-            gamma_initializer,
-            beta_regularizer,
-            gamma_regularizer,
-            beta_constraint,
-            gamma_constraint,
-        )
+        self._keep_weight_arguments(locals())
+        self.center = center
+        self.scale = scale
 
     def build(self, input_shape: Shape) -> None:
         shape, self.input_spec = _sizes(self, input_shape, any_rank=True)
@@ -350,16 +307,9 @@ class GroupNormalization(_ScaleAndShift):
             self.groups = -1
         self.axis: Any = axis
         self.epsilon: float = not_negative(self, "epsilon", epsilon)
-        self._keep(
-            center,
-            scale,
-            beta_initializer,
-            gamma_initializer,
-            beta_regularizer,
-            gamma_regularizer,
-            beta_constraint,
-            gamma_constraint,
-        )
+        self._keep_weight_arguments(locals())
+        self.center = center
+        self.scale = scale
 
     def build(self, input_shape: Shape) -> None:
         shape, self.input_spec = _sizes(self, input_shape)

@@ -18,7 +18,7 @@ from tapewright.ops.nn.dropout import apply_dropout
 from tapewright.ops.random.sampling import get_global_generator
 from tapewright.serialization.object_config import deserialize
 
-from . import activations, constraints, initializers, regularizers
+from . import initializers
 from .base.argument_validation import whole
 from .base.layer import Layer
 from .base.seeds import checked_seed, generator_of
@@ -62,8 +62,8 @@ class _Cell(Layer):
         """Make attributes of the constructor's arguments."""
         for name, value in arguments.items():
             if name not in ("self", "kwargs", "__class__"):
-                module = _MODULES.get(name.rpartition("_")[2])
-                setattr(self, name, module.get(value) if module else value)
+                setattr(self, name, value)
+        self._keep_weight_arguments(arguments)
         self.units = whole(self, "units", self.units)
         self.dropout = min(1.0, max(0.0, self.dropout))
         self.recurrent_dropout = min(1.0, max(0.0, self.recurrent_dropout))
@@ -74,25 +74,18 @@ class _Cell(Layer):
 
     def build(self, input_shape: Shape) -> None:
         width = self.gates * self.units
-        self.kernel: Variable = self._add("kernel", "kernel", (input_shape[-1], width))
-        self.recurrent_kernel: Variable = self._add(
-            "recurrent_kernel", "recurrent", (self.units, width)
+        self.kernel: Variable = self._add_configured_weight(
+            "kernel", (input_shape[-1], width)
         )
-        self.bias: None = None
+        self.recurrent_kernel: Variable = self._add_configured_weight(
+            "recurrent_kernel", (self.units, width), prefix="recurrent"
+        )
+        self.bias: Variable | None = None
         if self.use_bias:
-            self.bias = self._add("bias", "bias", self._bias_shape())
+            self.bias = self._add_bias(width)
 
-    def _add(self, name, part, shape, initializer=None):
-        return self.add_weight(
-            name=name,
-            shape=shape,
-            initializer=initializer or getattr(self, f"{part}_initializer"),
-            regularizer=getattr(self, f"{part}_regularizer"),
-            constraint=getattr(self, f"{part}_constraint"),
-        )
-
-    def _bias_shape(self):
-        return (self.gates * self.units,)
+    def _add_bias(self, width):
+        return self._add_configured_weight("bias", (width,))
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
         """States of zeros, ``[batch, units]``."""
@@ -146,14 +139,6 @@ class _Cell(Layer):
         if self._masks is not None:
             self._masks[which] = masks
         return masks
-
-
-_MODULES = {
-    "activation": activations,
-    "initializer": initializers,
-    "regularizer": regularizers,
-    "constraint": constraints,
-}
 
 
 def _by_blocks(x, masks, kernel):
@@ -244,10 +229,9 @@ class LSTMCell(_Cell):
         self._keep(locals())
         self.state_size: list[int] = [self.units, self.units]
 
-    def _add(self, name, part, shape, initializer=None):
-        if name == "bias" and self.unit_forget_bias:
-            initializer = self._forgetting
-        return super()._add(name, part, shape, initializer)
+    def _add_bias(self, width):
+        initializer = self._forgetting if self.unit_forget_bias else None
+        return self._add_configured_weight("bias", (width,), initializer=initializer)
 
     def _forgetting(self, shape, dtype=None):
         make, ones, units = self.bias_initializer, initializers.get("ones"), self.units
@@ -308,9 +292,9 @@ class GRUCell(_Cell):
         super().__init__(**kwargs)
         self._keep(locals())
 
-    def _bias_shape(self):
-        width = 3 * self.units
-        return (2, width) if self.reset_after else (width,)
+    def _add_bias(self, width):
+        shape = (2, width) if self.reset_after else (width,)
+        return self._add_configured_weight("bias", shape)
 
     def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
         h = states[0] if is_nested(states) else states

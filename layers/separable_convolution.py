@@ -62,23 +62,18 @@ class _DepthwiseConvolution(_ByChannel):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep(
-            kernel_size, strides, padding, data_format, dilation_rate, activation,
-            use_bias, bias_initializer, bias_regularizer, bias_constraint,
-        )  # fmt: skip
-        self._keep_for(
-            "depthwise",
-            depthwise_initializer,
-            depthwise_regularizer,
-            depthwise_constraint,
-        )
+        self._keep_weight_arguments(locals())
+        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self.use_bias = bool(use_bias)
         self.depth_multiplier: int = whole(self, "depth_multiplier", depth_multiplier)
 
     def build(self, input_shape: Shape) -> None:
         channels = self._channels_of(input_shape)
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         shape = (*self.kernel_size, channels, self.depth_multiplier)
-        self.kernel: Variable = self._add("kernel", shape, "depthwise")
+        self.kernel: Variable = self._add_configured_weight(
+            "kernel", shape, prefix="depthwise"
+        )
         self._add_bias(channels * self.depth_multiplier)
 
     def call(self, inputs: Tensor) -> Tensor:
@@ -146,22 +141,9 @@ class _SeparableConvolution(_ByChannel):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep(
-            kernel_size, strides, padding, data_format, dilation_rate, activation,
-            use_bias, bias_initializer, bias_regularizer, bias_constraint,
-        )  # fmt: skip
-        self._keep_for(
-            "depthwise",
-            depthwise_initializer,
-            depthwise_regularizer,
-            depthwise_constraint,
-        )
-        self._keep_for(
-            "pointwise",
-            pointwise_initializer,
-            pointwise_regularizer,
-            pointwise_constraint,
-        )
+        self._keep_weight_arguments(locals())
+        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self.use_bias = bool(use_bias)
         self.filters: int = whole(self, "filters", filters)
         self.depth_multiplier: int = whole(self, "depth_multiplier", depth_multiplier)
 
@@ -169,12 +151,12 @@ class _SeparableConvolution(_ByChannel):
         channels = self._channels_of(input_shape)
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         shape = (*self.kernel_size, channels, self.depth_multiplier)
-        self.depthwise_kernel: Variable = self._add(
-            "depthwise_kernel", shape, "depthwise"
+        self.depthwise_kernel: Variable = self._add_configured_weight(
+            "depthwise_kernel", shape, prefix="depthwise"
         )
         shape = (1,) * self.rank + (channels * self.depth_multiplier, self.filters)
-        self.pointwise_kernel: Variable = self._add(
-            "pointwise_kernel", shape, "pointwise"
+        self.pointwise_kernel: Variable = self._add_configured_weight(
+            "pointwise_kernel", shape, prefix="pointwise"
         )
         self._add_bias(self.filters)
 

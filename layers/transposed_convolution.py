@@ -56,13 +56,9 @@ class _TransposedConvolution(ConvolutionBase):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep(
-            kernel_size, strides, padding, data_format, dilation_rate, activation,
-            use_bias, bias_initializer, bias_regularizer, bias_constraint,
-        )  # fmt: skip
-        self._keep_for(
-            "kernel", kernel_initializer, kernel_regularizer, kernel_constraint
-        )
+        self._keep_weight_arguments(locals())
+        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self.use_bias = bool(use_bias)
         self._refuse_strides_with_dilation()
         self.filters: int = whole(self, "filters", filters)
         self.output_padding: tuple[int, ...] | None = self._checked_output_padding(
@@ -83,7 +79,7 @@ class _TransposedConvolution(ConvolutionBase):
     def build(self, input_shape: Shape) -> None:
         channels = self._channels_of(input_shape)
         shape = (*self.kernel_size, self.filters, channels)
-        self.kernel: Variable = self._add("kernel", shape, "kernel")
+        self.kernel: Variable = self._add_configured_weight("kernel", shape)
         self._add_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Tensor:

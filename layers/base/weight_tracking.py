@@ -17,7 +17,7 @@ from tapewright.core.trackable import owned
 from tapewright.core.variable import Variable
 from tapewright.ops.random.sampling import Generator
 
-from .. import constraints, initializers, regularizers
+from .. import activations, constraints, initializers, regularizers
 from .argument_validation import truth
 from .own_variables import load_own_variables, save_own_variables
 
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 __all__ = ["Tracked"]
 
 _PARTS = (Variable, Module, Generator)
+# The last word of an argument's name -> the module whose `get` resolves the argument.
+_FAMILIES = {
+    "activation": activations,
+    "initializer": initializers,
+    "regularizer": regularizers,
+    "constraint": constraints,
+}
 
 
 class Tracked(Module):
@@ -109,6 +116,39 @@ class Tracked(Module):
             self._penalties.append((variable, regularizers.get(regularizer)))
         self._weights.append(variable)
         return variable
+
+    def _keep_weight_arguments(self, arguments):
+        """Keep the initializers, regularizers, constraints and activations of weights.
+
+        ``arguments``: the ``locals()`` of a constructor. Each becomes the attribute of its
+        name, such as ``kernel_initializer``; an ``activity_regularizer`` is for outputs.
+        """
+        for name, value in arguments.items():
+            family = _FAMILIES.get(name.rpartition("_")[2])
+            if family is not None and name != "activity_regularizer":
+                setattr(self, name, family.get(value))
+
+    def _add_configured_weight(
+        self,
+        name: str,
+        shape: ShapeLike,
+        prefix: str | None = None,
+        initializer: InitializerLike = None,
+    ) -> Variable:
+        """Add a weight by the kept arguments ``<prefix>_initializer`` and so on.
+
+        ``prefix``: by default ``name``; ``initializer``: in place of the one kept.
+        """
+        prefix = prefix or name
+        if initializer is None:
+            initializer = getattr(self, f"{prefix}_initializer")
+        return self.add_weight(
+            name=name,
+            shape=shape,
+            initializer=initializer,
+            regularizer=getattr(self, f"{prefix}_regularizer"),
+            constraint=getattr(self, f"{prefix}_constraint"),
+        )
 
     @property
     def weights(self) -> list[Variable]:

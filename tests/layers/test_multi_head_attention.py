@@ -117,3 +117,17 @@ def test_configs_of_heads_make_the_same_layers():
         "bias_regularizer", "activity_regularizer", "kernel_constraint",
         "bias_constraint", "seed",
     }  # fmt: skip
+
+
+def test_the_activity_regularizer_is_that_of_the_projections():
+    options = {"kernel_initializer": "ones", "activity_regularizer": "l2"}
+    layer, x = MultiHeadAttention(1, 2, **options), numbers(2, 3, 4)
+    layer(x, x)
+    projections = (
+        layer.query_dense, layer.key_dense, layer.value_dense, layer.output_dense
+    )  # fmt: skip
+    assert [len(p.losses) for p in projections] == [1, 1, 1, 1]
+    assert len(layer.losses) == 4
+    layer = GroupQueryAttention(2, 2, 1, **options)
+    layer(x, x)
+    assert len(layer.losses) == 5  # and that of the outputs

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright import layers
 from tapewright.layers import BatchNormalization, Dense, Dropout, Layer
+from tapewright.serialization.constructor_arguments import constructor_arguments
 
 from .own_layers import Outer, Scale
 
@@ -93,6 +95,58 @@ def test_names_are_unique_by_class_and_paths_name_the_owners():
     outer(tw.ones([1, 2]))
     (gamma,) = outer.weights
     assert gamma.name == "gamma" and gamma.path == "outer/inner/third/gamma"
+
+
+SEPARABLE = {"depthwise_kernel": "depthwise", "pointwise_kernel": "pointwise"}
+RECURRENT = {"kernel": "kernel", "recurrent_kernel": "recurrent", "bias": "bias"}
+
+
+@pytest.mark.parametrize(
+    "cls, arguments, shapes, prefixes",
+    [
+        (layers.Dense, [2], [(1, 3)], {}),
+        (layers.EinsumDense, ["ab,bc->ac", 2, None, "c"], [(1, 3)], {}),
+        (layers.Conv1D, [2, 2], [(1, 4, 3)], {}),
+        (layers.Conv2DTranspose, [2, 2], [(1, 4, 4, 3)], {}),
+        (layers.DepthwiseConv1D, [2], [(1, 4, 3)], {"kernel": "depthwise"}),
+        (layers.SeparableConv1D, [2, 2], [(1, 4, 3)], SEPARABLE),
+        (layers.BatchNormalization, [], [(1, 3)], {}),
+        (layers.LayerNormalization, [], [(1, 3)], {}),
+        (layers.GroupNormalization, [1], [(1, 3)], {}),
+        (layers.Embedding, [5, 2], [(1,)], {}),
+        (layers.PReLU, [], [(1, 3)], {}),
+        (layers.SimpleRNNCell, [2], [(1, 3)], RECURRENT),
+        (layers.GRUCell, [2], [(1, 3)], RECURRENT),
+        (layers.LSTMCell, [2], [(1, 3)], RECURRENT),
+        (layers.MultiHeadAttention, [1, 2], [(1, 4, 3)] * 2, {}),
+        (layers.GroupedQueryAttention, [2, 2, 1], [(1, 4, 3)] * 2, {}),
+    ],
+)
+def test_each_weight_is_made_by_the_arguments_of_its_name(
+    cls, arguments, shapes, prefixes
+):
+    names = [n for n in constructor_arguments(cls) if n.endswith("_constraint")]
+    settings = {}
+    for i, name in enumerate([n.removesuffix("_constraint") for n in names]):
+        settings[f"{name}_initializer"] = layers.initializers.Constant(i + 2)
+        settings[f"{name}_regularizer"] = layers.regularizers.L2(i + 2)
+        settings[f"{name}_constraint"] = layers.constraints.MaxNorm(i + 2)
+    if cls is layers.LSTMCell:
+        settings["unit_forget_bias"] = False
+    layer = cls(*arguments, **settings)
+    layer.build(*shapes)
+    penalties = iter(layer.losses)
+    for weight in layer.trainable_weights:
+        name = weight.path.rpartition("/")[2]
+        prefix = prefixes.get(name, name)
+        initializer = settings[f"{prefix}_initializer"]
+        np.testing.assert_array_equal(weight, initializer(weight.shape))
+        assert weight.constraint is settings[f"{prefix}_constraint"]
+        expected = settings[f"{prefix}_regularizer"](weight)
+        np.testing.assert_allclose(next(penalties), expected, rtol=1e-6)
+    assert next(penalties, None) is None
+    for argument, value in settings.items():
+        assert getattr(layer, argument) is value
 
 
 def test_add_weight_takes_keywords_as_keras_does():
