@@ -67,7 +67,7 @@ COVERED = {
     "framework/keras/files/strip_defaults.py": "tests/keras/files/test_keras_objects.py",
     "framework/keras/files/weight_assignment.py": "tests/keras/files/test_weights.py",
     "framework/keras/files/weight_tree.py": "tests/keras/files/test_weights.py",
-    "framework/keras/metrics/confusion_utils.py": (
+    "framework/keras/metrics/confusion_metric.py": (
         "tests/keras/metrics/test_confusion.py"
     ),
     "framework/keras/metrics/probabilistic.py": (

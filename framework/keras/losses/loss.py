@@ -23,7 +23,7 @@ from tapewright.serialization.configured import Configured, from_constructor
 from tapewright.serialization.constructor_arguments import constructor_arguments
 from tapewright.serialization.object_config import plain, resolve, serialize
 
-from .shape_utils import fitted, is_structure, like, predictions, same_rank
+from .alignment import aligned_weight, as_tensor, is_structure, predictions, same_rank
 
 if TYPE_CHECKING:
     from tapewright.core.dtypes import DType
@@ -131,10 +131,10 @@ class Loss(Configured):
 
 def _labels(y_true, y_pred):
     """``y_true``, or each of its leaves, in the dtype of the predictions."""
+    first = flatten(y_pred)[0] if is_structure(y_pred) else y_pred
     if not is_structure(y_true):
-        return like(y_true, flatten(y_pred)[0] if is_structure(y_pred) else y_pred)
-    first = flatten(y_pred)[0]
-    return map_structure(lambda leaf: like(leaf, first), y_true)
+        return as_tensor(y_true, first.dtype, first)
+    return map_structure(lambda leaf: as_tensor(leaf, first.dtype, first), y_true)
 
 
 def reduced(
@@ -171,15 +171,16 @@ def reduced(
 def _weights(losses, weight, mask, who):
     """Losses, their weights with the mask in it, and the mask, in shapes that fit."""
     if weight is not None:
-        losses, weight = fitted(who, "sample_weight", like(weight, losses), losses)
+        losses, weight = aligned_weight(
+            who, "sample_weight", as_tensor(weight, losses.dtype, losses), losses
+        )
     if mask is None:
         return losses, weight, None
-    losses, mask = fitted(who, "mask", cast(mask, losses.dtype), losses)
+    losses, mask = aligned_weight(who, "mask", cast(mask, losses.dtype), losses)
     if weight is None:
         return losses, mask, mask
-    losses, weight = fitted(
-        who, "sample_weight", weight, losses
-    )  # the rank may be less
+    # The rank of the losses may be less now.
+    losses, weight = aligned_weight(who, "sample_weight", weight, losses)
     return losses, weight * mask, mask
 
 

@@ -9,10 +9,6 @@ from tapewright.core.dtypes import int32
 from tapewright.core.errors import ShapeError
 from tapewright.core.tensor import (
     convert_to_tensor,
-    is_tensor,
-    module_of,
-    new_tensor,
-    to_array,
 )
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import range, zeros_like
@@ -23,8 +19,8 @@ from tapewright.ops.math.comparison import equal, less, not_equal, where
 from tapewright.ops.math.reduction import reduce_logsumexp, reduce_sum
 from tapewright.ops.nn.activation import log_softmax
 
+from .alignment import as_tensor, floating
 from .loss import Loss
-from .shape_utils import floating
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -110,9 +106,7 @@ def _log_of_sum(x, y):
 
 
 def _checked_labels(y_true, y_pred):
-    if not is_tensor(y_true):
-        y_true = new_tensor(to_array(y_true, None, None, module_of(y_pred)))
-    labels = cast(convert_to_tensor(y_true), int32)
+    labels = cast(as_tensor(y_true, beside=y_pred), int32)
     a, b = labels.array.shape, y_pred.array.shape
     if len(a) != 2 or len(b) != 3 or a[0] != b[0]:
         raise ShapeError(

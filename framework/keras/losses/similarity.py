@@ -20,8 +20,8 @@ from tapewright.ops.math.elementwise import maximum
 from tapewright.ops.math.reduction import reduce_logsumexp
 from tapewright.ops.nn.activation import softplus
 
+from .alignment import as_labels, as_tensor, floating
 from .loss import Loss
-from .shape_utils import as_labels, floating, like
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -57,7 +57,9 @@ def circle(
     labels = as_labels("circle", y_true, y_pred)
     others, other_labels = y_pred, labels
     if ref_embeddings is not None:
-        others = _embeddings("ref_embeddings", like(ref_embeddings, y_pred))
+        others = _embeddings(
+            "ref_embeddings", as_tensor(ref_embeddings, y_pred.dtype, y_pred)
+        )
     if ref_labels is not None:
         other_labels = as_labels("circle", ref_labels, others)
     same, different = _pairs(labels, other_labels, remove_diagonal)

@@ -1,9 +1,9 @@
 """Metrics under Keras' names, with Keras' defaults and arithmetic.
 
-`metric` and `reduction` hold the bases; `accuracy`, `probabilistic`, `hinge_metrics`,
-`regression` and `correlation` are means of functions; `confusion`, `threshold_metrics` and
-`auc` divide the counts of `confusion_utils`, `f_score` and `iou` those of classes;
-`shape_utils` fits shapes together, and `serialization` finds metrics by name.
+`metric` and `reduction` hold the bases; `accuracy`, `probabilistic`, `regression` and
+`correlation` are means of functions; `confusion`, `threshold_metrics` and `auc` divide the
+counts of `confusion_metric`, `f_score` and `iou` those of classes; `serialization` finds
+metrics by name.
 """
 
 from ..losses import (
@@ -53,15 +53,17 @@ from .correlation import (
     pearson_correlation,
 )
 from .f_score import F1Score, FBetaScore
-from .hinge_metrics import CategoricalHinge, Hinge, SquaredHinge
 from .iou import BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU
 from .metric import Metric
 from .probabilistic import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
+    CategoricalHinge,
+    Hinge,
     KLDivergence,
     Poisson,
     SparseCategoricalCrossentropy,
+    SquaredHinge,
 )
 from .reduction import Mean, MeanMetricWrapper, Sum
 from .regression import (

@@ -13,9 +13,8 @@ from tapewright.ops.array.sorting import in_top_k
 from tapewright.ops.math.comparison import equal, greater
 from tapewright.ops.math.reduction import reduce_any
 
-from ..losses.shape_utils import broadcasts
+from ..losses.alignment import as_tensor, broadcasts, check_pair, pair, same_rank
 from .reduction import MeanMetricWrapper
-from .shape_utils import as_tensor, check_pair, pair, same_rank
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

@@ -11,9 +11,8 @@ from tapewright.ops.math.reduction import reduce_mean, reduce_sum
 from tapewright.ops.nn.activation import sigmoid
 from tapewright.serialization.object_config import plain
 
-from .confusion_utils import KINDS, Thresholds, count
-from .metric import Metric
-from .shape_utils import as_tensor
+from ..losses.alignment import as_tensor
+from .confusion_metric import OUTCOMES, ConfusionMetric
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -26,7 +25,7 @@ CURVES = ("ROC", "PR", "PRGAIN")
 METHODS = ("interpolation", "majoring", "minoring")
 
 
-class AUC(Metric):
+class AUC(ConfusionMetric):
     """The area under the ROC curve, or another, approximated by a Riemann sum.
 
     Args: ``num_thresholds``, evenly spaced from 0 to 1, or the ``thresholds``
@@ -60,33 +59,23 @@ class AUC(Metric):
         label_weights: TensorLike | None = None,
         from_logits: bool = False,
     ):
-        super().__init__(dtype, name)
+        if num_labels and not multi_label:
+            raise ValueError("AUC: num_labels is for multi_label=True only")
+        if thresholds is not None:
+            thresholds = sorted(plain(thresholds))
+        super().__init__(_with_ends(num_thresholds, thresholds), name, dtype)
         self.curve: str = _one_of("curve", curve, CURVES)
         self.summation_method: str = _one_of(
             "summation_method", summation_method, METHODS
         )
-        self._given = None if thresholds is None else sorted(plain(thresholds))
-        self._thresholds = Thresholds(_with_ends(num_thresholds, self._given))
-        self.num_thresholds: int = len(self._thresholds)
+        self.init_thresholds = thresholds
+        self.num_thresholds: int = len(self.thresholds)
         self.multi_label = multi_label
         self.num_labels = num_labels
-        self.label_weights: Any = plain(label_weights)
+        self.label_weights = plain(label_weights)
         self.from_logits = from_logits
-        if num_labels and not multi_label:
-            raise ValueError("AUC: num_labels is for multi_label=True only")
-        self._built = False
         if not multi_label or num_labels:
-            self._build(num_labels)
-
-    def _build(self, labels):
-        shape = (self.num_thresholds, labels) if labels else (self.num_thresholds,)
-        for kind in KINDS:
-            setattr(self, kind, self.add_variable(shape, "zeros", name=kind))
-        self._built = True
-
-    @property
-    def thresholds(self) -> list[float]:
-        return self._thresholds.values
+            self._add_counts(num_labels)
 
     def update_state(
         self,
@@ -103,26 +92,13 @@ class AUC(Metric):
                 "AUC: with multi_label=True y_pred must be [batch, labels], got shape "
                 f"{tuple(y_pred.shape)}"
             )
-        counts = count(
-            "AUC",
-            self._thresholds,
-            KINDS,
-            y_true,
-            y_pred,
-            sample_weight,
-            label_weights=None if self.multi_label else self.label_weights,
-            by_label=self.multi_label,
-        )
-        if not self._built:
-            self._build(int(y_pred.shape[1]))
-        for kind, number in counts.items():
-            getattr(self, kind).assign_add(number)
+        super().update_state(y_true, y_pred, sample_weight)
 
     def result(self) -> Tensor:
         """The area; 0 before the first update."""
         if not self._built:
             return as_tensor(0.0, self._dtype)
-        tp, fp, tn, fn = [getattr(self, kind).read() for kind in KINDS]
+        tp, fp, tn, fn = [getattr(self, name).read() for name in OUTCOMES]
         if self.curve == "PR" and self.summation_method == "interpolation":
             areas = _interpolated_pr(tp, fp, fn)
         else:
@@ -137,10 +113,11 @@ class AUC(Metric):
         return divide_no_nan(reduce_sum(areas * weights), reduce_sum(weights))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments; ``thresholds`` only if they were given."""
+        """The arguments; ``thresholds`` only if they were passed."""
         config = super().get_config()
-        del config["thresholds"]
-        return config if self._given is None else {**config, "thresholds": self._given}
+        if config["thresholds"] is None:
+            del config["thresholds"]
+        return config
 
 
 def _one_of(argument, value, known):
@@ -150,15 +127,15 @@ def _one_of(argument, value, known):
     return spellings[str(value).lower()]
 
 
-def _with_ends(num_thresholds, given):
-    if given is None:
+def _with_ends(num_thresholds, thresholds):
+    if thresholds is None:
         if num_thresholds <= 1:
             raise ValueError(
                 f"AUC: num_thresholds must be more than 1, got {num_thresholds}"
             )
         steps = num_thresholds - 1
-        given = [i / steps for i in range(1, steps)]
-    return [-EPSILON, *given, 1.0 + EPSILON]
+        thresholds = [i / steps for i in range(1, steps)]
+    return [-EPSILON, *thresholds, 1.0 + EPSILON]
 
 
 def _coordinates(curve, tp, fp, tn, fn):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tapewright.ops.math.elementwise import divide_no_nan
-from tapewright.serialization.object_config import plain
 
-from .confusion_utils import LOWEST, Thresholds, count
-from .metric import Metric
+from .confusion_metric import LOWEST, ConfusionMetric
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
-    from tapewright.core.typing import DTypeLike, TensorLike
+    from tapewright.core.typing import DTypeLike
     from tapewright.core.variable import Variable
 
 __all__ = [
@@ -26,14 +24,15 @@ __all__ = [
 ]
 
 
-class _Count(Metric):
+class _Count(ConfusionMetric):
     """The number of predictions of one kind, for one threshold or a list of them.
 
     A prediction is positive if it is above the threshold (default 0.5), a label if it is
     not 0. With several ``thresholds``, from 0 to 1, the result has one entry for each.
     """
 
-    _kind = None
+    _attributes = ("accumulator",)
+    accumulator: Variable
 
     def __init__(
         self,
@@ -41,34 +40,12 @@ class _Count(Metric):
         name: str | None = None,
         dtype: DTypeLike | None = None,
     ):
-        super().__init__(dtype, name)
+        super().__init__(_parsed(type(self), thresholds, 0.5), name, dtype)
         self.init_thresholds = thresholds
-        self._thresholds = _parsed(type(self), thresholds, 0.5)
-        shape = (len(self._thresholds),)
-        self.accumulator: Variable = self.add_variable(
-            shape, "zeros", name="accumulator"
-        )
-
-    @property
-    def thresholds(self) -> list[float]:
-        return self._thresholds.values
-
-    def update_state(
-        self,
-        y_true: TensorLike,
-        y_pred: TensorLike,
-        sample_weight: TensorLike | None = None,
-    ) -> None:
-        """Count one batch; weights are added up in place of ones."""
-        who, kinds = type(self).__name__, (self._kind,)
-        counts = count(who, self._thresholds, kinds, y_true, y_pred, sample_weight)
-        self.accumulator.assign_add(counts[self._kind])
+        self._add_counts()
 
     def result(self) -> Tensor:
         return _one_or_all(self.accumulator.read())
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "thresholds": plain(self.init_thresholds)}
 
 
 class TruePositives(_Count):
@@ -78,28 +55,28 @@ class TruePositives(_Count):
     np.float32(2.0)
     """
 
-    _kind = "true_positives"
+    _outcomes = ("true_positives",)
 
 
 class FalsePositives(_Count):
     """The number of positive predictions with a negative label."""
 
-    _kind = "false_positives"
+    _outcomes = ("false_positives",)
 
 
 class TrueNegatives(_Count):
     """The number of negative predictions with a negative label."""
 
-    _kind = "true_negatives"
+    _outcomes = ("true_negatives",)
 
 
 class FalseNegatives(_Count):
     """The number of negative predictions with a positive label."""
 
-    _kind = "false_negatives"
+    _outcomes = ("false_negatives",)
 
 
-class _Ratio(Metric):
+class _Ratio(ConfusionMetric):
     """``true_positives / (true_positives + others)``, 0 where there are none.
 
     Args: ``thresholds`` from 0 to 1, one or a list (default 0.5; with ``top_k`` none);
@@ -108,7 +85,6 @@ class _Ratio(Metric):
     """
 
     _direction = "up"
-    _others = None
 
     def __init__(
         self,
@@ -118,48 +94,16 @@ class _Ratio(Metric):
         name: str | None = None,
         dtype: DTypeLike | None = None,
     ):
-        super().__init__(dtype, name)
+        default = 0.5 if top_k is None else LOWEST
+        super().__init__(_parsed(type(self), thresholds, default), name, dtype)
         self.init_thresholds = thresholds
         self.top_k = top_k
         self.class_id = class_id
-        default = 0.5 if top_k is None else LOWEST
-        self._thresholds = _parsed(type(self), thresholds, default)
-        self._kinds = ("true_positives", self._others)
-        for kind in self._kinds:
-            shape = (len(self._thresholds),)
-            setattr(self, kind, self.add_variable(shape, "zeros", name=kind))
-
-    @property
-    def thresholds(self) -> list[float]:
-        return self._thresholds.values
-
-    def update_state(
-        self,
-        y_true: TensorLike,
-        y_pred: TensorLike,
-        sample_weight: TensorLike | None = None,
-    ) -> None:
-        """Count one batch; weights are added up in place of ones."""
-        counts = count(
-            type(self).__name__,
-            self._thresholds,
-            self._kinds,
-            y_true,
-            y_pred,
-            sample_weight,
-            top_k=self.top_k,
-            class_id=self.class_id,
-        )
-        for kind, number in counts.items():
-            getattr(self, kind).assign_add(number)
+        self._add_counts()
 
     def result(self) -> Tensor:
-        positives = self.true_positives.read()
-        others = getattr(self, self._others)
+        positives, others = [getattr(self, name).read() for name in self._attributes]
         return _one_or_all(divide_no_nan(positives, positives + others))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "thresholds": plain(self.init_thresholds)}
 
 
 class Precision(_Ratio):
@@ -169,7 +113,7 @@ class Precision(_Ratio):
     np.float32(0.66667)
     """
 
-    _others = "false_positives"
+    _outcomes = _attributes = ("true_positives", "false_positives")
 
 
 class Recall(_Ratio):
@@ -179,7 +123,7 @@ class Recall(_Ratio):
     np.float32(0.66667)
     """
 
-    _others = "false_negatives"
+    _outcomes = _attributes = ("true_positives", "false_negatives")
 
 
 def _parsed(cls, thresholds, default):
@@ -190,7 +134,7 @@ def _parsed(cls, thresholds, default):
         raise ValueError(
             f"{cls.__name__}: thresholds must be from 0 to 1, got {thresholds!r}"
         )
-    return Thresholds(values)
+    return values
 
 
 def _one_or_all(values):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tapewright.ops.math.elementwise import sqrt, square
 from tapewright.ops.math.reduction import reduce_mean
 
+from ..losses.alignment import pair
 from .reduction import MeanMetricWrapper
-from .shape_utils import pair
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

@@ -10,8 +10,8 @@ from tapewright.ops.math.comparison import greater, greater_equal, logical_and
 from tapewright.ops.math.elementwise import abs
 from tapewright.ops.math.reduction import reduce_max, reduce_mean, reduce_sum
 
+from ..losses.alignment import as_tensor, check_matrices
 from .metric import Metric
-from .shape_utils import as_tensor, check_matrices
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

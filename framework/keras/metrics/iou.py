@@ -25,8 +25,8 @@ from tapewright.ops.math.comparison import (
 )
 from tapewright.ops.math.reduction import reduce_sum
 
+from ..losses.alignment import as_tensor, broadcast_weight
 from .metric import Metric
-from .shape_utils import as_tensor, fitted_weight
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -131,7 +131,7 @@ class IoU(Metric):
         weight = cast(weight, self._dtype)
         if len(weight.shape) > 1:
             weight = reshape(weight, (-1,))
-        return fitted_weight(type(self).__name__, weight, y_true)
+        return broadcast_weight(type(self).__name__, weight, y_true)
 
     def result(self) -> Tensor:
         """The mean of the ratios, float32."""
@@ -196,9 +196,9 @@ class MeanIoU(IoU):
             name,
             dtype,
             ignore_class,
-            sparse_y_true,
-            sparse_y_pred,
-            axis,
+            sparse_y_true=sparse_y_true,
+            sparse_y_pred=sparse_y_pred,
+            axis=axis,
         )
 
 
@@ -221,9 +221,9 @@ class OneHotIoU(IoU):
             name,
             dtype,
             ignore_class,
-            False,
-            sparse_y_pred,
-            axis,
+            sparse_y_true=False,
+            sparse_y_pred=sparse_y_pred,
+            axis=axis,
         )
 
 

@@ -1,4 +1,4 @@
-"""Means of the probabilistic losses: crossentropies, divergence, Poisson."""
+"""Means of the losses of probabilities and of margins: crossentropies, hinge losses."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 from ..losses import (
     binary_crossentropy,
     categorical_crossentropy,
+    categorical_hinge,
+    hinge,
     kl_divergence,
     poisson,
     sparse_categorical_crossentropy,
+    squared_hinge,
 )
 from .reduction import MeanMetricWrapper
 
@@ -19,9 +22,12 @@ if TYPE_CHECKING:
 __all__ = [
     "BinaryCrossentropy",
     "CategoricalCrossentropy",
+    "CategoricalHinge",
+    "Hinge",
     "KLDivergence",
     "Poisson",
     "SparseCategoricalCrossentropy",
+    "SquaredHinge",
 ]
 
 
@@ -95,3 +101,28 @@ class SparseCategoricalCrossentropy(MeanMetricWrapper):
         self.from_logits = from_logits
         self.ignore_class = ignore_class
         self.axis = axis
+
+
+class Hinge(MeanMetricWrapper):
+    """The mean of ``max(1 - y_true * y_pred, 0)``; labels -1 and 1, or 0 and 1."""
+
+    def __init__(self, name: str | None = "hinge", dtype: DTypeLike | None = None):
+        super().__init__(hinge, name, dtype)
+
+
+class SquaredHinge(MeanMetricWrapper):
+    """The mean of ``max(1 - y_true * y_pred, 0) ** 2``; labels -1 and 1, or 0 and 1."""
+
+    def __init__(
+        self, name: str | None = "squared_hinge", dtype: DTypeLike | None = None
+    ):
+        super().__init__(squared_hinge, name, dtype)
+
+
+class CategoricalHinge(MeanMetricWrapper):
+    """The mean of ``max(1 + best wrong score - score of the class, 0)``."""
+
+    def __init__(
+        self, name: str | None = "categorical_hinge", dtype: DTypeLike | None = None
+    ):
+        super().__init__(categorical_hinge, name, dtype)

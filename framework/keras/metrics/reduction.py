@@ -15,8 +15,8 @@ from tapewright.serialization.object_config import (
 )
 from tapewright.serialization.registry import registered_name
 
+from ..losses.alignment import as_tensor, broadcast_weight, same_rank, trailing_axes
 from .metric import Metric
-from .shape_utils import as_tensor, fitted_weight, same_rank, trailing_axes
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -156,7 +156,7 @@ def _weighted(metric, values, sample_weight, reduce):
     rank = weight.array.ndim
     if values.array.ndim > rank:
         values = reduce(values, list(range(rank, values.array.ndim)))
-    weight = fitted_weight(type(metric).__name__, weight, values)
+    weight = broadcast_weight(type(metric).__name__, weight, values)
     return values * weight, weight
 
 

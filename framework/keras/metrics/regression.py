@@ -21,9 +21,9 @@ from ..losses import (
     mean_squared_error,
     mean_squared_logarithmic_error,
 )
+from ..losses.alignment import as_tensor, broadcast_weight, check_matrices, pair
 from .metric import Metric
 from .reduction import Mean, MeanMetricWrapper
-from .shape_utils import as_tensor, check_matrices, fitted_weight, pair
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -216,7 +216,7 @@ class R2Score(Metric):
         )
         if len(weight.shape) == 1:
             weight = expand_dims(weight, 1)
-        weight = fitted_weight("R2Score", weight, y_true)
+        weight = broadcast_weight("R2Score", weight, y_true)
         weighted = y_true * weight
         residual = square(y_true - y_pred) * weight
         if not self._built:

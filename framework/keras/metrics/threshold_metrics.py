@@ -8,12 +8,11 @@ from tapewright.ops.math.comparison import greater_equal, where
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_max
 
-from .confusion_utils import KINDS, Thresholds, count
-from .metric import Metric
+from .confusion_metric import ConfusionMetric
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
-    from tapewright.core.typing import DTypeLike, TensorLike
+    from tapewright.core.typing import DTypeLike
 
 __all__ = [
     "PrecisionAtRecall",
@@ -23,7 +22,7 @@ __all__ = [
 ]
 
 
-class _Constrained(Metric):
+class _Constrained(ConfusionMetric):
     """Base: counts at evenly spaced thresholds from 0 to 1."""
 
     _direction = "up"
@@ -36,7 +35,6 @@ class _Constrained(Metric):
         name: str | None,
         dtype: DTypeLike | None,
     ):
-        super().__init__(dtype, name)
         argument, value = at_least
         if not 0 <= value <= 1:
             raise ValueError(
@@ -47,38 +45,13 @@ class _Constrained(Metric):
                 f"{type(self).__name__}: num_thresholds must be positive, got "
                 f"{num_thresholds}"
             )
+        steps = num_thresholds - 1
+        thresholds = [i / steps for i in range(num_thresholds)] if steps else [0.5]
+        super().__init__(thresholds, name, dtype)
         self.value = value
         self.num_thresholds = num_thresholds
         self.class_id = class_id
-        steps = num_thresholds - 1
-        values = [i / steps for i in range(num_thresholds)] if steps else [0.5]
-        self._thresholds = Thresholds(values)
-        for kind in KINDS:
-            shape = (num_thresholds,)
-            setattr(self, kind, self.add_variable(shape, "zeros", name=kind))
-
-    @property
-    def thresholds(self) -> list[float]:
-        return self._thresholds.values
-
-    def update_state(
-        self,
-        y_true: TensorLike,
-        y_pred: TensorLike,
-        sample_weight: TensorLike | None = None,
-    ) -> None:
-        """Count one batch; weights are added up in place of ones."""
-        counts = count(
-            type(self).__name__,
-            self._thresholds,
-            KINDS,
-            y_true,
-            y_pred,
-            sample_weight,
-            class_id=self.class_id,
-        )
-        for kind, number in counts.items():
-            getattr(self, kind).assign_add(number)
+        self._add_counts()
 
     def result(self) -> Tensor:
         constrained, wanted = self._ratios()

@@ -1,5 +1,6 @@
 """Arguments and shapes that no metric takes."""
 
+import numpy as np
 import pytest
 
 import tapewright as tw
@@ -52,3 +53,14 @@ def test_arguments_that_make_no_sense_are_refused(make, message):
 def test_shapes_that_do_not_fit_are_refused(make, y_true, y_pred, message):
     with pytest.raises(ValueError, match=message):
         make().update_state(tw.zeros(y_true), tw.zeros(y_pred))
+
+
+@pytest.mark.parametrize("make", [metrics.F1Score, metrics.R2Score])
+def test_labels_of_another_shape_are_refused_after_the_first_batch_too(make):
+    metric, scores = make(), np.eye(3, dtype=np.float32)
+    metric.update_state(scores, scores)
+    before = metric.result().numpy()
+    for labels in (scores[:1], scores[:, :1]):
+        with pytest.raises(ValueError, match="must be .batch, .* both"):
+            metric.update_state(labels, scores)
+    np.testing.assert_array_equal(metric.result().numpy(), before)

@@ -7,6 +7,9 @@ of every threshold.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from tapewright.core.dtypes import float32, int32
@@ -29,12 +32,17 @@ from tapewright.ops.math.comparison import (
 from tapewright.ops.math.elementwise import ceil, clip_by_value, maximum
 from tapewright.ops.math.reduction import reduce_any, reduce_sum
 from tapewright.ops.math.scan import cumsum
+from tapewright.serialization.object_config import plain
 
-from .shape_utils import as_tensor, fitted_weight, same_rank
+from ..losses.alignment import as_tensor, broadcast_weight, same_rank
+from .metric import Metric
 
-__all__ = ["KINDS", "LOWEST", "Thresholds", "count"]
+if TYPE_CHECKING:
+    from tapewright.core.typing import DTypeLike, TensorLike
 
-KINDS = ("true_positives", "false_positives", "true_negatives", "false_negatives")
+__all__ = ["ConfusionMetric", "LOWEST", "OUTCOMES", "Thresholds"]
+
+OUTCOMES = ("true_positives", "false_positives", "true_negatives", "false_negatives")
 LOWEST = -1e10  # a threshold that every score exceeds which is among the best
 
 
@@ -74,41 +82,87 @@ def _is_even(array):
     return bool(np.allclose(array, even, atol=1e-7))
 
 
-def count(
-    who,
-    thresholds,
-    kinds,
-    y_true,
-    y_pred,
-    sample_weight=None,
-    *,
-    top_k=None,
-    class_id=None,
-    label_weights=None,
-    by_label=False,
-):
-    """Count these ``kinds`` in one batch, as a dict; ``who`` is named in errors.
+class ConfusionMetric(Metric):
+    """Base of metrics that count the outcomes of predictions at several thresholds.
 
-    Shapes: ``y_true`` and ``y_pred`` the same, ``sample_weight`` what broadcasts to it
-    (or has no last axis); counts ``[thresholds]``, with ``by_label`` ``[thresholds,
-    labels]``. ``label_weights``: ``[labels]``; ``top_k``, ``class_id``: see `Precision`.
+    A prediction is positive if it exceeds the threshold, a label if it is not 0. The
+    constructors of subclasses set those of the attributes below that they have arguments
+    for, then call `_add_counts`.
     """
-    y_pred = as_tensor(y_pred, float32)
-    y_pred, y_true = same_rank(y_pred, as_tensor(y_true, float32, y_pred))
-    if y_pred.shape != y_true.shape:
-        what = "y_true and y_pred must have the same shape"
-        raise ShapeError(who, what, y_true=y_true, y_pred=y_pred)
-    if top_k is not None:
-        y_pred = _among_best(y_pred, top_k)
-    if class_id is not None:
-        y_true, y_pred = _of_class(who, y_true, y_pred, class_id)
-    weight = _weights(who, sample_weight, label_weights, y_pred)
-    label = not_equal(y_true, 0.0)
-    if len(thresholds) == 1 and not by_label:
-        positive = greater(y_pred, thresholds.values[0])
-        return _counts_at_one(kinds, label, positive, weight)
-    counts = _counts_at_all(thresholds, label, y_pred, weight, by_label)
-    return {kind: counts[kind] for kind in kinds}
+
+    kind: str = "metric"  # a base: no name in a config stands for it
+    init_thresholds: Any = None  # the argument of the constructor
+    top_k: int | None = None  # positive are only so many of the best scores of a row
+    class_id: int | None = None  # the place on the last axis that counts, None for all
+    label_weights: Any = None  # ``[labels]``, factors of the sample weights
+    multi_label: bool = False  # whether each label has counts of its own
+
+    _outcomes: Sequence[str] = OUTCOMES  # those that are counted,
+    _attributes: Sequence[str] = OUTCOMES  # and the names of the variables
+    _built = False
+
+    def __init__(
+        self,
+        thresholds: Sequence[float],
+        name: str | None,
+        dtype: DTypeLike | None,
+    ):
+        super().__init__(dtype, name)
+        self._thresholds = Thresholds(thresholds)
+
+    def _add_counts(self, labels=None):
+        shape = (len(self._thresholds), labels) if labels else (len(self._thresholds),)
+        for name in self._attributes:
+            setattr(self, name, self.add_variable(shape, "zeros", name=name))
+        self._built = True
+
+    @property
+    def thresholds(self) -> list[float]:
+        return self._thresholds.values
+
+    def update_state(
+        self,
+        y_true: TensorLike,
+        y_pred: TensorLike,
+        sample_weight: TensorLike | None = None,
+    ) -> None:
+        """Count one batch; weights are added up in place of ones.
+
+        Shapes: ``y_true`` and ``y_pred`` the same, ``sample_weight`` what broadcasts to it
+        (or has no last axis).
+        """
+        counts = self._count(y_true, y_pred, sample_weight)
+        if not self._built:
+            self._add_counts(int(y_pred.shape[1]))
+        for outcome, name in zip(self._outcomes, self._attributes):
+            getattr(self, name).assign_add(counts[outcome])
+
+    def _count(self, y_true, y_pred, sample_weight):
+        """Outcome -> counts ``[thresholds]``, or ``[thresholds, labels]``."""
+        who = type(self).__name__
+        y_pred = as_tensor(y_pred, float32)
+        y_pred, y_true = same_rank(y_pred, as_tensor(y_true, float32, y_pred))
+        if y_pred.shape != y_true.shape:
+            what = "y_true and y_pred must have the same shape"
+            raise ShapeError(who, what, y_true=y_true, y_pred=y_pred)
+        if self.top_k is not None:
+            y_pred = _among_best(y_pred, self.top_k)
+        if self.class_id is not None:
+            y_true, y_pred = _of_class(who, y_true, y_pred, self.class_id)
+        label_weights = None if self.multi_label else self.label_weights
+        weight = _weights(who, sample_weight, label_weights, y_pred)
+        label = not_equal(y_true, 0.0)
+        if len(self._thresholds) == 1 and not self.multi_label:
+            positive = greater(y_pred, self._thresholds.values[0])
+            return _counts_at_one(self._outcomes, label, positive, weight)
+        return _counts_at_all(self._thresholds, label, y_pred, weight, self.multi_label)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments; ``thresholds`` as they were passed."""
+        config = super().get_config()
+        if "thresholds" in config:
+            config["thresholds"] = plain(self.init_thresholds)
+        return config
 
 
 def _among_best(y_pred, k):
@@ -142,18 +196,18 @@ def _weights(who, sample_weight, label_weights, y_pred):
             weight = same_rank(weight, y_pred, expand_vectors=False)[0]
         elif 0 < len(weight.shape) < rank:
             weight = expand_dims(weight, -1)
-        weight = fitted_weight(who, weight, y_pred)
+        weight = broadcast_weight(who, weight, y_pred)
     if label_weights is not None:
-        labels = fitted_weight(who, as_tensor(label_weights, float32), y_pred)
+        labels = broadcast_weight(who, as_tensor(label_weights, float32), y_pred)
         weight = labels if weight is None else weight * labels
     return weight
 
 
-def _counts_at_one(kinds, label, positive, weight):
+def _counts_at_one(outcomes, label, positive, weight):
     """Of one threshold, each ``[1]``."""
     counts = {}
-    for kind in kinds:
-        truth, _, sign = kind.partition("_")
+    for outcome in outcomes:
+        truth, _, sign = outcome.partition("_")
         predicted = positive if sign == "positives" else logical_not(positive)
         # A false positive is a positive whose label is not.
         is_label = (truth == "true") == (sign == "positives")
@@ -161,7 +215,7 @@ def _counts_at_one(kinds, label, positive, weight):
         members = cast(members, float32)
         if weight is not None:
             members = members * weight
-        counts[kind] = reshape(reduce_sum(members), (1,))
+        counts[outcome] = reshape(reduce_sum(members), (1,))
     return counts
 
 
@@ -185,4 +239,4 @@ def _counts_at_all(thresholds, label, y_pred, weight, by_label):
     if thresholds.order is not None:
         positives = gather(positives, thresholds.order, axis=1)
     negatives = total - positives
-    return dict(zip(KINDS, (positives[1], positives[0], negatives[0], negatives[1])))
+    return dict(zip(OUTCOMES, (positives[1], positives[0], negatives[0], negatives[1])))

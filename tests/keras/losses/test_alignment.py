@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tapewright import losses
+import tapewright as tw
+from tapewright import losses, metrics
 from tapewright.core.errors import ShapeError
 
 LOGITS = [[2.0, -1.0, 0.5], [0.1, 0.2, -0.3]]
@@ -36,5 +37,27 @@ def test_shapes_that_do_not_fit_are_told_by_the_names_of_the_arguments(name):
 
 def test_labels_are_not_spread_over_predictions_by_accident():
     # (3,) against (3, 3) would broadcast
-    with pytest.raises(ShapeError, match="mean_squared_error: the shapes must be the"):
+    with pytest.raises(ShapeError, match="mean_squared_error: the shapes of y_true"):
         losses.MeanSquaredError()(np.zeros(3), np.zeros((3, 3)))
+
+
+def test_python_numbers_keep_the_precision_of_double_losses_and_metrics():
+    loss = losses.MeanAbsoluteError(dtype="float64")
+    assert float(loss([0.0], [0.1])) == 0.1
+    mean = metrics.Mean(dtype="float64")
+    assert float(mean([0.1], sample_weight=[0.3])) == pytest.approx(0.1, rel=1e-15)
+
+
+def test_a_list_of_tensors_is_packed_for_losses_and_metrics():
+    labels = [tw.constant(1.0), tw.constant(3.0)]
+    predictions = [tw.constant(2.0), tw.constant(2.0)]
+    assert float(losses.MeanSquaredError()(labels, predictions)) == 1.0
+    assert float(metrics.MeanSquaredError()(labels, predictions)) == 1.0
+
+
+@pytest.mark.parametrize("make", [losses.MeanSquaredError, metrics.MeanSquaredError])
+def test_labels_that_are_no_numbers_are_refused(make):
+    with pytest.raises(TypeError, match="strings cannot become float32"):
+        make()(["a"], [1.0])
+    with pytest.raises(TypeError, match="Cannot convert dict to a tensor"):
+        make()({"a": [1.0]}, [1.0])

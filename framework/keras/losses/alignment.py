@@ -1,6 +1,4 @@
-"""Arguments of losses as floating tensors whose shapes fit each other."""
-
-import numpy as np
+"""Labels, predictions and weights as tensors whose dtypes and shapes fit each other."""
 
 from tapewright.core.dtypes import float32, int64
 from tapewright.core.errors import ShapeError
@@ -13,22 +11,37 @@ from tapewright.core.tensor import (
     to_array,
 )
 from tapewright.ops.array.conversion import cast
-from tapewright.ops.array.shape import expand_dims, reshape, squeeze
+from tapewright.ops.array.shape import broadcast_to, expand_dims, reshape, squeeze
 
 __all__ = [
     "aligned",
+    "aligned_weight",
     "as_labels",
+    "as_tensor",
+    "broadcast_weight",
     "broadcasts",
-    "fitted",
+    "check_matrices",
+    "check_pair",
     "floating",
     "is_structure",
-    "like",
+    "pair",
     "predictions",
     "same_rank",
+    "trailing_axes",
 ]
 
 
 # -------------------------------------------------------------------- single tensors
+
+
+def as_tensor(value, dtype=None, beside=None):
+    """``value`` as a tensor of ``dtype``, on the device of the tensor ``beside``."""
+    if is_tensor(value) or any([is_tensor(leaf) for leaf in flatten(value)]):
+        tensor = convert_to_tensor(value)
+    else:
+        module = None if beside is None else module_of(beside)
+        tensor = new_tensor(to_array(value, None, dtype, module))
+    return tensor if dtype is None or tensor.dtype is dtype else cast(tensor, dtype)
 
 
 def floating(y_pred):
@@ -37,26 +50,12 @@ def floating(y_pred):
     return y_pred if y_pred.dtype.is_floating else cast(y_pred, float32)
 
 
-def like(value, tensor):
-    """``value`` as a tensor of the dtype of ``tensor``, and beside it."""
-    if is_tensor(value):
-        value = convert_to_tensor(value)
-        return value if value.dtype is tensor.dtype else cast(value, tensor.dtype)
-    if is_structure(value):  # a list of tensors, which packs them
-        return like(convert_to_tensor(value), tensor)
-    value = value if hasattr(value, "dtype") else np.asarray(value)
-    return new_tensor(to_array(value, tensor.dtype, None, module_of(tensor)))
-
-
 def as_labels(who, y_true, y_pred, axis=-1):
     """Integer labels, one for each entry of ``y_pred`` along all axes but ``axis``.
 
     A last axis of size 1 (or a size of 1 at ``axis``) is dropped, as in Keras.
     """
-    if is_tensor(y_true):
-        labels = convert_to_tensor(y_true)
-    else:
-        labels = new_tensor(to_array(y_true, None, None, module_of(y_pred)))
+    labels = as_tensor(y_true, beside=y_pred)
     if not labels.dtype.is_integer:
         labels = cast(labels, int64)
     classes = y_pred.array.shape
@@ -80,19 +79,38 @@ def as_labels(who, y_true, y_pred, axis=-1):
 
 
 def aligned(who, y_true, y_pred, exact=False, hint=""):
-    """Both as tensors of one floating dtype, whose ranks agree if they differed by one.
+    """The `pair` in the dtype of ``y_pred``, which is made floating."""
+    return pair(who, y_true, floating(y_pred), exact=exact, hint=hint)
+
+
+def pair(who, y_true, y_pred, dtype=None, exact=False, hint=""):
+    """Both as tensors of one dtype, by default that of ``y_pred``, and of one rank.
+
+    Ranks that differ by one agree after it, see `same_rank`.
 
     Raises: ``ShapeError`` if then they neither have one shape nor (without ``exact``)
     broadcast at the same rank.
     """
-    y_pred = floating(y_pred)
-    y_true, y_pred = same_rank(like(y_true, y_pred), y_pred)
+    y_pred = as_tensor(y_pred, dtype)
+    y_true, y_pred = same_rank(as_tensor(y_true, y_pred.dtype, y_pred), y_pred)
+    check_pair(who, y_true, y_pred, exact, hint)
+    return y_true, y_pred
+
+
+def check_pair(who, y_true, y_pred, exact=False, hint=""):
+    """Raise ``ShapeError`` unless the shapes are one, or broadcast at the same rank."""
     a, b = y_true.array.shape, y_pred.array.shape
     if a != b and (exact or not broadcasts(a, b)):
-        raise ShapeError(
-            who, f"the shapes must be the same{hint}", y_true=y_true, y_pred=y_pred
-        )
-    return y_true, y_pred
+        what = f"the shapes of y_true and y_pred must be the same{hint}"
+        raise ShapeError(who, what, y_true=y_true, y_pred=y_pred)
+
+
+def check_matrices(who, axis, y_true, y_pred):
+    """Raise ``ShapeError`` unless both are ``[batch, axis]``, and of one shape."""
+    a, b = y_true.array.shape, y_pred.array.shape
+    if len(a) != 2 or a != b:
+        what = f"y_true and y_pred must be [batch, {axis}] both"
+        raise ShapeError(who, what, y_true=y_true, y_pred=y_pred)
 
 
 def broadcasts(a, b):
@@ -114,19 +132,22 @@ def same_rank(a, b, expand_vectors=True):
     return a, b
 
 
-def fitted(who, name, weight, losses):
+# --------------------------------------------------------------------------- weights
+
+
+def aligned_weight(who, name, weight, losses):
     """``(losses, weight)`` that can be multiplied; ``[batch]`` weighs whole examples.
 
     Raises: ``ShapeError`` if the weights would make more of the losses than they are.
     """
     losses, weight = same_rank(losses, weight)
-    given, wanted = weight.array.shape, losses.array.shape
-    if not wanted or given == wanted:  # one loss for all takes any weights
+    shape, wanted = weight.array.shape, losses.array.shape
+    if not wanted or shape == wanted:  # one loss for all takes any weights
         return losses, weight
-    rank, missing = len(given), len(wanted) - len(given)
-    if missing > 0 and given == wanted[:rank]:
-        return losses, reshape(weight, tuple(given) + (1,) * missing)
-    if missing < 0 or any(m != 1 and m != n for m, n in zip(given, wanted[missing:])):
+    rank, missing = len(shape), len(wanted) - len(shape)
+    if missing > 0 and shape == wanted[:rank]:
+        return losses, trailing_axes(weight, len(wanted))
+    if missing < 0 or any(m != 1 and m != n for m, n in zip(shape, wanted[missing:])):
         raise ShapeError(
             who,
             f"{name} must be [batch], or broadcast to the shape of the losses, which is "
@@ -134,6 +155,30 @@ def fitted(who, name, weight, losses):
             **{name: weight, "losses": losses},
         )
     return losses, weight
+
+
+def broadcast_weight(who, sample_weight, values):
+    """Weights in the shape of ``values``; broadcast where an axis has size 1.
+
+    Raises: ``ShapeError`` that names both.
+    """
+    if sample_weight.array.shape == values.array.shape:
+        return sample_weight
+    try:
+        return broadcast_to(sample_weight, values.shape)
+    except ValueError:
+        raise ShapeError(
+            who,
+            "sample_weight must broadcast to the values that it weights",
+            values=values,
+            sample_weight=sample_weight,
+        ) from None
+
+
+def trailing_axes(x, rank):
+    """``x`` with axes of size 1 at its end, of at least this rank."""
+    missing = rank - x.array.ndim
+    return reshape(x, (*x.array.shape, *[1] * missing)) if missing > 0 else x
 
 
 # ------------------------------------------------------------------------ structures
@@ -151,6 +196,5 @@ def is_structure(value):
 def predictions(y_pred, dtype):
     """Tensors of ``dtype``."""
     if is_structure(y_pred):
-        return map_structure(lambda leaf: predictions(leaf, dtype), y_pred)
-    y_pred = convert_to_tensor(y_pred)
-    return y_pred if y_pred.dtype is dtype else cast(y_pred, dtype)
+        return map_structure(lambda leaf: as_tensor(leaf, dtype), y_pred)
+    return as_tensor(y_pred, dtype)
