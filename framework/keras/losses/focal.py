@@ -14,7 +14,6 @@ from tapewright.ops.math.elementwise import log, pow
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
 from tapewright.ops.nn.activation import sigmoid, softmax
 
-from .alignment import aligned, as_labels, floating
 from .loss import Loss
 from .probabilistic import (
     binary_entropy,
@@ -23,6 +22,7 @@ from .probabilistic import (
     normalized,
     smoothed,
 )
+from .shape_utils import aligned, as_labels, floating
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

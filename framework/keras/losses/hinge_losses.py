@@ -13,8 +13,8 @@ from tapewright.ops.math.reduction import (
     reduce_sum,
 )
 
-from .alignment import aligned
 from .loss import Loss
+from .shape_utils import aligned
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

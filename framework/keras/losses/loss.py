@@ -23,7 +23,7 @@ from tapewright.serialization.configured import Configured, from_constructor
 from tapewright.serialization.constructor_arguments import constructor_arguments
 from tapewright.serialization.object_config import plain, resolve, serialize
 
-from .alignment import aligned_weight, as_tensor, is_structure, predictions, same_rank
+from .shape_utils import aligned_weight, as_tensor, is_structure, predictions, same_rank
 
 if TYPE_CHECKING:
     from tapewright.core.dtypes import DType

@@ -20,8 +20,8 @@ from tapewright.ops.nn.cross_entropy import (
     sparse_softmax_cross_entropy_with_logits,
 )
 
-from .alignment import aligned, as_labels, floating
 from .loss import Loss
+from .shape_utils import aligned, as_labels, floating
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

@@ -12,8 +12,8 @@ from tapewright.ops.math.reduction import reduce_mean, reduce_sum
 from tapewright.ops.nn.activation import softplus
 from tapewright.ops.nn.normalization import l2_normalize
 
-from .alignment import aligned
 from .loss import Loss
+from .shape_utils import aligned
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

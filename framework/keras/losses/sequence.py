@@ -19,8 +19,8 @@ from tapewright.ops.math.comparison import equal, less, not_equal, where
 from tapewright.ops.math.reduction import reduce_logsumexp, reduce_sum
 from tapewright.ops.nn.activation import log_softmax
 
-from .alignment import as_tensor, floating
 from .loss import Loss
+from .shape_utils import as_tensor, floating
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

@@ -20,8 +20,8 @@ from tapewright.ops.math.elementwise import maximum
 from tapewright.ops.math.reduction import reduce_logsumexp
 from tapewright.ops.nn.activation import softplus
 
-from .alignment import as_labels, as_tensor, floating
 from .loss import Loss
+from .shape_utils import as_labels, as_tensor, floating
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

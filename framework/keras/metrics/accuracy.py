@@ -13,7 +13,7 @@ from tapewright.ops.array.sorting import in_top_k
 from tapewright.ops.math.comparison import equal, greater
 from tapewright.ops.math.reduction import reduce_any
 
-from ..losses.alignment import as_tensor, broadcasts, check_pair, pair, same_rank
+from ..losses.shape_utils import as_tensor, broadcasts, check_pair, pair, same_rank
 from .reduction import MeanMetricWrapper
 
 if TYPE_CHECKING:

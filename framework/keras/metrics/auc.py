@@ -11,7 +11,7 @@ from tapewright.ops.math.reduction import reduce_mean, reduce_sum
 from tapewright.ops.nn.activation import sigmoid
 from tapewright.serialization.object_config import plain
 
-from ..losses.alignment import as_tensor
+from ..losses.shape_utils import as_tensor
 from .confusion_metric import OUTCOMES, ConfusionMetric
 
 if TYPE_CHECKING:

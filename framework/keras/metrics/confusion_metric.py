@@ -34,7 +34,7 @@ from tapewright.ops.math.reduction import reduce_any, reduce_sum
 from tapewright.ops.math.scan import cumsum
 from tapewright.serialization.object_config import plain
 
-from ..losses.alignment import as_tensor, broadcast_weight, same_rank
+from ..losses.shape_utils import as_tensor, broadcast_weight, same_rank
 from .metric import Metric
 
 if TYPE_CHECKING:

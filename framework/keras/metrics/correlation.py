@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tapewright.ops.math.elementwise import sqrt, square
 from tapewright.ops.math.reduction import reduce_mean
 
-from ..losses.alignment import pair
+from ..losses.shape_utils import pair
 from .reduction import MeanMetricWrapper
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from tapewright.ops.math.comparison import greater, greater_equal, logical_and
 from tapewright.ops.math.elementwise import abs
 from tapewright.ops.math.reduction import reduce_max, reduce_mean, reduce_sum
 
-from ..losses.alignment import as_tensor, check_matrices
+from ..losses.shape_utils import as_tensor, check_matrices
 from .metric import Metric
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from tapewright.ops.math.comparison import (
 )
 from tapewright.ops.math.reduction import reduce_sum
 
-from ..losses.alignment import as_tensor, broadcast_weight
+from ..losses.shape_utils import as_tensor, broadcast_weight
 from .metric import Metric
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tapewright.serialization.object_config import (
 )
 from tapewright.serialization.registry import registered_name
 
-from ..losses.alignment import as_tensor, broadcast_weight, same_rank, trailing_axes
+from ..losses.shape_utils import as_tensor, broadcast_weight, same_rank, trailing_axes
 from .metric import Metric
 
 if TYPE_CHECKING:

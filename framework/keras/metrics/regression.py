@@ -21,7 +21,7 @@ from ..losses import (
     mean_squared_error,
     mean_squared_logarithmic_error,
 )
-from ..losses.alignment import as_tensor, broadcast_weight, check_matrices, pair
+from ..losses.shape_utils import as_tensor, broadcast_weight, check_matrices, pair
 from .metric import Metric
 from .reduction import Mean, MeanMetricWrapper
 
