@@ -9,6 +9,8 @@ import os
 
 import numpy as np
 
+from tapewright.core.devices import to_numpy
+
 from .checksum import PIECE, USER_BLOCK
 
 __all__ = ["ParallelWriter", "blocks", "is_written_directly"]
@@ -28,8 +30,9 @@ def is_written_directly(array):
 
 def blocks(array):
     """The elements in order, as contiguous NumPy arrays, copied in parts if at all."""
-    if array.flags.c_contiguous or array.nbytes <= BLOCK:
-        yield np.ascontiguousarray(array)
+    is_ready = isinstance(array, np.ndarray) and array.flags.c_contiguous
+    if is_ready or array.nbytes <= BLOCK:
+        yield np.ascontiguousarray(to_numpy(array))
     elif array.shape[0] == 1:
         yield from blocks(array[0])
     else:

@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 
+from tapewright.core.devices import is_array, to_numpy
 from tapewright.core.errors import SavingError, saving_error
 
 from . import strict_json
@@ -102,16 +103,16 @@ class GroupWriter:
         return GroupWriter(group, self._target, self._place(path))
 
     def array(self, path, array, **attributes):
-        """Write a NumPy array, with texts or numbers as its attributes.
+        """Write an array of any device, with texts or numbers as its attributes.
 
         It is on its way to the file when this returns, and may be changed.
         """
-        array = np.asarray(array)
+        array = array if is_array(array) else np.asarray(array)
         with self._guarded(path):
             if is_written_directly(array):
                 dataset = self._write_directly(path, array)
             else:
-                dataset = self._node.create_dataset(path, data=array)
+                dataset = self._node.create_dataset(path, data=to_numpy(array))
             for key, value in attributes.items():
                 dataset.attrs[key] = value
         self._target.progress.add(array.nbytes)

@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 
+from tapewright.core import devices
 from tapewright.storage import parallel_write
 from tapewright.storage.checksum import check_seal
 from tapewright.storage.parallel_write import blocks
@@ -52,6 +53,36 @@ def test_blocks_are_the_array_in_order_and_small(monkeypatch, array):
     np.testing.assert_array_equal(
         np.concatenate([b.ravel() for b in found]), array.ravel()
     )
+
+
+def test_arrays_of_another_device_are_copied_in_parts(tmp_path, monkeypatch):
+    class Far:  # stands in for an array of a GPU
+        def __init__(self, array):
+            self.array = array
+            self.shape, self.dtype, self.nbytes = array.shape, array.dtype, array.nbytes
+
+        def __getitem__(self, key):
+            return Far(self.array[key])
+
+    copied = []
+
+    def to_numpy(far):
+        copied.append(far.nbytes)
+        return far.array
+
+    monkeypatch.setitem(devices._MODULES, Far, np)
+    monkeypatch.setitem(devices._TO_NUMPY, Far, to_numpy)
+    monkeypatch.setattr(parallel_write, "BLOCK", 100_000)
+    arrays = [BIG, BIG.T, BIG[:, None], BIG[:2], np.float32(3), BIG > 0]
+    with writing(tmp_path / "m.h5") as root:
+        for i, array in enumerate(arrays[:-1]):
+            root.array(str(i), Far(array))
+        assert max(copied) <= 100_000
+        root.array("5", Far(arrays[-1]))  # HDF5 writes it, as a whole
+    assert sum(copied) == sum([array.nbytes for array in arrays])
+    with opened(tmp_path / "m.h5") as root:
+        for array, read in zip(arrays, root.numbered()):
+            np.testing.assert_array_equal(read.read(), array)
 
 
 @linux

@@ -21,9 +21,6 @@ import warnings
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-import numpy as np
-
-from tapewright.core.devices import to_numpy
 from tapewright.core.errors import SavingError, saving_error
 from tapewright.core.interpreters import check_not_traced
 from tapewright.core.module import Module
@@ -227,7 +224,7 @@ def _checked(options, kind, who):
 
 
 def _write_variable(root, number, variable):
-    array = np.asarray(to_numpy(variable._array))
+    array = variable._array
     if array.dtype.kind not in "biufc":
         raise SavingError(
             root.path, f"the variable '{variable.path}' is of {array.dtype}, which is not "

@@ -11,9 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
-from tapewright.core.devices import to_numpy
 from tapewright.core.errors import SavingError
 from tapewright.core.variable import Variable
 from tapewright.formats.saved_model.functions import read_function, write_function
@@ -75,7 +72,7 @@ def _write(group, layer):
         group.text("refused", error.reason)
         return
     for i, state in enumerate(variables[len(weights) :]):
-        group.array(f"states/{i}", np.asarray(to_numpy(state._array)))
+        group.array(f"states/{i}", state._array)
     entry = object_config.serialize(layer)
     head = {
         "name": layer.name,

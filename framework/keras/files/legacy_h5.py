@@ -8,7 +8,6 @@ compared to find weights that were swapped.
 import warnings
 from typing import Any, NamedTuple
 
-from tapewright.core.devices import to_numpy
 from tapewright.storage.reader import Group
 
 from .weight_assignment import first_swap
@@ -51,7 +50,7 @@ def _write(group, variables):
     names = _distinct([variable.path for variable in variables])
     group.texts("weight_names", names)
     for name, variable in zip(names, variables):
-        group.array(name, to_numpy(variable._array))
+        group.array(name, variable._array)
 
 
 def _distinct(paths):

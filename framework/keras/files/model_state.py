@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tapewright.core.deferred_initialization import deferred_initialization
-from tapewright.core.devices import to_numpy
 from tapewright.core.errors import SavingError
 from tapewright.serialization.load_errors import from_file, load_errors
 from tapewright.storage.reader import Group
@@ -47,7 +46,7 @@ def write_own_state(root: Any, model: Any) -> Any:
     group = root.group(OWN_GROUP)
     group.integer("format", FORMAT)
     for i, state in enumerate(_random_states(model)):
-        group.array(f"random/{i}", to_numpy(state._array))
+        group.array(f"random/{i}", state._array)
     write_layer_graphs(group, model)
     return group
 

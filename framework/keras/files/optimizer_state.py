@@ -6,7 +6,6 @@ order of slots; there the names of the arrays tell the slot of each.
 
 from typing import Any
 
-from tapewright.core.devices import to_numpy
 from tapewright.storage.reader import Group
 
 __all__ = [
@@ -43,7 +42,7 @@ def write_optimizer(group: Any, optimizer: Any) -> None:
     own = group.group("vars")
     own.text("name", optimizer.name)
     for i, variable in enumerate(optimizer.variables):
-        own.array(str(i), to_numpy(variable._array))
+        own.array(str(i), variable._array)
     inner = getattr(optimizer, "inner_optimizer", None)
     if inner is not None:
         write_optimizer(group.group("inner_optimizer"), inner)

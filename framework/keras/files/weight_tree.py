@@ -5,9 +5,6 @@ of the layer as an attribute; for the paths see `object_paths`. The optimizer's 
 ``optimizer/vars``, see `optimizer_state`.
 """
 
-import numpy as np
-
-from tapewright.core.devices import to_numpy
 from tapewright.layers.base.own_variables import (
     load_own_variables,
     save_own_variables,
@@ -38,12 +35,12 @@ def write_tree(root, model):
         group.text("name", layer.name)
         if type(layer).save_own_variables is save_own_variables:
             for i, variable in enumerate(entry.variables):
-                group.array(str(i), to_numpy(variable._array))
+                group.array(str(i), variable._array)
             continue
         store = {}
         layer.save_own_variables(store)
         for key, value in store.items():
-            group.array(key, np.asarray(value))
+            group.array(key, value)
 
 
 def read_tree(root, model, assignment, skipped=()):

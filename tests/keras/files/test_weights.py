@@ -8,8 +8,10 @@ import pytest
 
 import tapewright as tw
 from tapewright import Input, Model, Sequential
+from tapewright.core import devices
 from tapewright.core.errors import SavingError
 from tapewright.layers import GRU, LSTM, BatchNormalization, Bidirectional, Dense
+from tapewright.storage import parallel_write
 from tapewright.storage.atomic import replacing
 
 
@@ -298,3 +300,23 @@ def test_loading_into_another_kind_of_optimizer_says_what_is_left(tmp_path):
     one.save_weights(tmp_path / "a.weights.h5")
     with pytest.warns(UserWarning, match="the optimizer 'sgd' is not restored"):
         other.load_weights(tmp_path / "a.weights.h5")
+
+
+@pytest.mark.parametrize("name", ["m.weights.h5", "m.keras", "m.h5"])
+def test_weights_on_another_device_are_copied_in_parts(
+    tmp_path, monkeypatch, strict, name
+):
+    array_type, sizes = type(strict.zeros(())), []
+    to_numpy = devices._TO_NUMPY[array_type]
+
+    def counted(array):
+        sizes.append(array.nbytes)
+        return to_numpy(array)
+
+    with devices.use_module(strict):
+        model = Sequential([Input((300,)), Dense(200)])
+        monkeypatch.setitem(devices._TO_NUMPY, array_type, counted)
+        monkeypatch.setattr(parallel_write, "BLOCK", 100_000)
+        save = model.save_weights if "weights" in name else model.save
+        save(tmp_path / name)
+    assert len(sizes) >= 4 and max(sizes) <= 100_000
