@@ -15,7 +15,7 @@ from tapewright.ops.nn.activation import softmax
 
 from . import activations, constraints, initializers, regularizers
 from .base.argument_validation import not_negative
-from .base.layer import InputSpec, Layer
+from .base.layer import InputSpec, Layer, ShapePreserving
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -32,12 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
 
 
-class _Activation(Layer):
+class _Activation(ShapePreserving, Layer):
     supports_masking = True
     _shape_tells = True
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return tuple(input_shape)
 
 
 class ReLU(_Activation):

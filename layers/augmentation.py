@@ -28,6 +28,7 @@ from tapewright.ops.math.trigonometry import cos, sin
 from tapewright.ops.random.sampling import get_global_generator
 
 from .base.argument_validation import one_of, whole
+from .base.layer import ShapePreserving
 from .base.seeds import checked_seed, generator_of
 from .images import ImageLayer
 
@@ -48,7 +49,7 @@ __all__ = [
 ]
 
 
-class _RandomLayer(ImageLayer):
+class _RandomLayer(ShapePreserving, ImageLayer):
     """Draws a transformation of each image and carries it out, in training.
 
     Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image.
@@ -84,9 +85,6 @@ class _RandomLayer(ImageLayer):
     def call(self, inputs: Any, training: bool | None = True) -> Any:
         transformation = self.get_random_transformation(inputs, training)
         return self.transform_images(inputs, transformation, training)
-
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        return tuple(input_shape)
 
     def _one_for_each(self, images, *ones):
         """The shape of numbers that belong to an image each."""

@@ -11,7 +11,7 @@ from tapewright.serialization.object_config import plain
 
 from . import activations, initializers
 from .base.argument_validation import whole
-from .base.layer import InputSpec, Layer
+from .base.layer import InputSpec, Layer, ShapePreserving
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -218,7 +218,7 @@ class EinsumDense(_Projection):
         return type(initializer).from_config({**initializer.get_config(), **axes})
 
 
-class Activation(Layer):
+class Activation(ShapePreserving, Layer):
     """``activation(inputs)``: a name, or any function of a tensor."""
 
     supports_masking = True
@@ -232,9 +232,6 @@ class Activation(Layer):
 
     def call(self, inputs: Tensor) -> Tensor:
         return self.activation(inputs)
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return tuple(input_shape)
 
 
 class Identity(Layer):

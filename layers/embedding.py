@@ -12,7 +12,7 @@ from tapewright.ops.math.reduction import reduce_any
 
 from . import constraints, initializers, regularizers
 from .base.argument_validation import whole
-from .base.layer import Layer
+from .base.layer import Layer, ShapePreserving
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -92,7 +92,7 @@ class Embedding(Layer):
         return config
 
 
-class Masking(Layer):
+class Masking(ShapePreserving, Layer):
     """Marks steps whose features all are ``mask_value``: layers behind skip them.
 
     Shapes: inputs and outputs ``[batch, time, ...]``; the mask is without the last axis.
@@ -119,6 +119,3 @@ class Masking(Layer):
     def _counted(self, inputs, keepdims):
         value = cast(self.mask_value, inputs.dtype)
         return reduce_any(not_equal(inputs, value), -1, keepdims)
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return tuple(input_shape)

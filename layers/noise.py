@@ -19,13 +19,13 @@ from tapewright.ops.random.sampling import get_global_generator
 
 from . import regularizers
 from .base.argument_validation import not_negative, share
-from .base.layer import InputSpec, Layer
+from .base.layer import InputSpec, Layer, ShapePreserving
 from .base.seeds import checked_seed, generator_of
 from .spatial import checked_format
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
-    from tapewright.core.typing import DTypeLike, Shape
+    from tapewright.core.typing import DTypeLike
     from tapewright.ops.random.generators import Generator
 
     from .base.layer_types import RegularizedLayerOptions, SeedLike
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-class BaseNoise(Layer):
+class BaseNoise(ShapePreserving, Layer):
     """Base of the layers that draw random numbers in training, and keep the shape."""
 
     seed_generator: Generator | None
@@ -57,9 +57,6 @@ class BaseNoise(Layer):
     @property
     def _generator(self):
         return self.seed_generator or get_global_generator()
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return tuple(input_shape)
 
 
 class Dropout(BaseNoise):
@@ -255,7 +252,7 @@ class AlphaDropout(BaseNoise):
         return kept * a - a * _LOWEST * self.rate
 
 
-class ActivityRegularization(Layer):
+class ActivityRegularization(ShapePreserving, Layer):
     """The inputs, and the penalty ``l1 * sum(|x|) + l2 * sum(x ** 2)`` in `losses`.
 
     The penalty is that of one example: it is divided by the batch size.
@@ -277,9 +274,6 @@ class ActivityRegularization(Layer):
 
     def call(self, inputs: Tensor) -> Tensor:
         return inputs
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return tuple(input_shape)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

@@ -22,7 +22,7 @@ from tapewright.ops.nn.normalization import (
 )
 
 from .base.argument_validation import not_negative, share, whole
-from .base.layer import InputSpec, Layer
+from .base.layer import InputSpec, Layer, ShapePreserving
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-class _ScaleAndShift(Layer):
+class _ScaleAndShift(ShapePreserving, Layer):
     """Base of the layers with a ``gamma`` if ``scale`` and a ``beta`` if ``center``."""
 
     beta_initializer: Any
@@ -64,9 +64,6 @@ class _ScaleAndShift(Layer):
             self.gamma = self._add_configured_weight("gamma", shape)
         if center:
             self.beta = self._add_configured_weight("beta", shape)
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return tuple(input_shape)
 
 
 class BatchNormalization(_ScaleAndShift):
@@ -333,7 +330,7 @@ class GroupNormalization(_ScaleAndShift):
         )
 
 
-class RMSNormalization(Layer):
+class RMSNormalization(ShapePreserving, Layer):
     """Gives each example mean square 1 over ``axis``, then scales.
 
         outputs = inputs / sqrt(mean(inputs ** 2) + epsilon) * scale
@@ -364,11 +361,8 @@ class RMSNormalization(Layer):
         inputs = self._as_own_dtype(inputs)
         return rms_normalization(inputs, self.scale, self.axis, self.epsilon)
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return tuple(input_shape)
 
-
-class UnitNormalization(Layer):
+class UnitNormalization(ShapePreserving, Layer):
     """Scales each example to Euclidean length 1 over ``axis``, one or several.
 
     >>> UnitNormalization()([[3.0, 4.0]]).numpy()
@@ -383,9 +377,6 @@ class UnitNormalization(Layer):
 
     def call(self, inputs: Tensor) -> Tensor:
         return l2_normalize(self._as_own_dtype(inputs), self.axis, epsilon=1e-24)
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return tuple(input_shape)
 
 
 def _axes(who, axis):

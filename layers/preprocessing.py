@@ -19,7 +19,7 @@ from tapewright.ops.math.reduction import reduce_max, reduce_sum
 from tapewright.serialization.object_config import plain
 
 from .base.argument_validation import one_of, whole
-from .base.layer import Layer
+from .base.layer import Layer, ShapePreserving
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -34,7 +34,7 @@ _EPSILON = 1e-7  # the least standard deviation that is divided by
 _BLOCK = 1 << 20  # numbers of an array that `adapt` looks at together
 
 
-class Rescaling(Layer):
+class Rescaling(ShapePreserving, Layer):
     """``outputs = inputs * scale + offset``; integers are cast first.
 
     ``scale``, ``offset``: numbers, or what broadcasts to the inputs.
@@ -59,14 +59,11 @@ class Rescaling(Layer):
         inputs = self._as_own_dtype(inputs)
         return inputs * cast(self.scale, self.dtype) + cast(self.offset, self.dtype)
 
-    def compute_output_shape(self, input_shape: Any) -> Shape:
-        return tuple(input_shape)
-
 
 # ---------------------------------------------------------------------- normalization
 
 
-class Normalization(Layer):
+class Normalization(ShapePreserving, Layer):
     """``outputs = (inputs - mean) / sqrt(variance)``, with statistics of a data set.
 
     They are given, or found by `adapt`, for each position along ``axis`` (an int, several,
@@ -184,9 +181,6 @@ class Normalization(Layer):
         if self.invert:
             return self._statistic(0) + inputs * deviation
         return (inputs - self._statistic(0)) / deviation
-
-    def compute_output_shape(self, input_shape: Any) -> Shape:
-        return tuple(input_shape)
 
     def get_config(self) -> dict[str, Any]:
         mean, variance = plain(self.input_mean), plain(self.input_variance)

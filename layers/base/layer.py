@@ -46,7 +46,7 @@ from .symbolic_tensor import KerasTensor, Node, Operation, symbolic_outputs
 from .weight_tracking import Tracked
 
 if TYPE_CHECKING:
-    from tapewright.core.typing import DTypeLike
+    from tapewright.core.typing import DTypeLike, Shape
 
     from .layer_types import RegularizerLike
 
@@ -586,6 +586,13 @@ class Layer(Operation, Tracked, LayerConfig):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self._name}, built={self.built}>"
+
+
+class ShapePreserving:
+    """Mixin for layers whose outputs have the shape of the inputs."""
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        return tuple(input_shape)
 
 
 Layer._signature = CallSignature(Layer.call)
