@@ -123,7 +123,7 @@ class PReLU(_Activation):
                 )
         axes = {i: input_shape[i] for i in range(1, rank) if i not in shared}
         shape = tuple([axes.get(i, 1) for i in range(1, rank)])
-        self.alpha: Variable = self._add_configured_weight("alpha", shape)
+        self.alpha: Variable = self._new_weight("alpha", shape)
         self.input_spec: InputSpec = InputSpec(ndim=rank, axes=axes)
 
     def call(self, inputs: Tensor) -> Tensor:

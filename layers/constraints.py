@@ -54,10 +54,9 @@ class MaxNorm(Constraint):
     [[0.6000000238418579, 0.0], [0.800000011920929, 0.5]]
     """
 
-    max_value: float
-
     def __init__(self, max_value: float = 2, axis: Axes = 0):
-        self.max_value, self.axis = not_negative(self, "max_value", max_value), axis
+        self.max_value: float = not_negative(self, "max_value", max_value)
+        self.axis = axis
 
     def __call__(self, w: TensorLike) -> Tensor:
         w = convert_to_tensor(w)
@@ -89,8 +88,6 @@ class MinMaxNorm(Constraint):
     With a ``rate`` below 1 only by that share of the way.
     """
 
-    rate: float
-
     def __init__(
         self,
         min_value: float = 0.0,
@@ -100,7 +97,8 @@ class MinMaxNorm(Constraint):
     ):
         self.min_value: float = not_negative(self, "min_value", min_value)
         self.max_value: float = not_negative(self, "max_value", max_value)
-        self.rate, self.axis = not_negative(self, "rate", rate), axis
+        self.rate: float = not_negative(self, "rate", rate)
+        self.axis = axis
 
     def __call__(self, w: TensorLike) -> Tensor:
         w = convert_to_tensor(w)

@@ -55,30 +55,26 @@ class ConvolutionBase(Layer):
     ``data_format``: "channels_last" (default) or "channels_first".
     """
 
-    padding: str
-    data_format: str
-
-    kernel_size: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilation_rate: tuple[int, ...]
     activation: Any
-    use_bias: bool
     bias_initializer: Any
     bias_regularizer: Any
     bias_constraint: Any
     input_spec: InputSpec
-    bias: Variable | None
 
     rank = None
     _shape_tells = True
     paddings: tuple[str, str] = ("valid", "same")
 
     def _keep_window(self, kernel_size, strides, padding, data_format, dilation_rate):
-        self.kernel_size = numbers(self, "kernel_size", kernel_size, self.rank)
-        self.strides = numbers(self, "strides", strides, self.rank)
-        self.padding = checked_padding(self, padding, self.paddings)
-        self.data_format = checked_format(self, data_format)
-        self.dilation_rate = numbers(self, "dilation_rate", dilation_rate, self.rank)
+        self.kernel_size: tuple[int, ...] = numbers(
+            self, "kernel_size", kernel_size, self.rank
+        )
+        self.strides: tuple[int, ...] = numbers(self, "strides", strides, self.rank)
+        self.padding: str = checked_padding(self, padding, self.paddings)
+        self.data_format: str = checked_format(self, data_format)
+        self.dilation_rate: tuple[int, ...] = numbers(
+            self, "dilation_rate", dilation_rate, self.rank
+        )
         self.input_spec = InputSpec(ndim=self.rank + 2)
         self._format = format_of_ops(self.data_format, self.rank)
 
@@ -97,9 +93,9 @@ class ConvolutionBase(Layer):
         return channels
 
     def _add_bias(self, count):
-        self.bias = None
+        self.bias: Variable | None = None
         if self.use_bias:
-            self.bias = self._add_configured_weight("bias", (count,))
+            self.bias = self._new_weight("bias", (count,))
 
     def _convolved(self, inputs, kernel):
         """The convolution with the layer's strides, padding and dilation."""
@@ -156,7 +152,7 @@ class _Convolution(ConvolutionBase):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._keep_weight_arguments(locals())
         self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
-        self.use_bias = bool(use_bias)
+        self.use_bias: bool = bool(use_bias)
         self._refuse_strides_with_dilation()
         self.filters: int = whole(self, "filters", filters)
         self.groups: int = whole(self, "groups", groups)
@@ -177,7 +173,7 @@ class _Convolution(ConvolutionBase):
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         depth = None if channels is None else channels // self.groups
         shape = (*self.kernel_size, depth, self.filters)
-        self.kernel: Variable = self._add_configured_weight("kernel", shape)
+        self.kernel: Variable = self._new_weight("kernel", shape)
         self._add_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Tensor:

@@ -40,7 +40,6 @@ class _Projection(Layer):
     bias_regularizer: Any
     kernel_constraint: Any
     bias_constraint: Any
-    kernel: Variable
 
     bias: Variable | None = None
 
@@ -82,9 +81,9 @@ class Dense(_Projection):
 
     def build(self, input_shape: Shape) -> None:
         features = input_shape[-1]
-        self.kernel = self._add_configured_weight("kernel", (features, self.units))
+        self.kernel: Variable = self._new_weight("kernel", (features, self.units))
         if self.use_bias:
-            self.bias = self._add_configured_weight("bias", (self.units,))
+            self.bias: Variable | None = self._new_weight("bias", (self.units,))
         self.input_spec = InputSpec(min_ndim=2, axes={-1: features})
 
     def call(self, inputs: Tensor) -> Tensor:
@@ -151,14 +150,14 @@ class EinsumDense(_Projection):
         _, letters, outputs, dots = self._terms
         sizes, elided = self._sizes(input_shape)
         shape = tuple([sizes[c] for c in letters])
-        self.kernel = self._add_configured_weight(
+        self.kernel: Variable = self._new_weight(
             "kernel", shape, initializer=self._with_fans(letters, outputs)
         )
         if self.bias_axes:
             first = min([outputs.index(c) for c in self.bias_axes])
             dims = [sizes[c] if c in self.bias_axes else 1 for c in outputs[first:]]
             dims += [1] * (elided if dots == "behind" else 0)
-            self.bias = self._add_configured_weight("bias", dims)
+            self.bias: Variable | None = self._new_weight("bias", dims)
         self.input_spec: InputSpec = InputSpec(ndim=len(input_shape))
 
     def call(self, inputs: Tensor) -> Tensor:

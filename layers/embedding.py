@@ -71,7 +71,7 @@ class Embedding(Layer):
             self.set_weights(weights if many else [weights])
 
     def build(self, input_shape: Shape | None = None) -> None:
-        self.embeddings: Variable = self._add_configured_weight(
+        self.embeddings: Variable = self._new_weight(
             "embeddings", (self.input_dim, self.output_dim)
         )
 

@@ -181,12 +181,10 @@ def _floating(dtype):
 class RandomNormal(_Random):
     """Normally distributed."""
 
-    mean: float
-    stddev: float
-
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: SeedLike = None):
         super().__init__(seed)
-        self.mean, self.stddev = mean, stddev
+        self.mean = mean
+        self.stddev = stddev
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         return self._draw("normal", shape, self.mean, self.stddev, _floating(dtype))
@@ -195,14 +193,12 @@ class RandomNormal(_Random):
 class RandomUniform(_Random):
     """Evenly distributed from ``minval`` to ``maxval``."""
 
-    minval: float
-    maxval: float
-
     def __init__(
         self, minval: float = -0.05, maxval: float = 0.05, seed: SeedLike = None
     ):
         super().__init__(seed)
-        self.minval, self.maxval = minval, maxval
+        self.minval = minval
+        self.maxval = maxval
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         return self._draw("uniform", shape, self.minval, self.maxval, _floating(dtype))
@@ -211,12 +207,10 @@ class RandomUniform(_Random):
 class TruncatedNormal(_Random):
     """Normally distributed, no further than two ``stddev`` from ``mean``."""
 
-    mean: float
-    stddev: float
-
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: SeedLike = None):
         super().__init__(seed)
-        self.mean, self.stddev = mean, stddev
+        self.mean = mean
+        self.stddev = stddev
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         return self._draw(
@@ -266,10 +260,6 @@ class VarianceScaling(_Random):
     ``output_axes``: which axes to count, if both are given.
     """
 
-    scale: float
-    mode: str
-    distribution: str
-
     omit_defaults: dict[str, Any] = {"input_axes": None, "output_axes": None}
 
     def __init__(
@@ -295,8 +285,11 @@ class VarianceScaling(_Random):
                     f"got {value!r}"
                 )
         super().__init__(seed)
-        self.scale, self.mode, self.distribution = scale, mode, distribution
-        self.input_axes, self.output_axes = input_axes, output_axes
+        self.scale = scale
+        self.mode = mode
+        self.distribution: str = distribution
+        self.input_axes = input_axes
+        self.output_axes = output_axes
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         fan_in, fan_out = _fans(tuple(shape), self.input_axes, self.output_axes)

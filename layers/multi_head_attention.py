@@ -76,10 +76,10 @@ class _Heads(Layer):
         self._projection_regularizer = regularizer
         if sliding_window is not None:
             sliding_window = whole(self, "sliding_window", sliding_window)
-        self.use_bias = use_bias
+        self.use_bias: bool = use_bias
         self.dropout: float = share(self, "dropout", dropout)
         self.sliding_window = sliding_window
-        self.use_gate = use_gate
+        self.use_gate: bool = use_gate
         self.seed: SeedLike = checked_seed(self, seed)
 
     def _projection(self, name, equation, output_shape, bias_axes, activation=None):

@@ -45,14 +45,12 @@ __all__ = [
 class BaseNoise(ShapePreserving, Layer):
     """Base of the layers that draw random numbers in training, and keep the shape."""
 
-    seed_generator: Generator | None
-
     supports_masking = True
     _shape_tells = True
 
     def _keep_seed(self, seed):
         self.seed: SeedLike = checked_seed(self, seed)
-        self.seed_generator = generator_of(self.seed)
+        self.seed_generator: Generator | None = generator_of(self.seed)
 
     @property
     def _generator(self):
@@ -258,9 +256,6 @@ class ActivityRegularization(ShapePreserving, Layer):
     The penalty is that of one example: it is divided by the batch size.
     """
 
-    l1: float
-    l2: float
-
     supports_masking = True
 
     def __init__(
@@ -270,7 +265,8 @@ class ActivityRegularization(ShapePreserving, Layer):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(activity_regularizer=regularizers.L1L2(l1=l1, l2=l2), **kwargs)
-        self.l1, self.l2 = l1, l2
+        self.l1 = l1
+        self.l2 = l2
 
     def call(self, inputs: Tensor) -> Tensor:
         return inputs

@@ -57,13 +57,14 @@ class _ScaleAndShift(ShapePreserving, Layer):
 
     supports_masking = True
     _shape_tells = True
-    gamma = beta = None
+    gamma: Variable | None = None
+    beta: Variable | None = None
 
     def _add_gamma_and_beta(self, shape, scale, center):
         if scale:
-            self.gamma = self._add_configured_weight("gamma", shape)
+            self.gamma = self._new_weight("gamma", shape)
         if center:
-            self.beta = self._add_configured_weight("beta", shape)
+            self.beta = self._new_weight("beta", shape)
 
 
 class BatchNormalization(_ScaleAndShift):

@@ -74,10 +74,8 @@ class _Cell(Layer):
 
     def build(self, input_shape: Shape) -> None:
         width = self.gates * self.units
-        self.kernel: Variable = self._add_configured_weight(
-            "kernel", (input_shape[-1], width)
-        )
-        self.recurrent_kernel: Variable = self._add_configured_weight(
+        self.kernel: Variable = self._new_weight("kernel", (input_shape[-1], width))
+        self.recurrent_kernel: Variable = self._new_weight(
             "recurrent_kernel", (self.units, width), prefix="recurrent"
         )
         self.bias: Variable | None = None
@@ -85,7 +83,7 @@ class _Cell(Layer):
             self.bias = self._add_bias(width)
 
     def _add_bias(self, width):
-        return self._add_configured_weight("bias", (width,))
+        return self._new_weight("bias", (width,))
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
         """States of zeros, ``[batch, units]``."""
@@ -231,7 +229,7 @@ class LSTMCell(_Cell):
 
     def _add_bias(self, width):
         initializer = self._forgetting if self.unit_forget_bias else None
-        return self._add_configured_weight("bias", (width,), initializer=initializer)
+        return self._new_weight("bias", (width,), initializer=initializer)
 
     def _forgetting(self, shape, dtype=None):
         make, ones, units = self.bias_initializer, initializers.get("ones"), self.units
@@ -294,7 +292,7 @@ class GRUCell(_Cell):
 
     def _add_bias(self, width):
         shape = (2, width) if self.reset_after else (width,)
-        return self._add_configured_weight("bias", shape)
+        return self._new_weight("bias", shape)
 
     def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
         h = states[0] if is_nested(states) else states

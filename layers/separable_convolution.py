@@ -64,16 +64,14 @@ class _DepthwiseConvolution(_ByChannel):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._keep_weight_arguments(locals())
         self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
-        self.use_bias = bool(use_bias)
+        self.use_bias: bool = bool(use_bias)
         self.depth_multiplier: int = whole(self, "depth_multiplier", depth_multiplier)
 
     def build(self, input_shape: Shape) -> None:
         channels = self._channels_of(input_shape)
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         shape = (*self.kernel_size, channels, self.depth_multiplier)
-        self.kernel: Variable = self._add_configured_weight(
-            "kernel", shape, prefix="depthwise"
-        )
+        self.kernel: Variable = self._new_weight("kernel", shape, prefix="depthwise")
         self._add_bias(channels * self.depth_multiplier)
 
     def call(self, inputs: Tensor) -> Tensor:
@@ -143,7 +141,7 @@ class _SeparableConvolution(_ByChannel):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._keep_weight_arguments(locals())
         self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
-        self.use_bias = bool(use_bias)
+        self.use_bias: bool = bool(use_bias)
         self.filters: int = whole(self, "filters", filters)
         self.depth_multiplier: int = whole(self, "depth_multiplier", depth_multiplier)
 
@@ -151,11 +149,11 @@ class _SeparableConvolution(_ByChannel):
         channels = self._channels_of(input_shape)
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         shape = (*self.kernel_size, channels, self.depth_multiplier)
-        self.depthwise_kernel: Variable = self._add_configured_weight(
+        self.depthwise_kernel: Variable = self._new_weight(
             "depthwise_kernel", shape, prefix="depthwise"
         )
         shape = (1,) * self.rank + (channels * self.depth_multiplier, self.filters)
-        self.pointwise_kernel: Variable = self._add_configured_weight(
+        self.pointwise_kernel: Variable = self._new_weight(
             "pointwise_kernel", shape, prefix="pointwise"
         )
         self._add_bias(self.filters)

@@ -58,7 +58,7 @@ class _TransposedConvolution(ConvolutionBase):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self._keep_weight_arguments(locals())
         self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
-        self.use_bias = bool(use_bias)
+        self.use_bias: bool = bool(use_bias)
         self._refuse_strides_with_dilation()
         self.filters: int = whole(self, "filters", filters)
         self.output_padding: tuple[int, ...] | None = self._checked_output_padding(
@@ -79,7 +79,7 @@ class _TransposedConvolution(ConvolutionBase):
     def build(self, input_shape: Shape) -> None:
         channels = self._channels_of(input_shape)
         shape = (*self.kernel_size, self.filters, channels)
-        self.kernel: Variable = self._add_configured_weight("kernel", shape)
+        self.kernel: Variable = self._new_weight("kernel", shape)
         self._add_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Tensor:

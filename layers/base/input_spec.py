@@ -22,9 +22,6 @@ class InputSpec:
     'expected size 3 on axis -1 of the inputs, got shape (5, 4)'
     """
 
-    name: str | None
-    optional: bool
-
     def __init__(
         self,
         dtype: DTypeLike | None = None,
@@ -38,7 +35,8 @@ class InputSpec:
         optional: bool = False,
     ):
         self.dtype: str | None = None if dtype is None else as_dtype(dtype).name
-        self.name, self.optional = name, optional
+        self.name = name
+        self.optional = optional
         self.shape: tuple[int | None, ...] | None = (
             None if shape is None else tuple(shape)
         )

@@ -128,7 +128,7 @@ class Tracked(Module):
             if family is not None and name != "activity_regularizer":
                 setattr(self, name, family.get(value))
 
-    def _add_configured_weight(
+    def _new_weight(
         self,
         name: str,
         shape: ShapeLike,
