@@ -49,9 +49,11 @@ def test_a_history_draws_itself_at_its_epochs(tmp_path):
 
 
 def test_unknown_names_and_empty_histories_are_refused():
-    with pytest.raises(ValueError, match="metrics must be among"):
+    with pytest.raises(
+        ValueError, match=r"metrics .*\['loss', 'accuracy'\].*got \['mae'\]"
+    ):
         plot.curves(VALUES, ["mae"])
-    with pytest.raises(ValueError, match="the history is empty"):
+    with pytest.raises(ValueError, match="history .*empty"):
         plot.curves({})
 
 
@@ -85,12 +87,12 @@ def test_wrong_predictions_are_red_and_name_the_label():
 
 @pytest.mark.parametrize("shape", [(4, 3), (2, 4, 3, 2), (0, 4, 3), (2, 2, 4, 3, 3)])
 def test_other_shapes_of_images_are_refused(shape):
-    with pytest.raises(ValueError, match="images must be .* got shape"):
+    with pytest.raises(ValueError, match=r"images .*\[n, height, width\].*got shape"):
         plot.images(np.zeros(shape))
 
 
 def test_labels_must_be_as_many_as_images():
-    with pytest.raises(ValueError, match=r"labels must be labels \[2\]"):
+    with pytest.raises(ValueError, match=r"labels .*\[2\].*got shape \(1,\)"):
         plot.images(np.zeros((2, 3, 3)), labels=[1])
 
 
@@ -118,7 +120,7 @@ def test_one_column_of_scores_is_the_probability_of_class_1():
 
 
 def test_a_label_without_a_name_is_refused():
-    with pytest.raises(ValueError, match="class_names has 2 names, but la"):
+    with pytest.raises(ValueError, match="class_names .*2"):
         plot.confusion_matrix([0, 2], [0, 1], ["a", "b"])
 
 
@@ -133,7 +135,7 @@ def test_every_weight_has_its_histogram():
 
 
 def test_without_weights_there_is_nothing_to_draw():
-    with pytest.raises(ValueError, match="the model has no weights"):
+    with pytest.raises(ValueError, match="model .*weights.*build"):
         plot.weight_histograms([])
 
 
@@ -148,7 +150,7 @@ def test_the_ending_of_the_path_is_the_format(tmp_path, ending, head):
 
 
 def test_an_ending_of_no_format_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"must end in one of .*\.png"):
+    with pytest.raises(ValueError, match=r"path .*\.png.*got"):
         plot.curves(VALUES, path=tmp_path / "curves.txt")
 
 
@@ -185,5 +187,5 @@ def test_pyplot_is_not_imported_and_matplotlib_only_to_draw():
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"pip install 'tapewright\[plot\]'"):
+    with pytest.raises(ImportError, match=r"'tapewright\[plot\]'"):
         plot.curves(VALUES)

@@ -283,7 +283,7 @@ def test_a_frozen_variable_inside_is_a_constant():
 def test_a_gradient_function_that_cannot_take_variables_is_refused_at_the_call():
     v = tw.Variable(2.0, name="scale")
     f = tw.custom_gradient(lambda x: (x * v, lambda dy: dy))
-    with pytest.raises(TypeError, match="'scale'.*keyword argument 'variables'"):
+    with pytest.raises(TypeError, match="'scale'.*argument 'variables'"):
         f(tw.constant(1.0))
 
 
@@ -325,9 +325,7 @@ def test_what_is_not_a_value_and_a_function_is_refused(answer):
     def named(x):
         return answer(x)
 
-    with pytest.raises(
-        TypeError, match=r"named must return \(value, gradient function\)"
-    ):
+    with pytest.raises(TypeError, match=r"named .*\(value, gradient"):
         tw.custom_gradient(named)(tw.constant(1.0))
 
 
@@ -344,7 +342,7 @@ def test_a_wrong_number_of_gradients_is_refused(answer):
 
 def test_a_gradient_of_the_wrong_shape_is_refused():
     f = tw.custom_gradient(lambda x: (x, tw.reduce_sum))
-    with pytest.raises(ValueError, match=r"must have the shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"shape \(2,\)"):
         gradient_of(f, [1.0, 2.0])
 
 
@@ -606,7 +604,7 @@ def test_ops_that_have_a_gradient_keep_it(name):
 
 
 def test_the_name_must_be_a_string():
-    with pytest.raises(TypeError, match="op_type must be a string"):
+    with pytest.raises(TypeError, match="op_type .*string"):
         tw.RegisterGradient(tw.matmul)
 
 
@@ -624,7 +622,7 @@ def test_adjust_contrast_can_be_taught(monkeypatch):
 
 def test_a_wrong_number_of_registered_gradients_is_refused(bare_op):
     tw.RegisterGradient("ThriceForATest")(lambda op, grad: [grad, grad])
-    with pytest.raises(ValueError, match="returned 2 gradients for 1 inputs"):
+    with pytest.raises(ValueError, match="2.*gradients.*1.*inputs"):
         gradient_of(bare_op, 2.0)
 
 

@@ -391,8 +391,8 @@ def test_an_accumulator_does_not_enter_twice():
     [
         (tw.constant(X), [1.0, 2.0, 3.0], ValueError, "the shape of its primal"),
         ([tw.constant(X)], [V, V], ValueError, "structures differ"),
-        (tw.constant(X), tw.constant([1j, 2j]), TypeError, "dtype must be float64"),
-        (X, V, TypeError, "primals must be a tensor or variable"),
+        (tw.constant(X), tw.constant([1j, 2j]), TypeError, "dtype .*float64"),
+        (X, V, TypeError, "primals .*got ndarray"),
         (tw.constant(X), None, TypeError, "NoneType"),
     ],
 )

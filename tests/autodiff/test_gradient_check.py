@@ -32,9 +32,7 @@ def test_right_derivatives_pass():
 
 
 def test_the_worst_entry_is_named():
-    with pytest.raises(
-        AssertionError, match=r"order 1 by argument 0\[1\]: got .* quotient"
-    ):
+    with pytest.raises(AssertionError, match=r"order 1 .*argument 0\[1\]"):
         check_gradients(wrong_at_one_entry, [POINT])
 
 
@@ -90,7 +88,7 @@ def test_compute_gradient_counts_a_complex_number_as_two_reals():
 
 
 @pytest.mark.parametrize("x, kind, message", [
-    (1.0, ValueError, "list or tuple"), ([1], TypeError, r"x\[0\] must be floating"),
+    (1.0, ValueError, "x .*got float"), ([1], TypeError, r"x\[0\].*got int32"),
 ])  # fmt: skip
 def test_compute_gradient_explains_what_it_needs(x, kind, message):
     with pytest.raises(kind, match=message):
@@ -104,7 +102,7 @@ def test_an_op_with_a_wrong_value_fails_by_name():
 
 
 def test_an_op_with_a_wrong_dtype_fails():
-    with pytest.raises(AssertionError, match="dtype float64, expected int64"):
+    with pytest.raises(AssertionError, match="dtype float64.*int64"):
         check_op(case("floor", floats(2), expect=lambda x: np.floor(x).astype(int)))
 
 

@@ -368,9 +368,7 @@ def test_an_unconnected_source_is_none_by_default_or_zero():
 def test_an_unknown_word_for_unconnected_gradients_is_refused():
     tape, x, y = power_tape()
     for method in (tape.gradient, tape.jacobian, tape.batch_jacobian):
-        with pytest.raises(
-            ValueError, match="Unknown value for unconnected_gradients: 'nil'"
-        ):
+        with pytest.raises(ValueError, match="unconnected_gradients.*'nil'"):
             method(y, x, unconnected_gradients="nil")
     assert tape.gradient(y, x).numpy() == 6.0
 

@@ -759,7 +759,7 @@ def test_a_check_is_not_content_with_rows_that_meet_columns():
     x = tw.Variable(weights(3, 3))
     with tw.GradientTape() as tape:
         y = tw.transpose(x) ** 2
-    with pytest.raises(ValueError, match=r"target\[0\] depends on source\[1\]"):
+    with pytest.raises(ValueError, match=r"target\[0\].*source\[1\]"):
         tape.batch_jacobian(y, x, check=True)
 
 
@@ -828,8 +828,8 @@ def test_a_batch_jacobian_has_derivatives():
 @pytest.mark.parametrize(
     ("y_shape", "x_shape", "message"),
     [
-        ((4,), (4, 3), "target must have rank 2"),
-        ((4, 3), (4,), "source must have rank 2"),
+        ((4,), (4, 3), "target .*rank 2"),
+        ((4, 3), (4,), "source .*rank 2"),
         ((4, 3), (3, 4), "first dimension"),
     ],
 )
@@ -860,7 +860,7 @@ def test_a_target_that_is_not_one_tensor_is_refused(target):
 
 
 def test_a_source_of_a_batch_jacobian_must_be_one_tensor():
-    with pytest.raises(TypeError, match="source must be a single tensor"):
+    with pytest.raises(TypeError, match="source .*got list"):
         tw.GradientTape().batch_jacobian(tw.ones([2, 2]), [tw.ones([2, 2])])
 
 

@@ -227,9 +227,9 @@ def test_a_mistake_inside_the_function_shows():
 def test_first_axes_must_fit():
     with pytest.raises(ValueError, match="one size"):
         tw.vectorized_map(lambda e: e[0], (tw.ones((3, 2)), tw.ones((2, 2))))
-    with pytest.raises(ValueError, match="first axis to go along"):
+    with pytest.raises(ValueError, match="elems .*first"):
         tw.vectorized_map(lambda e: e, tw.constant(1.0))
-    with pytest.raises(ValueError, match="no tensor"):
+    with pytest.raises(ValueError, match="elems .*tensor"):
         tw.vectorized_map(lambda e: e, [])
 
 

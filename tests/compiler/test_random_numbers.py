@@ -262,15 +262,15 @@ def test_a_loop_and_a_branch_draw_as_often_as_they_run(name):
 @pytest.mark.parametrize("seed", [[1, 2, 3], [1.0, 2.0]])
 def test_a_traced_seed_is_two_integers(seed):
     traced = tw.function(lambda s: tw.random.stateless_normal((2,), s))
-    with pytest.raises(ValueError, match="seed must be two integers"):
+    with pytest.raises(ValueError, match="seed .*integers"):
         traced(tw.constant(seed))
 
 
 @pytest.mark.parametrize("draw, argument, message", [
-    (lambda a: tw.random.gamma((2,), a), -1.0, "alpha must not be negative"),
-    (lambda m: tw.random.poisson((2,), m), -1.0, "lam must be from 0 to"),
-    (lambda n: tw.random.uniform((2,), 5, n, tw.int32), 2, "minval must be below"),
-    (lambda p: tw.random.stateless_binomial((2,), SEED, 3, p), 1.5, "probs from 0 to 1"),
+    (lambda a: tw.random.gamma((2,), a), -1.0, r"alpha .*got \[-1\. -1\.\]"),
+    (lambda m: tw.random.poisson((2,), m), -1.0, r"lam .*0.*got -1\.0"),
+    (lambda n: tw.random.uniform((2,), 5, n, tw.int32), 2, "minval .*got 5 and 2"),
+    (lambda p: tw.random.stateless_binomial((2,), SEED, 3, p), 1.5, r"probs .*1.*probs 1\.5"),
 ])  # fmt: skip
 def test_a_parameter_out_of_range_is_refused_and_the_generator_stays(
     draw, argument, message

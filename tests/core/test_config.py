@@ -111,7 +111,7 @@ def test_another_tunable_of_glibc_does_not_keep_malloc_from_being_tuned(glibc):
 @pytest.mark.parametrize("name", ["jemalloc", "tcmalloc", "mimalloc"])
 def test_a_preloaded_allocator_is_not_taken_for_glibc(name, monkeypatch):
     monkeypatch.setenv("LD_PRELOAD", f"/usr/lib/lib{name}.so.2")
-    with pytest.raises(RuntimeError, match="malloc is not glibc's"):
+    with pytest.raises(RuntimeError, match="malloc .*glibc"):
         config.set_malloc(True)
 
 

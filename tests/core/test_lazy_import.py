@@ -101,7 +101,7 @@ def test_a_name_that_comes_later_is_the_one_definition():
 
 
 def test_another_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="'tapewright' has no attribute 'trian'"):
+    with pytest.raises(AttributeError, match="'tapewright'.*'trian'"):
         tw.trian  # noqa: B018
 
 

@@ -79,13 +79,13 @@ def test_inputs_and_attributes_come_by_position_or_name(call):
     ("call", "message"),
     [
         (lambda op: op(), "scale_for_a_test: the argument 'x' is missing"),
-        (lambda op: op(1.0, 2.0, None, 4), "too many arguments"),
+        (lambda op: op(1.0, 2.0, None, 4), "scale_for_a_test: .*got 4"),
         (
             lambda op: op(1.0, factors=2.0),
-            "no argument 'factors'; its arguments are x, f",
+            "scale_for_a_test .*argument 'factors'.*x, factor",
         ),
         (lambda op: op(1.0, 2.0, factor=3.0), "got 'factor' twice"),
-        (lambda op: op(object()), "argument 'x': Cannot convert object"),
+        (lambda op: op(object()), "argument 'x': .*object"),
         (lambda op: op(1.0, axis="first"), "argument 'axis'"),
     ],
 )
@@ -107,7 +107,7 @@ def test_an_op_has_the_name_docstring_and_module_of_its_kernel():
 def test_both_names_find_the_primitive():
     assert get_primitive("matmul") is get_primitive("MatMul") is not None
     assert get_primitive("scale_for_a_test") is scale_for_a_test.primitive
-    with pytest.raises(ValueError, match="Unknown op 'no_such'"):
+    with pytest.raises(ValueError, match="op 'no_such'"):
         get_primitive("no_such")
 
 
@@ -151,14 +151,14 @@ def test_an_error_of_the_kernel_alone_says_where_it_was():
 
 
 def test_a_rule_for_an_unknown_input_is_refused():
-    with pytest.raises(TypeError, match="scale_for_a_test has no input 'y'"):
+    with pytest.raises(TypeError, match="scale_for_a_test .*'y'"):
         scale_for_a_test.vjp("y")
-    with pytest.raises(TypeError, match="no input 'y'"):
+    with pytest.raises(TypeError, match="scale_for_a_test .*'y'"):
         scale_for_a_test.no_gradient("y")
 
 
 def test_a_rule_that_names_an_unknown_residual_is_refused():
-    with pytest.raises(TypeError, match="unknown residual 'factr'"):
+    with pytest.raises(TypeError, match="residual 'factr'"):
 
         @scale_for_a_test.vjp("x")
         def _(g, factr):
@@ -247,7 +247,7 @@ def test_an_attribute_without_default_is_required():
     def needs_for_a_test(xp, x, *, axis: Axes):
         return x
 
-    with pytest.raises(TypeError, match="the argument 'axis' is missing"):
+    with pytest.raises(TypeError, match="'axis'.*missing"):
         needs_for_a_test(1.0)
 
 
@@ -277,15 +277,13 @@ def test_attributes_become_plain_values(convert, value, plain):
 def test_axes_and_shapes_are_checked_in_words():
     assert normalize_axis("op", (-1, 0), 3) == (2, 0)
     assert normalize_axis("op", None, 2) == (0, 1)
-    with pytest.raises(
-        ValueError, match="op: axis must be from -2 to 1 for rank 2, got 2"
-    ):
+    with pytest.raises(ValueError, match="op: axis .*-2.*1.*rank 2, got 2"):
         normalize_axis("op", 2, 2)
-    with pytest.raises(ValueError, match="names an axis twice"):
+    with pytest.raises(ValueError, match="axis .*twice"):
         normalize_axis("op", (0, -2), 2)
     assert broadcast_shape((2, 1), (None, 3), ()) == (2, 3)
     assert broadcast_shape((1, None), (4, 1)) == (4, None)
-    with pytest.raises(ValueError, match=r"\(2,\) and \(3,\) do not broadcast"):
+    with pytest.raises(ValueError, match=r"\(2,\).*\(3,\)"):
         broadcast_shape((2,), (3,))
 
 
@@ -364,7 +362,7 @@ def test_a_walk_that_nobody_records_runs_on_arrays_and_any_other_on_tensors():
 
 
 def test_no_input_may_take_the_name_of_the_output():
-    with pytest.raises(TypeError, match="may not be named 'out'"):
+    with pytest.raises(TypeError, match="named.*'out'"):
 
         @primitive
         def takes_out(xp, out):

@@ -25,7 +25,7 @@ def test_a_shape_of_unknown_rank_stays_unknown():
 
 
 def test_shapes_that_disagree_are_named():
-    with pytest.raises(ValueError, match=r"\(2,\) and \(3,\)"):
+    with pytest.raises(ValueError, match=r"\(2,\).*\(3,\)"):
         broadcast_shape((2,), (3,))
 
 
@@ -36,7 +36,7 @@ def test_axes_count_from_both_ends():
 
 
 @pytest.mark.parametrize("axis, message", [
-    (3, "from -3 to 2 for rank 3, got 3"), ((0, -3), "names an axis twice"),
+    (3, "axis .*-3.*2.*rank 3.*got 3"), ((0, -3), "axis .*twice"),
 ])  # fmt: skip
 def test_an_axis_that_is_none_is_explained(axis, message):
     with pytest.raises(ValueError, match=message):
@@ -55,5 +55,5 @@ def test_operands_that_do_not_broadcast_are_shown():
 
 
 def test_operands_of_two_dtypes_are_shown():
-    with pytest.raises(DTypeError, match="float32 and int32"):
+    with pytest.raises(DTypeError, match="dtypes .*float32.*int32"):
         tw.add(tw.zeros(2), tw.zeros(2, tw.int32))

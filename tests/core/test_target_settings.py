@@ -89,7 +89,7 @@ def test_a_block_ends_also_with_an_error(offered):
 
 @pytest.mark.parametrize("name", ["cuda", "", None, "NumPy"])
 def test_another_name_is_refused(name):
-    with pytest.raises(ValueError, match="name must be .*'auto', 'native', 'numpy'"):
+    with pytest.raises(ValueError, match="name .*'auto'.*'native'.*'numpy'"):
         config.set_target(name)
 
 

@@ -120,7 +120,7 @@ def test_shape_reshapes_or_repeats():
     assert same(tw.constant([1, 2, 3, 4], shape=[2, 2]), [[1, 2], [3, 4]])
     assert same(tw.constant(5.0, shape=(2, 2)), [[5.0, 5.0], [5.0, 5.0]])
     assert same(tw.constant([7], shape=()), 7)
-    with pytest.raises(ValueError, match=r"shape \(2, 2\) does not hold 3 elements"):
+    with pytest.raises(ValueError, match=r"shape \(2, 2\).*3"):
         tw.constant([1, 2, 3], shape=[2, 2])
 
 
@@ -294,7 +294,7 @@ def test_more_elements_are_no_number(convert):
 
 
 def test_the_truth_of_many_is_ambiguous():
-    with pytest.raises(ValueError, match="ambiguous.*reduce_all or reduce_any"):
+    with pytest.raises(ValueError, match=r"\(2,\).*reduce_all.*reduce_any"):
         bool(tw.constant([True, True]))
 
 

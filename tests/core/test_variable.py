@@ -47,7 +47,7 @@ def test_a_list_may_hold_tensors():
 def test_the_dtype_can_be_demanded_and_the_shape_checked():
     assert tw.Variable(1, dtype="float64").dtype == tw.float64
     assert tw.Variable([1.0, 2.0], shape=[None]).shape == (2,)
-    with pytest.raises(ValueError, match=r"the shape must be \(3,\)"):
+    with pytest.raises(ValueError, match=r"shape .*\(3,\)"):
         tw.Variable([1.0, 2.0], shape=[3])
     with pytest.raises(TypeError):
         tw.Variable(1.5, dtype="int32")
@@ -148,7 +148,7 @@ def test_another_shape_is_a_value_error_that_names_the_variable(method, value):
 )
 def test_another_dtype_is_a_type_error_that_names_the_variable(method, value):
     v = tw.Variable([1.0, 2.0], name="bias")
-    with pytest.raises(TypeError, match="'bias' has dtype float32"):
+    with pytest.raises(TypeError, match="'bias'.*dtype float32"):
         getattr(v, method)(value)
 
 

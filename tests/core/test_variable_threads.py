@@ -54,7 +54,5 @@ def test_writers_of_the_same_variables_in_another_order_do_not_wait_for_ever(
 
 
 def test_a_missing_attribute_is_named():
-    with pytest.raises(
-        AttributeError, match="'Variable' object has no attribute 'foo'"
-    ):
+    with pytest.raises(AttributeError, match="'Variable'.*'foo'"):
         tw.Variable(1.0).foo  # noqa: B018

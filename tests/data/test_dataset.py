@@ -70,17 +70,17 @@ def test_repeating_nothing_ends():
 @pytest.mark.parametrize(
     "make, error, words",
     [
-        (lambda: Dataset.from_tensor_slices((X, Y[:3])), ValueError, "same length"),
+        (lambda: Dataset.from_tensor_slices((X, Y[:3])), ValueError, "length"),
         (lambda: Dataset.from_tensor_slices(1), ValueError, "axis"),
         (
             lambda: Dataset.range(3).batch(0),
             ValueError,
-            "batch_size must be at least 1",
+            "batch_size .*1.*got 0",
         ),
         (
             lambda: Dataset.range(3).batch("a"),
             TypeError,
-            "batch_size must be an integer",
+            "batch_size .*got 'a'",
         ),
         (lambda: Dataset.range(3).shard(2, 2), ValueError, "below num_shards"),
         (lambda: Dataset.range(3).cache("file"), ValueError, "filename='file'"),
@@ -93,7 +93,7 @@ def test_repeating_nothing_ends():
         (
             lambda: list(Dataset.range(2).flat_map(lambda x: x)),
             TypeError,
-            "return a Dataset",
+            "function .*got Tensor",
         ),
         (lambda: Dataset.range(2).get_single_element(), ValueError, "has more"),
     ],

@@ -32,9 +32,7 @@ def test_the_data_set_keeps_its_own_copy():
 def test_generated_elements_are_held_against_the_signature():
     spec = tw.TensorSpec([2], "float32")
     ds = Dataset.from_generator(lambda: iter([np.zeros(3)]), output_signature=spec)
-    with pytest.raises(
-        TypeError, match=r"shape \(3,\) where output_signature says \(2,\)"
-    ):
+    with pytest.raises(TypeError, match=r"shape \(3,\).*output_signature.*\(2,\)"):
         list(ds)
     ds = Dataset.from_generator(lambda: iter([(1, 2)]), output_signature=spec)
     with pytest.raises(TypeError, match="output_signature"):

@@ -113,7 +113,7 @@ def test_an_argument_that_is_no_int_is_named(name, value):
 
 def test_a_seed_beyond_64_bits_is_refused():
     load_data(1, 0, seed=2**64 - 1)
-    with pytest.raises(ValueError, match=r"seed must be below 2\*\*64"):
+    with pytest.raises(ValueError, match="seed .*2.*64.*got 18446744073709551616"):
         load_data(1, 0, seed=2**64)
 
 

@@ -88,9 +88,9 @@ def test_a_layer_draws_anew_at_each_call():
 
 
 def test_a_seed_of_another_kind_is_refused():
-    with pytest.raises(ValueError, match="seed must be an integer"):
+    with pytest.raises(ValueError, match="seed .*None"):
         random.normal((2,), seed="one")
-    with pytest.raises(ValueError, match="seed must be an integer"):
+    with pytest.raises(ValueError, match="seed .*None"):
         random.SeedGenerator(1.5)
-    with pytest.raises(ValueError, match="rate must be from 0 to 1"):
+    with pytest.raises(ValueError, match=r"rate .*0.*1.*got 1\.5"):
         random.dropout([1.0], 1.5)

@@ -50,9 +50,9 @@ def test_prelu_shares_slopes_along_axes():
     layer = PReLU(shared_axes=[1, 2])
     layer.build((None, 5, 6, 3))
     assert layer.alpha.shape == (1, 1, 3)
-    with pytest.raises(ValueError, match=r"size 3 on axis 3"):
+    with pytest.raises(ValueError, match=r"size 3.*axis 3.*got shape \(1, 5, 6, 4\)"):
         layer(tw.ones([1, 5, 6, 4]))
-    with pytest.raises(ValueError, match="shared_axes must be from 1 to 2"):
+    with pytest.raises(ValueError, match=r"shared_axes .*1.*2.*got \[3\]"):
         PReLU(shared_axes=3).build((None, 2, 2))
 
 
@@ -68,7 +68,7 @@ def test_a_mask_of_softmax_may_be_of_numbers():
 
 @pytest.mark.parametrize("shape", [(2, 3), (1, 1, 3), (1, 2)])
 def test_a_mask_of_softmax_broadcasts_to_the_inputs(shape):
-    with pytest.raises(ValueError, match="mask must broadcast to the inputs"):
+    with pytest.raises(ValueError, match="mask .*broadcast"):
         Softmax()(tw.ones([1, 3]), mask=np.ones(shape, bool))
 
 

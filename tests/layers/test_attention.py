@@ -80,12 +80,12 @@ def test_every_derivative_agrees_with_differences(make):
 
 
 @pytest.mark.parametrize("make, message", [
-    (lambda: MultiHeadAttention(0, 3), "num_heads must be a positive integer, got 0"),
-    (lambda: MultiHeadAttention(2, 3, sliding_window=0), "sliding_window must be"),
-    (lambda: MultiHeadAttention(2, 3, flash_attention=True), "flash_attention is not"),
-    (lambda: GroupQueryAttention(2, 3, 2), "num_key_value_heads must divide"),
+    (lambda: MultiHeadAttention(0, 3), "num_heads .*got 0"),
+    (lambda: MultiHeadAttention(2, 3, sliding_window=0), "sliding_window .*got 0"),
+    (lambda: MultiHeadAttention(2, 3, flash_attention=True), "flash_attention"),
+    (lambda: GroupQueryAttention(2, 3, 2), "num_key_value_heads .*3.*got 2"),
     (lambda: MultiHeadAttention(2, 3).build((1, 2, 3), (1, 4, 3), (1, 5, 3)),
-     r"value and key must agree.*\(1, 4, 3\) and \(1, 5, 3\)"),
+     r"value and key.*shapes \(1, 4, 3\).*\(1, 5, 3\)"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
@@ -111,7 +111,7 @@ def test_attention_computes_the_mask_of_its_outputs_from_masks_by_name(make):
     assert computed.numpy().tolist() == [[True, False]]
     assert layer.compute_mask(inputs) is None
     assert layer.compute_mask(inputs, mask=[None, query]) is None
-    with pytest.raises(ValueError, match="mask must be a list"):
+    with pytest.raises(ValueError, match="mask .*got ndarray"):
         layer.compute_mask(inputs, mask=query)
     with pytest.raises(ValueError, match="inputs must be a list"):
         layer.compute_mask(inputs[0], mask=[query, None])

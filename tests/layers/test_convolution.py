@@ -119,20 +119,26 @@ def test_old_names_are_the_same_classes():
 @pytest.mark.parametrize(
     "make, said",
     [
-        (lambda: Conv2D(0, 3), "filters must be a positive integer, got 0"),
-        (lambda: Conv2D(2, (3, 3, 3)), "kernel_size must be one positive integer or 2"),
-        (lambda: Conv2D(2, 0), "kernel_size must be"),
-        (lambda: Conv2D(2, 3, strides=1.5), "strides must be"),
-        (lambda: Conv2D(2, 3, padding="causal"), "padding must be one of 'valid'"),
-        (lambda: Conv1D(2, 3, padding="full"), "padding must be one of 'valid'"),
-        (lambda: Conv2D(2, 3, data_format="NHWC"), "data_format must be one of"),
-        (lambda: Conv2D(3, 3, groups=2), "filters must be a multiple of groups"),
-        (lambda: Conv2D(2, 3, 2, dilation_rate=2), "strides and dilation_rate cannot"),
+        (lambda: Conv2D(0, 3), "filters .*got 0"),
+        (lambda: Conv2D(2, (3, 3, 3)), r"kernel_size .*2.*got \(3, 3, 3\)"),
+        (lambda: Conv2D(2, 0), "kernel_size .*2.*got 0"),
+        (lambda: Conv2D(2, 3, strides=1.5), r"strides .*2.*got 1\.5"),
+        (lambda: Conv2D(2, 3, padding="causal"), "padding .*'valid'"),
+        (lambda: Conv1D(2, 3, padding="full"), "padding .*'valid'"),
+        (
+            lambda: Conv2D(2, 3, data_format="NHWC"),
+            "data_format .*'channels_last'.*got 'NHWC'",
+        ),
+        (lambda: Conv2D(3, 3, groups=2), "filters .*got 3 and 2"),
+        (
+            lambda: Conv2D(2, 3, 2, dilation_rate=2),
+            r"strides and dilation_rate.*1.*got \(2, 2\) and \(2, 2\)",
+        ),
         (
             lambda: Conv2DTranspose(2, 3, 2, output_padding=2),
-            "output_padding must be less than strides",
+            r"output_padding .*got \(2, 2\) for \(2, 2\)",
         ),
-        (lambda: DepthwiseConv2D(3, depth_multiplier=0), "depth_multiplier must be"),
+        (lambda: DepthwiseConv2D(3, depth_multiplier=0), "depth_multiplier .*got 0"),
     ],
 )
 def test_wrong_arguments_are_named(make, said):
@@ -142,7 +148,7 @@ def test_wrong_arguments_are_named(make, said):
 
 def test_inputs_smaller_than_the_window_are_refused():
     layer = Conv2D(2, 3)
-    with pytest.raises(ShapeError, match="a window of 3 entries does not fit"):
+    with pytest.raises(ShapeError, match=r"window of 3 .*\(2, 5\)"):
         layer(numbers(1, 2, 5, 1))
     assert layer.weights == []
     layer(numbers(1, 5, 5, 1))
@@ -155,7 +161,9 @@ def test_other_ranks_and_channels_are_refused():
     with pytest.raises(ShapeError, match="rank 4"):
         layer(numbers(5, 5, 1))
     layer(numbers(1, 5, 5, 1))
-    with pytest.raises(ShapeError, match="size 1 on axis -1"):
+    with pytest.raises(ShapeError, match=r"size 1.*axis -1.*got shape \(1, 5, 5, 2\)"):
         layer(numbers(1, 5, 5, 2))
-    with pytest.raises(ShapeError, match="multiple of groups"):
+    with pytest.raises(
+        ShapeError, match=r"channels .*groups=2.*got shape \(1, 2, 2, 3\)"
+    ):
         Conv2D(4, 1, groups=2)(numbers(1, 2, 2, 3))

@@ -157,18 +157,16 @@ def test_einsum_dense_names_letters_that_stand_alone():
 
 def test_einsum_dense_says_which_shapes_do_not_fit():
     layer = EinsumDense("abc,cd->abd", (4, 5))
-    with pytest.raises(
-        ValueError, match=r"needs size 3 for 'b'.*\(4, 5\).*\(2, 3, 6\)"
-    ):
+    with pytest.raises(ValueError, match=r"size 3.*'b'.*\(4, 5\).*shape \(2, 3, 6\)"):
         layer.build((2, 3, 6))
     with pytest.raises(ValueError, match="needs inputs of rank 3"):
         layer.build((2, 3))
-    with pytest.raises(ValueError, match="needs output_shape of length 2"):
+    with pytest.raises(ValueError, match=r"output_shape of length 2.*\(5,\)"):
         EinsumDense("abc,cd->abd", 5).build((2, 3, 6))
 
 
 def test_the_bias_has_axes_of_the_outputs():
-    with pytest.raises(ValueError, match="bias_axes must be letters of the outputs"):
+    with pytest.raises(ValueError, match="bias_axes .*'ac'.*got 'b'"):
         EinsumDense("ab,bc->ac", 3, bias_axes="b")
 
 

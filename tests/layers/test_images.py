@@ -41,5 +41,5 @@ def test_images_of_unknown_size_can_be_resized_and_cropped():
 
 
 def test_other_ranks_are_refused():
-    with pytest.raises(ShapeError, match="rank 3 or more"):
+    with pytest.raises(ShapeError, match=r"rank 3.*got shape \(4, 4\)"):
         Resizing(2, 2)(numbers(4, 4))

@@ -82,7 +82,7 @@ def test_orthogonal_rows_or_columns(shape):
 def test_identity_and_orthogonal_name_their_wrong_shapes():
     with pytest.raises(ValueError, match=r"two axes, got \(3,\)"):
         initializers.Identity()((3,))
-    with pytest.raises(ValueError, match=r"two axes or more, got \(3,\)"):
+    with pytest.raises(ValueError, match=r"shape .*got \(3,\)"):
         initializers.Orthogonal()((3,))
 
 
@@ -129,9 +129,9 @@ def test_configs_come_back():
 
 
 def test_unknown_names_and_settings_are_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match="'glorot'; known are .*GlorotUniform"):
+    with pytest.raises(ValueError, match="initializer 'glorot'.*GlorotUniform"):
         initializers.get("glorot")
-    with pytest.raises(ValueError, match="mode must be one of fan_in.*got 'fan'"):
+    with pytest.raises(ValueError, match="mode .*fan_in.*got 'fan'"):
         initializers.VarianceScaling(mode="fan")
     with pytest.raises(ValueError, match="scale .*got 0"):
         initializers.VarianceScaling(scale=0)
@@ -168,7 +168,7 @@ def test_an_array_initializes_a_weight_of_its_shape():
     give = initializers.get(np.array([1.0, 2.0]))
     values = give((2,), dtype="float32")
     assert values.dtype == "float32" and values.numpy().tolist() == [1.0, 2.0]
-    with pytest.raises(ValueError, match=r"shape \(2,\) cannot initialize .*\(3,\)"):
+    with pytest.raises(ValueError, match=r"shape \(2,\).*shape \(3,\)"):
         give((3,))
 
 

@@ -48,9 +48,7 @@ def test_a_name_stands_for_a_registered_function():
         layer = Lambda("double", name="l")
     assert layer([2.0]).numpy().tolist() == [4.0]
     assert Lambda("relu")([-1.0]).numpy().tolist() == [0.0]
-    with pytest.raises(
-        ValueError, match="function names 'double', which is not regist"
-    ):
+    with pytest.raises(ValueError, match="function .*'double'.*register"):
         Lambda("double")
 
 
@@ -65,17 +63,13 @@ def test_a_config_names_registered_functions():
 
 def test_other_functions_are_never_saved():
     layer = Lambda(lambda x: x, name="mine")
-    with pytest.raises(
-        ValueError, match="'mine'.*code is never saved.*subclass of Layer"
-    ):
+    with pytest.raises(ValueError, match="'mine'.*function.*subclass of Layer"):
         layer.get_config()
 
 
 def test_code_in_a_config_is_never_run():
     config = {"function": {"class_name": "__lambda__", "config": {"code": "4wEA"}}}
-    with pytest.raises(
-        ValueError, match="holds Python code as function, which is never"
-    ):
+    with pytest.raises(ValueError, match="Python code as function"):
         Lambda.from_config(config)
 
 

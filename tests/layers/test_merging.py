@@ -47,15 +47,15 @@ def test_averages_of_integers_are_no_integers():
 
 @pytest.mark.parametrize("layer, shapes, message", [
     (Add(), [(2, 3), (2, 4)], r"broadcast, got \(2, 3\), \(2, 4\)"),
-    (Add(), [(2, 3), (4, 3)], "one batch size"),
+    (Add(), [(2, 3), (4, 3)], r"batch size.*got \(2, 3\), \(4, 3\)"),
     (Subtract(), [(2, 3)] * 3, "takes 2 inputs, got 3"),
-    (Concatenate(), [(2, 3), (4, 3)], "must agree in all axes but -1"),
-    (Concatenate(2), [(2, 3), (2, 3)], "axis must be from -2 to 1 .*got 2"),
-    (Concatenate(), [(2, 3), (2, 3, 4)], "must agree"),
-    (Dot(1), [(2, 3), (2, 4)], "sizes of axis 1 of the first and axis 1"),
-    (Dot(1), [(2, 3)], "list of 2 inputs"),
-    (Dot(2), [(2, 3), (2, 3)], "axes must name an axis of each input"),
-    (Dot((0, 1)), [(2, 2), (2, 2)], "after the batch axis"),
+    (Concatenate(), [(2, 3), (4, 3)], r"inputs .*-1.*got shapes \(2, 3\), \(4, 3\)"),
+    (Concatenate(2), [(2, 3), (2, 3)], "axis .*-2.*1.*got 2"),
+    (Concatenate(), [(2, 3), (2, 3, 4)], r"inputs .*-1.*got shapes \(2, 3\), \(2, 3, 4\)"),
+    (Dot(1), [(2, 3), (2, 4)], r"sizes .*axis 1.*axis 1.*got shapes \(2, 3\) and \(2, 4\)"),
+    (Dot(1), [(2, 3)], r"2 inputs, got \[\(2, 3\)\]"),
+    (Dot(2), [(2, 3), (2, 3)], r"axes .*got 2 for shapes \(2, 3\), \(2, 3\)"),
+    (Dot((0, 1)), [(2, 2), (2, 2)], "axes .*input"),
 ], ids=str)  # fmt: skip
 def test_shapes_that_do_not_fit_are_refused(layer, shapes, message):
     with pytest.raises(ValueError, match=message):

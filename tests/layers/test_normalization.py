@@ -141,12 +141,12 @@ def test_second_derivatives_are_exact():
 def test_wrong_channels_are_refused_also_in_inference():
     layer = BatchNormalization(name="bn")
     layer(numbers(2, 3))
-    with pytest.raises(ValueError, match=r"'bn'.*size 3 on axis 1.*\(2, 1\)"):
+    with pytest.raises(ValueError, match=r"'bn'.*size 3.*axis 1.*got shape \(2, 1\)"):
         layer(numbers(2, 1))
 
 
 def test_an_axis_out_of_range_is_refused():
-    with pytest.raises(ValueError, match="axis must be from -2 to 1"):
+    with pytest.raises(ValueError, match="axis .*-2.*1.*got 2"):
         BatchNormalization(axis=2)(numbers(2, 3))
 
 
@@ -182,7 +182,7 @@ def test_entries_that_a_mask_leaves_out_do_not_count():
 
 
 def test_a_mask_has_an_axis_less_than_the_inputs():
-    with pytest.raises(ValueError, match="mask must have all axes of the inputs but"):
+    with pytest.raises(ValueError, match="mask .*inputs"):
         BatchNormalization()(numbers(2, 3), training=True, mask=np.ones((2, 3), bool))
 
 
@@ -294,9 +294,7 @@ def test_the_config_of_each_makes_the_same_layer(layer):
 
 def test_groups_must_divide_the_channels():
     layer = GroupNormalization(3, name="gn")
-    with pytest.raises(
-        ValueError, match="'gn'.*groups must divide .* channels, 4, got 3"
-    ):
+    with pytest.raises(ValueError, match="'gn'.*groups .*4, got 3"):
         layer(numbers(2, 4))
 
 
@@ -321,5 +319,5 @@ def test_a_layer_built_for_one_rank_serves_others(make):
     layer.set_weights([np.arange(1.0, 5.0) for _ in layer.weights])
     rows = layer(x.reshape(10, 3, 4))
     np.testing.assert_allclose(layer(x), rows.numpy().reshape(x.shape), rtol=1e-6)
-    with pytest.raises(ValueError, match="expected size 4 on axis -1"):
+    with pytest.raises(ValueError, match=r"size 4.*axis -1.*got shape \(5, 2, 3, 3\)"):
         layer(x[..., :3])

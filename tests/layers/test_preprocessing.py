@@ -131,26 +131,34 @@ def test_adapted_statistics_are_read_by_a_trace_made_before():
 @pytest.mark.parametrize(
     "do, error, said",
     [
-        (lambda: Normalization(mean=1.0), ValueError, "must both be given"),
+        (
+            lambda: Normalization(mean=1.0),
+            ValueError,
+            r"mean and variance.*got mean=1\.0 and variance=None",
+        ),
         (
             lambda: Normalization(mean=[1.0], variance=1.0),
             ValueError,
-            "the same shape",
+            r"mean and variance.*got \(1,\) and",
         ),
         (
             lambda: Normalization(axis=None, mean=[1.0], variance=[1.0]),
             ValueError,
-            "at most as many axes",
+            r"mean .*axis=\(\), got shape \(1,\)",
         ),
-        (lambda: Normalization(axis=5).build((2, 3)), ShapeError, "axis .5,. must be"),
+        (lambda: Normalization(axis=5).build((2, 3)), ShapeError, r"axis \(5,\)"),
         (lambda: Normalization().build((2, None)), ShapeError, "must be known"),
         (
             lambda: Normalization().adapt(3),
             TypeError,
-            "an iterable of batches, got int",
+            "data .*got int",
         ),
-        (lambda: Normalization().adapt([1.0]), TypeError, "an element of type float"),
-        (lambda: Normalization().adapt(iter([])), ValueError, "must not be empty"),
+        (
+            lambda: Normalization().adapt([1.0]),
+            TypeError,
+            "data .*got an element of type float",
+        ),
+        (lambda: Normalization().adapt(iter([])), ValueError, "data .*empty"),
         (
             lambda: Normalization(mean=1.0, variance=1.0).adapt(numbers(2, 2)),
             ValueError,
@@ -159,7 +167,7 @@ def test_adapted_statistics_are_read_by_a_trace_made_before():
         (
             lambda: Normalization().adapt([numbers(2, 2), numbers(2, 3)]),
             ShapeError,
-            "data must have rank 2",
+            r"data .*rank 2.*got shape \(2, 3\)",
         ),
     ],
 )
@@ -200,7 +208,7 @@ def test_categories(call, mode, inputs, expected):
 def test_counts_may_have_weights():
     y = CategoryEncoding(3, "count")([[0, 2, 2]], count_weights=[[1.0, 2.0, 0.5]])
     assert y.numpy().tolist() == [[1.0, 0.0, 2.5]]
-    with pytest.raises(ValueError, match="count_weights are for output_mode 'count'"):
+    with pytest.raises(ValueError, match="count_weights .*output_mode.*'count'"):
         CategoryEncoding(3)([[0]], count_weights=[[1.0]])
 
 
@@ -230,20 +238,23 @@ def test_adapted_boundaries_survive_a_config():
 @pytest.mark.parametrize(
     "do, said",
     [
-        (lambda: CategoryEncoding(), "num_tokens must be"),
-        (lambda: CategoryEncoding(3, "int"), "output_mode must be one of"),
+        (lambda: CategoryEncoding(), "num_tokens .*got None"),
+        (lambda: CategoryEncoding(3, "int"), "output_mode .*'multi_hot'.*got 'int'"),
         (lambda: CategoryEncoding(3, sparse=True), "sparse=True is not supported"),
-        (lambda: Discretization(), "either bin_boundaries or num_bins"),
-        (lambda: Discretization([1.0], 2), "either bin_boundaries or num_bins"),
+        (lambda: Discretization(), "bin_boundaries.*num_bins"),
+        (lambda: Discretization([1.0], 2), "bin_boundaries.*num_bins"),
         (
             lambda: Discretization([1.0]).adapt(numbers(3)),
-            "bin_boundaries are given already",
+            "bin_boundaries",
         ),
         (lambda: Discretization(num_bins=2)(numbers(3)), "call adapt.data. first"),
-        (lambda: Discretization([2.0, 0.0]), "in ascending order, got .2.0, 0.0."),
-        (lambda: Resizing(0, 2), "height must be a positive integer"),
-        (lambda: Resizing(1, 2, "linear"), "interpolation must be one of"),
-        (lambda: Resizing(1, 2, fill_mode="wrap"), "fill_mode must be one of"),
+        (lambda: Discretization([2.0, 0.0]), r"bin_boundaries .*got \[2\.0, 0\.0\]"),
+        (lambda: Resizing(0, 2), "height .*got 0"),
+        (lambda: Resizing(1, 2, "linear"), "interpolation .*'bilinear'.*got 'linear'"),
+        (
+            lambda: Resizing(1, 2, fill_mode="wrap"),
+            "fill_mode .*'constant'.*got 'wrap'",
+        ),
         (
             lambda: Resizing(1, 2, crop_to_aspect_ratio=True, pad_to_aspect_ratio=True),
             "only one of",

@@ -14,46 +14,52 @@ VECTORS = np.ones((2, 3), np.float32)
     "make, message",
     [
         (lambda: layers.Dropout("a"), "Dropout: rate must be from 0 to 1, got 'a'"),
-        (lambda: layers.Dropout(0.5, 3), "noise_shape must be a tuple, got 3"),
+        (lambda: layers.Dropout(0.5, 3), "noise_shape .*got 3"),
         (lambda: layers.GaussianDropout("a"), "GaussianDropout: rate must be .*'a'"),
         (
             lambda: layers.Permute(2),
-            "dims must be a permutation of the axes 1 to 1.*got 2",
+            "dims .*axes 1.*1.*got 2",
         ),
-        (lambda: layers.Concatenate("a"), "axis must be an integer, got 'a'"),
-        (lambda: layers.BatchNormalization(momentum=2), "momentum must be .*got 2"),
-        (lambda: layers.LayerNormalization(epsilon="x"), "epsilon must be .*got 'x'"),
-        (lambda: layers.GroupNormalization(epsilon=-1), "epsilon must be .*got -1"),
+        (lambda: layers.Concatenate("a"), "axis .*got 'a'"),
+        (lambda: layers.BatchNormalization(momentum=2), "momentum .*0.*got 2"),
+        (lambda: layers.LayerNormalization(epsilon="x"), "epsilon .*0.*got 'x'"),
+        (lambda: layers.GroupNormalization(epsilon=-1), "epsilon .*0.*got -1"),
         *[
             (lambda n=n: layers.GroupNormalization(n), "groups must be a positive int")
             for n in (0, -3, 1.5, "32", None, True, (1, 2))
         ],
-        (lambda: layers.Conv2D(2, 3, data_format=0), "data_format must be .*got 0"),
-        (lambda: layers.Flatten(data_format=()), r"data_format must be .*got \(\)"),
+        (
+            lambda: layers.Conv2D(2, 3, data_format=0),
+            "data_format .*'channels_last'.*got 0",
+        ),
+        (
+            lambda: layers.Flatten(data_format=()),
+            r"data_format .*'channels_last'.*got \(\)",
+        ),
         (
             lambda: layers.MultiHeadAttention(2, 3, attention_axes="bad"),
-            "attention_axes must be an integer, or a list of them, got 'bad'",
+            "attention_axes .*got 'bad'",
         ),
         (
             lambda: layers.Input((3,), batch_shape=(2, 3)),
-            r"pass shape or batch_shape, not both; got shape=\(3,\)",
+            r"got shape=\(3,\) and batch_shape=\(2, 3\)",
         ),
         (
             lambda: layers.Input(batch_size=2, batch_shape=(2, 3)),
-            "pass batch_size or batch_shape, not both; got batch_size=2",
+            r"got batch_size=2 and batch_shape=\(2, 3\)",
         ),
         (
             lambda: layers.Input(batch_size=5, tensor=layers.Input((3,), batch_size=2)),
-            "batch_size 5.*which differ",
+            r"\(2, 3\).*batch_size 5.*differ",
         ),
         (
             lambda: layers.GroupNormalization(2)(layers.Input((3, None))),
-            "number of channels must be known",
+            r"channels .*\(None, 3, None\)",
         ),
-        (lambda: layers.RNN([]), "cells must hold one cell or more, got none"),
+        (lambda: layers.RNN([]), "cells .*got none"),
         (
             lambda: layers.Bidirectional(layers.Dense(2)),
-            "must be recurrent.*Dense",
+            "layer .*recurrent.*got <Dense",
         ),
         (lambda: constraints.MaxNorm(-1), "MaxNorm: max_value must be .*got -1"),
         (
@@ -62,7 +68,7 @@ VECTORS = np.ones((2, 3), np.float32)
         ),
         (lambda: optimizers.SGD(clipnorm=-1), "SGD: clipnorm must be .*got -1"),
         (lambda: optimizers.Adam(clipvalue="a"), "Adam: clipvalue must be .*got 'a'"),
-        (lambda: optimizers.Adam(weight_decay="a"), "weight_decay must be .*got 'a'"),
+        (lambda: optimizers.Adam(weight_decay="a"), "weight_decay .*got 'a'"),
     ],
 )
 def test_a_constructor_names_the_argument_and_the_value(make, message):
@@ -80,16 +86,18 @@ def test_a_mask_must_have_as_many_steps_as_the_inputs(kind, steps):
 
 def test_the_number_of_initial_states_is_checked():
     with pytest.raises(
-        ValueError, match=r"2 states of the sizes \[3, 3\], got 1 of \[3\]"
+        ValueError, match=r"initial_state .*2.*sizes \[3, 3\].*got 1 of \[3\]"
     ):
         layers.LSTM(3)(SEQUENCES, initial_state=[VECTORS])
 
 
 def test_the_sizes_of_initial_states_are_checked():
-    with pytest.raises(ValueError, match=r"sizes \[4\], got 1 of \[3\]"):
+    with pytest.raises(
+        ValueError, match=r"initial_state .*sizes \[4\].*got 1 of \[3\]"
+    ):
         layers.GRU(4)(SEQUENCES, initial_state=VECTORS)
 
 
 def test_an_argument_that_a_call_lacks_is_named():
-    with pytest.raises(TypeError, match="the argument 'value' is missing"):
+    with pytest.raises(TypeError, match="'value'.*missing"):
         layers.MultiHeadAttention(2, 3)(SEQUENCES)

@@ -113,16 +113,19 @@ def test_cropping_refuses_to_leave_nothing():
 @pytest.mark.parametrize(
     "make, said",
     [
-        (lambda: Permute((0, 1)), "dims must be a permutation of the axes 1 to 2"),
+        (lambda: Permute((0, 1)), r"dims .*axes 1.*2.*got \(0, 1\)"),
         (lambda: RepeatVector(0), "n must be a positive integer"),
         (lambda: RepeatVector(True), "n must be a positive integer"),
-        (lambda: Reshape((-1, -1)), "at most one axis"),
-        (lambda: Reshape((2, -3)), "target_shape must be"),
-        (lambda: UpSampling2D(interpolation="linear"), "interpolation must be one of"),
-        (lambda: ZeroPadding2D((1, 2, 3)), "padding must be an int of 0 or more, 2"),
-        (lambda: ZeroPadding1D(-1), "padding must be an int of 0 or more, or a pair"),
-        (lambda: Cropping2D(((1, 2, 3), 1)), "cropping must be"),
-        (lambda: Flatten("last"), "data_format must be one of"),
+        (lambda: Reshape((-1, -1)), r"axis.*-1.*got \(-1, -1\)"),
+        (lambda: Reshape((2, -3)), "target_shape.*0.*got -3"),
+        (
+            lambda: UpSampling2D(interpolation="linear"),
+            "interpolation .*'nearest'.*got 'linear'",
+        ),
+        (lambda: ZeroPadding2D((1, 2, 3)), r"padding .*0.*2.*got \(1, 2, 3\)"),
+        (lambda: ZeroPadding1D(-1), r"padding .*0.*got \[-1\]"),
+        (lambda: Cropping2D(((1, 2, 3), 1)), r"cropping .*0.*got \(\(1, 2, 3\), 1\)"),
+        (lambda: Flatten("last"), "data_format .*'channels_last'.*got 'last'"),
     ],
 )
 def test_wrong_arguments_are_named(make, said):

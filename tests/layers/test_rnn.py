@@ -29,12 +29,14 @@ def test_a_stateful_layer_goes_on_where_it_ended_and_can_be_reset():
 def test_a_stateful_layer_refuses_a_batch_of_another_size():
     layer = layers.GRU(4, stateful=True)
     layer(some(2, 3, 3))
-    with pytest.raises(ValueError, match="states are of 2 examples, got 5"):
+    with pytest.raises(ValueError, match="states .*2.*got 5"):
         layer(some(5, 3, 3))
 
 
 def test_a_stateful_layer_needs_a_batch_size():
-    with pytest.raises(ValueError, match="the batch size must be known"):
+    with pytest.raises(
+        ValueError, match=r"batch size .*got inputs of shape \(None, 5, 3\)"
+    ):
         layers.LSTM(4, stateful=True).build((None, 5, 3))
 
 
@@ -109,12 +111,12 @@ def test_a_cell_need_not_be_a_layer():
 
 
 def test_what_is_no_cell_is_refused():
-    with pytest.raises(ValueError, match="must have the attribute 'state_size'"):
+    with pytest.raises(ValueError, match="'state_size'"):
         layers.RNN(layers.Dense(3))
-    with pytest.raises(ValueError, match="must have the attribute 'state_size'"):
+    with pytest.raises(ValueError, match="'state_size'"):
         layers.StackedRNNCells([layers.Dense(3)])
 
 
 def test_inputs_of_another_rank_are_refused():
-    with pytest.raises(ShapeError, match="expected inputs of rank 3"):
+    with pytest.raises(ShapeError, match=r"rank 3.*got shape \(2, 3\)"):
         layers.LSTM(3)(some(2, 3))

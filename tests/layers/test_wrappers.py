@@ -26,23 +26,26 @@ def test_both_ways_can_start_with_weights():
 
 
 def test_a_merge_mode_must_be_known():
-    with pytest.raises(ValueError, match="merge_mode must be one of"):
+    with pytest.raises(
+        ValueError,
+        match=r"merge_mode .*\('sum', 'mul', 'ave', 'concat', None\).*got 'max'",
+    ):
         layers.Bidirectional(layers.LSTM(2), merge_mode="max")
 
 
 def test_layers_that_go_both_the_same_way_are_refused():
-    with pytest.raises(ValueError, match="exactly one .* must have go_backwards=True"):
+    with pytest.raises(ValueError, match="go_backwards.*True.*got False for both"):
         layers.Bidirectional(layers.LSTM(2), backward_layer=layers.LSTM(2))
 
 
 def test_layers_both_ways_must_return_alike():
     other = layers.LSTM(2, go_backwards=True, return_sequences=True)
-    with pytest.raises(ValueError, match="the same return_sequences"):
+    with pytest.raises(ValueError, match="return_sequences.*got False and True"):
         layers.Bidirectional(layers.LSTM(2), backward_layer=other)
 
 
 def test_a_wrapper_wraps_layers():
-    with pytest.raises(ValueError, match="layer must be a Layer"):
+    with pytest.raises(ValueError, match="layer .*got <function tanh"):
         layers.TimeDistributed(tw.tanh)
 
 
@@ -53,7 +56,9 @@ def test_each_step_needs_three_axes():
 
 def test_a_mask_for_each_step_must_fit():
     layer = layers.TimeDistributed(layers.Dense(2))
-    with pytest.raises(ValueError, match="the mask must be"):
+    with pytest.raises(
+        ValueError, match=r"mask .*shape \(2, 3, 4\).*got shape \(2, 4\)"
+    ):
         layer(some(2, 3, 4), mask=tw.ones((2, 4), tw.bool))
 
 

@@ -96,7 +96,7 @@ def test_what_no_op_takes_is_a_type_error():
 def test_hashing_and_rounding_to_digits_are_refused(x):
     with pytest.raises(TypeError, match=r"unhashable. Instead, use its ref\(\)"):
         hash(x)
-    with pytest.raises(TypeError, match="takes no ndigits"):
+    with pytest.raises(TypeError, match="round .*got 1"):
         round(x, 1)
 
 
@@ -139,7 +139,7 @@ def test_rows_of_a_variable_are_assigned(how):
 
 
 def test_a_dense_value_for_some_rows_is_refused():
-    with pytest.raises(TypeError, match="sparse_delta must be IndexedSlices"):
+    with pytest.raises(TypeError, match="sparse_delta .*IndexedSlices.*got Tensor"):
         tw.Variable([1.0]).scatter_add(tw.constant([1.0]))
 
 

@@ -34,10 +34,10 @@ CALLS = [
     (lambda: tw.one_hot([0], -1), ValueError, "one_hot: depth must be 0 or more"),
     (lambda: tw.unravel_index([0], [-1]), ValueError, "unravel_index: dims"),
     (lambda: tw.nn.softmax_cross_entropy_with_logits(X, X, axis=2), ValueError,
-     "axis must be from -2 to 1"),
+     "axis .*-2.*1.*got 2"),
     (lambda: tw.nn.local_response_normalization(X[None, None], depth_radius=-1),
-     ValueError, "depth_radius must be 0 or more"),
-    (lambda: tw.signal.rfft([1.0, 2.0], [-1]), ValueError, "fft_length must be 1 integer, 0"),
+     ValueError, "depth_radius .*0.*got -1"),
+    (lambda: tw.signal.rfft([1.0, 2.0], [-1]), ValueError, r"fft_length .*1.*0.*got \[-1\]"),
     # element types
     (lambda: X & X, TypeError, "bitwise_and: there is no such op for float32"),
     (lambda: ~X, TypeError, "invert: x must be integer"),
@@ -48,13 +48,13 @@ CALLS = [
     (lambda: tw.constant(True) // tw.constant(True), TypeError, "floordiv: .* integer"),
     (lambda: tw.argmax(COMPLEX), TypeError, "argmax: input"),
     (lambda: tw.argmin(["a", "b"]), TypeError, "argmin: input"),
-    (lambda: tw.argmax(X, output_type="float32"), TypeError, "output_type must be int"),
+    (lambda: tw.argmax(X, output_type="float32"), TypeError, "output_type .*got float32"),
     (lambda: tw.searchsorted([1.0], [2.0], out_type="float32"), TypeError, "out_type"),
     (lambda: tw.math.bincount(["1"]), TypeError, "bincount: arr"),
     (lambda: tw.nn.sigmoid_cross_entropy_with_logits([0, 1], [1, 2]), TypeError,
-     "logits must be floating"),
+     "logits .*floating"),
     (lambda: tw.nn.sparse_softmax_cross_entropy_with_logits([0], [[1, 2]]), TypeError,
-     "logits must be floating"),
+     "logits .*floating"),
     (lambda: tw.linalg.solve([[1]], [[1]]), TypeError, "solve: matrix must be floating"),
     (lambda: tw.linalg.inv(HALF), TypeError, "inv: input must not be of half precision"),
     (lambda: tw.linalg.expm(HALF), TypeError, "expm: input must not be of half"),
@@ -74,14 +74,14 @@ def test_a_wrong_call_is_refused_in_words(call, error, message):
 # A GPU is not asked for the values: it would have to wait.
 ON_THE_CPU = [
     (lambda: tw.reverse_sequence(np.ones((2, 3)), [1, -1], seq_axis=1), ValueError,
-     "seq_lengths must be from 0 to 3"),
+     "seq_lengths .*0.*3"),
     (lambda: tw.reverse_sequence(np.ones((2, 3)), [1, 4], seq_axis=1), ValueError,
-     "seq_lengths must be from 0 to 3"),
+     "seq_lengths .*0.*3"),
     (lambda: tw.constant(1) // 0, ValueError, "floordiv: an integer .* divided by 0"),
     (lambda: tw.constant(1) % 0, ValueError, "floormod: an integer .* divided by 0"),
     (lambda: tw.truncatediv(1, 0), ValueError, "truncatediv: an integer"),
     (lambda: tw.truncatemod(1, 0), ValueError, "truncatemod: an integer"),
-    (lambda: tw.unravel_index([6], [2, 3]), ValueError, "indices must be from 0 to 5"),
+    (lambda: tw.unravel_index([6], [2, 3]), ValueError, r"indices .*0.*5.*got \[6\]"),
 ]  # fmt: skip
 
 

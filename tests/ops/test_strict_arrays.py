@@ -23,7 +23,7 @@ def test_the_stand_in_refuses_what_cupy_refuses(strict):
         x + np.ones(3)
     with pytest.raises(TypeError):
         np.exp(x)
-    with pytest.raises(AttributeError, match="CuPy has no"):
+    with pytest.raises(AttributeError, match="CuPy"):
         strict.block([x])
     assert type(x.sum()) is type(x)
 

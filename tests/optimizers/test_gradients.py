@@ -170,18 +170,18 @@ def test_weight_decay_spares_excluded_variables():
 @pytest.mark.parametrize(
     "bad, error, message",
     [
-        (tw.ones((3,)), ValueError, r"'b' must have its shape\."),
-        (tw.constant(1.0), ValueError, r"'b' must have its shape\."),
-        (tw.ones((2,), "complex64"), TypeError, "'b' must have its dtype"),
+        (tw.ones((3,)), ValueError, "gradient .*'b'"),
+        (tw.constant(1.0), ValueError, "gradient .*'b'"),
+        (tw.ones((2,), "complex64"), TypeError, "gradient .*'b'"),
         (
             tw.IndexedSlices(tw.ones((1,)), tw.constant([2]), (2,)),
             ValueError,
-            "outside its 2 rows",
+            "gradient of 'b' .*2 rows",
         ),
         (
             tw.IndexedSlices(tw.ones((1,)), tw.constant([0]), (3,)),
             ValueError,
-            "dense_shape is",
+            "gradient .*'b'.*dense_shape",
         ),
         (
             tw.IndexedSlices(tw.ones((1, 2)), tw.constant([0]), (2,)),
@@ -191,7 +191,7 @@ def test_weight_decay_spares_excluded_variables():
         (
             tw.IndexedSlices(tw.ones((1,)), tw.constant([0.0]), (2,)),
             TypeError,
-            "must be integers",
+            "indices .*gradient",
         ),
     ],
 )

@@ -106,8 +106,8 @@ def test_a_dynamic_scale_comes_back_from_its_config():
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
-        ({"clipnorm": 1.0}, ValueError, "'clipnorm': set it on the"),
-        ({"dynamic": False}, ValueError, "dynamic must be True"),
+        ({"clipnorm": 1.0}, ValueError, "'clipnorm'"),
+        ({"dynamic": False}, ValueError, "dynamic .*True"),
         ({"speed": 1.0}, ValueError, "`speed`"),
     ],
 )
@@ -117,7 +117,7 @@ def test_a_dynamic_scale_refuses_options_of_the_inner_optimizer(
     with pytest.raises(error, match=message):
         LossScaleOptimizer(SGD(), **arguments)
     LossScaleOptimizer(SGD(), clipnorm=None, use_ema=False, dynamic=True)
-    with pytest.raises(TypeError, match="inner_optimizer must be an Optimizer"):
+    with pytest.raises(TypeError, match="inner_optimizer .*got 'sgd'"):
         LossScaleOptimizer("sgd")
 
 

@@ -26,12 +26,12 @@ def test_a_schedule_counts_calls_and_not_updates():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"gradient_accumulation_steps": 1}, "must be an integer of 2 or more"),
-        ({"gradient_accumulation_steps": 2.5}, "must be an integer of 2 or more"),
-        ({"use_ema": True, "ema_momentum": 1.5}, "ema_momentum must be from 0 to 1"),
+        ({"gradient_accumulation_steps": 1}, "gradient_accumulation_steps .*2"),
+        ({"gradient_accumulation_steps": 2.5}, "gradient_accumulation_steps .*2"),
+        ({"use_ema": True, "ema_momentum": 1.5}, r"ema_momentum .*0.*1.*got 1\.5"),
         (
             {"use_ema": True, "ema_overwrite_frequency": 0.5},
-            "ema_overwrite_frequency must be an integer of 1 or more",
+            r"ema_overwrite_frequency .*1.*got 0\.5",
         ),
     ],
 )
@@ -140,7 +140,7 @@ def test_gradients_alone_need_a_built_optimizer_and_one_for_each_variable():
     with pytest.raises(ValueError, match="must already be built"):
         optimizer.apply([tw.constant([1.0])])
     optimizer.build([v])
-    with pytest.raises(ValueError, match="1 variables, but 2 gradients"):
+    with pytest.raises(ValueError, match="1.*variables.*2.*gradients"):
         optimizer.apply([tw.constant([1.0])] * 2)
     optimizer.apply([tw.constant([1.0])])
     assert v.numpy() == 0.5
@@ -149,7 +149,7 @@ def test_gradients_alone_need_a_built_optimizer_and_one_for_each_variable():
 def test_only_variables_of_a_floating_dtype_can_be_trained():
     with pytest.raises(TypeError, match="floating"):
         SGD().build([tw.Variable([1])])
-    with pytest.raises(TypeError, match="must be Variables"):
+    with pytest.raises(TypeError, match="variables .*got Tensor"):
         SGD().build([tw.constant([1.0])])
 
 
@@ -193,7 +193,7 @@ def test_a_schedule_can_take_the_place_of_a_number():
 
 
 def test_a_learning_rate_must_be_a_number_or_callable():
-    with pytest.raises(ValueError, match="learning_rate must be a number"):
+    with pytest.raises(ValueError, match="learning_rate .*got 'fast'"):
         SGD("fast")
 
 
@@ -286,9 +286,9 @@ def test_optimizers_are_found_by_name():
     own = SGD()
     assert optimizers.get(own) is own
     assert optimizers.get(None) is None
-    with pytest.raises(ValueError, match="Unknown optimizer 'adm'"):
+    with pytest.raises(ValueError, match="optimizer 'adm'"):
         optimizers.get("adm")
-    with pytest.raises(ValueError, match="Could not interpret"):
+    with pytest.raises(ValueError, match="optimizer .*got 3"):
         optimizers.get(3)
 
 

@@ -116,9 +116,9 @@ def test_a_variable_counts_the_steps_too(schedule):
 def test_arguments_out_of_range_are_refused():
     with pytest.raises(ValueError, match="decay_steps .*got 0"):
         schedules.ExponentialDecay(0.5, 0, 0.5)
-    with pytest.raises(ValueError, match="first_decay_steps must be greater than 0"):
+    with pytest.raises(ValueError, match="first_decay_steps .*0.*got -1"):
         schedules.CosineDecayRestarts(0.5, -1)
-    with pytest.raises(ValueError, match="one fewer than values, got 2 and 2"):
+    with pytest.raises(ValueError, match="boundaries .*got 2 and 2"):
         schedules.PiecewiseConstantDecay([1, 2], [0.5, 0.1])
-    with pytest.raises(ValueError, match="Unknown schedule 'CosineDecy'.*CosineDecay"):
+    with pytest.raises(ValueError, match="schedule 'CosineDecy'.*mean 'CosineDecay'"):
         schedules.deserialize({"class_name": "CosineDecy", "config": {}})

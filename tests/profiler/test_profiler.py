@@ -235,7 +235,7 @@ def test_an_exception_inside_still_leaves_a_whole_file(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_refused_at_once(tmp_path):
-    with pytest.raises(FileNotFoundError, match="the folder of path must exist"):
+    with pytest.raises(FileNotFoundError, match="folder of path .*no/out.json"):
         tw.profiler.trace(tmp_path / "no" / "out.json").__enter__()
     assert not kernels_are_wrapped()
 

@@ -71,7 +71,7 @@ def test_what_was_not_registered_goes_by_its_own_name():
 
 
 def test_a_class_without_a_config_cannot_be_registered():
-    with pytest.raises(ValueError, match="class Plain needs a get_config"):
+    with pytest.raises(ValueError, match="Plain .*get_config"):
 
         @saving.register_keras_serializable()
         class Plain:
@@ -97,7 +97,7 @@ def test_a_scope_may_be_empty_or_reused():
             assert saving.get_registered_object("S") is Scale
         assert saving.get_registered_object("S") is Scale
     assert saving.get_registered_object("S") is None
-    with pytest.raises(TypeError, match="custom_objects must be a dict"):
+    with pytest.raises(TypeError, match="custom_objects .*dict"):
         saving.custom_object_scope([Scale])
 
 
@@ -215,7 +215,7 @@ def test_custom_objects_are_found_from_a_file():
 
 def test_functions_that_were_only_defined_are_not_found_from_a_file():
     config = saving.serialize_keras_object(layers.Dense(2, activation=double))
-    with pytest.raises(SavingError, match="'double' is unknown"):
+    with pytest.raises(SavingError, match="'double'"):
         in_a_file(config)
     assert in_a_file(config, double=double).activation is double
 
@@ -226,7 +226,7 @@ def test_the_code_of_a_lambda_layer_is_never_run_from_a_file():
         "module": "keras.layers", "class_name": "Lambda", "registered_name": None,
         "config": {"name": "l", "function": code},
     }  # fmt: skip
-    with pytest.raises(SavingError, match="Lambda 'l'.*Python code.*never run"):
+    with pytest.raises(SavingError, match="Lambda 'l'.*Python code"):
         in_a_file(config)
 
 
@@ -243,7 +243,7 @@ def test_functions_of_python_are_none_that_a_file_may_name():
 
 def test_a_registered_name_that_is_unknown_is_not_taken_for_one_of_ours():
     config = saving.serialize_keras_object(layers.Dense(2))
-    with pytest.raises(SavingError, match="'mine>Dense' is unknown"):
+    with pytest.raises(SavingError, match="'mine>Dense'"):
         in_a_file(config | {"registered_name": "mine>Dense"})
 
 

@@ -121,9 +121,7 @@ def test_the_caller_may_say_what_it_expects(path):
     make(path, a=VALUES, b=[1, 2])
     with opened(path) as root:
         assert root.array("a").read((300, 200), "f").shape == (300, 200)
-        with pytest.raises(
-            SavingError, match=r"has shape \(300, 200\), expected \(3,\)"
-        ):
+        with pytest.raises(SavingError, match=r"shape \(300, 200\).*\(3,\)"):
             root.array("a").read((3,))
         with pytest.raises(SavingError, match="holds int64, expected"):
             root.array("b").read(kinds="f")

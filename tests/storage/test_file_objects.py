@@ -55,10 +55,10 @@ def test_hdf5_inside_of_another_file_is_read(path, tmp_path):
                 root.array("c")
     assert str(caught.value) == "net.keras [m.h5:/]: has no array 'c'"
     with Window(outer, 78, len(content)) as window:
-        with pytest.raises(SavingError, match=r"^net.keras \[m.h5\]: is"):
+        with pytest.raises(SavingError, match=r"^net.keras \[m.h5\]: "):
             with opened_inside(window, "net.keras", "m.h5"):
                 pass
     with Window(outer, 77, len(content) - 1) as window:
-        with pytest.raises(SavingError, match=r"^net.keras \[m.h5\]: is damaged"):
+        with pytest.raises(SavingError, match=r"^net.keras \[m.h5\]: .*302183.*302184"):
             with opened_inside(window, "net.keras", "m.h5"):
                 pass

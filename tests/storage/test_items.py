@@ -76,16 +76,19 @@ def test_large_attributes_are_refused(path):
         file.attrs["key"] = np.zeros(9 << 20)
         file.attrs.create("many", [""] * 70_000, dtype=h5py.string_dtype())
     with opened(path) as root:
-        with pytest.raises(SavingError, match="has 75497472 bytes"):
+        with pytest.raises(SavingError, match="attribute .*75497472"):
             root.integer("key")
-        with pytest.raises(SavingError, match="has 70000 texts"):
+        with pytest.raises(SavingError, match="attribute .*70000"):
             root.texts("many")
 
 
 @pytest.mark.parametrize("value", [1.5, "1", [1, 2], np.zeros(0, int), True])
 def test_whole_numbers_are_whole_and_one(path, value):
     attribute(path, value)
-    with opened(path) as root, pytest.raises(SavingError, match="a whole number"):
+    with (
+        opened(path) as root,
+        pytest.raises(SavingError, match="attribute .*whole number"),
+    ):
         root.integer("key")
 
 
@@ -102,7 +105,7 @@ def test_an_attribute_that_is_missing_is_told(path):
     with opened(path) as root:
         assert not root.has("key")
         for call in (root.text, root.texts, root.integer, root.json, root.json_object):
-            with pytest.raises(SavingError, match="has no attribute 'key'"):
+            with pytest.raises(SavingError, match="attribute.*'key'"):
                 call("key")
 
 

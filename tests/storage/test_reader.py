@@ -161,7 +161,7 @@ def test_a_file_that_is_replaced_while_its_seal_is_checked_is_checked_again(
 def test_a_link_that_leads_nowhere_is_refused(path):
     with h5py.File(path, "w") as file:
         file["lost"] = h5py.SoftLink("/nowhere")
-    refused(path, "links are refused", "lost")
+    refused(path, "links .*refused", "lost")
 
 
 def test_links_are_refused(path, tmp_path):
@@ -173,8 +173,8 @@ def test_links_are_refused(path, tmp_path):
         file["c"] = h5py.SoftLink("/c")
         file["d"] = h5py.SoftLink("/nowhere")
     for name in "abcd":
-        refused(path, "links are refused", name)
-    with opened(path) as root, pytest.raises(SavingError, match="links are refused"):
+        refused(path, "links .*refused", name)
+    with opened(path) as root, pytest.raises(SavingError, match="links .*refused"):
         list(root.walk())
 
 
@@ -191,7 +191,7 @@ def test_what_is_not_there_is_told(path):
     with opened(path) as root:
         assert "g/a" in root and "g/b" not in root and "g/a/b" not in root
         assert root.find_group("g/b") is None
-        with pytest.raises(SavingError, match="has no group 'g/b'"):
+        with pytest.raises(SavingError, match="group.*'g/b'"):
             root.group("g/b")
 
 
@@ -232,7 +232,7 @@ def test_groups_that_are_too_deep_are_refused(path):
         group = file
         for _ in range(150):
             group = group.create_group("g")
-    with opened(path) as root, pytest.raises(SavingError, match="deeper than 100"):
+    with opened(path) as root, pytest.raises(SavingError, match="deeper.*100"):
         list(root.walk())
 
 

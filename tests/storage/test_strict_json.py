@@ -16,9 +16,9 @@ HOSTILE = {
     "a number beyond float64": ("[1e999]", "1e999"),
     "a number of many digits": ("9" * 41, "41 digits"),
     "a number of a million digits": ("9" * 1_000_000, "1000000 digits"),
-    "200,000 levels": ("[" * 200_000, "deeper than 250"),
-    "200,000 closed levels": ("[" * 200_000 + "]" * 200_000, "deeper than 250"),
-    "300 levels of objects": ('{"a":' * 300 + "1" + "}" * 300, "deeper than 250"),
+    "200,000 levels": ("[" * 200_000, "JSON .*250"),
+    "200,000 closed levels": ("[" * 200_000 + "]" * 200_000, "JSON .*250"),
+    "300 levels of objects": ('{"a":' * 300 + "1" + "}" * 300, "JSON .*250"),
     "half a character": (r'["\ud800"]', "surrogate"),
     "half a character in a key": (r'{"\uDC00": 1}', "surrogate"),
     "half a character undecoded": ('["\udcff"]', "surrogate"),
@@ -68,7 +68,7 @@ def test_what_would_not_be_read_is_not_written(value):
 
 def test_a_number_that_json_lacks_is_told_with_its_place():
     value = {"layers": [{"config": {"max_value": float("inf")}}]}
-    with pytest.raises(ValueError, match=r"\['layers'\]\[0\].*'max_value'\] is inf"):
+    with pytest.raises(ValueError, match=r"\['layers'\]\[0\].*'max_value'\] .*inf"):
         dumps(value)
 
 

@@ -73,7 +73,7 @@ def test_attributes_come_back(tmp_path):
 
 @pytest.mark.parametrize("texts", [["a", "x" * 70_000], ["a\0"]])
 def test_texts_that_a_list_cannot_hold_are_refused(tmp_path, texts):
-    with pytest.raises(ValueError, match="the texts of 'names' must"):
+    with pytest.raises(ValueError, match="texts .*'names'"):
         with writing(tmp_path / "m.h5") as root:
             root.texts("names", texts)
     assert os.listdir(tmp_path) == []
@@ -81,20 +81,20 @@ def test_texts_that_a_list_cannot_hold_are_refused(tmp_path, texts):
 
 @pytest.mark.parametrize("name", ["../x", "a//b", "a/./b", "", ".."])
 def test_names_that_would_not_be_read_are_not_written(tmp_path, name):
-    with pytest.raises(ValueError, match="a name in a file"):
+    with pytest.raises(ValueError, match="name in a file"):
         with writing(tmp_path / "m.h5") as root:
             root.array(name, BIG)
 
 
 def test_a_name_with_a_nul_is_not_cut_short(tmp_path):
-    with pytest.raises(ValueError, match="no NUL"):
+    with pytest.raises(ValueError, match="NUL.*got"):
         with writing(tmp_path / "m.h5") as root:
             root.group("a\0b")
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
 def test_a_text_that_hdf5_cannot_hold_is_told_with_its_place(tmp_path, text):
-    with pytest.raises(ValueError, match="no NUL and no lone .* 'name' in '/layers'"):
+    with pytest.raises(ValueError, match="NUL.*'name'.*'/layers'"):
         with writing(tmp_path / "m.h5") as root:
             root.group("layers").text("name", text)
 

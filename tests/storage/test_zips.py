@@ -99,7 +99,7 @@ def test_an_error_while_writing_leaves_the_old_file(path):
 
 
 def test_a_name_may_be_written_once(path):
-    with pytest.raises(ValueError, match="'a' exists already"):
+    with pytest.raises(ValueError, match="'a'.*exists"):
         with writing_zip(path) as target:
             target.text("a", "1")
             target.text("a", "2")
@@ -190,7 +190,7 @@ def test_names_that_lead_out_are_refused(path, name):
 def test_names_that_are_not_plain_are_refused(path, name):
     foreign(path, ("abcd", b"x"))
     replaced(path, b"abcd", name, 2)
-    refused(path, "must be a plain relative path", "a")
+    refused(path, "relative path", "a")
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -278,13 +278,13 @@ def test_what_is_deflated_badly_is_refused(path):
 def test_members_without_end_are_refused(path, monkeypatch):
     monkeypatch.setattr(zips, "MAX_MEMBERS", 20)
     foreign(path, *((str(i), b"") for i in range(21)))
-    refused(path, "has 21 members")
+    refused(path, "21.*members")
 
 
 def test_a_table_of_contents_without_end_is_not_read(path, monkeypatch):
     foreign(path, *((str(i), b"") for i in range(2000)))
     monkeypatch.setattr(zips, "MAX_DIRECTORY", 70_000)
-    refused(path, "the table of contents has")
+    refused(path, r"table of contents .*\d+ bytes")
 
 
 def test_text_has_a_limit(path):
@@ -296,14 +296,12 @@ def test_text_has_a_limit(path):
 def test_errors_tell_the_member(path):
     foreign(path, ("config.json", b'{"a": 1, "a": 2}'), ("b", b"\xff"), ("c.h5", b"x"))
     with opened_zip(path) as source:
-        with pytest.raises(
-            SavingError, match=r"net.keras \[config.json\]: the JSON has"
-        ):
+        with pytest.raises(SavingError, match=r"\[config\.json\].*JSON"):
             source.json("config.json")
-        with pytest.raises(SavingError, match=r"\[b\]: is not UTF-8 text"):
+        with pytest.raises(SavingError, match=r"\[b\].*UTF.*8"):
             source.text("b")
-        with pytest.raises(SavingError, match=r"\[c.h5\]: is not an HDF5 file"):
+        with pytest.raises(SavingError, match=r"\[c\.h5\].*HDF5"):
             with source.hdf5("c.h5"):
                 pass
-        with pytest.raises(SavingError, match="has no member 'd', only"):
+        with pytest.raises(SavingError, match="member.*'d'"):
             source.read("d")

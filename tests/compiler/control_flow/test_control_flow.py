@@ -95,9 +95,7 @@ def test_a_number_in_one_branch_takes_the_dtype_of_the_other():
 
 def test_branches_of_different_structure_are_refused_by_name():
     f = tw.function(lambda x: tw.cond(x > 0.0, lambda: x, lambda: (x, x)))
-    with pytest.raises(
-        TypeError, match="true_fn and false_fn must return the same stru"
-    ):
+    with pytest.raises(TypeError, match="true_fn and false_fn .*structure"):
         f(number(1.0))
 
 
@@ -105,26 +103,24 @@ def test_branches_of_different_dtype_are_refused_by_name():
     f = tw.function(
         lambda x: tw.cond(x > 0.0, lambda: x, lambda: tw.cast(x, "float32"))
     )
-    with pytest.raises(
-        TypeError, match="true_fn gives shape .*float64.*false_fn gives"
-    ):
+    with pytest.raises(TypeError, match=r"true_fn.*shape \(\).*float64.*false_fn"):
         f(number(1.0))
 
 
 def test_none_in_one_branch_only_is_refused():
     f = tw.function(lambda x: tw.cond(x > 0.0, lambda: x, lambda: None))
-    with pytest.raises(TypeError, match="false_fn returns None"):
+    with pytest.raises(TypeError, match="false_fn .*None"):
         f(number(1.0))
 
 
 def test_a_condition_of_several_values_is_refused():
     f = tw.function(lambda x: tw.cond(x > 0.0, lambda: x, lambda: x))
-    with pytest.raises(ValueError, match="pred must be a single value"):
+    with pytest.raises(ValueError, match=r"pred .*got shape \(2,\)"):
         f(tw.constant([1.0, 2.0]))
 
 
 def test_cond_wants_functions():
-    with pytest.raises(TypeError, match="true_fn must be callable, got int"):
+    with pytest.raises(TypeError, match="true_fn .*got int"):
         tw.cond(True, 1, lambda: 2)
 
 
@@ -562,7 +558,7 @@ def test_shapes_that_change_are_refused_by_name():
             (0, tw.zeros(2)),
         )
     )
-    with pytest.raises(ValueError, match="variable 1 enters the loop with shape .2,."):
+    with pytest.raises(ValueError, match=r"variable 1 .*shape \(2,\).*\(4,\)"):
         f(tw.constant(3))
 
 
@@ -572,15 +568,13 @@ def test_dtypes_that_change_are_refused_by_name():
             lambda i, x: i < n, lambda i, x: (i + 1, tw.cast(x, "float64")), (0, 1.0)
         )
     )
-    with pytest.raises(
-        TypeError, match="variable 1 enters the loop with dtype float32"
-    ):
+    with pytest.raises(TypeError, match="variable 1 .*float32.*float64"):
         f(tw.constant(3))
 
 
 @both(lambda: tw.while_loop(lambda i: i < 3, lambda i: (i + 1, i), [0]))
 def test_another_structure_of_the_body_is_refused(way):
-    with pytest.raises(ValueError, match="body must return the structure of loop_vars"):
+    with pytest.raises(ValueError, match="body .*loop_vars"):
         way()
 
 
@@ -594,7 +588,7 @@ def test_shapes_may_change_as_long_as_python_runs_the_loop():
 
 
 def test_while_loop_wants_loop_vars():
-    with pytest.raises(ValueError, match="loop_vars must be a list or tuple"):
+    with pytest.raises(ValueError, match="loop_vars .*tuple"):
         tw.while_loop(lambda i: i < 3, lambda i: i + 1, tw.constant(0))
 
 
@@ -653,7 +647,7 @@ def test_map_fn_goes_along_nests(wrap, count):
 
 
 def test_map_fn_holds_results_to_their_signature():
-    with pytest.raises(TypeError, match="dtype must be float32"):
+    with pytest.raises(TypeError, match="dtype .*float32"):
         tw.map_fn(lambda x: x, tw.constant([1, 2]), fn_output_signature="float32")
 
 
@@ -664,7 +658,7 @@ def test_map_fn_of_no_rows_has_the_shape_of_none(wrap):
 
 
 def test_rows_of_different_number_are_refused():
-    with pytest.raises(ValueError, match="elems must have one size of the first axis"):
+    with pytest.raises(ValueError, match="elems .*first"):
         tw.map_fn(lambda x: x[0], (tw.zeros(3), tw.zeros(2)))
 
 
@@ -811,9 +805,7 @@ def test_a_scan_with_a_branch_and_dropout_inside():
 
 
 def test_a_scan_must_keep_the_structure_of_its_state():
-    with pytest.raises(
-        ValueError, match="fn must return the structure of the initializer"
-    ):
+    with pytest.raises(ValueError, match="fn .*initializer"):
         tw.scan(lambda a, x: (a, x), tw.zeros(6), initializer=0.0)
 
 
@@ -821,7 +813,7 @@ def test_a_traced_scan_must_keep_shapes():
     f = tw.function(
         lambda x: tw.scan(lambda a, x: tw.stack([x, x]), x, initializer=0.0)
     )
-    with pytest.raises(TypeError, match="fn must keep shapes and dtypes"):
+    with pytest.raises(TypeError, match="fn .*shapes"):
         f(tw.zeros(6))
 
 
@@ -844,15 +836,15 @@ def test_elements_that_were_never_written_are_zero():
 def test_an_array_grows_only_if_it_may():
     grows = tw.TensorArray("float32", size=0, dynamic_size=True)
     np.testing.assert_array_equal(grows.write(2, 5.0).stack().numpy(), [0.0, 0.0, 5.0])
-    with pytest.raises(IndexError, match="index must be from 0 to 1, got 5"):
+    with pytest.raises(IndexError, match="index .*0.*1.*got 5"):
         tw.TensorArray("float32", size=2).write(5, 1.0)
 
 
 def test_elements_have_one_dtype_and_shape():
     array = tw.TensorArray("float32", size=2, element_shape=(2,))
-    with pytest.raises(ValueError, match="elements have shape"):
+    with pytest.raises(ValueError, match="elements .*shape"):
         array.write(0, [1.0, 2.0, 3.0])
-    with pytest.raises(TypeError, match="the dtype is float32"):
+    with pytest.raises(TypeError, match="dtype .*float32"):
         array.write(0, tw.constant([1, 2]))
 
 

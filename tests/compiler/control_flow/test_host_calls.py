@@ -122,7 +122,7 @@ def test_streams(tmp_path, capsys, caplog):
     with caplog.at_level(logging.INFO):
         tw.print("logged", output_stream=logging.info)
     assert caplog.messages == ["logged"]
-    with pytest.raises(ValueError, match="output_stream must be"):
+    with pytest.raises(ValueError, match="output_stream .*'file://path'.*got 3"):
         tw.print("x", output_stream=3)
 
 
@@ -292,7 +292,7 @@ def test_what_py_function_keeps_is_not_overwritten():
 def test_another_number_of_values_is_refused(wrap):
     spec = tw.TensorSpec([], "float32")
     f = wrap(lambda x: tw.py_function(lambda x: (x, x), [x], [spec]))
-    with pytest.raises(tw.errors.InvalidArgumentError, match="must return 1 values"):
+    with pytest.raises(tw.errors.InvalidArgumentError, match="function .*1.*got 2"):
         f(tw.constant(1.0))
 
 
@@ -300,7 +300,7 @@ def test_another_number_of_values_is_refused(wrap):
 def test_another_dtype_is_refused(wrap):
     spec = tw.TensorSpec([], "float32")
     f = wrap(lambda x: tw.py_function(lambda x: tw.cast(x, "int32"), [x], spec))
-    with pytest.raises(TypeError, match="dtype must be float32"):
+    with pytest.raises(TypeError, match="dtype .*float32"):
         f(tw.constant(1.0))
 
 

@@ -232,7 +232,7 @@ def test_slices_whose_dense_shape_is_a_tensor_pass_through_nested_functions():
 
 def test_missing_and_unknown_arguments_are_named():
     f = tw.function(lambda x, y: x)
-    with pytest.raises(TypeError, match="missing a required argument: 'y'"):
+    with pytest.raises(TypeError, match="required.*'y'"):
         f(ones(1))
     with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
         f(ones(1), ones(1), z=1)
@@ -286,7 +286,7 @@ def test_an_array_that_is_returned_is_a_tensor():
 
 
 def test_an_object_cannot_be_returned():
-    with pytest.raises(TypeError, match="'f' returned .* of type Thing"):
+    with pytest.raises(TypeError, match="'f'.*Thing"):
 
         @tw.function
         def f():
@@ -326,11 +326,11 @@ def test_arguments_are_converted_as_the_signature_says(signed):
 @pytest.mark.parametrize(
     ("args", "named"),
     [
-        ((np.ones(3, "f4"), 1), "'a' must be a tensor of shape .None, 2., float32"),
+        ((np.ones(3, "f4"), 1), r"'a'.*shape \(None, 2\).*float32"),
         ((tw.ones([3, 2], "float64"), 1), r"'a' .* got TensorSpec.*float64"),
-        ((tw.ones([3, 2]), 1.5), "'b' must be a tensor of shape .., int32"),
-        (("text", 1), "'a' must be a tensor"),
-        ((tw.ones([3, 2]),), "missing a required argument: 'b'"),
+        ((tw.ones([3, 2]), 1.5), r"'b'.*shape \(\).*int32.*got 1\.5"),
+        (("text", 1), r"'a'.*shape \(None, 2\).*got 'text'"),
+        ((tw.ones([3, 2]),), "required.*'b'"),
         ((tw.ones([3, 2]), 1, 2), "too many positional arguments"),
     ],
 )
@@ -345,33 +345,33 @@ def test_a_signature_may_hold_nests():
         input_signature=[{"q": [tw.TensorSpec([])], "p": tw.TensorSpec([])}],
     )
     assert f({"p": 1.0, "q": [3.0]}).numpy() == 2
-    with pytest.raises(TypeError, match=r"d\['q'\]' must be a list of 1"):
+    with pytest.raises(TypeError, match=r"d\['q'\].*list of 1.*got \[1\.0, 2\.0\]"):
         f({"q": [1.0, 2.0], "p": 1.0})
-    with pytest.raises(TypeError, match="a dict with the keys"):
+    with pytest.raises(TypeError, match=r"'d'.*\['q', 'p'\].*got \[1\.0\]"):
         f([1.0])
 
 
 def test_parameters_beyond_the_signature_keep_their_defaults():
     f = tw.function(lambda a, b=2.0: a * b, input_signature=[tw.TensorSpec([])])
     assert f(3.0).numpy() == f(3.0, 2.0).numpy() == 6
-    with pytest.raises(TypeError, match="'b' must be its default 2.0"):
+    with pytest.raises(TypeError, match=r"'b'.*2\.0.*got 3\.0"):
         f(3.0, 3.0)
 
 
 def test_a_signature_for_any_number_of_arguments():
     f = tw.function(lambda *xs: xs[0] - xs[1], input_signature=[tw.TensorSpec([])] * 2)
     assert f(5.0, 3.0).numpy() == 2
-    with pytest.raises(TypeError, match="2 arguments must be given for"):
+    with pytest.raises(TypeError, match=r"2.*'\*xs'.*got 1"):
         f(1.0)
 
 
 @pytest.mark.parametrize(
     ("signature", "named"),
     [
-        ([tw.TensorSpec([])] * 2, "1 extra type constraints"),
+        ([tw.TensorSpec([])] * 2, "1.*extra.*constraints"),
         ([], "missing type constraint for a"),
-        ([3], "must be a possibly nested sequence of TensorSpec"),
-        (tw.TensorSpec([]), "must be either a tuple or a list"),
+        ([3], r"input_signature .*TensorSpec.*got \[3\]"),
+        (tw.TensorSpec([]), "input_signature .*got TensorSpec"),
     ],
 )
 def test_a_signature_that_does_not_fit_the_function_is_refused(signature, named):
@@ -429,9 +429,7 @@ def test_tracing_again_and_again_warns_once_and_names_the_argument():
 
 def test_the_warning_of_changing_shapes_names_the_ways_out():
     f = tw.function(lambda x: x)
-    with pytest.warns(
-        UserWarning, match="reduce_retracing=True, or an input_signature"
-    ):
+    with pytest.warns(UserWarning, match="reduce_retracing.*True.*input_signature"):
         for n in range(6):
             f(ones(n))
 
@@ -526,7 +524,7 @@ def test_variables_made_in_a_later_trace_are_refused():
         return tw.Variable(1.0, name="late one") + x if late else x
 
     f(tw.constant(1.0), False)
-    with pytest.raises(ValueError, match="'f' made 'late one' in a later one"):
+    with pytest.raises(ValueError, match="'f'.*'late one'"):
         f(tw.constant(1.0), True)
 
 
@@ -732,7 +730,7 @@ def test_partial_functions_callable_objects_and_lambdas_can_be_traced():
 
 
 def test_what_cannot_be_called_cannot_be_traced():
-    with pytest.raises(TypeError, match="3 is not a callable object"):
+    with pytest.raises(TypeError, match="3.*callable.*object"):
         tw.function(3)
 
 
@@ -807,7 +805,7 @@ def test_a_recursion_without_end_is_named():
     def f(x):
         return f(x + 1.0)
 
-    with pytest.raises(TracingError, match="'f' calls itself"):
+    with pytest.raises(TracingError, match="'f'.*itself"):
         f(tw.constant(1.0))
     assert active_interpreters() == ()
 
@@ -946,7 +944,7 @@ def test_a_tensor_that_leaks_is_named():
         lambda: other(leaked[0]),
         lambda: tw.Variable(leaked[0]),
     ):
-        with pytest.raises(TracingError, match="trace of 'leaky', which is over"):
+        with pytest.raises(TracingError, match="'leaky'"):
             use()
 
 
@@ -981,17 +979,17 @@ def test_a_concrete_function_knows_the_values_it_was_traced_for(power):
     ten = tw.constant(10.0)
     for result in (square(ten), square(ten, b=2), square(ten, 2), square(a=ten)):
         assert result.numpy() == 100
-    with pytest.raises(TypeError, match="'b' was 2 when the function was traced"):
+    with pytest.raises(TypeError, match="'b'.*2.*got 3"):
         square(ten, b=3)
 
 
 @pytest.mark.parametrize(
     ("args", "named"),
     [
-        ((), "'a' is missing"),
+        ((), "'a'.*missing"),
         ((np.int32(1),), "float32"),
-        ((np.ones(2, "f4"),), "must have shape"),
-        (("x",), "'a' must be"),
+        ((np.ones(2, "f4"),), r"'a'.*shape \(\).*got shape \(2,\), float32"),
+        (("x",), "'a'"),
     ],
 )
 def test_a_concrete_function_refuses_other_tensors(power, args, named):
@@ -1147,7 +1145,7 @@ def test_name_scopes_nest():
             with tw.name_scope("c/") as alone:
                 pass
     assert (inner, alone) == ("a/b/", "c/")
-    with pytest.raises(ValueError, match="must be a string"):
+    with pytest.raises(ValueError, match="name .*got 3"):
         tw.name_scope(3)
 
 

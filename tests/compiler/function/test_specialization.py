@@ -336,7 +336,7 @@ def test_an_open_dimension_broadcasts_when_it_is_one():
 
 def test_arguments_beside_the_signature_are_refused():
     traced = tw.function(lambda x: x, input_signature=[Spec(X)])
-    with pytest.raises(TypeError, match=r"shape \(None, 4\)"):
+    with pytest.raises(TypeError, match=r"'x'.*shape \(None, 4\)"):
         traced(tw.ones([2, 5]))
 
 
@@ -344,7 +344,7 @@ def test_wrong_sizes_raise_what_eager_mode_raises():
     loss = tw.nn.sparse_softmax_cross_entropy_with_logits
     traced = tw.function(lambda x, y: loss(y, x @ W), input_signature=[Spec(X), LABELS])
     traced(tw.ones([3, 4]), [0, 1, 2])
-    with pytest.raises(ShapeError, match="labels must have the shape of logits"):
+    with pytest.raises(ShapeError, match="labels .*logits"):
         traced(tw.ones([3, 4]), [0, 1])
 
 
@@ -374,9 +374,7 @@ def test_code_that_needs_a_size_is_traced_for_each():
 
 def test_many_traces_for_a_size_each_give_one_warning():
     traced = tw.function(sum_of_rows, input_signature=[Spec(X)])
-    with pytest.warns(
-        UserWarning, match=r"test_specialization.py:\d+: .* needs the size"
-    ) as told:
+    with pytest.warns(UserWarning, match=r"test_specialization.py:\d+: .*size") as told:
         for n in range(1, 12):
             traced(tw.ones([n, 4]))
     assert len(told) == 1

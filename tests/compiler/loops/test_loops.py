@@ -423,7 +423,7 @@ def twice(nest):
         (drop(Accumulate), "reads what was not kept|not kept"),
         (shift(Load), "reaches from 1"),
         (shift(Store), "reaches from 1"),
-        (stretch, "strips of 11 of i0:12, which is cut into 12"),
+        (stretch, "strips of 11.*12.*12"),
         (twice, "written twice"),
     ],
 )

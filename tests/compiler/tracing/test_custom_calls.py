@@ -108,7 +108,7 @@ def test_a_gradient_function_may_be_traced_itself():
     def f(x):
         return x**2
 
-    with pytest.raises(TypeError, match="must return"):
+    with pytest.raises(TypeError, match="f .*got Tensor"):
         f(tw.constant(1.0))
 
     @tw.custom_gradient
@@ -211,7 +211,7 @@ def test_a_gradient_of_the_wrong_shape_is_refused():
     with tw.GradientTape() as tape:
         tape.watch(x)
         y = traced(x)
-    with pytest.raises(ValueError, match="the gradient 0"):
+    with pytest.raises(ValueError, match="gradient.*0"):
         tape.gradient(y, x)
 
 

@@ -279,7 +279,7 @@ def widened(graph):
 def test_a_mistake_of_a_pass_is_found_when_a_function_is_compiled(monkeypatch):
     passes = wrong("constant_folding", widened)
     monkeypatch.setattr(pipeline, "GRAPH_PASSES", passes)
-    with pytest.raises(VerificationError, match="after constant_folding: .*sin"):
+    with pytest.raises(VerificationError, match="constant_folding: .*sin"):
         tw.function(chain)(tw.constant(X))
 
 
@@ -293,7 +293,7 @@ def test_a_mistake_of_the_tracer_is_found_when_a_function_is_traced(monkeypatch)
         return made
 
     monkeypatch.setattr(Tracer, "append", forgetful)
-    with pytest.raises(VerificationError, match="after tracing: .*before it is made"):
+    with pytest.raises(VerificationError, match="tracing: .*exp.*before it is made"):
         tw.function(chain)(tw.constant(X))
 
 

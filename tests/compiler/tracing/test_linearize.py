@@ -721,7 +721,7 @@ def test_a_call_that_is_interpreted_and_fails_changes_no_variable():
         return tape.gradient(y, v)
 
     assert call(1).numpy() == 7.0 and v.numpy() == 1.5
-    with pytest.raises(ValueError, match="divided by 0"):
+    with pytest.raises(ValueError, match="divided.*0"):
         call(0)
     assert (v.numpy(), count.numpy(), optimizer.iterations.numpy()) == (1.5, 1, 1)
 

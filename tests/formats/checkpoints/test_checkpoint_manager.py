@@ -138,7 +138,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_with_a_warning(tmp_path):
     manager.save()
     damage(manager.checkpoints[-1])
     other = Manager(checkpoint(0.0), tmp_path, 3)
-    with pytest.warns(UserWarning, match=r"skipped: .*ckpt-2\.h5: is damaged"):
+    with pytest.warns(UserWarning, match=r"ckpt-2\.h5: .*damaged"):
         path = other.restore_or_initialize()
     assert path == other.checkpoints[0] and other.checkpoint.v.numpy() == 1.0
     with pytest.warns(UserWarning, match="ckpt-2"):
@@ -188,11 +188,11 @@ with replacing({str(tmp_path / "ckpt-1.h5")!r}):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"max_to_keep": 0}, "max_to_keep must be a positive"),
-        ({"max_to_keep": 1, "keep_every": -1}, "keep_every must be a positive"),
-        ({"max_to_keep": 1, "checkpoint_interval": 2}, "step_counter must be given"),
-        ({"max_to_keep": 1, "keep_best": ("loss", "down")}, "keep_best must be"),
-        ({"max_to_keep": 1, "keep_best": "loss"}, "keep_best must be"),
+        ({"max_to_keep": 0}, "max_to_keep .*None.*got 0"),
+        ({"max_to_keep": 1, "keep_every": -1}, "keep_every .*None.*got -1"),
+        ({"max_to_keep": 1, "checkpoint_interval": 2}, "step_counter"),
+        ({"max_to_keep": 1, "keep_best": ("loss", "down")}, "keep_best"),
+        ({"max_to_keep": 1, "keep_best": "loss"}, "keep_best"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(tmp_path, options, message):
@@ -202,5 +202,5 @@ def test_arguments_that_make_no_sense_are_refused(tmp_path, options, message):
 
 def test_metrics_must_have_the_one_that_is_compared(tmp_path):
     manager = Manager(checkpoint(), tmp_path, 1, keep_best=("loss", "min"))
-    with pytest.raises(ValueError, match="metrics must have 'loss'"):
+    with pytest.raises(ValueError, match=r"metrics .*'loss'.*got \['accuracy'\]"):
         manager.save(metrics={"accuracy": 1.0})

@@ -71,7 +71,5 @@ def test_names_do_not_depend_on_the_names_of_layers(tmp_path):
 def test_aliases_that_are_no_names_are_refused(tmp_path):
     content = Content(str(tmp_path / "f"), {}, {}, {"aliases": {"a": 3}})
     write_content(content)
-    with pytest.raises(
-        tw.errors.SavingError, match="'aliases' must map names to names"
-    ):
+    with pytest.raises(tw.errors.SavingError, match=r"'aliases'.*\{'a': 3\}"):
         Checkpoint().restore(content.path)

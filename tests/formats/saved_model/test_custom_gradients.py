@@ -27,7 +27,7 @@ def test_a_gradient_function_that_calls_itself_is_kept_for_four_orders(tmp_path)
     x = np.float32(0.3)
     found = derivatives(loaded, [x], orders=4)
     np.testing.assert_allclose(found, np.sin(x + np.arange(5)), rtol=1e-5)
-    with pytest.raises(LookupError, match="up to order 4"):
+    with pytest.raises(LookupError, match="order 4"):
         derivatives(loaded, [x], orders=5)
 
 
@@ -105,7 +105,5 @@ def test_a_custom_gradient_that_cannot_be_traced_is_refused_with_its_line(tmp_pa
     def bad(x):
         return x * 2.0, lambda g: g * float(x)
 
-    with pytest.raises(
-        SavingError, match=r"test_custom_gradients.py:\d+: .*gradient function of bad"
-    ):
+    with pytest.raises(SavingError, match=r"test_custom_gradients.py:\d+: .*bad"):
         through_a_file([traced([])(lambda x: bad(x))], tmp_path)

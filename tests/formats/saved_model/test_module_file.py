@@ -117,7 +117,7 @@ def test_contains_saved_model_knows_its_own_files(tmp_path):
     (tmp_path / "text").write_text("no file of ours")
     assert contains(tmp_path / "net")
     assert not any(contains(tmp_path / n) for n in ("other", "text", "missing", ""))
-    with pytest.raises(SavingError, match="that saved_model.save wrote"):
+    with pytest.raises(SavingError, match=r"saved_model\.save"):
         tw.saved_model.load(tmp_path / "other")
     with pytest.raises(FileNotFoundError):
         tw.saved_model.load(tmp_path / "missing")
@@ -125,13 +125,15 @@ def test_contains_saved_model_knows_its_own_files(tmp_path):
 
 def test_options_that_would_do_nothing_are_refused(tmp_path):
     assert tw.saved_model.SaveOptions().experimental_custom_gradients is True
-    with pytest.raises(ValueError, match="function_aliases is not supported"):
+    with pytest.raises(ValueError, match="function_aliases .*supported"):
         tw.saved_model.SaveOptions(function_aliases={"f": abs})
     with pytest.raises(ValueError, match="experimental_io_device"):
         tw.saved_model.LoadOptions(experimental_io_device="/job:localhost")
     with pytest.raises(TypeError, match="SaveOptions"):
         tw.saved_model.save(Net(), tmp_path / "net", options={"x": 1})
-    with pytest.raises(TypeError, match="must be a tw.Module"):
+    with pytest.raises(
+        TypeError, match=r"obj .*tw\.Module.*got builtin_function_or_method"
+    ):
         tw.saved_model.save(abs, tmp_path / "net")
     tw.saved_model.save(Net(), tmp_path / "net")
     assert tw.saved_model.load(tmp_path / "net", tags=["serve"])(X).shape == (2, 2)

@@ -57,7 +57,7 @@ def test_a_module_without_functions_keeps_its_variables(tmp_path):
     module = holding(v=tw.Variable([1, 2]), empty=[])
     loaded = again(module, tmp_path)
     np.testing.assert_array_equal(loaded.v, [1, 2])
-    with pytest.raises(TypeError, match="without a traced __call__"):
+    with pytest.raises(TypeError, match="traced __call__"):
         loaded(1.0)
 
 

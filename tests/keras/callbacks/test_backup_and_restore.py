@@ -171,7 +171,7 @@ def test_a_damaged_backup_is_passed_over_for_the_one_before(tmp_path):
     _, expected = trainings.train(trainings.shuffled_arrays)
     begun(tmp_path, 15, double_checkpoint=True)
     damage(tmp_path / "latest.h5")
-    with pytest.warns(UserWarning, match=r"skipped: .*latest\.h5: is damaged"):
+    with pytest.warns(UserWarning, match=r"latest\.h5: .*damaged"):
         more = [Backup(tmp_path)]
         _, found = trainings.train(trainings.shuffled_arrays, more=more)
     assert_same(found, expected)
@@ -180,7 +180,7 @@ def test_a_damaged_backup_is_passed_over_for_the_one_before(tmp_path):
 def test_the_only_backup_is_not_passed_over(tmp_path):
     begun(tmp_path)
     damage(tmp_path / "latest.h5")
-    with pytest.raises(tw.errors.SavingError, match=r"latest\.h5: is damaged"):
+    with pytest.raises(tw.errors.SavingError, match=r"latest\.h5: .*damaged"):
         trainings.train(trainings.shuffled_arrays, more=[Backup(tmp_path)])
 
 
@@ -196,7 +196,7 @@ def test_a_backup_of_another_optimizer_leaves_the_model_as_it_was(tmp_path):
     model.compile("sgd", "mse")
     model.build((None, 3))
     before = [v.numpy() for v in [*model.variables, *model.optimizer.variables]]
-    with pytest.raises(tw.errors.SavingError, match="no place for .*/momentum/0"):
+    with pytest.raises(tw.errors.SavingError, match="/momentum/0"):
         model.fit(**settings, verbose=0, callbacks=[Backup(tmp_path)])
     found = [v.numpy() for v in [*model.variables, *model.optimizer.variables]]
     assert all(np.array_equal(a, b) for a, b in zip(found, before, strict=True))
@@ -225,7 +225,7 @@ def test_a_backup_of_other_data_is_refused(tmp_path):
         model, settings = trainings.shuffled_arrays()
         return model, settings | {"batch_size": 11}
 
-    with pytest.raises(tw.errors.SavingError, match="6 batches, these are 4"):
+    with pytest.raises(tw.errors.SavingError, match="6 batches.*4"):
         trainings.train(other, more=[Backup(tmp_path)])
 
 
@@ -237,7 +237,7 @@ def test_a_model_of_fewer_layers_is_refused(tmp_path):
         model.pop(), model.pop()
         return model, settings
 
-    with pytest.raises(tw.errors.SavingError, match="no place for .*model/layers/4"):
+    with pytest.raises(tw.errors.SavingError, match="model/layers/4"):
         trainings.train(other, more=[Backup(tmp_path)])
 
 

@@ -66,18 +66,18 @@ def test_another_ending_is_refused(path, weights_only):
 
 @pytest.mark.parametrize("freq", ["batch", 0, -1, 1.5, None])
 def test_another_frequency_is_refused(freq):
-    with pytest.raises(ValueError, match="save_freq must be"):
+    with pytest.raises(ValueError, match="save_freq .*'epoch'"):
         ModelCheckpoint("m.weights.h5", save_weights_only=True, save_freq=freq)
 
 
 def test_a_path_with_an_unknown_value_names_those_there_are(tmp_path):
     callback = weights_file(tmp_path, "{val_los:.2f}.weights.h5")
-    with pytest.raises(KeyError, match="did you mean 'val_loss'"):
+    with pytest.raises(KeyError, match="'val_los'.*'val_loss'"):
         lead(callback, [1.0])
 
 
 def test_a_model_that_cannot_be_saved_as_a_whole_is_refused_at_once():
-    with pytest.raises(TypeError, match=r"no method save\(\); try save_weights_only"):
+    with pytest.raises(TypeError, match=r"save\(\).*save_weights_only"):
         CallbackList(ModelCheckpoint("m.keras"), model=WatchedModel())
 
 

@@ -81,7 +81,7 @@ def test_silence_is_silent_and_costs_no_batches(terminal):
 
 @pytest.mark.parametrize("verbose", [3, "yes", None])
 def test_another_verbosity_is_refused(verbose):
-    with pytest.raises(ValueError, match="verbose must be 0, 1, 2 or 'auto'"):
+    with pytest.raises(ValueError, match="verbose .*0.*1.*2.*'auto'"):
         progress(verbose)
 
 

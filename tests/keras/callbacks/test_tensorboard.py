@@ -207,7 +207,7 @@ def test_nothing_is_written_where_nothing_happens(tmp_path):
 
 @pytest.mark.parametrize("batches", [-1, (3, 2), (1, 2, 3), "a", "1,b", 1.5, True])
 def test_other_batches_to_profile_are_refused(batches):
-    with pytest.raises(ValueError, match="profile_batch must be"):
+    with pytest.raises(ValueError, match="profile_batch"):
         TensorBoard(profile_batch=batches)
 
 
@@ -218,16 +218,16 @@ def test_batches_to_profile_may_be_written_in_the_ways_of_keras(batches):
 
 @pytest.mark.parametrize("freq", ["step", 0, -1, None, 2.5])
 def test_another_update_freq_is_refused(freq):
-    with pytest.raises(ValueError, match="update_freq must be"):
+    with pytest.raises(ValueError, match="update_freq .*'epoch'"):
         TensorBoard(update_freq=freq)
 
 
 def test_the_projector_is_refused():
-    with pytest.raises(ValueError, match="embeddings_freq must be 0"):
+    with pytest.raises(ValueError, match="embeddings_freq.*0.*got 1 and None"):
         TensorBoard(embeddings_freq=1)
 
 
 def test_without_tensorboardx_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    with pytest.raises(ImportError, match=r"pip install 'tapewright\[tensorboard\]'"):
+    with pytest.raises(ImportError, match=r"'tapewright\[tensorboard\]'"):
         TensorBoard()

@@ -173,33 +173,31 @@ def place(of, *values):
 
 CALLS = "inbound_nodes"
 WRONG = {
-    "there is no layer 'nowhere'": lambda c, e: e["e"].update(
+    "layer 'nowhere'": lambda c, e: e["e"].update(
         inbound_nodes=[{"args": [place("nowhere", 0, 0)], "kwargs": {}}]
     ),
-    "called 2 times in the config, there is no call 5": lambda c, e: e["e"].update(
+    "'d'.*2.*call 5": lambda c, e: e["e"].update(
         inbound_nodes=[{"args": [place("d", 5, 0)], "kwargs": {}}]
     ),
-    "there is no call -1": lambda c, e: c.update(output_layers=[["d", -1, 0]]),
-    "gives 1 outputs, there is no output 3": lambda c, e: c.update(
-        output_layers=[["d", 0, 3]]
-    ),
-    "c, e depend on each other": lambda c, e: e["c"].update(
+    "'d'.*call -1": lambda c, e: c.update(output_layers=[["d", -1, 0]]),
+    "'d'.*1.*output 3": lambda c, e: c.update(output_layers=[["d", 0, 3]]),
+    "c, e .*cycle": lambda c, e: e["c"].update(
         inbound_nodes=[{"args": [[place("e", 0, 0), place("d", 0, 0)]], "kwargs": {}}]
     ),
-    "two layers have the name 'd'": lambda c, e: c["layers"].append(e["d"]),
-    "must be a dict with class_name": lambda c, e: c["layers"].append(3),
-    "layers must be a list": lambda c, e: c.update(layers={"d": 1}),
-    "inbound_nodes of 'd' must be a list": lambda c, e: e["d"].update(inbound_nodes=3),
-    "a call of 'd' must be a dict": lambda c, e: e["d"].update(inbound_nodes=["a"]),
-    "a call needs args and kwargs": lambda c, e: e["d"][CALLS].append({"args": 3}),
-    "a tensor must come from": lambda c, e: e["e"].update(
+    "two .*'d'": lambda c, e: c["layers"].append(e["d"]),
+    "class_name.*got 3": lambda c, e: c["layers"].append(3),
+    r"layers .*got \{'d': 1\}": lambda c, e: c.update(layers={"d": 1}),
+    "inbound_nodes .*'d'.*got 3": lambda c, e: e["d"].update(inbound_nodes=3),
+    "'d'.*got a": lambda c, e: e["d"].update(inbound_nodes=["a"]),
+    r"args and kwargs.*got \{'args': 3\}": lambda c, e: e["d"][CALLS].append(
+        {"args": 3}
+    ),
+    r"tensor .*got \['d', '0', 0\]": lambda c, e: e["e"].update(
         inbound_nodes=[{"args": [place("d", "0", 0)], "kwargs": {}}]
     ),
-    "inputs and outputs are places": lambda c, e: c.update(output_layers=[3]),
-    "units must be a positive integer": lambda c, e: e["d"]["config"].update(units=-3),
-    "'e' cannot be called as the config says": lambda c, e: e["e"][CALLS][0].update(
-        kwargs={"wings": 2}
-    ),
+    "inputs and outputs .*got 3": lambda c, e: c.update(output_layers=[3]),
+    "units .*got -3": lambda c, e: e["d"]["config"].update(units=-3),
+    "'e'.*called": lambda c, e: e["e"][CALLS][0].update(kwargs={"wings": 2}),
 }
 
 
@@ -214,14 +212,14 @@ def test_what_is_wrong_in_a_config_is_told(message):
 
 
 def test_in_the_process_it_is_a_value_error():
-    config = broken(WRONG["there is no layer 'nowhere'"])
-    with pytest.raises(ValueError, match="Model: there is no layer 'nowhere'") as found:
+    config = broken(WRONG["layer 'nowhere'"])
+    with pytest.raises(ValueError, match="Model: .*layer 'nowhere'") as found:
         Model.from_config(config)
     assert not isinstance(found.value, SavingError)
 
 
 def test_a_sequential_config_must_have_a_list_of_layers():
-    with pytest.raises(ValueError, match="must have a list of layers"):
+    with pytest.raises(ValueError, match="config .*got Dense"):
         Sequential.from_config({"name": "s", "layers": "Dense"})
 
 
@@ -293,9 +291,11 @@ def test_a_subclass_that_makes_its_own_network_goes_by_its_arguments():
 
 
 def test_other_json_is_refused():
-    with pytest.raises(ValueError, match="json_string must describe a model"):
+    with pytest.raises(ValueError, match="json_string .*describe"):
         model_from_json(json.dumps(layers.serialize(layers.Dense(2))))
-    with pytest.raises(TypeError, match="json_string must be a string"):
+    with pytest.raises(
+        TypeError, match=r"json_string .*got \{'class_name': 'Sequential'\}"
+    ):
         model_from_json({"class_name": "Sequential"})
 
 
@@ -373,11 +373,11 @@ def test_a_lambda_for_a_loss_cannot_be_written_down():
 
 def test_unknown_keys_and_names_of_a_compile_config_are_told():
     model = shared()
-    with pytest.raises(ValueError, match="has 'wings': 2, which is not supported"):
+    with pytest.raises(ValueError, match="'wings'.*2"):
         model.compile_from_config({"optimizer": "sgd", "wings": 2})
     config = {"optimizer": "sgd", "loss": "mse", "metrics": ["wings"]}
-    with from_file("net.h5"), pytest.raises(SavingError, match="'wings' is unknown"):
+    with from_file("net.h5"), pytest.raises(SavingError, match="'wings'"):
         model.compile_from_config(config)
     config = {"optimizer": {"class_name": "Wings", "config": {}}, "loss": "mse"}
-    with from_file("net.h5"), pytest.raises(SavingError, match="'Wings' is unknown"):
+    with from_file("net.h5"), pytest.raises(SavingError, match="'Wings'"):
         model.compile_from_config(config)

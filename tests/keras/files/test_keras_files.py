@@ -116,9 +116,7 @@ def test_a_file_without_optimizer_state_gives_a_fresh_optimizer_and_says_so(tmp_
         del file["optimizer_weights"]
 
     path = altered(tmp_path, "trained.h5", drop)
-    with pytest.warns(
-        UserWarning, match="'adam' is not restored: the file holds no state"
-    ):
+    with pytest.warns(UserWarning, match="optimizer 'adam'.*no state"):
         model = load_model(path)
     model.fit(X, Y, verbose=0)
     assert model.optimizer.iterations.numpy() == 1
@@ -131,9 +129,7 @@ def test_optimizer_slots_that_do_not_fit_are_left_with_a_warning(tmp_path):
         group.attrs["weight_names"] = names[:-1]
 
     path = altered(tmp_path, "trained.h5", drop)
-    with pytest.warns(
-        UserWarning, match="not restored: 13 arrays are stored, it has 14"
-    ):
+    with pytest.warns(UserWarning, match="optimizer 'adam'.*13 .*14"):
         model = load_model(path)
     assert model.optimizer.iterations.numpy() == 0
 
@@ -158,7 +154,7 @@ def test_swapped_weights_of_a_layer_are_found(tmp_path):
         names[0], names[1] = names[1], names[0]  # of one shape: gamma and beta
         group.attrs["weight_names"] = names
 
-    with pytest.raises(SavingError, match="lists 'beta' in the place of 'gamma'"):
+    with pytest.raises(SavingError, match="'beta'.*'gamma' of layer 'normal'"):
         load_model(altered(tmp_path, "trained.h5", swap))
 
 
@@ -210,7 +206,7 @@ def test_models_in_half_precision_compute_in_float32_and_say_so(name, limit):
 
 
 def test_weights_of_half_precision_bring_the_optimizer_without_its_loss_scale():
-    with pytest.warns(UserWarning, match="compute in float32"):
+    with pytest.warns(UserWarning, match="mixed_float16.*float32"):
         model = load_model(HERE / "mixed_float16.keras")
         other = load_model(HERE / "mixed_float16.keras", compile=False)
     other.compile("adam", "mse")

@@ -180,7 +180,7 @@ def test_code_is_never_run():
     config = {"class_name": "__lambda__", "config": {"value": ["4wEA", None, None]}}
     with pytest.raises(ValueError, match="Python code, which is never run"):
         saving.deserialize_keras_object(config)
-    with pytest.raises(ValueError, match="safe_mode must be True"):
+    with pytest.raises(ValueError, match="safe_mode .*True"):
         saving.deserialize_keras_object(config, safe_mode=False)
 
 
@@ -227,9 +227,7 @@ def test_dtype_policies_are_read():
     found = saving.deserialize_keras_object(config | {"config": given})
     assert found.dtype == "float16"
     given = {"units": 2, "dtype": policy | {"config": {"name": "mixed_float16"}}}
-    with pytest.raises(
-        ValueError, match="dtype policy 'mixed_float16'.*pass one dtype"
-    ):
+    with pytest.raises(ValueError, match="policy 'mixed_float16'.*'float32'"):
         saving.deserialize_keras_object(config | {"config": given})
 
 
@@ -256,15 +254,15 @@ def test_a_layer_of_several_inputs_is_built_again():
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ([1], "must be a dict with class_name"),
-        ({"class_name": 3, "config": {}}, "must be a dict with class_name"),
-        ({"class_name": "Dense", "config": [1]}, "its config must be a dict"),
+        ([1], "config .*class_name"),
+        ({"class_name": 3, "config": {}}, "config .*class_name"),
+        ({"class_name": "Dense", "config": [1]}, r"config.*dict.*got \[1\]"),
         ({"class_name": "Dense", "config": {"name": "d"}}, "Dense 'd'.*units"),
-        ({"class_name": "Dense", "config": {"units": -1}}, "units must be a positive"),
+        ({"class_name": "Dense", "config": {"units": -1}}, "units .*got -1"),
         ({"class_name": "Dense", "config": {"units": 2, "lora_rank": 4}}, "lora_rank"),
         ({"class_name": "Dense", "config": {"units": 2, "wings": 4}}, "'wings'"),
-        ({"class_name": "TimeDistributed", "config": {}}, "lacks 'layer'"),
-        ({"class_name": "os.system", "config": {}}, "'os.system' is unknown"),
+        ({"class_name": "TimeDistributed", "config": {}}, "'layer'"),
+        ({"class_name": "os.system", "config": {}}, r"'os\.system'"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_told_with_its_place(config, message):

@@ -69,13 +69,13 @@ def test_deflated_members_are_read(path):
 @pytest.mark.parametrize(
     "name, content, reason",
     [
-        ("config.json", b"{", r"other.keras \[config.json\]: the JSON"),
+        ("config.json", b"{", r"\[config\.json\].*JSON"),
         ("config.json", b"[]", r"must be a JSON object, is list"),
         ("config.json", b'{"a": 1, "a": 2}', r"'a' twice"),
-        ("config.json", None, "has no member 'config.json'"),
-        ("model.weights.h5", b"nothing", r"\[model.weights.h5\]: is not an HDF5"),
-        ("model.weights.h5", None, "has no member 'model.weights.h5'"),
-        ("../evil", b"", "plain relative path"),
+        ("config.json", None, r"'config\.json'"),
+        ("model.weights.h5", b"nothing", r"\[model\.weights\.h5\].*HDF5"),
+        ("model.weights.h5", None, r"'model\.weights\.h5'"),
+        ("../evil", b"", r"\.\./evil.*relative path"),
     ],
 )
 def test_a_member_that_is_wrong_is_named(path, name, content, reason):

@@ -109,20 +109,18 @@ def test_a_layer_count_that_differs_is_told_with_the_names(tmp_path):
     model = Sequential(
         [Input((3,)), layers.Dense(2, name="a"), layers.Dense(2, name="b")]
     )
-    with pytest.raises(
-        SavingError, match=r"1 layers with weights \('a'\), the model has"
-    ):
+    with pytest.raises(SavingError, match=r"1 layers .*\('a'\).*2 \('a', 'b'\)"):
         model.load_weights(tmp_path / "m.h5")
 
 
 def test_a_weights_file_says_that_it_holds_no_model(tmp_path):
     Sequential([Input((3,)), layers.Dense(2)]).save_weights(tmp_path / "a.weights.h5")
-    with pytest.raises(SavingError, match="holds no model.*call its load_weights"):
+    with pytest.raises(SavingError, match="'model_config'.*load_weights"):
         load_model(tmp_path / "a.weights.h5")
 
 
 def test_a_reserved_name_is_refused(tmp_path):
     model = Sequential([Input((3,)), layers.Dense(2, name="top_level_model_weights")])
-    with pytest.raises(ValueError, match="the name is taken"):
+    with pytest.raises(ValueError, match="name .*taken"):
         model.save(tmp_path / "m.h5")
     assert not list(tmp_path.iterdir())

@@ -445,7 +445,7 @@ def test_an_operation_on_no_tensor_is_refused_for_it_would_compute_at_once(entry
 
 def test_a_variable_in_a_call_is_an_error_as_it_would_be_a_constant():
     variable = tw.Variable(2.0, name="scale")
-    with pytest.raises(TypeError, match="'scale' would enter the model as a constant"):
+    with pytest.raises(TypeError, match="variable 'scale'.*constant"):
         ops.multiply(keras.Input((3,)), variable)
 
 
@@ -454,7 +454,7 @@ def test_a_function_with_a_custom_gradient_is_refused_between_layers():
     def doubled(x):
         return x * 1.0, lambda g: g * 2.0
 
-    with pytest.raises(TypeError, match="doubled has a custom gradient"):
+    with pytest.raises(TypeError, match="doubled .*custom gradient"):
         doubled(keras.Input((3,)))
 
 
@@ -480,7 +480,7 @@ def test_a_traced_function_called_between_layers_gives_its_ops():
     ],
 )
 def test_what_asks_for_sizes_or_values_tells_where_it_can_stand(call):
-    with pytest.raises(TypeError, match=r"KerasTensor.*the call\(\) of a Layer"):
+    with pytest.raises(TypeError, match=r"KerasTensor.*call\(\) of a Layer"):
         call(keras.Input((4,)))
 
 

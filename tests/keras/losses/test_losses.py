@@ -86,7 +86,7 @@ def test_other_losses_refuse_labels_out_of_range(name, device):
         pytest.skip("elsewhere the check would have to wait for the device")
     y_pred = np.full((1, 2, 3), 1 / 3, "float32")
     arguments = {"q": 0.5} if name != "ctc" else {}
-    with pytest.raises(IndexError, match="must be from 0 to 2"):
+    with pytest.raises(IndexError, match="indices .*0.*2.*got 3"):
         getattr(losses, name)([[1, 3]], y_pred, **arguments)
 
 

@@ -68,17 +68,17 @@ def test_labels_out_of_range_are_refused(device):
 
 
 def test_integer_labels_for_one_hot_ones_are_refused():
-    with pytest.raises(ValueError, match="use sparse_categorical_crossentropy"):
+    with pytest.raises(ValueError, match="sparse_categorical_crossentropy"):
         losses.CategoricalCrossentropy()(LABELS, PROBABILITIES)
 
 
 def test_one_hot_labels_for_integer_ones_are_refused():
-    with pytest.raises(ShapeError, match="one-hot labels use categorical_crossentr"):
+    with pytest.raises(ShapeError, match="categorical_crossentr"):
         losses.SparseCategoricalCrossentropy()(ONE_HOT, PROBABILITIES)
 
 
 def test_one_class_is_warned_of():
-    with pytest.warns(SyntaxWarning, match="use binary_crossentropy"):
+    with pytest.warns(SyntaxWarning, match="binary_crossentropy"):
         losses.categorical_crossentropy([[1.0]], [[0.5]])
 
 
@@ -107,5 +107,5 @@ def test_labels_that_do_not_sum_to_1_may_be_taken_as_tensorflow_takes_them():
         np.testing.assert_allclose(tape.gradient(value, logits), expected, atol=1e-6)
         values.append(float(value))
     assert values[0] == values[1]
-    with pytest.raises(ValueError, match="from_logits must be True"):
+    with pytest.raises(ValueError, match="assume_normalized .*from_logits.*True"):
         losses.CategoricalCrossentropy(assume_normalized=True)

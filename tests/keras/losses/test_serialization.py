@@ -39,12 +39,12 @@ def test_names_of_classes_configs_and_callables():
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match="Unknown loss 'cosine'; known are .*huber"):
+    with pytest.raises(ValueError, match="loss 'cosine'.*huber"):
         losses.get("cosine")
 
 
 def test_a_name_that_is_nearly_right_is_answered_with_the_right_one():
-    with pytest.raises(ValueError, match="Did you mean 'mean_squared_error'"):
+    with pytest.raises(ValueError, match="mean 'mean_squared_error'"):
         losses.get("mean_squared_eror")
 
 

@@ -52,16 +52,18 @@ def data():
 def test_inputs_have_a_shape_without_values():
     x = Input((3, None), batch_size=2, dtype="int32", name="ids")
     assert x.shape == (2, 3, None) and x.dtype == "int32" and x.name == "ids"
-    with pytest.raises(TypeError, match=r"a Python condition .*\(2, 3, None\) int32"):
+    with pytest.raises(TypeError, match=r"condition .*\(2, 3, None\) int32"):
         bool(x)
-    with pytest.raises(TypeError, match="a NumPy function needs values"):
+    with pytest.raises(
+        TypeError, match=r"NumPy function .*KerasTensor, \(None, 3\) float32"
+    ):
         np.sin(Input((3,)))
 
 
 def test_an_input_needs_a_shape():
     with pytest.raises(ValueError, match="pass shape, without the batch"):
         Input()
-    with pytest.raises(ValueError, match=r"must be a tuple, \(3,\) for vectors of 3"):
+    with pytest.raises(ValueError, match=r"shape .*\(3,\).*3.*got 3"):
         Input(3)
 
 
@@ -198,7 +200,7 @@ def test_an_inner_tensor_may_become_an_input():
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        ({"tensor": np.ones((1, 2), np.float32)}, "tensor must be symbolic"),
+        ({"tensor": np.ones((1, 2), np.float32)}, "tensor .*symbolic.*got ndarray"),
         ({"tensor": Input((2,)), "dtype": "int32"}, "which differ"),
         ({"tensor": Input((2,)), "shape": (3,)}, "which differ"),
     ],
@@ -233,7 +235,7 @@ def test_inputs_of_one_rank_less_or_more_are_fitted():
 
 def test_inputs_that_do_not_fit_are_named(data):
     model = two_inputs()
-    with pytest.raises(ValueError, match=r"the input 'a' must have shape \(None, 3\)"):
+    with pytest.raises(ValueError, match=r"'a'.*shape \(None, 3\)"):
         model([data[1], data[0]])
     with pytest.raises(ValueError, match=r"2 inputs, \['a', 'b'\]; got 1"):
         model(data[0])
@@ -243,22 +245,22 @@ def test_inputs_that_do_not_fit_are_named(data):
 
 def test_outputs_must_follow_from_the_inputs():
     a, b = Input((3,), name="a"), Input((3,), name="b")
-    with pytest.raises(ValueError, match=r"need the input 'b', .*not among.*\(a\)"):
+    with pytest.raises(ValueError, match=r"input 'b'.*\(a\)"):
         Model(a, Dense(2)(a) + Dense(2)(b))
-    with pytest.raises(ValueError, match="outputs must come from Input"):
+    with pytest.raises(ValueError, match="outputs .*Input"):
         Model(a, tw.ones([2]))
-    with pytest.raises(TypeError, match="inputs and outputs must be given together"):
+    with pytest.raises(TypeError, match="inputs and outputs.*together"):
         Model(inputs=a)
 
 
 def test_two_layers_of_one_name_are_refused():
     x = Input((3,))
-    with pytest.raises(ValueError, match="2 layers have the name 'same'"):
+    with pytest.raises(ValueError, match="2 layers .*'same'"):
         Model(x, Dense(2, name="same")(Dense(2, name="same")(x)))
 
 
 def test_a_variable_in_an_op_between_layers_is_refused():
-    with pytest.raises(TypeError, match="variable 'scale' would enter the model as a"):
+    with pytest.raises(TypeError, match="variable 'scale'.*constant"):
         Input((3,)) * tw.Variable(2.0, name="scale")
 
 
@@ -593,7 +595,7 @@ def test_a_clone_calls_layers_by_the_call_function():
     kinds = [type(layer).__name__ for layer in clone.layers]
     assert kinds == ["InputLayer", "Dense", "Dropout", "Dense", "Dropout"]
     np.testing.assert_array_equal(clone(x), model(x))  # the layers themselves
-    with pytest.raises(ValueError, match="call_function is for Model"):
+    with pytest.raises(ValueError, match="call_function .*Model"):
         tw.keras.models.clone_model(tw.Sequential([Dense(1)]), call_function=len)
 
 
@@ -603,7 +605,7 @@ def test_a_clone_may_be_built_on_given_tensors():
     given = {"x": Input((3,)), "y": Input((3,))}
     clone = tw.keras.models.clone_model(model, input_tensors=given)
     assert clone.input["x"] is given["x"] and set(clone.output) == {"sum", "out"}
-    with pytest.raises(ValueError, match="structure of model.input"):
+    with pytest.raises(ValueError, match=r"input_tensors .*model\.input"):
         tw.keras.models.clone_model(model, input_tensors=(x, y))
     sequential = tw.Sequential([Input((3,)), Dense(2)])
     start = Input((3,), name="start")
@@ -711,5 +713,5 @@ def test_an_input_that_is_not_optional_must_be_given():
             np.testing.assert_array_equal(model({"x": data, "y": None}), data)
             continue
         for inputs in ({"x": data, "y": None}, [data, None]):
-            with pytest.raises(ValueError, match="'y' is None, but not optional"):
+            with pytest.raises(ValueError, match="'y'.*None"):
                 model(inputs)

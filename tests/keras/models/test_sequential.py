@@ -112,7 +112,7 @@ def test_an_empty_model_has_nothing_to_call():
         lambda: model.predict(data, verbose=0),
         lambda: model.fit(data, data, verbose=0),
     ):
-        with pytest.raises(ValueError, match="'empty': there are no layers"):
+        with pytest.raises(ValueError, match="'empty'"):
             use()
     assert model.layers == [] and model.weights == []
     model.summary(print_fn=lambda line: None)
@@ -134,7 +134,7 @@ def test_what_is_no_layer_cannot_be_added():
 
 
 def test_two_layers_cannot_share_a_name():
-    with pytest.raises(ValueError, match="'d' exists already"):
+    with pytest.raises(ValueError, match="names .*'d'"):
         Sequential([Dense(1, name="d"), Dense(1, name="d")])
 
 

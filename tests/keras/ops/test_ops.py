@@ -468,16 +468,28 @@ def test_parts_of_a_tensor_are_written():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ops.quantile([1.0], 0.5, method="best"), "method must be one of"),
+        (lambda: ops.quantile([1.0], 0.5, method="best"), "method .*got 'best'"),
         (lambda: ops.where([True], 1.0), "x1 and x2 must both be given"),
         (lambda: ops.one_hot([1], 2, sparse=True), "sparse"),
         (lambda: ops.scan(lambda c, x: (c, x), 0), "length must be given"),
         (lambda: ops.scatter_update([1], [[0]], [1], reduction="avg"), "reduction"),
-        (lambda: ops.conv(floats(2, 3), floats(1, 1)), "inputs must have 3, 4 or 5"),
-        (lambda: ops.image.resize(floats(2, 3), (1, 1)), "3 or 4 axes"),
-        (lambda: ops.correlate([1.0], [1.0], "whole"), "mode must be"),
-        (lambda: ops.depth_to_space(floats(1, 1, 1, 4), 2, "NCHW"), "data_format must"),
-        (lambda: ops.einsum("i->i", [1.0], optimize="best"), "optimize must be"),
+        (
+            lambda: ops.conv(floats(2, 3), floats(1, 1)),
+            r"inputs .*3.*4.*5.*got shape \(2, 3\)",
+        ),
+        (
+            lambda: ops.image.resize(floats(2, 3), (1, 1)),
+            r"images .*3.*4.*got shape \(2, 3\)",
+        ),
+        (lambda: ops.correlate([1.0], [1.0], "whole"), "mode .*'valid'.*got 'whole'"),
+        (
+            lambda: ops.depth_to_space(floats(1, 1, 1, 4), 2, "NCHW"),
+            "data_format .*'channels_last'.*got 'NCHW'",
+        ),
+        (
+            lambda: ops.einsum("i->i", [1.0], optimize="best"),
+            "optimize .*'greedy'.*got 'best'",
+        ),
     ],
 )
 def test_a_wrong_argument_is_named(call, message):

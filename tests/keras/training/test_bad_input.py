@@ -44,12 +44,17 @@ def test_labels_must_not_be_strings(model):
 
 def test_inputs_must_not_be_strings(model):
     given = np.array([["1"] * 4] * 20)
-    refused(model, DTypeError, "strings cannot become float32", given, Y)
+    refused(model, DTypeError, "strings .*float32", given, Y)
 
 
 def test_class_weights_must_be_numbers(model):
     refused(
-        model, TypeError, "got 'a' for class 1", X, X[:, 0] > 0, class_weight={1: "a"}
+        model,
+        TypeError,
+        "class_weight: .*got 'a' for class 1",
+        X,
+        X[:, 0] > 0,
+        class_weight={1: "a"},
     )
 
 
@@ -58,7 +63,7 @@ def test_the_classes_of_weights_must_be_numbers(model):
     refused(
         model,
         TypeError,
-        "keys must be numbers, got '0'",
+        "keys .*got '0'",
         X,
         X[:, 0] > 0,
         class_weight=weights,
@@ -86,7 +91,14 @@ def test_validation_split_must_be_a_number(model):
 
 
 def test_validation_data_of_another_shape_are_refused_before_the_first_epoch(model):
-    refused(model, ShapeError, "size 4 on axis 1", X, Y, validation_data=(X[:, :2], Y))
+    refused(
+        model,
+        ShapeError,
+        r"size 4.*axis 1.*got shape \(20, 2\)",
+        X,
+        Y,
+        validation_data=(X[:, :2], Y),
+    )
 
 
 def test_validation_data_without_labels_are_refused_before_the_first_epoch(model):
@@ -155,7 +167,7 @@ def test_training_needs_an_optimizer():
 def test_a_loss_must_return_something():
     model = Sequential([Input((4,)), Dense(1)])
     model.compile("sgd", lambda y_true, y_pred: None)
-    with pytest.raises(TypeError, match="loss.*returned None.*return"):
+    with pytest.raises(TypeError, match="loss '<lambda>' .*None"):
         model.fit(X, Y, verbose=0)
 
 
@@ -165,12 +177,12 @@ class Silent(Layer):
 
 
 def test_a_layer_after_one_without_return_says_so():
-    with pytest.raises(ShapeError, match="expected a tensor, got None"):
+    with pytest.raises(ShapeError, match="'dense'.*got None"):
         Dense(3)(Silent()(X))
 
 
 def test_a_layer_without_return_cannot_become_part_of_a_model():
-    with pytest.raises(TypeError, match=r"Silent\): call\(\) returned None"):
+    with pytest.raises(TypeError, match=r"Silent\): call\(\) .*None"):
         Silent()(Input((4,)))
 
 
@@ -185,7 +197,7 @@ def test_a_model_must_return_something():
         lambda: model.fit(X, Y, verbose=0),
         lambda: model.predict(X, verbose=0),
     ):
-        with pytest.raises(TypeError, match=r"call\(\) returned None"):
+        with pytest.raises(TypeError, match=r"call\(\) .*None"):
             run()
 
 

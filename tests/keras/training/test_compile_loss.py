@@ -139,9 +139,7 @@ def test_names_that_no_output_has_are_refused(data):
     model = forked()
     model.compile("adam", loss={"aa": "mse"})
     before = model.get_weights()
-    with pytest.raises(
-        ValueError, match=r"no output 'aa'; .*\['a', 'b'\]; did you mean"
-    ):
+    with pytest.raises(ValueError, match=r"output 'aa'.*\['a', 'b'\]"):
         model.fit({"x": x, "z": x[:, :2]}, {"a": y}, verbose=0)
     for old, new in zip(before, model.get_weights()):
         np.testing.assert_array_equal(old, new)
@@ -255,10 +253,10 @@ def test_a_loss_may_be_given_for_several_outputs_together(data):
     ("loss", "loss_weights", "message"),
     [
         ({"c": "mse"}, None, "no output 'c'"),
-        (["mse", "mse", "mse"], None, "3 were given for 2 outputs"),
+        (["mse", "mse", "mse"], None, "3.*2.*outputs"),
         ({"a": {"x": "mse"}}, None, "'x'"),
-        (["mse", "mae"], [1.0], "1 were given for 2 losses"),
-        (["mse", "mae"], 2.0, "loss_weights must be a list or dict"),
+        (["mse", "mae"], [1.0], "1.*2.*losses"),
+        (["mse", "mae"], 2.0, r"loss_weights .*got 2\.0"),
         ({"a": "mse"}, {"c": 1.0}, "no output 'c'"),
     ],
 )

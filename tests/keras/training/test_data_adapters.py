@@ -284,21 +284,21 @@ def test_passes_that_end_with_an_epoch_are_followed_by_others():
 def test_a_generator_that_ends_early_is_told_of():
     batches = EpochIterator(generator(5), steps=3)
     assert len(labels(batches)) == 3 and not batches.ran_out
-    with pytest.warns(UserWarning, match="yielded 2 of the 3 batches of epoch 2"):
+    with pytest.warns(UserWarning, match="2.*3.*epoch 2"):
         assert len(labels(batches)) == 2
     assert batches.ran_out
 
 
 def test_arrays_that_hold_too_few_batches_are_told_of():
     batches = EpochIterator(X, Y, batch_size=5, steps=3)
-    with pytest.warns(UserWarning, match="yielded 2 of the 3 batches of epoch 1"):
+    with pytest.warns(UserWarning, match="2.*3.*epoch 1"):
         assert len(labels(batches)) == 2
 
 
 def test_a_generator_has_one_epoch_in_it():
     batches = EpochIterator(generator(2))
     assert len(labels(batches)) == 2 and not batches.ran_out
-    with pytest.warns(UserWarning, match="yielded 0 batches of epoch 2"):
+    with pytest.warns(UserWarning, match="0.*epoch 2"):
         assert labels(batches) == []
     assert batches.ran_out
 
@@ -420,7 +420,7 @@ def test_positions_that_version_01_wrote_are_found_again(within, shuffle):
 
 def test_the_state_of_other_data_is_refused():
     state = EpochIterator(X, Y, batch_size=5).state()
-    with pytest.raises(ValueError, match="with 2 batches, these are 3"):
+    with pytest.raises(ValueError, match="2 batches.*3"):
         EpochIterator(X, Y, batch_size=4).restore(state)
     with pytest.raises(ValueError, match="lacks"):
         EpochIterator(X).restore({})
@@ -449,9 +449,9 @@ def test_a_generator_cannot_go_back():
         ),
         (dict(x=X[:0]), ValueError, "no data"),
         (dict(x=[]), ValueError, "x: holds no array|no data"),
-        (dict(x=X, batch_size=0), ValueError, "batch_size: must be a positive"),
-        (dict(x=X, batch_size=2.5), ValueError, "batch_size: must be a positive"),
-        (dict(x=X, steps=-1), ValueError, "steps .*must be a positive"),
+        (dict(x=X, batch_size=0), ValueError, "batch_size"),
+        (dict(x=X, batch_size=2.5), ValueError, "batch_size"),
+        (dict(x=X, steps=-1), ValueError, "steps_per_epoch.*positive.*got -1"),
         (dict(x=X, shuffle="no"), ValueError, "shuffle"),
         (dict(x=generator(), y=Y), ValueError, "y: x is a generator"),
         (
@@ -459,7 +459,7 @@ def test_a_generator_cannot_go_back():
             ValueError,
             "sample_weight: x is a Squares",
         ),
-        (dict(x=X, y=generator()), TypeError, "y: x is given as arrays"),
+        (dict(x=X, y=generator()), TypeError, "y .*got generator"),
         (dict(x=np.array([{}, 1], object)), TypeError, "dtype object"),
         (dict(x=np.float32(1)), ValueError, "batch axis"),
         (dict(x=[[1], [1, 2]]), ValueError, "differ in length"),
@@ -468,12 +468,16 @@ def test_a_generator_cannot_go_back():
         (dict(x=X, sample_weight=Y), ValueError, "needs y"),
         (dict(x=X, y=Y, sample_weight=Y, class_weight={}), ValueError, "not both"),
         (dict(x=X, y=[Y, Y], class_weight={0: 1}), ValueError, "several"),
-        (dict(x=X, y=Y, class_weight=[1, 2]), TypeError, "must be a dict"),
+        (dict(x=X, y=Y, class_weight=[1, 2]), TypeError, "dict .*got list"),
         (dict(x=X, y=[Y, Y], sample_weight={"a": Y}), ValueError, "nested like y"),
-        (dict(x=X, y=[Y, Y], sample_weight=X), ValueError, "one weight per"),
+        (
+            dict(x=X, y=[Y, Y], sample_weight=X),
+            ValueError,
+            r"weight .*got shape \(10, 2\)",
+        ),
         (dict(x=Dataset.range(3).batch(1).repeat()), ValueError, "endless"),
         (dict(x=iter([(X, Y, Y, Y)])), ValueError, "got 4 parts"),
-        (dict(x=iter(["a"])), ValueError, "each batch must be a tuple"),
+        (dict(x=iter(["a"])), ValueError, "batch .*tuple.*got str a"),
         (dict(x=iter([(X, object())])), TypeError, "y: arrays"),
     ],
 )
@@ -483,13 +487,13 @@ def test_mistakes_are_named_before_anything_runs(arguments, error, words):
 
 
 def test_a_batch_size_beside_batches_is_ignored_aloud():
-    with pytest.warns(UserWarning, match="batch_size is ignored"):
+    with pytest.warns(UserWarning, match="batch_size .*Loader"):
         EpochIterator(Loader(), batch_size=3)
 
 
 def test_missing_labels_are_found():
     check_labels({"a": Y, "b": [np.ones(3), None]})
-    with pytest.raises(ValueError, match=r"y\['b'\]: 2 of 4 labels are NaN.*\(0, 1\)"):
+    with pytest.raises(ValueError, match=r"y\['b'\].*2.*4.*NaN.*\(0, 1\)"):
         check_labels({"b": np.array([[0, np.nan], [np.nan, 1]])})
 
 
@@ -501,7 +505,7 @@ def test_packing_and_unpacking_are_keras():
     assert unpack_x_y_sample_weight({"a": 1}) == ({"a": 1}, None, None)
     assert pack_x_y_sample_weight([1]) == ([1],) and pack_x_y_sample_weight(1) == 1
     assert pack_x_y_sample_weight(1, 2, 3) == (1, 2, 3)
-    with pytest.raises(ValueError, match="tuple of 4"):
+    with pytest.raises(ValueError, match="got a tuple of 4"):
         unpack_x_y_sample_weight((1, 2, 3, 4))
 
 
@@ -517,7 +521,7 @@ def test_the_last_part_is_for_validation():
 @pytest.mark.parametrize(
     "arrays, split, error, words",
     [
-        ((X, Y), 1.5, ValueError, "between 0 and 1"),
+        ((X, Y), 1.5, ValueError, r"validation_split: .*0.*1.*got 1\.5"),
         ((X[:1], Y[:1]), 0.5, ValueError, "leaves one part"),
         ((generator(), None), 0.5, TypeError, "validation_data"),
         ((X, Y[:3]), 0.5, ValueError, "same number"),

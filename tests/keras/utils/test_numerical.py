@@ -31,7 +31,7 @@ def test_tensors_are_taken_too():
 
 def test_no_labels_give_no_rows():
     assert to_categorical([], 3).shape == (0, 3)
-    with pytest.raises(ValueError, match="num_classes must be given"):
+    with pytest.raises(ValueError, match="num_classes"):
         to_categorical([])
 
 
@@ -80,7 +80,7 @@ def test_items_of_sequences_may_be_arrays():
     "arguments, words",
     [
         (([[1]], 2, "int32", "before"), "padding"),
-        (([1, 2],), "list of sequences"),
+        (([1, 2],), "sequences .*list"),
         (([[1]], 2, "int32", "pre", "pre", "x"), "dtype=object"),
         (([[[1, 2]], [[1]]],), "sequence 1"),
     ],

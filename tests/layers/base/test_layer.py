@@ -113,7 +113,7 @@ def test_several_inputs_keep_their_structure():
 
 def test_the_inputs_may_be_given_by_name():
     assert Scale()(inputs=tw.ones([1, 2])).shape == (1, 2)
-    with pytest.raises(TypeError, match="'inputs' is missing"):
+    with pytest.raises(TypeError, match="'inputs'.*missing"):
         Scale()()
 
 
@@ -224,7 +224,7 @@ def test_wrong_inputs_are_answered_with_layer_and_shapes():
     message = r"layer 'head' \(Dense\): expected size 3 on axis -1.*got shape \(1, 4\)"
     with pytest.raises(ValueError, match=message):
         layer(tw.ones([1, 4]))
-    with pytest.raises(ValueError, match=r"rank 2 or more.*got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"rank 2.*got shape \(3,\)"):
         layer(tw.ones([3]))
 
 
@@ -246,12 +246,12 @@ def test_a_forgotten_super_init_is_named():
         def call(self, inputs):
             return inputs
 
-    with pytest.raises(RuntimeError, match=r"Hasty: __init__ must call super\(\)"):
+    with pytest.raises(RuntimeError, match=r"Hasty: __init__ .*super\(\)"):
         Hasty()(tw.zeros([]))
 
 
 def test_names_must_be_strings_without_slashes():
-    with pytest.raises(ValueError, match="without '/'"):
+    with pytest.raises(ValueError, match="name .*'/'.*got 'a/b'"):
         Dense(1, name="a/b")
 
 

@@ -63,7 +63,7 @@ def test_an_argument_that_is_not_kept_is_named():
             super().__init__(**kwargs)
             self.n = size
 
-    with pytest.raises(NotImplementedError, match="'size'.*is not kept"):
+    with pytest.raises(NotImplementedError, match="'size' of __init__"):
         Forgetful(np.float32(3)).get_config()
 
 
@@ -100,7 +100,7 @@ def test_positional_arguments_without_a_name_have_no_config():
             super().__init__(*args, **kwargs)
 
     assert Passing.from_config(Passing(3).get_config()).units == 3
-    with pytest.raises(NotImplementedError, match=r"Many.*\*args have no names"):
+    with pytest.raises(NotImplementedError, match=r"Many.*\*args"):
         Many(1, 2).get_config()
 
 

@@ -49,7 +49,7 @@ def test_a_seed_generator_comes_back_from_its_own_config():
 @pytest.mark.parametrize("seed", ["3", 1.5, True, [3]])
 def test_seeds_of_other_kinds_are_refused(seed):
     for make in (initializers.RandomNormal, initializers.GlorotUniform):
-        with pytest.raises(ValueError, match="seed must be an integer, a SeedGen"):
+        with pytest.raises(ValueError, match="seed .*SeedGenerator"):
             make(seed=seed)
     with pytest.raises(ValueError, match="Dropout: seed must be an integer"):
         layers.Dropout(0.5, seed=seed)

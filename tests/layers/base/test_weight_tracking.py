@@ -166,23 +166,23 @@ def test_add_weight_takes_shape_initializer_and_dtype_by_position():
 
 
 def test_add_weight_refuses_unknown_dimensions_and_names_that_are_none():
-    with pytest.raises(ValueError, match=r"layer 'l' \(Layer\).*'w' must be known"):
+    with pytest.raises(ValueError, match=r"layer 'l' .*'w'.*got \(None, 2\)"):
         Layer(name="l").add_weight((None, 2), name="w")
-    with pytest.raises(TypeError, match="name must be a string"):
+    with pytest.raises(TypeError, match="name .*got 3"):
         Layer().add_weight((2,), "zeros", name=3)
     with pytest.raises(ValueError, match="name by keyword"):
         Layer().add_weight("w", (2,))
     with pytest.raises(TypeError, match="by position"):
         Layer().add_weight((2,), "zeros", "float32", True)
-    with pytest.raises(ValueError, match="shape is given twice"):
+    with pytest.raises(ValueError, match="shape .*twice"):
         Layer().add_weight((2,), shape=(2,))
 
 
 @pytest.mark.parametrize("value", ["no", "False", None, 2, [True]])
 def test_trainable_is_true_or_false(value):
-    with pytest.raises(ValueError, match="trainable must be True or False"):
+    with pytest.raises(ValueError, match="trainable .*True.*False"):
         Layer(trainable=value)
-    with pytest.raises(ValueError, match="trainable must be True or False"):
+    with pytest.raises(ValueError, match="trainable .*True.*False"):
         Dense(2, trainable=value)
 
 
@@ -205,9 +205,9 @@ def test_set_weights_checks_all_before_it_assigns():
     layer = Dense(2, name="d")
     layer.build((None, 3))
     before = layer.get_weights()
-    with pytest.raises(ValueError, match="'d': 2 values are needed.* got 1"):
+    with pytest.raises(ValueError, match="set_weights .*layer 'd'.*2.*got 1"):
         layer.set_weights([np.ones((3, 2))])
-    with pytest.raises(ValueError, match=r"'d/bias' has shape \(2,\).*\(3,\)"):
+    with pytest.raises(ValueError, match=r"'d/bias'.*shape \(2,\).*\(3,\)"):
         layer.set_weights([np.ones((3, 2)), np.ones(3)])
     np.testing.assert_array_equal(layer.get_weights()[0], before[0])
     layer.set_weights([np.full((3, 2), 7.0), np.ones(2)])

@@ -142,13 +142,13 @@ def test_the_last_value_of_a_line_is_exactly_stop():
 
 @pytest.mark.parametrize("call, message", [
     (lambda: tw.fill((2,), [1.0, 2.0]), "scalar"),
-    (lambda: tw.linspace(0.0, 1.0, 0), "num must be 1 or more"),
-    (lambda: tw.range(0, 3, 0), "delta must not be 0"),
-    (lambda: tw.range(3, 0), "start must be <= limit where delta is 1"),
-    (lambda: tw.range(0, 3, -1), "start must be >= limit where delta is -1"),
+    (lambda: tw.linspace(0.0, 1.0, 0), "num .*1.*got 0"),
+    (lambda: tw.range(0, 3, 0), "delta .*0"),
+    (lambda: tw.range(3, 0), "start .*1.*got start 3 and limit 0"),
+    (lambda: tw.range(0, 3, -1), "start .*-1.*got start 0 and limit 3"),
     (lambda: tw.linspace([0.0, 1.0], [0.0, 1.0, 2.0], 3), "linspace: .* do not broadcast"),
-    (lambda: tw.linspace(0.0, 1.0, 3, axis=1), "axis must be from -1 to 0"),
-    (lambda: tw.meshgrid([1], indexing="yx"), "indexing must be 'xy' or 'ij', got 'yx'"),
+    (lambda: tw.linspace(0.0, 1.0, 3, axis=1), "axis .*-1.*0.*got 1"),
+    (lambda: tw.meshgrid([1], indexing="yx"), "indexing .*'xy'.*'ij'.*got 'yx'"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(call, message):
     with pytest.raises(ValueError, match=message):

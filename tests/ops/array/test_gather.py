@@ -158,7 +158,7 @@ OUT_OF_RANGE = [
     (lambda: tw.gather([X], [[3]], batch_dims=1), "gather: .* from 0 to 2 .* got 3"),
     (lambda: tw.gather_nd([X], [[1, 0]]), "gather_nd: .* from 0 to 0 .* axis 0 .* got 1"),
     (lambda: tw.gather_nd([X], [[0, -1]]), "gather_nd: .* axis 1 .* got -1"),
-    (lambda: tw.nn.embedding_lookup([X], [1]), "from 0 to 0, got 1"),
+    (lambda: tw.nn.embedding_lookup([X], [1]), "indices .*0.*got 1"),
 ]  # fmt: skip
 
 
@@ -170,20 +170,20 @@ def test_an_index_out_of_range_is_an_error_on_the_cpu(call, message):
 
 MISFITS = [
     (lambda: tw.boolean_mask([1.0, 2.0], [True, False, True]), ShapeError, "boolean_mask"),
-    (lambda: tw.boolean_mask([1.0, 2.0], [1, 0]), ShapeError, "mask must be boolean"),
+    (lambda: tw.boolean_mask([1.0, 2.0], [1, 0]), ShapeError, "mask .*boolean"),
     (lambda: tw.gather(X, [0.5]), DTypeError, "gather: indices must be integers"),
     (lambda: tw.gather(X, [True]), DTypeError, "gather: indices must be integers"),
-    (lambda: tw.gather(X, [0], axis=1), ValueError, "axis must be from -1 to 0"),
+    (lambda: tw.gather(X, [0], axis=1), ValueError, "axis .*-1.*0.*got 1"),
     (lambda: tw.gather([X], [[0], [0]], batch_dims=1), ShapeError, "batch_dims=1"),
     (lambda: tw.gather([X], [[0]], axis=0, batch_dims=1), ShapeError, "not be one of them"),
-    (lambda: tw.gather([X], [0], batch_dims=3), ValueError, "batch_dims must be from"),
+    (lambda: tw.gather([X], [0], batch_dims=3), ValueError, "batch_dims .*-1.*got 3"),
     (lambda: tw.gather_nd(X, [[0, 0]]), ShapeError, "at most 1"),
     (lambda: tw.gather_nd(X, 0), ShapeError, "last axis of indices"),
     (lambda: tw.gather_nd([X], [[0], [0]], batch_dims=1), ShapeError, "batch_dims=1"),
-    (lambda: tw.repeat(X, [1, 2]), ShapeError, "one number, or 3"),
-    (lambda: tw.repeat(X, -1), ValueError, "must not be negative"),
+    (lambda: tw.repeat(X, [1, 2]), ShapeError, "repeats .*3.*got 2"),
+    (lambda: tw.repeat(X, -1), ValueError, r"repeats .*got \(-1,\)"),
     (lambda: tw.reverse_sequence([X], [1, 1], 1), ShapeError, "seq_lengths"),
-    (lambda: tw.reverse_sequence([X], [1]), ValueError, "seq_axis must be given"),
+    (lambda: tw.reverse_sequence([X], [1]), ValueError, "seq_axis"),
 ]  # fmt: skip
 
 
@@ -196,7 +196,7 @@ def test_what_does_not_fit_is_explained(call, error, message):
 def test_slices_out_of_range_do_not_become_dense():
     with devices.device("CPU"):
         slices = tw.IndexedSlices(tw.constant([[1.0]]), tw.constant([2]), (2, 1))
-        with pytest.raises(IndexError, match="from 0 to 1, got 2"):
+        with pytest.raises(IndexError, match="indices .*0.*1.*got 2"):
             tw.convert_to_tensor(slices)
 
 

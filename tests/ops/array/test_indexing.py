@@ -154,11 +154,11 @@ X = tw.constant(np.zeros((2, 3), np.float32))
 OUT_OF_RANGE = [
     (lambda: X[2], "shape"),
     (lambda: X[0, 0, 0], "shape"),
-    (lambda: X[[0], [0], [0]], "names 3 axes, the tensor has shape"),
+    (lambda: X[[0], [0], [0]], r"3 axes.*\(2, 3\)"),
     (lambda: X[..., [0], ...], "one ellipsis"),
-    (lambda: X[[0, 2]], "from 0 to 1, got 2"),
-    (lambda: X[:, [-4]], "index -4 is out of range for axis 1"),
-    (lambda: X[[0, 1], [0, 3]], "from -3 to 2 along the axis 1 .* got 3"),
+    (lambda: X[[0, 2]], "indices .*0.*1.*got 2"),
+    (lambda: X[:, [-4]], r"index -4 .*axis 1 .*\(2, 3\)"),
+    (lambda: X[[0, 1], [0, 3]], "indices .*-3.*2.*axis 1.*got 3"),
 ]  # fmt: skip
 
 
@@ -181,9 +181,9 @@ MISFITS = [
     (lambda: tw.slice(X, [0], [1]), ShapeError, "one entry for each axis"),
     (lambda: tw.slice(X, [0, 2], [1, 2]), ShapeError, "leave axis 1"),
     (lambda: tw.strided_slice(X, [0], [1, 1]), ValueError, "one length"),
-    (lambda: tw.strided_slice(X, [0], [1], [0]), ValueError, "must not be 0"),
-    (lambda: tw.one_hot([True], 2), TypeError, "must be integer or floating"),
-    (lambda: tw.argmax(X, 2), ValueError, "axis must be from -2 to 1"),
+    (lambda: tw.strided_slice(X, [0], [1], [0]), ValueError, r"strides\[0\].*0"),
+    (lambda: tw.one_hot([True], 2), TypeError, "indices .*floating"),
+    (lambda: tw.argmax(X, 2), ValueError, "axis .*-2.*1.*got 2"),
 ]  # fmt: skip
 
 

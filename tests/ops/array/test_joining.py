@@ -64,7 +64,7 @@ def test_every_rule_agrees_with_its_definition(c):
 
 X = tw.constant(np.zeros((2, 3), np.float32))
 MISFITS = [
-    (lambda: tw.concat([X, tw.zeros((2, 2))], 0), "all axes but 0"),
+    (lambda: tw.concat([X, tw.zeros((2, 2))], 0), "axes but 0 "),
     (lambda: tw.stack([X, tw.zeros((2, 2))]), "the same"),
     (lambda: tw.split(X, 2, axis=1), "does not divide"),
     (lambda: tw.split(X, [1, 1], axis=1), "do not add up to 3"),
@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_explained(call, message):
 
 
 def test_an_axis_out_of_range_is_explained():
-    with pytest.raises(ValueError, match="from -2 to 1"):
+    with pytest.raises(ValueError, match="axis .*-2.*1.*got 2"):
         tw.reverse(X, 2)
 
 
@@ -99,11 +99,11 @@ def test_a_gradient_of_zero_pieces_is_filled_in():
 
 @pytest.mark.parametrize("call, message", [
     (lambda: tw.split(X, 2, axis=2), "split: axis must be from -2 to 1"),
-    (lambda: tw.split(X, [1, 2], axis=1, num=3), "num=3, but 2 sizes"),
-    (lambda: tw.unstack(X, num=3), "num=3, but axis 0 has 2 slices"),
-    (lambda: tw.roll(X, 1, 2), "axis must be from -2 to 1"),
-    (lambda: tw.roll(X, [1, 2], 0), "two lists of one length"),
-    (lambda: tw.pad(X, [[1, 1]], "EDGE"), "mode must be"),
+    (lambda: tw.split(X, [1, 2], axis=1, num=3), "num=3.*2"),
+    (lambda: tw.unstack(X, num=3), "num=3.*axis 0.*2"),
+    (lambda: tw.roll(X, 1, 2), "axis .*-2.*1.*got 2"),
+    (lambda: tw.roll(X, [1, 2], 0), r"shift and axis.*got \(1, 2\) and 0"),
+    (lambda: tw.pad(X, [[1, 1]], "EDGE"), "mode .*'CONSTANT'.*got 'EDGE'"),
 ])  # fmt: skip
 def test_what_is_out_of_range_is_explained(call, message):
     with pytest.raises(ValueError, match=message):

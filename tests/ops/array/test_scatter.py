@@ -131,11 +131,11 @@ MISFITS = [
     (lambda: tw.scatter_nd([[0]], [[1.0]], [3]), ShapeError, r"shape \(1,\)"),
     (lambda: tw.scatter_nd([[0, 0]], [1.0], [3]), ShapeError, "at most 1"),
     (lambda: tw.scatter_nd(0, 1.0, [3]), ShapeError, "last axis of indices"),
-    (lambda: tw.scatter_nd([[0.0]], [1.0], [3]), DTypeError, "must be integers"),
+    (lambda: tw.scatter_nd([[0.0]], [1.0], [3]), DTypeError, "indices .*integers"),
     (lambda: tw.tensor_scatter_nd_update(X, [[0]], [1.0, 2.0]), ShapeError, "updates"),
     (lambda: tw.tensor_scatter_nd_add(X, [[0]], tw.constant([1])), DTypeError, "dtypes"),
     (lambda: tw.dynamic_partition(X, [0, 0], 1), ShapeError, "partitions"),
-    (lambda: tw.dynamic_stitch([[0], [1]], [[1.0]]), ValueError, "2 and 1"),
+    (lambda: tw.dynamic_stitch([[0], [1]], [[1.0]]), ValueError, "indices and data.*2.*1"),
     (lambda: tw.dynamic_stitch([[0], [1]], [[1.0], [[1.0]]]), ShapeError, "data must"),
     (lambda: tw.dynamic_stitch([[-1]], [[1.0]]), ValueError, "negative"),
 ]  # fmt: skip
@@ -153,7 +153,7 @@ def test_coordinates_out_of_range_are_an_error_on_the_cpu():
             tw.scatter_nd([[3]], [1.0], [3])
         with pytest.raises(IndexError, match="tensor_scatter_nd_max: .* got -1"):
             tw.tensor_scatter_nd_max(X, [[-1]], [1.0])
-        with pytest.raises(ValueError, match="from 0 to 1, got 2"):
+        with pytest.raises(ValueError, match="partitions .*0.*1.*got 2"):
             tw.dynamic_partition(X, [0, 2, 1], 2)
 
 

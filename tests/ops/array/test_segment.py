@@ -176,16 +176,16 @@ def test_a_jacobian_of_a_segment_stays_diagonal_beside_the_ids():
 
 
 @pytest.mark.parametrize("call, kind, message", [
-    (lambda m, x: m.segment_sum(x, [1, 0, 2]), ValueError, "sorted and not negative"),
+    (lambda m, x: m.segment_sum(x, [1, 0, 2]), ValueError, r"segment_ids .*got \[1 0 2\]"),
     (lambda m, x: m.segment_max(x, [-1, 0, 2]), ValueError, "unsorted_segment_max takes"),
-    (lambda m, x: m.segment_mean(x, [0, 1]), ShapeError, "of the size of data's first"),
+    (lambda m, x: m.segment_mean(x, [0, 1]), ShapeError, "segment_ids .*data's first"),
     (lambda m, x: m.segment_prod(x, [[0, 1, 1]]), ShapeError, "one axis"),
-    (lambda m, x: m.segment_min(x, [0.0, 1.0, 1.0]), DTypeError, "must be integers"),
-    (lambda m, x: m.unsorted_segment_sum(x, [0, 1], 2), ShapeError, "shape of the first axes"),
-    (lambda m, x: m.unsorted_segment_sum(x, [0.0, 1, 2], 2), DTypeError, "must be integers"),
-    (lambda m, x: m.unsorted_segment_sum(x, [0, 1, 2], -2), ValueError, "0 or more, got -2"),
-    (lambda m, x: m.unsorted_segment_max([True], [0], 2), DTypeError, "integer or floating"),
-    (lambda m, x: m.unsorted_segment_min([1j], [0], 2), DTypeError, "integer or floating"),
+    (lambda m, x: m.segment_min(x, [0.0, 1.0, 1.0]), DTypeError, "segment_ids .*integer"),
+    (lambda m, x: m.unsorted_segment_sum(x, [0, 1], 2), ShapeError, "segment_ids .*shape"),
+    (lambda m, x: m.unsorted_segment_sum(x, [0.0, 1, 2], 2), DTypeError, "ids .*integer"),
+    (lambda m, x: m.unsorted_segment_sum(x, [0, 1, 2], -2), ValueError, "num_segm.*got -2"),
+    (lambda m, x: m.unsorted_segment_max([True], [0], 2), DTypeError, "data .*floating"),
+    (lambda m, x: m.unsorted_segment_min([1j], [0], 2), DTypeError, "data .*floating"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(call, kind, message):
     with pytest.raises(kind, match=message):

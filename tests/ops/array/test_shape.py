@@ -95,8 +95,14 @@ MISFITS = [
     (lambda: tw.broadcast_static_shape([2], [3]), "do not broadcast"),
     (lambda: tw.broadcast_dynamic_shape([2], [3]), "do not broadcast"),
     (lambda: tw.nn.space_to_depth(X, 2), "four axes"),
-    (lambda: tw.nn.space_to_depth(tw.zeros((1, 3, 2, 1)), 2), "multiples of 2"),
-    (lambda: tw.nn.depth_to_space(tw.zeros((1, 3, 2, 1)), 2), "multiple of 4"),
+    (
+        lambda: tw.nn.space_to_depth(tw.zeros((1, 3, 2, 1)), 2),
+        "height and width .*multiples of 2",
+    ),
+    (
+        lambda: tw.nn.depth_to_space(tw.zeros((1, 3, 2, 1)), 2),
+        "channels .*multiple of 4",
+    ),
 ]
 
 
@@ -146,9 +152,11 @@ def test_blocks_and_channels_are_inverses():
 
 
 def test_what_space_to_depth_does_not_know_is_refused():
-    with pytest.raises(ValueError, match="'NHWC' or 'NCHW', got 'NCHW_VECT_C'"):
+    with pytest.raises(
+        ValueError, match="data_format .*'NHWC'.*'NCHW'.*got 'NCHW_VECT_C'"
+    ):
         tw.nn.space_to_depth(tw.zeros((1, 2, 2, 1)), 2, "NCHW_VECT_C")
-    with pytest.raises(ValueError, match="block_size must be 2 or more"):
+    with pytest.raises(ValueError, match="block_size .*2.*got 1"):
         tw.nn.depth_to_space(tw.zeros((1, 2, 2, 1)), 1)
 
 
@@ -161,10 +169,10 @@ def test_shapes_broadcast_as_values():
 def test_an_index_too_large_to_unravel_is_an_error_on_the_cpu():
     with (
         devices.device("CPU"),
-        pytest.raises(ValueError, match="indices must be from 0 to 5"),
+        pytest.raises(ValueError, match=r"indices .*0.*5.*got \[6\]"),
     ):
         tw.unravel_index([6], [2, 3])
-    with pytest.raises(TypeError, match="indices must be integer"):
+    with pytest.raises(TypeError, match="indices .*integer"):
         tw.unravel_index([0.5], [2, 3])
 
 

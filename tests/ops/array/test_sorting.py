@@ -184,22 +184,22 @@ def test_an_order_is_told_from_none():
 
 
 @pytest.mark.parametrize("call, kind, message", [
-    (lambda: tw.sort([1.0], direction="UP"), ValueError, "direction must be 'ASCENDING'"),
+    (lambda: tw.sort([1.0], direction="UP"), ValueError, "direction .*'ASCENDING'.*got 'UP'"),
     (lambda: tw.argsort([1.0], direction="up"), ValueError, "argsort: direction"),
-    (lambda: tw.sort([1.0, 2.0], axis=1), ValueError, "axis must be from -1 to 0"),
-    (lambda: tw.argsort(1.0), ValueError, "for rank 0"),
+    (lambda: tw.sort([1.0, 2.0], axis=1), ValueError, "axis .*-1.*0.*got 1"),
+    (lambda: tw.argsort(1.0), ValueError, "axis .*rank 0.*got -1"),
     (lambda: tw.sort([1j]), DTypeError, "complex numbers have no order"),
-    (lambda: tw.math.top_k([1.0, 2.0], 3), ShapeError, "k must be from 0 to .* got 3"),
+    (lambda: tw.math.top_k([1.0, 2.0], 3), ShapeError, "k .*0.*got 3"),
     (lambda: tw.math.top_k([1.0, 2.0], -1), ShapeError, "got -1"),
-    (lambda: tw.math.top_k(1.0), ShapeError, "input must have rows"),
-    (lambda: tw.math.in_top_k([0, 1], [[1.0, 2.0]], 1), ShapeError, r"must be \[batch\]"),
-    (lambda: tw.math.in_top_k([0.0], [[1.0, 2.0]], 1), DTypeError, "targets must be integer"),
-    (lambda: tw.unique([[1]]), ShapeError, "x must have one axis"),
-    (lambda: tw.searchsorted([1], [1], side="up"), ValueError, "side must be 'left'"),
+    (lambda: tw.math.top_k(1.0), ShapeError, "input .*rows"),
+    (lambda: tw.math.in_top_k([0, 1], [[1.0, 2.0]], 1), ShapeError, r"targets .*\[batch\]"),
+    (lambda: tw.math.in_top_k([0.0], [[1.0, 2.0]], 1), DTypeError, "targets .*integer"),
+    (lambda: tw.unique([[1]]), ShapeError, "x .*axis"),
+    (lambda: tw.searchsorted([1], [1], side="up"), ValueError, "side .*'left'.*got 'up'"),
     (lambda: tw.searchsorted([1, 2], 1), ShapeError, "both must have rows"),
     (lambda: tw.searchsorted([[1, 2]], [[1], [2]]), ShapeError, "the same axes before"),
-    (lambda: tw.math.invert_permutation([[0]]), ShapeError, "list of integers"),
-    (lambda: tw.math.invert_permutation([0.0]), DTypeError, "x must be integer"),
+    (lambda: tw.math.invert_permutation([[0]]), ShapeError, "x .*integers"),
+    (lambda: tw.math.invert_permutation([0.0]), DTypeError, "x .*integer"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(call, kind, message):
     with pytest.raises(kind, match=message):
@@ -210,7 +210,7 @@ def test_what_makes_no_sense_is_refused(call, kind, message):
 def test_what_is_no_permutation_is_not_inverted(x, device):
     if device != "cpu":  # a GPU is not asked: it would have to wait
         pytest.skip("checked on the CPU only")
-    with pytest.raises(ValueError, match="each number from 0 to 2 once"):
+    with pytest.raises(ValueError, match="x .*0.*2"):
         tw.math.invert_permutation(x)
 
 

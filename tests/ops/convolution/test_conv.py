@@ -506,28 +506,28 @@ def test_the_jacobian_of_one_image_by_another_is_zero_and_not_computed():
 
 IMAGE, FILTERS = tw.ones((1, 4, 4, 2)), tw.ones((3, 3, 2, 4))
 SHAPES = [
-    (tw.nn.conv2d, (IMAGE, tw.ones((3, 3, 3, 1)), 1, "SAME"), "must have 3 channels"),
-    (tw.nn.conv2d, (IMAGE, tw.ones((3, 3, 1, 3)), 1, "SAME"), "that divides 3"),
-    (tw.nn.conv2d, (IMAGE[0], FILTERS, 1, "SAME"), "input must have rank 4"),
+    (tw.nn.conv2d, (IMAGE, tw.ones((3, 3, 3, 1)), 1, "SAME"), "input .*3"),
+    (tw.nn.conv2d, (IMAGE, tw.ones((3, 3, 1, 3)), 1, "SAME"), "input .*divides 3"),
+    (tw.nn.conv2d, (IMAGE[0], FILTERS, 1, "SAME"), "input .*rank 4"),
     (tw.nn.conv2d, (IMAGE, FILTERS[0], 1, "SAME"), "filters rank 4"),
     (tw.nn.conv2d, (IMAGE, tw.ones((5, 1, 2, 1)), 1, "VALID"), "beyond the input"),
-    (tw.nn.depthwise_conv2d, (IMAGE, tw.ones((2, 2, 1, 2)), 1, "SAME"), "must have 1 channels"),
-    (tw.nn.convolution, (IMAGE, tw.ones((2, 2))), "rank 3, 4 or 5"),
-    (tw.nn.conv_transpose, (IMAGE, tw.ones((2, 2)), (1, 1), 1), "rank 3, 4 or 5"),
+    (tw.nn.depthwise_conv2d, (IMAGE, tw.ones((2, 2, 1, 2)), 1, "SAME"), "input .*1"),
+    (tw.nn.convolution, (IMAGE, tw.ones((2, 2))), "filters .*rank 3.*4.*5"),
+    (tw.nn.conv_transpose, (IMAGE, tw.ones((2, 2)), (1, 1), 1), "filters .*rank 3.*4.*5"),
     (tw.nn.conv2d_transpose, (IMAGE, FILTERS, (1, 9, 9, 2), 1), "output_shape"),
     (tw.nn.conv2d_transpose, (IMAGE, FILTERS, (1, 4, 4, 2), 1), "channels"),
     (tw.nn.separable_conv2d, (IMAGE, FILTERS, FILTERS, 1, "SAME"), "pointwise_filter"),
     (tw.nn.separable_conv2d, (IMAGE, FILTERS, FILTERS[:1, :1], 1, "SAME"), "multiplier, 8"),
 ]  # fmt: skip
 VALUES = [
-    ((0, "SAME"), "strides must be a positive int"),
-    (([2, 1, 1, 1], "SAME"), "strides must be 1 for batch"),
-    (([1, 2, 3], "SAME"), "strides must be a positive int, or 2 or 4"),
-    ((1, "FULL"), "padding must be 'VALID'"),
-    ((1, [[1, 1]]), "padding must be 'VALID', 'SAME' or a list of 4 pairs"),
+    ((0, "SAME"), "strides .*2.*got 0"),
+    (([2, 1, 1, 1], "SAME"), r"strides .*1.*got \[2, 1, 1, 1\]"),
+    (([1, 2, 3], "SAME"), r"strides .*2.*4.*got \[1, 2, 3\]"),
+    ((1, "FULL"), "padding .*'VALID'.*got 'FULL'"),
+    ((1, [[1, 1]]), r"padding .*'VALID'.*'SAME'.*4.*got \[\[1, 1\]\]"),
     ((1, [[1, 0], [0, 0], [0, 0], [0, 0]]), "padding must be"),
-    ((1, "SAME", "NWC"), "data_format must be 'NHWC' or 'NCHW'"),
-    ((1, "SAME", "NHWC", [1, 2, 3]), "dilations must be a positive int"),
+    ((1, "SAME", "NWC"), "data_format .*'NHWC'.*'NCHW'.*got 'NWC'"),
+    ((1, "SAME", "NHWC", [1, 2, 3]), r"dilations .*2.*got \[1, 2, 3\]"),
 ]
 
 
@@ -546,20 +546,20 @@ def test_a_wrong_argument_is_named(arguments, words):
 def test_dtypes_must_agree_and_be_numbers():
     with pytest.raises(DTypeError, match="filters: shape"):
         tw.nn.conv2d(IMAGE, tw.cast(FILTERS, tw.float64), 1, "SAME")
-    with pytest.raises(TypeError, match="numbers, not bool"):
+    with pytest.raises(TypeError, match="input .*numbers"):
         tw.nn.conv2d(IMAGE > 0, FILTERS > 0, 1, "SAME")
 
 
 def test_the_adjoints_explain_what_does_not_fit():
     op = correlation.convolve
     options = {"strides": (1, 1), "padding": "VALID", "dilations": (1, 1)}
-    with pytest.raises(ShapeError, match="channels, as filters have"):
+    with pytest.raises(ShapeError, match="input .*1.*3"):
         op(IMAGE, tw.ones((1, 1, 3, 1)), **options)
-    with pytest.raises(ShapeError, match="multiple of 2 channels"):
+    with pytest.raises(ShapeError, match="filters .*multiple of 2 .*not 3"):
         op(IMAGE, tw.ones((1, 1, 1, 3)), **options, groups=2)
-    with pytest.raises(ShapeError, match="the convolution of an input of size"):
+    with pytest.raises(ShapeError, match=r"input of size \(9, 9\).*\(7, 7\)"):
         correlation.input_gradient(IMAGE, FILTERS, size=(9, 9), **options)
-    with pytest.raises(ShapeError, match="g must have the batch"):
+    with pytest.raises(ShapeError, match=r"g .*batch .*\(3, 3\)"):
         correlation.filter_gradient(IMAGE, FILTERS, window=(2, 2), **options)
 
 

@@ -302,17 +302,17 @@ IMAGE = tw.ones((1, 4, 4, 2))
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: tw.nn.max_pool2d(IMAGE[0], 2, 2, "SAME"), "input must have rank 4"),
-        (lambda: tw.nn.max_pool(IMAGE[0, 0], 2, 2, "SAME"), "input must have rank 3, 4 or 5"),
+        (lambda: tw.nn.max_pool2d(IMAGE[0], 2, 2, "SAME"), "input .*rank 4"),
+        (lambda: tw.nn.max_pool(IMAGE[0, 0], 2, 2, "SAME"), "input .*rank 3.*4.*5"),
         (lambda: tw.nn.max_pool2d(IMAGE, 5, 2, "VALID"), "reaches beyond the input"),
-        (lambda: tw.nn.max_pool2d(IMAGE, 0, 2, "VALID"), "ksize must be a positive int"),
-        (lambda: tw.nn.max_pool2d(IMAGE, [1, 2, 2, 2], 2, "VALID"), "ksize must be 1 for"),
-        (lambda: tw.nn.avg_pool2d(IMAGE, 2, [1, 2, 3], "VALID"), "strides must be a positive"),
-        (lambda: tw.nn.avg_pool2d(IMAGE, 2, 2, "FULL"), "padding must be 'VALID', 'SAME'"),
-        (lambda: tw.nn.avg_pool2d(IMAGE, 2, 2, [[2, 0], [0, 0]]), "less than the window"),
-        (lambda: tw.nn.avg_pool2d(IMAGE, 2, 2, "SAME", "NWC"), "data_format must be 'NHWC'"),
-        (lambda: tw.nn.pool(IMAGE, 2, "MEAN"), "pooling_type must be 'MAX' or 'AVG'"),
-        (lambda: tw.nn.max_pool_with_argmax(IMAGE, 2, 2, "SAME", "NCHW"), "must be 'NHWC'"),
+        (lambda: tw.nn.max_pool2d(IMAGE, 0, 2, "VALID"), "ksize .*2.*got 0"),
+        (lambda: tw.nn.max_pool2d(IMAGE, [1, 2, 2, 2], 2, "VALID"), r"ksize .*\[1, 2, 2, 2\]"),
+        (lambda: tw.nn.avg_pool2d(IMAGE, 2, [1, 2, 3], "VALID"), r"strides .*\[1, 2, 3\]"),
+        (lambda: tw.nn.avg_pool2d(IMAGE, 2, 2, "FULL"), "padding .*'SAME'.*'FULL'"),
+        (lambda: tw.nn.avg_pool2d(IMAGE, 2, 2, [[2, 0], [0, 0]]), r"padding .*\(2, 0\) for 2"),
+        (lambda: tw.nn.avg_pool2d(IMAGE, 2, 2, "SAME", "NWC"), "data_format .*'NWC'"),
+        (lambda: tw.nn.pool(IMAGE, 2, "MEAN"), "pooling_type .*'MAX'.*'AVG'.*got 'MEAN'"),
+        (lambda: tw.nn.max_pool_with_argmax(IMAGE, 2, 2, "SAME", "NCHW"), "format .*'NCHW'"),
     ],
 )  # fmt: skip
 def test_a_wrong_argument_is_named(call, words):
@@ -321,14 +321,14 @@ def test_a_wrong_argument_is_named(call, words):
 
 
 def test_the_mean_of_integers_is_refused():
-    with pytest.raises(DTypeError, match="input must be floating"):
+    with pytest.raises(DTypeError, match="input .*floating"):
         tw.nn.avg_pool2d(tw.cast(IMAGE, tw.int32), 2, 2, "VALID")
 
 
 def test_the_adjoint_of_means_explains_what_does_not_fit():
     from tapewright.ops.convolution.pooling import spread_means_p
 
-    with pytest.raises(ShapeError, match="axis -2 must have size 2"):
+    with pytest.raises(ShapeError, match="axis -2.*size 2"):
         spread_means_p(tw.ones((3, 1)), 4, -2, 2, 2, "VALID")
 
 

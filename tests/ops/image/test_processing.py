@@ -322,17 +322,17 @@ RGB = tw.ones((4, 4, 3))
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: tw.image.resize(RGB[0], (2, 2)), r"images must be \[height, width"),
+        (lambda: tw.image.resize(RGB[0], (2, 2)), "images .*height"),
         (lambda: tw.image.resize(RGB, (2, 2, 2)), "size must be two positive numbers"),
         (lambda: tw.image.resize(RGB, (0, 2)), "size must be two positive numbers"),
-        (lambda: tw.image.resize(RGB, (2, 2), "linear"), "method must be 'area', "),
+        (lambda: tw.image.resize(RGB, (2, 2), "linear"), "method .*'area'.*got 'linear'"),
         (lambda: tw.image.resize(RGB[:0], (2, 2)), "is empty"),
-        (lambda: tw.image.central_crop(RGB, 0.0), "central_fraction must be above 0"),
+        (lambda: tw.image.central_crop(RGB, 0.0), r"central_fraction .*0.*got 0\.0"),
         (lambda: tw.image.crop_to_bounding_box(RGB, 2, 0, 3, 4), "-1 rows or columns below"),
         (lambda: tw.image.pad_to_bounding_box(RGB, 0, 0, 4, 3), "-1 rows or columns right"),
-        (lambda: tw.image.extract_patches(RGB, 2, 1, 1, "SAME"), r"must be \[batch"),
+        (lambda: tw.image.extract_patches(RGB, 2, 1, 1, "SAME"), "images .*batch"),
         (lambda: tw.image.extract_patches(RGB[None], 5, 1, 1, "VALID"), "reach beyond"),
-        (lambda: tw.image.adjust_gamma(RGB, -1), "gamma must not be negative"),
+        (lambda: tw.image.adjust_gamma(RGB, -1), "gamma .*got -1"),
         (lambda: tw.image.rgb_to_grayscale(RGB[..., :2]), "three channels"),
         (lambda: tw.image.rgb_to_yuv(RGB[..., :2]), "three channels"),
         (lambda: tw.image.grayscale_to_rgb(RGB), "one channel"),
@@ -346,11 +346,11 @@ def test_a_wrong_argument_is_named(call, words):
 
 
 def test_the_ops_explain_what_does_not_fit():
-    with pytest.raises(TypeError, match="'bilinear' needs floating images"):
+    with pytest.raises(TypeError, match="'bilinear'.*got int32"):
         resample(tw.ones((2, 2), tw.int32), -2, 3, "bilinear")
-    with pytest.raises(ShapeError, match="axis -2 must have size 3"):
+    with pytest.raises(ShapeError, match="axis -2.*size 3"):
         _resample_back(tw.ones((2, 2)), 4, -2, 3, "bilinear")
-    with pytest.raises(ShapeError, match="axis -3 must have size 3"):
+    with pytest.raises(ShapeError, match="axis -3.*size 3"):
         fold(tw.ones((2, 2, 1)), 4, -2, 1, "VALID")
 
 

@@ -82,11 +82,11 @@ def test_integers_become_floating():
 
 def test_wrong_arguments_are_refused():
     image, same = np.ones((2, 2, 1), "float32"), TRANSFORMS[0]
-    with pytest.raises(ValueError, match="fill_mode must be 'constant', "):
+    with pytest.raises(ValueError, match="fill_mode .*'constant'.*got 'mirror'"):
         affine_transform(image, same, fill_mode="mirror")
-    with pytest.raises(ValueError, match="interpolation must be 'bil"):
+    with pytest.raises(ValueError, match="interpolation .*'bilinear'.*got 'cubic'"):
         affine_transform(image, same, "cubic")
-    with pytest.raises(ShapeError, match="images must have rank 3 or 4"):
+    with pytest.raises(ShapeError, match="images .*rank 3.*4"):
         affine_transform(image[0], same)
-    with pytest.raises(ShapeError, match="transform be"):
+    with pytest.raises(ShapeError, match=r"transform .*\[8\]"):
         affine_transform(image, same[:6])

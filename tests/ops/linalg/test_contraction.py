@@ -117,37 +117,37 @@ def test_an_equation_that_says_nothing_is_refused(text, message):
 
 
 def test_a_label_with_two_sizes_is_named():
-    with pytest.raises(ShapeError, match="'i' has sizes 2 and 3"):
+    with pytest.raises(ShapeError, match="'i'.*sizes 2.*3"):
         tw.einsum("ii->i", tw.zeros((2, 3)))
 
 
 def test_a_label_of_size_1_does_not_broadcast():
-    with pytest.raises(ShapeError, match="'i' has sizes 1 and 3"):
+    with pytest.raises(ShapeError, match="'i'.*sizes 1.*3"):
         tw.einsum("i,i->i", tw.zeros(1), tw.zeros(3))
 
 
 def test_too_few_labels_are_named():
-    with pytest.raises(ShapeError, match="'i' does not name the axes"):
+    with pytest.raises(ShapeError, match="'i'.*axes"):
         tw.einsum("i->", tw.zeros((2, 3)))
 
 
 def test_too_many_labels_beside_an_ellipsis_are_named():
-    with pytest.raises(ShapeError, match="more axes than its operand has"):
+    with pytest.raises(ShapeError, match=r"'\.\.\.ijk'.*more axes"):
         tw.einsum("...ijk->...", tw.zeros((2, 3)))
 
 
 def test_axes_of_an_ellipsis_cannot_vanish():
-    with pytest.raises(ShapeError, match="leaves out the axes"):
+    with pytest.raises(ShapeError, match=r"'\.\.\.i->i' leaves out"):
         tw.einsum("...i->i", tw.zeros((2, 3)))
 
 
 def test_operands_of_two_dtypes_are_refused():
-    with pytest.raises(DTypeError, match="same"):
+    with pytest.raises(DTypeError, match="dtypes .*got float32 and float64"):
         tw.einsum("i,i->", tw.zeros(2), tw.zeros(2, tw.float64))
 
 
 def test_an_unknown_optimizer_is_refused():
-    with pytest.raises(ValueError, match="optimize must be one of 'greedy'"):
+    with pytest.raises(ValueError, match="optimize .*'greedy'.*got 'best'"):
         tw.einsum("i,i->", tw.zeros(2), tw.zeros(2), optimize="best")
 
 
@@ -157,8 +157,9 @@ def test_pairs_of_axes_must_have_the_same_sizes():
 
 
 @pytest.mark.parametrize("axes, message", [
-    (3, "from 0 to 2"), ([[0], [0, 1]], "as many axes"), ([[0]], "two lists"),
-    ([[2], [0]], r"axes\[0\] must be from -2 to 1"), ([[0, 0], [0, 1]], "twice"),
+    (3, "axes .*0.*2.*got 3"), ([[0]], r"axes .*got \[\[0\]\]"),
+    ([[0], [0, 1]], r"axes .*got \[\[0\], \[0, 1\]\]"),
+    ([[2], [0]], r"axes\[0\].*-2.*1.*got 2"), ([[0, 0], [0, 1]], "twice"),
 ])  # fmt: skip
 def test_axes_that_are_not_there_are_named(axes, message):
     with pytest.raises(ValueError, match=message):

@@ -125,18 +125,18 @@ def test_what_lies_outside_of_a_band_may_be_infinite():
 
 X = tw.constant(np.zeros((2, 3), np.float32))
 MISFITS = [
-    (lambda: tw.linalg.diag(1.0), ShapeError, "an axis for the entries"),
+    (lambda: tw.linalg.diag(1.0), ShapeError, "diagonal .*entries"),
     (lambda: tw.linalg.diag([[1.0]], k=(0, 1)), ShapeError, "2 rows"),
     (lambda: tw.linalg.diag([1.0, 2.0], num_rows=1), ShapeError, "num_rows=1"),
     (lambda: tw.linalg.diag([1.0], num_rows=2, num_cols=2), ShapeError, "one of them"),
     (lambda: tw.linalg.diag([1.0], k=(1, 0)), ValueError, "pair"),
-    (lambda: tw.linalg.diag_part(X, k=3), ShapeError, "k=3 must lie between -2 and 3"),
-    (lambda: tw.linalg.diag_part(X, align="LEFT"), ValueError, "align must be 'RIGHT_LEFT', "),
+    (lambda: tw.linalg.diag_part(X, k=3), ShapeError, "k=3.*-2.*3"),
+    (lambda: tw.linalg.diag_part(X, align="LEFT"), ValueError, "align .*got 'LEFT'"),
     (lambda: tw.linalg.diag_part([1.0]), ShapeError, "two axes"),
     (lambda: tw.linalg.set_diag(X, [1.0]), ShapeError, r"shape \(2,\)"),
     (lambda: tw.linalg.set_diag(X, tw.constant([1, 2])), TypeError, "dtypes"),
     (lambda: tw.linalg.band_part([1.0], 0, 0), ShapeError, "two axes"),
-    (lambda: tw.linalg.tensor_diag_part(X), ShapeError, "twice the same"),
+    (lambda: tw.linalg.tensor_diag_part(X), ShapeError, "shape .*twice"),
 ]  # fmt: skip
 
 

@@ -172,11 +172,11 @@ def test_a_singular_matrix_is_an_error_that_names_the_op(f, name, device):
 
 @pytest.mark.parametrize("op", [tw.linalg.solve, tw.linalg.triangular_solve])
 def test_shapes_that_do_not_fit_are_named(op):
-    with pytest.raises(ShapeError, match="matrix must be square"):
+    with pytest.raises(ShapeError, match="matrix .*square"):
         op(tw.zeros((2, 3)), tw.zeros((2, 1)))
-    with pytest.raises(ShapeError, match="as many rows"):
+    with pytest.raises(ShapeError, match="matrix and rhs.*many"):
         op(tw.eye(2), tw.zeros((3, 1)))
-    with pytest.raises(ShapeError, match="rhs must have two axes"):
+    with pytest.raises(ShapeError, match="rhs .*axes"):
         op(tw.eye(2), tw.zeros((2,)))
     with pytest.raises(ShapeError, match="do not broadcast"):
         op(tw.eye(2, batch_shape=[2]), tw.zeros((3, 2, 1)))

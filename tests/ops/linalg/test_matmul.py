@@ -81,7 +81,7 @@ def test_every_rule_agrees_with_its_definition(c):
 
 
 def test_inner_dimensions_that_disagree_are_named():
-    with pytest.raises(ShapeError, match="inner dimensions must agree: 4 and 5"):
+    with pytest.raises(ShapeError, match="matmul: .*4 and 5"):
         tw.matmul(tw.zeros((3, 4)), tw.zeros((5, 6)))
 
 
@@ -91,12 +91,12 @@ def test_a_vector_is_no_matrix():
 
 
 def test_a_number_is_no_vector():
-    with pytest.raises(ShapeError, match="b must have one axis"):
+    with pytest.raises(ShapeError, match="b .*axis"):
         tw.linalg.matvec(tw.zeros((3, 3)), 2.0)
 
 
 def test_operands_of_two_dtypes_are_named():
-    with pytest.raises(DTypeError, match="float32 and float64"):
+    with pytest.raises(DTypeError, match="dtypes .*float32.*float64"):
         tw.matmul(tw.zeros((2, 2)), tw.zeros((2, 2), tw.float64))
 
 

@@ -153,7 +153,7 @@ def test_every_rule_agrees_with_its_definition(c):
 def test_beyond_the_second_derivative_a_singular_matrix_is_refused(device):
     if device == "cupy":
         pytest.skip("a GPU does not look")
-    with pytest.raises(ValueError, match="not invertible"):
+    with pytest.raises(ValueError, match="matrix .*invertible"):
         check_gradients(tw.linalg.det, [np.zeros((3, 3))], order=3)
 
 
@@ -173,7 +173,7 @@ def test_a_singular_matrix_has_the_logarithm_minus_infinity():
 @pytest.mark.parametrize("name", ["det", "slogdet", "expm", "logdet"])
 def test_what_is_no_square_matrix_of_floating_numbers_is_refused(name):
     op = getattr(tw.linalg, name)
-    with pytest.raises(ShapeError, match="must be square"):
+    with pytest.raises(ShapeError, match="input .*square"):
         op(tw.zeros((2, 3)))
     with pytest.raises(ShapeError, match="two axes"):
         op(tw.zeros((3,)))

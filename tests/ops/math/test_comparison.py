@@ -86,9 +86,9 @@ def test_an_answer_has_no_diagonal_rule():
 
 @pytest.mark.parametrize("op", [tw.left_shift, tw.right_shift])
 def test_shifts_are_of_integers(op):
-    with pytest.raises(TypeError, match="x must be integer"):
+    with pytest.raises(TypeError, match="x .*integer"):
         op([1.0], [2.0])
-    with pytest.raises(TypeError, match="x must be integer"):
+    with pytest.raises(TypeError, match="x .*integer"):
         op([True], [True])
     with pytest.raises(TypeError, match="invert: x must be integer"):
         tw.invert([True])

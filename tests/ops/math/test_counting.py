@@ -37,16 +37,16 @@ def test_every_rule_agrees_with_its_definition(c):
 
 
 @pytest.mark.parametrize("call, kind, message", [
-    (lambda: tw.math.bincount([1, -2]), ValueError, "must not be negative, got -2"),
-    (lambda: tw.math.bincount([1], axis=1), ValueError, "axis must be None, 0 or -1, got 1"),
+    (lambda: tw.math.bincount([1, -2]), ValueError, "arr .*got -2"),
+    (lambda: tw.math.bincount([1], axis=1), ValueError, "axis .*None.*0.*-1.*got 1"),
     (lambda: tw.math.bincount([1], [2.0], binary_output=True), ValueError, "exclude"),
-    (lambda: tw.math.bincount([1], [2.0, 3.0]), ShapeError, "weights must have the shape"),
-    (lambda: tw.math.bincount(3, axis=-1), ValueError, "for rank 0"),
-    (lambda: tw.math.confusion_matrix([1, 4], [1, 1], 3), ValueError, "from 0 to 2, got 4"),
+    (lambda: tw.math.bincount([1], [2.0, 3.0]), ShapeError, "weights .*shape"),
+    (lambda: tw.math.bincount(3, axis=-1), ValueError, "axis .*rank 0.*got -1"),
+    (lambda: tw.math.confusion_matrix([1, 4], [1, 1], 3), ValueError, "labels .*0.*2.*got 4"),
     (lambda: tw.math.confusion_matrix([-1, 1], [1, 1]), ValueError, "got -1"),
-    (lambda: tw.math.confusion_matrix([1], [1, 1]), ShapeError, "same length"),
-    (lambda: tw.histogram_fixed_width([1.0], [1.0, 1.0]), ValueError, "go up"),
-    (lambda: tw.histogram_fixed_width([1.0], [0.0, 1.0], 0), ValueError, "nbins must be 1 or"),
+    (lambda: tw.math.confusion_matrix([1], [1, 1]), ShapeError, "length"),
+    (lambda: tw.histogram_fixed_width([1.0], [1.0, 1.0]), ValueError, r"value_range .*1\. 1\."),
+    (lambda: tw.histogram_fixed_width([1.0], [0.0, 1.0], 0), ValueError, "nbins .*1.*got 0"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(call, kind, message):
     with pytest.raises(kind, match=message):

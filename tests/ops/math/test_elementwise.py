@@ -322,19 +322,19 @@ def test_the_next_number_is_the_nearest_in_that_direction():
 
 
 def test_the_next_number_of_an_integer_is_refused():
-    with pytest.raises(TypeError, match="x1 must be floating"):
+    with pytest.raises(TypeError, match="x1 .*floating"):
         tw.math.nextafter([1], [2])
 
 
 def test_a_sum_of_tensors_wants_one_shape():
     with pytest.raises(ValueError, match="add_n: inputs must have the same shape"):
         tw.math.add_n([[1.0, 2.0], 3.0])
-    with pytest.raises(ValueError, match="at least one tensor"):
+    with pytest.raises(ValueError, match="inputs .*got none"):
         tw.math.add_n([])
 
 
 def test_a_sum_of_tensors_wants_one_dtype():
-    with pytest.raises(TypeError, match="dtypes must be the same"):
+    with pytest.raises(TypeError, match="dtypes .*got int32 and float32"):
         tw.math.add_n([tw.constant(1), tw.constant(1.0)])
 
 
@@ -353,15 +353,15 @@ def test_accumulate_n_holds_the_inputs_against_what_is_known():
     terms = [[1.0], [2.0]]
     total = tw.math.accumulate_n(terms, shape=[None], tensor_dtype="float32")
     assert total.numpy().tolist() == [3.0]
-    with pytest.raises(ValueError, match=r"shape is \(2,\)"):
+    with pytest.raises(ValueError, match=r"shape .*\(2,\)"):
         tw.math.accumulate_n(terms, shape=[2])
-    with pytest.raises(TypeError, match="tensor_dtype is float64"):
+    with pytest.raises(TypeError, match="tensor_dtype .*float64"):
         tw.math.accumulate_n(terms, tensor_dtype="float64")
 
 
 def test_scalar_mul_wants_one_number():
     assert tw.math.scalar_mul(2, [1.0, 2.0]).numpy().tolist() == [2.0, 4.0]
-    with pytest.raises(ValueError, match="scalar must be one number"):
+    with pytest.raises(ValueError, match=r"scalar .*got \[1\.0, 2\.0\]"):
         tw.math.scalar_mul([1.0, 2.0], [1.0, 2.0])
 
 
@@ -370,7 +370,7 @@ def test_a_polynomial_without_coefficients_is_zero():
 
 
 def test_a_polynomial_wants_a_list_of_coefficients():
-    with pytest.raises(ValueError, match="coeffs must be a list or tuple, got Tensor"):
+    with pytest.raises(ValueError, match="coeffs .*got Tensor"):
         tw.math.polyval(tw.constant([1.0, 2.0]), 1.0)
 
 

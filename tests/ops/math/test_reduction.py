@@ -192,7 +192,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("op, x", REFUSED)
 def test_what_cannot_be_reduced_is_refused(op, x):
-    with pytest.raises(DTypeError, match="input_tensor must be .*; cast converts it"):
+    with pytest.raises(DTypeError, match="input_tensor .*cast"):
         op(x)
 
 
@@ -246,7 +246,7 @@ def test_a_mean_of_nothing_is_nan_without_a_warning():
 
 
 def test_an_axis_out_of_range_is_explained():
-    with pytest.raises(ValueError, match="axis must be from -2 to 1 for rank 2, got 2"):
+    with pytest.raises(ValueError, match="axis .*-2.*1.*rank 2.*got 2"):
         tw.reduce_sum(tw.zeros((2, 3)), axis=2)
 
 

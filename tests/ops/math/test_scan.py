@@ -181,9 +181,9 @@ def test_a_scan_keeps_the_dtype(scan, dtype):
 @pytest.mark.parametrize("scan", [tw.cumsum, tw.math.cumprod,
                                   tw.math.cumulative_logsumexp])  # fmt: skip
 def test_what_has_no_such_axis_is_refused(scan):
-    with pytest.raises(ValueError, match="axis must be from -2 to 1 for rank 2, got 2"):
+    with pytest.raises(ValueError, match="axis .*-2.*1.*rank 2.*got 2"):
         scan(tw.zeros((2, 3)), axis=2)
-    with pytest.raises(ValueError, match="for rank 0"):
+    with pytest.raises(ValueError, match="axis .*rank 0.*got 0"):
         scan(1.0)
 
 
@@ -195,7 +195,7 @@ def test_booleans_are_refused(scan):
 
 
 def test_a_logsumexp_of_integers_is_refused():
-    with pytest.raises(DTypeError, match="must be floating"):
+    with pytest.raises(DTypeError, match="x .*floating"):
         tw.math.cumulative_logsumexp([1, 2])
 
 

@@ -96,7 +96,7 @@ def test_half_precision_is_weighed_in_single():
         (((2, 3, 4), (2, 3, 4), (2, 3, 4)), r"\[batch, length, heads, dim\]"),
         (((1, 2, 2, 3), (1, 2, 2, 4), (1, 2, 2, 3)), "must agree"),
         (((1, 2, 2, 3), (1, 2, 2, 3), (1, 3, 2, 3)), "must agree"),
-        (((1, 2, 3, 3), (1, 2, 2, 3), (1, 2, 2, 3)), "must divide"),
+        (((1, 2, 3, 3), (1, 2, 2, 3), (1, 2, 2, 3)), "heads .*2"),
     ],
 )
 def test_shapes_that_do_not_fit_are_explained(shapes, message):
@@ -106,11 +106,11 @@ def test_shapes_that_do_not_fit_are_explained(shapes, message):
 
 def test_dtypes_that_differ_are_explained():
     x = tw.zeros([1, 1, 1, 1])
-    with pytest.raises(DTypeError, match="of one dtype"):
+    with pytest.raises(DTypeError, match="all .*floating"):
         attention(x, x, tw.cast(x, tw.float64))
 
 
 def test_flash_attention_is_refused():
     x = tw.zeros([1, 1, 1, 1])
-    with pytest.raises(ValueError, match="flash_attention is not available"):
+    with pytest.raises(ValueError, match="flash_attention .*available"):
         attention(x, x, x, flash_attention=True)

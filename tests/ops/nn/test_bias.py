@@ -52,12 +52,12 @@ def test_the_bias_gets_the_sum_over_all_but_the_channels():
 
 @pytest.mark.parametrize("shape", [(2,), (3, 1), ()])
 def test_a_bias_of_another_shape_is_refused(shape):
-    with pytest.raises(ShapeError, match="bias must be a vector"):
+    with pytest.raises(ShapeError, match="bias .*vector"):
         tw.nn.bias_add(tw.zeros([2, 3]), tw.zeros(shape))
 
 
 def test_an_unknown_format_is_refused():
-    with pytest.raises(ValueError, match="data_format must be .* got 'HWC'"):
+    with pytest.raises(ValueError, match=r"data_format .*'N\.\.\.C'.*got 'HWC'"):
         tw.nn.bias_add(tw.zeros([2, 3]), tw.zeros([3]), "HWC")
 
 

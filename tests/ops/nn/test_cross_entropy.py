@@ -138,7 +138,7 @@ def test_labels_that_do_not_sum_to_one_have_exact_gradients():
 def test_a_label_out_of_range_is_explained(device):
     if device != "cpu":
         pytest.skip("a GPU would have to be waited for")
-    with pytest.raises(ValueError, match="from 0 to 1, got 2"):
+    with pytest.raises(ValueError, match="labels .*0.*1.*got 2"):
         tw.nn.sparse_softmax_cross_entropy_with_logits([2], [[0.0, 0.0]])
 
 
@@ -160,7 +160,7 @@ def test_a_label_out_of_range_gives_nan_on_a_gpu(strict):
 
 
 def test_labels_must_have_the_shape_of_the_logits_without_the_last_axis():
-    with pytest.raises(ShapeError, match="without the last axis"):
+    with pytest.raises(ShapeError, match="labels .*logits"):
         tw.nn.sparse_softmax_cross_entropy_with_logits([0], [[0.0, 0.0], [0.0, 0.0]])
 
 

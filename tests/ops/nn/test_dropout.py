@@ -119,10 +119,10 @@ def test_a_noise_shape_that_does_not_fit_is_refused(noise_shape):
 
 
 def test_a_stateless_seed_is_two_integers():
-    with pytest.raises(ValueError, match="seed must be two integers, got 3"):
+    with pytest.raises(ValueError, match="seed .*got 3"):
         tw.nn.experimental.stateless_dropout([1.0], 0.5, seed=3)
 
 
 def test_another_algorithm_is_refused():
-    with pytest.raises(ValueError, match="rng_alg must be None, 'philox' or"):
+    with pytest.raises(ValueError, match="rng_alg .*None.*'philox'.*got 'threefry'"):
         tw.nn.experimental.stateless_dropout([1.0], 0.5, [1, 2], rng_alg="threefry")

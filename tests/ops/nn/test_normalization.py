@@ -275,7 +275,7 @@ def test_l2_normalize_takes_the_modulus_of_complex_numbers():
 
 
 def test_a_scale_of_the_wrong_shape_is_explained():
-    with pytest.raises(ShapeError, match=r"scale must have shape \(3,\)"):
+    with pytest.raises(ShapeError, match=r"scale .*shape \(3,\)"):
         tw.nn.fused_batch_norm(tw.zeros((2, 3)), tw.ones(2), tw.zeros(3), [0])
 
 
@@ -285,12 +285,12 @@ def test_a_beta_of_the_wrong_shape_is_explained():
 
 
 def test_groups_that_do_not_divide_the_channels_are_refused():
-    with pytest.raises(ValueError, match="groups must divide .* channels, 4, got 3"):
+    with pytest.raises(ValueError, match="groups .*4, got 3"):
         tw.nn.group_normalization(tw.zeros((2, 4)), 3)
 
 
 def test_channels_on_the_batch_axis_are_refused():
-    with pytest.raises(ValueError, match="axis must not be the batch axis"):
+    with pytest.raises(ValueError, match="axis .*axis 0.*got 0"):
         tw.nn.instance_normalization(tw.zeros((2, 4)), axis=0)
 
 

@@ -156,11 +156,11 @@ def test_a_step_that_never_counts_gives_zeros_and_leaves_the_states(op, width, s
 @pytest.mark.parametrize("op, width, states", NETWORKS)
 def test_shapes_that_do_not_fit_are_explained(op, width, states):
     h = [tw.zeros((2, 4))] * states
-    with pytest.raises(ShapeError, match="for 3 units"):
+    with pytest.raises(ShapeError, match="3 units"):
         op(tw.zeros((2, 5, 2)), *h, *weights(width, 2, 3))
     with pytest.raises(ShapeError, match=r"\[batch, time, features\]"):
         op(tw.zeros((2, 2)), *h, *weights(width, 2, 4))
-    with pytest.raises(ShapeError, match=r"mask must be \[batch, time\]"):
+    with pytest.raises(ShapeError, match=r"mask .*\[batch, time\]"):
         op(tw.zeros((2, 5, 2)), *h, *weights(width, 2, 4), mask=tw.ones((2,), tw.bool))
 
 
@@ -173,5 +173,5 @@ def test_a_state_of_another_dtype_is_refused(op, width, states):
 
 def test_an_activation_must_be_known():
     h = tw.zeros((1, 2))
-    with pytest.raises(ValueError, match="activation must be 'tanh', "):
+    with pytest.raises(ValueError, match="activation .*'tanh'.*got 'gelu'"):
         simple_rnn(tw.zeros((1, 2, 2)), h, *weights(1, 2, 2), activation="gelu")

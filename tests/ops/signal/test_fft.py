@@ -181,28 +181,26 @@ def test_real_numbers_are_refused_where_complex_ones_are_wanted(op):
 @pytest.mark.parametrize("op", [signal.rfft, signal.rfft2d])
 def test_complex_numbers_and_integers_are_refused_where_real_ones_are_wanted(op):
     for dtype in (tw.complex64, tw.int32):
-        with pytest.raises(DTypeError, match="must be floating"):
+        with pytest.raises(DTypeError, match="input_tensor .*floating"):
             op(tw.ones((4, 4), dtype))
 
 
 def test_too_few_axes_are_named():
-    with pytest.raises(ValueError, match="axis must be from -1 to 0"):
+    with pytest.raises(ValueError, match="axis .*-1.*0.*got -2"):
         signal.fft2d(tw.ones(4, tw.complex64))
-    with pytest.raises(ShapeError, match="2 axes or more"):
+    with pytest.raises(ShapeError, match="input_tensor .*2"):
         signal.rfft2d(tw.ones(4))
 
 
 @pytest.mark.parametrize("length", [[4, 4], 2.5, [[4]]])
 def test_a_length_that_is_none_is_explained(length):
-    with pytest.raises(
-        ValueError, match="fft_length must be 1 integer, 0 or more, got"
-    ):
+    with pytest.raises(ValueError, match="fft_length .*1 .*got"):
         signal.rfft(tw.ones(8), length)
 
 
 @pytest.mark.parametrize("how, message", [
-    ({"type": 5}, "type must be 1, 2, 3 or 4"), ({"axis": 0}, "axis must be -1"),
-    ({"norm": "backward"}, "norm must be"), ({"type": 1, "norm": "ortho"}, "norm must be"),
+    ({"type": 5}, "type .*1.*2.*3.*4.*got 5"), ({"axis": 0}, "axis .*-1.*got 0"),
+    ({"norm": "backward"}, "norm .*None"), ({"type": 1, "norm": "ortho"}, "norm .*None"),
 ])  # fmt: skip
 def test_a_cosine_transform_of_an_unknown_kind_is_explained(how, message):
     with pytest.raises(ValueError, match=message):
@@ -215,9 +213,9 @@ def test_cosine_transforms_are_of_floating_numbers():
 
 
 def test_pieces_have_a_length_and_a_step():
-    with pytest.raises(ValueError, match="frame_step must be 1 or more, got 0"):
+    with pytest.raises(ValueError, match="frame_step .*1.*got 0"):
         signal.frame(tw.ones(4), 2, 0)
-    with pytest.raises(ValueError, match="frame_length must be 1 or more, got 0"):
+    with pytest.raises(ValueError, match="frame_length .*1.*got 0"):
         signal.frame(tw.ones(4), 0, 1)
 
 

@@ -142,9 +142,7 @@ def test_functions_of_the_c_library_need_no_address():
 
 
 def test_a_function_without_address_is_named():
-    with pytest.raises(
-        RuntimeError, match="'steps' calls nowhere_defined, of which no"
-    ):
+    with pytest.raises(RuntimeError, match="'steps'.*nowhere_defined"):
         engine.compiled(calling("nowhere_defined"), "steps")
 
 
@@ -166,7 +164,7 @@ def test_a_wrong_module_is_refused_with_what_llvm_says(text, message):
 
 def test_a_name_that_a_module_does_not_define_is_refused():
     library = engine.compiled(adding(1.0))
-    with pytest.raises(LookupError, match="no function 'sub'; it defines add"):
+    with pytest.raises(LookupError, match="'sub'.*add"):
         library.address("sub")
 
 
@@ -178,7 +176,7 @@ def test_functions_of_a_modules_own_have_no_address():
         writer.ret(writer.call("own", [x], np.float64, declare=False) + 1.0)
     library = engine.compiled(writer.text())
     assert called(library, "seen", 4.0) == 9
-    with pytest.raises(LookupError, match="it defines seen"):
+    with pytest.raises(LookupError, match="'own'.*seen"):
         library.address("own")
 
 
