@@ -59,14 +59,10 @@ COVERED = {
     "framework/keras/files/call_arguments.py": (
         "tests/keras/files/test_functional_config.py"
     ),
-    "framework/keras/files/h5_model.py": "tests/keras/files/test_models.py",
-    "framework/keras/files/model_state.py": "tests/keras/files/test_models.py",
-    "framework/keras/files/object_paths.py": "tests/keras/files/test_weights.py",
-    "framework/keras/files/optimizer_state.py": "tests/keras/files/test_weights.py",
+    "framework/keras/files/optimizer_state.py": "tests/keras/files/test_weights_by_path.py",
     "framework/keras/files/shards.py": "tests/keras/files/test_keras_files.py",
     "framework/keras/files/strip_defaults.py": "tests/keras/files/test_keras_objects.py",
-    "framework/keras/files/weight_assignment.py": "tests/keras/files/test_weights.py",
-    "framework/keras/files/weight_tree.py": "tests/keras/files/test_weights.py",
+    "framework/keras/files/weight_assignment.py": "tests/keras/files/test_weights_by_path.py",
     "framework/keras/metrics/confusion_metric.py": (
         "tests/keras/metrics/test_confusion.py"
     ),

@@ -16,18 +16,20 @@ from tapewright.formats.contents import CHECKPOINT, SAVED_MODEL, optimizers_of
 from tapewright.formats.saved_model import module_file as saved_model
 from tapewright.keras.files.contents import (
     ITSELF,
-    LEGACY,
-    LEGACY_WEIGHTS,
-    WEIGHTS,
-    ZIP,
-    contents,
     layer_name,
     legacy_groups,
     model_layers,
     needed_classes,
 )
 from tapewright.keras.files.limits import check_size
-from tapewright.keras.files.models import load_model
+from tapewright.keras.files.model_file import (
+    HDF5_MODEL,
+    LAYER_WEIGHTS,
+    WEIGHTS,
+    ZIP,
+    opened_model_file,
+)
+from tapewright.keras.files.save_and_load import load_model
 
 __all__ = ["verify"]
 
@@ -43,8 +45,8 @@ def verify(path):
     path = os.fspath(path)
     faults, notes = [], []
     try:
-        with contents(path) as found:
-            kind = found.kind
+        with opened_model_file(path) as found:
+            kind = found.format
             more = optimizers_of(found.root) if kind == SAVED_MODEL else []
             classes = needed_classes(found, *more)
             _check(found, faults, notes)
@@ -60,7 +62,7 @@ def verify(path):
 
 def _load(kind, path):
     """Loads what can be loaded by itself; no code of the file is ever run."""
-    if kind in (LEGACY, ZIP):
+    if kind in (HDF5_MODEL, ZIP):
         load_model(path, compile=False)
     elif kind == SAVED_MODEL:
         saved_model.load(path)
@@ -85,15 +87,15 @@ def _check(found, faults, notes):
 
 def _config(found, faults, notes):
     """The config describes a model whose layers have a class and a name each."""
-    if found.model is None:
+    if found.config is None:
         return
-    check_size(found.model, found.root.path)
-    if not isinstance(found.model.get("class_name"), str):
+    check_size(found.config, found.root.path)
+    if not isinstance(found.config.get("class_name"), str):
         faults.append("the model's config has no class_name")
-    if not isinstance(found.model.get("config"), (dict, list)):
+    if not isinstance(found.config.get("config"), (dict, list)):
         faults.append("the model's config has no config inside")
     names = []
-    for each in model_layers(found.model):
+    for each in model_layers(found.config):
         if not isinstance(each.get("class_name"), str):
             faults.append(f"a layer without class_name: {str(each)[:80]}")
         names.append(layer_name(each))
@@ -107,13 +109,13 @@ def _repeated(names):
 
 def _names(found, faults, notes):
     """The weights stand in the order of the config's layers."""
-    if found.kind not in (LEGACY, LEGACY_WEIGHTS):
+    if found.format not in (HDF5_MODEL, LAYER_WEIGHTS):
         return
-    stored = [name for name, *_ in legacy_groups(found.root)]
+    stored = [name for name, *_ in legacy_groups(found.weights)]
     faults += [f"layer_names has {name!r} twice" for name in _repeated(stored)]
-    if found.model is None:
+    if found.config is None:
         return
-    names = (layer_name(each) for each in model_layers(found.model))
+    names = (layer_name(each) for each in model_layers(found.config))
     declared = [name for name in names if isinstance(name, str)]
     if not declared:
         return
@@ -143,18 +145,17 @@ def _arrays(found, faults, notes):
 
 def _used(found, faults, notes):
     """Every array below ``model_weights`` is that of a layer."""
-    holder = found.root.find_group("model_weights") if found.kind == LEGACY else None
-    if holder is None:
+    if found.format != HDF5_MODEL:
         return
-    groups = legacy_groups(found.root)
+    groups = legacy_groups(found.weights)
     used = {array.name for *_, arrays in groups for _, array in arrays}
-    names = [array.name for array in holder.arrays()]
+    names = [array.name for array in found.weights.arrays()]
     notes += [f"[{name}] no layer has this array" for name in names if name not in used]
 
 
 def _numbers(found, faults, notes):
     """Groups ``vars`` hold 0, 1, 2, ... without a gap."""
-    if found.kind not in (WEIGHTS, ZIP):
+    if found.format not in (WEIGHTS, ZIP):
         return
     arrays = (array.name for array in found.root.arrays())
     for place, names in itertools.groupby(arrays, lambda name: name.rpartition("/")[0]):

@@ -16,8 +16,7 @@ from tapewright.serialization.registry import (
 from .files.keras_objects import deserialize_keras_object, serialize_keras_object
 
 if TYPE_CHECKING:
-    from .files.models import load_model, save_model
-    from .files.weights import load_weights, save_weights
+    from .files.save_and_load import load_model, load_weights, save_model, save_weights
 
 __all__ = [
     "CustomObjectScope",
@@ -36,8 +35,8 @@ __all__ = [
 
 import_lazily(  # files are imported when one is read or written
     sys.modules[__name__],
-    load_model="tapewright.keras.files.models:load_model",
-    load_weights="tapewright.keras.files.weights:load_weights",
-    save_model="tapewright.keras.files.models:save_model",
-    save_weights="tapewright.keras.files.weights:save_weights",
+    load_model="tapewright.keras.files.save_and_load:load_model",
+    load_weights="tapewright.keras.files.save_and_load:load_weights",
+    save_model="tapewright.keras.files.save_and_load:save_model",
+    save_weights="tapewright.keras.files.save_and_load:save_weights",
 )

@@ -23,7 +23,7 @@ def test_import_loads_nothing_that_reads_or_writes_files():
     found = in_a_new_process("import sys, numpy, tapewright; print(*sys.modules)")
     folders = ("tapewright.formats.", "tapewright.storage.", "tapewright.inspection.")
     assert not [name for name in found if name.startswith(folders)]
-    assert not {f"{FILES}.models", f"{FILES}.weights"} & set(found)
+    assert not {f"{FILES}.model_file", f"{FILES}.save_and_load"} & set(found)
     assert not {"h5py", "zipfile", "hashlib", "secrets", "json", "tqdm"} & set(found)
 
 
@@ -95,7 +95,7 @@ def test_names_that_come_later_are_listed():
 
 
 def test_a_name_that_comes_later_is_the_one_definition():
-    from tapewright.keras.files.models import load_model
+    from tapewright.keras.files.save_and_load import load_model
 
     assert tw.keras.models.load_model is load_model is tw.keras.saving.load_model
 
@@ -114,7 +114,7 @@ def test_a_name_is_looked_up_once():
 
 LATER = """
 import tapewright, tapewright.formats.saved_model, tapewright.storage.zips, tapewright.plot
-import tapewright.inspection.report, tapewright.keras.files.models, tapewright.train
+import tapewright.inspection.report, tapewright.keras.files.save_and_load, tapewright.train
 from tapewright.keras.training import trainer
 """
 

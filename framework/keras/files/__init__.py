@@ -9,16 +9,12 @@ keras2_configs    configs of Keras 2, and of other dtypes, as those of Keras 3; 
 keras2_functions   functions of Keras 2 between layers, as those of Keras 3
 limits            limits of the config of a model in a file, and of its weights
 weight_assignment   arrays of a file for variables: all are assigned, or none
-object_paths      the paths of layers in files
-weight_tree       weights as Keras 3 files them, by these paths
-legacy_h5         weights as Keras 2 files them, by layer
+weights_by_path   weights of Keras 3: groups that follow the objects
+weights_by_layer   weights of Keras 2: a list of layers
 optimizer_state   the variables of an optimizer, in the order of Keras
 shards            weights that Keras cut into several files
-weights           `save_weights` and `load_weights`
 custom_layer_graphs   calls of the user's layers, as graphs
-model_state       a model made of its config, compiled, with its state
-h5_model          whole models as ``.h5``
-keras_zip         whole models as ``.keras``
+model_file        one view of a file, whatever its layout
+save_and_load     `save_model`, `load_model`, `save_weights`, `load_weights`
 contents          what a file of any kind holds, as plain values
-models            `save_model` and `load_model`
 """

@@ -1,18 +1,14 @@
 """The contents of a file of tapewright or Keras, without building anything of it.
 
-`contents` opens a file of any kind and says which it is, by what it holds and not by its
-name; `describe` gives all that can be told of it as plain values, from which `report`
+`describe` gives all that can be told of it as plain values, from which `report`
 makes a text. Arrays are not read, but for single numbers such as an optimizer's step.
 """
 
 import itertools
 import os
-from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
-from tapewright.core.errors import SavingError
 from tapewright.formats.contents import (
     CHECKPOINT,
     SAVED_MODEL,
@@ -20,19 +16,22 @@ from tapewright.formats.contents import (
     describe_own,
     totals,
 )
-from tapewright.storage.reader import Group, kind_of, opened
-from tapewright.storage.zips import opened_zip
+from tapewright.storage.reader import Group
 
 from .custom_layer_graphs import classes_with_graphs
-from .keras_zip import CONFIG, METADATA
-from .legacy_h5 import holds_layers, layers_group, stored_layers, stored_top
-from .model_state import OWN_GROUP
-from .shards import opened_shards
-from .weight_tree import WEIGHTS_MEMBER
+from .model_file import (
+    HDF5_MODEL,
+    LAYER_WEIGHTS,
+    SHARDS,
+    WEIGHTS,
+    ZIP,
+    is_in_vars,
+    opened_model_file,
+)
+from .optimizer_state import OPTIMIZER_GROUPS
+from .weights_by_layer import stored_layers, stored_top
 
 __all__ = [
-    "Contents",
-    "contents",
     "custom_classes",
     "describe",
     "layer_name",
@@ -41,78 +40,9 @@ __all__ = [
     "needed_classes",
 ]
 
-LEGACY = "whole model in Keras' HDF5 layout (.h5)"
-LEGACY_WEIGHTS = "weights in Keras 2's HDF5 layout (.h5)"
-WEIGHTS = "weights in Keras 3's layout (.weights.h5)"
-ZIP = "whole model in Keras 3's layout (.keras)"
-SHARDS = "index of weights in several files (.weights.json)"
-OTHER = "HDF5 file of another program"
 ITSELF = "(the model itself)"  # in the place of a layer's name
 
-KERAS = (LEGACY, LEGACY_WEIGHTS, WEIGHTS, ZIP)
-
-
-@dataclass
-class Contents:
-    """A file that is open: its kind, the root group, and the configs of Keras' kinds."""
-
-    kind: str
-    root: Group
-    model: dict | None = None
-    training: dict | None = None
-    written_by: dict | None = None
-
-
-@contextmanager
-def contents(path):
-    """The `Contents` of a file, for as long as the context lasts.
-
-    Raises: `SavingError` if it cannot be read, or is of no known kind.
-    """
-    path, kind = os.fspath(path), kind_of(path)
-    if kind == "json":
-        with opened_shards(path) as whole:
-            yield Contents(SHARDS, whole)
-    elif kind == "zip":
-        with _zip_contents(path) as found:
-            yield found
-    else:
-        with opened(path) as root:
-            yield _hdf5_contents(root)
-
-
-def _hdf5_contents(root):
-    by = {key: root.text(key) for key in ("keras_version", "backend") if root.has(key)}
-    if root.has("model_config"):
-        key = "training_config"
-        training = root.json_object(key) if root.has(key) else None
-        return Contents(LEGACY, root, root.json_object("model_config"), training, by)
-    if holds_layers(root):
-        return Contents(LEGACY_WEIGHTS, root, written_by=by)
-    if root.has("format"):
-        return Contents(root.text("format"), root, written_by=by)
-    return Contents(WEIGHTS if _has_vars(root) else OTHER, root, written_by=by)
-
-
-def _has_vars(root):
-    """Return whether there are arrays in groups ``vars``, as in files of Keras 3."""
-    return any(_in_vars(array.name) for array in root.arrays())
-
-
-def _in_vars(name):
-    return name.split("/")[-2:-1] == ["vars"]
-
-
-@contextmanager
-def _zip_contents(path):
-    with opened_zip(path) as zipped:
-        model = zipped.json_object(CONFIG)
-        training = model.get("compile_config")
-        if not isinstance(training, (dict, type(None))):
-            raise SavingError(path, "the compile config must be a dict", CONFIG)
-        by = zipped.json_object(METADATA) if METADATA in zipped else {}
-        with zipped.hdf5(WEIGHTS_MEMBER) as root:
-            yield Contents(ZIP, root, model, training, by)
+KERAS = (HDF5_MODEL, LAYER_WEIGHTS, WEIGHTS, ZIP)
 
 
 def describe(path):
@@ -121,11 +51,11 @@ def describe(path):
     Raises: `SavingError` if the file cannot be read, is damaged or of no known kind.
     """
     path = os.fspath(path)
-    with contents(path) as found:
+    with opened_model_file(path) as found:
         told = {
             "path": path,
             "bytes": os.path.getsize(path),
-            "format": found.kind,
+            "format": found.format,
             "seal": "intact" if found.root.sealed else "none",
         }
         told |= _described(found)
@@ -133,18 +63,18 @@ def describe(path):
 
 
 def _described(found):
-    if found.kind in (SAVED_MODEL, CHECKPOINT):
-        return describe_own(found.kind, found.root)
-    if found.kind == SHARDS:
+    if found.format in (SAVED_MODEL, CHECKPOINT):
+        return describe_own(found.format, found.root)
+    if found.format == SHARDS:
         return _shards(found.root)
-    classes, groups = _classes(found.model), list(_weight_groups(found))
+    classes, groups = _classes(found.config), list(_weight_groups(found))
     rows = _in_order([_row(*group, classes) for group in groups], classes)
     return {
         "written_by": {k: str(v) for k, v in (found.written_by or {}).items()},
-        "model": None if found.model is None else _model(found.model),
+        "model": None if found.config is None else _model(found.config),
         "layers": rows,
         "optimizer": _optimizer(found),
-        "training": _training(found.training),
+        "training": _training(found.compile_config),
         "notes": _notes(found),
         "custom_classes": sorted(needed_classes(found)),
         "others": _others(found),
@@ -192,15 +122,14 @@ def layer_name(config):
 
 def _weight_groups(found):
     """``(name, path, arrays)`` of every layer, in the file's order."""
-    if found.kind in (LEGACY, LEGACY_WEIGHTS):
-        yield from legacy_groups(found.root)
-    elif found.kind in (WEIGHTS, ZIP):
+    if found.format in (HDF5_MODEL, LAYER_WEIGHTS):
+        yield from legacy_groups(found.weights)
+    elif found.format in (WEIGHTS, ZIP):
         yield from _vars_groups(found.root)
 
 
-def legacy_groups(root):
+def legacy_groups(holder):
     """``(name, path, [(weight's name, Array)])`` in the order of ``layer_names``."""
-    holder = layers_group(root)
     for each in stored_layers(holder):
         yield each.name, each.group.name, list(zip(each.weight_names, each.arrays))
     top = stored_top(holder)
@@ -211,7 +140,7 @@ def legacy_groups(root):
 
 def _vars_groups(root):
     """The groups ``vars`` but the optimizer's, in the order of the file."""
-    inside = (item for item in root.arrays() if _in_vars(item.name))
+    inside = (item for item in root.arrays() if is_in_vars(item.name))
     for place, arrays in itertools.groupby(
         inside, key=lambda item: item.name.rpartition("/")[0]
     ):
@@ -265,8 +194,8 @@ def _dicts(value):
 
 def needed_classes(found, *configs):
     """Names of the classes that have to be known for a file to be loaded."""
-    held = classes_with_graphs(found.root.find_group(OWN_GROUP))
-    return custom_classes(found.model, found.training, *configs) - held
+    held = classes_with_graphs(found.own_group)
+    return custom_classes(found.config, found.compile_config, *configs) - held
 
 
 def custom_classes(*configs):
@@ -293,7 +222,7 @@ def custom_classes(*configs):
 def _optimizer(found):
     """Its class, step and arrays; None if the file has none."""
     place = _optimizer_group(found.root)
-    config = _optimizer_config(found.training)
+    config = _optimizer_config(found.compile_config)
     if place is None and config is None:
         return None
     told = {}
@@ -308,7 +237,7 @@ def _optimizer(found):
 
 
 def _optimizer_group(root):
-    for path in ("optimizer", f"{OWN_GROUP}/optimizer", "optimizer_weights"):
+    for path in OPTIMIZER_GROUPS:
         group = root.find(path)
         if isinstance(group, Group) and group.keys():
             return group
@@ -316,13 +245,10 @@ def _optimizer_group(root):
 
 
 def _optimizer_config(training):
-    for key in ("optimizer", "optimizer_config"):
-        config = training.get(key) if isinstance(training, dict) else None
-        if isinstance(config, dict):
-            return config
-        if isinstance(config, str):
-            return {"class_name": config}
-    return None
+    config = None if training is None else training.get("optimizer")
+    if isinstance(config, str):
+        return {"class_name": config}
+    return config if isinstance(config, dict) else None
 
 
 def _iterations(arrays):
@@ -353,16 +279,19 @@ def _short(value):
 
 
 def _notes(found):
-    if found.training is not None and _optimizer_config(found.training) is None:
+    if (
+        found.compile_config is not None
+        and _optimizer_config(found.compile_config) is None
+    ):
         return ["how it was trained tells no optimizer: loading leaves it not compiled"]
     return []
 
 
 def _others(found):
     """Arrays that are in the file besides those of layers and optimizer, by group."""
-    if found.kind in KERAS:
+    if found.format in KERAS:
         known = {"model_weights", "optimizer", "optimizer_weights", "vars", "layers"}
-        if found.kind == LEGACY_WEIGHTS:
+        if found.format == LAYER_WEIGHTS:
             return None
         keys = [key for key in found.root.keys() if key not in known]
     else:
@@ -370,7 +299,9 @@ def _others(found):
     rows = []
     for key in keys:
         item = found.root.find(key)
-        if found.kind in KERAS and all(_in_vars(each.name) for each in item.arrays()):
+        if found.format in KERAS and all(
+            is_in_vars(each.name) for each in item.arrays()
+        ):
             continue
         rows.append(_summed("besides", key, item))
     return rows

@@ -26,7 +26,7 @@ from tapewright.serialization.registry import (
 )
 from tapewright.storage.reader import Group
 
-from .object_paths import layer_paths
+from .weights_by_path import layer_paths
 
 __all__ = ["classes_with_graphs", "using_layer_graphs", "write_layer_graphs"]
 
@@ -88,7 +88,7 @@ def _write(group, layer):
 
 
 def _filed(layer, weights):
-    """``[path below the layer, numbers of weights]``, as in `weight_tree`.
+    """``[path below the layer, numbers of weights]``, as in `weights_by_path`.
 
     None if a layer stores its weights in its own way.
     """

@@ -10,7 +10,7 @@ from typing import Any
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.literals import decode_literal, encode_literal, is_literal
-from tapewright.serialization.load_errors import load_error
+from tapewright.serialization.load_errors import load_error, load_errors
 from tapewright.serialization.object_config import numbering_shared, reading_shared
 from tapewright.serialization.registry import custom_object_scope, unregistered
 
@@ -151,9 +151,10 @@ def _made(config, kind):
     if config["class_name"] == "function":
         return object_config.function_of(kind or "function", config["config"])
     thing = object_config.deserialize(kind_of(config, kind), config)
-    if hasattr(thing, "build_from_config") and not thing.built:
-        if config.get("build_config"):
-            thing.build_from_config(config["build_config"])
+    shapes = config.get("build_config")
+    if shapes and hasattr(thing, "build_from_config") and not thing.built:
+        with load_errors(f"{config['class_name']} cannot be built for {shapes!r:.200}"):
+            thing.build_from_config(shapes)
     if config.get("compile_config") and hasattr(thing, "compile_from_config"):
         thing.compile_from_config(config["compile_config"])
     return thing

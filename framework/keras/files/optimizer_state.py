@@ -4,17 +4,23 @@ Arrays are read in that order too, and all shapes are compared. Files of Keras 2
 order of slots; there the names of the arrays tell the slot of each.
 """
 
+import warnings
 from typing import Any
 
 from tapewright.storage.reader import Group
 
+from .model_file import OWN_GROUP
+from .weight_assignment import WeightAssignment
+
 __all__ = [
-    "StateMismatch",
-    "optimizer_group",
-    "pairs_by_name",
-    "pairs_in_order",
+    "OPTIMIZER_GROUPS",
+    "add_optimizer",
+    "restore_optimizer",
     "write_optimizer",
 ]
+
+# Groups that hold the state: in ``.keras`` and weights, in ``.h5`` of ours, of Keras 2.
+OPTIMIZER_GROUPS = ("optimizer", f"{OWN_GROUP}/optimizer", "optimizer_weights")
 
 # The slots by their names in files of Keras 2, where those differ from Keras 3's.
 SYNONYMS = {
@@ -37,34 +43,111 @@ SYNONYMS = {
 }
 
 
-def write_optimizer(group: Any, optimizer: Any) -> None:
-    """Write the variables into ``vars``, those of a wrapped optimizer beside it."""
-    own = group.group("vars")
-    own.text("name", optimizer.name)
+def write_optimizer(root: Any, optimizer: Any) -> None:
+    """Write the variables of an optimizer, if not None, to the group ``optimizer``.
+
+    Those of a wrapped optimizer stand in a group beside.
+    """
+    if optimizer is not None:
+        _write(root.group("optimizer"), optimizer)
+
+
+def _write(group, optimizer):
+    variables = group.group("vars")
+    variables.text("name", optimizer.name)
     for i, variable in enumerate(optimizer.variables):
-        own.array(str(i), variable._array)
+        variables.array(str(i), variable._array)
     inner = getattr(optimizer, "inner_optimizer", None)
     if inner is not None:
-        write_optimizer(group.group("inner_optimizer"), inner)
+        _write(group.group("inner_optimizer"), inner)
+
+
+# ------------------------------------------------------------------------------- reading
 
 
 class StateMismatch(ValueError):
     """The arrays of a file are no state of the optimizer."""
 
 
-def optimizer_group(root: Group, optimizer: Any) -> Group | None:
-    """Return the group of the variables of an optimizer in a file, or None.
+def restore_optimizer(root: Group, model: Any) -> None:
+    """Restore the state of the optimizer of a model that was compiled as saved.
 
-    If the saved optimizer scaled the loss and this one does not, the group of the inner one.
+    A state that does not fit is left out, with a warning.
     """
-    inner = root.find_group("optimizer/inner_optimizer/vars")
-    if inner is not None and getattr(optimizer, "inner_optimizer", None) is None:
-        return inner
-    return root.find_group("optimizer/vars")
+    optimizer, assignment = model.optimizer, WeightAssignment(root.path)
+    try:
+        arrays, names = _stored_state(root, optimizer)
+        if arrays is None:
+            raise StateMismatch("the file holds no state of it")
+        if _by_name(names) or len(arrays) != len(optimizer.variables):
+            optimizer.build(model.trainable_variables)
+        for variable, array in _pairs(optimizer, arrays, names):
+            assignment.add(variable, array)
+        if assignment.problems:
+            raise StateMismatch(assignment.problems[0][1])
+    except StateMismatch as error:
+        _warn(root, optimizer, error, stacklevel=4)
+    else:
+        assignment.apply()
 
 
-def pairs_in_order(optimizer: Any, arrays: list) -> list[tuple]:
-    """Return pairs of variable and array, in order. Raises: `StateMismatch`."""
+def add_optimizer(root: Group, model: Any, assignment: WeightAssignment) -> None:
+    """Add the state of an optimizer in use, whose variables are as many as the file's.
+
+    One without state, as it was not used, keeps its learning rate.
+    """
+    optimizer = getattr(model, "optimizer", None)
+    arrays, names = (None, ()) if optimizer is None else _stored_state(root, optimizer)
+    if arrays is None:
+        return
+    if not optimizer.built and len(arrays) > len(optimizer.variables):
+        return
+    try:
+        for variable, array in _pairs(optimizer, arrays, names):
+            assignment.add(variable, array)
+    except StateMismatch as error:
+        _warn(root, optimizer, error, stacklevel=5)
+
+
+def _warn(root, optimizer, reason, stacklevel):
+    warnings.warn(
+        f"{root.path}: the state of the optimizer '{optimizer.name}' is not restored: "
+        f"{reason}",
+        stacklevel=stacklevel,
+    )
+
+
+def _stored_state(root, optimizer):
+    """The arrays of an optimizer in a file, or None, and their names in files of Keras 2.
+
+    If the saved optimizer scaled the loss and this one does not, those of the inner one.
+    """
+    groups = ["vars"]
+    if getattr(optimizer, "inner_optimizer", None) is None:
+        groups.insert(0, "inner_optimizer/vars")
+    for path in [f"{each}/{name}" for each in OPTIMIZER_GROUPS[:2] for name in groups]:
+        group = root.find_group(path)
+        if group is not None:
+            return group.numbered(), ()
+    group = root.find_group(OPTIMIZER_GROUPS[2])
+    if group is None:
+        return None, ()
+    names = group.texts("weight_names")
+    return [group.array(name) for name in names], names
+
+
+def _pairs(optimizer, arrays, names):
+    """Pairs of variable and array. Raises: `StateMismatch`."""
+    if _by_name(names):
+        return _pairs_by_name(optimizer, names, arrays)
+    return _pairs_in_order(optimizer, arrays)
+
+
+def _by_name(names):
+    return any([name.endswith(":0") for name in names])
+
+
+def _pairs_in_order(optimizer, arrays):
     variables = optimizer.variables
     has_rate = len(arrays) > 1 and not arrays[1].shape
     if len(arrays) == len(variables) - 1 and not has_rate:  # a file of Keras 2
@@ -85,8 +168,8 @@ def _pair(variable, array):
     return variable, array
 
 
-def pairs_by_name(optimizer: Any, names: list[str], arrays: list) -> list[tuple]:
-    """Return pairs of variable and array by names of Keras 2: ``Adam/m/dense/kernel:0``."""
+def _pairs_by_name(optimizer, names, arrays):
+    """Pairs of variable and array by names of Keras 2: ``Adam/m/dense/kernel:0``."""
     variables, first = optimizer.variables, optimizer._iterations
     slots = {name: [] for group in optimizer.slots for name in group}
     pairs = []

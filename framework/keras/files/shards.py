@@ -31,7 +31,7 @@ def opened_shards(path):
     parts = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(parts, dict):
         raise SavingError(
-            path, "is not an index of weights: its JSON has no weight_map"
+            path, "is JSON without weight_map: no model, and no index of weights"
         )
     places = {}
     for place, names in parts.items():

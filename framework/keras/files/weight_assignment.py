@@ -1,7 +1,7 @@
 """The assignment of arrays of a file to variables: all are checked, then all change.
 
-The layout of a file says which array belongs to which variable (`weight_tree`,
-`legacy_h5`); the rules here hold for all layouts.
+The layout of a file says which array belongs to which variable (`weights_by_path`,
+`weights_by_layer`); the rules here hold for all layouts.
 """
 
 import warnings

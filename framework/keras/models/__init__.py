@@ -10,7 +10,7 @@ from .model import Model, model_from_json
 from .sequential import Sequential
 
 if TYPE_CHECKING:
-    from ..files.models import load_model, save_model
+    from ..files.save_and_load import load_model, save_model
 
 __all__ = [
     "Model",
@@ -23,6 +23,6 @@ __all__ = [
 
 import_lazily(  # files are imported when one is read or written
     sys.modules[__name__],
-    load_model="tapewright.keras.files.models:load_model",
-    save_model="tapewright.keras.files.models:save_model",
+    load_model="tapewright.keras.files.save_and_load:load_model",
+    save_model="tapewright.keras.files.save_and_load:save_model",
 )

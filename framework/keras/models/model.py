@@ -301,7 +301,7 @@ class Model(Trainer, Layer):
         **kwargs: Any,
     ) -> None:
         """Write the model to ``name.keras`` or ``name.h5``, see `models.save_model`."""
-        from ..files.models import save_model
+        from ..files.save_and_load import save_model
 
         save_model(self, filepath, overwrite, zipped, **kwargs)
 
@@ -317,7 +317,7 @@ class Model(Trainer, Layer):
         leaves an older one as it was. Raises: ``ValueError`` for another ending,
         ``FileExistsError`` unless ``overwrite``.
         """
-        from ..files.weights import save_weights
+        from ..files.save_and_load import save_weights
 
         save_weights(self, filepath, overwrite, max_shard_size)
 
@@ -333,7 +333,7 @@ class Model(Trainer, Layer):
         Raises: `SavingError`, a ``ValueError``, if they are not those of this model's
         layers or the file is not as it should be; then nothing was assigned.
         """
-        from ..files.weights import load_weights
+        from ..files.save_and_load import load_weights
 
         load_weights(self, filepath, skip_mismatch, **kwargs)
 

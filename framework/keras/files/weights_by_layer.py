@@ -14,8 +14,6 @@ from .weight_assignment import first_swap
 
 __all__ = [
     "StoredLayer",
-    "holds_layers",
-    "layers_group",
     "read_layers",
     "read_layers_by_name",
     "stored_layers",
@@ -84,18 +82,6 @@ class StoredLayer(NamedTuple):
     @property
     def arrays(self):
         return [self.group.array(name) for name in self.weight_names]
-
-
-def holds_layers(root: Group) -> bool:
-    """True if an HDF5 file holds weights by layer, not as a tree."""
-    return (
-        "model_weights" in root or root.has("layer_names") or root.has("layer_names0")
-    )
-
-
-def layers_group(root: Group) -> Group:
-    """Return the group that lists the layers, in a file of weights or of a whole model."""
-    return root.group("model_weights") if "model_weights" in root else root
 
 
 def stored_layers(group: Group) -> list[StoredLayer]:

@@ -1,4 +1,4 @@
-"""The layout of ``.keras`` files, and files of this kind that are not as they should be."""
+"""The layout of ``.keras`` files, and such files that are damaged."""
 
 import io
 import json
@@ -81,6 +81,33 @@ def test_deflated_members_are_read(path):
 def test_a_member_that_is_wrong_is_named(path, name, content, reason):
     with pytest.raises(SavingError, match=reason):
         load_model(rewritten(path, name, content))
+
+
+def test_weights_load_from_a_file_with_a_damaged_config(path):
+    model = Sequential([Input((3,)), layers.Dense(2)])
+    model.load_weights(rewritten(path, "config.json", b"{"))
+    np.testing.assert_array_equal(model(X), load_model(path)(X))
+
+
+def test_a_model_that_cannot_be_built_as_saved_is_an_error_of_the_file(tmp_path):
+    @tw.keras.saving.register_keras_serializable(package="model_file")
+    class Narrow(tw.Model):
+        def build(self, input_shape):
+            if input_shape[-1] > 3:
+                raise RuntimeError("too wide")
+            self.w = self.add_weight((input_shape[-1],), name="w")
+
+        def call(self, x):
+            return x * self.w
+
+    model = Narrow()
+    model(X)
+    model.save(tmp_path / "m.keras")
+    with zipfile.ZipFile(tmp_path / "m.keras") as zipped:
+        config = zipped.read("config.json").replace(b"[4, 3]", b"[4, 9]")
+    other = rewritten(tmp_path / "m.keras", "config.json", config)
+    with pytest.raises(SavingError, match="config.json.*cannot be built.*too wide"):
+        load_model(other)
 
 
 def test_a_flipped_bit_is_found(path):

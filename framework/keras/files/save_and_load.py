@@ -1,0 +1,336 @@
+"""Models and weights in files: `save_model`, `load_model`, `save_weights`, `load_weights`.
+
+``.keras`` is the zip of Keras 3: ``config.json`` has the model with its ``compile_config`` and
+``build_config``, ``model.weights.h5`` the weights by path and the state of the optimizer. All
+members are stored, none is deflated. ``.h5`` is the HDF5 layout of Keras 2: attributes
+``model_config`` and ``training_config``, the weights by layer. Files of Keras are read, and
+Keras reads ours.
+
+Beside the groups of Keras, files have one of our own, ``tapewright``, which Keras ignores:
+``random`` has the states of the model's random generators, so that a run goes on as if it
+had never stopped; ``calls`` the graphs of the user's layers, see `custom_layer_graphs`. In
+``.h5`` it has the build config and the state of the optimizer, too: with a state in
+``optimizer_weights`` Keras 3.15 cannot go on training.
+"""
+
+import math
+import os
+import warnings
+from datetime import datetime
+from typing import Any
+
+from tapewright.core.deferred_initialization import deferred_initialization
+from tapewright.core.errors import SavingError
+from tapewright.core.interpreters import check_not_traced
+from tapewright.core.variable import writing as locked
+from tapewright.serialization.load_errors import from_file, load_errors
+from tapewright.serialization.registry import custom_object_scope
+from tapewright.storage.writer import writing
+from tapewright.storage.zips import writing_zip
+
+from .custom_layer_graphs import using_layer_graphs, write_layer_graphs
+from .keras2_configs import keras2_config, keras2_training_config, keras3_config
+from .keras_objects import deserialize_keras_object, full_config
+from .limits import WeightLimit, check_size
+from .model_file import (
+    CONFIG,
+    METADATA,
+    OWN_GROUP,
+    VERSION,
+    WEIGHTS_MEMBER,
+    opened_model_file,
+)
+from .operations import is_operation
+from .optimizer_state import add_optimizer, restore_optimizer, write_optimizer
+from .strip_defaults import strip_defaults
+from .weight_assignment import WeightAssignment
+from .weights_by_layer import read_layers, read_layers_by_name, write_layers
+from .weights_by_path import read_tree, write_tree
+
+__all__ = ["load_model", "load_weights", "save_model", "save_weights"]
+
+H5_SUFFIXES = (".h5", ".hdf5")
+WEIGHTS_SUFFIX = ".weights.h5"
+OWN_FORMAT = 1
+
+
+# ---------------------------------------------------------------------------- whole models
+
+
+def save_model(
+    model: Any,
+    filepath: str | os.PathLike,
+    overwrite: bool = True,
+    zipped: bool | None = None,
+    **kwargs: Any,
+) -> None:
+    """Write a model to ``name.keras`` or ``name.h5``: config, weights, optimizer.
+
+    The file is written as a whole or not at all, and has the values of one moment: training
+    in another thread waits. Args: ``include_optimizer=False`` leaves out the compile config
+    and the state of the optimizer.
+
+    Raises: ``ValueError`` for another ending or argument; ``NotImplementedError`` if a
+    layer has no config; `SavingError` if the file cannot be written, a ``FileExistsError``
+    if there is one and ``overwrite`` is False.
+    """
+    path = os.fspath(filepath)
+    include_optimizer = kwargs.pop("include_optimizer", True)
+    kwargs.pop("save_format", None)  # the suffix of the path decides
+    if kwargs:
+        raise ValueError(
+            f"save_model: the arguments {', '.join(map(repr, kwargs))} are not supported"
+        )
+    if zipped is False:
+        raise ValueError("save_model: zipped must be True (folders are not written)")
+    if not path.endswith((".keras", *H5_SUFFIXES)):
+        raise ValueError(
+            f"save_model: filepath must end in .keras, or in .h5 for HDF5, got {path!r}"
+        )
+    check_not_traced(path)
+    save = _save_zip if path.endswith(".keras") else _save_hdf5
+    with locked(_variables(model)):
+        optimizer = getattr(model, "optimizer", None) if include_optimizer else None
+        config = strip_defaults(full_config(model, optimizer is not None))
+        save(path, overwrite, model, config, optimizer)
+
+
+def _variables(model):
+    optimizer = getattr(model, "optimizer", None)
+    return [*model.variables, *getattr(optimizer, "variables", ())]
+
+
+def _save_zip(path, overwrite, model, config, optimizer):
+    saved = datetime.now().strftime("%Y-%m-%d@%H:%M:%S")
+    with writing_zip(path, overwrite) as zipped:
+        zipped.json(METADATA, {"keras_version": VERSION, "date_saved": saved})
+        zipped.json(CONFIG, config)
+        with zipped.hdf5(WEIGHTS_MEMBER) as root:
+            write_tree(root, model)
+            write_optimizer(root, optimizer)
+            _write_own_group(root, model)
+
+
+def _save_hdf5(path, overwrite, model, config, optimizer):
+    with writing(path, overwrite) as root:
+        root.text("keras_version", VERSION)
+        root.text("backend", "tapewright")
+        root.json("model_config", keras2_config(config))
+        if optimizer is not None:
+            training = keras2_training_config(config["compile_config"])
+            root.json("training_config", training)
+        write_layers(root.group("model_weights"), model, VERSION)
+        group = _write_own_group(root, model)
+        if config.get("build_config"):
+            group.json("build_config", config["build_config"])
+        write_optimizer(group, optimizer)
+
+
+def _write_own_group(root, model):
+    group = root.group(OWN_GROUP)
+    group.integer("format", OWN_FORMAT)
+    for i, state in enumerate(_random_states(model)):
+        group.array(f"random/{i}", state._array)
+    write_layer_graphs(group, model)
+    return group
+
+
+def _random_states(model):
+    weights = {id(v) for v in model.weights}
+    return [v for v in model.variables if id(v) not in weights]
+
+
+def load_model(
+    filepath: str | os.PathLike,
+    custom_objects: dict[str, Any] | None = None,
+    compile: bool = True,
+    safe_mode: bool = True,
+) -> Any:
+    """Return the model in a file that `save_model`, or Keras, wrote, with its weights.
+
+    Args: ``custom_objects``: classes and functions by the names in the file, if they are
+    not registered, see `register_keras_serializable`; ``compile``: compile it as it was,
+    and restore the state of the optimizer. ``safe_mode`` is that of Keras, and always on:
+    no code from a file is ever run.
+
+    Raises: `SavingError` that names the fault of the file, and its place.
+    """
+    with custom_object_scope(custom_objects), opened_model_file(filepath) as file:
+        if not file.is_model:
+            raise SavingError(
+                file.path,
+                "holds no model, it has no attribute 'model_config'; if it holds weights, "
+                "make the model, then call its load_weights",
+                file.root.place,
+            )
+        model = _model_with_weights(file)
+        if compile and file.compile_config and _compile_as_saved(model, file):
+            restore_optimizer(file.root, model)
+    return model
+
+
+def _model_with_weights(file):
+    """Return the model of a file.
+
+    No more memory is taken than the weights in the file need, and nothing is drawn at random
+    for them.
+    """
+    path, location = file.path, file.config_location
+    check_size(file.config, path, location)
+    config, replaced = keras3_config(file.config)
+    if replaced:
+        warnings.warn(
+            f"{path}: layers of dtype {' and '.join(sorted(replaced))} compute in "
+            "float32 here: results differ from Keras' by rounding",
+            stacklevel=3,
+        )
+    if file.by_layer:
+        _check_layer_count(file, config)
+    graphs = using_layer_graphs(file.own_group)
+    limit = WeightLimit(path, _count_numbers(file), location)
+    with graphs, deferred_initialization(limit) as new_weights:
+        with from_file(path, location):
+            model = deserialize_keras_object(config, kind="layer")
+        if not hasattr(model, "compile"):
+            name = type(model).__name__
+            raise SavingError(
+                path, f"the config describes a {name}, not a model", location
+            )
+        assignment = WeightAssignment(path)
+        read = read_layers if file.by_layer else read_tree
+        read(file.weights, model, assignment)
+        _add_random_states(file, model, assignment)
+        assignment.apply()
+        new_weights.initialize()
+    return model
+
+
+def _check_layer_count(file, config):
+    """Check that the file lists the layers of the config. Raises: `SavingError`."""
+    inner = config.get("config")
+    layers = inner.get("layers") if isinstance(inner, dict) else None
+    if not isinstance(layers, list):
+        return
+    layers = [each for each in layers if isinstance(each, dict)]
+    layers = [each for each in layers if each.get("class_name") != "InputLayer"]
+    count = len([each for each in layers if not is_operation(each)])
+    listed = len(file.weights.texts("layer_names"))
+    if count > listed:
+        file.root.fail(
+            f"the config has {count} layers, {listed} are listed in {file.weights.place}",
+            "model_config",
+        )
+
+
+def _count_numbers(file):
+    """Return the number of entries of all weights in a file."""
+    groups = [file.weights]
+    if not file.by_layer:
+        groups = [file.root.find(key) for key in file.root.keys() if key != "optimizer"]
+    return sum(math.prod(a.check().shape) for each in groups for a in each.arrays())
+
+
+def _add_random_states(file, model, assignment):
+    group = file.root.find_group(f"{OWN_GROUP}/random")
+    if group is None:
+        return
+    arrays, states = group.numbered(), _random_states(model)
+    if len(arrays) == len(states):
+        for state, array in zip(states, arrays):
+            assignment.add(state, array)
+        return
+    warnings.warn(
+        f"{file.path}: the states of {len(arrays)} random generators are stored, but "
+        f"the model has {len(states)}: they are not restored",
+        stacklevel=4,
+    )
+
+
+def _compile_as_saved(model, file):
+    """Compile by the ``compile_config`` of a file. Returns whether it has an optimizer."""
+    config, location = file.compile_config, file.compile_location
+    if not config.get("optimizer"):
+        warnings.warn(
+            f"{file.path}: the model was saved with a compile config that lacks an "
+            "optimizer; it is not compiled, call compile()",
+            stacklevel=3,
+        )
+        return False
+    what = "the model cannot be compiled as it was"
+    try:
+        with from_file(file.path, location), load_errors(what):
+            model.compile_from_config(keras3_config(config)[0])
+    except SavingError as error:
+        error.add_note("compile=False loads the model without it")
+        raise
+    return True
+
+
+# --------------------------------------------------------------------------- weights alone
+
+
+def save_weights(model, filepath, overwrite=True, max_shard_size=None):
+    """Write the weights of a model, and the state of its optimizer if it is compiled.
+
+    The file is there as a whole or not at all. Raises: ``ValueError`` for another ending
+    than ``.weights.h5`` or a model without weights yet; `SavingError` if the file cannot
+    be written, a ``FileExistsError`` if there is one and ``overwrite`` is False.
+    """
+    path = os.fspath(filepath)
+    if max_shard_size is not None:
+        raise ValueError(
+            "save_weights: max_shard_size must be None (files are not sharded), got "
+            f"{max_shard_size!r}"
+        )
+    if not path.endswith(WEIGHTS_SUFFIX):
+        raise ValueError(
+            f"save_weights: filepath must end in {WEIGHTS_SUFFIX}, got {path!r}"
+        )
+    _check_has_weights(model, "save_weights")
+    check_not_traced(path)
+    with locked(_variables(model)), writing(path, overwrite) as root:
+        write_tree(root, model)
+        write_optimizer(root, getattr(model, "optimizer", None))
+
+
+def load_weights(
+    model, filepath, skip_mismatch=False, by_name=False, objects_to_skip=None
+):
+    """Assign the weights of a file, ours or Keras', to a model of the same layers.
+
+    Whole models are read, too. Args: ``skip_mismatch``: what does not fit is left out, and a
+    warning lists it; ``by_name``, for files of the older ``.h5`` format: layers are matched by
+    their names, and those without a namesake are left out; ``objects_to_skip``: layers to
+    leave alone. Where the optimizer has been in use, its state is loaded, too.
+
+    Raises: `SavingError` that tells what is missing or of another shape or dtype, or what
+    is wrong with the file; then nothing was assigned.
+    """
+    _check_has_weights(model, "load_weights")
+    with opened_model_file(filepath) as file:
+        assignment = WeightAssignment(file.path, skip_mismatch)
+        if file.by_layer:
+            if objects_to_skip:
+                raise ValueError(
+                    f"load_weights: {file.path} has weights by layer; objects_to_skip is "
+                    f"for {WEIGHTS_SUFFIX} files"
+                )
+            read = read_layers_by_name if by_name else read_layers
+            read(file.weights, model, assignment)
+        else:
+            if by_name:
+                raise ValueError(
+                    f"load_weights: {file.path} has weights by path; by_name=True needs "
+                    "an older .h5 file, with weights by layer"
+                )
+            read_tree(file.weights, model, assignment, objects_to_skip or ())
+            add_optimizer(file.root, model, assignment)
+        assignment.apply(model.weights)
+
+
+def _check_has_weights(model, caller):
+    if not model.built and not model.weights:
+        raise ValueError(
+            f"{caller}: model '{model.name}' has no weights yet; call it, or "
+            "build(input_shape)"
+        )
