@@ -57,7 +57,7 @@ def new_seed(seed=None):
     if seed is None:
         if active_tracer() is not None:
             fall_back("a Dataset that draws its own seed is made in each call")
-        seed = get_global_generator().make_seeds()[0, 0]
+        seed = get_global_generator().make_seeds().numpy()[0, 0]
     return int(seed) % 2**63
 
 

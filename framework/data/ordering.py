@@ -1,6 +1,6 @@
 """Nodes that select and order elements: shuffle, repeat, take, skip, shard."""
 
-from itertools import chain, islice
+from itertools import islice
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Shuffle(Seeded, Selection):
         items = run(self.inputs[0], copy_position(position["inputs"][0]))
         buffer = list(islice(items, self._buffer_size))
         for item in items:
-            slot = _slot(random, len(buffer))
+            slot = int(random.random() * len(buffer))  # thrice as fast as an integer
             drawn, buffer[slot] = buffer[slot], item
             yield drawn
         for slot in random.permutation(len(buffer)).tolist():
@@ -53,24 +53,22 @@ class Shuffle(Seeded, Selection):
             starts = range(position["given"], len(order), size)
             blocks = (order[first : first + size] for first in starts)
         else:
-            drawn = chain.from_iterable(self._drawn_indices(position))
+            drawn = self._drawn_indices(position)
             blocks = in_blocks(islice(drawn, position["given"], None), size)
         for block in blocks:
             position["given"] += len(block)
             yield block
 
     def _whole_order(self, position):
-        """All that `_drawn` gives where the buffer holds everything, as an array."""
+        """`_drawn` for rows that all fit into the buffer, as an array."""
         source = self.inputs[0]
-        blocks = source.blocks(
-            copy_position(position["inputs"][0]), max(source.size(), 1)
-        )
-        arrays = [_numbers(block) for block in blocks]
-        order = np.concatenate([np.empty(0, np.intp), *arrays])
+        start = copy_position(position["inputs"][0])
+        rows = next(source.blocks(start, max(source.size(), 1)), slice(0, 0))
+        order = _numbers(rows)
         return order[self._generator(position).permutation(len(order))]
 
     def _drawn_indices(self, position):
-        """The numbers of `_drawn`, in lists: slots are drawn for many of them at once."""
+        """`_drawn` for the numbers of rows, with the slots of many of them at once."""
         random = self._generator(position)
         indices = self.inputs[0].indices(copy_position(position["inputs"][0]))
         buffer = list(islice(indices, self._buffer_size))
@@ -78,18 +76,13 @@ class Shuffle(Seeded, Selection):
             slots = random.random(len(drawn)) * len(buffer)
             for k, slot in enumerate(slots.astype(np.intp).tolist()):
                 drawn[k], buffer[slot] = buffer[slot], drawn[k]
-            yield drawn
-        yield [buffer[slot] for slot in random.permutation(len(buffer)).tolist()]
+            yield from drawn
+        yield from [buffer[slot] for slot in random.permutation(len(buffer)).tolist()]
 
 
 def _numbers(block):
     """The numbers of rows in a slice or an array of them."""
     return np.arange(block.start, block.stop) if isinstance(block, slice) else block
-
-
-def _slot(random, size):
-    """A number below ``size``; a float is drawn thrice as quickly as an integer."""
-    return int(random.random() * size)
 
 
 class Repeat(Selection):
