@@ -82,8 +82,7 @@ COVERED = {
             "tests/keras/training/test_data_adapters.py"
         )
         for name in (
-            "array_adapter data_adapter data_adapter_utils dataset_adapter "
-            "generator_adapter py_dataset_adapter"
+            "array_adapter data_adapter data_adapter_utils py_dataset_adapter"
         ).split()
     },
     "framework/serialization/configured.py": (

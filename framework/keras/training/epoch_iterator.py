@@ -7,9 +7,14 @@ is given, that many batches, for which passes follow each other.
 import operator
 import warnings
 
+from tapewright.data.node import skip
+
 from .data_adapters import get_data_adapter
+from .data_adapters.array_adapter import ArrayAdapter
 
 __all__ = ["EpochIterator"]
+
+_END = object()
 
 
 class EpochIterator:
@@ -49,14 +54,12 @@ class EpochIterator:
             x, y, sample_weight, batch_size, self.steps, shuffle, class_weight
         )
         self.epoch = 0  # epochs begun
-        self.step = 0  # batches of this epoch that were given out
+        self.step = 0  # batches of this epoch that were yielded
         self.ran_out = False
-        self._number = -1  # of the pass
-        self._taken = 0  # batches of this pass that were given out
-        self._pass = None
-        self._resumed = False
+        self._pass = None  # an iterator of the data; None: the next epoch opens one
+        self._taken = 0  # batches of the pass
         self._within = False  # an epoch has begun, and not come to its end
-        self._seen_any = False
+        self._resumed = False
 
     @property
     def num_batches(self):
@@ -80,41 +83,39 @@ class EpochIterator:
             self.epoch += 1
             self.step = 0
             if self.steps is None or self._pass is None:
-                self._next_pass()
+                self._open()
         self._within = True
-        self.adapter.on_epoch_begin()
+        self.adapter.notify("on_epoch_begin")
         while self.steps is None or self.step < self.steps:
-            batch = next(self._pass, None)
-            if batch is None and not self._goes_on():
+            batch = next(self._pass, _END)
+            if batch is _END:
+                if self._goes_on():
+                    continue
                 break
-            if batch is None:
-                continue
+            batch = self.adapter.convert(batch)
             self.step += 1
             self._taken += 1
-            self._seen_any = True
             yield batch
         if self._taken == self.adapter.size:
-            self._pass = None  # so that the next epoch opens a new one
+            self._pass = None
         self._within = False
-        self.adapter.on_epoch_end()
+        self.adapter.notify("on_epoch_end")
 
-    def _next_pass(self):
-        self._number += 1
-        self._taken = 0
-        self._pass = self.adapter.open(self._number, 0)
+    def _open(self):
+        self._pass, self._taken = iter(self.adapter.data), 0
 
     def _goes_on(self):
         """Return, at the end of a pass, whether this epoch takes batches of another one."""
         began_here = self._taken == 0
         self._pass = None
         if self.steps is not None and self.step == 0 and not began_here:
-            self._next_pass()  # the last epoch had taken this pass to its end
+            self._open()  # the last epoch had taken this pass to its end
             return True
-        if not self._seen_any:
+        if self.step == 0 and self.epoch == 1:
             raise ValueError(f"{self.adapter.source} yielded no batch")
         adapter = self.adapter
         if self.steps is None and self._taken and adapter.restarts:
-            adapter.size = adapter.size or self._taken
+            adapter.seen_size = self._taken
         if self.steps is not None or self.step == 0:
             self.ran_out = True
             warnings.warn(self._shortage(), stacklevel=3)
@@ -134,19 +135,18 @@ class EpochIterator:
     def reset(self):
         """Open a new pass for the next epoch, whatever is left of this one."""
         self._pass = None
-        self._resumed = False
-        self.ran_out = False
+        self._within = self._resumed = self.ran_out = False
 
     def state(self) -> dict:
         """The position, of plain values: ``json`` can keep it. See `restore`."""
+        source = self.adapter.data if self._pass is None else self._pass
         return {
             "epoch": self.epoch,
             "step": self.step,
-            "pass": self._number,
             "taken": self._taken,
             "size": self.adapter.size,
             "within": self._within,
-            **self.adapter.state(),
+            "source": source.state(),
         }
 
     def restore(self, state):
@@ -154,18 +154,43 @@ class EpochIterator:
 
         If it stood within an epoch, the next one is the rest of that, which may be nothing.
         """
+        if "source" not in state and "pass" in state:
+            state = {**state, "source": self._source_of_version_01(state)}
         self._check(state)
         self.epoch, self.step = state["epoch"], state["step"]
-        self._number, self._taken = state["pass"], state["taken"]
-        self._seen_any = self._taken > 0 or self._number > 0
+        self._taken, source = state["taken"], state["source"]
         self._within = self._resumed = state["within"]
-        self.adapter.restore(state)
-        self._pass = None
-        if self._number >= 0:
-            self._pass = self.adapter.open(self._number, self._taken, state)
+        if "place" in source:
+            self._pass = iter(self.adapter.data)
+            self._pass.restore(source)
+        else:
+            self._pass = None
+            self.adapter.data.restore(source)
+
+    def _source_of_version_01(self, state):
+        """The state of the data in a backup of version 0.1.
+
+        That counted passes and batches of them, and kept a seed; of a generator, the
+        number of all its batches.
+        """
+        data, is_arrays = self.adapter.data, isinstance(self.adapter, ArrayAdapter)
+        source = data.state()
+        runs = source["runs"]["inputs"][0] if is_arrays else source["runs"]
+        runs |= {key: state[key] for key in ("seed", "given") if key in state}
+        runs["run"] = max(state["pass"], 0)
+        if state["pass"] < 0:
+            return source
+        data.restore(source)
+        iterator = iter(data)
+        if is_arrays:
+            skip(iterator, state["taken"])
+        source = iterator.state()
+        if not is_arrays:
+            source["place"]["given"] = state.get("given", state["taken"])
+        return source
 
     def _check(self, state):
-        missing = {"epoch", "step", "pass", "taken", "size", "within"} - set(state)
+        missing = {"epoch", "step", "taken", "size", "within", "source"} - set(state)
         if missing:
             raise ValueError(
                 f"restore: the state lacks {', '.join(sorted(missing))}; it must "

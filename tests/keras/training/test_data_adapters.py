@@ -1,6 +1,7 @@
 """Batches for `fit`: what they hold, their order and length, positions, mistakes."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -418,6 +419,62 @@ def test_positions_that_version_01_wrote_are_found_again(within, shuffle):
     assert batches.epoch == (4 if within else 5)
 
 
+class Endless(Squares):
+    num_batches = None
+
+
+SOURCES_OF_01 = {
+    "generator": lambda: EpochIterator(generator(9)),
+    "generator by steps": lambda: EpochIterator(generator(9), steps=4),
+    "PyDataset": lambda: EpochIterator(Squares(4)),
+    "shuffled PyDataset": lambda: EpochIterator(Squares(4), shuffle=True),
+    "shuffled PyDataset by steps": lambda: EpochIterator(
+        Squares(5), shuffle=True, steps=3
+    ),
+    "endless PyDataset": lambda: EpochIterator(Endless(), shuffle=True, steps=3),
+    "loader": lambda: EpochIterator(Loader()),
+    "loader by steps": lambda: EpochIterator(Loader(), steps=2),
+    "arrays by steps": lambda: EpochIterator(X, Y, batch_size=3, steps=3, shuffle=True),
+    "shuffled arrays": lambda: EpochIterator(X, Y, batch_size=3, shuffle=True),
+    "data set": lambda: EpochIterator(
+        Dataset.from_tensor_slices((X, Y)).shuffle(10).batch(3)
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*ran out of data")
+@pytest.mark.parametrize("name", SOURCES_OF_01)
+def test_states_that_version_01_wrote_go_on_with_its_batches(name):
+    """The file was written by that version, with the labels that it yielded next."""
+    recorded = json.loads(
+        (Path(__file__).parent / "states_of_version_01.json").read_text()
+    )
+    recorded = [each for each in recorded if each["source"] == name]
+    assert len(recorded) > 3
+    for each in recorded:
+        batches = SOURCES_OF_01[name]()
+        batches.restore(each["state"])
+        assert [labels(batches) for _ in each["epochs"]] == each["epochs"]
+
+
+def test_batches_of_a_py_dataset_before_the_position_are_not_made():
+    made = []
+
+    class Noting(Squares):
+        def __getitem__(self, index):
+            made.append(index)
+            return super().__getitem__(index)
+
+    batches = EpochIterator(Noting(5))
+    batches.restore({**STATE_OF_01, "step": 3, "taken": 3, "size": 5, "within": True})
+    assert [part[0] for part in labels(batches)] == [9, 16] and made == [3, 4]
+    state = batches.state()
+    del made[:]
+    batches.restore(state)
+    labels(batches)
+    assert made == [0, 1, 2, 3, 4]
+
+
 def test_the_state_of_other_data_is_refused():
     state = EpochIterator(X, Y, batch_size=5).state()
     with pytest.raises(ValueError, match="2 batches.*3"):
@@ -431,7 +488,7 @@ def test_a_generator_cannot_go_back():
     state = batches.state()
     labels(batches)
     with pytest.raises(ValueError, match="cannot go back"):
-        batches.restore({**state, "pass": 0})
+        batches.restore(state)
 
 
 # --- mistakes

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from itertools import islice
 
 from tapewright.core import devices
 from tapewright.core.nest import flatten, is_nested
@@ -9,9 +10,7 @@ from tapewright.core.tensor import is_tensor
 from tapewright.data.dataset import Dataset
 
 from .array_adapter import ArrayAdapter
-from .data_adapter import DataAdapter
-from .dataset_adapter import DatasetAdapter
-from .generator_adapter import GeneratorAdapter, IterableAdapter
+from .data_adapter import DataAdapter, FromIterable, FromIterator
 from .py_dataset_adapter import PyDataset, PyDatasetAdapter
 
 __all__ = ["get_data_adapter"]
@@ -46,11 +45,17 @@ def get_data_adapter(
             stacklevel=4,
         )
     if isinstance(x, Dataset):
-        return DatasetAdapter(x, steps, class_weight)
+        return DataAdapter(x, x, steps, class_weight)
     if _is_sequence(x):
         return PyDatasetAdapter(x, steps, class_weight, shuffle)
-    kind = GeneratorAdapter if isinstance(x, Iterator) else IterableAdapter
-    return kind(x, class_weight)
+    if not isinstance(x, Iterator):
+        return DataAdapter(Dataset(FromIterable(x)), x, steps, class_weight)
+    first = list(islice(x, 1))
+    adapter = DataAdapter(Dataset(FromIterator(x, first)), x, steps, class_weight)
+    if not first:
+        raise ValueError(f"{adapter.source} yielded no batch")
+    adapter.convert(first[0])  # so that mistakes are found before any step
+    return adapter
 
 
 def _is_arrays(x):

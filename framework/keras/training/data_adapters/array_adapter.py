@@ -10,23 +10,25 @@ import numbers
 
 from tapewright.core import devices
 from tapewright.core.nest import assert_same_structure, flatten, is_nested, pack
+from tapewright.data.batching import Batch
 from tapewright.data.dataset import Dataset
 from tapewright.data.node import Seeded, Selection
+from tapewright.data.ordering import Shuffle
 from tapewright.data.rng import shuffle_generator
 from tapewright.data.sources import Slices
 
+from .data_adapter import DataAdapter
 from .data_adapter_utils import (
     as_arrays,
     class_weight_to_sample_weight,
     named_leaves,
     pack_x_y_sample_weight,
 )
-from .dataset_adapter import DatasetAdapter
 
 __all__ = ["ArrayAdapter", "train_validation_split"]
 
 
-class ArrayAdapter(DatasetAdapter):
+class ArrayAdapter(DataAdapter):
     """Batches of arrays of one length; the last one may be shorter.
 
     ``shuffle`` is False, True (a new order in each pass) or ``"batch"`` (only within
@@ -55,28 +57,20 @@ class ArrayAdapter(DatasetAdapter):
         self.num_samples = count = _length(x, y, sample_weight)
         self.batch_size = batch_size or (math.ceil(count / steps) if steps else 32)
         self.arrays = pack_x_y_sample_weight(x, y, sample_weight)
-        rows = Dataset(Slices(self.arrays))
+        rows = Slices(self.arrays)
         if shuffle == "batch":
-            rows = Dataset(_BatchShuffle(rows._node))
+            rows = _BatchShuffle(rows)
         elif shuffle:
-            rows = rows.shuffle(count)
-        super().__init__(rows.batch(self.batch_size))
+            rows = Shuffle(rows, count)
+        super().__init__(Dataset(Batch(rows, self.batch_size)), x)
         self.source = "the arrays"
-
-    def _converted(self, batches):
-        module = devices.current_module()
         leaves = [leaf for leaf in flatten(self.arrays) if leaf is not None]
-        if all(devices.array_module(type(leaf)) is module for leaf in leaves):
-            return batches
-        return super()._converted(batches)
+        self._modules = {devices.array_module(type(leaf)) for leaf in leaves}
 
-    def restore(self, state):
-        if "source" not in state:  # of version 0.1: a seed, and passes for runs
-            source = self._data.state()
-            run = max(state["pass"], 0)
-            source["runs"]["inputs"][0] |= {"seed": state["seed"], "run": run}
-            state = {"source": source}
-        super().restore(state)
+    def convert(self, batch):
+        if self._modules == {devices.current_module()}:
+            return batch
+        return super().convert(batch)
 
 
 class _BatchShuffle(Seeded, Selection):

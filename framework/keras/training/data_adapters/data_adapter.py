@@ -1,48 +1,48 @@
-"""`DataAdapter`: one kind of data as passes over batches, for an `EpochIterator`."""
+"""`DataAdapter`: data of any kind as a `Dataset` of batches, for an `EpochIterator`."""
+
+import operator
+from collections.abc import Iterator
+from itertools import chain
+
+from tapewright.data.dataset import INFINITE_CARDINALITY, Dataset
+from tapewright.data.node import UNKNOWN, Node, Replayed, skip
 
 from .data_adapter_utils import as_batch, class_weight_to_sample_weight
 
-__all__ = ["DataAdapter"]
+__all__ = ["DataAdapter", "FromIterable", "FromIterator"]
 
 
 class DataAdapter:
     """Batches of data that makes them itself: converted, and weighted by class.
 
-    Subclasses define `open`, which starts a pass, and ``size``, the batches in one, None
-    while that is unknown.
+    ``data``: the `Dataset`, each run of which is a pass; ``source``: its name in messages.
     """
 
-    size = None
-    restarts = True  # there can be another pass
+    def __init__(self, data: Dataset, x, steps=None, class_weight=None):
+        self.data, self._x, self._class_weight = data, x, class_weight
+        self.source = f"x, a {type(x).__name__},"
+        self.restarts = not isinstance(x, Iterator)  # there can be another pass
+        self.seen_size = None  # of data that do not tell it, after a whole pass
+        unknown = steps is None and self.size is None
+        if unknown and int(data.cardinality()) == INFINITE_CARDINALITY:
+            raise ValueError(
+                f"x: the {type(x).__name__} is endless; give steps_per_epoch (steps in "
+                "evaluate and predict), or take(n) of a Dataset"
+            )
 
-    def __init__(self, data, class_weight=None):
-        self._data = data
-        self._class_weight = class_weight
-        self.source = f"x, a {type(data).__name__},"
+    @property
+    def size(self):
+        """The number of batches in a pass, None while it is unknown."""
+        length = operator.length_hint(self.data, -1)
+        return length if length >= 0 else self.seen_size
 
-    def open(self, number, start, state=None):
-        """An iterator over the batches of pass ``number``, from batch ``start`` on.
+    def notify(self, event):
+        """Call ``x.on_epoch_begin`` or ``x.on_epoch_end``, if ``x`` is a `PyDataset`."""
 
-        ``state``: the one that was restored, for the first pass after that.
-        """
-        raise NotImplementedError(f"{type(self).__name__} must define open")
-
-    def on_epoch_begin(self):
-        """Tell the data that an epoch begins, if it listens."""
-
-    def on_epoch_end(self):
-        """Tell the data that an epoch ends, if it listens."""
-
-    def state(self) -> dict:
-        """Seeds and positions that the count of batches does not give; plain values."""
-        return {}
-
-    def restore(self, state):
-        """Take over seeds from what `state` gave for the same data."""
-
-    def _batch(self, batch):
+    def convert(self, batch):
+        """Return a batch of `data` as tensors on the current device."""
         alone = not isinstance(batch, (list, tuple))
-        batch = as_batch(f"x ({type(self._data).__name__})", batch)
+        batch = as_batch(f"x ({type(self._x).__name__})", batch)
         if self._class_weight is None or len(batch) == 1:
             return batch[0] if alone else batch
         if len(batch) == 3:
@@ -52,3 +52,57 @@ class DataAdapter:
             )
         weights = class_weight_to_sample_weight(batch[1], self._class_weight)
         return *batch, as_batch("class_weight", weights)[0]
+
+
+class FromIterable(Replayed):
+    """The items of an object that can be iterated again, such as torch's DataLoader."""
+
+    def __init__(self, iterable):
+        super().__init__()
+        self._iterable = iterable
+        try:
+            self._length = len(iterable)
+        except (TypeError, NotImplementedError):
+            self._length = UNKNOWN
+
+    def replay(self, position):
+        yield from self._iterable
+
+    def size(self):
+        return self._length
+
+
+class FromIterator(Node):
+    """The items of an iterator, which runs once: each run goes on with it.
+
+    A position is restored by skipping, in a new iterator.
+    """
+
+    def __init__(self, iterator, first_items=()):
+        super().__init__()
+        self._type = type(iterator)
+        self._remaining = chain(first_items, iterator)
+        self._given = 0
+
+    def start(self):
+        return {"given": self._given}
+
+    def run(self, position):
+        for item in self._remaining:
+            self._given = position["given"] = self._given + 1
+            yield item
+
+    def runs(self):
+        return {"inputs": [], "given": self._given}
+
+    def set_runs(self, runs):
+        if runs["given"] < self._given:
+            raise ValueError(
+                f"restore: x, a {self._type.__name__}, has yielded {self._given} batches and "
+                f"cannot go back to {runs['given']}; pass a new one"
+            )
+        skip(self._remaining, runs["given"] - self._given)
+        self._given = runs["given"]
+
+    def size(self):
+        return UNKNOWN

@@ -7,7 +7,8 @@ import itertools
 import warnings
 from typing import TYPE_CHECKING
 
-from tapewright.data.node import new_seed
+from tapewright.data.dataset import Dataset
+from tapewright.data.node import INFINITE, Seeded
 from tapewright.data.rng import shuffle_generator
 
 from .data_adapter import DataAdapter
@@ -81,69 +82,63 @@ class PyDataset:
 
 
 class PyDatasetAdapter(DataAdapter):
-    """Batches by number, of a `PyDataset` or what looks like one; in any order."""
+    """Batches of a `PyDataset` or what looks like one, which is told of epochs."""
 
-    def __init__(self, data, steps=None, class_weight=None, shuffle=False):
-        super().__init__(data, class_weight)
-        self._endless = False
-        self._measure()
-        if self._endless and steps is None:
-            raise ValueError("x: the PyDataset is endless; give steps_per_epoch")
-        if getattr(data, "use_multiprocessing", False):
+    def __init__(self, x, steps=None, class_weight=None, shuffle=False):
+        super().__init__(Dataset(IndexedBatches(x, shuffle)), x, steps, class_weight)
+        if getattr(x, "use_multiprocessing", False):
             warnings.warn(
                 "use_multiprocessing: batches are made by threads, not by processes",
                 stacklevel=5,
             )
-        self._shuffle = shuffle and not self._endless
-        self._seed = new_seed() if shuffle else 0
 
-    def _measure(self):
-        data = self._data
-        count = data.num_batches if hasattr(data, "num_batches") else len(data)
-        self._endless = count is None
-        self.size = count
+    def notify(self, event):
+        getattr(self._x, event, lambda: None)()
 
-    def on_epoch_begin(self):
-        self._tell("on_epoch_begin")
 
-    def on_epoch_end(self):
-        self._tell("on_epoch_end")
-        self._measure()  # its length may change between epochs
+class IndexedBatches(Seeded):
+    """Batches by number, in any order; how many there are may change between epochs."""
 
-    def _tell(self, event):
-        if hasattr(self._data, event):
-            getattr(self._data, event)()
+    def __init__(self, batches, shuffle=False):
+        super().__init__(seed=None if shuffle else 0)
+        self._batches, self._shuffle = batches, shuffle
 
-    def open(self, number, start, state=None):
-        order = itertools.count() if self._endless else range(self.size)
-        if self._shuffle:
-            random = shuffle_generator(self._seed, number)
-            order = random.permutation(self.size).tolist()
-        indices = itertools.islice(order, start, None)
-        workers = getattr(self._data, "workers", 1)
-        if workers > 1 or getattr(self._data, "use_multiprocessing", False):
-            return map(self._batch, self._ahead(indices, max(workers, 1)))
-        return (self._batch(self._data[index]) for index in indices)
+    def size(self):
+        batches = self._batches
+        has_count = hasattr(batches, "num_batches")
+        count = batches.num_batches if has_count else len(batches)
+        return INFINITE if count is None else count
 
-    def _ahead(self, indices, workers):
+    def run(self, position):
+        size = self.size()
+        order = itertools.count() if size == INFINITE else range(size)
+        if self._shuffle and size != INFINITE:
+            random = shuffle_generator(position["seed"], position["run"])
+            order = random.permutation(size).tolist()
+        indices = itertools.islice(order, position["given"], None)
+        for batch in self._made(indices):
+            position["given"] += 1
+            yield batch
+
+    def _made(self, indices):
+        workers = getattr(self._batches, "workers", 1)
+        if workers > 1 or getattr(self._batches, "use_multiprocessing", False):
+            return self._made_ahead(indices, max(workers, 1))
+        return map(self._batches.__getitem__, indices)
+
+    def _made_ahead(self, indices, workers):
         """The batches in order, made by threads; as many wait as the data set allows."""
         from concurrent.futures import ThreadPoolExecutor
 
-        room = max(getattr(self._data, "max_queue_size", 10), workers)
+        room = max(getattr(self._batches, "max_queue_size", 10), workers)
         pool = ThreadPoolExecutor(workers, thread_name_prefix="tapewright-batches")
         waiting = collections.deque()
         try:
             for index in indices:
-                waiting.append(pool.submit(self._data.__getitem__, index))
+                waiting.append(pool.submit(self._batches.__getitem__, index))
                 if len(waiting) >= room:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-    def state(self):
-        return {"seed": self._seed}
-
-    def restore(self, state):
-        self._seed = state.get("seed", self._seed)
