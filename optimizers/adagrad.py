@@ -1,16 +1,13 @@
-"""`Adagrad`: gradients over the root of the sum of all their squares."""
+"""Rules that divide by the root of squared gradients: `Adagrad`, `RMSprop`, `Adadelta`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
-from .blas_kernels import subtract_scaled
-from .optimizer import Optimizer
+from .arithmetic import approach, subtract_scaled
+from .optimizer import DecayingOptions, LearningRate, Optimizer
 
-if TYPE_CHECKING:
-    from .optimizer_types import DecayingOptions, LearningRate
-
-__all__ = ["Adagrad"]
+__all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
 
 class Adagrad(Optimizer):
@@ -51,3 +48,114 @@ class Adagrad(Optimizer):
         xp.sqrt(scratch, out=scratch)
         xp.divide(gradient, scratch, out=scratch)
         subtract_scaled(xp, variable, scratch, learning_rate, scratch)
+
+
+class RMSprop(Optimizer):
+    """Divides the gradient by the root of its running mean square.
+
+        velocity <- velocity + (1 - rho) * (g^2 - velocity)
+        step      = learning_rate * g / sqrt(velocity + epsilon)
+        w        <- w - step                                    without momentum
+        m        <- momentum * m + step,  w <- w - m            with momentum
+
+    With ``centered`` the square of the gradient's running mean is taken off velocity.
+
+    Args: ``rho``, how much of the means a step keeps; ``momentum``; ``epsilon``;
+    ``centered``; the rest as for `Optimizer`.
+    Reference: Tieleman & Hinton, lecture 6.5 (2012). Defaults are those of Keras.
+    """
+
+    def __init__(
+        self,
+        learning_rate: LearningRate = 0.001,
+        rho: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-7,
+        centered: bool = False,
+        **kwargs: Unpack[DecayingOptions],
+    ):
+        super().__init__(learning_rate, **kwargs)
+        self.rho = rho
+        self.momentum = momentum
+        self.epsilon = epsilon
+        self.centered = centered
+        self.slots = (("velocity",),)
+        if momentum > 0:
+            self.slots += (("momentum",),)
+        if centered:
+            self.slots += (("average_gradient",),)
+
+    def coefficients(self, step, learning_rate, real):
+        return 1 - self.rho, self.epsilon, self.momentum, learning_rate
+
+    def update_block(
+        self, xp, gradient, variable, scratch, coefficients, velocity, *more
+    ):
+        new, epsilon, momentum, learning_rate = coefficients
+        xp.multiply(gradient, gradient, out=scratch)
+        approach(xp, velocity, scratch, new, scratch)
+        if self.centered:
+            mean = more[-1]
+            xp.subtract(gradient, mean, out=scratch)
+            xp.multiply(scratch, new, out=scratch)
+            xp.add(mean, scratch, out=mean)
+            xp.multiply(mean, mean, out=scratch)
+            xp.subtract(velocity, scratch, out=scratch)
+            xp.add(scratch, epsilon, out=scratch)
+        else:
+            xp.add(velocity, epsilon, out=scratch)
+        xp.sqrt(scratch, out=scratch)
+        xp.divide(gradient, scratch, out=scratch)
+        if self.momentum > 0:
+            xp.multiply(more[0], momentum, out=more[0])
+            subtract_scaled(xp, more[0], scratch, -learning_rate, scratch)
+            xp.subtract(variable, more[0], out=variable)
+        else:
+            subtract_scaled(xp, variable, scratch, learning_rate, scratch)
+
+
+class Adadelta(Optimizer):
+    """Scales the gradient by the root mean squares of past steps over past gradients.
+
+        grads  <- grads + (1 - rho) * (g^2 - grads)
+        delta   = sqrt((deltas + epsilon) / (grads + epsilon)) * g
+        deltas <- deltas + (1 - rho) * (delta^2 - deltas)
+        w      <- w - learning_rate * delta
+
+    Args: ``learning_rate``, 1 in the paper; ``rho``, how much of the means a step keeps;
+    ``epsilon``; the rest as for `Optimizer`.
+    Reference: Zeiler, "ADADELTA" (2012). Defaults are those of Keras.
+    """
+
+    slots: tuple[tuple[str, str]] = (("accumulated_grad", "accumulated_delta_var"),)
+    needs_two = True
+
+    def __init__(
+        self,
+        learning_rate: LearningRate = 0.001,
+        rho: float = 0.95,
+        epsilon: float = 1e-7,
+        **kwargs: Unpack[DecayingOptions],
+    ):
+        super().__init__(learning_rate, **kwargs)
+        self.rho = rho
+        self.epsilon = epsilon
+
+    def coefficients(self, step, learning_rate, real):
+        return 1 - self.rho, self.epsilon, learning_rate
+
+    def update_block(
+        self, xp, gradient, variable, scratch, coefficients, grads, deltas
+    ):
+        delta, scratch = scratch
+        new, epsilon, learning_rate = coefficients
+        xp.multiply(gradient, gradient, out=scratch)
+        approach(xp, grads, scratch, new, scratch)
+        xp.add(grads, epsilon, out=scratch)
+        xp.add(deltas, epsilon, out=delta)
+        xp.divide(delta, scratch, out=delta)
+        xp.sqrt(delta, out=delta)
+        xp.multiply(delta, gradient, out=delta)
+        xp.multiply(delta, delta, out=scratch)
+        approach(xp, deltas, scratch, new, scratch)
+        subtract_scaled(xp, variable, delta, learning_rate, scratch)

@@ -1,19 +1,44 @@
-"""`Adam` and `AdamW`: steps scaled by running moments of the gradient."""
+"""Rules that step along running moments of the gradient: `Adam` and its relatives."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from .blas_kernels import approach, subtract_scaled
-from .optimizer import Optimizer
+import numpy as np
+
+from tapewright.core.blas import sum_of_squares
+from tapewright.core.trackable import assign_pending
+
+from .arithmetic import approach, subtract_scaled
+from .optimizer import DecayingOptions, LearningRate, Optimizer, OptimizerOptions
 
 if TYPE_CHECKING:
-    from .optimizer_types import DecayingOptions, LearningRate, OptimizerOptions
+    from tapewright.core.variable import Variable
 
-__all__ = ["Adam", "AdamW"]
+__all__ = ["Adam", "AdamW", "Adamax", "Lamb", "Nadam"]
 
 
-class Adam(Optimizer):
+class _MomentOptimizer(Optimizer):
+    """Base of the rules: their common arguments, and slots for two moments."""
+
+    slots: tuple[tuple[str, ...], ...] = (("momentum", "velocity"),)
+
+    def __init__(
+        self,
+        learning_rate: LearningRate = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **kwargs: Unpack[DecayingOptions],
+    ):
+        super().__init__(learning_rate, **kwargs)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+
+
+class Adam(_MomentOptimizer):
     """Divides a running mean of the gradient by the root of a running mean square.
 
         momentum <- momentum + (1 - beta_1) * (g - momentum)
@@ -29,6 +54,8 @@ class Adam(Optimizer):
     beyond" (2018). Defaults are those of Keras.
     """
 
+    takes_factor = True
+
     def __init__(
         self,
         learning_rate: LearningRate = 0.001,
@@ -38,23 +65,14 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         **kwargs: Unpack[DecayingOptions],
     ):
-        super().__init__(learning_rate, **kwargs)
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, **kwargs)
         self.amsgrad = amsgrad
-        self.slots = (("momentum", "velocity"),)
         if amsgrad:
             self.slots += (("velocity_hat",),)
 
-    takes_factor = True
-
     def coefficients(self, step, learning_rate, real):
-        # Keras takes the powers in the variable's dtype: 1 - beta_2 differs by 1e-5
-        # between float32 and float64.
-        left_1 = 1 - float(real(float(real(self.beta_1)) ** step))
-        left_2 = 1 - float(real(float(real(self.beta_2)) ** step))
-        alpha = learning_rate * left_2**0.5 / left_1
+        root = bias_correction(self.beta_2, step, real) ** 0.5
+        alpha = learning_rate * root / bias_correction(self.beta_1, step, real)
         return 1 - self.beta_1, 1 - self.beta_2, self.epsilon, alpha
 
     def update_block(
@@ -103,3 +121,146 @@ class AdamW(Adam):
             weight_decay=weight_decay,
             **kwargs,
         )
+
+
+class Adamax(_MomentOptimizer):
+    """Divides a running mean of the gradient by a fading maximum of its size.
+
+        momentum <- momentum + (1 - beta_1) * (g - momentum)
+        norm     <- max(beta_2 * norm, |g|)
+        w        <- w - learning_rate / (1 - beta_1^t) * momentum / (norm + epsilon)
+
+    Args: ``beta_1``, ``beta_2``, how much of both a step keeps; ``epsilon``; the rest as
+    for `Optimizer`.
+    Reference: Kingma & Ba, "Adam", section 7.1 (2014). Defaults are those of Keras.
+    """
+
+    slots: tuple[tuple[str, str]] = (("momentum", "norm"),)
+
+    def coefficients(self, step, learning_rate, real):
+        alpha = learning_rate / bias_correction(self.beta_1, step, real)
+        return 1 - self.beta_1, self.beta_2, self.epsilon, alpha
+
+    def update_block(
+        self, xp, gradient, variable, scratch, coefficients, momentum, norm
+    ):
+        new, fading, epsilon, alpha = coefficients
+        approach(xp, momentum, gradient, new, scratch)
+        xp.multiply(norm, fading, out=norm)
+        xp.abs(gradient, out=scratch)
+        xp.maximum(norm, scratch, out=norm)
+        xp.add(norm, epsilon, out=scratch)
+        xp.divide(momentum, scratch, out=scratch)
+        subtract_scaled(xp, variable, scratch, alpha, scratch)
+
+
+class Nadam(_MomentOptimizer):
+    """Mixes the gradient into the mean that `Adam` steps along.
+
+        u_t       = beta_1 * (1 - 0.96^t / 2),  product_t = u_1 * ... * u_t
+        momentum <- momentum + (1 - beta_1) * (g - momentum)
+        velocity <- velocity + (1 - beta_2) * (g^2 - velocity)
+        ahead     = u_{t+1} / (1 - product_{t+1}) * momentum
+                    + (1 - u_t) / (1 - product_t) * g
+        w        <- w - learning_rate * ahead / (sqrt(velocity / (1 - beta_2^t)) + epsilon)
+
+    Args: ``beta_1``, ``beta_2``, how much of the moments a step keeps; ``epsilon``; the
+    rest as for `Optimizer`.
+    Reference: Dozat, "Incorporating Nesterov momentum into Adam" (2016). Defaults are
+    those of Keras.
+    """
+
+    needs_two = True
+
+    def build(self, variables: Sequence[Variable]) -> None:
+        variables = list(variables)
+        super().build(variables)
+        dtype = variables[0].dtype if variables else "float32"
+        self._u_product = self._scalar("u_product", 1.0, dtype)
+        self._added = [("u_product", self._u_product)]
+        assign_pending(self)
+
+    def advance(self, step: int) -> None:
+        product = self._u_product._array
+        real = product.dtype.type
+        grown = product[()] * real(self.beta_1) * real(1 - 0.5 * 0.96**step)
+        self._u_product._bind(np.asarray(grown, product.dtype))
+
+    _coefficient_count = 5  # before the first step there are none to be counted
+
+    def coefficients(self, step, learning_rate, real):
+        here, ahead = (self.beta_1 * (1 - 0.5 * 0.96**t) for t in (step, step + 1))
+        product = self._u_product._array.item()
+        root = bias_correction(self.beta_2, step, real) ** 0.5
+        alpha = learning_rate * root  # of the corrected velocity, taken out of the root
+        of_mean = alpha * ahead / (1 - product * ahead)
+        of_gradient = alpha * (1 - here) / (1 - product)
+        moments = 1 - self.beta_1, 1 - self.beta_2, self.epsilon * root
+        return *moments, of_mean, of_gradient
+
+    def update_block(
+        self, xp, gradient, variable, scratch, coefficients, momentum, velocity
+    ):
+        scratch, mixed = scratch
+        new_1, new_2, epsilon, of_mean, of_gradient = coefficients
+        approach(xp, momentum, gradient, new_1, scratch)
+        xp.multiply(gradient, gradient, out=scratch)
+        approach(xp, velocity, scratch, new_2, scratch)
+        xp.multiply(momentum, of_mean, out=mixed)
+        subtract_scaled(xp, mixed, gradient, -of_gradient, scratch)
+        xp.sqrt(velocity, out=scratch)
+        xp.add(scratch, epsilon, out=scratch)
+        xp.divide(mixed, scratch, out=scratch)
+        xp.subtract(variable, scratch, out=variable)
+
+
+class Lamb(_MomentOptimizer):
+    """Makes the step of each variable as long as the variable, times the learning rate.
+
+        momentum <- momentum + (1 - beta_1) * (g - momentum)
+        velocity <- velocity + (1 - beta_2) * (g^2 - velocity)
+        step      = momentum / (1 - beta_1^t)
+                    / (sqrt(velocity / (1 - beta_2^t)) + epsilon)
+        w        <- w - learning_rate * |w| / |step| * step
+
+    A norm of 0 makes the ratio 1.
+
+    Args: ``beta_1``, ``beta_2``, how much of the moments a step keeps; ``epsilon``; the
+    rest as for `Optimizer`.
+    Reference: You et al., "Large batch optimization for deep learning" (2019). Defaults
+    are those of Keras.
+    """
+
+    takes_whole = True
+
+    def coefficients(self, step, learning_rate, real):
+        root = bias_correction(self.beta_2, step, real) ** 0.5
+        factor = root / bias_correction(self.beta_1, step, real)
+        moments = 1 - self.beta_1, 1 - self.beta_2, self.epsilon * root
+        return *moments, factor, learning_rate
+
+    def update_block(
+        self, xp, gradient, variable, scratch, coefficients, momentum, velocity
+    ):
+        new_1, new_2, epsilon, correction, learning_rate = coefficients
+        approach(xp, momentum, gradient, new_1, scratch)
+        xp.multiply(gradient, gradient, out=scratch)
+        approach(xp, velocity, scratch, new_2, scratch)
+        xp.sqrt(velocity, out=scratch)
+        xp.add(scratch, epsilon, out=scratch)
+        xp.divide(momentum, scratch, out=scratch)
+        xp.multiply(scratch, correction, out=scratch)
+        own, step = sum_of_squares(xp, variable), sum_of_squares(xp, scratch)
+        both = (own > 0) & (step > 0)
+        ratio = xp.sqrt(xp.where(both, own, 1) / xp.where(both, step, 1))
+        ratio = (ratio * learning_rate).astype(variable.dtype)
+        subtract_scaled(xp, variable, scratch, ratio, scratch)
+
+
+def bias_correction(beta, step, real):
+    """``1 - beta^step``: the sum of the weights in a running mean after ``step`` steps.
+
+    As in Keras the power is rounded to the variable's dtype: of ``beta_2`` the result
+    differs by 1e-5 between float32 and float64.
+    """
+    return 1 - float(real(float(real(beta)) ** step))

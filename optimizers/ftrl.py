@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
-from .optimizer import Optimizer
-
-if TYPE_CHECKING:
-    from .optimizer_types import DecayingOptions, LearningRate
+from .optimizer import DecayingOptions, LearningRate, Optimizer
 
 __all__ = ["Ftrl"]
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
-from .blas_kernels import approach, subtract_scaled
-from .optimizer import Optimizer
-
-if TYPE_CHECKING:
-    from .optimizer_types import DecayingOptions, LearningRate
+from .arithmetic import approach, subtract_scaled
+from .optimizer import DecayingOptions, LearningRate, Optimizer
 
 __all__ = ["Lion"]
 

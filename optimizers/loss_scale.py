@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from tapewright.core.typing import TensorLike
 
 __all__ = ["LossScaleOptimizer"]
+
+
+def _of_inner(name: str) -> Any:
+    """A property: the attribute, or bound method, of the inner optimizer."""
+    return property(operator.attrgetter(f"inner_optimizer.{name}"))
 
 
 class LossScaleOptimizer(Optimizer):
@@ -77,10 +83,10 @@ class LossScaleOptimizer(Optimizer):
         own += [self.step_counter, self.dynamic_scale]
         return own + self.inner_optimizer.variables
 
-    @property
-    def iterations(self) -> Any:
-        """The number of updates that the inner optimizer made."""
-        return self.inner_optimizer.iterations
+    iterations: Any = _of_inner("iterations")
+    excluded_from_weight_decay: Any = _of_inner("excluded_from_weight_decay")
+    _model_variables_moving_average = _of_inner("_model_variables_moving_average")
+    _accumulated_gradients = _of_inner("_accumulated_gradients")
 
     @property
     def learning_rate(self) -> Any:
@@ -109,19 +115,8 @@ class LossScaleOptimizer(Optimizer):
     ) -> None:
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
-    def excluded_from_weight_decay(self) -> Any:
-        return self.inner_optimizer.excluded_from_weight_decay()
-
     def finalize_variable_values(self, var_list: Sequence[Variable] | None) -> None:
         self.inner_optimizer.finalize_variable_values(var_list)
-
-    @property
-    def _model_variables_moving_average(self):
-        return self.inner_optimizer._model_variables_moving_average
-
-    @property
-    def _accumulated_gradients(self):
-        return self.inner_optimizer._accumulated_gradients
 
     # --- steps
 
@@ -157,13 +152,8 @@ class LossScaleOptimizer(Optimizer):
         scale._bind(xp.asarray(value, np.float32))
 
     changes_gradients = True
-
-    @property
-    def block_rule(self) -> Any:
-        return self.inner_optimizer.block_rule
-
-    def reads(self) -> list[Variable]:
-        return self.inner_optimizer.reads()
+    block_rule: Any = _of_inner("block_rule")
+    reads: Any = _of_inner("reads")
 
     def writes(self, update: Any) -> list[Variable]:
         written = self.inner_optimizer.writes(update)

@@ -15,7 +15,7 @@ import numbers
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
     from tapewright.core.typing import DTypeLike, TensorLike
 
-    from .optimizer_types import LearningRate
-
 __all__ = ["Optimizer"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -51,6 +49,29 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 # Sets of variables and gradient kinds whose update is remembered.
 MAX_UPDATES = 64
 BUILDING = threading.RLock()  # of several threads, one makes the slots
+
+# A number, a schedule, or a function of the iteration or of nothing.
+LearningRate: TypeAlias = float | LearningRateSchedule | Callable[..., Any]
+
+
+class OptimizerOptions(TypedDict, total=False):
+    """Keyword arguments that every optimizer hands to `Optimizer`."""
+
+    clipnorm: float | None
+    clipvalue: float | None
+    global_clipnorm: float | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    loss_scale_factor: float | None
+    gradient_accumulation_steps: int | None
+    name: str | None
+
+
+class DecayingOptions(OptimizerOptions, total=False):
+    """`OptimizerOptions` of optimizers that do not list ``weight_decay`` themselves."""
+
+    weight_decay: float | None
 
 
 class Optimizer(State, Configured):
@@ -121,7 +142,8 @@ class Optimizer(State, Configured):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "build" in vars(cls):
-            cls.build = _once(cls.build)
+            # By name: an assignment would hide the type of `build` from checkers.
+            setattr(cls, "build", _once(cls.build))  # noqa: B010
         ways = cls.update_step, cls._backend_update_step
         known = Optimizer.update_step, Optimizer._backend_update_step
         cls.updates_blocks = ways == known

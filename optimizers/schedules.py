@@ -63,8 +63,6 @@ class LearningRateSchedule(Configured):
 class _Formula(LearningRateSchedule):
     """Base of schedules that are a formula of the step."""
 
-    kind: str = "schedule"
-
     def __call__(self, step: TensorLike) -> Tensor:
         if is_tensor(step) or np.ndim(step):
             return self._rate(convert_to_tensor(step), TENSORS)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from .blas_kernels import subtract_scaled
-from .optimizer import Optimizer
+from .arithmetic import subtract_scaled
+from .optimizer import DecayingOptions, LearningRate, Optimizer
 
 if TYPE_CHECKING:
     from tapewright.core.variable import Variable
-
-    from .optimizer_types import DecayingOptions, LearningRate
 
 __all__ = ["SGD"]
 

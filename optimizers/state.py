@@ -23,7 +23,7 @@ from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import broadcast_to
 from tapewright.serialization import object_config
 
-from .moving_averages import ACCUMULATOR, AVERAGE
+from .arithmetic import ACCUMULATOR, AVERAGE
 
 if TYPE_CHECKING:
     from tapewright.core.typing import TensorLike

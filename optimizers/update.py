@@ -26,10 +26,9 @@ from tapewright.core.tensor import (
 from tapewright.core.variable import Variable, writing
 from tapewright.ops.array.conversion import cast
 
-from .blas_kernels import pays
+from .arithmetic import accumulate, average, clear, pays
 from .flat_buffers import InPlace, Segment, Workspace, split
 from .gradients import Scaling, SparseRows, check_gradient, clipping, to_gradient
-from .moving_averages import accumulate, average, clear
 
 __all__ = ["Update", "update_alone"]
 

@@ -25,7 +25,7 @@ MIRRORED = {
     "framework/serialization": "tests/serialization",
     "framework/storage": "tests/storage",
 }
-RULES = "adadelta adagrad adam adamax ftrl lamb lion nadam rmsprop sgd".split()
+RULES = "adagrad adam ftrl lion sgd".split()
 # File -> the tests that cover it, where these have another name.
 COVERED = {
     # every rule against recordings of Keras

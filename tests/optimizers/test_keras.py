@@ -10,7 +10,7 @@ import pytest
 import tapewright as tw
 from tapewright import optimizers
 from tapewright.core import devices
-from tapewright.optimizers import blas_kernels, flat_buffers, schedules
+from tapewright.optimizers import arithmetic, flat_buffers, schedules
 
 REFERENCE = pathlib.Path(__file__).parent / "reference"
 FILES = "keras.npz", "more.npz", "own.npz"
@@ -76,7 +76,7 @@ def layout(request, monkeypatch):
     monkeypatch.setattr(flat_buffers, "POOLED", pooled)
     monkeypatch.setattr(flat_buffers, "POOLED_ON_GPU", pooled)
     monkeypatch.setattr(flat_buffers, "BLOCK", block)
-    monkeypatch.setattr(blas_kernels, "WORTH", worth)
+    monkeypatch.setattr(arithmetic, "WORTH", worth)
 
 
 @pytest.mark.parametrize("run", RUNS)
