@@ -54,7 +54,7 @@ COVERED = {
     "framework/inspection/report.py": "tests/inspection/test_command.py",
     "framework/inspection/verification.py": "tests/inspection/test_command.py",
     "framework/keras/callbacks/console.py": (
-        "tests/keras/callbacks/test_progbar_logger.py"
+        "tests/keras/callbacks/test_progress_bars.py"
     ),
     "framework/keras/files/call_arguments.py": (
         "tests/keras/files/test_functional_config.py"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from ..models.model import Model
 
-__all__ = ["Callback", "OptionalLogs", "only_when"]
+__all__ = ["Callback", "LambdaCallback", "OptionalLogs", "only_when"]
 
 OptionalLogs: TypeAlias = dict[str, Any] | None
 
@@ -147,3 +147,46 @@ def only_when(condition: Callable[[Any], bool]) -> Callable[[Any], Any]:
         return hook
 
     return mark
+
+
+_HOOKS = [name for name in vars(Callback) if name.startswith("on_")]
+
+
+class LambdaCallback(Callback):
+    """Each hook is a function that is given by its name.
+
+    Raises: ``TypeError`` for names that are no hooks.
+
+    >>> loud = LambdaCallback(on_epoch_end=lambda epoch, logs: print(epoch, logs))
+    >>> loud.on_epoch_end(0, {"loss": 0.5})
+    0 {'loss': 0.5}
+    """
+
+    def __init__(
+        self,
+        on_epoch_begin: Callable[..., object] | None = None,
+        on_epoch_end: Callable[..., object] | None = None,
+        on_train_begin: Callable[..., object] | None = None,
+        on_train_end: Callable[..., object] | None = None,
+        on_train_batch_begin: Callable[..., object] | None = None,
+        on_train_batch_end: Callable[..., object] | None = None,
+        **kwargs: Callable[..., object],
+    ):
+        super().__init__()
+        unknown = [name for name in kwargs if name not in _HOOKS]
+        if unknown:
+            raise TypeError(
+                f"LambdaCallback: there is no hook {', '.join(map(repr, unknown))}; the "
+                f"hooks are {', '.join(_HOOKS)}"
+            )
+        functions = {
+            "on_epoch_begin": on_epoch_begin,
+            "on_epoch_end": on_epoch_end,
+            "on_train_begin": on_train_begin,
+            "on_train_end": on_train_end,
+            "on_train_batch_begin": on_train_batch_begin,
+            "on_train_batch_end": on_train_batch_end,
+        }
+        for name, function in {**functions, **kwargs}.items():
+            if function is not None:
+                setattr(self, name, function)

@@ -9,7 +9,7 @@ from tapewright.core.nest import flatten
 from .callback import Callback, OptionalLogs
 from .history import History
 from .logs import Logs
-from .progbar_logger import ProgbarLogger
+from .progress_bars import ProgbarLogger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,7 +1,10 @@
-"""`History`: what `fit` returns."""
+"""The values of each epoch: in memory (`History`) and in a file (`CSVLogger`)."""
 
 from __future__ import annotations
 
+import os
+import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .callback import Callback, OptionalLogs
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["History"]
+__all__ = ["CSVLogger", "History"]
 
 
 class History(Callback):
@@ -53,3 +56,119 @@ class History(Callback):
         from tapewright.plot import curves
 
         return curves(self, metrics, path=path)
+
+
+class CSVLogger(Callback):
+    """Write the values of each epoch to a CSV file, at once.
+
+    Args: ``filename``; ``separator`` of the columns; ``append``: go on in a file that
+    exists, under the header that it has; by default it is overwritten.
+
+    The first epoch says which columns there are. A value that lacks is "NA"; of one that
+    has no column a warning tells.
+    """
+
+    def __init__(
+        self, filename: str | PathLike[str], separator: str = ",", append: bool = False
+    ):
+        super().__init__()
+        self.filename: str = os.fspath(filename)
+        self.sep = separator
+        self.append = append
+        self.keys: None = None  # of the columns behind "epoch"
+        self.csv_file: None = None
+        self._writer = None
+        self._left_out = set()
+
+    def on_train_begin(self, logs: OptionalLogs = None) -> None:
+        self.on_close()
+        self.keys, self._writer, self._left_out = None, None, set()
+        goes_on = self.append and os.path.exists(self.filename)
+        if goes_on:
+            self.keys = self._header()
+        mode = "a" if goes_on else "w"
+        self.csv_file = open(self.filename, mode, newline="", encoding="utf-8")
+        if goes_on and not _ends_with_newline(self.filename):
+            self.csv_file.write("\n")  # what was stopped within a line
+
+    def _header(self):
+        """The columns of the file, without "epoch"; None if it is empty."""
+        import csv
+
+        with open(self.filename, newline="", encoding="utf-8") as file:
+            header = next(csv.reader(file, delimiter=self.sep), None)
+        if header and header[0] != "epoch":
+            raise ValueError(
+                f"CSVLogger: {self.filename} cannot be appended to, its first column is "
+                f"{header[0]!r} and not 'epoch' (separator {self.sep!r})"
+            )
+        return header and header[1:]
+
+    def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
+        logs = logs or {}
+        has_header = self.keys is not None
+        if not has_header:
+            self.keys = sorted(logs)
+            if not any(key.startswith("val_") for key in self.keys):
+                self.keys += [f"val_{key}" for key in self.keys]
+        if self._writer is None:
+            import csv
+
+            self._writer = csv.writer(self.csv_file, delimiter=self.sep)
+            if not has_header:
+                self._writer.writerow(["epoch", *self.keys])
+        self._warn_of(set(logs) - set(self.keys) - self._left_out)
+        self._writer.writerow([epoch, *(_cell(logs.get(k, "NA")) for k in self.keys)])
+        self.csv_file.flush()
+
+    def _warn_of(self, names):
+        if names:
+            self._left_out |= names
+            warnings.warn(
+                f"CSVLogger: {self.filename} has no column for "
+                f"{', '.join(map(repr, sorted(names)))}, which is left out; its columns "
+                f"are {', '.join(map(repr, self.keys))}",
+                stacklevel=2,
+            )
+
+    def get_state(self) -> dict[str, Any]:
+        """The lines so far, with which a training begins that goes on."""
+        if not os.path.exists(self.filename):
+            return {"text": "", "keys": None}
+        with open(self.filename, newline="", encoding="utf-8") as file:
+            return {"text": file.read(), "keys": self.keys}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        if self.csv_file is None:
+            raise ValueError("CSVLogger.set_state: call on_train_begin first")
+        self.csv_file.seek(0)
+        self.csv_file.truncate()
+        self.csv_file.write(state["text"])
+        self.csv_file.flush()
+        self.keys, self._writer = state["keys"], None
+
+    def on_train_end(self, logs: OptionalLogs = None) -> None:
+        self.on_close()
+
+    def on_close(self) -> None:
+        if self.csv_file is not None:
+            self.csv_file.close()
+            self.csv_file = self._writer = None
+
+
+def _ends_with_newline(path):
+    with open(path, "rb") as file:
+        file.seek(0, os.SEEK_END)
+        if not file.tell():
+            return True
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def _cell(value):
+    """A cell of the file; arrays are a list in quotes."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return value
+    if getattr(value, "ndim", 1) == 0:
+        return value
+    return f'"[{", ".join(map(str, value))}]"'

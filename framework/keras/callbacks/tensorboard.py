@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .callback import Callback, OptionalLogs, only_when
-from .learning_rate_scheduler import current_rate
+from .learning_rate import current_rate
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -1,12 +1,15 @@
-"""Hooks of callbacks: their order, conditions, and callbacks of other classes."""
+"""Hooks of callbacks: their order, conditions, functions, and callbacks of other classes."""
+
+import pytest
 
 from tapewright.keras.callbacks import (
     Callback,
     CallbackList,
+    LambdaCallback,
 )
 from tapewright.keras.callbacks.callback import only_when
 
-from .loops_by_hand import Model, Recorder, train
+from .loops_by_hand import HOOKS, Model, Recorder, train
 
 
 def test_the_hooks_come_in_their_order():
@@ -62,3 +65,17 @@ def test_objects_with_the_hooks_of_keras_are_callbacks_too():
     foreign = Foreign()
     train(CallbackList(foreign, model=Model()), epochs=1, batches=1)
     assert "on_train_batch_end" in foreign.calls and "on_train_end" in foreign.calls
+
+
+def test_a_lambda_callback_refuses_names_that_are_no_hooks():
+    with pytest.raises(TypeError, match="on_epoch_stop.*on_epoch_end"):
+        LambdaCallback(on_epoch_stop=print)
+
+
+def test_a_lambda_callback_takes_every_hook():
+    calls = []
+    every = {n: lambda *a, _n=n, **k: calls.append(_n) for n in HOOKS}
+    train(CallbackList(LambdaCallback(**every)), epochs=1, batches=1)
+    assert set(calls) == {
+        n for n in HOOKS if "predict" not in n and not n.startswith("on_batch")
+    }

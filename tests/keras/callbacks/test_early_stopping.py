@@ -1,15 +1,20 @@
-"""`EarlyStopping`: the best epoch, its weights, several trainings."""
+"""`EarlyStopping` and `TerminateOnNaN`: when a training ends, and with which weights."""
+
+import warnings
 
 import numpy as np
+import pytest
 
 import tapewright as tw
 from tapewright import keras
 from tapewright.keras import callbacks
 from tapewright.keras.callbacks import (
+    CallbackList,
     EarlyStopping,
+    TerminateOnNaN,
 )
 
-from .loops_by_hand import lead
+from .loops_by_hand import Model, lead, train
 from .small_training import fit_small, small_model
 
 
@@ -56,3 +61,26 @@ def test_stopping_early_restores_the_best_weights():
     history = fit_small(net, spoil, stop)
     assert history.epoch == [0, 1] and stop.best_epoch == 0
     np.testing.assert_array_equal(net.get_weights()[0], kept[1][0])
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_training_stops_at_a_loss_that_is_no_number(loss, capsys):
+    callbacks = CallbackList(TerminateOnNaN(), model=Model())
+    train(callbacks, loss=loss, batches=1)
+    assert callbacks.model.stop_training
+    assert capsys.readouterr().out == "Batch 0: Invalid loss, terminating training\n"
+
+
+def test_a_loss_that_is_no_number_can_be_an_error():
+    callbacks = CallbackList(TerminateOnNaN(raise_error=True), model=Model())
+    with pytest.raises(RuntimeError, match="the loss is nan at batch 0"):
+        train(callbacks, loss=float("nan"))
+
+
+def test_training_stops_within_an_epoch_at_nan():
+    net, seen = small_model(optimizer=keras.optimizers.SGD(float("inf"))), []
+    count = callbacks.LambdaCallback(on_train_batch_end=lambda b, logs: seen.append(b))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        fit_small(net, callbacks.TerminateOnNaN(), count)
+    assert len(seen) < 4 and net.stop_training

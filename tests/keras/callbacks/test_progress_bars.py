@@ -1,4 +1,4 @@
-"""The bar: on a terminal, in a file, in a notebook, interrupted."""
+"""The bars: on a terminal, in a file, in a notebook, interrupted, and tqdm's own."""
 
 import io
 import os
@@ -10,10 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 from tapewright.keras.callbacks import (
+    Callback,
     CallbackList,
     LambdaCallback,
     Logs,
     ProgbarLogger,
+    TqdmCallback,
     console,
 )
 
@@ -259,3 +261,43 @@ def test_without_a_terminal_fit_prints_a_line_an_epoch(capsys):
     ]
     assert len(lines) == 4 and lines[2].startswith("2/2 - ") and "loss: " in lines[2]
     assert lines[3].startswith("2/2 - ") and "loss" not in lines[3]
+
+
+def tqdm_screen(verbose, **options):
+    file = Terminal()
+    callback = TqdmCallback(verbose=verbose, file=file, ascii=True, **options)
+    run_epochs(CallbackList([callback, Callback()], epochs=2, steps=3))
+    return file
+
+
+@pytest.mark.parametrize("verbose", [0, 1, 2])
+def test_a_bar_of_epochs_runs_over_the_training(verbose):
+    text = tqdm_screen(verbose).getvalue()
+    assert "2/2 [" in text and "epoch" in text
+    assert "loss: 0.5000 - val_loss: 0.2500" in text
+    assert ("batch" in text) == (verbose > 0)
+
+
+def test_bars_of_batches_go_or_stay():
+    assert tqdm_screen(1).getvalue().count("\n") < tqdm_screen(2).getvalue().count("\n")
+
+
+def test_totals_can_be_given_where_nobody_tells_them():
+    file = Terminal()
+    callback = TqdmCallback(epochs=7, data_size=10, batch_size=4, file=file)
+    callback.on_train_begin()
+    callback.on_epoch_begin(0)
+    callback.on_close()
+    assert "0/7" in file.getvalue() and "0/3" in file.getvalue()
+
+
+def test_training_that_goes_on_begins_at_its_epoch():
+    file = Terminal()
+    callback = TqdmCallback(verbose=0, file=file)
+    run_epochs(CallbackList(callback, epochs=5, steps=3), epochs=4, first=3)
+    assert "4/5 [" in file.getvalue()
+
+
+def test_another_verbosity_of_the_bars_is_refused():
+    with pytest.raises(ValueError, match="verbose .*got 3"):
+        TqdmCallback(verbose=3)

@@ -1,4 +1,4 @@
-"""`LearningRateScheduler`: rates by epoch, wrong results, traced steps."""
+"""Learning rates by epoch and at a plateau; refused arguments."""
 
 import numpy as np
 import pytest
@@ -9,9 +9,10 @@ from tapewright.keras import callbacks
 from tapewright.keras.callbacks import (
     CallbackList,
     LearningRateScheduler,
+    ReduceLROnPlateau,
 )
 
-from .loops_by_hand import Model, train
+from .loops_by_hand import Model, lead, train
 from .small_training import fit_small, small_model
 
 
@@ -56,3 +57,14 @@ def test_a_rate_that_was_set_counts_for_the_next_traced_step():
     assert history.history["learning_rate"] == [0.0, 0.0]
     for was, now in zip(before, net.get_weights()):
         np.testing.assert_array_equal(was, now)
+
+
+def test_a_plateau_is_told_of_and_lowers_the_rate(capsys):
+    model = lead(ReduceLROnPlateau(patience=1, factor=0.5, verbose=1), [1.0, 1.0])
+    assert float(model.optimizer.learning_rate) == pytest.approx(0.05)
+    assert "reducing learning rate to 0.05" in capsys.readouterr().out
+
+
+def test_a_factor_of_one_reduces_nothing_and_is_refused():
+    with pytest.raises(ValueError, match="factor .*got 1"):
+        ReduceLROnPlateau(factor=1)
