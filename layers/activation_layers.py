@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import not_negative
 from tapewright.core.errors import ShapeError
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
@@ -14,7 +15,6 @@ from tapewright.ops.math.reduction import reduce_logsumexp
 from tapewright.ops.nn.activation import softmax
 
 from . import activations, constraints, initializers, regularizers
-from .base.argument_validation import not_negative
 from .base.layer import InputSpec, Layer, ShapePreserving
 
 if TYPE_CHECKING:

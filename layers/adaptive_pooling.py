@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import numbers
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import stack
 from tapewright.ops.math.reduction import reduce_max, reduce_mean
 
-from .base.argument_validation import numbers
 from .base.layer import InputSpec, Layer
 from .spatial import (
     checked_format,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from tapewright.core.argument_validation import share
 from tapewright.ops.nn.dropout import apply_dropout
 
 from . import initializers
-from .base.argument_validation import share
 from .base.layer import Layer
 from .noise import BaseNoise
 

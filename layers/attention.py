@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import share
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import range as arange
@@ -21,7 +22,6 @@ from tapewright.ops.nn.activation import softmax
 from tapewright.ops.nn.dropout import apply_dropout
 from tapewright.ops.random.sampling import get_global_generator
 
-from .base.argument_validation import share
 from .base.layer import Layer
 from .base.seeds import checked_seed, generator_of
 

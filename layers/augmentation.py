@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import one_of, whole
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import ones_like, zeros_like
 from tapewright.ops.array.creation import range as arange
@@ -27,7 +28,6 @@ from tapewright.ops.math.reduction import reduce_mean
 from tapewright.ops.math.trigonometry import cos, sin
 from tapewright.ops.random.sampling import get_global_generator
 
-from .base.argument_validation import one_of, whole
 from .base.layer import ShapePreserving
 from .base.seeds import checked_seed, generator_of
 from .images import ImageLayer

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tapewright.core.argument_validation import not_negative
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.math.elementwise import clip_by_value, maximum, sqrt, square
 from tapewright.ops.math.reduction import reduce_sum
 from tapewright.serialization.configured import Configured
 from tapewright.serialization.object_config import ObjectFamily
-
-from .base.argument_validation import not_negative
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import numbers, whole
 from tapewright.core.errors import ShapeError
 from tapewright.ops.convolution.conv import convolution
 from tapewright.ops.nn.bias import bias_add
 
-from .base.argument_validation import numbers, whole
 from .base.layer import InputSpec, Layer
 from .spatial import (
     checked_format,

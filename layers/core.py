@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import whole
 from tapewright.ops.linalg.contraction import einsum
 from tapewright.ops.linalg.matmul import affine, matmul
 from tapewright.serialization.object_config import plain
 
 from . import activations, initializers
-from .base.argument_validation import whole
 from .base.layer import InputSpec, Layer, ShapePreserving
 
 if TYPE_CHECKING:

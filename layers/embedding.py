@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import whole
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros
 from tapewright.ops.array.gather import gather
@@ -11,7 +12,6 @@ from tapewright.ops.math.comparison import not_equal, where
 from tapewright.ops.math.reduction import reduce_any
 
 from . import constraints, initializers, regularizers
-from .base.argument_validation import whole
 from .base.layer import Layer, ShapePreserving
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from tapewright.core.argument_validation import one_of, whole
 from tapewright.ops.array.conversion import cast, saturate_cast
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import pad
@@ -11,7 +12,6 @@ from tapewright.ops.array.shape import transpose
 from tapewright.ops.image.processing import resize_keeping_dtype
 from tapewright.ops.math.elementwise import round
 
-from .base.argument_validation import one_of, whole
 from .base.layer import InputSpec, Layer
 from .spatial import checked_format
 

@@ -6,6 +6,7 @@ import math
 import string
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import share, whole
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.gather import repeat
 from tapewright.ops.array.shape import expand_dims
@@ -17,7 +18,6 @@ from tapewright.serialization.registry import register
 from . import regularizers
 from .activation_layers import Softmax
 from .attention import band_mask, both, causal_mask
-from .base.argument_validation import share, whole
 from .base.layer import Layer
 from .base.seeds import checked_seed
 from .core import EinsumDense

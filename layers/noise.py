@@ -12,13 +12,13 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import not_negative, share
 from tapewright.ops.array.creation import ones_like
 from tapewright.ops.math.comparison import greater, where
 from tapewright.ops.nn.dropout import apply_dropout
 from tapewright.ops.random.sampling import get_global_generator
 
 from . import regularizers
-from .base.argument_validation import not_negative, share
 from .base.layer import InputSpec, Layer, ShapePreserving
 from .base.seeds import checked_seed, generator_of
 from .spatial import checked_format

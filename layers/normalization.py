@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import not_negative, share, whole
 from tapewright.core.errors import ShapeError
 from tapewright.core.rules import normalize_axis
 from tapewright.ops.array.conversion import cast, stop_gradient
@@ -21,7 +22,6 @@ from tapewright.ops.nn.normalization import (
     rms_normalization,
 )
 
-from .base.argument_validation import not_negative, share, whole
 from .base.layer import InputSpec, Layer, ShapePreserving
 
 if TYPE_CHECKING:

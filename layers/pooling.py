@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import numbers
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros_like
 from tapewright.ops.array.shape import expand_dims
@@ -11,7 +12,6 @@ from tapewright.ops.convolution.pooling import avg_pool, max_pool
 from tapewright.ops.math.comparison import where
 from tapewright.ops.math.reduction import reduce_max, reduce_mean, reduce_sum
 
-from .base.argument_validation import numbers
 from .base.layer import InputSpec, Layer
 from .spatial import (
     checked_format,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
+from tapewright.core.argument_validation import one_of, whole
 from tapewright.core.errors import ShapeError
 from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.ops.array.conversion import cast
@@ -18,7 +19,6 @@ from tapewright.ops.math.elementwise import maximum, sqrt
 from tapewright.ops.math.reduction import reduce_max, reduce_sum
 from tapewright.serialization.object_config import plain
 
-from .base.argument_validation import one_of, whole
 from .base.layer import Layer, ShapePreserving
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from tapewright.core.argument_validation import whole
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.ops.array.creation import ones_like, zeros
 from tapewright.ops.array.joining import concat, split
@@ -19,7 +20,6 @@ from tapewright.ops.random.sampling import get_global_generator
 from tapewright.serialization.object_config import deserialize
 
 from . import initializers
-from .base.argument_validation import whole
 from .base.layer import Layer
 from .base.seeds import checked_seed, generator_of
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import numbers, one_of, whole
 from tapewright.core.errors import ShapeError
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import pad
@@ -18,7 +19,6 @@ from tapewright.ops.array.shape import (
 from tapewright.ops.image.processing import resize_keeping_dtype
 from tapewright.ops.image.resizing import upsample
 
-from .base.argument_validation import numbers, one_of, whole
 from .base.layer import InputSpec, Layer
 from .spatial import (
     checked_format,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from tapewright.core.argument_validation import whole
 from tapewright.ops.array.shape import reshape
 from tapewright.ops.convolution.conv import convolution
 
-from .base.argument_validation import whole
 from .convolution import ConvolutionBase
 
 if TYPE_CHECKING:

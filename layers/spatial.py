@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tapewright.core.argument_validation import one_of
 from tapewright.core.errors import ShapeError
-
-from .base.argument_validation import one_of
 
 __all__ = [
     "checked_format",

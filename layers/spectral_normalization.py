@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import whole
 from tapewright.ops.array.conversion import cast, stop_gradient
 from tapewright.ops.array.shape import reshape
 from tapewright.ops.linalg.matmul import matmul
@@ -12,7 +13,6 @@ from tapewright.ops.math.reduction import reduce_all
 from tapewright.ops.nn.normalization import l2_normalize
 
 from . import initializers
-from .base.argument_validation import whole
 from .base.layer import InputSpec
 from .wrappers import Wrapper
 

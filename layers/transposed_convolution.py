@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import numbers, whole
 from tapewright.ops.convolution.conv import conv_transpose
 
-from .base.argument_validation import numbers, whole
 from .convolution import ConvolutionBase
 from .spatial import from_channels_last, to_channels_last, transposed_sizes
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from tapewright.core.argument_validation import not_negative
+
 from .optimizer import DecayingOptions, LearningRate, Optimizer
 
 __all__ = ["Ftrl"]
@@ -57,11 +59,7 @@ class Ftrl(Optimizer):
             "l2_regularization_strength",
             "l2_shrinkage_regularization_strength",
         ):
-            if getattr(self, name) < 0:
-                raise ValueError(
-                    f"`{name}` needs to be positive or zero. Received: "
-                    f"{name}={getattr(self, name)}."
-                )
+            not_negative(self, name, getattr(self, name))
         self.initial: dict[str, float] = {"accumulator": initial_accumulator_value}
 
     def coefficients(self, step, learning_rate, real):

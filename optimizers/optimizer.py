@@ -21,6 +21,7 @@ import numpy as np
 
 from tapewright.compiler.program.variable_update import BlockRule
 from tapewright.core import config
+from tapewright.core.argument_validation import positive, share, whole
 from tapewright.core.devices import array_module
 from tapewright.core.dtypes import float32
 from tapewright.core.interpreters import active_tracer, use_interpreters
@@ -205,35 +206,22 @@ class Optimizer(State, Configured):
         self._compiled = {}  # machine code of `update_block`, by dtype and settings
 
     def _check_ranges(self):
-        who, steps = type(self).__name__, self.gradient_accumulation_steps
-        every = self.ema_overwrite_frequency
         for name in ("clipnorm", "clipvalue", "global_clipnorm"):
-            limit = getattr(self, name)
-            if limit is not None and (
-                not isinstance(limit, numbers.Real) or limit <= 0
-            ):
-                raise ValueError(
-                    f"{who}: {name} must be a positive number or None, got {limit!r}"
-                )
+            if getattr(self, name) is not None:
+                positive(self, name, getattr(self, name))
         decay = self.weight_decay
         if decay is not None and not isinstance(decay, numbers.Real):
             raise ValueError(
-                f"{who}: weight_decay must be a number or None, got {decay!r}"
+                f"{type(self).__name__}: weight_decay must be a number or None, got "
+                f"{decay!r}"
             )
-        if steps and (not isinstance(steps, numbers.Integral) or steps < 2):
-            raise ValueError(
-                f"{who}: gradient_accumulation_steps must be an integer of 2 or more, or "
-                f"None, got {steps!r}"
-            )
-        if self.use_ema and not 0 <= self.ema_momentum <= 1:
-            raise ValueError(
-                f"{who}: ema_momentum must be from 0 to 1, got {self.ema_momentum!r}"
-            )
-        if self.use_ema and every and (not isinstance(every, int) or every < 1):
-            raise ValueError(
-                f"{who}: ema_overwrite_frequency must be an integer of 1 or more, or "
-                f"None, got {every!r}"
-            )
+        steps, every = self.gradient_accumulation_steps, self.ema_overwrite_frequency
+        if steps:
+            whole(self, "gradient_accumulation_steps", steps, 2)
+        if self.use_ema:
+            share(self, "ema_momentum", self.ema_momentum)
+        if self.use_ema and every:
+            whole(self, "ema_overwrite_frequency", every)
 
     # --- what a rule defines
 

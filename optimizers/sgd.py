@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from tapewright.core.argument_validation import share
+
 from .arithmetic import subtract_scaled
 from .optimizer import DecayingOptions, LearningRate, Optimizer
 
@@ -35,12 +37,7 @@ class SGD(Optimizer):
         **kwargs: Unpack[DecayingOptions],
     ):
         super().__init__(learning_rate, **kwargs)
-        if not 0 <= momentum <= 1:
-            raise ValueError(
-                "SGD: `momentum` must be a float between [0, 1]. Received: "
-                f"momentum={momentum}"
-            )
-        self.momentum: float = float(momentum)
+        self.momentum: float = share(self, "momentum", float(momentum))
         self.nesterov: bool = bool(nesterov)
         self.slots: tuple[tuple[str]] = (("momentum",),) if momentum else ()
         self.zero_is_idle: bool = not momentum

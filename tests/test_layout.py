@@ -33,7 +33,6 @@ COVERED = {
     "layers/adaptive_pooling.py": "tests/layers/test_spatial_keras.py",
     "layers/separable_convolution.py": "tests/layers/test_spatial_keras.py",
     "layers/spatial.py": "tests/layers/test_convolution.py",
-    "layers/base/argument_validation.py": "tests/layers/test_refused_arguments.py",
     "layers/base/input_layer.py": "tests/keras/models/test_functional.py",
     "layers/base/layer_types.py": "tests/typing/test_user_code.py",
     "layers/base/saved_layer.py": "tests/keras/files/test_custom_layer_graphs.py",

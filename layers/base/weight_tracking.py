@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapewright.core.argument_validation import truth
 from tapewright.core.assignment import assign_all
 from tapewright.core.deferred_initialization import initialized_variable
 from tapewright.core.dtypes import as_dtype
@@ -18,7 +19,6 @@ from tapewright.core.variable import Variable
 from tapewright.ops.random.sampling import Generator
 
 from .. import activations, constraints, initializers, regularizers
-from .argument_validation import truth
 from .own_variables import load_own_variables, save_own_variables
 
 if TYPE_CHECKING:

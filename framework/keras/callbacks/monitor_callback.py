@@ -6,6 +6,8 @@ import operator
 import warnings
 from typing import TYPE_CHECKING
 
+from tapewright.core.argument_validation import one_of
+
 from .callback import Callback, OptionalLogs
 
 if TYPE_CHECKING:
@@ -30,12 +32,8 @@ class MonitorCallback(Callback):
         min_delta: float = 0,
     ):
         super().__init__()
-        if mode not in ("auto", "min", "max"):
-            raise ValueError(
-                f"{type(self).__name__}: mode must be 'auto', 'min' or 'max', got {mode!r}"
-            )
         self.monitor = monitor
-        self.mode = mode
+        self.mode = one_of(self, "mode", mode, ("auto", "min", "max"))
         self.best = baseline
         self.min_delta: float = abs(min_delta)
         self.monitor_op: None = None  # known when the metrics are

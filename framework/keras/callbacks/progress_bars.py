@@ -6,6 +6,8 @@ import math
 import time
 from typing import TYPE_CHECKING
 
+from tapewright.core.argument_validation import one_of
+
 from .callback import Callback, OptionalLogs, only_when
 from .console import Bar, epoch_line, is_live, say
 
@@ -142,15 +144,11 @@ class TqdmCallback(Callback):
         **tqdm_kwargs: Any,
     ):
         super().__init__()
-        if verbose not in (0, 1, 2):
-            raise ValueError(
-                f"TqdmCallback: verbose must be 0, 1 or 2, got {verbose!r}"
-            )
         self.epochs = epochs
         self.batches: None = None
         if data_size and batch_size:
             self.batches = math.ceil(data_size / batch_size)
-        self.verbose = verbose
+        self.verbose = one_of(self, "verbose", verbose, (0, 1, 2))
         self.tqdm_class = tqdm_class
         self.tqdm_kwargs = tqdm_kwargs
         self.epoch_bar = self.batch_bar = None

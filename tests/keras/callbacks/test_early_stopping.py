@@ -73,7 +73,7 @@ def test_training_stops_at_a_loss_that_is_no_number(loss, capsys):
 
 def test_a_loss_that_is_no_number_can_be_an_error():
     callbacks = CallbackList(TerminateOnNaN(raise_error=True), model=Model())
-    with pytest.raises(RuntimeError, match="the loss is nan at batch 0"):
+    with pytest.raises(RuntimeError, match="loss .*nan .*batch 0"):
         train(callbacks, loss=float("nan"))
 
 

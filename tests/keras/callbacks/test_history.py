@@ -104,13 +104,13 @@ def test_without_append_a_file_begins_anew(path):
 
 def test_what_is_no_log_is_not_appended_to(path):
     path.write_text("name;value\n")
-    with pytest.raises(ValueError, match="its first column is 'name' and not 'epoch'"):
+    with pytest.raises(ValueError, match="'name'.*'epoch'"):
         log(path, {"loss": 1.0}, append=True, separator=";")
     assert path.read_text() == "name;value\n"
 
 
 def test_a_value_without_a_column_is_left_out_with_one_warning(path):
-    with pytest.warns(UserWarning, match="no column for 'mae'") as caught:
+    with pytest.warns(UserWarning, match="column.*'mae'") as caught:
         lines = log(path, {"loss": 1.0}, *[{"loss": 0.5, "mae": 3.0}] * 2)
     assert lines == ["epoch,loss,val_loss", "0,1.0,NA", "1,0.5,NA", "2,0.5,NA"]
     assert len(caught) == 1

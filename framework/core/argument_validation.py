@@ -1,7 +1,7 @@
-"""Checks of what constructors are given: numbers, shares, choices.
+"""Checks of the arguments of constructors: numbers, shares, choices.
 
-Each gives the value back, or raises ``ValueError`` in the name of ``who``, which is the
-object that is being made, or a name.
+Each returns the value, or raises ``ValueError`` in the name of ``who``, which is the
+object under construction, or a name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from numbers import Real
 from typing import Any, TypeVar
 
-__all__ = ["not_negative", "numbers", "one_of", "share", "truth", "whole"]
+__all__ = ["not_negative", "numbers", "one_of", "positive", "share", "truth", "whole"]
 
 Choice = TypeVar("Choice")
 
@@ -50,6 +50,15 @@ def not_negative(who: Any, name: str, value: Any) -> float:
     """``value``, a number of 0 or more."""
     if not isinstance(value, Real) or not value >= 0:
         raise ValueError(f"{_name_of(who)}: {name} must be 0 or more, got {value!r}")
+    return value
+
+
+def positive(who: Any, name: str, value: Any) -> float:
+    """``value``, a number above 0."""
+    if not isinstance(value, Real) or not value > 0:
+        raise ValueError(
+            f"{_name_of(who)}: {name} must be a positive number, got {value!r}"
+        )
     return value
 
 
