@@ -68,12 +68,10 @@ class LossScaleOptimizer(Optimizer):
         self.dynamic_growth_steps = dynamic_growth_steps
         inner_optimizer.loss_scale_factor = None
         with use_interpreters(()):
-            self.dynamic_scale = self._named("dynamic_scale", initial_scale, "float32")
+            self.dynamic_scale: Variable = self._new_variable(
+                initial_scale, "dynamic_scale", "float32"
+            )
         self.step_counter = self._scalar("step_counter", 0, "int64")
-
-    def _named(self, name, value, dtype):
-        variable = Variable(value, trainable=False, name=name, dtype=dtype)
-        return self._christened(variable, name)
 
     # --- state: its own, then that of the inner optimizer
 

@@ -86,22 +86,7 @@ class State(Trackable):
             return
         variables = list(variables)
         for variable in variables:
-            if not isinstance(variable, Variable):
-                raise TypeError(
-                    f"{self.name}.build: variables must be Variables, "
-                    f"got {type(variable).__name__}"
-                )
-            if not variable.dtype.is_differentiable:
-                raise DTypeError(
-                    f"{self.name}.build", f"'{variable.path}' must be of a floating dtype"
-                    " to be trained", variable=variable,
-                )  # fmt: skip
-            if getattr(variable, "overwrite_with_gradient", False):
-                raise ValueError(
-                    f"{self.name}.build: '{variable.path}' has "
-                    "overwrite_with_gradient set, which is not supported: assign the "
-                    "value and do not train the variable"
-                )
+            _check_trainable(f"{self.name}.build", variable)
         if len({id(v) for v in variables}) < len(variables):
             raise ValueError(f"{self.name}.build: a variable is listed twice")
         for name, wanted in (
@@ -139,11 +124,16 @@ class State(Trackable):
         xp = devices.array_module(type(array))
         with devices.use_module(xp):
             start = xp.full(array.shape, self.initial.get(name, 0), array.dtype)
-            slot = Variable(start, trainable=False)
-        return self._christened(slot, f"{_stem(variable)}_{name}")
+            return self._new_variable(start, f"{_stem(variable)}_{name}")
 
-    def _christened(self, variable, name):
-        variable.name, variable.path = name, f"{self.name}/{name}"
+    def _scalar(self, name, value, dtype):
+        # NumPy's, as it is read in each step: on a GPU, that would wait.
+        with devices.use_module(np), use_interpreters(()):
+            return self._new_variable(value, name, dtype)
+
+    def _new_variable(self, value, name, dtype=None):
+        variable = Variable(value, trainable=False, name=name, dtype=dtype)
+        variable.path = f"{self.name}/{name}"
         if self._iterations is not None:  # one lock for all: they change together
             variable._lock = self._iterations._lock
         return variable
@@ -203,8 +193,8 @@ class State(Trackable):
     def _add(self, kind, name, shape, initializer, dtype):
         initialize = object_config.resolve("initializer", initializer)
         with use_interpreters(()):
-            variable = Variable(initialize(shape, dtype), trainable=False, dtype=dtype)
-        self._added.append((kind, self._christened(variable, name)))
+            variable = self._new_variable(initialize(shape, dtype), name, dtype)
+        self._added.append((kind, variable))
         return variable
 
     def _get_variable_index(self, variable) -> int:
@@ -224,12 +214,6 @@ class State(Trackable):
         variable.assign_sub(_like(value, variable))
 
     # --- loading
-
-    def _scalar(self, name, value, dtype):
-        # NumPy's, as it is read in each step: on a GPU, that would wait.
-        with devices.use_module(np), use_interpreters(()):
-            scalar = Variable(value, trainable=False, name=name, dtype=dtype)
-        return self._christened(scalar, name)
 
     def set_weights(self, weights: Sequence[TensorLike]) -> None:
         """Assign the values, in the order of `variables`.
@@ -331,6 +315,22 @@ class State(Trackable):
     @property
     def _accumulated_gradients(self):
         return self._extras.get(ACCUMULATOR, [])
+
+
+def _check_trainable(who, variable):
+    """Raise unless an optimizer can train ``variable``."""
+    if not isinstance(variable, Variable):
+        raise TypeError(
+            f"{who}: variables must be Variables, got {type(variable).__name__}"
+        )
+    if not variable.dtype.is_differentiable:
+        problem = f"'{variable.path}' must be of a floating dtype to be trained"
+        raise DTypeError(who, problem, variable=variable)
+    if getattr(variable, "overwrite_with_gradient", False):
+        raise ValueError(
+            f"{who}: '{variable.path}' has overwrite_with_gradient set, which is not "
+            "supported: assign the value and do not train the variable"
+        )
 
 
 def _attribute(slot):
