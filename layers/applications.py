@@ -32,12 +32,6 @@ class LayerScale(Layer):
     (2021).
     """
 
-    keras_class_path: tuple[str, str, str] = (
-        "keras.src.applications.convnext",
-        "LayerScale",
-        "LayerScale",
-    )
-
     def __init__(
         self,
         init_values: float,
@@ -64,12 +58,6 @@ class StochasticDepth(BaseNoise):
     Reference: Huang et al., "Deep networks with stochastic depth" (2016).
     """
 
-    keras_class_path: tuple[str, str, str] = (
-        "keras.src.applications.convnext",
-        "StochasticDepth",
-        "StochasticDepth",
-    )
-
     def __init__(
         self, drop_path_rate: float, **kwargs: Unpack[RegularizedLayerOptions]
     ):
@@ -89,12 +77,6 @@ class StochasticDepth(BaseNoise):
 
 class CustomScaleLayer(Layer):
     """Adds a share of a second tensor: ``outputs = inputs[0] + inputs[1] * scale``."""
-
-    keras_class_path: tuple[str, str, str] = (
-        "keras.src.applications.inception_resnet_v2",
-        "CustomScaleLayer",
-        "CustomScaleLayer",
-    )
 
     def __init__(self, scale: float, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)

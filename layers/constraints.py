@@ -37,7 +37,6 @@ class Constraint(Configured):
     """Base: a subclass defines ``__call__(w)``, which gives the weight as it should be."""
 
     kind: str = "constraint"
-    kind_module: str = "keras.constraints"
 
     def __call__(self, w: TensorLike) -> Tensor:
         return convert_to_tensor(w)

@@ -75,7 +75,6 @@ class Initializer(Configured):
     """Base: a subclass defines ``__call__(shape, dtype=None)``."""
 
     kind: str = "initializer"
-    kind_module: str = "keras.initializers"
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must define __call__")

@@ -337,8 +337,6 @@ class GroupedQueryAttention(_Heads):
     from multi-head checkpoints" (2023).
     """
 
-    keras_class_path: tuple[str, str] = ("keras.layers", "GroupQueryAttention")
-
     def __init__(
         self,
         head_dim: int,

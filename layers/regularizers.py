@@ -37,7 +37,6 @@ class Regularizer(Configured):
     """Base: a subclass defines ``__call__(x)``, which gives a scalar."""
 
     kind: str = "regularizer"
-    kind_module: str = "keras.regularizers"
 
     def __call__(self, x: TensorLike) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must define __call__")

@@ -127,7 +127,6 @@ class Optimizer(State, Configured):
     """
 
     kind: str = "optimizer"
-    kind_module: str = "keras.optimizers"
     # A zero gradient changes nothing: of a sparse one, only its rows need a visit.
     zero_is_idle = False
     # The rule has to see each variable as a whole: no blocks, no neighbours.

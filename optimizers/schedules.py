@@ -50,7 +50,6 @@ class LearningRateSchedule(Configured):
     """
 
     kind: str = "schedule"
-    kind_module: str = "keras.optimizers.schedules"
 
     def __call__(self, step: TensorLike) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must define __call__(step)")

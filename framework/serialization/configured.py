@@ -30,11 +30,10 @@ class Configured:
 
     The config has the constructor's arguments, each kept as the attribute of its name. A
     class that sets ``kind`` is the base of a family, whose classes are registered when they
-    are defined; ``kind_module`` is the module that configs name for them.
+    are defined.
     """
 
     kind: str = ""
-    kind_module: str
     omit_defaults: dict[str, Any] = {}  # those that the config omits at this value
     config_exclude: tuple[str, ...] = ()  # those that a subclass adds itself
     prefer_init_args: bool = False  # rather than the attributes of their names
@@ -42,8 +41,6 @@ class Configured:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "kind_module" in vars(cls):
-            registry.kind_modules[cls.kind] = cls.kind_module
         if "kind" not in vars(cls) and not cls.__name__.startswith("_"):
             registry.register(cls.kind, cls.__name__, cls)
 

@@ -1,7 +1,7 @@
 """Objects as plain JSON and back: ``{"module", "class_name", "config", ...}``.
 
-A config names the module of the family (`registry.kind_modules`), the class, its arguments,
-and the name under which a user registered it.
+A config names the module, the class, its arguments, and the name under which a user registered
+it; `keras.files` says the modules of our classes.
 """
 
 import functools
@@ -22,7 +22,6 @@ from .registry import (
     get_registered_name,
     get_registered_object,
     is_known,
-    kind_modules,
     name_in_scope,
     registered_name,
     unknown_name,
@@ -39,6 +38,7 @@ __all__ = [
     "reading_shared",
     "resolve",
     "serialize",
+    "use_class_paths",
 ]
 
 # Packages of which files name the classes that are tapewright's here.
@@ -51,6 +51,16 @@ _FUNCTION_KINDS = {  # kinds of functions that may stand where one of this kind 
 
 
 # ------------------------------------------------------------------------------- writing
+
+
+_class_path = None  # see `use_class_paths`
+
+
+def use_class_paths(class_path: Callable[[Any], tuple]) -> Callable[[Any], tuple]:
+    """Set the function that returns module, name and registered name of our objects."""
+    global _class_path
+    _class_path = class_path
+    return class_path
 
 
 def serialize(thing: Any) -> dict:
@@ -70,9 +80,7 @@ def serialize(thing: Any) -> dict:
         module, known_as = cls.__module__, get_registered_name(cls)
         module = None if module == "__main__" else module
     else:
-        path = getattr(thing, "keras_class_path", None)  # an attribute only of a few
-        path = path or (kind_modules.get(cls.kind), name)
-        module, name, known_as = (*path, None)[:3]
+        module, name, known_as = (*_class_path(thing), None)[:3]
     config = {
         "module": module,
         "class_name": name,

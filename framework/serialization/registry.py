@@ -25,8 +25,6 @@ __all__ = [
     "get_registered_name",
     "get_registered_object",
     "is_known",
-    "kind_modules",
-    "kinds_of",
     "name_in_scope",
     "register",
     "register_keras_serializable",
@@ -43,8 +41,6 @@ _CUSTOM = {}  # "package>name" -> class or function of the user, of any kind
 _CUSTOM_NAMES = {}  # the inverse, which also knows classes that were replaced since
 _LOADERS = {}  # prefix of names -> the function that registers them
 _SCOPE = ContextVar("custom_objects")
-
-kind_modules = {}  # kind -> the module that configs name for its classes
 
 
 # ----------------------------------------------------------------------- names of a kind
@@ -139,11 +135,6 @@ def _letters(name):
 def _names(kind):
     """The names of a kind in the order of registration, without those by module."""
     return [name for name in _OBJECTS.get(kind, ()) if ":" not in name]
-
-
-def kinds_of(name: str) -> list[str]:
-    """Return the kinds of classes that have this name."""
-    return [kind for kind in kind_modules if name in _OBJECTS[kind]]
 
 
 def registered_name(kind: str | None, value: object) -> str | None:

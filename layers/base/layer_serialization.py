@@ -23,7 +23,6 @@ class LayerConfig(Configured):
     built: bool
 
     kind: str = "layer"
-    kind_module: str = "keras.layers"
     omit_defaults: dict[str, Any] = {"activity_regularizer": None, "autocast": True}
     prefer_init_args: bool = True
     _build_shapes = None  # `Opaque`: argument of `build` -> shape

@@ -29,8 +29,6 @@ class SeedGenerator(Generator):
     True
     """
 
-    keras_class_path: tuple[str, str] = ("keras.random", "SeedGenerator")
-
     def __init__(self, seed: int | None = None, name: str | None = None):
         if seed is not None and not isinstance(seed, int):
             raise ValueError(

@@ -4,7 +4,7 @@ call_arguments    arguments of the calls in a model as JSON
 operations        operations between layers: Keras' classes, and back
 keras_objects     objects as Keras writes them down: ``keras.saving``
 functional_config   layers and the calls between them
-strip_defaults    configs without what the constructors would assume
+class_names       Keras' names of classes; configs without default arguments
 keras2_configs    configs of Keras 2, and of other dtypes, as those of Keras 3; and back
 keras2_functions   functions of Keras 2 between layers, as those of Keras 3
 limits            limits of the config of a model in a file, and of its weights

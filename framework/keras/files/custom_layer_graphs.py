@@ -12,11 +12,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from tapewright.core.errors import SavingError
+from tapewright.core.trackable import Opaque
 from tapewright.core.variable import Variable
 from tapewright.formats.saved_model.functions import read_function, write_function
 from tapewright.formats.saved_model.signature_functions import call_of
 from tapewright.formats.saved_model.values import decode_dtype, encode_dtype
 from tapewright.layers.base.own_variables import keeps_plainly
+from tapewright.layers.base.saved_layer import SavedLayer
+from tapewright.ops.random.sampling import Generator
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.constructor_arguments import is_own
 from tapewright.serialization.registry import (
@@ -28,10 +31,14 @@ from tapewright.storage.reader import Group
 
 from .weights_by_path import layer_paths
 
-__all__ = ["classes_with_graphs", "using_layer_graphs", "write_layer_graphs"]
+__all__ = [
+    "classes_with_graphs",
+    "random_states",
+    "using_layer_graphs",
+    "write_layer_graphs",
+]
 
 GROUP, MODES = "calls", ("inference", "training")
-STAND_IN = "SavedLayer"
 MANY = 10_000
 
 
@@ -47,22 +54,24 @@ def write_layer_graphs(group: Any, model: Any) -> None:
 
 def _layers_of_users(model):
     for layer in getattr(model, "layers", ()):
-        if not is_own(type(layer)) or hasattr(layer, "saved_calls"):
+        if not is_own(type(layer)) or isinstance(layer, SavedLayer):
             yield layer
         else:
             yield from _layers_of_users(layer)
 
 
 def _write(group, layer):
-    functions = getattr(layer, "saved_calls", None)
-    functions = functions or [call_of(layer, training) for training in (False, True)]
-    weights, streams = list(layer.weights), _streams(layer)
+    if isinstance(layer, SavedLayer):
+        functions = layer.saved_calls
+    else:
+        functions = [call_of(layer, training) for training in (False, True)]
+    weights, streams = list(layer.weights), random_states(layer)
     variables = [*weights, *streams]
     if None in functions:
         group.text("refused", "the layer was not called on the inputs of a model")
         return
-    filed = _filed(layer, weights)
-    if filed is None:
+    paths = _weight_paths(layer, weights)
+    if paths is None:
         group.text("refused", "a layer inside keeps its weights in its own way")
         return
     try:
@@ -80,30 +89,30 @@ def _write(group, layer):
         "class_name": entry["class_name"],
         "registered_name": entry["registered_name"],
         "weights": [_described(v) for v in weights],
-        "filed": filed,
+        "filed": paths,
         "streams": len(streams),
         "states": len(variables) - len(weights),
     }
     group.json("layer", head)  # last: without it there is nothing here
 
 
-def _filed(layer, weights):
+def _weight_paths(layer, weights):
     """``[path below the layer, numbers of weights]``, as in `weights_by_path`.
 
     None if a layer stores its weights in its own way.
     """
     numbers = {id(v): i for i, v in enumerate(weights)}
-    found = []
+    paths = []
     for entry in layer_paths(layer):
         numbered = [numbers.get(id(v)) for v in entry.variables]
         if None in numbered or not keeps_plainly(entry.layer):
             return None
-        found.append([entry.path, numbered])
-    return found
+        paths.append([entry.path, numbered])
+    return paths
 
 
-def _streams(layer):
-    """The states of the random generators that are the layer's own."""
+def random_states(layer: Any) -> list[Variable]:
+    """Return the states of the random generators of a layer or model."""
     weights = {id(v) for v in layer.weights}
     return [v for v in layer.variables if id(v) not in weights]
 
@@ -116,38 +125,38 @@ def _described(v):
 
 
 @contextmanager
-def using_layer_graphs(own: Group | None) -> Iterator[None]:
-    """Make layers of unknown classes from the graphs of a file.
-
-    ``own``: the group of our own. Raises: `SavingError`.
-    """
-    scope, stand_in = {}, registry.find("layer", STAND_IN)
-    for part in _parts(own):
-        if not part.has("layer"):
+def using_layer_graphs(own_group: Group | None) -> Iterator[None]:
+    """Make layers of unknown classes from the graphs of a file. Raises: `SavingError`."""
+    scope = {}
+    for group in _layer_groups(own_group):
+        if not group.has("layer"):
             continue
-        head = _checked(part, part.json("layer"))
-        for name in {head["class_name"], head["registered_name"] or head["class_name"]}:
+        head = _read_head(group)
+        for name in {head["class_name"], _known_as(head)}:
             if not _is_known(name):
-                maker = scope.setdefault(name, _LayerFactory(name, stand_in))
-                maker.layers[head["name"]] = part, head
+                factory = scope.setdefault(name, _LayerFactory(name))
+                factory.layers[head["name"]] = group, head
     with custom_object_scope(scope):
         yield
 
 
-def classes_with_graphs(own: Group | None) -> set[str]:
+def classes_with_graphs(own_group: Group | None) -> set[str]:
     """Return the names of the classes whose layers all have graphs in a file.
 
-    None of them if one graph is missing: it may be one of any class.
+    The set is empty if one graph is missing, since that layer may be of any class.
     """
-    parts = _parts(own)
-    if not all([part.has("layer") for part in parts]):
+    groups = _layer_groups(own_group)
+    if not all([group.has("layer") for group in groups]):
         return set()
-    heads = [_checked(part, part.json("layer")) for part in parts]
-    return {head["registered_name"] or head["class_name"] for head in heads}
+    return {_known_as(_read_head(group)) for group in groups}
 
 
-def _parts(own):
-    group = None if own is None else own.find_group(GROUP)
+def _known_as(head):
+    return head["registered_name"] or head["class_name"]
+
+
+def _layer_groups(own_group):
+    group = None if own_group is None else own_group.find_group(GROUP)
     return [] if group is None else [group.group(key) for key in group.keys()[:MANY]]
 
 
@@ -160,71 +169,107 @@ def _is_known(name):
         return False
 
 
-def _checked(part, head):
-    words = ("name", "class_name")
-    if not isinstance(head, dict) or not all(
-        isinstance(head.get(w), str) for w in words
-    ):
-        part.fail("must have a name and a class", "layer")
-    for word in ("module", "registered_name"):
-        if not isinstance(head.get(word), (str, type(None))):
-            part.fail(f"the {word} must be a text", "layer")
-    weights = head.get("weights")
-    if not isinstance(weights, list) or len(weights) > MANY:
-        part.fail("must have a list of weights", "layer")
-    states, streams = head.get("states"), head.get("streams")
-    if not all([type(n) is int and 0 <= n <= MANY for n in (states, streams)]):
-        part.fail(f"cannot have {states} states, {streams} of them random", "layer")
-    for each in weights:
+def _read_head(group):
+    """The description of a layer, checked. Raises: `SavingError`."""
+    head = group.json_object("layer")
+    for key, (meaning, is_valid) in _HEAD.items():
+        value = head.get(key)
         try:
-            path, dtype, shape, trainable = each
-            decode_dtype(dtype)
-            fits = isinstance(path, str) and isinstance(trainable, bool)
-            fits = fits and all([type(n) is int and n >= 0 for n in shape])
+            valid = is_valid(value)
         except (TypeError, ValueError):
-            fits = False
-        if not fits:
-            part.fail(f"{each!r:.100} describes no weight", "layer")
-    _check_filed(part, head.get("filed"), len(weights))
+            valid = False
+        if not valid:
+            group.fail(f"{key} must be {meaning}, got {value!r:.100}", "layer")
+    count = len(head["weights"])
+    if sorted([i for _, numbers in head["filed"] for i in numbers]) != [*range(count)]:
+        group.fail(f"filed must name each of {count} weights once", "layer")
     return head
 
 
-def _check_filed(part, filed, count):
-    """Check that each weight has one place, with a valid name."""
-    try:
-        fits = all([re.fullmatch(r"(\w+(/\w+)*)?", path) for path, _ in filed])
-        numbers = [number for _, numbered in filed for number in numbered]
-        fits = fits and sorted(numbers) == list(range(count))
-    except (TypeError, ValueError):
-        fits = False
-    if not fits:
-        part.fail(f"{filed!r:.100} does not tell where the weights are", "layer")
+def _is_text(value):
+    return isinstance(value, str)
+
+
+def _is_text_or_null(value):
+    return isinstance(value, (str, type(None)))
+
+
+def _is_count(value):
+    return type(value) is int and 0 <= value <= MANY
+
+
+def _are_weights(value):
+    for path, dtype, shape, trainable in value:
+        decode_dtype(dtype)
+        if not isinstance(path, str) or not isinstance(trainable, bool):
+            return False
+        if not all([type(n) is int and n >= 0 for n in shape]):
+            return False
+    return len(value) <= MANY
+
+
+def _are_locations(value):
+    names = re.compile(r"(\w+(/\w+)*)?")
+    return all(
+        [names.fullmatch(path) and all(map(_is_count, each)) for path, each in value]
+    )
+
+
+# Key of the description -> the valid values in words, and their test.
+_HEAD = {
+    "name": ("a text", _is_text),
+    "class_name": ("a text", _is_text),
+    "module": ("a text or null", _is_text_or_null),
+    "registered_name": ("a text or null", _is_text_or_null),
+    "weights": ("a list of [path, dtype, shape, trainable]", _are_weights),
+    "filed": ("a list of [path, numbers of weights]", _are_locations),
+    "streams": (f"a count of at most {MANY}", _is_count),
+    "states": (f"a count of at most {MANY}", _is_count),
+}
 
 
 class _LayerFactory:
     """A stand-in for an unknown class: makes layers from their configs."""
 
-    def __init__(self, name, stand_in):
-        self.__name__, self.stand_in, self.layers = name, stand_in, {}
+    def __init__(self, name):
+        self.__name__, self.layers = name, {}
 
     def from_config(self, config):
         """Return the layer of that name in the file."""
-        found = self.layers.get(config.get("name"))
-        if found is None:
+        stored = self.layers.get(config.get("name"))
+        if stored is None:
             raise ValueError(
                 f"the file has no graph of {config.get('name')!r}, and the class "
                 f"{unregistered(self.__name__)}"
             )
-        part, head = found
-        return self.stand_in(head, config, lambda *own: _calls(part, head, *own))
+        return _saved_layer(*stored, config)
 
 
-def _calls(part, head, weights, streams):
+def _saved_layer(group, head, config):
+    layer = SavedLayer(head["class_name"], config, name=head["name"])
+    layer.class_path = head["module"], head["class_name"], head["registered_name"]
+    weights = []
+    for path, dtype, shape, trainable in head["weights"]:
+        name = path.rpartition("/")[2]
+        weight = layer.add_weight(
+            tuple(shape), "zeros", name=name, dtype=dtype, trainable=trainable
+        )
+        weight.path = path
+        weights.append(weight)
+    layer.generators = [Generator(0) for _ in range(head["streams"])]
+    filed = [(path, [weights[i] for i in numbers]) for path, numbers in head["filed"]]
+    layer.weight_paths = Opaque(filed)
+    streams = [generator.state for generator in layer.generators]
+    layer.saved_calls = _read_functions(group, head["states"], weights, streams)
+    layer.built = True
+    return layer
+
+
+def _read_functions(group, count, weights, streams):
     """The functions of a layer, in inference and training, on its own variables."""
     first = len(streams)
-    for stream, i in zip(streams, range(first)):
-        stream.assign(part.array(f"states/{i}").read(tuple(stream.shape), "i"))
-    states = [part.array(f"states/{i}").read() for i in range(first, head["states"])]
-    states = [Variable(state, False) for state in states]
-    variables = [*weights, *streams, *states]
-    return [read_function(part.group(mode), variables) for mode in MODES]
+    for i, stream in enumerate(streams):
+        stream.assign(group.array(f"states/{i}").read(tuple(stream.shape), "i"))
+    states = [group.array(f"states/{i}").read() for i in range(first, count)]
+    variables = [*weights, *streams, *[Variable(state, False) for state in states]]
+    return [read_function(group.group(mode), variables) for mode in MODES]

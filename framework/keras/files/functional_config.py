@@ -25,6 +25,7 @@ from .call_arguments import (
     is_place,
     tensor_config,
 )
+from .class_names import is_functional
 from .keras2_configs import keras3_calls
 from .keras2_functions import FunctionCall, is_function_call
 from .operations import (
@@ -52,7 +53,7 @@ def config_of_network(network: Any) -> dict[str, Any]:
 
     def end(x):
         name, number, index = place(x)
-        return [name, number + _is_functional(x._keras_history.operation), index]
+        return [name, number + is_functional(x._keras_history.operation), index]
 
     def tensor(x):
         return tensor_config(x, place(x))
@@ -77,11 +78,6 @@ def _call_config(node, tensor):
     call = {"args": [argument_config(x, tensor) for x in node.args], "kwargs": kwargs}
     # Keras notes `training` whether it was given or not, and overrides it when it runs.
     return call | {"keeps_training": True} if "training" in kwargs else call
-
-
-def _is_functional(operation):
-    """Return whether Keras has it as a model made from inputs and outputs."""
-    return getattr(operation, "keras_class_path", ("", ""))[1] == "Functional"
 
 
 def _mapped(function, nest):
@@ -255,7 +251,7 @@ class _Builder:
             return _container(places, [self._ends(each) for each in places])
         name, number, index = places[:3]
         operation = self.made.get(name)
-        if _is_functional(operation):
+        if is_functional(operation):
             several = len(self.calls[name]) > 1
             number = number - 1 if number or several else 0
         return self._tensor({"keras_history": [name, number, index]})

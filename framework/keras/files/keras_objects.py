@@ -12,33 +12,18 @@ from tapewright.serialization import object_config, registry
 from tapewright.serialization.literals import decode_literal, encode_literal, is_literal
 from tapewright.serialization.load_errors import load_error, load_errors
 from tapewright.serialization.object_config import numbering_shared, reading_shared
-from tapewright.serialization.registry import custom_object_scope, unregistered
+from tapewright.serialization.registry import custom_object_scope
 
 from .call_arguments import tensor_config
+from .class_names import family_of
 
 __all__ = [
     "deserialize_keras_object",
     "full_config",
-    "kind_of",
     "serialize_keras_object",
 ]
 
 _PLAIN = (str, int, float, bool)
-_KINDS = {  # part of a module's name -> kind of its classes
-    "layers": "layer",
-    "models": "layer",
-    "optimizers": "optimizer",
-    "schedules": "schedule",
-    "learning_rate_schedule": "schedule",
-    "losses": "loss",
-    "metrics": "metric",
-    "initializers": "initializer",
-    "regularizers": "regularizer",
-    "constraints": "constraint",
-    "random": "seed_generator",
-    "activations": "layer",
-    "engine": "layer",  # Keras 2
-}
 
 
 def serialize_keras_object(obj: Any) -> Any:
@@ -150,7 +135,7 @@ def _made(config, kind):
         return config["config"].get("name")  # layers take it by its name
     if config["class_name"] == "function":
         return object_config.function_of(kind or "function", config["config"])
-    thing = object_config.deserialize(kind_of(config, kind), config)
+    thing = object_config.deserialize(family_of(config, kind), config)
     shapes = config.get("build_config")
     if shapes and hasattr(thing, "build_from_config") and not thing.built:
         with load_errors(f"{config['class_name']} cannot be built for {shapes!r:.200}"):
@@ -158,27 +143,3 @@ def _made(config, kind):
     if config.get("compile_config") and hasattr(thing, "compile_from_config"):
         thing.compile_from_config(config["compile_config"])
     return thing
-
-
-def kind_of(config: dict, otherwise: str | None = None) -> str:
-    """Return the kind of the object of a config, by its module.
-
-    Raises: ``ValueError`` if neither the module nor the name tells the kind.
-    """
-    module = str(config.get("module") or "")
-    for part in reversed(module.split(".")):
-        if part in _KINDS:
-            return _KINDS[part]
-    if otherwise is not None:
-        return otherwise
-    if module == "keras" or module.startswith("keras.src.models"):
-        return "layer"
-    name = config.get("registered_name") or config.get("class_name")
-    for each in (name, config.get("class_name")):
-        cls = registry.get_registered_object(each) if isinstance(each, str) else None
-        if cls is not None:
-            return getattr(cls, "kind", None) or "object"
-    kinds = registry.kinds_of(config.get("class_name"))
-    if len(kinds) == 1:
-        return kinds[0]
-    raise load_error(unregistered(name))

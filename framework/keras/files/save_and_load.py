@@ -28,7 +28,12 @@ from tapewright.serialization.registry import custom_object_scope
 from tapewright.storage.writer import writing
 from tapewright.storage.zips import writing_zip
 
-from .custom_layer_graphs import using_layer_graphs, write_layer_graphs
+from .class_names import strip_defaults
+from .custom_layer_graphs import (
+    random_states,
+    using_layer_graphs,
+    write_layer_graphs,
+)
 from .keras2_configs import keras2_config, keras2_training_config, keras3_config
 from .keras_objects import deserialize_keras_object, full_config
 from .limits import WeightLimit, check_size
@@ -42,7 +47,6 @@ from .model_file import (
 )
 from .operations import is_operation
 from .optimizer_state import add_optimizer, restore_optimizer, write_optimizer
-from .strip_defaults import strip_defaults
 from .weight_assignment import WeightAssignment
 from .weights_by_layer import read_layers, read_layers_by_name, write_layers
 from .weights_by_path import read_tree, write_tree
@@ -129,15 +133,10 @@ def _save_hdf5(path, overwrite, model, config, optimizer):
 def _write_own_group(root, model):
     group = root.group(OWN_GROUP)
     group.integer("format", OWN_FORMAT)
-    for i, state in enumerate(_random_states(model)):
+    for i, state in enumerate(random_states(model)):
         group.array(f"random/{i}", state._array)
     write_layer_graphs(group, model)
     return group
-
-
-def _random_states(model):
-    weights = {id(v) for v in model.weights}
-    return [v for v in model.variables if id(v) not in weights]
 
 
 def load_model(
@@ -199,7 +198,7 @@ def _model_with_weights(file):
         assignment = WeightAssignment(path)
         read = read_layers if file.by_layer else read_tree
         read(file.weights, model, assignment)
-        _add_random_states(file, model, assignment)
+        _addrandom_states(file, model, assignment)
         assignment.apply()
         new_weights.initialize()
     return model
@@ -230,11 +229,11 @@ def _count_numbers(file):
     return sum(math.prod(a.check().shape) for each in groups for a in each.arrays())
 
 
-def _add_random_states(file, model, assignment):
+def _addrandom_states(file, model, assignment):
     group = file.root.find_group(f"{OWN_GROUP}/random")
     if group is None:
         return
-    arrays, states = group.numbered(), _random_states(model)
+    arrays, states = group.numbered(), random_states(model)
     if len(arrays) == len(states):
         for state, array in zip(states, arrays):
             assignment.add(state, array)

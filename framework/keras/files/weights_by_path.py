@@ -17,7 +17,10 @@ from tapewright.layers.base.own_variables import (
     load_own_variables,
     save_own_variables,
 )
+from tapewright.layers.base.saved_layer import SavedLayer
+from tapewright.serialization.constructor_arguments import is_own
 
+from .class_names import FUNCTIONAL, is_functional
 from .weight_assignment import first_swap
 
 __all__ = ["LayerPath", "layer_paths", "read_tree", "write_tree"]
@@ -60,8 +63,8 @@ def _visit(layer, path, found, seen, counted=False):
     if id(layer) in seen:
         return
     seen.add(id(layer))
-    if hasattr(layer, "filed_weights"):  # of a class that is not known here
-        for inner, variables in layer.filed_weights():
+    if isinstance(layer, SavedLayer):  # of a class that is not known here
+        for inner, variables in layer.weight_paths.value:
             at = f"{path}/{inner}".strip("/")
             found.append(LayerPath(at, layer, variables, counted and not inner))
         return
@@ -106,19 +109,24 @@ def _visit_all(container, path, found, seen):
     counts = {}
     for item in items:
         if is_nested(item):
-            kind = "container"
+            name = "container"
         elif hasattr(item, "own_variables"):
-            kind = getattr(item, "kind_in_files", None) or snake_case(
-                type(item).__name__
-            )
+            name = snake_case(_class_name(item))
         else:
             continue
-        number = counts[kind] = counts.get(kind, -1) + 1
-        inner = f"{path}/{kind}_{number}" if number else f"{path}/{kind}"
+        number = counts[name] = counts.get(name, -1) + 1
+        inner = f"{path}/{name}_{number}" if number else f"{path}/{name}"
         if is_nested(item):
             _visit_all(item, inner, found, seen)
         else:
             _visit(item, inner, found, seen, counted=True)
+
+
+def _class_name(layer):
+    if isinstance(layer, SavedLayer):
+        return layer.class_name
+    is_plain = is_functional(layer) and is_own(type(layer))
+    return FUNCTIONAL[1] if is_plain else type(layer).__name__
 
 
 # ------------------------------------------------------------------- writing and reading

@@ -56,7 +56,6 @@ class Loss(Configured):
     """
 
     kind: str = "loss"
-    kind_module: str = "keras.losses"
     # True if `call` takes y_true as it is, not in the dtype of y_pred.
     integer_labels: bool = False
     _function = None
@@ -193,11 +192,6 @@ class LossFunctionWrapper(Loss):
     >>> loss([1.0, 2.0], [3.0, 5.0]).numpy()
     np.float32(5.0)
     """
-
-    keras_class_path: tuple[str, str] = (
-        "keras.src.losses.losses",
-        "LossFunctionWrapper",
-    )
 
     def __init__(
         self,

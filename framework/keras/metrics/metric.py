@@ -55,7 +55,6 @@ class Metric(Module, Configured):
     """
 
     kind: str = "metric"
-    kind_module: str = "keras.metrics"
     _direction = None  # "up" or "down": which way is better, if that is known
     _added_variables = None  # in the order in which they were made
     _child_names = {"_added_variables": "_own"}

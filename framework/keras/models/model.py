@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tapewright.core.errors import ShapeError
-from tapewright.core.naming import snake_case, unique_name
+from tapewright.core.naming import unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.trackable import Opaque
@@ -288,10 +288,9 @@ class Model(Trainer, Layer):
         return self._network is not None
 
     @property
-    def kind_in_files(self) -> str:
-        """The name of the class by which Keras files it away."""
-        plain_class = type(self) is Model and self._network is not None
-        return "functional" if plain_class else snake_case(type(self).__name__)
+    def is_functional(self) -> bool:
+        """True if the model is made from inputs and outputs."""
+        return self._network is not None
 
     def save(
         self,
@@ -338,13 +337,6 @@ class Model(Trainer, Layer):
         load_weights(self, filepath, skip_mismatch, **kwargs)
 
     # --- config
-
-    @property
-    def keras_class_path(self) -> tuple[str, str]:
-        """The module and class of Keras of which this is one."""
-        if self._network is None:
-            return "keras", "Model"
-        return "keras.src.models.functional", "Functional"
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:

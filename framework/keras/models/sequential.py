@@ -204,7 +204,7 @@ class Sequential(Model):
         return self.layers
 
     lists_layers = True
-    keras_class_path = ("keras", "Sequential")
+    is_functional = False
 
     @property
     def output_names(self) -> list[str] | None:

@@ -217,12 +217,14 @@ def test_a_layer_that_keeps_its_weights_in_its_own_way_needs_its_class(
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        ("filed", [["../x", [0]]], "does not tell where the weights are"),
-        ("filed", [["", [0, 0]]], "does not tell where the weights are"),
-        ("filed", 7, "does not tell where the weights are"),
-        ("streams", -1, "-1 of them random"),
-        ("weights", [["a", "float32", [-1], True]], "describes no weight"),
-        ("module", 5, "module .*text"),
+        ("filed", [["../x", [0]]], r"filed .*path.*\.\./x"),
+        ("filed", [["", [0, 0]]], "filed .*each of 1 weights once"),
+        ("filed", 7, "filed .*list.*7"),
+        ("streams", -1, "streams .*count.*-1"),
+        ("weights", [["a", "float32", [-1], True]], r"weights .*shape.*\[-1\]"),
+        ("weights", [["a", "float99", [1], True]], "weights .*dtype.*float99"),
+        ("class_name", None, "class_name .*text.*None"),
+        ("module", 5, "module .*text.*5"),
     ],
 )
 def test_what_a_file_says_of_such_a_layer_is_checked(key, value, reason, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from tapewright import keras
 from tapewright.keras import initializers, layers, losses, regularizers, saving
-from tapewright.keras.files.strip_defaults import strip_defaults
+from tapewright.keras.files.class_names import strip_defaults
 from tapewright.serialization import object_config
 from tapewright.serialization.load_errors import from_file
 

@@ -1,0 +1,166 @@
+"""Keras' names of our classes, and of the families of classes.
+
+Configs name a class by the module of its family, such as ``keras.layers``; the tables here
+have the modules, and the classes with another name or module in Keras.
+"""
+
+import functools
+from typing import Any
+
+from tapewright.layers.base.saved_layer import SavedLayer
+from tapewright.serialization import object_config, registry
+from tapewright.serialization.constructor_arguments import constructor_defaults
+from tapewright.serialization.load_errors import load_error
+from tapewright.serialization.registry import unregistered
+
+__all__ = ["family_of", "is_functional", "strip_defaults"]
+
+# Family -> the module that configs name.
+MODULES = {
+    "layer": "keras.layers",
+    "optimizer": "keras.optimizers",
+    "schedule": "keras.optimizers.schedules",
+    "loss": "keras.losses",
+    "metric": "keras.metrics",
+    "initializer": "keras.initializers",
+    "regularizer": "keras.regularizers",
+    "constraint": "keras.constraints",
+}
+FUNCTIONAL = ("keras.src.models.functional", "Functional")
+_CONVNEXT = "keras.src.applications.convnext"
+_INCEPTION_RESNET = "keras.src.applications.inception_resnet_v2"
+# Class -> module, class name and registered name in Keras, where the table above does not hold.
+CLASSES = {
+    "CustomScaleLayer": (_INCEPTION_RESNET, "CustomScaleLayer", "CustomScaleLayer"),
+    "GroupedQueryAttention": ("keras.layers", "GroupQueryAttention"),
+    "LayerScale": (_CONVNEXT, "LayerScale", "LayerScale"),
+    "LossFunctionWrapper": ("keras.src.losses.losses", "LossFunctionWrapper"),
+    "Model": ("keras", "Model"),
+    "SeedGenerator": ("keras.random", "SeedGenerator"),
+    "Sequential": ("keras", "Sequential"),
+    "StochasticDepth": (_CONVNEXT, "StochasticDepth", "StochasticDepth"),
+}
+# Part of a module's name, of any version -> the family of its classes.
+FAMILIES = {
+    "layers": "layer",
+    "models": "layer",
+    "optimizers": "optimizer",
+    "schedules": "schedule",
+    "learning_rate_schedule": "schedule",
+    "losses": "loss",
+    "metrics": "metric",
+    "initializers": "initializer",
+    "regularizers": "regularizer",
+    "constraints": "constraint",
+    "random": "seed_generator",
+    "activations": "layer",
+    "engine": "layer",  # Keras 2
+}
+
+
+def is_functional(layer: Any) -> bool:
+    """Return whether Keras has it as a model made from inputs and outputs."""
+    return getattr(layer, "is_functional", False)
+
+
+@object_config.use_class_paths
+def class_path(thing: Any) -> tuple:
+    """Return module, class name and, unless None, registered name of an object of ours."""
+    if isinstance(thing, SavedLayer):
+        return thing.class_path
+    if is_functional(thing):
+        return FUNCTIONAL
+    name = type(thing).__name__
+    return CLASSES.get(name) or (MODULES.get(thing.kind), name)
+
+
+def family_of(config: dict, default: str | None = None) -> str:
+    """Return the family of the class in a config, by its module.
+
+    Raises: ``ValueError`` if neither the module nor the name tells it.
+    """
+    module = str(config.get("module") or "")
+    for part in reversed(module.split(".")):
+        if part in FAMILIES:
+            return FAMILIES[part]
+    if default is not None:
+        return default
+    if module == "keras" or module.startswith("keras.src.models"):
+        return "layer"
+    name = config.get("registered_name") or config.get("class_name")
+    for each in (name, config.get("class_name")):
+        cls = registry.get_registered_object(each) if isinstance(each, str) else None
+        if cls is not None:
+            return getattr(cls, "kind", None) or "object"
+    class_name = str(config.get("class_name"))
+    families = [each for each in MODULES if registry.is_known(each, class_name)]
+    if len(families) == 1:
+        return families[0]
+    raise load_error(unregistered(name))
+
+
+# ------------------------------------------------------------- defaults of constructors
+
+
+# A dtype is by default that of the process that reads; Rescaling in Keras wants an offset.
+_ALWAYS = {"name", "dtype", "offset"}
+
+
+def strip_defaults(config: Any) -> Any:
+    """Return the config of an object, or a nest of them, without default arguments.
+
+    Keras refuses unknown keys, so each further key makes a file unreadable to some version of
+    Keras; the defaults are those of every version. Configs of the user's classes stay as they
+    are.
+
+    >>> from tapewright.keras import layers, saving
+    >>> from tapewright.keras.files.class_names import strip_defaults
+    >>> strip_defaults(saving.serialize_keras_object(layers.Dense(2, name="d")))["config"]
+    {'dtype': 'float32', 'name': 'd', 'units': 2}
+    """
+    if isinstance(config, (list, tuple)):
+        return [strip_defaults(each) for each in config]
+    if not isinstance(config, dict):
+        return config
+    inner = config.get("config")
+    if "class_name" not in config or not isinstance(inner, dict):
+        return {key: strip_defaults(each) for key, each in config.items()}
+    family = _family_of_ours(config.get("module"))
+    if family is None:  # the user's, or an array, a tensor, an op
+        return config
+    cls = object_config.class_of(family, config)
+    short = {key: strip_defaults(each) for key, each in inner.items()}
+    defaults = _defaults_of(cls)
+    for key in [key for key in short if key in defaults and key not in _ALWAYS]:
+        if _is_default(defaults[key], short[key]):
+            del short[key]
+    rest = {
+        key: strip_defaults(each) for key, each in config.items() if key != "config"
+    }
+    return {key: rest.get(key, short) for key in config}
+
+
+def _family_of_ours(module):
+    """The family of our classes of a module, or None."""
+    if module in ("keras", FUNCTIONAL[0]):
+        return "layer"
+    return next((each for each in MODULES if MODULES[each] == module), None)
+
+
+_defaults_of = functools.cache(constructor_defaults)
+
+
+def _is_default(default, value):
+    if isinstance(value, dict):  # an object: by its name, without arguments
+        return (
+            isinstance(default, str)
+            and value.get("config") == {}
+            and default.replace("_", "").lower() == str(value["class_name"]).lower()
+        )
+    if isinstance(default, tuple):
+        default = list(default)
+    if default is None and value == "linear":  # an activation
+        return True
+    if type(default) is int and isinstance(value, list) and value:  # one for each axis
+        return all([type(each) is int and each == default for each in value])
+    return type(default) is type(value) and default == value
