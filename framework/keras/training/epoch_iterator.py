@@ -57,7 +57,6 @@ class EpochIterator:
         self.step = 0  # batches of this epoch that were yielded
         self.ran_out = False
         self._pass = None  # an iterator of the data; None: the next epoch opens one
-        self._taken = 0  # batches of the pass
         self._within = False  # an epoch has begun, and not come to its end
         self._resumed = False
 
@@ -82,44 +81,39 @@ class EpochIterator:
         else:
             self.epoch += 1
             self.step = 0
-            if self.steps is None or self._pass is None:
-                self._open()
+            if self.steps is None:
+                self._pass = None  # an epoch is one pass
+        is_new = self._pass is None
+        if is_new:
+            self._pass = iter(self.adapter.data)
         self._within = True
         self.adapter.notify("on_epoch_begin")
         while self.steps is None or self.step < self.steps:
             batch = next(self._pass, _END)
-            if batch is _END:
-                if self._goes_on():
-                    continue
+            if batch is not _END:
+                batch = self.adapter.convert(batch)
+                self.step += 1
+                yield batch
+            elif self.step or is_new:
+                self._end_with_pass()
                 break
-            batch = self.adapter.convert(batch)
-            self.step += 1
-            self._taken += 1
-            yield batch
-        if self._taken == self.adapter.size:
-            self._pass = None
+            else:  # the last epoch had taken this pass to its end
+                self._pass, is_new = iter(self.adapter.data), True
+        if self.step == self.adapter.size:
+            self._pass = None  # it is at its end
         self._within = False
         self.adapter.notify("on_epoch_end")
 
-    def _open(self):
-        self._pass, self._taken = iter(self.adapter.data), 0
-
-    def _goes_on(self):
-        """Return, at the end of a pass, whether this epoch takes batches of another one."""
-        began_here = self._taken == 0
+    def _end_with_pass(self):
+        """End the epoch: the pass is at its end, with fewer batches than ``steps``."""
         self._pass = None
-        if self.steps is not None and self.step == 0 and not began_here:
-            self._open()  # the last epoch had taken this pass to its end
-            return True
         if self.step == 0 and self.epoch == 1:
             raise ValueError(f"{self.adapter.source} yielded no batch")
-        adapter = self.adapter
-        if self.steps is None and self._taken and adapter.restarts:
-            adapter.seen_size = self._taken
         if self.steps is not None or self.step == 0:
             self.ran_out = True
             warnings.warn(self._shortage(), stacklevel=3)
-        return False
+        elif self.adapter.restarts:
+            self.adapter.seen_size = self.step
 
     def _shortage(self):
         wanted = (
@@ -143,7 +137,6 @@ class EpochIterator:
         return {
             "epoch": self.epoch,
             "step": self.step,
-            "taken": self._taken,
             "size": self.adapter.size,
             "within": self._within,
             "source": source.state(),
@@ -154,12 +147,10 @@ class EpochIterator:
 
         If it stood within an epoch, the next one is the rest of that, which may be nothing.
         """
-        if "source" not in state and "pass" in state:
-            state = {**state, "source": self._source_of_version_01(state)}
         self._check(state)
         self.epoch, self.step = state["epoch"], state["step"]
-        self._taken, source = state["taken"], state["source"]
         self._within = self._resumed = state["within"]
+        source = state.get("source") or self._source_of_version_01(state)
         if "place" in source:
             self._pass = iter(self.adapter.data)
             self._pass.restore(source)
@@ -190,7 +181,8 @@ class EpochIterator:
         return source
 
     def _check(self, state):
-        missing = {"epoch", "step", "taken", "size", "within", "source"} - set(state)
+        position = "taken" if "pass" in state else "source"
+        missing = {"epoch", "step", "size", "within", position} - set(state)
         if missing:
             raise ValueError(
                 f"restore: the state lacks {', '.join(sorted(missing))}; it must "

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.keras.training.epoch_iterator import EpochIterator
 
 from .small_models import linear
 
@@ -102,3 +103,40 @@ def test_evaluate_and_predict_end_when_they_are_told_to(run_eagerly):
     stop = StopAfter(2)  # in the evaluations of fit
     model.fit(x, y, validation_data=endless(x, y), callbacks=[stop], verbose=0)
     assert stop.seen == 2
+
+
+def numbers():
+    return tw.data.Dataset.range(4).batch(1)
+
+
+def test_an_epoch_without_steps_that_was_broken_off_is_followed_by_a_whole_pass():
+    batches = EpochIterator(numbers())
+    assert int(next(iter(batches))) == 0
+    assert [int(x) for x in batches] == [0, 1, 2, 3]
+
+
+def test_an_epoch_of_some_steps_that_was_broken_off_is_followed_by_the_rest():
+    batches = EpochIterator(numbers(), steps=2)
+    assert int(next(iter(batches))) == 0
+    assert [int(x) for x in batches] == [1, 2]
+
+
+def test_a_pass_that_ended_with_its_epoch_is_not_gone_through_to_restore_it():
+    """A loader would have to make all of its batches."""
+    made = []
+
+    class Loader:
+        def __len__(self):
+            return 3
+
+        def __iter__(self):
+            for i in range(3):
+                made.append(i)
+                yield np.full((1, 1), i, "f4")
+
+    batches = EpochIterator(Loader(), steps=3)
+    list(batches)
+    state = batches.state()
+    del made[:]
+    batches.restore(state)
+    assert made == [] and len(list(batches)) == 3 == len(made)

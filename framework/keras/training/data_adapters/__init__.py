@@ -66,15 +66,10 @@ def _is_arrays(x):
 
 
 def _yields(x):
-    if hasattr(x, "__array__") or (
-        type(x).__module__.partition(".")[0] == "torch" and hasattr(x, "detach")
-    ):
+    is_torch = type(x).__module__.partition(".")[0] == "torch" and hasattr(x, "detach")
+    if is_torch or hasattr(x, "__array__") or isinstance(x, (str, bytes)):
         return False
-    if isinstance(x, (str, bytes)):
-        return False
-    return (
-        isinstance(x, (Dataset, PyDataset)) or hasattr(x, "__iter__") or _is_sequence(x)
-    )
+    return hasattr(x, "__iter__") or _is_sequence(x)
 
 
 def _is_sequence(x):

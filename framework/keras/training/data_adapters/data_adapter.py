@@ -84,12 +84,9 @@ class FromIterator(Node):
         self._remaining = chain(first_items, iterator)
         self._given = 0
 
-    def start(self):
-        return {"given": self._given}
-
     def run(self, position):
         for item in self._remaining:
-            self._given = position["given"] = self._given + 1
+            self._given += 1
             yield item
 
     def runs(self):
