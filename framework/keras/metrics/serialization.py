@@ -13,7 +13,15 @@ from . import accuracy, correlation, probabilistic, regression
 from .metric import Metric
 from .reduction import MeanMetricWrapper
 
-__all__ = ["deserialize", "get", "kind_of_labels", "resolve", "serialize"]
+__all__ = [
+    "BY_LABELS",
+    "deserialize",
+    "get",
+    "kind_of_labels",
+    "name_for_labels",
+    "resolve",
+    "serialize",
+]
 
 _SHORT = {
     "bce": probabilistic.BinaryCrossentropy,
@@ -22,7 +30,7 @@ _SHORT = {
     "mse": regression.MeanSquaredError,
     "msle": regression.MeanSquaredLogarithmicError,
 }
-_BY_LABELS = {  # what depends on the kind of the labels
+BY_LABELS = {  # the metric or loss of these names depends on the kind of the labels
     "acc": "accuracy",
     "accuracy": "accuracy",
     "ce": "crossentropy",
@@ -50,9 +58,7 @@ def resolve(identifier: Any, y_true: Any, y_pred: Any) -> Any:
     if identifier is None:
         raise ValueError("metrics: must be a name, a function or a Metric, got None")
     if isinstance(identifier, str):
-        name, stem = identifier, _BY_LABELS.get(identifier.lower())
-        kind = kind_of_labels(y_true, y_pred) if stem else None
-        metric = get(f"{kind}_{stem}" if stem else identifier)
+        name, metric = identifier, get(name_for_labels(identifier, y_true, y_pred))
     else:
         metric = get(identifier)
         name = _name_of(metric)
@@ -60,6 +66,12 @@ def resolve(identifier: Any, y_true: Any, y_pred: Any) -> Any:
         return MeanMetricWrapper(metric, name=name)
     metric.name = name
     return metric
+
+
+def name_for_labels(name: str, y_true: Any, y_pred: Any) -> str:
+    """The full name for "accuracy", "acc", "crossentropy" or "ce"; others as they are."""
+    stem = BY_LABELS.get(name.lower())
+    return name if stem is None else f"{kind_of_labels(y_true, y_pred)}_{stem}"
 
 
 def kind_of_labels(y_true: Any, y_pred: Any) -> str:

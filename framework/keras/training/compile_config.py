@@ -9,6 +9,7 @@ from .. import losses as losses_module
 from .. import metrics as metrics_module
 from ..files.keras_objects import serialize_keras_object
 from ..metrics import Mean
+from ..metrics.serialization import BY_LABELS
 from .compile_loss import CompileLoss
 from .compile_metrics import CompileMetrics
 from .traced_step import TracedSteps
@@ -59,14 +60,13 @@ class Compiled(Trackable):
 
 def _check_names(options):
     """Refuse names of no loss or metric in `compile`, not at the first batch."""
-    special = {"crossentropy", "ce", "accuracy", "acc"}
     for module, key in (
         (losses_module, "loss"),
         (metrics_module, "metrics"),
         (metrics_module, "weighted_metrics"),
     ):
         for each in flatten(options[key]):
-            known = isinstance(each, str) and each.lower() in special
+            known = isinstance(each, str) and each.lower() in BY_LABELS
             if not known and not callable(each):
                 module.get(each)
 

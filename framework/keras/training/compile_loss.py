@@ -12,9 +12,9 @@ from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.elementwise import add
 
 from .. import losses as losses_module
-from .. import metrics as metrics_module
 from ..losses import Loss
 from ..metrics import Mean
+from ..metrics.serialization import name_for_labels
 from .output_structure import OutputStructure, batch_size_of, check_names
 
 __all__ = ["CompileLoss"]
@@ -77,10 +77,8 @@ class _OutputLoss(namedtuple("_OutputLoss", ["path", "outputs", "loss", "weight"
 
     def resolved(self, labels, predictions):
         """The same with a `Loss` for a name or a function."""
-        y_true, y_pred = (
-            _select(self.outputs, labels),
-            _select(self.outputs, predictions),
-        )
+        y_true = _select(self.outputs, labels)
+        y_pred = _select(self.outputs, predictions)
         return self._replace(loss=_loss_for(self.loss, y_true, y_pred))
 
     def value(self, labels, predictions, weights):
@@ -89,9 +87,9 @@ class _OutputLoss(namedtuple("_OutputLoss", ["path", "outputs", "loss", "weight"
             y, weight = labels[self.outputs], weights[self.outputs]
         else:
             y = _select(self.outputs, labels)
-            own = [weights[i] for i in flatten(self.outputs)]
-            same = all([weight is own[0] for weight in own])
-            weight = own[0] if same else _select(self.outputs, weights)
+            first, *others = [weights[i] for i in flatten(self.outputs)]
+            same = all([weight is first for weight in others])
+            weight = first if same else _select(self.outputs, weights)
         if any([leaf is None for leaf in flatten(y)]):
             raise ValueError(
                 f"loss '{self.loss.name}': there are no labels for it; pass y to fit"
@@ -102,9 +100,8 @@ class _OutputLoss(namedtuple("_OutputLoss", ["path", "outputs", "loss", "weight"
         """The name of the output, or the path to it, as Keras calls it in the logs."""
         path = [str(key) for key in self.path]
         if not is_nested(self.outputs):
-            own = names[self.outputs] if names else self.loss.name
             if not path or type(self.path[-1]) is int:
-                path[-1:] = [own]
+                path[-1:] = [names[self.outputs] if names else self.loss.name]
         elif not path:
             numbers = flatten(self.outputs)
             path = ["_".join([names[i] if names else str(i) for i in numbers])]
@@ -120,125 +117,63 @@ def _select(outputs, leaves):
 
 def _distinct(names):
     """The names; one that comes again gets a number."""
-    seen, found = {}, []
+    counts, distinct = {}, []
     for name in names:
-        count = seen[name] = seen.get(name, -1) + 1
-        found.append(f"{name}_{count}" if count else name)
-    return found
-
-
-class _Weighted:
-    """A loss and its factor, as one leaf of a structure."""
-
-    __slots__ = ("loss", "weight")
-
-    def __init__(self, loss, weight):
-        self.loss, self.weight = loss, weight
+        count = counts[name] = counts.get(name, -1) + 1
+        distinct.append(f"{name}_{count}" if count else name)
+    return distinct
 
 
 def _output_losses(loss, weights, outputs):
     """The `_OutputLoss`es of the arguments ``loss`` and ``loss_weights`` of `compile`."""
-    numbers = outputs.numbers
-    if isinstance(loss, dict) and not isinstance(numbers, dict):
-        # by the names of outputs that are a list, or one
-        loss, numbers = outputs.per_output("loss", loss), list(range(outputs.count))
+    loss, numbers = outputs.paired("loss", loss)
     if not is_nested(loss):
         loss = pack(numbers, [loss] * outputs.count)
         if weights is not None and not is_nested(weights):
             weights = pack(numbers, [weights] * outputs.count)
-    if weights is not None:
-        weights = _factors(loss, weights, outputs)
-    weights = weights or [None] * len(flatten(loss))
-    leaves = [
-        None if each is None else _Weighted(each, weight)
-        for each, weight in zip(flatten(loss), weights)
-    ]
-    return _match(pack(loss, leaves), numbers, (), outputs)
+    losses = flatten(loss)
+    weights = (
+        [None] * len(losses) if weights is None else _factors(loss, weights, outputs)
+    )
+    indices = [None if each is None else i for i, each in enumerate(losses)]
+    matches = outputs.match("loss", pack(loss, indices), numbers, together=True)
+    return [_OutputLoss(path, part, losses[i], weights[i]) for path, part, i in matches]
 
 
 def _factors(loss, weights, outputs):
     """``loss_weights`` as a list, one for each leaf of ``loss``."""
+    count = len(flatten(loss))
     if not is_nested(weights):
-        if outputs.count == 1 and len(flatten(loss)) == 1:
+        if outputs.count == 1 and count == 1:
             return [weights]
         raise ValueError(
             "loss_weights must be a list or dict with a number for each output, got "
             f"{weights!r}"
         )
     if isinstance(weights, dict):
-        if isinstance(loss, dict) and not any(map(is_nested, loss.values())):
+        if not isinstance(loss, dict):
+            weights = outputs.by_name("loss_weights", weights)
+        elif not any(map(is_nested, loss.values())):
             known = outputs.keys or outputs.names or list(loss)
             check_names("loss_weights", set(weights) - set(loss), known)
-            return flatten({name: weights.get(name) for name in loss})
-        if not isinstance(loss, dict):
-            return outputs.per_output("loss_weights", weights)
-    count, given = len(flatten(loss)), flatten(weights)
-    if len(given) != count:
+            weights = {name: weights.get(name) for name in loss}
+    factors = flatten(weights)
+    if len(factors) != count:
         raise ValueError(
-            f"loss_weights: {len(given)} were given for {count} losses"
+            f"loss_weights: {len(factors)} were given for {count} losses"
             + (f"; the outputs are {outputs.names}" if outputs.names else "")
         )
-    return given
-
-
-def _match(loss, numbers, path, outputs):
-    """The `_OutputLoss`es of a structure of losses, for the outputs with these numbers."""
-    if loss is None:
-        return []
-    if not is_nested(loss):
-        return [_OutputLoss(path, numbers, loss.loss, loss.weight)]
-    if not isinstance(loss, dict) and not any(map(is_nested, loss)):
-        if len(loss) == len(flatten(numbers)):
-            loss = pack(numbers, loss)  # one for each output
-            if not is_nested(loss):
-                return _match(loss, numbers, path, outputs)
-    if isinstance(loss, dict):
-        items, known = list(loss.items()), numbers if isinstance(numbers, dict) else ()
-    elif isinstance(numbers, type(loss)):
-        items, known = list(enumerate(loss)), range(len(numbers))
-    else:  # several losses for one output
-        return [m for each in loss for m in _match(each, numbers, path, outputs)]
-    _check_keys(loss, [key for key, each in items if each is not None], known, numbers,
-                path, outputs)  # fmt: skip
-    return [
-        m
-        for key, each in items
-        if each is not None
-        for m in _match(each, numbers[key], (*path, key), outputs)
-    ]
-
-
-def _check_keys(loss, keys, known, numbers, path, outputs):
-    """Refuse losses in a list or dict for outputs that do not exist."""
-    if not path and isinstance(loss, dict):
-        check_names("loss", loss, known)
-    elif not path and len(loss) != len(known):
-        raise ValueError(
-            f"loss: {len(loss)} were given for {len(known)} outputs"
-            + (f", {outputs.names}" if outputs.names else "")
-        )
-    unknown = [key for key in keys if key not in known]
-    if unknown:
-        where = "".join([f"[{key!r}]" for key in path])
-        raise ValueError(
-            f"loss{where}[{unknown[0]!r}]: there is no such output; the outputs here "
-            f"are {_shown(numbers, outputs)}"
-        )
-
-
-def _shown(numbers, outputs):
-    names = outputs.names or [f"output {i}" for i in range(outputs.count)]
-    return f"{map_structure(lambda i: names[i], [numbers])[0]!r}"
+    return factors
 
 
 def _loss_for(identifier, y_true, y_pred):
     if identifier is None or isinstance(identifier, Loss):
         return identifier
     name = identifier if isinstance(identifier, str) else None
-    if name and name.lower() in ("crossentropy", "ce"):
-        identifier = f"{metrics_module.kind_of_labels(y_true, y_pred)}_crossentropy"
-    found = losses_module.get(identifier)
-    if isinstance(found, Loss):
-        return found
-    name = name or getattr(found, "__name__", type(found).__name__)
-    return losses_module.LossFunctionWrapper(found, name=name)
+    loss = losses_module.get(
+        name_for_labels(name, y_true, y_pred) if name else identifier
+    )
+    if isinstance(loss, Loss):
+        return loss
+    name = name or getattr(loss, "__name__", type(loss).__name__)
+    return losses_module.LossFunctionWrapper(loss, name=name)

@@ -3,7 +3,7 @@
 Outputs, labels and weights may be single tensors, lists or dicts.
 """
 
-from tapewright.core.nest import flatten, is_nested, pack
+from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.ops.array.shape import shape as shape_of
 
 __all__ = ["OutputStructure", "batch_size_of", "check_names"]
@@ -25,8 +25,8 @@ class OutputStructure:
             if names and set(names) == set(y_pred):
                 self.keys = list(names)
             names = self.keys
-        given = names is not None and len(names) == self.count
-        self.names = list(names) if given else None
+        has_names = names is not None and len(names) == self.count
+        self.names = list(names) if has_names else None
 
     def align(self, what, y):
         """The leaves of ``y``, one for each output."""
@@ -38,8 +38,8 @@ class OutputStructure:
             check_names(what, y, self.numbers)
         if len(leaves) != self.count:
             expected = f"the outputs {keys}" if keys else f"{self.count} outputs"
-            found = list(y) if isinstance(y, dict) else f"{len(leaves)} tensors"
-            raise ValueError(f"{what} must match {expected}; got {found}")
+            actual = list(y) if isinstance(y, dict) else f"{len(leaves)} tensors"
+            raise ValueError(f"{what} must match {expected}; got {actual}")
         if isinstance(y, dict) and keys and self.is_flat:
             check_names(what, y, keys)
         return leaves
@@ -67,25 +67,77 @@ class OutputStructure:
         parts = nest.values() if isinstance(nest, dict) else nest
         return not any(map(is_nested, parts))
 
-    def per_output(self, what, given):
-        """A list with an entry for each output, of one for all, a list, or a dict by name."""
-        if isinstance(given, dict):
-            names = self.keys or self.names
-            if names is None:
+    def by_name(self, what, values):
+        """The values of a dict by the names of outputs, as a list; None without one."""
+        names = self.keys or self.names
+        if names is None:
+            raise ValueError(
+                f"{what}: a dict needs named outputs, but the model has {self.count} "
+                "outputs without names; pass a list"
+            )
+        check_names(what, values, names)
+        return [values.get(name) for name in names]
+
+    def paired(self, what, spec):
+        """A nest of losses or metrics, and the numbers of the outputs in a nest like it."""
+        if isinstance(spec, dict) and not isinstance(self.numbers, dict):
+            return self.by_name(what, spec), list(range(self.count))
+        return spec, self.numbers
+
+    def match(self, what, spec, numbers, together=False, path=()):
+        """Yield ``(path, outputs, leaf)`` of each loss or metric in a nest of them.
+
+        A dict goes by the names of the outputs, a list by their order; a list in the place
+        of one output holds several leaves for it. ``outputs`` is the number of an output.
+        With ``together`` it may be a nest of numbers, in whose place a leaf or list stands.
+
+        Raises: ``ValueError`` for outputs that do not exist, and without ``together`` if
+        some are left out.
+        """
+        if spec is None:
+            return
+        is_one = not is_nested(numbers)
+        if not is_nested(spec) and (is_one or together):
+            yield path, numbers, spec
+            return
+        if isinstance(spec, (list, tuple)):
+            for_each = not together or not any(map(is_nested, spec))
+            if for_each and not is_one and len(spec) == len(flatten(numbers)):
+                spec = pack(numbers, spec)
+            elif is_one or (together and not isinstance(numbers, type(spec))):
+                for each in spec:
+                    yield from self.match(what, each, numbers, together, path)
+                return
+        for key in self._keys(what, spec, numbers, together, path):
+            inner = (*path, key)
+            yield from self.match(what, spec[key], numbers[key], together, inner)
+
+    def _keys(self, what, spec, numbers, together, path):
+        """The keys of a nest, all of which the nest of outputs must have."""
+        where = "".join([f"[{key!r}]" for key in path])
+        names = self.names or [f"output {i}" for i in range(self.count)]
+        outputs = map_structure(lambda i: names[i], [numbers])[0]
+        if isinstance(spec, dict):
+            keys, known = spec, numbers if isinstance(numbers, dict) else ()
+            if known and not path:
+                check_names(what, spec, known)
+        else:
+            count = len(spec) if is_nested(spec) else 1
+            is_like = is_nested(spec) and not isinstance(numbers, dict)
+            if not is_like or count != len(numbers) and not (path and together):
                 raise ValueError(
-                    f"{what}: a dict needs named outputs, but the model has "
-                    f"{self.count} outputs without names; pass a list"
+                    f"{what}{where}: {count} were given for {len(numbers)} outputs, "
+                    f"{outputs!r}; pass an entry for each, in a list or in a dict by name"
                 )
-            check_names(what, given, names)
-            return [given.get(name) for name in names]
-        if isinstance(given, (list, tuple)):
-            if len(given) != self.count:
-                raise ValueError(
-                    f"{what}: {len(given)} were given for {self.count} outputs"
-                    + (f", {self.names}" if self.names else "")
-                )
-            return list(given)
-        return [given] * self.count
+            keys, known = range(count), range(len(numbers))
+        keys = [key for key in keys if spec[key] is not None]
+        unknown = [key for key in keys if key not in known]
+        if unknown:
+            raise ValueError(
+                f"{what}{where}[{unknown[0]!r}]: there is no such output; the outputs here "
+                f"are {outputs!r}"
+            )
+        return keys
 
     def align_weights(self, sample_weight):
         """Weights for each output, or None; one array counts for all of them."""
@@ -100,9 +152,9 @@ class OutputStructure:
         return self.align("sample_weight", sample_weight)
 
 
-def check_names(what, given, known):
+def check_names(what, names, known):
     """Refuse names that no output has, with the nearest one that there is."""
-    unknown = set(given) - set(known)
+    unknown = set(names) - set(known)
     if unknown:
         import difflib  # a millisecond that only a mistake should cost
 
