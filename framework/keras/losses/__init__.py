@@ -1,8 +1,11 @@
 """Losses under Keras' names, with Keras' defaults and arithmetic.
 
 Each loss is a function ``(y_true, y_pred) -> [batch, ...]`` and a class that reduces the
-values of the function, weighted if asked, to one number. `get` finds one by name.
+values of the function, weighted if asked, to one number. `get` finds either by name.
 """
+
+from tapewright.serialization.object_config import ObjectFamily
+from tapewright.serialization.registry import register
 
 from . import (
     focal,
@@ -12,7 +15,6 @@ from . import (
     regression,
     segmentation,
     sequence,
-    serialization,
     similarity,
 )
 from .focal import *
@@ -22,10 +24,9 @@ from .probabilistic import *
 from .regression import *
 from .segmentation import *
 from .sequence import *
-from .serialization import *
 from .similarity import *
 
-__all__ = []
+__all__ = ["deserialize", "get", "serialize"]
 __all__ += focal.__all__
 __all__ += hinge_losses.__all__
 __all__ += loss.__all__
@@ -33,6 +34,24 @@ __all__ += probabilistic.__all__
 __all__ += regression.__all__
 __all__ += segmentation.__all__
 __all__ += sequence.__all__
-__all__ += serialization.__all__
 __all__ += similarity.__all__
 __all__.sort()
+
+_family = ObjectFamily("loss", function_names=False)
+get, serialize, deserialize = _family.get, _family.serialize, _family.deserialize
+
+for _module in (focal, hinge_losses, probabilistic, regression, segmentation,
+                sequence, similarity):  # fmt: skip
+    for _name in filter(str.islower, _module.__all__):
+        register("loss", _name, getattr(_module, _name))
+for _function, _names in {
+    regression.mean_squared_error: ("mse", "MSE"),
+    regression.mean_absolute_error: ("mae", "MAE"),
+    regression.mean_absolute_percentage_error: ("mape", "MAPE"),
+    regression.mean_squared_logarithmic_error: ("msle", "MSLE"),
+    regression.log_cosh: ("logcosh",),
+    probabilistic.binary_crossentropy: ("bce", "BCE"),
+    probabilistic.kl_divergence: ("kld", "KLD", "kullback_leibler_divergence"),
+}.items():
+    for _name in _names:
+        register("loss", _name, _function)
