@@ -24,6 +24,9 @@ A message says who raises it and what must hold, what was given, and what to do.
 from __future__ import annotations
 
 import functools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
@@ -72,6 +75,7 @@ __all__ = [
     "UnimplementedError",
     "UnknownError",
     "VerificationError",
+    "as_saving_error",
     "describe",
     "printable",
     "saving_error",
@@ -361,6 +365,27 @@ def _cut(text, most):
 def saving_error(path: Any, reason: Any, dataset: Any = None, cause: Any = None) -> Any:
     """A `SavingError` that is also of the class of ``cause``, if that is an ``OSError``."""
     return _saving_error_class(type(cause))(path, reason, dataset)
+
+
+@contextmanager
+def as_saving_error(
+    path: Any, reason: str, dataset: Any = None, errors: Any = Exception
+) -> Iterator[None]:
+    """Raise errors as a `SavingError`: ``reason``, then the message of the error.
+
+    An error of the system about another file than ``path`` is left alone.
+    """
+    try:
+        yield
+    except SavingError:
+        raise
+    except errors as error:
+        name = getattr(error, "filename", None)
+        same = name in (None, path, os.path.realpath(path))
+        if not same and not str(name).endswith(".tmp"):
+            raise
+        text = getattr(error, "strerror", None) or error
+        raise saving_error(path, f"{reason}: {text}", dataset, error) from error
 
 
 def _rebuild(kind, *args):

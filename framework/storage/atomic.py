@@ -1,4 +1,4 @@
-"""Files that are written as a whole or not at all."""
+"""Write files as a whole or not at all."""
 
 import itertools
 import os
@@ -7,11 +7,12 @@ import threading
 import zlib
 from contextlib import contextmanager, suppress
 
-from tapewright.core.errors import SavingError, saving_error
+from tapewright.core.errors import SavingError, as_saving_error, saving_error
 
-__all__ = ["clear_leftovers", "make_folder_of", "replacing", "sync", "temporary_beside"]
+__all__ = ["REFUSED", "clear_leftovers", "replacing", "sync", "temporary_beside"]
 
 LARGE = 16 << 20  # bytes
+REFUSED = "cannot be written, the previous file is kept"
 
 _number = itertools.count().__next__
 
@@ -32,7 +33,10 @@ def replacing(path, overwrite=True):
     path = os.fspath(path)
     target = os.path.realpath(path)
     _check(path, target, overwrite)
-    with _told(path, target), temporary_beside(target) as temporary:
+    with (
+        as_saving_error(path, REFUSED, errors=OSError),
+        temporary_beside(target) as temporary,
+    ):
         yield temporary
         _keep_mode(target, temporary)
         sync(temporary)
@@ -59,34 +63,13 @@ def temporary_beside(path):
             os.unlink(temporary)
 
 
-@contextmanager
-def _told(path, target):
-    """Turn errors of the system into a `SavingError` about ``path``."""
-    try:
-        yield
-    except SavingError:
-        raise
-    except OSError as error:
-        about = error.filename
-        if about not in (None, path, target) and not str(about).endswith(".tmp"):
-            raise  # another file of the caller's
-        reason = (error.strerror or str(error)).lower()
-        raise saving_error(
-            path, f"cannot be written: {reason}; the previous file is kept",
-            cause=error,
-        ) from error  # fmt: skip
-
-
 def _check(path, target, overwrite):
     folder = os.path.dirname(target)
     if os.path.isdir(target):
         cause = IsADirectoryError()
         raise saving_error(path, "cannot be written: it is a folder", cause=cause)
-    try:
+    with as_saving_error(folder, "the folder cannot be made", errors=OSError):
         os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        reason = f"cannot make the folder {folder!r}: {error.strerror}"
-        raise saving_error(path, reason, cause=error) from None
     if not os.path.lexists(target):
         return
     if not overwrite:
@@ -144,18 +127,6 @@ def sync(path):
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def make_folder_of(path):
-    """Make the folder of ``path``, and those above it, if missing.
-
-    Raises: `SavingError` if the system refuses.
-    """
-    try:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    except OSError as error:
-        reason = f"cannot be written, its folder cannot be made: {error}"
-        raise saving_error(path, reason, cause=error) from error
 
 
 def clear_leftovers(folder):

@@ -90,13 +90,6 @@ class Array(Item):
         self._read(array)
         return array
 
-    def read_into(self, array):
-        """Reads into a contiguous NumPy array of the same shape and dtype."""
-        self.expect(array.shape)._check()
-        if array.dtype != self.dtype or not array.flags.c_contiguous:
-            self.fail(f"holds {self.dtype}, asked for contiguous {array.dtype}")
-        self._read(array)
-
     def _read(self, array):
         with self._guarded("cannot be read"):
             place = self._plain_place()

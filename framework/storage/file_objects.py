@@ -10,7 +10,7 @@ import stat
 import threading
 from contextlib import suppress
 
-from tapewright.core.errors import SavingError, saving_error
+from tapewright.core.errors import SavingError, as_saving_error
 
 __all__ = ["GuardedFile", "Progress", "Window", "at_once"]
 
@@ -66,15 +66,12 @@ class Window(io.RawIOBase):
         return done
 
     def _read(self, buffer, place):
-        try:
+        with as_saving_error(self.path, "cannot be read", errors=OSError):
             if hasattr(os, "preadv"):
                 return os.preadv(self._file.fileno(), [buffer], place)
             with self._lock:  # one place for all threads
                 self._file.seek(place)
                 return self._file.readinto(buffer)
-        except OSError as error:
-            reason = f"cannot be read: {error}"
-            raise saving_error(self.path, reason, cause=error) from None
 
     def stat(self):
         """Return the `os.stat_result` of the open file."""

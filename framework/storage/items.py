@@ -3,11 +3,10 @@
 import functools
 import itertools
 import math
-from contextlib import contextmanager
 
 import numpy as np
 
-from tapewright.core.errors import SavingError
+from tapewright.core.errors import SavingError, as_saving_error
 
 from . import strict_json
 from .global_heap import largest_text
@@ -39,8 +38,8 @@ class Source:
     def text_bytes(self):
         """The most bytes that the texts of one attribute may have together.
 
-        A file of Keras has the names of all layers beside a text with all their configs,
-        and HDF5 does not tell beforehand which of them a list refers to.
+        A file may have the names of thousands of layers beside one text with all their
+        configs, and HDF5 does not tell beforehand which of these a list refers to.
         """
         return min(MAX_TEXT_BYTES, max(ROOM, MAX_EXPANSION * self.window.size))
 
@@ -50,10 +49,10 @@ class Source:
 
 
 class Item:
-    """A place in a file, and its attributes."""
+    """A place in a file, ``/model_weights/dense``, and its attributes."""
 
-    def __init__(self, node, source):
-        self._node, self._source = node, source
+    def __init__(self, node, source, name="/"):
+        self._node, self._source, self.name = node, source, name
 
     @property
     def path(self):
@@ -64,11 +63,6 @@ class Item:
     def sealed(self):
         """True if the file has a seal, which was compared with its content."""
         return self._source.sealed
-
-    @property
-    def name(self):
-        """The place in the file: ``/model_weights/dense``."""
-        return str(self._node.name)
 
     @property
     def place(self):
@@ -82,15 +76,9 @@ class Item:
     def _place(self, key=None):
         return self._source.place(self.name if key is None else f"{self.name}@{key}")
 
-    @contextmanager
-    def _guarded(self, what, key=None):
-        """Turn all errors of HDF5 and h5py into a `SavingError`."""
-        try:
-            yield
-        except SavingError:
-            raise
-        except Exception as error:
-            self.fail(f"{what}: {error}", key)
+    def _guarded(self, reason, key=None):
+        """Raise all errors of HDF5 and h5py as a `SavingError`."""
+        return as_saving_error(self.path, reason, self._place(key))
 
     def has(self, key):
         """Return True if there is an attribute of that name."""

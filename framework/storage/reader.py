@@ -11,7 +11,7 @@ import os
 import stat
 from contextlib import contextmanager
 
-from tapewright.core.errors import SavingError, saving_error
+from tapewright.core.errors import SavingError, as_saving_error, saving_error
 
 from .checked_array import Array
 from .checksum import check_seal
@@ -100,12 +100,8 @@ def opened_inside(window, path, member, check=True):
 
 def opened_window(path):
     """The `Window` of a whole file. Raises: `SavingError` if it cannot be opened."""
-    try:
+    with as_saving_error(path, "cannot be read", errors=OSError):
         return Window(path)
-    except SavingError:
-        raise
-    except OSError as error:
-        raise saving_error(path, f"cannot be read: {error}", cause=error) from None
 
 
 @contextmanager
@@ -173,8 +169,8 @@ def kind_of(path):
 class Group(Item):
     """A group of a file: named groups and arrays, see `opened`."""
 
-    def __init__(self, node, source):
-        super().__init__(node, source)
+    def __init__(self, node, source, name="/"):
+        super().__init__(node, source, name)
         self._children = {}  # name -> item, or None, of those that were looked up
 
     def keys(self):
@@ -228,11 +224,11 @@ class Group(Item):
                 h5py.h5l.TYPE_EXTERNAL: "ExternalLink",
             }.get(kind, "a link of a user's kind")
             self.fail(f"{part!r} is a link elsewhere ({kind}); links are refused")
-        found = h5py.h5o.open(here, name)
+        found, path = h5py.h5o.open(here, name), f"{self.name.rstrip('/')}/{part}"
         if isinstance(found, h5py.h5g.GroupID):
-            return Group(h5py.Group(found), self._source)
+            return Group(h5py.Group(found), self._source, path)
         if isinstance(found, h5py.h5d.DatasetID):
-            return Array(h5py.Dataset(found, readonly=True), self._source)
+            return Array(h5py.Dataset(found, readonly=True), self._source, path)
         return self.fail(f"{part!r} is neither a group nor an array")
 
     def find_group(self, path):

@@ -6,10 +6,10 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from tapewright.core.devices import is_array, to_numpy
-from tapewright.core.errors import SavingError, saving_error
+from tapewright.core.errors import as_saving_error
 
 from . import strict_json
-from .atomic import replacing
+from .atomic import REFUSED, replacing
 from .checksum import USER_BLOCK, seal
 from .file_objects import GuardedFile, Progress
 from .parallel_write import ParallelWriter, is_written_directly
@@ -63,18 +63,13 @@ class Target:
 
     @contextmanager
     def guarded(self, name=None):
-        """Turn errors of the system and of HDF5 into a `SavingError`."""
-        try:
-            yield
-            self.file.check()
-        except SavingError:
-            raise
-        except (OSError, RuntimeError, MemoryError) as error:
-            first = self.file.error or error
-            if not isinstance(first, Exception):
-                raise first from None
-            reason = f"cannot be written: {first}; the previous file is kept"
-            raise saving_error(self.path, reason, name, cause=first) from error
+        """Raise errors of the system and of HDF5 as a `SavingError`."""
+        errors = (OSError, RuntimeError, MemoryError)
+        with as_saving_error(self.path, REFUSED, name, errors):
+            try:
+                yield
+            finally:
+                self.file.check()
 
     def __enter__(self):
         return self

@@ -12,7 +12,7 @@ import struct
 import zlib
 from contextlib import contextmanager
 
-from tapewright.core.errors import SavingError
+from tapewright.core.errors import SavingError, as_saving_error
 
 from . import strict_json
 from .atomic import replacing, temporary_beside
@@ -29,6 +29,7 @@ MAX_EXPANSION = 100  # a large deflated member may be this much larger than stor
 SMALL = 16 << 20  # bytes of a member that may be deflated from anything
 MAX_TEXT = 64 << 20  # bytes of a member that is read into memory
 PIECE = 1 << 20
+DAMAGED = "is a damaged zip file"
 DATE = (1980, 1, 1, 0, 0, 0)  # so that equal contents make equal files
 
 
@@ -99,7 +100,7 @@ def opened_zip(path):
 
     path = regular_file(path)
     with _Bounded(path, opener=at_once) as file:
-        with _guarded(path):
+        with as_saving_error(path, DAMAGED):
             zipped = ZipFile(file)
         yield ZipReader(file, path, zipped.infolist(), zipped.start_dir)
 
@@ -118,24 +119,6 @@ class _Bounded(io.FileIO):
         if size is not None and size > MAX_DIRECTORY:
             raise ValueError(f"the table of contents has {size} bytes")
         return super().read(size)
-
-
-@contextmanager
-def _guarded(path, member=None):
-    """Turn all errors of the module for zip files into a `SavingError`."""
-    from zipfile import BadZipFile
-
-    try:
-        yield
-    except SavingError:
-        raise
-    except BadZipFile as error:
-        raise SavingError(path, f"is a damaged zip file: {error}", member) from None
-    except (
-        OSError, ValueError, RuntimeError, struct.error, zlib.error, OverflowError,
-        NotImplementedError, EOFError,
-    ) as error:  # fmt: skip
-        raise SavingError(path, f"cannot be read as zip: {error}", member) from None
 
 
 class ZipReader:
@@ -206,12 +189,12 @@ class ZipReader:
         info = self._info(name)
         if not info.compress_type:
             with self._window(name, info.file_size) as window:
-                with _guarded(self.path, name):
+                with as_saving_error(self.path, DAMAGED, name):
                     self._compare(info, window)
                 yield window
             return
         with NamedTemporaryFile(prefix="tapewright-") as file:
-            with _guarded(self.path, name):
+            with as_saving_error(self.path, DAMAGED, name):
                 self._unpack(info, file)
                 file.flush()
             with Window(file.name, 0, info.file_size) as window:
@@ -279,7 +262,7 @@ class ZipReader:
         """Offsets of the bytes of all members. Raises: `SavingError` if two overlap."""
         infos = sorted(self._infos.values(), key=lambda info: info.header_offset)
         starts, free = {}, 0
-        with _guarded(self.path):
+        with as_saving_error(self.path, DAMAGED):
             for info in infos:
                 if info.header_offset < free:
                     self._fail("overlaps another member", info.filename)

@@ -55,9 +55,8 @@ def test_a_full_disk_leaves_the_old_file(path, monkeypatch, function):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(atomic.os, function, refuse)
-    with pytest.raises(SavingError, match="previous file is kept") as caught:
+    with pytest.raises(SavingError, match="is kept: No space left"):
         write(path)
-    assert str(caught.value).startswith(f"{path}: cannot be written: no space left")
     assert is_kept(path)
 
 
@@ -99,7 +98,7 @@ def test_a_folder_that_may_not_be_written_to_is_told(path):
     path.parent.chmod(0o500)
     try:
         with pytest.raises(
-            PermissionError, match="cannot be written: permission denied"
+            PermissionError, match="cannot be written.*: Permission denied"
         ):
             write(path)
     finally:

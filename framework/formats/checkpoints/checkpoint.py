@@ -18,7 +18,6 @@ from tapewright.core.interpreters import use_interpreters
 from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
 from tapewright.ops.random.generators import get_global_generator
-from tapewright.storage.atomic import make_folder_of
 from tapewright.storage.reader import opened
 
 from .checkpoint_file import (
@@ -158,7 +157,6 @@ class Checkpoint(Trackable):
         return self._write(os.fspath(file_prefix))
 
     def _write(self, path, **more_info):
-        make_folder_of(path)
         tree = explore(self._pairs())
         states = {name: get_state(item) for name, item in tree.states.items()}
         arrays, pending = arrays_of(tree), pending_values_of(tree)

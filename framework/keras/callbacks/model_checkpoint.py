@@ -125,12 +125,11 @@ class ModelCheckpoint(MonitorCallback):
         self._say(epoch, f"finished saving model to {path}")
 
     def _prepare(self, path):
-        """Create the folder; remove, once, the temporary files of a killed training."""
-        from tapewright.storage.atomic import clear_leftovers, make_folder_of
+        """Remove, once for each folder, the temporary files of a killed training."""
+        from tapewright.storage.atomic import clear_leftovers
 
         folder = os.path.dirname(path) or "."
         if folder not in self._cleared:
-            make_folder_of(path)
             clear_leftovers(folder)
             self._cleared.add(folder)
 

@@ -5,6 +5,7 @@ from tapewright.keras.callbacks import (
     Callback,
     CallbackList,
 )
+from tapewright.storage.atomic import replacing
 
 HOOKS = [name for name in vars(Callback) if name.startswith("on_")]
 
@@ -91,7 +92,7 @@ class WatchedModel:
         if self.fails:
             raise OSError("the disk is full")
         self.saved.append(str(path))
-        with open(path, "w"):
+        with replacing(path):  # as the models do
             pass
 
 

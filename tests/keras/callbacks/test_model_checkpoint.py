@@ -28,7 +28,7 @@ def test_a_checkpoint_makes_its_folder(tmp_path):
 
 def test_a_folder_that_cannot_be_made_for_a_checkpoint_is_told(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(tw.errors.SavingError, match="its folder cannot be made"):
+    with pytest.raises(tw.errors.SavingError, match="the folder cannot be made"):
         lead(weights_file(tmp_path / "file"), [1.0])
 
 
