@@ -5,7 +5,7 @@ from itertools import islice
 import numpy as np
 
 from .node import INFINITE, UNKNOWN, Seeded, Selection, copy_position, in_blocks
-from .rng import shuffle_generator
+from .rng import permutation, shuffle_generator
 
 __all__ = ["Repeat", "Shard", "Shuffle", "Skip", "Take"]
 
@@ -25,9 +25,9 @@ class Shuffle(Seeded, Selection):
         self._buffer_size = buffer_size
         self._reshuffle = reshuffle_each_iteration
 
-    def _generator(self, position):
+    def _stream(self, position):
         turn = (position["run"], position["round"]) if self._reshuffle else (0, 0)
-        return shuffle_generator(position["seed"], *turn)
+        return position["seed"], *turn
 
     def select(self, position, run):
         items = self._drawn(position, run)
@@ -37,7 +37,7 @@ class Shuffle(Seeded, Selection):
 
     def _drawn(self, position, run):
         """The items in their new order, from the start of the run."""
-        random = self._generator(position)
+        random = shuffle_generator(*self._stream(position))
         items = run(self.inputs[0], copy_position(position["inputs"][0]))
         buffer = list(islice(items, self._buffer_size))
         for item in items:
@@ -65,11 +65,11 @@ class Shuffle(Seeded, Selection):
         start = copy_position(position["inputs"][0])
         rows = next(source.blocks(start, max(source.size(), 1)), slice(0, 0))
         order = _numbers(rows)
-        return order[self._generator(position).permutation(len(order))]
+        return order[permutation(len(order), *self._stream(position))]
 
     def _drawn_indices(self, position):
         """`_drawn` for the numbers of rows, with the slots of many of them at once."""
-        random = self._generator(position)
+        random = shuffle_generator(*self._stream(position))
         indices = self.inputs[0].indices(copy_position(position["inputs"][0]))
         buffer = list(islice(indices, self._buffer_size))
         while drawn := list(islice(indices, AT_ONCE)):

@@ -11,14 +11,20 @@ import warnings
 import numpy as np
 
 from tapewright.ops.random.generators import Generator
+from tapewright.ops.random.philox import draw_at
 
-__all__ = ["Draws", "Watch", "shuffle_generator", "warn_of_draws"]
+__all__ = ["Draws", "Watch", "permutation", "shuffle_generator", "warn_of_draws"]
 
 
 def shuffle_generator(seed, run, round=0):
     """The generator of the order of one run, or of one round of a `repeat` above it."""
     bits = np.random.Philox(key=seed, counter=[0, 0, run, round])
     return np.random.Generator(bits)
+
+
+def permutation(size, seed, run, round=0):
+    """The permutation that a `shuffle_generator` draws first, without making one."""
+    return draw_at([seed, 0], [0, 0, run, round], lambda rng: rng.permutation(size))
 
 
 class Draws:

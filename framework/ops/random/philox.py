@@ -52,17 +52,12 @@ GENERATOR, NUMBERS, SPLIT, FOLD_IN = range(4)
 _FREE = []
 
 
-def _draw(state, purpose, draw, data=0):
-    """``draw(rng)``, with NumPy's generator set to a state."""
+def draw_at(key, counter, draw):
+    """``draw(rng)``, with NumPy's generator at a point of the stream of a key."""
     try:
         rng = _FREE.pop()
     except IndexError:
         rng = np.random.Generator(np.random.Philox(0))
-    first, second = [int(n) % 2**64 for n in devices.to_numpy(state)]
-    if purpose == GENERATOR:
-        key, counter = [first, 0], [0, 0, second, 0]
-    else:
-        key, counter = [first, second], [0, 0, int(data) % 2**64, purpose]
     rng.bit_generator.state = {
         "bit_generator": "Philox",
         "state": {"key": _words(key), "counter": _words(counter)},
@@ -74,6 +69,13 @@ def _draw(state, purpose, draw, data=0):
     values = draw(rng)
     _FREE.append(rng)
     return values
+
+
+def _draw(state, purpose, draw, data=0):
+    first, second = [int(n) % 2**64 for n in devices.to_numpy(state)]
+    if purpose == GENERATOR:
+        return draw_at([first, 0], [0, 0, second, 0], draw)
+    return draw_at([first, second], [0, 0, int(data) % 2**64, purpose], draw)
 
 
 def _words(numbers):

@@ -14,7 +14,7 @@ from tapewright.data.batching import Batch
 from tapewright.data.dataset import Dataset
 from tapewright.data.node import Seeded, Selection
 from tapewright.data.ordering import Shuffle
-from tapewright.data.rng import shuffle_generator
+from tapewright.data.rng import permutation
 from tapewright.data.sources import Slices
 
 from .data_adapter import DataAdapter
@@ -81,8 +81,8 @@ class _BatchShuffle(Seeded, Selection):
         for rows in self.inputs[0].blocks(position["inputs"][0], size):
             number = position["run"] * count + position["given"]
             position["given"] += 1
-            random = shuffle_generator(position["seed"], number)
-            yield rows.start + random.permutation(rows.stop - rows.start)
+            order = permutation(rows.stop - rows.start, position["seed"], number)
+            yield rows.start + order
 
 
 def _weights(y, sample_weight):

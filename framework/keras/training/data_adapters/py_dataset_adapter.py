@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.data.dataset import Dataset
 from tapewright.data.node import INFINITE, Seeded
-from tapewright.data.rng import shuffle_generator
+from tapewright.data.rng import permutation
 
 from .data_adapter import DataAdapter
 
@@ -113,8 +113,7 @@ class IndexedBatches(Seeded):
         size = self.size()
         order = itertools.count() if size == INFINITE else range(size)
         if self._shuffle and size != INFINITE:
-            random = shuffle_generator(position["seed"], position["run"])
-            order = random.permutation(size).tolist()
+            order = permutation(size, position["seed"], position["run"]).tolist()
         indices = itertools.islice(order, position["given"], None)
         for batch in self._made(indices):
             position["given"] += 1
