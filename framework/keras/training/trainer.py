@@ -112,10 +112,11 @@ class Trainer(TrainSteps):
 
     def _train_epochs(self, epochs, run):
         """Train and validate for these epochs; return the logs of the last one."""
-        step, logs = self.make_train_function(), run.logs
+        logs = run.logs
         for epoch in epochs:
             if run.is_over:
                 break
+            step = self.make_train_function()  # layers may have been frozen meanwhile
             self.reset_metrics()
             run.callbacks.on_epoch_begin(epoch)
             logs = self._train_epoch(step, run)
@@ -126,8 +127,6 @@ class Trainer(TrainSteps):
             run.callbacks.on_epoch_end(epoch, logs)
             if self.stop_training or run.batches.is_exhausted:
                 break
-            if not self._is_eager(step):  # layers may have been frozen meanwhile
-                step = self.make_train_function()
         return logs
 
     def _train_epoch(self, step, run):
@@ -211,9 +210,6 @@ class Trainer(TrainSteps):
             verbose=verbose,
             **params,
         )
-
-    def _is_eager(self, step):
-        return getattr(step, "__self__", None) is self
 
     # --- evaluate
 
