@@ -53,9 +53,9 @@ class DatasetIterator(Resource):
         self._go_to(node.begin())
 
     def _go_to(self, position):
+        self._elements = self._node.run(position)  # or raise, and stay
         self._ahead.clear()
         self._position = self._reached = position  # the latter with the elements ahead
-        self._elements = self._node.run(position)
 
     def __iter__(self) -> DatasetIterator:
         if active_tracer() is not None:

@@ -15,7 +15,7 @@ from tapewright.core.tensor import TensorSpec, new_tensor
 from tapewright.ops.random.generators import drawing_from
 
 from .elements import as_element, concrete, describe, spec_of
-from .node import UNKNOWN, Node, Rows, Seeded, Selection
+from .node import UNKNOWN, Node, Replayed, Rows, Seeded, Selection
 from .rng import Draws, Watch
 
 __all__ = [
@@ -133,15 +133,14 @@ class Counter(Node):
         return TensorSpec((), self._dtype)
 
 
-class FromGenerator(Seeded):
-    """The items of a function's generator; a position is found again by skipping.
+class FromGenerator(Seeded, Replayed):
+    """The items of a function's generator.
 
     Random numbers that are drawn in it without a seed follow from the numbers of the
     run and the element.
     """
 
     name = "from_generator"
-    runs_ahead = True
 
     def __init__(self, generator, args=(), spec=None):
         super().__init__()
@@ -153,12 +152,7 @@ class FromGenerator(Seeded):
         self._generator, self._args, self._spec = generator, tuple(args), spec
         self.watch = Watch(2)
 
-    def run(self, position):
-        for value in islice(self._values(position), position["given"], None):
-            position["given"] += 1
-            yield self._checked(value)
-
-    def _values(self, position):
+    def replay(self, position):
         draws = Draws(position)
         with drawing_from(draws):
             values = iter(self.watch.call(self._generator, *self._args))
@@ -168,7 +162,7 @@ class FromGenerator(Seeded):
                 value = self.watch.call(next, values, values)
             if value is values:  # which no generator yields
                 return
-            yield value
+            yield self._checked(value)
 
     def _checked(self, value):
         if self._spec is None:

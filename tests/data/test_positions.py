@@ -143,3 +143,25 @@ def test_a_restored_failure_goes_on():
     fail[0] = False
     iterator.restore(state)
     assert take(iterator) == [str(n) for n in range(2, 10)]
+
+
+def test_a_position_that_cannot_be_reached_leaves_the_iterator_where_it_was():
+    fail = []
+
+    def numbers_or_error():
+        for n in range(6):
+            if fail and n == 2:
+                raise ZeroDivisionError
+            yield n
+
+    ds = Dataset.from_generator(numbers_or_error)
+    iterator = iter(ds)
+    take(iterator, 4)
+    state = iterator.state()
+    other = iter(ds)
+    take(other, 1)
+    fail.append(True)
+    with pytest.raises(ZeroDivisionError):
+        other.restore(state)
+    del fail[:]
+    assert take(other) == ["1", "2", "3", "4", "5"]
