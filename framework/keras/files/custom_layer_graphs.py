@@ -16,7 +16,7 @@ from tapewright.core.trackable import Opaque
 from tapewright.core.variable import Variable
 from tapewright.formats.saved_model.functions import read_function, write_function
 from tapewright.formats.saved_model.signature_functions import call_of
-from tapewright.formats.saved_model.values import decode_dtype, encode_dtype
+from tapewright.formats.saved_model.values import DTYPES, encode_dtype
 from tapewright.layers.base.own_variables import keeps_plainly
 from tapewright.layers.base.saved_layer import SavedLayer
 from tapewright.ops.random.sampling import Generator
@@ -169,63 +169,52 @@ def _is_known(name):
         return False
 
 
+# The description of a layer: its keys, and how their values are made of types; a list stands
+# for a list of any length, a tuple for one of its length.
+_HEAD = {
+    "name": str,
+    "class_name": str,
+    "module": str | None,
+    "registered_name": str | None,
+    "weights": [(str, str, [int], bool)],  # path, dtype, shape, trainable
+    "filed": [(str, [int])],  # path, numbers of weights
+    "streams": int,
+    "states": int,
+}
+
+
 def _read_head(group):
     """The description of a layer, checked. Raises: `SavingError`."""
     head = group.json_object("layer")
-    for key, (meaning, is_valid) in _HEAD.items():
-        value = head.get(key)
-        try:
-            valid = is_valid(value)
-        except (TypeError, ValueError):
-            valid = False
-        if not valid:
-            group.fail(f"{key} must be {meaning}, got {value!r:.100}", "layer")
-    count = len(head["weights"])
-    if sorted([i for _, numbers in head["filed"] for i in numbers]) != [*range(count)]:
-        group.fail(f"filed must name each of {count} weights once", "layer")
+    wrong = [key for key in _HEAD if not _matches(head.get(key), _HEAD[key])]
+    if not wrong:
+        numbers = [i for _, each in head["filed"] for i in each]
+        paths = [path for path, _ in head["filed"]]
+        stored = group.find_group("states")
+        count = 0 if stored is None else len(stored.keys())
+        valid = {
+            "weights": all([dtype in DTYPES for _, dtype, *_ in head["weights"]]),
+            "filed": sorted(numbers) == [*range(len(head["weights"]))]
+            and all([re.fullmatch(r"(\w+(/\w+)*)?", path) for path in paths]),
+            "streams": head["streams"] <= count,
+            "states": head["states"] == count,
+        }
+        wrong = [key for key in valid if not valid[key]]
+    for key in wrong:
+        group.fail(f"{key} of a layer cannot be {head.get(key)!r:.100}", "layer")
     return head
 
 
-def _is_text(value):
-    return isinstance(value, str)
-
-
-def _is_text_or_null(value):
-    return isinstance(value, (str, type(None)))
-
-
-def _is_count(value):
-    return type(value) is int and 0 <= value <= MANY
-
-
-def _are_weights(value):
-    for path, dtype, shape, trainable in value:
-        decode_dtype(dtype)
-        if not isinstance(path, str) or not isinstance(trainable, bool):
-            return False
-        if not all([type(n) is int and n >= 0 for n in shape]):
-            return False
-    return len(value) <= MANY
-
-
-def _are_locations(value):
-    names = re.compile(r"(\w+(/\w+)*)?")
-    return all(
-        [names.fullmatch(path) and all(map(_is_count, each)) for path, each in value]
-    )
-
-
-# Key of the description -> the valid values in words, and their test.
-_HEAD = {
-    "name": ("a text", _is_text),
-    "class_name": ("a text", _is_text),
-    "module": ("a text or null", _is_text_or_null),
-    "registered_name": ("a text or null", _is_text_or_null),
-    "weights": ("a list of [path, dtype, shape, trainable]", _are_weights),
-    "filed": ("a list of [path, numbers of weights]", _are_locations),
-    "streams": (f"a count of at most {MANY}", _is_count),
-    "states": (f"a count of at most {MANY}", _is_count),
-}
+def _matches(value, pattern):
+    if isinstance(pattern, list):
+        items = isinstance(value, list) and len(value) <= MANY
+        return items and all([_matches(each, pattern[0]) for each in value])
+    if isinstance(pattern, tuple):
+        items = isinstance(value, list) and len(value) == len(pattern)
+        return items and all(map(_matches, value, pattern))
+    if pattern is int:
+        return type(value) is int and value >= 0
+    return isinstance(value, pattern)
 
 
 class _LayerFactory:

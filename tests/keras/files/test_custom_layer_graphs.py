@@ -217,14 +217,17 @@ def test_a_layer_that_keeps_its_weights_in_its_own_way_needs_its_class(
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        ("filed", [["../x", [0]]], r"filed .*path.*\.\./x"),
-        ("filed", [["", [0, 0]]], "filed .*each of 1 weights once"),
-        ("filed", 7, "filed .*list.*7"),
-        ("streams", -1, "streams .*count.*-1"),
-        ("weights", [["a", "float32", [-1], True]], r"weights .*shape.*\[-1\]"),
-        ("weights", [["a", "float99", [1], True]], "weights .*dtype.*float99"),
-        ("class_name", None, "class_name .*text.*None"),
-        ("module", 5, "module .*text.*5"),
+        ("filed", [["../x", [0]]], r"filed .*\.\./x"),
+        ("filed", [["", [0, 0]]], r"filed .*\[0, 0\]"),
+        ("filed", 7, "filed .*7"),
+        ("streams", -1, "streams .*-1"),
+        ("streams", 1, "streams .*1"),
+        ("states", 10**9, "states .*1000000000"),
+        ("weights", [["a", "float32", [-1], True]], r"weights .*\[-1\]"),
+        ("weights", [["a", "float99", [1], True]], "weights .*float99"),
+        ("weights", [["a", "float32", [1]]], r"weights .*\[1\]"),
+        ("class_name", None, "class_name .*None"),
+        ("module", 5, "module .*5"),
     ],
 )
 def test_what_a_file_says_of_such_a_layer_is_checked(key, value, reason, tmp_path):
