@@ -17,9 +17,9 @@ import sys
 import traceback
 
 from .core.errors import SavingError, printable
+from .inspection.description import describe
 from .inspection.report import report
 from .inspection.verification import verify
-from .keras.files.contents import describe
 
 __all__ = ["main"]
 

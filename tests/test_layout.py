@@ -40,7 +40,6 @@ COVERED = {
     "framework/data/nesting.py": "tests/data/test_dataset.py",
     "framework/data/node.py": "tests/data/test_positions.py",
     "framework/data/rng.py": "tests/data/test_runs.py",
-    "framework/formats/contents.py": "tests/keras/files/test_contents.py",
     "framework/formats/saved_model/constants.py": (
         "tests/formats/saved_model/test_graph_writer.py"
     ),

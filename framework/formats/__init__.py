@@ -2,5 +2,4 @@
 
 saved_model   a `Module` with its functions as graphs, custom gradients included
 checkpoints   the values of objects that are made by code, by their paths
-contents      what files of both kinds hold, as plain values
 """

@@ -1,5 +1,6 @@
 """The commands ``show`` and ``verify``: the contents of a file, and whether it is sound.
 
-report         what a file of any kind holds, as a text for people
-verification   whether every byte is as it should be
+description    the content of a file of any format, as plain values
+report         the description as text
+verification   faults of a file, with every byte of it read
 """

@@ -1,10 +1,10 @@
 """Verify that a file is whole and sound, reading every byte of it.
 
-`verify` goes on after the first fault where it can, and tells all of them. Where nothing
-is wrong so far, and no class of the user's is needed, it loads the file, as the last proof.
+`verify` goes on after the first fault where it can, and returns all of them. A file without
+faults that needs no class of the user's is loaded, as the last check.
 """
 
-import itertools
+import functools
 import os
 from collections import Counter
 
@@ -12,24 +12,21 @@ import numpy as np
 
 from tapewright.core.errors import SavingError
 from tapewright.formats.checkpoints.checkpoint_file import read_content
-from tapewright.formats.contents import CHECKPOINT, SAVED_MODEL, optimizers_of
 from tapewright.formats.saved_model import module_file as saved_model
-from tapewright.keras.files.contents import (
-    ITSELF,
+from tapewright.keras.files.limits import check_size
+from tapewright.keras.files.model_file import WEIGHTS, ZIP, opened_model_file
+from tapewright.keras.files.save_and_load import load_model
+from tapewright.storage.reader import Group
+
+from .description import (
+    CHECKPOINT,
+    MODEL_ITSELF,
+    SAVED_MODEL,
     layer_name,
-    legacy_groups,
     model_layers,
     needed_classes,
+    stored_layers,
 )
-from tapewright.keras.files.limits import check_size
-from tapewright.keras.files.model_file import (
-    HDF5_MODEL,
-    LAYER_WEIGHTS,
-    WEIGHTS,
-    ZIP,
-    opened_model_file,
-)
-from tapewright.keras.files.save_and_load import load_model
 
 __all__ = ["verify"]
 
@@ -37,37 +34,32 @@ MAX_FAULTS = 100
 
 
 def verify(path):
-    """``(faults, notes)`` about a file: lists of lines; no fault means that it is sound.
+    """Return ``(faults, notes)`` about a file, lists of lines; a sound file has no faults.
 
-    A fault is what loading would refuse, or get wrong. A note is what one may want to
-    know: no seal, values that are not finite, arrays that nothing refers to.
+    A fault is what loading would refuse, or get wrong. A note is of interest only: no seal,
+    values that are not finite, arrays that nothing refers to.
     """
     path = os.fspath(path)
     faults, notes = [], []
     try:
-        with opened_model_file(path) as found:
-            kind = found.format
-            more = optimizers_of(found.root) if kind == SAVED_MODEL else []
-            classes = needed_classes(found, *more)
-            _check(found, faults, notes)
+        with opened_model_file(path) as file:
+            classes, load = needed_classes(file), _loader(file)
+            _check(file, faults, notes)
         if classes:
             needed = ", ".join(sorted(classes))
             notes.append(f"not loaded, which needs what is registered as {needed}")
-        elif not faults:
-            _load(kind, path)
+        elif load is not None and not faults:
+            load(path)
     except SavingError as error:
         faults.append(_without_path(error))
     return list(dict.fromkeys(faults))[:MAX_FAULTS], notes
 
 
-def _load(kind, path):
-    """Loads what can be loaded by itself; no code of the file is ever run."""
-    if kind in (HDF5_MODEL, ZIP):
-        load_model(path, compile=False)
-    elif kind == SAVED_MODEL:
-        saved_model.load(path)
-    elif kind == CHECKPOINT:
-        read_content(path)
+def _loader(file):
+    """The function that loads files of a format, or None; it runs no code of the file."""
+    if file.is_model:
+        return functools.partial(load_model, compile=False)
+    return {SAVED_MODEL: saved_model.load, CHECKPOINT: read_content}.get(file.format)
 
 
 def _without_path(error):
@@ -75,62 +67,81 @@ def _without_path(error):
     return inside + error.reason
 
 
-def _check(found, faults, notes):
-    if not found.root.sealed:
+def _check(file, faults, notes):
+    if not file.root.sealed:
         notes.append("not sealed: nothing tells whether it is as it was written")
-    for check in (_config, _names, _numbers, _arrays, _used):
+    for check in (_config, _layer_names, _numbers, _arrays, _unused):
         try:
-            check(found, faults, notes)
+            check(file, faults, notes)
         except SavingError as error:
             faults.append(_without_path(error))
 
 
-def _config(found, faults, notes):
-    """The config describes a model whose layers have a class and a name each."""
-    if found.config is None:
+def _config(file, faults, notes):
+    """Check that layers have a class and a name each."""
+    config = file.config
+    if config is None:
         return
-    check_size(found.config, found.root.path)
-    if not isinstance(found.config.get("class_name"), str):
+    check_size(config, file.path)
+    if not isinstance(config.get("class_name"), str):
         faults.append("the model's config has no class_name")
-    if not isinstance(found.config.get("config"), (dict, list)):
+    if not isinstance(config.get("config"), (dict, list)):
         faults.append("the model's config has no config inside")
-    names = []
-    for each in model_layers(found.config):
+    layers = model_layers(config)
+    for each in layers:
         if not isinstance(each.get("class_name"), str):
             faults.append(f"a layer without class_name: {str(each)[:80]}")
-        names.append(layer_name(each))
-    twice = _repeated(name for name in names if isinstance(name, str))
-    faults += [f"two layers have the name {name!r}" for name in twice]
+    faults += [
+        f"two layers have the name {name!r}" for name in _repeated(_names(layers))
+    ]
+
+
+def _names(layers):
+    names = [layer_name(each) for each in layers]
+    return [name for name in names if isinstance(name, str)]
 
 
 def _repeated(names):
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
-def _names(found, faults, notes):
-    """The weights stand in the order of the config's layers."""
-    if found.format not in (HDF5_MODEL, LAYER_WEIGHTS):
+def _layer_names(file, faults, notes):
+    """Check that weights are listed in the order of the config's layers."""
+    if not file.by_layer:
         return
-    stored = [name for name, *_ in legacy_groups(found.weights)]
+    stored = [layer.name for layer in stored_layers(file)]
     faults += [f"layer_names has {name!r} twice" for name in _repeated(stored)]
-    if found.config is None:
-        return
-    names = (layer_name(each) for each in model_layers(found.config))
-    declared = [name for name in names if isinstance(name, str)]
+    declared = _names(model_layers(file.config)) if file.is_model else []
     if not declared:
         return
-    known = set(declared)
-    unknown = [name for name in stored if name not in known and name != ITSELF]
-    faults += [f"there are weights of {name!r}, which the config lacks"
-               for name in unknown]  # fmt: skip
-    both = known & set(stored)
+    faults += [
+        f"there are weights of {name!r}, which the config lacks"
+        for name in stored
+        if name not in declared and name != MODEL_ITSELF
+    ]
+    both = set(declared) & set(stored)
     if [n for n in declared if n in both] != [n for n in stored if n in both]:
         faults.append("layer_names has the layers in another order than the config")
 
 
-def _arrays(found, faults, notes):
-    """Every array can be read, and is finite."""
-    for array in found.root.arrays():
+def _numbers(file, faults, notes):
+    """Check that groups ``vars`` hold 0, 1, 2, ... without a gap."""
+    if file.format not in (WEIGHTS, ZIP):
+        return
+    for group in file.root.walk():
+        if not isinstance(group, Group) or not group.name.endswith("/vars"):
+            continue
+        keys = group.keys()
+        numbers = {str(i) for i in range(len(keys))}
+        if all(key.isdigit() for key in keys) and set(keys) != numbers:
+            faults.append(
+                f"[{group.name}] must hold 0, 1, 2, ..., holds {sorted(keys)}"
+            )
+
+
+def _arrays(file, faults, notes):
+    """Check that every array can be read; note those that are not finite."""
+    for array in file.root.arrays():
         try:
             values = array.read()
         except SavingError as error:
@@ -143,23 +154,10 @@ def _arrays(found, faults, notes):
             )
 
 
-def _used(found, faults, notes):
-    """Every array below ``model_weights`` is that of a layer."""
-    if found.format != HDF5_MODEL:
+def _unused(file, faults, notes):
+    """Note arrays below ``model_weights`` that are no layer's."""
+    if not (file.by_layer and file.is_model):
         return
-    groups = legacy_groups(found.weights)
-    used = {array.name for *_, arrays in groups for _, array in arrays}
-    names = [array.name for array in found.weights.arrays()]
+    used = {array.name for layer in stored_layers(file) for array in layer.arrays}
+    names = [array.name for array in file.weights.arrays()]
     notes += [f"[{name}] no layer has this array" for name in names if name not in used]
-
-
-def _numbers(found, faults, notes):
-    """Groups ``vars`` hold 0, 1, 2, ... without a gap."""
-    if found.format not in (WEIGHTS, ZIP):
-        return
-    arrays = (array.name for array in found.root.arrays())
-    for place, names in itertools.groupby(arrays, lambda name: name.rpartition("/")[0]):
-        keys = [name.rpartition("/")[2] for name in names]
-        if place.endswith("/vars") and all(key.isdigit() for key in keys):
-            if {int(key) for key in keys} != set(range(len(keys))):
-                faults.append(f"[{place}] must hold 0, 1, 2, ..., holds {sorted(keys)}")

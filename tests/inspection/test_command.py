@@ -186,3 +186,14 @@ def test_our_files_are_sound_and_sealed(tmp_path):
     tw.train.Checkpoint(model=model).write(tmp_path / "c.h5")
     for name in ("m.h5", "m.keras", "m.weights.h5", "c.h5"):
         assert verify(tmp_path / name) == ([], [])
+
+
+def test_a_gap_in_numbered_weights_is_a_fault_of_keras_files_only(tmp_path):
+    for name, attributes in (("m.weights.h5", {}), ("c.h5", {"format": "other"})):
+        with h5py.File(tmp_path / name, "w") as file:
+            file.attrs.update(attributes)
+            for key in "02":
+                file[f"layers/dense/vars/{key}"] = np.zeros(3)
+    (fault,) = verify(tmp_path / "m.weights.h5")[0]
+    assert "[/layers/dense/vars]" in fault and "['0', '2']" in fault
+    assert verify(tmp_path / "c.h5")[0] == []

@@ -7,7 +7,7 @@ functional_config   layers and the calls between them
 class_names       Keras' names of classes; configs without default arguments
 keras2_configs    configs of Keras 2, and of other dtypes, as those of Keras 3; and back
 keras2_functions   functions of Keras 2 between layers, as those of Keras 3
-limits            limits of the config of a model in a file, and of its weights
+limits            a walk of configs; limits of a model in a file
 weight_assignment   arrays of a file for variables: all are assigned, or none
 weights_by_path   weights of Keras 3: groups that follow the objects
 weights_by_layer   weights of Keras 2: a list of layers
@@ -16,5 +16,4 @@ shards            weights that Keras cut into several files
 custom_layer_graphs   calls of the user's layers, as graphs
 model_file        one view of a file, whatever its layout
 save_and_load     `save_model`, `load_model`, `save_weights`, `load_weights`
-contents          what a file of any kind holds, as plain values
 """

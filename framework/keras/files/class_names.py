@@ -13,7 +13,9 @@ from tapewright.serialization.constructor_arguments import constructor_defaults
 from tapewright.serialization.load_errors import load_error
 from tapewright.serialization.registry import unregistered
 
-__all__ = ["family_of", "is_functional", "strip_defaults"]
+from .limits import walk
+
+__all__ = ["custom_classes", "family_of", "is_functional", "strip_defaults"]
 
 # Family -> the module that configs name.
 MODULES = {
@@ -97,6 +99,27 @@ def family_of(config: dict, default: str | None = None) -> str:
     if len(families) == 1:
         return families[0]
     raise load_error(unregistered(name))
+
+
+def custom_classes(*configs: Any) -> set[str]:
+    """Return the names of the classes and functions in configs that are a user's."""
+    names = set()
+    for each in walk(configs):
+        name = each.get("class_name") if isinstance(each, dict) else None
+        if not isinstance(name, str):
+            continue
+        module, registered = each.get("module"), each.get("registered_name")
+        if name == "function":
+            name = each.get("config")
+            is_custom = module == "builtins" and isinstance(name, str)
+        else:
+            is_custom = isinstance(module, str) and module.partition(".")[0] != "keras"
+        known_as = registered if isinstance(registered, str) else name
+        if ">" in known_as and known_as.partition(">")[0] != "keras":
+            names.add(known_as)
+        elif is_custom or ("module" in each and module is None and registered):
+            names.add(name)
+    return names
 
 
 # ------------------------------------------------------------- defaults of constructors

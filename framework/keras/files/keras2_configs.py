@@ -12,6 +12,7 @@ from tapewright.serialization.load_errors import load_error
 from tapewright.serialization.registry import find, get_registered_object
 
 from .call_arguments import is_place, tensor_place
+from .limits import walk
 
 __all__ = [
     "keras2_config",
@@ -139,8 +140,9 @@ class _Keras2Calls:
 
     def __init__(self, entries, outputs):
         numbers = {}
-        for name, number in _places([outputs, *map(_calls, entries)]):
-            numbers.setdefault(name, set()).add(number)
+        for each in walk([outputs, *map(_calls, entries)]):
+            if is_place(each):
+                numbers.setdefault(each[0], set()).add(each[1])
         self.first, self.counted_in_outputs = {}, set()
         for entry in [each for each in entries if isinstance(each, dict)]:
             name, calls = _name(entry), _calls(entry)
@@ -203,19 +205,6 @@ class _Keras2Calls:
         name, number, index = value[:3]
         first = 0 if name in self.counted_in_outputs else self.first.get(name, 0)
         return [name, number - first, index]
-
-
-def _places(ahead):
-    """Layer and number of all places in a nest."""
-    while ahead:
-        each = ahead.pop()
-        if is_place(each):
-            yield each[0], each[1]
-            each = each[3:]
-        if isinstance(each, dict):
-            ahead += each.values()
-        elif isinstance(each, (list, tuple)):
-            ahead += each
 
 
 # ------------------------------------------------------------------------------ training

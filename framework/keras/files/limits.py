@@ -1,16 +1,33 @@
-"""Limits of the config of a model in a file, checked before anything is made."""
+"""A walk of configs, and the limits of those in files, checked before anything is made."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from tapewright.core.errors import SavingError
 
-__all__ = ["MAX_LAYERS", "MAX_NESTING", "WeightLimit", "check_size"]
+__all__ = ["MAX_LAYERS", "MAX_NESTING", "WeightLimit", "check_size", "walk"]
 
 MAX_LAYERS = 10_000
 MAX_NESTING = 50  # of models in models
 # Numbers that a model may have beyond those in its file: counters, seeds, states.
 SLACK = 1 << 16
+
+
+def walk(value: Any) -> Iterator[Any]:
+    """Yield a nest of dicts, lists and tuples and all in it, the outer ones first.
+
+    >>> list(walk([1, {"a": (2,)}]))
+    [[1, {'a': (2,)}], 1, {'a': (2,)}, (2,), 2]
+    """
+    ahead = [value]
+    while ahead:
+        value = ahead.pop()
+        yield value
+        if isinstance(value, dict):
+            ahead += reversed(value.values())
+        elif isinstance(value, (list, tuple)):
+            ahead += reversed(value)
 
 
 def check_size(config: Any, path: str, place: str | None = None) -> None:

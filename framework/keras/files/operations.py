@@ -11,6 +11,7 @@ from tapewright.serialization.load_errors import load_error, reading_file
 from tapewright.serialization.registry import get_registered_object, unregistered
 
 from .call_arguments import argument_config, argument_from_config
+from .limits import walk
 
 __all__ = ["check_call", "is_operation", "operation_config", "operation_from_config"]
 
@@ -184,15 +185,9 @@ def _check_value(function, name, value):
     if not reading_file() or name in _NUMBERS:
         return
     limit = MAX_SHAPE if name in _SHAPES else MAX_SIZE
-    pending = [value]
-    while pending:
-        each = pending.pop()
-        if type(each) in (list, tuple):
-            pending += each
-        elif isinstance(each, dict):
-            pending += each.values()
-        elif hasattr(each, "tolist"):
-            pending.append(each.tolist())
+    for each in walk(value):
+        if hasattr(each, "tolist"):
+            _check_value(function, name, each.tolist())
         elif type(each) is int and abs(each) > limit:
             raise load_error(
                 f"the operation {function!r} has {each!r:.40} for {name!r}"

@@ -80,6 +80,11 @@ class StoredLayer(NamedTuple):
     weight_names: list
 
     @property
+    def location(self):
+        """The path of the group in the file."""
+        return self.group.name.strip("/")
+
+    @property
     def arrays(self):
         return [self.group.array(name) for name in self.weight_names]
 

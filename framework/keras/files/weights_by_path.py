@@ -8,6 +8,7 @@ alphabetical order, private ones last; each layer comes once. The optimizer's ar
 ``optimizer/vars``, see `optimizer_state`.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tapewright.core.naming import snake_case
@@ -19,11 +20,13 @@ from tapewright.layers.base.own_variables import (
 )
 from tapewright.layers.base.saved_layer import SavedLayer
 from tapewright.serialization.constructor_arguments import is_own
+from tapewright.storage.reader import Array, Group
 
 from .class_names import FUNCTIONAL, is_functional
 from .weight_assignment import first_swap
+from .weights_by_layer import StoredLayer
 
-__all__ = ["LayerPath", "layer_paths", "read_tree", "write_tree"]
+__all__ = ["LayerPath", "layer_paths", "read_tree", "stored_layers", "write_tree"]
 
 # Groups beside those of layers; the last one is that of early files of this layout.
 BESIDE = {
@@ -146,6 +149,18 @@ def write_tree(root, model):
         layer.save_own_variables(store)
         for key, value in store.items():
             group.array(key, value)
+
+
+def stored_layers(root: Group) -> Iterator[StoredLayer]:
+    """Yield the `StoredLayer` of each group ``vars`` with arrays, but the optimizer's."""
+    for group in root.walk():
+        if not isinstance(group, Group) or not group.name.endswith("/vars"):
+            continue
+        keys = [key for key in group.keys() if isinstance(group.find(key), Array)]
+        if keys and not group.name.startswith("/optimizer/"):
+            name = group.text("name") if group.has("name") else group.name[1:]
+            keys = sorted(keys, key=lambda key: (len(key), key))  # numbers in order
+            yield StoredLayer(name, group, keys)
 
 
 def read_tree(root, model, assignment, skipped=()):

@@ -277,7 +277,7 @@ def test_a_registered_class_is_found_and_another_process_needs_it(tmp_path):
 
 
 def test_show_names_the_optimizers(tmp_path):
-    from tapewright.keras.files.contents import describe
+    from tapewright.inspection.description import describe
 
     tw.saved_model.save(trained(optimizers.Adam(0.1)), tmp_path / "m")
     assert "'optimizers': ['Adam']" in str(describe(tmp_path / "m"))

@@ -6,11 +6,12 @@ import pytest
 
 import tapewright as tw
 from tapewright.core.errors import SavingError
+from tapewright.inspection.description import describe
 from tapewright.inspection.report import report
 from tapewright.inspection.verification import verify
-from tapewright.keras.files.contents import custom_classes, describe
+from tapewright.keras.files.class_names import custom_classes
 
-from ...hostile import files
+from ..hostile import files
 
 
 @pytest.fixture
