@@ -58,7 +58,6 @@ COVERED = {
         "tests/keras/files/test_functional_config.py"
     ),
     "framework/keras/files/optimizer_state.py": "tests/keras/files/test_weights_by_path.py",
-    "framework/keras/files/shards.py": "tests/keras/files/test_keras_files.py",
     "framework/keras/files/class_names.py": "tests/keras/files/test_keras_objects.py",
     "framework/keras/files/weight_assignment.py": "tests/keras/files/test_weights_by_path.py",
     "framework/keras/metrics/confusion_metric.py": (

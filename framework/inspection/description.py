@@ -101,7 +101,7 @@ def _sorted_keys(keys):
 
 
 def _shards(file):
-    rows = [_group_row("file", *shard) for shard in file.root.shards.items()]
+    rows = [_group_row("file", os.path.basename(g.path), g) for g in file.root.groups]
     table = {"columns": ["file", "arrays", "bytes"], "rows": rows}
     return {"tables": [table], "totals": _totals(list(file.root.arrays()))}
 

@@ -22,6 +22,7 @@ from .items import MAX_NAMES, Item, Source
 __all__ = [
     "Array",
     "Group",
+    "MergedGroup",
     "check_format",
     "is_format",
     "kind_of",
@@ -285,6 +286,34 @@ class Group(Item):
                 if len(ahead) > MAX_DEPTH:
                     item.fail(f"is nested deeper than {MAX_DEPTH} groups")
                 ahead.append(map(item.find, item.keys()))
+
+
+class MergedGroup(Group):
+    """Groups of several files as one: each name in it is that of a group or array."""
+
+    def __init__(self, groups):
+        super().__init__(groups[0]._node, groups[0]._source, groups[0].name)
+        self.groups = groups
+
+    @property
+    def sealed(self):
+        return all([group.sealed for group in self.groups])
+
+    def keys(self):
+        return list(dict.fromkeys(key for group in self.groups for key in group.keys()))
+
+    def _child(self, part, path):
+        items = [group._child(part, path) for group in self.groups]
+        items = [item for item in items if item is not None]
+        if len(items) < 2:
+            return items[0] if items else None
+        for item in items:
+            if isinstance(item, Array):
+                item.fail("is in several files")
+        return MergedGroup(items)
+
+    def walk(self):
+        return itertools.chain.from_iterable(group.walk() for group in self.groups)
 
 
 def is_format(root, name):

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from tapewright.core.errors import SavingError
-from tapewright.storage.reader import Group, kind_of, opened
+from tapewright.storage.reader import Group, MergedGroup, kind_of, opened
 from tapewright.storage.zips import ZipReader, opened_zip
 
 from .keras2_configs import keras3_compile_config
@@ -90,7 +90,7 @@ class ModelFile:
             return ZIP
         if self.by_layer:
             return HDF5_MODEL if self.is_model else LAYER_WEIGHTS
-        if not isinstance(self.root, Group):
+        if isinstance(self.root, MergedGroup):
             return SHARDS
         if self.root.has("format"):
             return self.root.text("format")

@@ -1,0 +1,101 @@
+"""Weights in several files, under one index."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.core.errors import SavingError
+from tapewright.keras.files.shards import opened_shards
+from tapewright.storage.writer import writing
+
+KERNEL, BIAS = np.ones((3, 2), "f4"), np.float32([4, 5])
+
+
+def shards(folder, *contents, index=None):
+    """An index of files ``0.h5``, ``1.h5``, ... with these arrays each."""
+    files = {}
+    for i, arrays in enumerate(contents):
+        with h5py.File(folder / f"{i}.h5", "w") as file:
+            for name, array in arrays.items():
+                file[name] = array
+                files.setdefault(f"/{name.rpartition('/')[0]}", []).append(f"{i}.h5")
+    path = folder / "m.weights.json"
+    path.write_text(json.dumps({"weight_map": files if index is None else index}))
+    return path
+
+
+def test_groups_of_several_files_are_one(tmp_path):
+    path = shards(
+        tmp_path,
+        {"layers/a/vars/0": KERNEL, "layers/b/vars/0": BIAS},
+        {"layers/a/vars/1": BIAS, "layers/c/cell/vars/0": KERNEL},
+    )
+    with opened_shards(path) as root:
+        assert root.keys() == ["layers"]
+        assert root.group("layers").keys() == ["a", "b", "c"]
+        first, second = root.group("layers/a/vars").numbered()
+        np.testing.assert_array_equal(first.read(), KERNEL)
+        np.testing.assert_array_equal(second.read(), BIAS)
+        assert root.array("layers/c/cell/vars/0").shape == (3, 2)
+        assert root.find("layers/d") is None and "layers/b/vars" in root
+        names = [array.name for array in root.arrays()]
+        assert len(names) == 4 and names[0] == "/layers/a/vars/0"
+        assert [array.name for array in root.group("layers/a").arrays()] == [
+            "/layers/a/vars/0",
+            "/layers/a/vars/1",
+        ]
+
+
+def test_weights_cut_in_the_middle_of_a_layer_load(tmp_path):
+    path = shards(
+        tmp_path, {"layers/dense/vars/1": BIAS}, {"layers/dense/vars/0": KERNEL}
+    )
+    model = tw.keras.Sequential([tw.keras.Input((3,)), tw.layers.Dense(2)])
+    model.load_weights(path)
+    for weight, expected in zip(model.get_weights(), [KERNEL, BIAS]):
+        np.testing.assert_array_equal(weight, expected)
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        ({"layers/a/vars/0": BIAS}, "in several files"),
+        ({"layers/a": BIAS}, "in several files"),
+        ({"layers/a/vars/2": BIAS}, "without a gap"),
+    ],
+)
+def test_files_that_do_not_fit_together_are_refused(tmp_path, second, reason):
+    path = shards(tmp_path, {"layers/a/vars/0": KERNEL}, second)
+    with opened_shards(path) as root, pytest.raises(SavingError, match=reason):
+        root.group("layers/a/vars").numbered()
+
+
+@pytest.mark.parametrize(
+    ("index", "reason"),
+    [
+        ({}, "names 0 files"),
+        ({"/a": "../0.h5"}, "not a file of the same folder"),
+        ({"/a": ["0.h5", 3]}, "not a file of the same folder"),
+        ({"/a": "/dev/zero"}, "not a file of the same folder"),
+        ({"/a": "gone.h5"}, "no such file"),
+        ({"/a": [f"{i}.h5" for i in range(1001)]}, "names 1001 files"),
+        ([], "weight_map"),
+    ],
+)
+def test_an_index_of_other_files_is_refused(tmp_path, index, reason):
+    path = shards(tmp_path, {"a/vars/0": BIAS}, index=index)
+    with pytest.raises(SavingError, match=reason):
+        with opened_shards(path):
+            pass
+
+
+def test_shards_are_sealed_if_all_are(tmp_path):
+    path = shards(tmp_path, {"a/vars/0": BIAS}, {"b/vars/0": BIAS})
+    for number in (0, 1):
+        with writing(tmp_path / f"{number}.h5") as root:
+            root.array(f"{number}/vars/0", BIAS)
+        with opened_shards(path) as root:
+            assert root.sealed == bool(number)
