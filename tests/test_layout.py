@@ -68,6 +68,9 @@ COVERED = {
     ),
     "framework/keras/models/cloning.py": "tests/keras/models/test_functional.py",
     "framework/keras/models/model.py": "tests/keras/models/test_functional.py",
+    "framework/keras/training/compile_config.py": (
+        "tests/keras/files/test_functional_config.py"
+    ),
     "framework/keras/training/output_structure.py": (
         "tests/keras/training/test_compile_loss.py"
     ),

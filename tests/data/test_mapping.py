@@ -1,6 +1,7 @@
 """`map`, `filter`, `interleave`, and random numbers in their functions."""
 
 import numpy as np
+import pytest
 
 import tapewright as tw
 from tapewright.data import (
@@ -23,6 +24,24 @@ def test_map_turns_a_list_into_a_tuple():
 
 def test_map_may_compute_in_numpy():
     assert values(Dataset.range(3).map(lambda x: np.sqrt(x.numpy() ** 2))) == [0, 1, 2]
+
+
+def test_the_spec_of_numpy_results_is_that_of_the_first():
+    ds = Dataset.range(3).map(lambda x: np.float32(x.numpy()) * np.ones(4, "f4"))
+    assert ds.element_spec == tw.TensorSpec([4], "float32")
+
+
+def test_a_mistake_in_a_function_is_not_passed_over_for_the_spec():
+    calls = []
+
+    def broken_at_first(x):
+        calls.append(x)
+        if len(calls) == 1:
+            raise RuntimeError("no such file")
+        return x
+
+    with pytest.raises(RuntimeError, match="no such file"):
+        assert Dataset.range(3).map(broken_at_first).element_spec
 
 
 def test_filter_keeps_what_is_true():

@@ -159,7 +159,7 @@ class Function(Generic[P, R]):
         self._tracing = set()
         self._may_create = True  # variables
         self._count = self._calls = 0
-        self._retraces = Retraces(self._name, self.reduce_retracing)
+        self.retraces: Retraces = Retraces(self._name, self.reduce_retracing)
 
     def _read_signature(self):
         bound = self._owner is not None
@@ -320,7 +320,7 @@ class Function(Generic[P, R]):
         self._watch(full_key, arguments)
         if not self._tracing:  # a recursion is one call
             names = self.signature.names
-            warning = self._retraces.note(self._calls, names, arguments)
+            warning = self.retraces.note(self._calls, names, arguments)
             if warning:
                 file, _, line = (user_line(always=True) or "?:0").rpartition(":")
                 warnings.warn_explicit(warning, UserWarning, file, int(line))

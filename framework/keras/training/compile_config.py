@@ -1,81 +1,11 @@
-"""The arguments of `compile`: checked, kept together, written as Keras' config and read."""
+"""The arguments of `compile` as a config, and read from one."""
 
-from tapewright.core.nest import flatten
-from tapewright.core.trackable import Trackable, drop_pending
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.load_errors import load_error
 
-from .. import losses as losses_module
-from .. import metrics as metrics_module
 from ..files.keras_objects import serialize_keras_object
-from ..metrics import Mean
-from ..metrics.serialization import BY_LABELS
-from .compile_loss import CompileLoss
-from .compile_metrics import CompileMetrics
-from .traced_step import TracedSteps
 
-__all__ = ["Compiled", "arguments_of_compile", "compile_config"]
-
-
-class Compiled(Trackable):
-    """The losses, metrics and traced steps that a call of `compile` made.
-
-    A loss, or metrics, that ``options`` lack are those of the call ``before``.
-    """
-
-    def __init__(self, options, output_names=None, before=None):
-        _check_names(options)
-        _check_weights(options["loss_weights"])
-        self.options = options
-        self.loss = self.metrics = None
-        if options["loss"] is not None:
-            self.loss = CompileLoss(
-                options["loss"], options["loss_weights"], output_names
-            )
-        elif before is not None:
-            self._keep(before, "loss", "loss", "loss_weights")
-        metrics, weighted = options["metrics"], options["weighted_metrics"]
-        if metrics or weighted:
-            self.metrics = CompileMetrics(metrics, weighted, output_names)
-        elif before is not None and metrics is None and weighted is None:
-            self._keep(before, "metrics", "metrics", "weighted_metrics")
-        self.tracker = Mean(name="loss")
-        self.functions = TracedSteps()
-        self.validated = None  # shapes of validation data that fitted
-
-    def _keep(self, before, part, *names):
-        setattr(self, part, getattr(before, part))
-        self.options |= {name: before.options[name] for name in names}
-
-    def __children__(self):
-        parts = {"tracker": self.tracker, "loss": self.loss, "metrics": self.metrics}
-        return {name: part for name, part in parts.items() if part is not None}
-
-    def drop_pending(self):
-        """Start metrics of a checkpoint that are still to be made from nothing."""
-        for part in (self.loss, self.metrics):
-            if part is not None:
-                drop_pending(part)
-
-
-def _check_names(options):
-    """Refuse names of no loss or metric in `compile`, not at the first batch."""
-    for module, key in (
-        (losses_module, "loss"),
-        (metrics_module, "metrics"),
-        (metrics_module, "weighted_metrics"),
-    ):
-        for each in flatten(options[key]):
-            known = isinstance(each, str) and each.lower() in BY_LABELS
-            if not known and not callable(each):
-                module.get(each)
-
-
-def _check_weights(loss_weights):
-    for weight in flatten(loss_weights):
-        if isinstance(weight, (str, bytes)) or callable(weight):
-            raise TypeError(f"loss_weights: must be numbers, got {weight!r}")
-
+__all__ = ["arguments_of_compile", "compile_config"]
 
 _KINDS = {
     "optimizer": "optimizer",

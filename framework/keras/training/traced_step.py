@@ -6,7 +6,7 @@ from tapewright.compiler.function.function import Function
 
 __all__ = ["TracedStep", "TracedSteps"]
 
-# After so many kinds of batches a step is traced for all sizes.
+# After so many traces a step is traced for all sizes.
 KINDS = 4
 
 
@@ -32,14 +32,13 @@ class TracedStep:
         step.__name__ = name
         self._trained = None  # the layers, once the first trace has built them
         self._exact = Function(step)
-        self._exact._retraces.warned = True  # `KINDS` is what there will be, or nearly
+        self._exact.retraces.warned = True  # there are few more than `KINDS`
         self._for_all_sizes = Function(step, reduce_retracing=True)
 
     def __call__(self, data):
-        exact = self._exact
-        if exact._count >= KINDS:
+        if self._exact.experimental_get_tracing_count() >= KINDS:
             return self._for_all_sizes(data)
-        answer = exact(data)
+        answer = self._exact(data)
         if self._trained is None:
             self._trained = _trained(self._method().__self__)
         return answer

@@ -1,4 +1,4 @@
-"""`TrainSteps`: `compile`, and one step of training, testing and predicting.
+"""`TrainSteps`: one step of training, testing and predicting.
 
 The three steps are methods to override; they run as traced functions unless the model was
 compiled with ``run_eagerly``.
@@ -9,24 +9,12 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from tapewright import optimizers
 from tapewright.autodiff.gradient_tape import GradientTape
-from tapewright.core import config
-from tapewright.core.nest import flatten, map_structure
+from tapewright.core.nest import map_structure
 from tapewright.layers.base.symbolic_tensor import KerasTensor
-from tapewright.ops.array.conversion import cast
-from tapewright.ops.math.elementwise import add
-from tapewright.ops.math.reduction import reduce_sum
-from tapewright.serialization.constructor_arguments import is_own
 
-from ..callbacks.logs import Logs
-from ..losses import Loss
-from .compile_config import Compiled, arguments_of_compile, compile_config
-from .compile_metrics import CompileMetrics
-from .data_adapters.data_adapter_utils import (
-    check_labels,
-    unpack_x_y_sample_weight,
-)
+from .compiled import CompiledModel
+from .data_adapters.data_adapter_utils import unpack_x_y_sample_weight
 from .output_structure import batch_size_of
 from .traced_step import TracedStep, TracedSteps
 
@@ -34,112 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from tapewright.core.tensor import Tensor
-    from tapewright.optimizers.optimizer import Optimizer
-
-    from ..metrics.metric import Metric
-
-__all__ = ["TrainSteps", "symbolic_batch"]
+__all__ = ["TrainSteps"]
 
 
-class TrainSteps:
+class TrainSteps(CompiledModel):
     """The part of a `Trainer` that makes one step."""
-
-    optimizer: Any = None
-    loss: Any = None
-    stop_training: bool = False
-    stop_evaluating: bool = False
-    stop_predicting: bool = False
-    _runs_eagerly = False
-    _compiled = None
-
-    def compile(
-        self,
-        optimizer: Optimizer | str | dict[str, Any] | None = "rmsprop",
-        loss: Any = None,
-        loss_weights: Any = None,
-        metrics: Any = None,
-        weighted_metrics: Any = None,
-        run_eagerly: bool = False,
-        steps_per_execution: int = 1,
-        jit_compile: bool | str = "auto",
-        auto_scale_loss: bool = True,
-    ) -> None:
-        """Set optimizer, losses and metrics for training.
-
-        Args: ``optimizer``: one, or its name; ``loss``: a loss, its name or a function
-        ``loss(y_true, y_pred)``, for models with several outputs a list or dict of them;
-        ``loss_weights``: factors in the sum of several losses; ``metrics``: a list of
-        names, `Metric` objects or functions, or a list or dict of lists for several
-        outputs; ``weighted_metrics``: those that sample weights count for;
-        ``run_eagerly``: steps run as plain Python, not traced. In a further `compile` a
-        loss, or metrics, that are not given stay those of the last one, as in Keras.
-
-        ``steps_per_execution`` and ``jit_compile`` are Keras', and change nothing here:
-        a traced step has no cost between one and the next; nor does
-        ``auto_scale_loss``, since no layer computes in a dtype other than its weights'.
-
-        Raises: ``ValueError`` for an unknown name, with those that are near, and for
-        ``jit_compile=True`` with ``run_eagerly``.
-        """
-        if run_eagerly and jit_compile is True:
-            raise ValueError(
-                "compile: jit_compile=True needs traced steps; run_eagerly must be False"
-            )
-        options = {
-            "optimizer": optimizers.get(optimizer),
-            "loss": loss,
-            "loss_weights": loss_weights,
-            "metrics": metrics,
-            "weighted_metrics": weighted_metrics,
-            "run_eagerly": bool(run_eagerly),
-            "steps_per_execution": steps_per_execution,
-            "jit_compile": jit_compile,
-        }
-        output_names = getattr(self, "output_names", None)
-        self._compiled = Compiled(options, output_names, self._compiled)
-        self.optimizer, self.loss = options["optimizer"], options["loss"]
-        self._runs_eagerly = options["run_eagerly"]
-        self.stop_training = False
-
-    def get_compile_config(self) -> dict[str, Any]:
-        """Return the arguments of `compile` as Keras writes them; empty before it was called.
-
-        Raises: ``ValueError`` for a lambda, which no config can hold.
-        """
-        return {} if self._compiled is None else compile_config(self._compiled.options)
-
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Call `compile` with the arguments that `get_compile_config` gave, ours or Keras'.
-
-        Raises: ``ValueError`` for an unknown key, class or function.
-        """
-        if config:
-            self.compile(**arguments_of_compile(config))
-
-    @property
-    def compiled(self) -> bool:
-        return self._compiled is not None
-
-    @property
-    def run_eagerly(self) -> bool:
-        """True if steps run as plain Python; may be set, also before `compile`."""
-        return self._runs_eagerly or config.functions_run_eagerly()
-
-    @run_eagerly.setter
-    def run_eagerly(self, value: bool) -> None:
-        self._runs_eagerly = bool(value)
-        if self._compiled is not None:
-            self._compiled.options["run_eagerly"] = bool(value)
-
-    def _need_compiled(self, what):
-        if self._compiled is None:
-            raise RuntimeError(
-                f"model '{self.name}': call compile(optimizer, loss) before {what}"
-            )
-        return self._compiled
-
-    # --- one step
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """Make one update by a batch: ``x`` alone, ``(x, y)`` or ``(x, y, sample_weight)``.
@@ -173,14 +60,26 @@ class TrainSteps:
     def _make_weights(self, x):
         """Build all layers before a step draws random numbers: a seed then gives the
         same numbers whether the step is traced or not."""
-        self._has_weights = True
-        if all([layer.built for layer, _ in self._walk()]):
-            return
+        built = all([layer.built for layer, _ in self._walk()])
+        self._has_weights = built or self._call_symbolically(x)
+
+    def _call_symbolically(self, x, batch_size=None):
+        """Call the model on symbolic tensors like ``x``, which builds its layers.
+
+        Returns: False where `call` needs values, or with None the size of the batch: the
+        step has both.
+        """
+        needs = (TypeError, ValueError, IndexError) if batch_size is None else TypeError
+
+        def symbolic(leaf):
+            shape = None if leaf is None else (batch_size, *leaf.shape[1:])
+            return None if leaf is None else KerasTensor(shape, leaf.dtype)
 
         try:
-            self.compute_output_spec(symbolic_batch(x))
-        except Exception:  # what is wrong with x or with the layers, the step will tell
-            self._has_weights = False
+            self.compute_output_spec(map_structure(symbolic, x))
+        except needs:
+            return False
+        return True
 
     def test_step(self, data: Any) -> dict[str, Any]:
         """Compute loss and metrics for one batch, without an update."""
@@ -205,101 +104,6 @@ class TrainSteps:
         if "training" in code.co_varnames or code.co_flags & 0x08:
             return self.compute_loss(x, y, y_pred, sample_weight, training=training)
         return self.compute_loss(x, y, y_pred, sample_weight)
-
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Any = None,
-        training: bool = True,
-    ) -> Tensor:
-        """Add up the loss of `compile` and `losses`. Raises: ``ValueError`` without any."""
-        total = None
-        if self._compiled is not None and self._compiled.loss is not None:
-            if y_pred is None:
-                raise TypeError(
-                    f"model '{self.name}': call() returned None; is a return "
-                    "statement missing?"
-                )
-            total = self._compiled.loss(y, y_pred, sample_weight)
-        for loss in self.losses:
-            if not loss.dtype.is_floating:
-                loss = cast(loss, "float32")
-            loss = reduce_sum(loss) if len(loss.shape) else loss
-            if total is not None and loss.dtype is not total.dtype:
-                loss = cast(loss, total.dtype)
-            total = loss if total is None else add(total, loss)
-        if total is None:
-            raise ValueError(
-                f"model '{self.name}': there is no loss; pass loss= to compile(), or call "
-                "add_loss() in a layer"
-            )
-        return total
-
-    def compute_metrics(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Any = None,
-    ) -> dict[str, Any]:
-        """Update the metrics of `compile`; return `get_metrics_result`."""
-        if self._compiled is not None and self._compiled.metrics is not None:
-            self._compiled.metrics.update_state(y, y_pred, sample_weight)
-        return self.get_metrics_result()
-
-    def compiled_loss(
-        self,
-        y: Any,
-        y_pred: Any,
-        sample_weight: Any = None,
-        regularization_losses: Any = None,
-    ) -> Tensor:
-        """`compute_loss` by its name in Keras 2."""
-        return self.compute_loss(None, y, y_pred, sample_weight)
-
-    @property
-    def compiled_metrics(self) -> Any:
-        """The metrics of `compile`, with `update_state`."""
-        return self._compiled and self._compiled.metrics
-
-    # --- metrics
-
-    @property
-    def metrics(self) -> list[Metric]:
-        """The loss' running mean, the metrics of `compile`, then those of the layers."""
-        found = []
-        compiled = self._compiled
-        if compiled is not None:
-            found.append(compiled.tracker)
-            if compiled.metrics is not None:
-                found.append(compiled.metrics)
-            if compiled.loss is not None:
-                found += compiled.loss.metrics
-        return found + super().metrics
-
-    @property
-    def metrics_names(self) -> list[str]:
-        return [metric.name for metric in self.metrics]
-
-    def reset_metrics(self) -> None:
-        """Reset the state of all metrics; `fit` does it before each epoch."""
-        for metric in self.metrics:
-            metric.reset_state()
-        if self._compiled is not None:
-            self._compiled.drop_pending()
-
-    def get_metrics_result(self) -> dict[str, Any]:
-        """Return the results of all `metrics`, by name."""
-        found = {}
-        for metric in self.metrics:
-            result = metric.result()
-            if isinstance(result, dict):
-                found |= result
-            else:
-                found[metric.name] = result
-        return found
 
     # --- steps as functions
 
@@ -331,45 +135,5 @@ class TrainSteps:
             return self._compiled.functions.by_name
         return vars(self).setdefault("_own_functions", TracedSteps()).by_name
 
-    def _logs_of(self, logs, return_dict):
-        """Return logs as a dict, or in Keras' order: the loss, metrics of a single output
-        as they were given, the losses of several outputs; then the others, by name."""
-        logs = Logs(logs).copy()
-        if return_dict:
-            return logs
-        names = []
-        for metric in self.metrics:
-            inner = isinstance(metric, CompileMetrics)
-            names += [m.name for m in metric.metrics] if inner else [metric.name]
-        names = list(dict.fromkeys(names))
-        found = [logs[name] for name in names if name in logs]
-        found += [logs[name] for name in sorted(logs) if name not in names]
-        return found[0] if len(found) == 1 else found
-
-    def _check_labels(self, data):
-        """Refuse NaN in labels, which make every built-in loss, and the weights, NaN."""
-        loss = self.loss
-        known = isinstance(loss, str) or _all_own(loss)
-        if known and isinstance(data, tuple) and len(data) > 1:
-            check_labels(data[1])
-
     def _warn(self, text):
         warnings.warn(f"model '{self.name}': {text}", stacklevel=3)
-
-
-def _all_own(loss):
-    if isinstance(loss, (list, tuple, dict)):
-        return all(
-            [isinstance(x, str) or x is None or _all_own(x) for x in flatten(loss)]
-        )
-    return is_own(type(loss) if isinstance(loss, Loss) else loss)
-
-
-def symbolic_batch(x, size=None):
-    """A `KerasTensor` for each array or tensor of ``x``, for batches of this size."""
-
-    def symbolic(leaf):
-        shape = None if leaf is None else (size, *leaf.shape[1:])
-        return None if leaf is None else KerasTensor(shape, leaf.dtype)
-
-    return map_structure(symbolic, x)

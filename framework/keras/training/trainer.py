@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from tapewright.core.tensor import is_tensor
 
 from ..callbacks.callback_list import CallbackList
 from ..callbacks.logs import Logs
+from .compile_metrics import CompileMetrics
 from .data_adapters.array_adapter import ArrayAdapter, train_validation_split
 from .data_adapters.data_adapter_utils import (
     as_arrays,
@@ -21,8 +23,7 @@ from .data_adapters.data_adapter_utils import (
     unpack_x_y_sample_weight,
 )
 from .epoch_iterator import EpochIterator
-from .fit_run import FitRun, as_integer, validation_schedule
-from .train_steps import TrainSteps, symbolic_batch
+from .train_steps import TrainSteps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +39,9 @@ class Trainer(TrainSteps):
     """The part of a `Model` that trains it and runs it on data."""
 
     history = None
+    stop_training: bool = False
+    stop_evaluating: bool = False
+    stop_predicting: bool = False
     _run = None  # a `FitRun`, while `fit` runs
 
     def fit(
@@ -76,8 +80,8 @@ class Trainer(TrainSteps):
         names do not fit, before anything is changed.
         """
         self._need_compiled("fit")
-        first = as_integer("initial_epoch", initial_epoch)
-        end = as_integer("epochs", epochs)
+        first = _as_integer("initial_epoch", initial_epoch)
+        end = _as_integer("epochs", epochs)
         if validation_split and validation_data is None:
             arrays = (x, y, sample_weight)
             (x, y, sample_weight), validation_data = train_validation_split(
@@ -86,17 +90,19 @@ class Trainer(TrainSteps):
         batches = EpochIterator(
             x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight
         )
-        self._check_given(y)
+        if y is not None:  # checked once; labels of other sources, batch by batch
+            self._compiled.check_labels((None, as_arrays("y", y)))
         validation = self._validation(
             validation_data, validation_batch_size or batch_size, validation_steps
         )
-        validates = validation_schedule(validation_freq)
+        validates = _validation_schedule(validation_freq)
         self._check_validation(batches, validation)
         callbacks = self._callbacks(
             callbacks, verbose, True, epochs=epochs, steps=batches.num_batches
         )
         self.stop_training = False
         self._run = run = FitRun(batches, validation, validates, callbacks)
+        run.checks_labels = y is None
         try:
             callbacks.on_train_begin()
             if run.first_epoch is not None:
@@ -135,10 +141,9 @@ class Trainer(TrainSteps):
         count = batches.begins_at
         logs = run.logs if count else {}
         hooks = callbacks.wants_train_batches
-        checks = not self._labels_checked
         for batch in () if count and self.stop_training else batches:
-            if checks:
-                self._check_labels(batch)
+            if run.checks_labels:
+                self._compiled.check_labels(batch)
             run.batch = batch
             if hooks:
                 callbacks.on_train_batch_begin(count)
@@ -149,14 +154,6 @@ class Trainer(TrainSteps):
             if self.stop_training:
                 break
         return Logs(logs).copy()
-
-    _labels_checked = False
-
-    def _check_given(self, y):
-        """Check labels given as arrays once; those of other sources, batch by batch."""
-        self._labels_checked = y is not None
-        if y is not None:
-            self._check_labels((None, as_arrays("y", y)))
 
     def _validation(self, data, batch_size, steps):
         if data is None:
@@ -171,10 +168,8 @@ class Trainer(TrainSteps):
         if validation is None:
             return
         batches, validation = batches.adapter, validation.adapter
-        known = isinstance(batches, ArrayAdapter) and isinstance(
-            validation, ArrayAdapter
-        )
-        if not known or type(self).test_step is not TrainSteps.test_step:
+        are_arrays = all([type(x) is ArrayAdapter for x in (batches, validation)])
+        if not are_arrays or type(self).test_step is not TrainSteps.test_step:
             return
         y = unpack_x_y_sample_weight(batches.arrays)[1]
         x, y_validation, _ = unpack_x_y_sample_weight(validation.arrays)
@@ -182,18 +177,16 @@ class Trainer(TrainSteps):
             raise ValueError("validation_data: must be (x, y), got x without labels")
         size = min(validation.batch_size, validation.num_samples)
         leaves = [leaf for leaf in flatten(x) if leaf is not None]
-        kind = [(size, *leaf.shape[1:], leaf.dtype) for leaf in leaves]
-        if kind == self._compiled.validated:
+        specs = [(size, *leaf.shape[1:], leaf.dtype) for leaf in leaves]
+        built = all([layer.built for layer, _ in self._walk()])
+        if not built or specs == self._compiled.validated:
             return
-        if all([layer.built for layer, _ in self._walk()]):
-            try:
-                self.compute_output_spec(symbolic_batch(x, size))
-            except ShapeError as error:
-                error.add_note("for the x of validation_data")
-                raise
-            except Exception:  # code that needs values: the step runs it, or will tell
-                pass
-            self._compiled.validated = kind
+        try:
+            self._call_symbolically(x, size)
+        except ShapeError as error:
+            error.add_note("for the x of validation_data")
+            raise
+        self._compiled.validated = specs
 
     def _callbacks(self, callbacks, verbose, add_history, **params):
         if isinstance(callbacks, CallbackList):
@@ -329,7 +322,7 @@ class Trainer(TrainSteps):
                 )
             sample_weight = class_weight_to_sample_weight(y, class_weight)
         data = _batch("train_on_batch", x, y, sample_weight)
-        self._check_labels(data)
+        self._compiled.check_labels(data)
         function = self.make_train_function()
         self.reset_metrics()
         return self._logs_of(function(data), return_dict)
@@ -353,6 +346,60 @@ class Trainer(TrainSteps):
         data = _batch("predict_on_batch", x, None, None)
         outputs = self.make_predict_function()(data)
         return map_structure(lambda t: t.numpy() if is_tensor(t) else t, outputs)
+
+    def _logs_of(self, logs, return_dict):
+        """Return logs as a dict, or in Keras' order: the loss, metrics of a single output
+        as they were given, the losses of several outputs; then the others, by name."""
+        logs = Logs(logs).copy()
+        if return_dict:
+            return logs
+        names = []
+        for metric in self.metrics:
+            inner = isinstance(metric, CompileMetrics)
+            names += [m.name for m in metric.metrics] if inner else [metric.name]
+        names = list(dict.fromkeys(names))
+        results = [logs[name] for name in names if name in logs]
+        results += [logs[name] for name in sorted(logs) if name not in names]
+        return results[0] if len(results) == 1 else results
+
+
+class FitRun:
+    """A call of `fit`: its data and callbacks, and the point at which a backup resumes it.
+
+    ``validates``: a function of the number of an epoch, see `_validation_schedule`.
+    """
+
+    def __init__(self, batches, validation, validates, callbacks):
+        self.batches, self.validation, self.callbacks = batches, validation, callbacks
+        self.validates = validates
+        self.checks_labels = False  # of each batch
+        self.batch = None  # the latest
+        self.first_epoch, self.logs = None, {}  # of a backup that was restored
+        self.is_over = False  # True if the run of the backup had stopped
+
+
+def _as_integer(name, value):
+    """Return an argument of `fit` as an integer, which may be 0 or less."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"fit: {name} must be an integer, got {value!r}") from None
+
+
+def _validation_schedule(validation_freq):
+    """A function of the number of an epoch, from 1: whether to evaluate after it."""
+    if isinstance(validation_freq, int):
+        if validation_freq < 1:
+            raise ValueError(
+                f"validation_freq must be 1 or more, got {validation_freq}"
+            )
+        return lambda epoch: epoch % validation_freq == 0
+    if isinstance(validation_freq, (list, tuple, set, range)):
+        return lambda epoch: epoch in validation_freq
+    raise ValueError(
+        "validation_freq must be an integer or a list of epochs, got "
+        f"{validation_freq!r}"
+    )
 
 
 def _batch(who, x, y, sample_weight):

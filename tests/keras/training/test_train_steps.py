@@ -141,3 +141,44 @@ def test_python_conditions_on_tensors_need_run_eagerly(data):
         model.fit(*data, verbose=0)
     model.run_eagerly = True
     model.fit(*data, verbose=0)
+
+
+class Unbuilt(Model):
+    """A model whose layers the first call builds."""
+
+    def __init__(self, transform):
+        super().__init__()
+        self.dense, self.transform = Dense(1), transform
+
+    def call(self, x):
+        return self.dense(self.transform(x))
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_a_call_that_needs_the_size_of_the_batch_trains(data, run_eagerly):
+    model = Unbuilt(lambda x: tw.reshape(tw.reshape(x, [10, 4, 3]), [40, 3]))
+    model.compile("sgd", "mse", run_eagerly=run_eagerly)
+    history = model.fit(*data, batch_size=40, verbose=0).history
+    assert np.isfinite(history["loss"][0])
+
+
+def test_a_call_that_needs_values_trains_eagerly_from_the_first_batch(data):
+    model = Unbuilt(lambda x: x if float(tw.reduce_sum(x)) else x * 2.0)
+    model.compile("sgd", "mse", run_eagerly=True)
+    model.fit(*data, validation_data=data, verbose=0)
+    assert model.dense.built
+
+
+def test_a_mistake_in_call_is_not_passed_over_while_layers_are_built(data):
+    calls = []
+
+    def broken_at_first(x):
+        calls.append(x)
+        if len(calls) == 1:
+            raise RuntimeError("no such table")
+        return x
+
+    model = Unbuilt(broken_at_first)
+    model.compile("sgd", "mse")
+    with pytest.raises(RuntimeError, match="no such table"):
+        model.fit(*data, verbose=0)

@@ -1,0 +1,297 @@
+"""`CompiledModel`: `compile`, and the losses and metrics that it gives a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tapewright import optimizers
+from tapewright.core import config
+from tapewright.core.nest import flatten
+from tapewright.core.trackable import Trackable, drop_pending
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.math.elementwise import add
+from tapewright.ops.math.reduction import reduce_sum
+from tapewright.serialization.constructor_arguments import is_own
+
+from .. import losses as losses_module
+from .. import metrics as metrics_module
+from ..losses import Loss
+from ..metrics import Mean
+from ..metrics.serialization import BY_LABELS
+from .compile_config import arguments_of_compile, compile_config
+from .compile_loss import CompileLoss
+from .compile_metrics import CompileMetrics
+from .data_adapters.data_adapter_utils import check_labels
+from .traced_step import TracedSteps
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tapewright.core.tensor import Tensor
+    from tapewright.optimizers.optimizer import Optimizer
+
+    from ..metrics.metric import Metric
+
+__all__ = ["Compiled", "CompiledModel"]
+
+
+class CompiledModel:
+    """The part of a `Trainer` that has an optimizer, losses and metrics."""
+
+    optimizer: Any = None
+    loss: Any = None
+    _runs_eagerly = False
+    _compiled = None
+
+    def compile(
+        self,
+        optimizer: Optimizer | str | dict[str, Any] | None = "rmsprop",
+        loss: Any = None,
+        loss_weights: Any = None,
+        metrics: Any = None,
+        weighted_metrics: Any = None,
+        run_eagerly: bool = False,
+        steps_per_execution: int = 1,
+        jit_compile: bool | str = "auto",
+        auto_scale_loss: bool = True,
+    ) -> None:
+        """Set optimizer, losses and metrics for training.
+
+        Args: ``optimizer``: one, or its name; ``loss``: a loss, its name or a function
+        ``loss(y_true, y_pred)``, for models with several outputs a list or dict of them;
+        ``loss_weights``: factors in the sum of several losses; ``metrics``: a list of
+        names, `Metric` objects or functions, or a list or dict of lists for several
+        outputs; ``weighted_metrics``: those that sample weights count for;
+        ``run_eagerly``: steps run as plain Python, not traced. In a further `compile` a
+        loss, or metrics, that are not given stay those of the last one, as in Keras.
+
+        ``steps_per_execution`` and ``jit_compile`` are Keras', and change nothing here:
+        a traced step has no cost between one and the next; nor does
+        ``auto_scale_loss``, since no layer computes in a dtype other than its weights'.
+
+        Raises: ``ValueError`` for an unknown name, which lists similar ones, and for
+        ``jit_compile=True`` with ``run_eagerly``.
+        """
+        if run_eagerly and jit_compile is True:
+            raise ValueError(
+                "compile: jit_compile=True needs traced steps; run_eagerly must be False"
+            )
+        options = {
+            "optimizer": optimizers.get(optimizer),
+            "loss": loss,
+            "loss_weights": loss_weights,
+            "metrics": metrics,
+            "weighted_metrics": weighted_metrics,
+            "run_eagerly": bool(run_eagerly),
+            "steps_per_execution": steps_per_execution,
+            "jit_compile": jit_compile,
+        }
+        output_names = getattr(self, "output_names", None)
+        self._compiled = Compiled(options, output_names, self._compiled)
+        self.optimizer, self.loss = options["optimizer"], options["loss"]
+        self._runs_eagerly = options["run_eagerly"]
+        self.stop_training = False
+
+    def get_compile_config(self) -> dict[str, Any]:
+        """Return the arguments of `compile` as Keras writes them; empty before it was called.
+
+        Raises: ``ValueError`` for a lambda, which no config can hold.
+        """
+        return {} if self._compiled is None else compile_config(self._compiled.options)
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Call `compile` with the arguments that `get_compile_config` gave, ours or Keras'.
+
+        Raises: ``ValueError`` for an unknown key, class or function.
+        """
+        if config:
+            self.compile(**arguments_of_compile(config))
+
+    @property
+    def compiled(self) -> bool:
+        return self._compiled is not None
+
+    @property
+    def run_eagerly(self) -> bool:
+        """True if steps run as plain Python; may be set, also before `compile`."""
+        return self._runs_eagerly or config.functions_run_eagerly()
+
+    @run_eagerly.setter
+    def run_eagerly(self, value: bool) -> None:
+        self._runs_eagerly = bool(value)
+        if self._compiled is not None:
+            self._compiled.options["run_eagerly"] = bool(value)
+
+    def _need_compiled(self, what):
+        if self._compiled is None:
+            raise RuntimeError(
+                f"model '{self.name}': call compile(optimizer, loss) before {what}"
+            )
+        return self._compiled
+
+    # --- losses
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Tensor:
+        """Add up the loss of `compile` and `losses`. Raises: ``ValueError`` without any."""
+        total = None
+        if self._compiled is not None and self._compiled.loss is not None:
+            if y_pred is None:
+                raise TypeError(
+                    f"model '{self.name}': call() returned None; is a return "
+                    "statement missing?"
+                )
+            total = self._compiled.loss(y, y_pred, sample_weight)
+        for loss in self.losses:
+            if not loss.dtype.is_floating:
+                loss = cast(loss, "float32")
+            loss = reduce_sum(loss) if len(loss.shape) else loss
+            if total is not None and loss.dtype is not total.dtype:
+                loss = cast(loss, total.dtype)
+            total = loss if total is None else add(total, loss)
+        if total is None:
+            raise ValueError(
+                f"model '{self.name}': there is no loss; pass loss= to compile(), or call "
+                "add_loss() in a layer"
+            )
+        return total
+
+    def compute_metrics(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+    ) -> dict[str, Any]:
+        """Update the metrics of `compile`; return `get_metrics_result`."""
+        if self._compiled is not None and self._compiled.metrics is not None:
+            self._compiled.metrics.update_state(y, y_pred, sample_weight)
+        return self.get_metrics_result()
+
+    def compiled_loss(
+        self,
+        y: Any,
+        y_pred: Any,
+        sample_weight: Any = None,
+        regularization_losses: Any = None,
+    ) -> Tensor:
+        """`compute_loss` by its name in Keras 2."""
+        return self.compute_loss(None, y, y_pred, sample_weight)
+
+    @property
+    def compiled_metrics(self) -> Any:
+        """The metrics of `compile`, with `update_state`."""
+        return self._compiled and self._compiled.metrics
+
+    # --- metrics
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The loss' running mean, the metrics of `compile`, then those of the layers."""
+        metrics, compiled = [], self._compiled
+        if compiled is not None:
+            metrics.append(compiled.tracker)
+            if compiled.metrics is not None:
+                metrics.append(compiled.metrics)
+            if compiled.loss is not None:
+                metrics += compiled.loss.metrics
+        return metrics + super().metrics
+
+    @property
+    def metrics_names(self) -> list[str]:
+        return [metric.name for metric in self.metrics]
+
+    def reset_metrics(self) -> None:
+        """Reset the state of all metrics; `fit` does it before each epoch."""
+        for metric in self.metrics:
+            metric.reset_state()
+        if self._compiled is not None:
+            self._compiled.drop_pending()
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        """Return the results of all `metrics`, by name."""
+        results = {}
+        for metric in self.metrics:
+            result = metric.result()
+            results |= result if isinstance(result, dict) else {metric.name: result}
+        return results
+
+
+class Compiled(Trackable):
+    """The losses, metrics and traced steps that a call of `compile` made.
+
+    A loss, or metrics, that ``options`` lack are those of the call ``before``.
+    """
+
+    def __init__(self, options, output_names=None, before=None):
+        _check_names(options)
+        _check_weights(options["loss_weights"])
+        self.options = options
+        self.loss = self.metrics = None
+        if options["loss"] is not None:
+            self.loss = CompileLoss(
+                options["loss"], options["loss_weights"], output_names
+            )
+        elif before is not None:
+            self._keep(before, "loss", "loss", "loss_weights")
+        metrics, weighted = options["metrics"], options["weighted_metrics"]
+        if metrics or weighted:
+            self.metrics = CompileMetrics(metrics, weighted, output_names)
+        elif before is not None and metrics is None and weighted is None:
+            self._keep(before, "metrics", "metrics", "weighted_metrics")
+        losses = flatten(self.options["loss"])
+        self._checks_labels = self.loss is not None and all(map(_is_own, losses))
+        self.tracker = Mean(name="loss")
+        self.functions = TracedSteps()
+        self.validated = None  # shapes of validation data that fitted
+
+    def _keep(self, before, part, *names):
+        setattr(self, part, getattr(before, part))
+        self.options |= {name: before.options[name] for name in names}
+
+    def __children__(self):
+        parts = {"tracker": self.tracker, "loss": self.loss, "metrics": self.metrics}
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def check_labels(self, batch):
+        """Refuse NaN in labels, which make every built-in loss, and the weights, NaN."""
+        if self._checks_labels and isinstance(batch, tuple) and len(batch) > 1:
+            check_labels(batch[1])
+
+    def drop_pending(self):
+        """Start metrics of a checkpoint that are still to be made from nothing."""
+        for part in (self.loss, self.metrics):
+            if part is not None:
+                drop_pending(part)
+
+
+def _check_names(options):
+    """Refuse names of no loss or metric in `compile`, not at the first batch."""
+    for module, key in (
+        (losses_module, "loss"),
+        (metrics_module, "metrics"),
+        (metrics_module, "weighted_metrics"),
+    ):
+        for each in flatten(options[key]):
+            stem = BY_LABELS.get(each.lower()) if isinstance(each, str) else None
+            if not callable(each):
+                module.get(each if stem is None else f"binary_{stem}")
+
+
+def _check_weights(loss_weights):
+    for weight in flatten(loss_weights):
+        if isinstance(weight, (str, bytes)) or callable(weight):
+            raise TypeError(f"loss_weights: must be numbers, got {weight!r}")
+
+
+def _is_own(loss):
+    """Return whether a loss, or its name or function, is tapewright's, not a user's."""
+    if loss is None or isinstance(loss, str):
+        return True
+    return is_own(type(loss) if isinstance(loss, Loss) else loss)
