@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from tapewright.core.argument_validation import one_of
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import default_float
 from tapewright.core.naming import snake_case, unique_name
@@ -79,11 +80,7 @@ class Loss(Configured):
         dtype: DTypeLike | None = None,
     ):
         reduction = "none" if reduction is None else reduction
-        if reduction not in REDUCTIONS:
-            raise ValueError(
-                f"{type(self).__name__}: reduction must be one of "
-                f"{', '.join(REDUCTIONS)} or None, got {reduction!r}"
-            )
+        one_of(self, "reduction", reduction, REDUCTIONS)
         self.name: str = name or unique_name(snake_case(type(self).__name__))
         self.reduction = reduction
         self._given_dtype = dtype

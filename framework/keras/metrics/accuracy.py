@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tapewright.core.argument_validation import whole
 from tapewright.core.dtypes import float32, float64, int32, int64
 from tapewright.core.errors import ShapeError
 from tapewright.ops.array.conversion import cast
@@ -243,7 +244,7 @@ class TopKCategoricalAccuracy(MeanMetricWrapper):
         name: str | None = "top_k_categorical_accuracy",
         dtype: DTypeLike | None = None,
     ):
-        super().__init__(top_k_categorical_accuracy, name, dtype, k=_checked_k(self, k))
+        super().__init__(top_k_categorical_accuracy, name, dtype, k=whole(self, "k", k))
         self.k = k
 
 
@@ -263,13 +264,7 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
         dtype: DTypeLike | None = None,
         from_sorted_ids: bool = False,
     ):
-        options = {"k": _checked_k(self, k), "from_sorted_ids": from_sorted_ids}
+        options = {"k": whole(self, "k", k), "from_sorted_ids": from_sorted_ids}
         super().__init__(sparse_top_k_categorical_accuracy, name, dtype, **options)
         self.k = k
         self.from_sorted_ids = from_sorted_ids
-
-
-def _checked_k(metric, k):
-    if not hasattr(k, "__index__") or k < 1:
-        raise ValueError(f"{type(metric).__name__}: k must be 1 or more, got {k!r}")
-    return k

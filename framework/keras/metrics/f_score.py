@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tapewright.core.argument_validation import one_of
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import expand_dims
 from tapewright.ops.math.comparison import greater, greater_equal, logical_and
@@ -52,10 +53,6 @@ class FBetaScore(Metric):
     ):
         super().__init__(dtype, name)
         who = type(self).__name__
-        if average not in AVERAGES:
-            raise ValueError(
-                f"{who}: average must be one of {AVERAGES}, got {average!r}"
-            )
         if not isinstance(beta, float) or not beta > 0:
             raise ValueError(f"{who}: beta must be a positive float, got {beta!r}")
         if threshold is not None:
@@ -64,7 +61,7 @@ class FBetaScore(Metric):
                     f"{who}: threshold must be a float above 0 and at most 1, got "
                     f"{threshold!r}"
                 )
-        self.average = average
+        self.average = one_of(self, "average", average, AVERAGES)
         self.beta = beta
         self.threshold = threshold
         self._built = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+from tapewright.core.argument_validation import one_of, whole
 from tapewright.core.dtypes import float32
 from tapewright.core.interpreters import active_tracer
 from tapewright.ops.array.conversion import cast
@@ -180,17 +181,9 @@ class R2Score(Metric):
         dtype: DTypeLike | None = None,
     ):
         super().__init__(dtype, name)
-        if class_aggregation not in AGGREGATIONS:
-            raise ValueError(
-                f"R2Score: class_aggregation must be one of {AGGREGATIONS}, got "
-                f"{class_aggregation!r}"
-            )
-        if num_regressors < 0:
-            raise ValueError(
-                f"R2Score: num_regressors must not be negative, got {num_regressors}"
-            )
+        one_of(self, "class_aggregation", class_aggregation, AGGREGATIONS)
         self.class_aggregation = class_aggregation
-        self.num_regressors = num_regressors
+        self.num_regressors = whole(self, "num_regressors", num_regressors, 0)
         self.num_samples: Variable = self.add_variable((), "zeros", name="num_samples")
         self._built = False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tapewright.core.argument_validation import share, whole
 from tapewright.ops.math.comparison import greater_equal, where
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_max
@@ -29,22 +30,15 @@ class _Constrained(ConfusionMetric):
 
     def __init__(
         self,
-        at_least: str,
+        argument: str,
+        value: float,
         num_thresholds: int,
         class_id: int | None,
         name: str | None,
         dtype: DTypeLike | None,
     ):
-        argument, value = at_least
-        if not 0 <= value <= 1:
-            raise ValueError(
-                f"{type(self).__name__}: {argument} must be from 0 to 1, got {value}"
-            )
-        if num_thresholds <= 0:
-            raise ValueError(
-                f"{type(self).__name__}: num_thresholds must be positive, got "
-                f"{num_thresholds}"
-            )
+        share(self, argument, value)
+        whole(self, "num_thresholds", num_thresholds)
         steps = num_thresholds - 1
         thresholds = [i / steps for i in range(num_thresholds)] if steps else [0.5]
         super().__init__(thresholds, name, dtype)
@@ -93,8 +87,9 @@ class SensitivityAtSpecificity(_Constrained):
         name: str | None = None,
         dtype: DTypeLike | None = None,
     ):
-        at_least = "specificity", specificity
-        super().__init__(at_least, num_thresholds, class_id, name, dtype)
+        super().__init__(
+            "specificity", specificity, num_thresholds, class_id, name, dtype
+        )
         self.specificity = specificity
 
     def _ratios(self):
@@ -112,8 +107,9 @@ class SpecificityAtSensitivity(_Constrained):
         name: str | None = None,
         dtype: DTypeLike | None = None,
     ):
-        at_least = "sensitivity", sensitivity
-        super().__init__(at_least, num_thresholds, class_id, name, dtype)
+        super().__init__(
+            "sensitivity", sensitivity, num_thresholds, class_id, name, dtype
+        )
         self.sensitivity = sensitivity
 
     def _ratios(self):
@@ -131,7 +127,7 @@ class PrecisionAtRecall(_Constrained):
         name: str | None = None,
         dtype: DTypeLike | None = None,
     ):
-        super().__init__(("recall", recall), num_thresholds, class_id, name, dtype)
+        super().__init__("recall", recall, num_thresholds, class_id, name, dtype)
         self.recall = recall
 
     def _ratios(self):
@@ -149,8 +145,7 @@ class RecallAtPrecision(_Constrained):
         name: str | None = None,
         dtype: DTypeLike | None = None,
     ):
-        at_least = "precision", precision
-        super().__init__(at_least, num_thresholds, class_id, name, dtype)
+        super().__init__("precision", precision, num_thresholds, class_id, name, dtype)
         self.precision = precision
 
     def _ratios(self):
