@@ -1,9 +1,11 @@
 """Cases of checkpoints, of folders of them, of backups of `fit`, and of configs in JSON."""
 
 import json
+import os
 import random
 import shutil
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -367,7 +369,7 @@ def fitted(name, seed, folder=None, after=None):
         keras.callbacks.ReduceLROnPlateau("loss", patience=1, min_delta=5.0),
         keras.callbacks.EarlyStopping("loss", patience=3, restore_best_weights=True),
     ]
-    if name == "middle":
+    if name != "epoch_end":
         model.compile(keras.optimizers.SGD(0.01, momentum=0.9), "mse", metrics=["mae"])
         given = {"x": x, "y": y, "batch_size": 4, "validation_data": (x[:4], y[:4])}
         freq, after = 1, after and 6
@@ -377,7 +379,9 @@ def fitted(name, seed, folder=None, after=None):
         given, freq, after = {"x": data}, "epoch", after and 7
     if folder is not None:
         told.append(
-            keras.callbacks.BackupAndRestore(folder, freq, delete_checkpoint=False)
+            keras.callbacks.BackupAndRestore(
+                folder, freq, name == "double", delete_checkpoint=False
+            )
         )
     told += [Interrupt(after)] if after else []
     history = model.fit(**given, epochs=4, callbacks=told, verbose=0)
@@ -395,7 +399,11 @@ def backup_case(name):
     def read(path):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(path.parent, copy := Path(folder) / "backup")
-            return fitted(name, 99, copy)
+            with warnings.catch_warnings():
+                if name == "double":  # the backup before the last one has to do
+                    os.truncate(copy / "latest.h5", 1000)
+                    warnings.filterwarnings("ignore", "a backup is")
+                return fitted(name, 99, copy)
 
     def ask(both):
         model, history = both
@@ -405,7 +413,10 @@ def backup_case(name):
             f"history/{k}": np.asarray(v) for k, v in history.history.items()
         }
 
-    return Case(f"backup_{name}", [f"{name}/latest.h5"], write, read, ask)
+    beside = [f"{name}/previous.h5"] if name == "double" else []
+    return Case(
+        f"backup_{name}", [f"{name}/latest.h5"], write, read, ask, beside=beside
+    )
 
 
 # ------------------------------------------------------------------------- JSON
@@ -510,6 +521,7 @@ CASES = [
          beside=["manager/ckpt-1.h5"]),
     backup_case("middle"),
     backup_case("epoch_end"),
+    backup_case("double"),
     Case("objects", ["objects.json"], write_objects, read_objects,
          lambda configs: {"configs": configs}),
     Case("models", ["models.json"], write_json, read_json, of_json),

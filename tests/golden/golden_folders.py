@@ -5,6 +5,7 @@ import hashlib
 import json
 from pathlib import Path
 
+import golden_callbacks
 import golden_checkpoints
 import golden_models
 import golden_modules
@@ -29,7 +30,12 @@ __all__ = [
 ]
 
 HERE = Path(__file__).parent
-ALL = [*golden_models.CASES, *golden_modules.CASES, *golden_checkpoints.CASES]
+ALL = [
+    *golden_models.CASES,
+    *golden_modules.CASES,
+    *golden_checkpoints.CASES,
+    *golden_callbacks.CASES,
+]
 PRESENT = ".".join(tw.__version__.split(".")[:2])
 SEED = 5
 JSON = "@json"  # the plain values among the arrays of a file
