@@ -11,12 +11,12 @@ __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
 
 class Adagrad(Optimizer):
-    """Steps less far where gradients were large before.
+    """Divide the gradient by the root of the sum of all its squares.
 
         accumulator <- accumulator + g^2
         w           <- w - learning_rate * g / sqrt(accumulator + epsilon)
 
-    Args: ``initial_accumulator_value``, what the sum starts from; ``epsilon``; the rest
+    Args: ``initial_accumulator_value``, the start of the sum; ``epsilon``; the rest
     as for `Optimizer`.
     Reference: Duchi et al., "Adaptive subgradient methods" (2011). Defaults are those of
     Keras.
@@ -51,14 +51,14 @@ class Adagrad(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """Divides the gradient by the root of its running mean square.
+    """Divide the gradient by the root of its running mean square.
 
         velocity <- velocity + (1 - rho) * (g^2 - velocity)
         step      = learning_rate * g / sqrt(velocity + epsilon)
         w        <- w - step                                    without momentum
         m        <- momentum * m + step,  w <- w - m            with momentum
 
-    With ``centered`` the square of the gradient's running mean is taken off velocity.
+    With ``centered`` the square of the gradient's running mean is subtracted from velocity.
 
     Args: ``rho``, how much of the means a step keeps; ``momentum``; ``epsilon``;
     ``centered``; the rest as for `Optimizer`.
@@ -115,7 +115,7 @@ class RMSprop(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Scales the gradient by the root mean squares of past steps over past gradients.
+    """Scale the gradient by the root mean squares of past steps over past gradients.
 
         grads  <- grads + (1 - rho) * (g^2 - grads)
         delta   = sqrt((deltas + epsilon) / (grads + epsilon)) * g

@@ -39,14 +39,14 @@ class _MomentOptimizer(Optimizer):
 
 
 class Adam(_MomentOptimizer):
-    """Divides a running mean of the gradient by the root of a running mean square.
+    """Divide a running mean of the gradient by the root of a running mean square.
 
         momentum <- momentum + (1 - beta_1) * (g - momentum)
         velocity <- velocity + (1 - beta_2) * (g^2 - velocity)
         alpha     = learning_rate * sqrt(1 - beta_2^t) / (1 - beta_1^t)
         w        <- w - alpha * momentum / (sqrt(velocity) + epsilon)
 
-    With ``amsgrad`` the largest velocity so far takes the place of velocity.
+    With ``amsgrad`` the largest velocity so far replaces velocity.
 
     Args: ``beta_1``, ``beta_2``, how much of the moments a step keeps; ``epsilon``, the
     paper's "epsilon hat"; ``amsgrad``; the rest as for `Optimizer`.
@@ -91,10 +91,10 @@ class Adam(_MomentOptimizer):
 
 
 class AdamW(Adam):
-    """`Adam` that first takes a share off each weight: ``w <- w - rate * decay * w``.
+    """`Adam` with weight decay before each step: ``w <- w - rate * decay * w``.
 
-    Args: ``weight_decay``, which cannot be None here; the rest as for `Adam`. Some
-    weights can be spared by `exclude_from_weight_decay`.
+    Args: ``weight_decay``, which cannot be None here; the rest as for `Adam`. Use
+    `exclude_from_weight_decay` for weights that shall not decay.
     Reference: Loshchilov & Hutter, "Decoupled weight decay regularization" (2019).
     """
 
@@ -124,7 +124,7 @@ class AdamW(Adam):
 
 
 class Adamax(_MomentOptimizer):
-    """Divides a running mean of the gradient by a fading maximum of its size.
+    """Divide a running mean of the gradient by a decaying maximum of its magnitude.
 
         momentum <- momentum + (1 - beta_1) * (g - momentum)
         norm     <- max(beta_2 * norm, |g|)
@@ -144,9 +144,9 @@ class Adamax(_MomentOptimizer):
     def update_block(
         self, xp, gradient, variable, scratch, coefficients, momentum, norm
     ):
-        new, fading, epsilon, alpha = coefficients
+        new, decay, epsilon, alpha = coefficients
         approach(xp, momentum, gradient, new, scratch)
-        xp.multiply(norm, fading, out=norm)
+        xp.multiply(norm, decay, out=norm)
         xp.abs(gradient, out=scratch)
         xp.maximum(norm, scratch, out=norm)
         xp.add(norm, epsilon, out=scratch)
@@ -155,7 +155,7 @@ class Adamax(_MomentOptimizer):
 
 
 class Nadam(_MomentOptimizer):
-    """Mixes the gradient into the mean that `Adam` steps along.
+    """Step along the mean of `Adam` mixed with the gradient, as Nesterov momentum does.
 
         u_t       = beta_1 * (1 - 0.96^t / 2),  product_t = u_1 * ... * u_t
         momentum <- momentum + (1 - beta_1) * (g - momentum)
@@ -192,7 +192,9 @@ class Nadam(_MomentOptimizer):
         here, ahead = (self.beta_1 * (1 - 0.5 * 0.96**t) for t in (step, step + 1))
         product = self._u_product._array.item()
         root = bias_correction(self.beta_2, step, real) ** 0.5
-        alpha = learning_rate * root  # of the corrected velocity, taken out of the root
+        alpha = (
+            learning_rate * root
+        )  # the correction of velocity, taken out of the root
         of_mean = alpha * ahead / (1 - product * ahead)
         of_gradient = alpha * (1 - here) / (1 - product)
         moments = 1 - self.beta_1, 1 - self.beta_2, self.epsilon * root
@@ -215,7 +217,7 @@ class Nadam(_MomentOptimizer):
 
 
 class Lamb(_MomentOptimizer):
-    """Makes the step of each variable as long as the variable, times the learning rate.
+    """Scale the step of each variable to the norm of the variable times the learning rate.
 
         momentum <- momentum + (1 - beta_1) * (g - momentum)
         velocity <- velocity + (1 - beta_2) * (g^2 - velocity)
@@ -250,9 +252,9 @@ class Lamb(_MomentOptimizer):
         xp.add(scratch, epsilon, out=scratch)
         xp.divide(momentum, scratch, out=scratch)
         xp.multiply(scratch, correction, out=scratch)
-        own, step = sum_of_squares(xp, variable), sum_of_squares(xp, scratch)
-        both = (own > 0) & (step > 0)
-        ratio = xp.sqrt(xp.where(both, own, 1) / xp.where(both, step, 1))
+        size, step = sum_of_squares(xp, variable), sum_of_squares(xp, scratch)
+        both = (size > 0) & (step > 0)
+        ratio = xp.sqrt(xp.where(both, size, 1) / xp.where(both, step, 1))
         ratio = (ratio * learning_rate).astype(variable.dtype)
         subtract_scaled(xp, variable, scratch, ratio, scratch)
 

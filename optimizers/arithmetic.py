@@ -1,6 +1,6 @@
 """Arithmetic of updates: passes over a block, sums of gradients, averages of variables.
 
-Sums and averages lie next to the variables in their segments, as ``extras``.
+Sums and averages lie beside the variables in their segments, as ``extras``.
 """
 
 import numpy as np
@@ -20,29 +20,29 @@ __all__ = [
     "subtract_scaled",
 ]
 
-# Elements from which on two passes less are worth more than the making of the call, which
-# takes 4 us and more: 100,000 to 2 million elements are updated in 0.8 of the time.
+# From this many elements on, two passes fewer outweigh the cost of the call, 4 us and
+# more: 100,000 to 2 million elements are updated in 0.8 of the time.
 WORTH = 32768
 # The names that Keras gives to the variables.
 AVERAGE, ACCUMULATOR = "average", "gradient_accumulator"
 
 
-def approach(xp, mean, x, part, scratch, factor=1):
-    """``mean <- mean + part * (factor * x - mean)``; ``scratch`` may be ``x``.
+def approach(xp, mean, x, weight, scratch, factor=1):
+    """``mean <- mean + weight * (factor * x - mean)``; ``scratch`` may be ``x``.
 
-    The mean of a constant is that constant, however the weights of old and new, which
-    have to add up to 1, are rounded.
+    The mean of a constant is that constant: the weights of old and new, as rounded, add
+    up to 1.
     """
     if pays(mean):
         real = mean.dtype.type
-        keep = real(1) - real(part)
+        keep = real(1) - real(weight)
         new = float(real(1) - keep)  # exact: they add up to 1
         blas.axpby(new * factor, x, keep, mean)
         return
     if factor != 1:
         x = xp.multiply(x, factor, out=scratch)
     xp.subtract(x, mean, out=scratch)
-    xp.multiply(scratch, part, out=scratch)
+    xp.multiply(scratch, weight, out=scratch)
     xp.add(mean, scratch, out=mean)
 
 
@@ -60,16 +60,16 @@ def pays(y):
     return type(y) is np.ndarray and y.size >= WORTH and blas.handles(y.dtype)
 
 
-def accumulate(parts, gradients, share, steps=None) -> list:
+def accumulate(groups, gradients, share, steps=None) -> list:
     """Add ``share`` of each gradient to its sum, and return the sums in their place.
 
     With ``steps`` the sums become means over so many steps.
     """
     sums = list(gradients)
-    for part in parts:
-        xp = part.segment.workspace.xp
-        accumulators = part.segment.views(ACCUMULATOR)
-        for m, n in part.members:
+    for group in groups:
+        xp = group.segment.workspace.xp
+        accumulators = group.segment.views(ACCUMULATOR)
+        for m, n in group.members:
             sums[n] = accumulators[m]
             _add(xp, sums[n], gradients[n], share)
             if steps:
@@ -93,8 +93,8 @@ def clear(segments) -> None:
         segment.extra(ACCUMULATOR).fill(0)
 
 
-def average(segments, part, overwrite) -> None:
-    """Move each average by ``part`` of the way to its variable.
+def average(segments, weight, overwrite) -> None:
+    """Move each average toward its variable by ``weight`` of the difference.
 
     With ``overwrite`` the variables become the averages.
     """
@@ -103,9 +103,9 @@ def average(segments, part, overwrite) -> None:
         xp, scratch = segment.workspace.xp, segment.workspace.scratch
         for i in range(0, flat.size, segment.block):
             old, new = mean[i : i + segment.block], flat[i : i + segment.block]
-            if part == 1:
+            if weight == 1:
                 old[...] = new
             else:
-                approach(xp, old, new, part, scratch[: old.size])
+                approach(xp, old, new, weight, scratch[: old.size])
             if overwrite:
                 new[...] = old

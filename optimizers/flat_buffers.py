@@ -1,14 +1,14 @@
 """Flat buffers: the arrays of many variables in one, so that an update is a few calls.
 
-A variable keeps its face: its array becomes a view into the buffer. Updates write in
-place, and may do so only while nobody else can see it: a tensor read from the variable,
-a tape's residual and ``np.asarray(variable)`` hold the view, or one whose base is the
-buffer, and so show up in the reference counts. Then the values move to a new buffer, and
-the old one stays with its holder, unchanged.
+The array of a variable becomes a view into the buffer. Updates write in place, and only
+while nothing else references the buffer: a tensor read from the variable, a tape's
+residual and ``np.asarray(variable)`` hold the view, or one whose base is the buffer, and
+show in the reference counts. Then the values move to a new buffer, and the old one stays
+with its holder, unchanged.
 
 Counting and writing are two steps, and another thread may read in between. So the arrays
-are unbound before they are counted: whoever reads the variable from then on waits until
-they are back (see `Variable.__getattr__`), and whoever came first is counted.
+are unbound before they are counted: a later reader of the variable waits until they are
+back (see `Variable.__getattr__`), and an earlier one is counted.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = ["InPlace", "Segment", "Workspace", "lay_out", "split"]
 # Elements. A block and its slots stay in the cache at 32k to 128k; far below that the
 # calls cost more than the arithmetic.
 BLOCK = 131072
-# A variable this small is cheaper to copy into its neighbours' block than to visit alone.
+# A variable of this size or less is cheaper to copy into a block than to update alone.
 # A GPU needs no blocks, and there a launch costs as much as a larger copy.
 POOLED, POOLED_ON_GPU = 16384, 1 << 20
 
-# Where references are not counted, or not exactly, nothing is known: no answers agree.
+# Without exact reference counts every answer differs, so that no buffer seems unused.
 _is_counted = (
     hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: 1)()
 )
@@ -74,46 +74,46 @@ class Workspace:
 
 
 class Segment:
-    """Variables in one flat array, of which their own arrays are consecutive views.
+    """Variables in one flat array, of which their arrays are consecutive views.
 
     Likewise their slots: ``slots`` has, for each slot, the list of its variables, and
-    ``extras``, by name, those that the rule itself does not see.
+    ``extras``, by name, those that the rule does not use.
     """
 
     __slots__ = (
         "variables", "decays", "workspace", "starts", "block", "flats", "extras",
-        "_kinds", "owners", "_views", "_counts", "_seen",
+        "owners", "_views", "_counts", "_rule_count",
     )  # fmt: skip
 
     def __init__(self, variables, slots, extras, decays, workspace):
         self.variables, self.decays, self.workspace = variables, decays, workspace
-        self.extras, self._seen = extras, 1 + len(slots)
+        self.extras, self._rule_count = extras, 1 + len(slots)
         shapes = [variable._array.shape for variable in variables]
         self.starts: list[int] = [0]
         for shape in shapes:
             self.starts.append(self.starts[-1] + math.prod(shape))
         self.block = workspace.scratch.size
-        self._kinds = [variables, *slots, *extras.values()]
-        self.owners = [variable for kind in self._kinds for variable in kind]
-        self.flats: list[None] = [None] * len(self._kinds)
+        columns = [variables, *slots, *extras.values()]
+        self.owners = [variable for column in columns for variable in column]
+        self.flats: list[None] = [None] * len(columns)
         self._views = [None] * len(self.owners)  # until they are first taken
         self._counts = None
 
     def take(self):
         """Take the arrays from the variables, and make ``flats`` safe to write to.
 
-        A value that somebody else holds stays as it is in the array left behind; one
-        that was assigned meanwhile is taken over. `give_back` has to follow.
+        A value that is referenced elsewhere stays in the array left behind; one that was
+        assigned meanwhile is copied. `give_back` has to follow.
         """
         others = {}
         if not all(map(is_, map(_array_of, self.owners), self._views)):
             pairs = enumerate(zip(map(_array_of, self.owners), self._views))
-            others = {i: own for i, (own, view) in pairs if own is not view}
+            others = {i: array for i, (array, view) in pairs if array is not view}
         try:
             for variable in self.owners:
                 del variable._array
             if others or self._count() != self._counts:
-                self._part(others)
+                self._replace_shared(others)
         except BaseException:
             for i, variable in enumerate(self.owners):
                 variable._array = others.get(i, self._views[i])
@@ -127,8 +127,11 @@ class Segment:
     def _count(self):
         return [*map(_references, self.flats), *map(_references, self._views)]
 
-    def _part(self, others):
-        """Move what somebody else holds, and ``others``, the arrays that are no views."""
+    def _replace_shared(self, others):
+        """Move the flats that are referenced elsewhere, and those with ``others``.
+
+        ``others``: the arrays that are no views, by number.
+        """
         now, size = self._count(), len(self.variables)
         then = self._counts or now
         for k in range(len(self.flats)):
@@ -138,7 +141,7 @@ class Segment:
                 held = held or i in others or now[j] != then[j]
             if held:
                 self._move(k, others)
-        self._counts = self._count()  # at this moment nobody else knows the arrays
+        self._counts = self._count()  # nothing else references the arrays now
 
     def _move(self, k, others):
         first = k * len(self.variables)
@@ -152,40 +155,43 @@ class Segment:
         self._views[first : first + len(views)] = views
 
     def extra(self, name):
-        """The flat array of one of the extras."""
-        return self.flats[self._seen + list(self.extras).index(name)]
+        """Return the flat array of one of the extras."""
+        return self.flats[self._column(name)]
+
+    def _column(self, name):
+        return self._rule_count + list(self.extras).index(name)
 
     def views(self, name=None):
-        """The arrays of the variables, or of one of the extras, while they are taken."""
-        kind = 0 if name is None else self._seen + list(self.extras).index(name)
-        first = kind * len(self.variables)
+        """Return the arrays of the variables, or of an extra, while they are taken."""
+        column = 0 if name is None else self._column(name)
+        first = column * len(self.variables)
         return self._views[first : first + len(self.variables)]
 
     def runs(self, members):
-        """``(start, stop)`` of each unbroken stretch of these variables, by number."""
-        found = []
+        """Return ``(start, stop)`` of each unbroken stretch of variables, by number."""
+        runs = []
         for i in sorted(members):
             start, stop = self.starts[i : i + 2]
-            if found and found[-1][1] == start:
-                start = found.pop()[0]
-            found.append((start, stop))
-        return found
+            if runs and runs[-1][1] == start:
+                start = runs.pop()[0]
+            runs.append((start, stop))
+        return runs
 
     def stretch(self, start, stop):
-        """The variables and the slots from ``start`` to ``stop``: a list of arrays."""
-        seen = self.flats[: self._seen]
+        """Return the variables and slots from ``start`` to ``stop``: a list of arrays."""
+        flats = self.flats[: self._rule_count]
         whole = start == 0 and stop == self.starts[-1]
-        return seen if whole else [flat[start:stop] for flat in seen]
+        return flats if whole else [flat[start:stop] for flat in flats]
 
     def blocks(self, start, stop, gradient):
-        """Pieces of ``gradient``, which begins at ``start``, of variables and of slots."""
-        flat, *slots = self.flats[: self._seen]
+        """Yield blocks of ``gradient``, which begins at ``start``, variables and slots."""
+        flat, *slots = self.flats[: self._rule_count]
         for i in range(start, stop, self.block):
             j = min(i + self.block, stop)
             yield gradient[i - start : j - start], flat[i:j], [s[i:j] for s in slots]
 
     def row_blocks(self, rows, values):
-        """`blocks` of the single variable, if only ``rows``, sorted, have a gradient."""
+        """Yield `blocks` of a single variable with gradients of sorted ``rows`` only."""
         xp, second = self.workspace.xp, self.workspace.second
         height = self._views[0].shape[0]
         width = self.starts[-1] // height
@@ -203,7 +209,7 @@ class Segment:
             yield from self.blocks(i * width, j * width, gradient)
 
     def pick_rows(self, rows):
-        """Copies of these rows of the single variable and of its slots."""
+        """Return copies of these rows of the single variable and of its slots."""
         return [lines[rows] for lines in self._lines()]
 
     def put_rows(self, rows, picked):
@@ -213,11 +219,11 @@ class Segment:
 
     def _lines(self):
         height = self._views[0].shape[0]
-        return [flat.reshape(height, -1) for flat in self.flats[: self._seen]]
+        return [flat.reshape(height, -1) for flat in self.flats[: self._rule_count]]
 
 
 class InPlace:
-    """``with InPlace(segments):`` their arrays may be written to, and nobody sees it."""
+    """A context in which the flats of segments may be written to."""
 
     __slots__ = ("segments", "_taken")
 
@@ -240,7 +246,7 @@ class InPlace:
 
 
 def split(flat, shapes):
-    """Consecutive views of these shapes."""
+    """Return consecutive views of these shapes."""
     views, start = [], 0
     for shape in shapes:
         stop = start + math.prod(shape)
@@ -250,7 +256,7 @@ def split(flat, shapes):
 
 
 def lay_out(variables, slots, extras, decays, whole=False) -> list[Segment]:
-    """The variables in segments: large ones alone, small ones of a kind together.
+    """Lay variables out in segments: large ones alone, small ones together.
 
     Args: ``slots``, one list for each slot; ``extras``, further ones by name; ``decays``,
     one truth value per variable; ``whole``, to have each variable alone, in one block.
@@ -259,22 +265,22 @@ def lay_out(variables, slots, extras, decays, whole=False) -> list[Segment]:
     for i, (variable, decay) in enumerate(zip(variables, decays)):
         array = variable._array
         xp = array_module(type(array))
-        kind = xp, str(getattr(array, "device", "")), array.dtype
+        key = xp, str(getattr(array, "device", "")), array.dtype
         pooled = array.size <= (POOLED if xp is np else POOLED_ON_GPU)
         alone = whole or not pooled
-        members.setdefault((*kind, decay, i if alone else None), []).append(i)
-    for (*kind, _, _), numbers in members.items():
+        members.setdefault((*key, decay, i if alone else None), []).append(i)
+    for (*key, _, _), numbers in members.items():
         size = sum([variables[i]._array.size for i in numbers])
-        size = max(1, min(size, BLOCK) if kind[0] is np and not whole else size)
-        sizes[tuple(kind)] = max(size, sizes.get(tuple(kind), 1))
-    spaces = {kind: Workspace(kind[0], kind[2], size) for kind, size in sizes.items()}
+        size = max(1, min(size, BLOCK) if key[0] is np and not whole else size)
+        sizes[tuple(key)] = max(size, sizes.get(tuple(key), 1))
+    workspaces = {key: Workspace(key[0], key[2], n) for key, n in sizes.items()}
     return [
         Segment(
             [variables[i] for i in numbers],
             [[slot[i] for i in numbers] for slot in slots],
             {name: [extra[i] for i in numbers] for name, extra in extras.items()},
             decay,
-            spaces[tuple(kind)],
+            workspaces[tuple(key)],
         )
-        for (*kind, decay, _), numbers in members.items()
+        for (*key, decay, _), numbers in members.items()
     ]

@@ -12,7 +12,7 @@ __all__ = ["Ftrl"]
 
 
 class Ftrl(Optimizer):
-    """Sets each weight to what would have been best for all gradients so far.
+    """Set each weight to the best value for all gradients so far.
 
         n         = accumulator + g^2
         sigma     = (n^-power - accumulator^-power) / learning_rate

@@ -1,6 +1,6 @@
-"""Gradients on their way into an update: checked, sparse ones merged, all of them clipped.
+"""Preparation of gradients for an update: checks, merging of sparse rows, clipping.
 
-Nothing here changes an array that it was given.
+No function changes its arguments.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tapewright.core.tensor import (
 
 __all__ = ["Scaling", "SparseRows", "check_gradient", "clipping", "to_gradient"]
 
-# A factor whose square is far from vanishing, in float32 too.
+# The square of a larger factor does not vanish, in float32 too.
 LEAST = 1e-12
 
 
@@ -32,59 +32,59 @@ class SparseRows(NamedTuple):
     values: object
 
     def merged(self, xp):
-        """The rows in order, each once, and for each the sum of its values."""
-        rows, places = xp.unique(self.indices, return_inverse=True)
+        """Return the rows in order, each once, and the sum of the values of each."""
+        rows, inverse = xp.unique(self.indices, return_inverse=True)
         values = xp.zeros((rows.size, *self.values.shape[1:]), self.values.dtype)
         if rows.size == self.indices.size:
-            values[places] = self.values
+            values[inverse] = self.values
         else:
-            xp.add.at(values, places, self.values)
+            xp.add.at(values, inverse, self.values)
         return rows, values
 
 
 def to_gradient(gradient, variable):
-    """The array, or `SparseRows`, of a gradient, in the dtype of the variable.
+    """Return the array, or `SparseRows`, of a gradient, in the dtype of the variable.
 
     Raises: ``ShapeError``, ``DTypeError`` for a complex gradient of a real variable,
     ``ValueError`` for an index out of range.
     """
-    own = variable._array
     if isinstance(gradient, IndexedSlices):
         return _to_rows(gradient, variable)
+    target = variable._array
     if is_tensor(gradient):
         array = convert_to_tensor(gradient).array
     else:
-        array = to_array(gradient, None, own.dtype, array_module(type(own)))
+        array = to_array(gradient, None, target.dtype, array_module(type(target)))
     check_gradient(array, variable)
     _check_device(array, variable)
-    return array.astype(own.dtype, copy=False)
+    return array.astype(target.dtype, copy=False)
 
 
 def check_gradient(array, variable):
-    """Raise unless a gradient has the variable's shape, and can have its dtype."""
+    """Raise unless a gradient has the variable's shape and can be cast to its dtype."""
     if array.shape != variable._array.shape:
         _refuse(ShapeError, "shape", array, variable)
     _check_dtype(array, variable)
 
 
 def _check_dtype(array, variable):
-    kinds = "biufc" if variable._array.dtype.kind == "c" else "biuf"
-    if array.dtype.kind not in kinds:
+    dtype_kinds = "biufc" if variable._array.dtype.kind == "c" else "biuf"
+    if array.dtype.kind not in dtype_kinds:
         _refuse(DTypeError, "dtype, or one that can be cast to it", array, variable)
 
 
 def _to_rows(slices, variable):
-    own = variable._array
+    target = variable._array
     values = _array(slices.values)
     indices = _array(slices.indices)
-    if slices.dense_shape is not None and tuple(slices.shape) != own.shape:
+    if slices.dense_shape is not None and tuple(slices.shape) != target.shape:
         raise ShapeError(
             "apply_gradients", f"the gradient of '{variable.path}' must have its shape "
-            f"{own.shape}, but its dense_shape is {tuple(slices.shape)}",
+            f"{target.shape}, but its dense_shape is {tuple(slices.shape)}",
         )  # fmt: skip
-    if not own.ndim or values.shape != (*indices.shape[:1], *own.shape[1:]):
+    if not target.ndim or values.shape != (*indices.shape[:1], *target.shape[1:]):
         raise ShapeError(
-            "apply_gradients", f"a sparse gradient of '{variable.path}', {own.shape}, "
+            "apply_gradients", f"a sparse gradient of '{variable.path}', {target.shape}, "
             "must have one index and one row of values per entry",
             values=values, indices=indices,
         )  # fmt: skip
@@ -93,14 +93,14 @@ def _to_rows(slices, variable):
             "apply_gradients", "the indices of a sparse gradient must be integers",
             indices=indices,
         )  # fmt: skip
-    if indices.size and (indices.min() < 0 or indices.max() >= own.shape[0]):
+    if indices.size and (indices.min() < 0 or indices.max() >= target.shape[0]):
         raise ValueError(
             f"apply_gradients: an index of the gradient of '{variable.path}' lies outside "
-            f"its {own.shape[0]} rows"
+            f"its {target.shape[0]} rows"
         )
     _check_dtype(values, variable)
     _check_device(values, variable)
-    return SparseRows(indices, values.astype(own.dtype, copy=False))
+    return SparseRows(indices, values.astype(target.dtype, copy=False))
 
 
 def _array(value):
@@ -108,12 +108,12 @@ def _array(value):
 
 
 def _check_device(array, variable):
-    own = variable._array
-    if array_module(type(array)) is not array_module(type(own)):
+    target = variable._array
+    if array_module(type(array)) is not array_module(type(target)):
         raise ValueError(
             f"apply_gradients: the gradient of '{variable.path}' must be on the device of "
             f"the variable: it is a {type(array).__name__}, the variable a "
-            f"{type(own).__name__}"
+            f"{type(target).__name__}"
         )
 
 
@@ -125,10 +125,10 @@ def _refuse(error, what, array, variable):
 
 
 class Scaling:
-    """``fit(block, out)`` of `clipping` that multiplies by ``factor``.
+    """``clip(block, out)`` of `clipping` that multiplies by ``factor``.
 
-    ``folds``: the squares of the gradient, and of the factor, are ordinary numbers, so a
-    rule may take them apart and save a pass.
+    ``folds``: the squares of the gradient and of the factor neither overflow nor vanish,
+    so that a rule may multiply by them separately and save a pass.
     """
 
     xp: Any
@@ -144,11 +144,11 @@ class Scaling:
 
 
 def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list:
-    """For each gradient None, or ``fit(block, out)``, which writes a block of it clipped.
+    """Return for each gradient None, or ``clip(block, out)``, which writes a clipped block.
 
-    What is clipped is the gradient times ``share``. As in Keras on TensorFlow: the norm
-    of a sparse gradient is that of its values as they come, before those of one row are
-    added up; a global norm that is not finite makes all gradients NaN.
+    The gradient times ``share`` is clipped. As in Keras on TensorFlow: the norm of a
+    sparse gradient is that of its values before those of one row are added up; a global
+    norm that is not finite makes all gradients NaN.
     """
     if share == 1 and not (clipnorm or clipvalue or global_clipnorm):
         return [None] * len(gradients)
@@ -169,7 +169,7 @@ def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list
 
 
 def _norm(arrays):
-    """The norm of all arrays together: a float, or where it is not NumPy's an array."""
+    """Return the norm of all arrays together: a float, or an array on a GPU."""
     total = 0.0
     for array in arrays:
         xp = array_module(type(array))
@@ -191,14 +191,14 @@ def _scaling(array, scale):
         return Scaling(array, scale, False)
     if scale == 1:
         return None
-    # The squares were added up for the norm: if that was finite, so are they.
+    # The norm is a sum of the squares: as it is finite, so are they.
     return Scaling(array, scale, scale > LEAST)
 
 
 def _cutting(xp, limit, share):
-    def fit(block, out):
+    def clip(block, out):
         if share != 1:
             block = xp.multiply(block, share, out=out)
         return xp.clip(block, -limit, limit, out=out)
 
-    return fit
+    return clip

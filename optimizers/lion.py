@@ -11,7 +11,7 @@ __all__ = ["Lion"]
 
 
 class Lion(Optimizer):
-    """Steps by the sign of momentum mixed with the gradient.
+    """Step by the sign of momentum mixed with the gradient.
 
         w        <- w - learning_rate * sign(beta_1 * momentum + (1 - beta_1) * g)
         momentum <- momentum + (1 - beta_2) * (g - momentum)

@@ -1,4 +1,4 @@
-"""`LossScaleOptimizer`: a loss as large as the gradients can bear, for float16."""
+"""`LossScaleOptimizer`: dynamic scaling of the loss, for float16."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def _of_inner(name: str) -> Any:
 
 
 class LossScaleOptimizer(Optimizer):
-    """Wraps an optimizer: scales the loss up, and the gradients down again.
+    """Multiply the loss by a scale, and divide the gradients of an optimizer by it.
 
-    The scale doubles after ``dynamic_growth_steps`` steps with finite gradients. Where a
-    gradient is infinite or NaN, it is halved, and the step left out.
+    The scale doubles after ``dynamic_growth_steps`` steps with finite gradients. If a
+    gradient is infinite or NaN, the scale is halved and the step is skipped.
 
-    Args: ``inner_optimizer``, which makes the updates, and has all options;
+    Args: ``inner_optimizer``, which makes the updates and has all options;
     ``initial_scale``; ``dynamic_growth_steps``; ``name``.
     Raises: ``ValueError`` for an option that belongs to the inner optimizer.
     Reference: Micikevicius et al., "Mixed precision training" (2018). Defaults are those
@@ -73,13 +73,13 @@ class LossScaleOptimizer(Optimizer):
             )
         self.step_counter = self._scalar("step_counter", 0, "int64")
 
-    # --- state: its own, then that of the inner optimizer
+    # --- state, followed by that of the inner optimizer
 
     @property
     def variables(self) -> list[Variable]:
-        own = [self._iterations, self._learning_rate]
-        own += [self.step_counter, self.dynamic_scale]
-        return own + self.inner_optimizer.variables
+        scalars = [self._iterations, self._learning_rate]
+        scalars += [self.step_counter, self.dynamic_scale]
+        return scalars + self.inner_optimizer.variables
 
     iterations: Any = _of_inner("iterations")
     excluded_from_weight_decay: Any = _of_inner("excluded_from_weight_decay")
@@ -119,7 +119,7 @@ class LossScaleOptimizer(Optimizer):
     # --- steps
 
     def scale_loss(self, loss: TensorLike) -> Tensor:
-        """The loss times the scale of now."""
+        """Return the loss times the current scale."""
         return loss * self.dynamic_scale
 
     def apply_gradients(
@@ -180,7 +180,7 @@ class LossScaleOptimizer(Optimizer):
 
 
 def _refuse_options(options):
-    """Raise for options that ask for something."""
+    """Raise for options that are unknown or differ from the defaults."""
     neutral = {"use_ema": False, "ema_momentum": 0.99}
     unknown = [name for name in options if name not in constructor_arguments(Optimizer)]
     if unknown:
@@ -198,7 +198,7 @@ def _all_finite(gradients):
     for gradient in gradients:
         array = gradient.values if type(gradient) is SparseRows else gradient
         xp = array_module(type(array))
-        # A sum is finite only if all is; it can also run over, in float16 above all.
+        # A finite sum has finite terms; one that overflows, in float16, may have them, too.
         if not xp.isfinite(array.sum()) and not xp.isfinite(array).all():
             return False
     return True

@@ -1,10 +1,10 @@
-"""`Optimizer`: gradients in, variables changed; what every update rule has in common.
+"""`Optimizer`: the base of all update rules, which applies gradients to variables.
 
 A rule is written in one of two ways. With ops, as in Keras: `update_step` assigns to one
-variable. With arrays, as tapewright's own: it names its slots, and `update_block` changes
-one block of numbers in place; the base class lays variables and slots out in flat buffers
-(`flat_buffers.py`) and walks over them in blocks that fit the cache (`update.py`). Around
-both it clips, decays, accumulates, averages, and knows sparse gradients.
+variable. With arrays, as the rules of tapewright: it names its slots, and `update_block`
+changes one block of numbers in place; the base class lays variables and slots out in flat
+buffers (`flat_buffers.py`) and updates them in blocks that fit the cache (`update.py`).
+For both it clips, decays, accumulates and averages, also with sparse gradients.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Sets of variables and gradient kinds whose update is remembered.
 MAX_UPDATES = 64
-BUILDING = threading.RLock()  # of several threads, one makes the slots
+BUILDING = threading.RLock()  # one thread makes the slots
 
 # A number, a schedule, or a function of the iteration or of nothing.
 LearningRate: TypeAlias = float | LearningRateSchedule | Callable[..., Any]
 
 
 class OptimizerOptions(TypedDict, total=False):
-    """Keyword arguments that every optimizer hands to `Optimizer`."""
+    """Keyword arguments that every optimizer passes to `Optimizer`."""
 
     clipnorm: float | None
     clipvalue: float | None
@@ -93,12 +93,12 @@ class Optimizer(State, Configured):
     of range, or for an argument that is not known.
 
     An update writes in place, but never into an array that a tensor, a tape or a view
-    still holds. Of several threads one takes a step after the other; who reads a variable
-    meanwhile gets the value before the step or waits for the one after it.
+    still holds. Several threads take their steps one after the other; a variable read
+    meanwhile has the value before the step, or the read waits for the one after it.
 
-    A rule in ops, as for Keras, makes its slots in `build`. In a traced function it runs
-    in each call, as what `py_function` calls does: its Python decides anew each time, and
-    what it assigns to are variables of the optimizer and those that are updated.
+    A rule in ops, as for Keras, makes its slots in `build`. In a traced function its
+    Python code runs in each call, as that of `py_function` does; it may assign to the
+    variables of the optimizer and to those that are updated.
 
     >>> class Momentum(Optimizer):
     ...     def build(self, variables):
@@ -127,16 +127,16 @@ class Optimizer(State, Configured):
     """
 
     kind: str = "optimizer"
-    # A zero gradient changes nothing: of a sparse one, only its rows need a visit.
+    # A zero gradient changes nothing: a sparse one updates only its rows.
     zero_is_idle = False
-    # The rule has to see each variable as a whole: no blocks, no neighbours.
+    # The rule needs each variable as a whole: no blocks, one variable a segment.
     takes_whole = False
     # `update_block` gets a pair of scratch arrays.
     needs_two = False
     # `update_block` gets one more coefficient, last: a factor for the gradient, which saves
     # a pass where gradients are scaled.
     takes_factor = False
-    # `update_block` makes the updates, as no subclass overrides `update_step`.
+    # `update_block` makes the updates: no subclass overrides `update_step`.
     updates_blocks: bool = True
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -144,9 +144,9 @@ class Optimizer(State, Configured):
         if "build" in vars(cls):
             # By name: an assignment would hide the type of `build` from checkers.
             setattr(cls, "build", _once(cls.build))  # noqa: B010
-        ways = cls.update_step, cls._backend_update_step
-        known = Optimizer.update_step, Optimizer._backend_update_step
-        cls.updates_blocks = ways == known
+        methods = cls.update_step, cls._backend_update_step
+        inherited = Optimizer.update_step, Optimizer._backend_update_step
+        cls.updates_blocks = methods == inherited
         try:
             inspect.signature(cls.update_step).bind(None, None, None, None)
         except TypeError:
@@ -199,7 +199,7 @@ class Optimizer(State, Configured):
         self.loss_scale_factor = loss_scale_factor
         self.gradient_accumulation_steps = gradient_accumulation_steps
         self._check_ranges()
-        self._forget()
+        self._reset_state()
         self.learning_rate = learning_rate
         self._segments, self._updates = None, {}  # how variables lie in memory
         self._compiled = {}  # machine code of `update_block`, by dtype and settings
@@ -222,14 +222,14 @@ class Optimizer(State, Configured):
         if self.use_ema and every:
             whole(self, "ema_overwrite_frequency", every)
 
-    # --- what a rule defines
+    # --- methods that a rule defines
 
     def update_step(
         self, gradient: Any, variable: Variable, learning_rate: LearningRate
     ) -> None:
         """Change one variable, and its slots, by its gradient: tensors and Variables.
 
-        Here it applies `update_block`, for what overrides it and calls it by ``super()``.
+        The base applies `update_block`, for overrides that call it by ``super()``.
         """
         step = int(self._iterations._array) // (self.gradient_accumulation_steps or 1)
         i = self._get_variable_index(variable)
@@ -239,7 +239,7 @@ class Optimizer(State, Configured):
         )  # fmt: skip
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        """Call `update_step` for each variable; Keras' own rules override it, too."""
+        """Call `update_step` for each variable; the rules of Keras override it, too."""
         for gradient, variable in zip(grads, trainable_variables):
             self.update_step(gradient, variable, learning_rate)
 
@@ -249,9 +249,9 @@ class Optimizer(State, Configured):
     def coefficients(
         self, step: int, learning_rate: float, real: type[Any]
     ) -> tuple[float, ...]:
-        """The numbers that `update_block` needs in this step, the first being 1.
+        """Return the numbers that `update_block` needs in this step, counted from 1.
 
-        ``real`` is the NumPy scalar type of the variables, for where rounding matters.
+        ``real`` is the NumPy scalar type of the variables, for exact rounding.
         """
         return (learning_rate,)
 
@@ -266,9 +266,9 @@ class Optimizer(State, Configured):
     ) -> None:
         """Change one block of ``variable`` and of each slot in place.
 
-        All are arrays of one shape and dtype. ``scratch`` is free to use, ``gradient``
-        must be left alone. Calls with ``out=`` keep the block in the cache, and
-        ``coefficients`` are in a form that costs least. Where ``needs_two`` is set,
+        All are arrays of one shape and dtype. ``scratch`` may be overwritten,
+        ``gradient`` may not. Calls with ``out=`` keep the block in the cache, and
+        ``coefficients`` have the form that ufuncs take fastest. With ``needs_two``
         ``scratch`` is a pair.
         """
         raise NotImplementedError(
@@ -279,7 +279,7 @@ class Optimizer(State, Configured):
 
     @property
     def learning_rate(self) -> Any:
-        """The learning rate now: a Variable, or what the function or schedule gives."""
+        """The current learning rate: a Variable, or the result of the function or schedule."""
         rate = self._learning_rate
         if isinstance(rate, Variable):
             return rate
@@ -308,7 +308,7 @@ class Optimizer(State, Configured):
             )
 
     def scale_loss(self, loss: TensorLike) -> Any:
-        """The loss times ``loss_scale_factor``, by which an update divides again."""
+        """Return the loss times ``loss_scale_factor``, by which an update divides."""
         return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
 
     # --- applying gradients
@@ -367,8 +367,8 @@ class Optimizer(State, Configured):
         return self._trainable_variables
 
     def update_of(self, variables: Sequence[Variable], grads: Sequence[Any]) -> Any:
-        """The `Update` of a tuple of variables by gradients of these kinds."""
-        # The optimizer keeps its variables alive, so that an id stays theirs.
+        """Return the `Update` of a tuple of variables and the types of their gradients."""
+        # The optimizer keeps its variables alive, so that their ids stay unique.
         key = (*map(id, variables), *map(type, grads))
         update = self._updates.get(key)
         if update is None:
@@ -398,10 +398,9 @@ class Optimizer(State, Configured):
                 "apply: a variable is listed twice; pass the sum of its gradients"
             )
         if self._segments is None:
-            own = self._trainable_variables
             slots = self._slots if self.updates_blocks else ()
-            decayed, whole = self._decayed, self.takes_whole
-            self._segments = lay_out(own, slots, self._extras, decayed, whole)
+            options = self._extras, self._decayed, self.takes_whole
+            self._segments = lay_out(self._trainable_variables, slots, *options)
         if len(self._updates) >= MAX_UPDATES:
             self._updates.clear()
         self._updates[key] = update = Update(self._segments, variables, grads)
@@ -413,28 +412,28 @@ class Optimizer(State, Configured):
         grads: Sequence[Any],
         trainable_variables: Sequence[Variable] | None,
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """One step from values, to values: no variable changes.
+        """Return the values after one step from the given values; no variable changes.
 
         Args: the values of `variables` and of those that the optimizer was built with, and
         a gradient of each of the latter. Returns: two lists of tensors, of the trained
         variables and of the optimizer's.
         """
-        known, own = self._trainable_variables, self.variables
+        trained, state = self._trainable_variables, self.variables
         if not self.built:
             raise ValueError(
                 f"{self.name}.stateless_apply: the optimizer must be built first; call "
                 "`optimizer.build(trainable_variables)`"
             )
-        for name, given, wanted in (
-            ("optimizer_variables", optimizer_variables, own),
-            ("trainable_variables", trainable_variables, known),
+        for name, values, expected in (
+            ("optimizer_variables", optimizer_variables, state),
+            ("trainable_variables", trainable_variables, trained),
         ):
-            if len(given) != len(wanted):
+            if len(values) != len(expected):
                 raise ValueError(
-                    f"{self.name}.stateless_apply: {name} must have {len(wanted)} values, "
-                    f"got {len(given)}"
+                    f"{self.name}.stateless_apply: {name} must have {len(expected)} "
+                    f"values, got {len(values)}"
                 )
-        everything = [*known, *own]
+        everything = [*trained, *state]
         with writing(everything):
             before = [v.read() for v in everything]
             try:
@@ -446,14 +445,14 @@ class Optimizer(State, Configured):
             finally:
                 for variable, value in zip(everything, before):
                     variable.assign(value)
-        return after[: len(known)], after[len(known) :]
+        return after[: len(trained)], after[len(trained) :]
 
     def _clip_gradients(self, grads):
-        """The gradients as an update would clip them; None stays None."""
+        """Return the gradients clipped as in an update; None stays None."""
         present = [convert_to_tensor(g) for g in grads if g is not None]
         arrays = [g.array for g in present]
-        fits = clipping(arrays, self.clipnorm, self.clipvalue, self.global_clipnorm)
-        clipped = iter([_clipped(g, fit) for g, fit in zip(present, fits)])
+        clips = clipping(arrays, self.clipnorm, self.clipvalue, self.global_clipnorm)
+        clipped = iter([_clipped(g, clip) for g, clip in zip(present, clips)])
         return [None if g is None else next(clipped) for g in grads]
 
     def _rate(self):
@@ -465,18 +464,18 @@ class Optimizer(State, Configured):
                 return rate.at(self._iterations._array.item())
             return float(self.learning_rate)
 
-    # --- what an `Update` asks
+    # --- the interface of an `Update`
 
     def take_step(self, update: Any, gradients: Any, share: float = 1.0) -> None:
-        """One step with ``share`` of checked gradients, eager or in a replay."""
+        """Take one step with ``share`` of checked gradients, eager or in a replay."""
         update.step(self, gradients, share)
 
     @property
     def changes_gradients(self) -> bool:
-        """Return whether gradients are not used as they come."""
-        ways = (self.clipnorm, self.clipvalue, self.global_clipnorm)
-        more = (self.loss_scale_factor, self.gradient_accumulation_steps)
-        return any((*ways, *more)) or not self.updates_blocks
+        """True if an update does not use the gradients as they are."""
+        limits = (self.clipnorm, self.clipvalue, self.global_clipnorm)
+        scales = (self.loss_scale_factor, self.gradient_accumulation_steps)
+        return any((*limits, *scales)) or not self.updates_blocks
 
     @property
     def block_rule(self) -> Any:
@@ -486,9 +485,9 @@ class Optimizer(State, Configured):
     def compiled_update(
         self, xp: Any, dtype: DTypeLike | None, decays: Any, scaled: Any
     ) -> Any:
-        """`update_block` as machine code, see `make_update`, or None.
+        """Return `update_block` as machine code, see `make_update`, or None.
 
-        It is compiled again if a setting has changed that `update_block` has looked at.
+        It is compiled again if a setting that `update_block` reads has changed.
         """
         if xp is not np:
             return None
@@ -502,39 +501,38 @@ class Optimizer(State, Configured):
         return function
 
     def _compile_update(self, target, dtype, decays, scaled):
-        """The machine code, and names and values of the settings that it depends on."""
+        """Return the machine code, and names and values of the settings that it reads."""
         if target != "native" or not self.updates_blocks:
             return None, ()
         from tapewright.compiler.pipeline import make_update  # loads all passes
 
-        noted = _Noted(self)
-        function = make_update(_block_rule(self, noted), dtype, decays, scaled)
-        return function, tuple(noted.values.items())
+        recorder = _ReadRecorder(self)
+        function = make_update(_block_rule(self, recorder), dtype, decays, scaled)
+        return function, tuple(recorder.values.items())
 
     @property
     def _coefficient_count(self):
         return len(self.coefficients(1, 1.0, np.float32))
 
     def reads(self) -> list[Variable]:
-        """The variables that an update looks at without changing them."""
-        return (
-            [self._learning_rate] if isinstance(self._learning_rate, Variable) else []
-        )
+        """Return the variables that an update reads and does not change."""
+        rate = self._learning_rate
+        return [rate] if isinstance(rate, Variable) else []
 
     def writes(self, update: Any) -> list[Variable]:
-        """The variables that an update changes."""
+        """Return the variables that an update changes."""
         owners = [v for segment in update.touched(self) for v in segment.owners]
-        own = [v for v in self.variables if v is not self._learning_rate]
-        return list({id(v): v for v in (*owners, *own)}.values())
+        state = [v for v in self.variables if v is not self._learning_rate]
+        return list({id(v): v for v in (*owners, *state)}.values())
 
     def __getstate__(self) -> dict[str, Any]:
-        # Views do not survive a copy; they are laid out anew.
+        # A copy of a view is no view: the copy lays its variables out again.
         return vars(self) | {"_segments": None, "_updates": {}, "_compiled": {}}
 
     # --- configuration
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make an optimizer like this one, without its state."""
+        """Return the arguments of the constructor, without the state."""
         rate = object_config.plain(self._learning_rate)
         return super().get_config() | {"learning_rate": rate}
 
@@ -542,7 +540,7 @@ class Optimizer(State, Configured):
     def from_config(
         cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
     ) -> Optimizer:
-        """The optimizer that `get_config`, ours or Keras', described."""
+        """Return the optimizer of a config of tapewright or Keras."""
         with registry.custom_object_scope(custom_objects):
             if isinstance(config.get("learning_rate"), (dict, str)):
                 rate = object_config.resolve("schedule", config["learning_rate"])
@@ -554,7 +552,7 @@ watch_method(Optimizer, "apply", "optimizer", "apply_gradients")
 
 
 def _once(build: Method) -> Method:
-    """``build`` that does nothing once the optimizer is built: slots are made once."""
+    """Wrap ``build`` to do nothing once the optimizer is built: slots are made once."""
 
     @functools.wraps(build)
     def build_once(self, variables):
@@ -564,20 +562,20 @@ def _once(build: Method) -> Method:
     return build_once  # type: ignore[return-value]
 
 
-def _clipped(tensor, fit):
-    if fit is None:
+def _clipped(tensor, clip):
+    if clip is None:
         return tensor
-    room = array_module(type(tensor.array)).empty_like(tensor.array)
-    return new_tensor(fit(tensor.array, room))
+    out = array_module(type(tensor.array)).empty_like(tensor.array)
+    return new_tensor(clip(tensor.array, out))
 
 
 def _takes_argument(function):
-    """Return whether it can be called with one positional argument."""
+    """Return whether a function can be called with one positional argument."""
     try:
         inspect.signature(function).bind(0)
     except TypeError:
         return False
-    except ValueError:  # a builtin that does not tell
+    except ValueError:  # a builtin without a signature
         pass
     return True
 
@@ -592,22 +590,22 @@ def _number(who, argument, value):
 
 
 def _block_rule(rule, reads):
-    """The `BlockRule` of an optimizer, whose attributes are read from ``reads``."""
-    more = [1.0] if rule.takes_factor else []
+    """Return the `BlockRule` of an optimizer, with attributes read from ``reads``."""
+    factor = [1.0] if rule.takes_factor else []
 
     def function(xp, gradient, variable, scratch, coefficients, *slots):
-        room = scratch if rule.needs_two else scratch[0]
-        numbers = [*coefficients, *more]
+        scratch = scratch if rule.needs_two else scratch[0]
+        numbers = [*coefficients, *factor]
         update_block = type(rule).update_block
-        update_block(reads, xp, gradient, variable, room, numbers, *slots)
+        update_block(reads, xp, gradient, variable, scratch, numbers, *slots)
 
     return BlockRule(
         function, rule._coefficient_count, len(rule._slots), 1 + rule.needs_two
     )
 
 
-class _Noted:
-    """Stands for an optimizer, and notes the settings that are read, with their values."""
+class _ReadRecorder:
+    """A stand-in for an optimizer that records the settings read, with their values."""
 
     def __init__(self, rule):
         self.rule, self.values = rule, {}

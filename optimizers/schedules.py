@@ -1,7 +1,7 @@
-"""Learning rates that change with the number of steps made. Names are Keras'.
+"""Learning rates as functions of the number of steps, under the names of Keras.
 
-A formula is written once, over a handful of functions: those of numbers for an update,
-which asks for one rate in each step, and those of tensors wherever a tensor is given.
+A formula is written once, over two sets of functions: those of numbers for an update,
+which needs one rate in each step, and those of tensors for tensors.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class LearningRateSchedule(Configured):
-    """Base: a subclass defines ``__call__(step)``, which gives the rate of that step.
+    """Base of schedules: a subclass defines ``__call__(step)``, the rate of a step.
 
     ``step``, a tensor of an integer dtype, counts from 0. Constructor arguments that are
     kept as attributes are the config.
@@ -55,7 +55,7 @@ class LearningRateSchedule(Configured):
         raise NotImplementedError(f"{type(self).__name__} must define __call__(step)")
 
     def at(self, step: int) -> float:
-        """The rate of a step, as a number."""
+        """Return the rate of a step, as a number."""
         return float(self(constant(step, "int64")))
 
 
@@ -256,9 +256,9 @@ class CosineDecay(_Formula):
 
 
 class CosineDecayRestarts(_Formula):
-    """`CosineDecay` again and again: each time ``t_mul`` times as long as before.
+    """`CosineDecay` with restarts: each period is ``t_mul`` times as long as the last.
 
-    The rate that it starts from changes by the factor ``m_mul``.
+    The initial rate of each period changes by the factor ``m_mul``.
     Reference: Loshchilov & Hutter, "SGDR" (2016).
     """
 
@@ -293,14 +293,14 @@ class CosineDecayRestarts(_Formula):
 
 
 def serialize(learning_rate_schedule: Any) -> dict[str, Any]:
-    """``{"class_name", "config"}`` of a schedule."""
+    """Return ``{"class_name", "config"}`` of a schedule."""
     return object_config.serialize(learning_rate_schedule)
 
 
 def deserialize(
     config: dict[str, Any], custom_objects: dict[str, Any] | None = None
 ) -> LearningRateSchedule:
-    """The schedule that `serialize` described.
+    """Return the schedule of a config from `serialize`.
 
     Raises: ``ValueError`` that lists the known names.
     """
@@ -308,7 +308,7 @@ def deserialize(
         return object_config.deserialize("schedule", config)
 
 
-# ------------------------------------------------------- what formulas are written over
+# ------------------------------------------------------- the two sets of functions
 
 NUMBERS = SimpleNamespace(
     real=float,

@@ -12,7 +12,7 @@ __all__ = ["deserialize", "get", "serialize"]
 
 
 def get(identifier: Any) -> Any:
-    """The optimizer of a name (``"adam"``) or config; an optimizer, or None, as it is.
+    """Return the optimizer of a name (``"adam"``) or config; an optimizer or None as it is.
 
     >>> get("sgd").get_config()["momentum"]
     0.0
@@ -30,11 +30,11 @@ def get(identifier: Any) -> Any:
 
 
 def serialize(optimizer: Any) -> dict[str, Any]:
-    """``{"class_name", "config"}`` of an optimizer."""
+    """Return ``{"class_name", "config"}`` of an optimizer."""
     return object_config.serialize(optimizer)
 
 
 def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Optimizer:
-    """The optimizer that `serialize` described."""
+    """Return the optimizer of a config from `serialize`."""
     with registry.custom_object_scope(custom_objects):
         return object_config.deserialize("optimizer", config)

@@ -1,4 +1,4 @@
-"""`SGD`: gradient descent, with momentum if asked for."""
+"""`SGD`: gradient descent, with or without momentum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SGD"]
 
 
 class SGD(Optimizer):
-    """Steps against the gradient; with momentum, the steps accumulate.
+    """Step against the gradient; with momentum, the steps accumulate.
 
         w        <- w - learning_rate * g                       without momentum
         velocity <- momentum * velocity - learning_rate * g     with momentum:
@@ -44,7 +44,7 @@ class SGD(Optimizer):
 
     @property
     def momentums(self) -> list[Variable]:
-        """The slots of the variables; none without ``momentum``."""
+        """The slots of the variables; empty without ``momentum``."""
         return self._slots[0] if self._slots else []
 
     def coefficients(self, step, learning_rate, real):

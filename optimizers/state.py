@@ -1,6 +1,6 @@
 """The state of an optimizer: counts, and for each variable its slots.
 
-Its variables are listed, and named, as Keras does it: files depend on the order.
+Variables have the order and the names of Keras: files depend on the order.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ __all__ = ["State"]
 
 
 class State(Trackable):
-    """Base of `Optimizer`: makes, lists and loads its variables."""
+    """Base of `Optimizer`: creation, listing and loading of its variables."""
 
     # Names of the per-variable states, in groups. `variables` lists a group variable by
     # variable, and the groups one after another: Keras' order, in which files hold them.
     slots: tuple[tuple[str, ...], ...] = ()
-    # What the slots start from, where it is not 0.
+    # Initial values of slots, where they are not 0.
     initial: dict[str, float] = {}
 
-    def _forget(self):
+    def _reset_state(self):
         self.built = False
         self._trainable_variables = []
         self._slots = []  # one list of variables for each slot
         self._extras = {}  # likewise the slots that serve averages and accumulation
-        self._added = []  # further variables of the rule, each with the name of its kind
-        self._numbers = {}  # id of a variable -> which of the trained ones it is
+        self._added = []  # further variables of the rule: pairs of a slot name and one
+        self._indices = {}  # id of a variable -> its index among the trained ones
         self._not_decayed = (set(), None)
         self._iterations = None
         self._iterations = self._scalar("iteration", 0, "int64")
@@ -62,21 +62,21 @@ class State(Trackable):
     @property
     def variables(self) -> list[Variable]:
         """The whole state: iteration, learning rate, then the slots."""
-        found = [self._iterations]
+        variables = [self._iterations]
         if isinstance(self._learning_rate, Variable):
-            found.append(self._learning_rate)
+            variables.append(self._learning_rate)
         for states in self._extras.values():
-            found += states
+            variables += states
         slots = iter(self._slots)
         for group in self.slots:
             states = [next(slots, ()) for _ in group]
-            found += [state for each in zip(*states) for state in each]
-        found += [variable for _, variable in self._added]
-        known = {id(v) for v in (*found, *self._trainable_variables)}
-        return found + [v for v in self._attributes() if id(v) not in known]
+            variables += [state for each in zip(*states) for state in each]
+        variables += [variable for _, variable in self._added]
+        known = {id(v) for v in (*variables, *self._trainable_variables)}
+        return variables + [v for v in self._attributes() if id(v) not in known]
 
     def _attributes(self):
-        """Variables that are attributes, or lie in a list or dict that is one, each once."""
+        """Return variables that are attributes or lie in one (a list or dict), each once."""
         leaves = owned(self, in_order=True)
         return {id(x): x for x in leaves if isinstance(x, Variable)}.values()
 
@@ -99,25 +99,25 @@ class State(Trackable):
         self._slots = [[self._slot(v, name) for v in variables] for name in names]
         for name, slots in zip(names, self._slots):
             setattr(self, _attribute(name), slots)
-        self._numbers = {id(v): i for i, v in enumerate(variables)}
+        self._indices = {id(v): i for i, v in enumerate(variables)}
         self._decayed = [self._decays(v) for v in variables]
         self._trainable_variables = variables
         self.built: bool = True
         assign_pending(self)
 
     def __children__(self) -> dict[str, Any]:
-        """The state by names that say what it is: counts, then lists for each slot."""
-        found = {"iteration": self._iterations}
+        """Return the state by names: counts, then a list for each slot."""
+        children = {"iteration": self._iterations}
         if isinstance(self._learning_rate, Variable):
-            found["learning_rate"] = self._learning_rate
+            children["learning_rate"] = self._learning_rate
         names = [name for group in self.slots for name in group]
-        found |= self._extras | dict(zip(names, self._slots))
+        children |= self._extras | dict(zip(names, self._slots))
         added = {}
         for name, variable in self._added:
             added.setdefault(name, []).append(variable)
-        found |= {name: own[0] if len(own) == 1 else own for name, own in added.items()}
-        own = {k: v for k, v in vars(self).items() if isinstance(v, Variable)}
-        return found | {k: v for k, v in own.items() if not k.startswith("_")}
+        children |= {n: vs[0] if len(vs) == 1 else vs for n, vs in added.items()}
+        variables = {k: v for k, v in vars(self).items() if isinstance(v, Variable)}
+        return children | {k: v for k, v in variables.items() if not k.startswith("_")}
 
     def _slot(self, variable, name):
         array = variable._array
@@ -138,7 +138,7 @@ class State(Trackable):
             variable._lock = self._iterations._lock
         return variable
 
-    # --- what a rule in ops makes in `build`
+    # --- variables and assignments of a rule in ops
 
     def add_variable(
         self,
@@ -149,7 +149,7 @@ class State(Trackable):
         layout: Any = None,
         name: Any = None,
     ) -> Variable:
-        """A Variable that belongs to the state of the optimizer."""
+        """Add a variable to the state of the optimizer."""
         name = name or "variable"
         return self._add(
             name, name, tuple(shape), initializer, dtype or default_float()
@@ -158,10 +158,10 @@ class State(Trackable):
     def add_variable_from_reference(
         self, reference_variable: Any, name: Any = None, initializer: Any = "zeros"
     ) -> Variable:
-        """A slot of a variable: a Variable of its shape and dtype."""
-        kind, own = name or "var", reference_variable
-        name = f"{_stem(own)}_{kind}"
-        return self._add(kind, name, tuple(own.shape), initializer, own.dtype)
+        """Add a slot of a variable: a Variable of its shape and dtype."""
+        slot, variable = name or "var", reference_variable
+        name, shape = f"{_stem(variable)}_{slot}", tuple(variable.shape)
+        return self._add(slot, name, shape, initializer, variable.dtype)
 
     def add_optimizer_variables(
         self,
@@ -169,7 +169,7 @@ class State(Trackable):
         name: Any,
         initializer: Any = "zeros",
     ) -> Any:
-        """A list with one slot for each variable; of several names, a tuple of lists.
+        """Add one slot for each variable: a list, or with several names a tuple of lists.
 
         ``initializer`` is one for all names, or a list of one each.
         """
@@ -190,27 +190,27 @@ class State(Trackable):
         columns = tuple([[row[i] for row in rows] for i in range(len(names))])
         return columns[0] if isinstance(name, str) else columns
 
-    def _add(self, kind, name, shape, initializer, dtype):
+    def _add(self, slot, name, shape, initializer, dtype):
         initialize = object_config.resolve("initializer", initializer)
         with use_interpreters(()):
             variable = self._new_variable(initialize(shape, dtype), name, dtype)
-        self._added.append((kind, variable))
+        self._added.append((slot, variable))
         return variable
 
     def _get_variable_index(self, variable) -> int:
-        """The number of a variable among those that the optimizer was built with."""
-        return self._numbers[id(variable)]
+        """Return the index of a variable among those that the optimizer was built with."""
+        return self._indices[id(variable)]
 
     def assign(self, variable: Variable, value: TensorLike) -> None:
         """Assign ``value``, in the dtype of the variable."""
         variable.assign(cast(value, variable.dtype))
 
     def assign_add(self, variable: Variable, value: TensorLike) -> None:
-        """Adds ``value``, broadcast, in the dtype of the variable."""
+        """Add ``value``, broadcast, in the dtype of the variable."""
         variable.assign_add(_like(value, variable))
 
     def assign_sub(self, variable: Variable, value: TensorLike) -> None:
-        """Subtracts ``value``, broadcast, in the dtype of the variable."""
+        """Subtract ``value``, broadcast, in the dtype of the variable."""
         variable.assign_sub(_like(value, variable))
 
     # --- loading
@@ -237,7 +237,7 @@ class State(Trackable):
     def load_own_variables(self, store: Any) -> None:
         """Assign the values that `save_own_variables` put into ``store``.
 
-        Of another number of values nothing is assigned, and a warning says so.
+        If their number differs, nothing is assigned, with a warning.
         """
         variables = self.variables
         if len(store.keys()) != len(variables):
@@ -257,7 +257,7 @@ class State(Trackable):
         var_list: Sequence[Variable] | None = None,
         var_names: Sequence[str] | None = None,
     ) -> None:
-        """Spares variables of ``var_list``, or with one of ``var_names`` in their name.
+        """Exclude variables of ``var_list``, or with one of ``var_names`` in their names.
 
         Raises: ``ValueError`` once the optimizer is built.
         """
@@ -276,7 +276,7 @@ class State(Trackable):
         )
 
     def _apply_weight_decay(self, variables) -> None:
-        """Takes the decayed share off variables; a rule in blocks does it with its step."""
+        """Decay the variables; a rule in blocks does so with its step."""
         if not self.weight_decay:
             return
         decay = float(self.learning_rate) * self.weight_decay
@@ -285,7 +285,7 @@ class State(Trackable):
                 variable.assign_sub(variable * decay)
 
     def excluded_from_weight_decay(self) -> list[Any]:
-        """The variables, of those that it was built with, that decay spares."""
+        """Return the trained variables that do not decay."""
         pairs = zip(self._trainable_variables, self._decayed if self.built else ())
         return [variable for variable, decays in pairs if not decays]
 
@@ -296,8 +296,8 @@ class State(Trackable):
         """
         if not self.use_ema:
             return
-        own = self._trainable_variables
-        averages = {id(v): a for v, a in zip(own, self._extras.get(AVERAGE, ()))}
+        pairs = zip(self._trainable_variables, self._model_variables_moving_average)
+        averages = {id(v): average for v, average in pairs}
         var_list = list(var_list)
         for variable in var_list:
             if id(variable) not in averages:
@@ -334,17 +334,17 @@ def _check_trainable(who, variable):
 
 
 def _attribute(slot):
-    """The attribute with the slots of this name, which Keras' rules read."""
+    """Return the name of the attribute with these slots, as the rules of Keras have it."""
     return f"_{slot[:-1]}ies" if slot.endswith("y") else f"_{slot}s"
 
 
 def _stem(variable):
-    """The start of the names of a variable's slots."""
+    """Return the start of the names of a variable's slots."""
     return variable.path.replace("/", "_")
 
 
 def _like(value, variable):
-    """The value in the dtype and the shape of a variable."""
+    """Return the value in the dtype and the shape of a variable."""
     value = cast(value, variable.dtype)
     same = value.shape == variable.shape
     return value if same else broadcast_to(value, variable.shape)

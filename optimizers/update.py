@@ -1,7 +1,7 @@
-"""`Update`: one call of ``apply``, worked out once for its variables and gradients.
+"""`Update`: one call of ``apply``, prepared once for its variables and gradients.
 
-What does not change from step to step is found when the pattern is first seen: which
-gradients are missing, which are sparse, which stretches of which segments change.
+The facts that are the same in each step are computed at the first: the gradients that are
+missing or sparse, and the stretches of segments that change.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .gradients import Scaling, SparseRows, check_gradient, clipping, to_gradien
 
 __all__ = ["Update", "update_alone"]
 
-KIND = "apply_gradients"  # of the effect that an update is in a graph
+EFFECT = "apply_gradients"  # the name of an update in a graph
 
 
-class Part(NamedTuple):
-    """The gradients of one segment, and memory of the update's own to gather them in.
+class GradientGroup(NamedTuple):
+    """The gradients of one segment, and memory of the update to gather them in.
 
     ``members``: pairs of a variable's number in the segment and that of its gradient;
     ``runs``: the stretches of the segment that change. ``gradient`` is None where a
@@ -51,9 +51,9 @@ class Part(NamedTuple):
 
     @classmethod
     def of(cls, segment, members):
-        """The part with memory that nobody else has."""
-        runs, alone = segment.runs([m for m, _ in members]), len(segment.variables) == 1
-        if alone:
+        """Return the group with new memory."""
+        runs = segment.runs([m for m, _ in members])
+        if len(segment.variables) == 1:
             return cls(segment, members, runs, None, [])
         gradient = segment.workspace.xp.empty(
             segment.starts[-1], segment.workspace.dtype
@@ -63,7 +63,7 @@ class Part(NamedTuple):
 
 
 class Update:
-    """Applies gradients of given kinds (tensor, sparse, None) to given variables."""
+    """One call of ``apply`` for a tuple of variables and types of gradients."""
 
     def __init__(self, segments, variables, grads):
         self._exclusive = {}
@@ -71,10 +71,10 @@ class Update:
         if not present:
             raise ValueError("No gradients provided for any variable.")
         self.missing = [v.path for v, g in zip(variables, grads) if g is None]
-        self.present = [(i, variables[i], _kind(variables[i]._array)) for i in present]
+        self.present = [(i, variables[i], _spec(variables[i]._array)) for i in present]
         number = {id(variables[i]): n for n, i in enumerate(present)}
         self.segments = segments
-        self.parts = []
+        self.groups = []
         for segment in segments:
             members = [  # (number in the segment, number among the gradients)
                 (m, number[id(variable)])
@@ -82,59 +82,60 @@ class Update:
                 if id(variable) in number
             ]
             if members and segment.starts[-1]:
-                self.parts.append(Part.of(segment, members))
-        self.own = [part.segment for part in self.parts]
-        spaces = [segment.workspace for segment in self.own]
-        self.spaces = list({id(space): space for space in spaces}.values())
+                self.groups.append(GradientGroup.of(segment, members))
+        self.changed = [group.segment for group in self.groups]
+        workspaces = [segment.workspace for segment in self.changed]
+        self.workspaces = list({id(each): each for each in workspaces}.values())
         self.constrained = [  # with the segment, and the number there
-            (part.segment.variables[m], part.segment, m)
-            for part in self.parts
-            for m, _ in part.members
-            if getattr(part.segment.variables[m], "constraint", None) is not None
+            (group.segment.variables[m], group.segment, m)
+            for group in self.groups
+            for m, _ in group.members
+            if getattr(group.segment.variables[m], "constraint", None) is not None
         ]
 
     def with_own_memory(self):
-        """The same update with other memory for gradients."""
+        """Return the same update with new memory for gradients."""
         other = copy.copy(self)
-        other.parts = [Part.of(part.segment, part.members) for part in self.parts]
+        pairs = [(group.segment, group.members) for group in self.groups]
+        other.groups = [GradientGroup.of(*pair) for pair in pairs]
         return other
 
     def apply(self, rule, grads):
-        """One step of ``rule``, the optimizer."""
+        """Make one step of ``rule``, the optimizer."""
         self._warn_of_missing()
         with self.exclusive(rule):
             rule.take_step(self, self._checked(grads))
 
     def exclusive(self, rule):
-        """``with update.exclusive(rule):`` no other thread takes a step meanwhile."""
-        found = self._exclusive.get(id(rule))  # an optimizer and one around it
-        if found is None:
-            found = self._exclusive[id(rule)] = writing(rule.writes(self))
-        return found
+        """Return a context in which no other thread takes a step."""
+        lock = self._exclusive.get(id(rule))  # an optimizer and one around it
+        if lock is None:
+            lock = self._exclusive[id(rule)] = writing(rule.writes(self))
+        return lock
 
     def trace(self, rule, grads, tracer):
-        """Record one step, which each replay makes."""
+        """Record one step, which each replay takes."""
         self._warn_of_missing()
-        inputs, places = [], []
+        inputs, slices = [], []
         for i, variable, _ in self.present:
             gradient = grads[i]
             if isinstance(gradient, IndexedSlices):
                 values = convert_to_tensor(gradient.values, dtype_hint=variable.dtype)
-                parts = [values, convert_to_tensor(gradient.indices)]
-                shape = gradient.dense_shape  # one that is traced says no more
+                arrays = [values, convert_to_tensor(gradient.indices)]
+                shape = gradient.dense_shape  # a traced one is not known
                 shape = None if hasattr(shape, "symbol") else shape
-                gradient = IndexedSlices(*parts, shape)
-                places.append(gradient)
+                gradient = IndexedSlices(*arrays, shape)
+                slices.append(gradient)
             else:
                 gradient = convert_to_tensor(gradient, dtype_hint=variable.dtype)
                 check_gradient(gradient.array, variable)
-                parts = [cast(gradient, variable.dtype)]
-                places.append(None)
-            inputs += parts
-        step = TracedUpdate(self, rule, places)
+                arrays = [cast(gradient, variable.dtype)]
+                slices.append(None)
+            inputs += arrays
+        step = TracedUpdate(self, rule, slices)
         if not rule.updates_blocks:
             tracer.flush_variables()  # its code may look at any variable
-        tracer.effect(KIND, step, inputs, reads=step.reads, writes=step.writes)
+        tracer.effect(EFFECT, step, inputs, reads=step.reads, writes=step.writes)
 
     def _warn_of_missing(self):
         if self.missing:
@@ -145,7 +146,7 @@ class Update:
             )
 
     def step(self, rule, gradients, share=1.0):
-        """One step with ``share`` of gradients that are checked: arrays, `SparseRows`."""
+        """Take one step with ``share`` of checked gradients: arrays, `SparseRows`."""
         made = int(rule._iterations._array)
         every = rule.gradient_accumulation_steps or 1
         steps, due = made // every, (made + 1) % every == 0
@@ -154,12 +155,12 @@ class Update:
             self._prepare(rule, steps + 1)
         with InPlace(self.touched(rule)):
             if every > 1:
-                gradients = accumulate(self.parts, gradients, share, due and every)
+                gradients = accumulate(self.groups, gradients, share, due and every)
                 share = 1.0
             if due and rule.updates_blocks:
                 self._change(rule, gradients, share)
             elif due:
-                gradients = self._fitted(rule, gradients, share)
+                gradients = self._clipped_copies(rule, gradients, share)
             if due and every > 1:
                 clear(self.segments)
         if due and not rule.updates_blocks:
@@ -172,52 +173,53 @@ class Update:
             self._constrain()
 
     def touched(self, rule):
-        """The segments that a step of ``rule`` writes to."""
+        """Return the segments that a step of ``rule`` writes to."""
         if rule.use_ema or rule.gradient_accumulation_steps:
             return self.segments
-        return self.own
+        return self.changed
 
     def _prepare(self, rule, step):
-        """Set the coefficients of a step: here code of the user's may look at variables."""
+        """Set the coefficients of a step; code of the user may read variables here."""
         rule.advance(step)
         rate = rule._rate()
         decay = rate * (rule.weight_decay or 0)
-        for space in self.spaces:
-            space.prepare((decay, *rule.coefficients(step, rate, space.dtype.type)))
+        for workspace in self.workspaces:
+            coefficients = rule.coefficients(step, rate, workspace.dtype.type)
+            workspace.prepare((decay, *coefficients))
 
     def _change(self, rule, gradients, share):
-        """Take all blocks through ``update_block``."""
-        fits = _clipping(rule, gradients, share)
-        for segment, members, runs, flat, views in self.parts:
+        """Update all blocks by ``update_block``."""
+        clips = _clipping(rule, gradients, share)
+        for segment, members, runs, flat, views in self.groups:
             if flat is None:
                 _, n = members[0]
-                _update_single(rule, segment, gradients[n], fits[n])
+                _update_single(rule, segment, gradients[n], clips[n])
                 continue
             for m, n in members:
-                _gather(segment.workspace.xp, views[m], gradients[n], fits[n])
+                _gather(segment.workspace.xp, views[m], gradients[n], clips[n])
             for start, stop in runs:
                 _update_run(rule, segment, start, stop, flat[start:stop])
 
-    def _fitted(self, rule, gradients, share):
-        """New arrays of the gradients, clipped, for code that may keep them."""
-        fits = _clipping(rule, gradients, share)
-        kinds = [kind for _, _, kind in self.present]
-        return [_fitted(*each) for each in zip(gradients, fits, kinds)]
+    def _clipped_copies(self, rule, gradients, share):
+        """Return new arrays of the gradients, clipped, for code that may keep them."""
+        clips = _clipping(rule, gradients, share)
+        specs = [spec for _, _, spec in self.present]
+        return [_clipped_copy(*each) for each in zip(gradients, clips, specs)]
 
     def _call(self, rule, gradients):
-        """Decays the variables, and calls ``update_step`` for each."""
+        """Decay the variables, and call ``update_step`` for each."""
         variables = [variable for _, variable, _ in self.present]
-        with use_interpreters(()), _at_hand(rule, self.present[0][2][2]):
+        with use_interpreters(()), _scalars_on(rule, self.present[0][2][2]):
             rule._apply_weight_decay(variables)
             gradients = [new_tensor(array) for array in gradients]
             rule._backend_update_step(gradients, variables, rule.learning_rate)
 
     def _average(self, rule, steps_before):
         # Keras: what is averaged first is taken over as it is.
-        part = 1 - rule.ema_momentum if steps_before else 1
+        weight = 1 - rule.ema_momentum if steps_before else 1
         every = rule.ema_overwrite_frequency
         with InPlace(self.segments):
-            average(self.segments, part, every and (steps_before + 1) % every == 0)
+            average(self.segments, weight, every and (steps_before + 1) % every == 0)
 
     def _constrain(self):
         with use_interpreters(()):
@@ -229,39 +231,38 @@ class Update:
                 segment.views()[m][...] = value
 
     def _checked(self, grads):
-        """The gradients as arrays and `SparseRows`; raises where one does not fit."""
-        found = []
-        for i, variable, kind in self.present:
+        """Return the gradients as arrays and `SparseRows`; raise where one is wrong."""
+        arrays = []
+        for i, variable, spec in self.present:
             gradient = grads[i]
-            if type(gradient) is Tensor and _kind(gradient.array) == kind:
-                found.append(gradient.array)
+            if type(gradient) is Tensor and _spec(gradient.array) == spec:
+                arrays.append(gradient.array)
             else:
-                found.append(to_gradient(gradient, variable))
-        return found
+                arrays.append(to_gradient(gradient, variable))
+        return arrays
 
 
 class TracedUpdate(VariableUpdate):
-    """One step of an optimizer, called with the arrays of gradients in each replay.
+    """One step of an optimizer, called in each replay with the arrays of gradients.
 
-    ``places``: for each gradient None, or `IndexedSlices` like those that will come.
+    ``slices``: for each gradient None, or `IndexedSlices` of the same dense shape.
     """
 
-    def __init__(self, update, rule, places):
-        self.update, self.rule, self.places = update, rule, places
-        self.dense: bool = all([slices is None for slices in places])
-        self.__name__ = KIND
+    def __init__(self, update, rule, slices):
+        self.update, self.rule, self.slices = update, rule, slices
+        self.dense: bool = all([each is None for each in slices])
+        self.__name__ = EFFECT
 
     def __call__(self, *arrays):
         if self.dense:
             self.rule.take_step(self.update, arrays)
             return
         rest, gradients = iter(arrays), []
-        for (_, variable, _), slices in zip(self.update.present, self.places):
+        for (_, variable, _), slices in zip(self.update.present, self.slices):
             array = next(rest)
             if slices is not None:
-                slices = IndexedSlices(
-                    new_tensor(array), new_tensor(next(rest)), slices.dense_shape
-                )
+                values, indices = new_tensor(array), new_tensor(next(rest))
+                slices = IndexedSlices(values, indices, slices.dense_shape)
                 array = to_gradient(slices, variable)
             gradients.append(array)
         self.rule.take_step(self.update, gradients)
@@ -280,13 +281,13 @@ class TracedUpdate(VariableUpdate):
 
     @property
     def gradient_memory(self):
-        found = [None] * len(self.places)
+        memory = [None] * len(self.slices)
         if not self.dense or self.rule.changes_gradients:
-            return found
-        for part in self.update.parts:
-            for m, n in part.members if part.views else ():
-                found[n] = part.views[m]
-        return found
+            return memory
+        for group in self.update.groups:
+            for m, n in group.members if group.views else ():
+                memory[n] = group.views[m]
+        return memory
 
     @property
     def block_rule(self):
@@ -298,33 +299,33 @@ class TracedUpdate(VariableUpdate):
         return other
 
     def attributes(self):
-        """The arguments of `_traced_update` that make it again."""
+        """Return the arguments of `_traced_update` that make it again."""
         variables = [variable for _, variable, _ in self.update.present]
-        kinds = ["dense" if slices is None else "sparse" for slices in self.places]
-        return {"optimizer": self.rule, "variables": variables, "gradients": kinds}
+        gradients = ["dense" if each is None else "sparse" for each in self.slices]
+        return {"optimizer": self.rule, "variables": variables, "gradients": gradients}
 
 
-@effect_maker(KIND)
+@effect_maker(EFFECT)
 def _traced_update(optimizer, variables, gradients):
     update = optimizer.update_of(tuple(variables), gradients)
-    slices = IndexedSlices(None, None)
-    places = [slices if kind == "sparse" else None for kind in gradients]
-    return TracedUpdate(update, optimizer, places)
+    empty = IndexedSlices(None, None)
+    slices = [empty if each == "sparse" else None for each in gradients]
+    return TracedUpdate(update, optimizer, slices)
 
 
 @contextmanager
-def _at_hand(rule, module):
-    """The iteration and the learning rate as arrays of a module, to compute with."""
-    numbers = [v for v in (rule._iterations, rule._learning_rate)
+def _scalars_on(rule, module):
+    """Hold the iteration and the learning rate as arrays of a module, to compute with."""
+    scalars = [v for v in (rule._iterations, rule._learning_rate)
                if module is not np and isinstance(v, Variable)]  # fmt: skip
-    kept = [v._array for v in numbers]
-    for v in numbers:
+    arrays = [v._array for v in scalars]
+    for v in scalars:
         v._bind(module.asarray(v._array))
     try:
         with use_module(module):
             yield
     finally:
-        for v, array in zip(numbers, kept):
+        for v, array in zip(scalars, arrays):
             v._bind(array)
 
 
@@ -333,111 +334,112 @@ def _clipping(rule, gradients, share):
     return clipping(gradients, *limits, share)
 
 
-def _kind(array, module=None):
-    return array.shape, array.dtype, module or array_module(type(array))
+def _spec(array):
+    return array.shape, array.dtype, array_module(type(array))
 
 
-def _gather(xp, view, gradient, fit):
-    """Write a gradient, clipped, into its view of the part's."""
+def _gather(xp, view, gradient, clip):
+    """Write a gradient, clipped, into its view of the group's."""
     if type(gradient) is SparseRows:
-        rows, values = _merged(xp, gradient, fit)
+        rows, values = _merged(xp, gradient, clip)
         view.fill(0)
         view[rows] = values
-    elif fit is None:
+    elif clip is None:
         if gradient is not view:
             view[...] = gradient
     else:
-        fit(gradient, view)
+        clip(gradient, view)
 
 
-def _fitted(gradient, fit, kind):
-    """A new array of a gradient, clipped, with zeros in the rows that it has not."""
-    shape, dtype, xp = kind
+def _clipped_copy(gradient, clip, spec):
+    """Return a new array of a gradient, clipped, with zeros in the rows that it lacks."""
+    shape, dtype, xp = spec
     if type(gradient) is not SparseRows:
-        return (
-            xp.array(gradient) if fit is None else fit(gradient, xp.empty(shape, dtype))
-        )
-    rows, values = _merged(xp, gradient, fit)
+        if clip is None:
+            return xp.array(gradient)
+        return clip(gradient, xp.empty(shape, dtype))
+    rows, values = _merged(xp, gradient, clip)
     array = xp.zeros(shape, dtype)
     array[rows] = values
     return array
 
 
-def _merged(xp, gradient, fit):
+def _merged(xp, gradient, clip):
     indices, values = gradient
-    if fit is not None:
-        values = fit(values, xp.empty_like(values))
+    if clip is not None:
+        values = clip(values, xp.empty_like(values))
     return SparseRows(indices, values).merged(xp)
 
 
-def _update_run(rule, segment, start, stop, gradient, fit=None):
-    """Take a stretch through ``update_block``: in one call where it is machine code."""
-    if fit is None or type(fit) is Scaling:
-        compiled, numbers = _compiled(rule, segment, fit)
+def _update_run(rule, segment, start, stop, gradient, clip=None):
+    """Update a stretch by ``update_block``: in one call where it is machine code."""
+    if clip is None or type(clip) is Scaling:
+        compiled, numbers = _compiled(rule, segment, clip)
         if compiled is not None:
             arrays = segment.stretch(start, stop)
             if compiled(gradient, *arrays, *numbers) is None:
                 return
-    _update(rule, segment, segment.blocks(start, stop, gradient), fit)
+    _update(rule, segment, segment.blocks(start, stop, gradient), clip)
 
 
-def _compiled(rule, segment, fit):
-    """The machine code for a segment, or None, and the numbers that it gets."""
-    space = segment.workspace
+def _compiled(rule, segment, clip):
+    """Return the machine code for a segment, or None, and the numbers that it takes."""
+    workspace = segment.workspace
     decays = bool(rule.weight_decay and segment.decays)
-    scaled = type(fit) is Scaling
-    compiled = rule.compiled_update(space.xp, space.dtype, decays, scaled)
-    decay, *numbers = space.numbers
+    scaled = type(clip) is Scaling
+    compiled = rule.compiled_update(workspace.xp, workspace.dtype, decays, scaled)
+    decay, *numbers = workspace.numbers
     if decays:
         numbers.append(decay)
     if scaled:
-        numbers.append(fit.factor)
+        numbers.append(clip.factor)
     return compiled, numbers
 
 
-def _update(rule, segment, blocks, fit=None):
-    """Take blocks through ``update_block``, after clipping by ``fit`` and decay."""
-    space, update_block = segment.workspace, rule.update_block
-    xp, scratch, (decay, *coefficients) = space.xp, space.scratch, space.numbers
+def _update(rule, segment, blocks, clip=None):
+    """Update blocks by ``update_block``, after clipping by ``clip`` and decay."""
+    workspace, update_block = segment.workspace, rule.update_block
+    xp, scratch = workspace.xp, workspace.scratch
+    decay, *coefficients = workspace.numbers
     decays = rule.weight_decay and segment.decays
-    compiled, numbers = _compiled(rule, segment, fit)
+    compiled, numbers = _compiled(rule, segment, clip)
     if compiled is not None:
-        other = None if type(fit) is Scaling else fit
-        blocks = _compute(compiled, blocks, other, space, numbers)
+        other = None if type(clip) is Scaling else clip
+        blocks = _compute(compiled, blocks, other, workspace, numbers)
     if rule.takes_factor:
-        folds = type(fit) is Scaling and fit.folds and pays(segment.flats[0])
-        coefficients.append(float(fit.factor) if folds else 1.0)
-        fit = None if folds else fit
-    spare = space.spare if rule.needs_two else None
+        folds = type(clip) is Scaling and clip.folds and pays(segment.flats[0])
+        coefficients.append(float(clip.factor) if folds else 1.0)
+        clip = None if folds else clip
+    spare = workspace.spare if rule.needs_two else None
     for gradient, variable, slots in blocks:
         size = variable.size
-        room = scratch[:size]
-        if fit is not None:
-            gradient = fit(gradient, space.second[:size])
+        buffer = scratch[:size]
+        if clip is not None:
+            gradient = clip(gradient, workspace.second[:size])
         if decays:
-            xp.multiply(variable, decay, out=room)
-            xp.subtract(variable, room, out=variable)
+            xp.multiply(variable, decay, out=buffer)
+            xp.subtract(variable, buffer, out=variable)
         if spare is not None:
-            room = room, spare[:size]
-        update_block(xp, gradient, variable, room, coefficients, *slots)
+            buffer = buffer, spare[:size]
+        update_block(xp, gradient, variable, buffer, coefficients, *slots)
 
 
-def _compute(compiled, blocks, fit, space, numbers):
-    """Take blocks through machine code; yield those that it refuses."""
+def _compute(compiled, blocks, clip, workspace, numbers):
+    """Update blocks by machine code; yield those that it refuses."""
     for gradient, variable, slots in blocks:
-        given = gradient
-        if fit is not None:
-            given = fit(gradient, space.second[: variable.size])
-        if compiled(given, variable, *slots, *numbers) is not None:
+        clipped = gradient
+        if clip is not None:
+            clipped = clip(gradient, workspace.second[: variable.size])
+        if compiled(clipped, variable, *slots, *numbers) is not None:
             yield gradient, variable, slots
 
 
-def _update_single(rule, segment, gradient, fit):
+def _update_single(rule, segment, gradient, clip):
     """Update a segment's single variable."""
     if type(gradient) is not SparseRows:
-        _update_run(rule, segment, 0, segment.starts[-1], gradient.reshape(-1), fit)
+        _update_run(rule, segment, 0, segment.starts[-1], gradient.reshape(-1), clip)
         return
-    rows, values = _merged(segment.workspace.xp, gradient, fit)
+    rows, values = _merged(segment.workspace.xp, gradient, clip)
     if not rule.zero_is_idle or (rule.weight_decay and segment.decays):
         _update(rule, segment, segment.row_blocks(rows, values))
     elif rows.size:
@@ -445,7 +447,7 @@ def _update_single(rule, segment, gradient, fit):
 
 
 def _update_rows(rule, segment, rows, values):
-    """Update the rows that have a gradient, at no cost for the others."""
+    """Update the rows that have a gradient, and no others."""
     xp, coefficients = segment.workspace.xp, segment.workspace.numbers[1:]
     if rule.takes_factor:
         coefficients.append(1.0)
@@ -459,13 +461,15 @@ def _update_rows(rule, segment, rows, values):
 
 
 def update_alone(rule, step, learning_rate, gradient, variable, slots):
-    """One step of ``update_block`` for one variable, outside of its segment."""
+    """Take one step of ``update_block`` for one variable, outside of its segment."""
     owners = [variable, *slots]
     xp = array_module(type(variable._array))
-    space = Workspace(xp, variable._array.dtype, max(1, variable._array.size))
-    space.prepare(rule.coefficients(step, learning_rate, space.dtype.type))
-    coefficients = [*space.numbers, 1.0] if rule.takes_factor else space.numbers
-    scratch = (space.scratch, space.spare) if rule.needs_two else space.scratch
+    workspace = Workspace(xp, variable._array.dtype, max(1, variable._array.size))
+    workspace.prepare(rule.coefficients(step, learning_rate, workspace.dtype.type))
+    coefficients = [*workspace.numbers, 1.0] if rule.takes_factor else workspace.numbers
+    scratch = workspace.scratch
+    if rule.needs_two:
+        scratch = scratch, workspace.spare
     arrays = [xp.array(v._array).reshape(-1) for v in owners]
     gradient = to_gradient(gradient, variable).reshape(-1)
     rule.update_block(xp, gradient, arrays[0], scratch, coefficients, *arrays[1:])
