@@ -1,4 +1,4 @@
-"""`BackupAndRestore`: an interrupted training goes on as if it had not been interrupted."""
+"""`BackupAndRestore`: exact continuation of an interrupted training."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ __all__ = ["BackupAndRestore"]
 class BackupAndRestore(Callback):
     """Back up the state of `fit` in a folder; a new `fit` with that folder continues.
 
-    What follows is, bit for bit, what would have followed without the interruption:
-    weights, optimizer, metrics, random numbers, the order of the samples, the other
-    callbacks and the history are kept, also in the middle of an epoch. Make model, data
-    and callbacks as before; the model need not be built. Functions of a `data.Dataset`
-    should draw random numbers with `random`; a warning tells where they do not.
+    The continued training is the uninterrupted one, bit for bit: weights, optimizer,
+    metrics, random numbers, the order of the samples, the other callbacks and the history
+    are kept, also in the middle of an epoch. Make model, data and callbacks as before; the
+    model need not be built. Functions of a `data.Dataset` should draw random numbers with
+    `random`; otherwise a warning is issued.
 
-    Args: ``backup_dir``, for this training alone; ``save_freq``: "epoch", or after how
-    many batches, or False; ``double_checkpoint`` keeps the backup before the last, too,
-    in case that this one is damaged; ``delete_checkpoint``: at the end of the training
-    the backup is removed; ``save_on_sigterm``: SIGTERM makes a backup after the step that
-    runs, then ends the process as before.
+    Args: ``backup_dir``, for this training alone; ``save_freq``: "epoch", a number of
+    batches, or False; ``double_checkpoint`` keeps the last two backups, in case that one
+    is damaged; ``delete_checkpoint``: remove the backup at the end of the training;
+    ``save_on_sigterm``: SIGTERM makes a backup after the current step, then ends the
+    process as before.
     Raises: ``ValueError`` for another ``save_freq``; `SavingError` if the only backup is
     damaged, or of another training.
     """
 
-    comes_last = True  # when all other callbacks have seen what is to be kept
+    comes_last = True  # a backup has the state of all other callbacks
     is_kept = False
 
     def __init__(
@@ -42,7 +42,7 @@ class BackupAndRestore(Callback):
         double_checkpoint: bool = False,
         delete_checkpoint: bool = True,
         *,
-        save_on_sigterm=True,
+        save_on_sigterm: bool = True,
     ):
         super().__init__()
         if not backup_dir:
@@ -65,7 +65,7 @@ class BackupAndRestore(Callback):
         self._epoch = 0
         self._batches_seen = 0  # since the last backup
         self._training = None  # a `TrainingState`, while `fit` runs
-        self._restored = None  # content that the first epoch has to restore again
+        self._restored = None  # content for the first epoch to restore again
         self._is_complete = True
         self._termination = None
 
@@ -87,13 +87,11 @@ class BackupAndRestore(Callback):
         if content is not None:
             self._training.restore(content)
             self._is_complete = False
-            if (
-                self._training.within
-            ):  # again, when the epoch's beginning has changed things
+            if self._training.within:  # the beginning of the epoch changes the state
                 self._restored = content
 
     def _read(self):
-        """The content of the newest undamaged backup; None if there is no backup."""
+        """Return the content of the newest undamaged backup; None without a backup."""
         from tapewright.formats.checkpoints.checkpoint_file import read_content
 
         paths = [p for p in (self._latest, self._previous) if os.path.exists(p)]

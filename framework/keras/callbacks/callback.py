@@ -1,4 +1,4 @@
-"""`Callback`: methods that `fit`, `evaluate` and `predict` call at the points they name."""
+"""`Callback`: hooks that `fit`, `evaluate` and `predict` call."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ OptionalLogs: TypeAlias = dict[str, Any] | None
 
 
 class Callback:
-    """Base of all callbacks: every hook does nothing until a subclass defines it.
+    """Base of all callbacks: hooks that do nothing until a subclass defines them.
 
     ``epoch`` and ``batch`` count from 0; ``logs`` maps names ("loss", "val_accuracy") to
     floats. A batch's values are means since the epoch began. A callback that defines no
     hook for batches costs nothing per batch.
 
-    Attributes: ``model``, to which ``model.stop_training = True`` says that it is enough
+    Attributes: ``model``, which ends its training after ``model.stop_training = True``
     (``stop_evaluating``, ``stop_predicting`` in `evaluate` and `predict`);
     ``params``: a dict of "verbose", "epochs" and "steps" (None if not known).
 
@@ -33,12 +33,12 @@ class Callback:
     0: 0.5
     """
 
-    # Names of the attributes that say how far a callback has got.
-    state_names: tuple[()] = ()
-    is_kept = True  # whether a backup keeps them
-    comes_last = False  # whether it is called after all others
+    # Names of the attributes that are the state of a training.
+    state_names: tuple[str, ...] = ()
+    is_kept = True  # a backup keeps them
+    comes_last = False  # it is called after all others
 
-    params: None = None
+    params: dict[str, Any] | None = None
     _model = None
 
     def __init__(self):
@@ -47,7 +47,7 @@ class Callback:
 
     @property
     def model(self) -> Model:
-        """The model that is trained."""
+        """The model in training."""
         return self._model
 
     def set_model(self, model: Model) -> None:
@@ -61,7 +61,7 @@ class Callback:
         return {n: copy.copy(getattr(self, n)) for n in self.state_names}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from the state that `get_state` gave; ``on_train_begin`` comes before.
+        """Restore a state from `get_state`, after ``on_train_begin``.
 
         Raises: ``ValueError`` if the names are not those of this callback.
         """
@@ -138,8 +138,8 @@ class Callback:
 def only_when(condition: Callable[[Any], bool]) -> Callable[[Any], Any]:
     """Mark a hook for batches that is only called while ``condition(callback)`` holds.
 
-    It is asked as training, an epoch, evaluation or prediction begins. `fit` leaves work
-    out if no callback wants it. An override in a subclass is called always.
+    It is evaluated as training, an epoch, evaluation or prediction begins. `fit` skips
+    work that no callback needs. An override in a subclass is always called.
     """
 
     def mark(hook):
@@ -153,7 +153,7 @@ _HOOKS = [name for name in vars(Callback) if name.startswith("on_")]
 
 
 class LambdaCallback(Callback):
-    """Each hook is a function that is given by its name.
+    """A callback of functions, passed under the names of the hooks.
 
     Raises: ``TypeError`` for names that are no hooks.
 

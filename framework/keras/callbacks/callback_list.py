@@ -21,14 +21,14 @@ __all__ = ["CallbackList"]
 
 
 class CallbackList(Callback):
-    """A list of callbacks, whose hooks are called in turn with the same logs.
+    """A list of callbacks whose hooks are called in turn with the same logs.
 
     Args: ``callbacks``, a callback or a (nested) list; ``add_history``, ``add_progbar``:
     append a `History`, a `ProgbarLogger`, if there is none; ``model``; ``params``:
     ``epochs``, ``steps`` and ``verbose``, for all callbacks.
 
-    Logs may hold tensors: they become floats when a callback looks (`Logs`). An error in
-    a callback is not caught; `close`, in a ``finally``, closes what is open.
+    Logs may hold tensors: they become floats when a callback reads them (`Logs`). An error
+    in a callback is not caught; `close`, in a ``finally``, closes files and bars.
 
     >>> callbacks = CallbackList(add_history=True, epochs=1)
     >>> callbacks.on_train_begin()
@@ -79,9 +79,8 @@ class CallbackList(Callback):
         if self.params:
             callback.set_params(self.params)
 
-    def _first(self, kind):
-        found = [c for c in self.callbacks if isinstance(c, kind)]
-        return found[0] if found else None
+    def _first(self, cls):
+        return next((c for c in self.callbacks if isinstance(c, cls)), None)
 
     def set_model(self, model: Model) -> None:
         if model is None:
@@ -93,14 +92,14 @@ class CallbackList(Callback):
             callback.set_model(model)
 
     def set_params(self, params: dict[str, Any]) -> None:
-        self.params = params
+        super().set_params(params)
         self._hooks.clear()
         if params:
             for callback in self.callbacks:
                 callback.set_params(params)
 
     def close(self) -> None:
-        """Close the files and bars of all callbacks; the first error is raised last."""
+        """Close the files and bars of all callbacks, then raise the first error."""
         first = None
         for callback in self.callbacks:
             try:
@@ -112,7 +111,7 @@ class CallbackList(Callback):
 
     on_close = close
 
-    # --- who wants to know of batches
+    # --- callbacks with hooks for batches
 
     @property
     def wants_train_batches(self) -> bool:
@@ -211,7 +210,7 @@ def _nothing():
 
 
 def _wants_hook(callback, name):
-    """Return whether ``callback`` does something in the hook ``name``, now."""
+    """Return whether the hook ``name`` of ``callback`` does something now."""
     if not isinstance(callback, Callback) or name in vars(callback):
         return hasattr(callback, name)
     hook = getattr(type(callback), name)

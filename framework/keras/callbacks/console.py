@@ -1,7 +1,7 @@
-"""Progress on the screen: a tqdm bar that costs little, and plain lines.
+"""Progress on the screen: a tqdm bar at low cost, and plain lines.
 
-The bar is drawn at most twenty times a second; nothing is formatted in between. What is
-no terminal gets lines without control codes.
+The bar is drawn at most twenty times a second; nothing is formatted in between. Output
+other than a terminal consists of lines without control codes.
 """
 
 import os
@@ -12,7 +12,9 @@ import warnings
 __all__ = ["Bar", "epoch_line", "is_live", "say", "values_text"]
 
 INTERVAL = 0.05  # seconds between two drawings
-TERMINAL_FORM = "{desc}{n_fmt}/{total_fmt} |{bar:20}| {elapsed}<{remaining}, {rate_fmt}"
+TERMINAL_FORMAT = (
+    "{desc}{n_fmt}/{total_fmt} |{bar:20}| {elapsed}<{remaining}, {rate_fmt}"
+)
 
 
 def say(message):
@@ -42,16 +44,16 @@ class Bar:
     """A tqdm bar of a known or unknown number of steps, with values behind it.
 
     Args: ``total`` steps, or None; ``title`` in front; ``leave`` it on the screen at the
-    end; ``bar``: a class to take in place of tqdm's own choice, with ``options``.
+    end; ``bar``: a class in place of the one that tqdm chooses, with ``options``.
     """
 
     def __init__(self, total, title="", unit="step", leave=True, bar=None, **options):
-        self._free_form = bar is None
+        self._is_default = bar is None
         if bar is None:
             bar = _bar_class()
             options.setdefault("file", sys.stdout)
             if not in_notebook():
-                options.setdefault("bar_format", TERMINAL_FORM + "{postfix}")
+                options.setdefault("bar_format", TERMINAL_FORMAT + "{postfix}")
                 title = f"{title} " if title else ""
         settings = {**_screen(), "mininterval": 0, "miniters": 0, **options}
         self._bar = bar(total=total, desc=title, unit=unit, leave=leave, **settings)
@@ -73,18 +75,18 @@ class Bar:
             self._bar.refresh()
 
     def start_at(self, count):
-        """Begin with ``count`` steps that were made before, if there are more of them."""
+        """Begin with ``count`` steps already made, if the bar shows fewer."""
         if self._bar.n < count:
             self._bar.n = self._bar.last_print_n = self._bar.initial = count
 
     def restart(self, total):
-        """Begin anew, with another total."""
+        """Begin again, with another total."""
         self._bar.set_postfix_str("", refresh=False)
         self._bar.reset(total=total)
         self._next = 0.0
 
     def finish(self, count, logs=None):
-        """Show the last values, even where they need more than a line, and close."""
+        """Show the last values, even if they take more than a line, and close."""
         if self._bar is None:
             return
         if self._bar.total is None:
@@ -92,7 +94,7 @@ class Bar:
         if logs:
             self._bar.set_postfix_str(values_text(logs), refresh=False)
         self._bar.n = count
-        if self._free_form:
+        if self._is_default:
             self._bar.dynamic_ncols = self._bar.ncols = None  # nothing is cut off
         self.close()
 
@@ -104,12 +106,12 @@ class Bar:
             bar.close()
 
     def widget(self):
-        """The bar's widget in a notebook, else None."""
+        """Return the bar's widget in a notebook, else None."""
         return getattr(self._bar, "container", None)
 
 
 def _screen():
-    """tqdm follows the size of the terminal, but on one that says 0 it draws nothing."""
+    """Return tqdm's options for the size of the screen: it draws nothing on a size of 0."""
     try:
         is_known = all(os.get_terminal_size(sys.stdout.fileno()))
     except (OSError, AttributeError, ValueError):  # no terminal, or no file at all
@@ -118,7 +120,7 @@ def _screen():
 
 
 def _bar_class():
-    """tqdm's bar for where we are, without its thread, and silent if it lacks widgets."""
+    """Return tqdm's bar for this output, without its thread and its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm
@@ -130,7 +132,7 @@ def _bar_class():
 
 
 def values_text(logs) -> str:
-    """The values as they stand on a line.
+    """Return the text of the values on a line.
 
     >>> values_text({"accuracy": 0.91239, "loss": 0.00002})
     'accuracy: 0.9124 - loss: 2.0000e-05'
@@ -145,7 +147,7 @@ def _value_text(value):
 
 
 def epoch_line(title, count, total, seconds, logs=None) -> str:
-    """The line that stands for a whole bar where bars cannot be shown.
+    """Return the line for a whole bar, for outputs without bars.
 
     >>> epoch_line("Epoch 1/3", 79, 79, 1.2, {"loss": 0.5})
     'Epoch 1/3 - 79/79 - 1s - 15ms/step - loss: 0.5000'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .callback import Callback, OptionalLogs
 from .console import say
@@ -14,22 +15,22 @@ __all__ = ["EarlyStopping", "TerminateOnNaN"]
 class EarlyStopping(MonitorCallback):
     """Stop training after ``patience`` epochs in which ``monitor`` did not improve.
 
-    Args: ``monitor``, a name in the logs; ``min_delta``: what counts as improvement;
-    ``patience``, in epochs; ``verbose``: 1 says so; ``mode``: "auto", "min" or "max";
-    ``baseline``: without a value better than this, waiting goes on;
+    Args: ``monitor``, a name in the logs; ``min_delta``: the least improvement;
+    ``patience``, in epochs; ``verbose``: 1 prints a line; ``mode``: "auto", "min" or
+    "max"; ``baseline``: only values better than this reset the patience;
     ``restore_best_weights``: at the end the model gets the weights of its best epoch;
-    ``start_from_epoch``: earlier ones are not looked at.
+    ``start_from_epoch``: the first epoch that counts.
 
     Attributes: ``best``, ``best_epoch``, ``stopped_epoch`` (0 if it did not stop).
     """
 
     wait: int
     stopped_epoch: int
-    best: None
+    best: float | None
     best_epoch: int
-    best_weights: None
+    best_weights: list[Any] | None
 
-    state_names: tuple[str, str, str, str, str] = (
+    state_names: tuple[str, ...] = (
         "wait",
         "stopped_epoch",
         "best",
@@ -104,8 +105,8 @@ class EarlyStopping(MonitorCallback):
 class TerminateOnNaN(Callback):
     """Stop training at the first batch whose loss is NaN or infinite.
 
-    Args: ``raise_error``: raise ``RuntimeError`` there, so that no callback takes the
-    training for finished, instead of setting ``model.stop_training``.
+    Args: ``raise_error``: raise ``RuntimeError``, without ``on_train_end``, instead of
+    setting ``model.stop_training``.
     """
 
     def __init__(self, raise_error: bool = False):

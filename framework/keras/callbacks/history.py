@@ -12,7 +12,7 @@ from .callback import Callback, OptionalLogs
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
-    from typing import Any
+    from typing import Any, TextIO
 
     from matplotlib.figure import Figure
 
@@ -26,7 +26,7 @@ class History(Callback):
     `fit` adds one by itself, returns it and sets ``model.history``.
     """
 
-    state_names: tuple[str, str] = ("epoch", "history")
+    state_names: tuple[str, ...] = ("epoch", "history")
 
     def __init__(self):
         super().__init__()
@@ -61,11 +61,11 @@ class History(Callback):
 class CSVLogger(Callback):
     """Write the values of each epoch to a CSV file, at once.
 
-    Args: ``filename``; ``separator`` of the columns; ``append``: go on in a file that
-    exists, under the header that it has; by default it is overwritten.
+    Args: ``filename``; ``separator`` of the columns; ``append``: add to a file that
+    exists, under its header; by default it is overwritten.
 
-    The first epoch says which columns there are. A value that lacks is "NA"; of one that
-    has no column a warning tells.
+    The first epoch determines the columns. A missing value is "NA"; a value without a
+    column is omitted, with a warning.
     """
 
     def __init__(
@@ -75,8 +75,8 @@ class CSVLogger(Callback):
         self.filename: str = os.fspath(filename)
         self.sep = separator
         self.append = append
-        self.keys: None = None  # of the columns behind "epoch"
-        self.csv_file: None = None
+        self.keys: list[str] | None = None  # of the columns after "epoch"
+        self.csv_file: TextIO | None = None
         self._writer = None
         self._left_out = set()
 
@@ -89,10 +89,10 @@ class CSVLogger(Callback):
         mode = "a" if goes_on else "w"
         self.csv_file = open(self.filename, mode, newline="", encoding="utf-8")
         if goes_on and not _ends_with_newline(self.filename):
-            self.csv_file.write("\n")  # what was stopped within a line
+            self.csv_file.write("\n")  # the last line was interrupted
 
     def _header(self):
-        """The columns of the file, without "epoch"; None if it is empty."""
+        """Return the columns of the file, without "epoch"; None if it is empty."""
         import csv
 
         with open(self.filename, newline="", encoding="utf-8") as file:
@@ -132,7 +132,7 @@ class CSVLogger(Callback):
             )
 
     def get_state(self) -> dict[str, Any]:
-        """The lines so far, with which a training begins that goes on."""
+        """Return the lines so far and the columns."""
         if not os.path.exists(self.filename):
             return {"text": "", "keys": None}
         with open(self.filename, newline="", encoding="utf-8") as file:
@@ -166,7 +166,7 @@ def _ends_with_newline(path):
 
 
 def _cell(value):
-    """A cell of the file; arrays are a list in quotes."""
+    """Return a cell of the file; arrays are a list in quotes."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         return value
     if getattr(value, "ndim", 1) == 0:

@@ -21,12 +21,12 @@ __all__ = ["LearningRateScheduler", "ReduceLROnPlateau", "current_rate"]
 class LearningRateScheduler(Callback):
     """Before each epoch, ``learning_rate <- schedule(epoch, learning_rate)``.
 
-    Args: ``schedule``, of the epoch, from 0, and of the learning rate so far (or of the
-    epoch alone); ``verbose``: 1 says so.
-    Raises: ``ValueError`` if ``schedule`` gives no number.
+    Args: ``schedule``, of the epoch, from 0, and of the current learning rate (or of the
+    epoch alone); ``verbose``: 1 prints a line.
+    Raises: ``ValueError`` if ``schedule`` returns no number.
 
-    The logs get the epoch's ``learning_rate``. An optimizer that was made with a schedule
-    of its own does not let its learning rate be set.
+    The logs get the epoch's ``learning_rate``. The learning rate of an optimizer with a
+    schedule cannot be set.
     """
 
     def __init__(self, schedule: Callable[[int, float], float], verbose: int = 0):
@@ -64,7 +64,7 @@ class LearningRateScheduler(Callback):
 
 
 def current_rate(optimizer) -> float:
-    """The learning rate, of the optimizer inside a `LossScaleOptimizer` too."""
+    """Return the learning rate, of the optimizer inside a `LossScaleOptimizer` too."""
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     rate = optimizer.learning_rate
     return float(rate.numpy() if hasattr(rate, "numpy") else rate)
@@ -75,28 +75,28 @@ def _takes_two(schedule):
         inspect.signature(schedule).bind(0, 0.1)
     except TypeError:
         return False
-    except ValueError:  # a builtin that does not tell
+    except ValueError:  # a builtin without a signature
         pass
     return True
 
 
 class ReduceLROnPlateau(MonitorCallback):
-    """``learning_rate <- max(learning_rate * factor, min_lr)`` where ``monitor`` stays.
+    """``learning_rate <- max(learning_rate * factor, min_lr)`` without improvement.
 
     Args: ``monitor``, a name in the logs; ``factor``, below 1; ``patience``: epochs
-    without improvement before each reduction; ``verbose``: 1 says so; ``mode``: "auto",
-    "min" or "max"; ``min_delta``: what counts as improvement; ``cooldown``: epochs after
-    a reduction that do not count; ``min_lr``: the least.
+    without improvement before each reduction; ``verbose``: 1 prints a line; ``mode``:
+    "auto", "min" or "max"; ``min_delta``: the least improvement; ``cooldown``: epochs
+    after a reduction that do not count; ``min_lr``: the least learning rate.
     Raises: ``ValueError`` if ``factor`` is 1 or more.
 
     The logs get the epoch's ``learning_rate``.
     """
 
-    best: None
+    best: float | None
     cooldown_counter: int
     wait: int
 
-    state_names: tuple[str, str, str] = ("best", "wait", "cooldown_counter")
+    state_names: tuple[str, ...] = ("best", "wait", "cooldown_counter")
 
     def __init__(
         self,

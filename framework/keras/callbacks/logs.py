@@ -1,7 +1,7 @@
-"""`Logs`: what callbacks are told of a step, made into Python floats at the first look.
+"""`Logs`: the values of a step, which become Python floats when they are first read.
 
-A step's loss and metrics are tensors. To read one is to wait for it (on a GPU) and costs
-a microsecond or two; most callbacks look at few steps or none.
+A step's loss and metrics are tensors. Reading one waits for it (on a GPU) and takes a
+microsecond or two; most callbacks read few steps or none.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 __all__ = ["Logs"]
 
 
-class Logs(dict):
+class Logs(dict[str, Any]):
     """A dict of names, in alphabetical order, and floats, made of ``source`` when read.
 
-    Dicts inside are laid out flat. What is no number stays as it is, and arrays of more
+    Nested dicts are flattened. Values that are no numbers stay as they are; arrays of more
     than one entry become NumPy's.
 
     >>> Logs({"loss": np.float32(0.5), "accuracy": 1})
@@ -27,7 +27,7 @@ class Logs(dict):
     __slots__ = ("_raw",)
 
     def __init__(self, source: Any = None):
-        # The entries are held from the start: C code asks a dict for its size only.
+        # Entries are stored at once: C code reads the size of a dict without a method.
         if source is not None and not isinstance(source, dict):
             raise TypeError(
                 "logs must be a dict of names and numbers, as returned by train_step "
@@ -56,9 +56,7 @@ class Logs(dict):
     def __contains__(self, key: object) -> bool:
         return dict.__contains__(self._read(), key)
 
-    def __iter__(
-        self,
-    ) -> Iterator[str]:  # that it is defined also makes dict(logs) and **logs come here
+    def __iter__(self) -> Iterator[str]:  # also called by dict(logs) and **logs
         return dict.__iter__(self._read())
 
     def __reversed__(self) -> Iterator[str]:
@@ -104,7 +102,7 @@ class Logs(dict):
         return dict.items(self._read())
 
     def copy(self) -> dict[str, Any]:
-        """A plain dict of the same entries."""
+        """Return a plain dict of the same entries."""
         return dict(self.items())
 
     def pop(self, *args: Any) -> Any:
@@ -136,7 +134,7 @@ def _flat(items):
 
 
 def _number(value):
-    """``value`` as a float if it is one number."""
+    """Return ``value`` as a float if it is one number."""
     if type(value) is float or isinstance(value, str):
         return value
     if hasattr(value, "numpy"):

@@ -1,4 +1,4 @@
-"""`ModelCheckpoint`: the model in a file, every epoch or at its best."""
+"""`ModelCheckpoint`: the model in a file, every epoch or at the best."""
 
 from __future__ import annotations
 
@@ -23,17 +23,15 @@ class ModelCheckpoint(MonitorCallback):
 
     Args: ``filepath``, which may name the epoch (from 1), the batch and values of the
     logs, ``"{epoch:02d}-{val_loss:.2f}.weights.h5"``; it ends in ``.weights.h5`` with
-    ``save_weights_only``, else in ``.keras`` or ``.h5``; ``monitor``, ``mode``: what is
-    best, with ``save_best_only``, which saves only then; ``verbose``: 1 says so;
-    ``save_freq``: "epoch", or after how many batches;
-    ``initial_value_threshold``: what the first value has to beat.
+    ``save_weights_only``, else in ``.keras`` or ``.h5``; ``save_best_only``: save only
+    after an improvement of ``monitor``, in the direction of ``mode``; ``verbose``: 1
+    prints a line; ``save_freq``: "epoch", or a number of batches;
+    ``initial_value_threshold``: the value that the first has to improve on.
     Raises: ``ValueError`` for another ending or ``save_freq``; ``KeyError`` if the path
     names a value that is not in the logs; `SavingError` if it cannot be written.
     """
 
-    best: float
-
-    state_names: tuple[str, str, str] = ("best", "_batches_seen", "_last_batch")
+    state_names: tuple[str, ...] = ("best", "_batches_seen", "_last_batch")
 
     def __init__(
         self,
@@ -55,7 +53,7 @@ class ModelCheckpoint(MonitorCallback):
         self._epoch = 0
         self._batches_seen = 0  # since the last time
         self._last_batch = None
-        self._cleared = set()  # folders without what a killed process left
+        self._cleared = set()  # folders without files of a killed process
         self._check()
 
     def _check(self):
@@ -96,7 +94,7 @@ class ModelCheckpoint(MonitorCallback):
             self._save(epoch, None, logs)
 
     def _is_due(self, batch):
-        """Count batches, of which a call may have made several."""
+        """Count batches, several of which one call may have made."""
         if self.save_freq == "epoch":
             return False
         is_new_epoch = self._last_batch is None or batch <= self._last_batch
@@ -120,7 +118,7 @@ class ModelCheckpoint(MonitorCallback):
             else:
                 self.model.save(path)
         except BaseException:
-            self.best = best  # which is still what the file holds
+            self.best = best  # as in the file
             raise
         self._say(epoch, f"finished saving model to {path}")
 

@@ -1,4 +1,4 @@
-"""`MonitorCallback`: watches one value of the logs for improvement."""
+"""`MonitorCallback`: the improvement of one value of the logs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tapewright.core.argument_validation import one_of
 from .callback import Callback, OptionalLogs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 __all__ = ["MonitorCallback", "closest_names"]
@@ -19,9 +20,9 @@ __all__ = ["MonitorCallback", "closest_names"]
 class MonitorCallback(Callback):
     """Base of callbacks that compare a value with the best one so far.
 
-    Args: ``monitor``, a name in the logs; ``mode``: "min", "max", or "auto", which knows
-    that losses fall and asks the model's metrics for their direction; ``baseline``: what
-    the first value has to beat; ``min_delta``: by how much it has to be better.
+    Args: ``monitor``, a name in the logs; ``mode``: "min", "max", or "auto", which is
+    "min" for losses and the direction of the metric for metrics; ``baseline``: the value
+    that the first has to improve on; ``min_delta``: the least improvement.
     """
 
     def __init__(
@@ -33,17 +34,17 @@ class MonitorCallback(Callback):
     ):
         super().__init__()
         self.monitor = monitor
-        self.mode = one_of(self, "mode", mode, ("auto", "min", "max"))
-        self.best = baseline
+        self.mode: str = one_of(self, "mode", mode, ("auto", "min", "max"))
+        self.best: float | None = baseline
         self.min_delta: float = abs(min_delta)
-        self.monitor_op: None = None  # known when the metrics are
+        self.monitor_op: Callable[[Any, Any], Any] | None = None  # once metrics exist
         self._has_warned = False
 
     def on_train_begin(self, logs: OptionalLogs = None) -> None:
         self._has_warned = False
 
     def get_monitor_value(self, logs: dict[str, Any]) -> float | None:
-        """The monitored value; None, after one warning, if the logs do not have it."""
+        """Return the monitored value; None, after one warning, if the logs lack it."""
         logs = logs or {}
         value = logs.get(self.monitor)
         if value is None and not self._has_warned:
@@ -81,7 +82,7 @@ class MonitorCallback(Callback):
 
 
 def _metrics_in(metrics):
-    """The metrics of a list, and those that they are made of."""
+    """Yield the metrics of a list and those inside them."""
     for metric in metrics:
         yield from _metrics_in(getattr(metric, "metrics", ()))
         if hasattr(metric, "name"):
@@ -89,12 +90,12 @@ def _metrics_in(metrics):
 
 
 def closest_names(name, logs) -> str:
-    """The end of a message on an unknown name: names like it, and all there are.
+    """Return the end of a message on an unknown name: similar names, and all names.
 
     >>> closest_names("val_acc", {"loss": 1.0, "val_accuracy": 0.5})
     "; did you mean 'val_accuracy'? There are 'loss', 'val_accuracy'"
     """
-    import difflib  # a millisecond that only a mistake should cost
+    import difflib  # takes a millisecond, only after a mistake
 
     names = [str(known) for known in logs]
     close = difflib.get_close_matches(str(name), names, n=3)

@@ -1,4 +1,4 @@
-"""Bars of progress: `ProgbarLogger` of `fit`, and `TqdmCallback` with tqdm's own."""
+"""Bars of progress: `ProgbarLogger`, which `fit` uses, and `TqdmCallback`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ProgbarLogger", "TqdmCallback"]
 
 
 def _is_shown(logger):
-    """Return whether batches are counted: lines tell the progress of each epoch."""
+    """Return whether batches are counted, for a bar or the line of an epoch."""
     return logger.verbose
 
 
@@ -26,14 +26,14 @@ class ProgbarLogger(Callback):
     """Show a bar for each epoch, with loss and metrics.
 
     ``verbose`` among the params: 0 shows nothing; 1 and "auto" a bar, or plain lines
-    where the output is no terminal; 2 one plain line for each epoch. `fit` adds this
-    callback by itself.
+    if the output is no terminal; 2 one plain line for each epoch. `fit` adds this
+    callback by default.
     """
 
     def __init__(self):
         super().__init__()
         self.seen: int = 0
-        self.target: None = None
+        self.target: int | None = None
         self.verbose: int = 1
         self.epochs: int = 1
         self._bar = None
@@ -123,16 +123,16 @@ class ProgbarLogger(Callback):
 class TqdmCallback(Callback):
     """Show a bar of epochs and below it one of batches, like ``tqdm.keras``.
 
-    Args: ``epochs``, ``data_size``, ``batch_size``: the totals, where `fit` does not tell
-    them; ``verbose``: 0 for the bar of epochs alone, 1 for one of batches that goes at
-    the end, 2 for one that stays for each epoch; ``tqdm_class``: whose bars (default:
-    ``tqdm.auto.tqdm``); ``tqdm_kwargs``: for all bars, such as ``file=``.
+    Args: ``epochs``, ``data_size``, ``batch_size``: the totals, if `fit` does not know
+    them; ``verbose``: 0 for the bar of epochs alone, 1 for one of batches that disappears
+    at the end, 2 for one that stays for each epoch; ``tqdm_class``: the class of the bars
+    (default: ``tqdm.auto.tqdm``); ``tqdm_kwargs``: for all bars, such as ``file=``.
 
     Pass ``verbose=0`` to `fit` beside it.
     """
 
-    epoch_bar: None
-    batch_bar: None
+    epoch_bar: Any
+    batch_bar: Any
 
     def __init__(
         self,
@@ -145,10 +145,10 @@ class TqdmCallback(Callback):
     ):
         super().__init__()
         self.epochs = epochs
-        self.batches: None = None
+        self.batches: int | None = None
         if data_size and batch_size:
             self.batches = math.ceil(data_size / batch_size)
-        self.verbose = one_of(self, "verbose", verbose, (0, 1, 2))
+        self.verbose: int = one_of(self, "verbose", verbose, (0, 1, 2))
         self.tqdm_class = tqdm_class
         self.tqdm_kwargs = tqdm_kwargs
         self.epoch_bar = self.batch_bar = None

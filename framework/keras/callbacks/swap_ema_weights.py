@@ -8,7 +8,7 @@ __all__ = ["SwapEMAWeights"]
 
 
 class SwapEMAWeights(Callback):
-    """Evaluation and prediction see the averages that the optimizer keeps of the weights.
+    """Evaluate and predict with the averages that the optimizer keeps of the weights.
 
     Args: ``swap_on_epoch``: the averages stay in the model from the end of an epoch to
     the beginning of the next, so that a `ModelCheckpoint` behind this callback saves
@@ -16,15 +16,15 @@ class SwapEMAWeights(Callback):
     Raises: ``ValueError`` unless the optimizer was made with ``use_ema=True``.
     """
 
-    state_names: tuple[str] = ("_has_averages",)
+    state_names: tuple[str, ...] = ("_has_averages",)
 
     def __init__(self, swap_on_epoch: bool = False):
         super().__init__()
         self.swap_on_epoch = swap_on_epoch
-        self._has_averages = False  # whether the model holds them now
+        self._has_averages = False  # the model holds the averages
 
     def _pairs(self):
-        """The trained variables and their averages."""
+        """Return pairs of a trained variable and its average."""
         optimizer = self.model.optimizer
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         averages = getattr(optimizer, "_model_variables_moving_average", None)

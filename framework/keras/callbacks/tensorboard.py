@@ -41,7 +41,7 @@ class TensorBoard(Callback):
     Raises: ``ImportError`` without tensorboardX; ``ValueError`` for other values.
     """
 
-    state_names: tuple[str, str] = ("_train_batch", "_test_batch")
+    state_names: tuple[str, ...] = ("_train_batch", "_test_batch")
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class TensorBoard(Callback):
         self.update_freq: int | str = 1 if update_freq == "batch" else update_freq
         self.profile_batch = profile_batch
         self._first_profiled, self._last_profiled = _batches(profile_batch)
-        self._writers = {}  # made when there is something to write
+        self._writers = {}  # created at the first write
         self._profile = None
         self._wrote_summary = False
         self._train_batch = self._test_batch = 0
@@ -91,11 +91,11 @@ class TensorBoard(Callback):
             self._writers[name] = writer
         return self._writers[name]
 
-    def _write_scalars(self, where, logs, form, step):
-        writer = self._writer(where)
+    def _write_scalars(self, folder, logs, tag, step):
+        writer = self._writer(folder)
         for name, value in logs.items():
             if isinstance(value, (int, float)):
-                writer.add_scalar(form.format(name), value, step)
+                writer.add_scalar(tag.format(name), value, step)
 
     # --- training
 
@@ -114,7 +114,7 @@ class TensorBoard(Callback):
             self._end_profile()
         for writer in self._writers.values():
             writer.close()
-        self._writers = {}  # a later fit opens files of its own
+        self._writers = {}  # a later fit opens new files
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         if self.write_steps_per_second:
@@ -176,8 +176,8 @@ class TensorBoard(Callback):
     def on_test_end(self, logs: OptionalLogs = None) -> None:
         if getattr(self.model, "optimizer", None) is None:
             return
-        form = "evaluation_{}_vs_iterations"
-        self._write_scalars("validation", logs or {}, form, self._iterations())
+        tag = "evaluation_{}_vs_iterations"
+        self._write_scalars("validation", logs or {}, tag, self._iterations())
         self._writer("validation").flush()
 
     def _begin_profile(self):
@@ -235,7 +235,7 @@ def _is_count(value, least):
 
 
 def _batches(profile_batch):
-    """The first and the last batch to profile; both 0 for none."""
+    """Return the first and the last batch to profile; both 0 for none."""
     batches = profile_batch
     if isinstance(batches, str):
         batches = [int(part) if part.isdigit() else -1 for part in batches.split(",")]
@@ -250,7 +250,7 @@ def _batches(profile_batch):
 
 
 def _as_images(values):
-    """A vector as one row, a matrix lying, of more axes the leading two for each entry."""
+    """Return a list of images: a vector as a row, a matrix in landscape, stacks apart."""
     values = np.squeeze(values)
     if values.ndim < 2:
         values = values.reshape(1, -1)
