@@ -160,8 +160,10 @@ def test_a_position_that_cannot_be_reached_leaves_the_iterator_where_it_was():
     state = iterator.state()
     other = iter(ds)
     take(other, 1)
+    before = other.state()["place"]
     fail.append(True)
     with pytest.raises(ZeroDivisionError):
         other.restore(state)
     del fail[:]
+    assert other.state()["place"] == before
     assert take(other) == ["1", "2", "3", "4", "5"]

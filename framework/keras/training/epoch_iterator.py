@@ -112,7 +112,7 @@ class EpochIterator:
         if self.steps is not None or self.step == 0:
             self.ran_out = True
             warnings.warn(self._shortage(), stacklevel=3)
-        elif self.adapter.restarts:
+        else:
             self.adapter.seen_size = self.step
 
     def _shortage(self):

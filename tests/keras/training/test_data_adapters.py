@@ -328,6 +328,22 @@ def test_arrays_on_a_device_stay_there(strict, shuffle):
     assert orders[0] == orders[1]
 
 
+def test_arrays_are_copied_to_the_current_device_else_they_are_views(strict):
+    for module in (np, strict):
+        with devices.use_module(module):
+            x, _ = next(iter(EpochIterator(X, Y, batch_size=4)))
+        assert devices.array_module(type(x.array)) is module
+        assert module is strict or np.shares_memory(x.array, X)
+
+
+def test_the_order_of_an_indexed_source_follows_from_the_global_seed():
+    orders = []
+    for seed in (1, 1, 2):
+        tw.random.set_seed(seed)
+        orders.append(labels(EpochIterator(Squares(20), shuffle=True)))
+    assert orders[0] == orders[1] != orders[2]
+
+
 # --- positions
 
 SOURCES = {

@@ -121,6 +121,15 @@ def test_an_epoch_of_some_steps_that_was_broken_off_is_followed_by_the_rest():
     assert [int(x) for x in batches] == [1, 2]
 
 
+def test_a_reset_forgets_an_epoch_that_was_restored():
+    batches = EpochIterator(numbers(), steps=2)
+    assert int(next(iter(batches))) == 0
+    other = EpochIterator(numbers(), steps=2)
+    other.restore(batches.state())
+    other.reset()
+    assert [int(x) for x in other] == [0, 1]
+
+
 def test_a_pass_that_ended_with_its_epoch_is_not_gone_through_to_restore_it():
     """A loader would have to make all of its batches."""
     made = []

@@ -116,6 +116,22 @@ def test_frozen_layers_stay_and_thawed_ones_train_again(data):
     assert (before[2] != after[2]).any()
 
 
+def test_a_layer_frozen_after_an_epoch_stays_in_the_next(data):
+    model = Sequential([Input((3,)), Dense(4), Dense(1)])
+    model.compile("sgd", "mse")
+    kernels = []
+
+    def freeze(epoch, logs):
+        model.layers[0].trainable = False
+        kernels.append([layer.kernel.numpy().copy() for layer in model.layers])
+
+    callback = tw.keras.callbacks.LambdaCallback(on_epoch_end=freeze)
+    model.fit(*data, epochs=2, verbose=0, callbacks=[callback])
+    (first, second), (first_after, second_after) = kernels
+    np.testing.assert_array_equal(first, first_after)
+    assert (second != second_after).any()
+
+
 def test_layers_added_after_a_model_built_itself_are_called(data):
     model = Sequential([Dense(2)])
     assert model.predict(data[0], verbose=0).shape == (40, 2)
