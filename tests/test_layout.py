@@ -57,6 +57,7 @@ COVERED = {
     "framework/keras/files/call_arguments.py": (
         "tests/keras/files/test_functional_config.py"
     ),
+    "framework/formats/checkpoints/snapshot.py": "tests/formats/checkpoints/test_restoring.py",
     "framework/keras/files/optimizer_state.py": "tests/keras/files/test_weights_by_path.py",
     "framework/keras/files/class_names.py": "tests/keras/files/test_keras_objects.py",
     "framework/keras/files/weight_assignment.py": "tests/keras/files/test_weights_by_path.py",

@@ -17,26 +17,19 @@ from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
-from tapewright.ops.random.generators import get_global_generator
 from tapewright.storage.reader import opened
 
 from .checkpoint_file import (
-    Content,
     place_of,
     read_content,
     read_info,
     read_shapes,
     write_content,
 )
-from .object_tree import explore, get_state, is_kept, joined
+from .object_tree import explore, is_kept, joined
 from .observed_containers import observed
-from .restoring import (
-    PendingValues,
-    arrays_of,
-    listed,
-    pending_values_of,
-    restore_into,
-)
+from .restoring import PendingValues, listed, restore_into
+from .snapshot import snapshot
 
 __all__ = [
     "Checkpoint",
@@ -47,6 +40,8 @@ __all__ = [
     "load_checkpoint",
     "load_variable",
     "numbered_files",
+    "restore_content",
+    "save_numbered",
     "valid_info",
 ]
 
@@ -136,47 +131,25 @@ class Checkpoint(Trackable):
         The number is one more than that of the last time, and of any file there: no
         checkpoint is written over. Raises: `SavingError` if it cannot be written.
         """
-        return self._save(os.fspath(file_prefix))
-
-    def _save(self, prefix, number=None, **info):
-        counter = self.save_counter
-        before = counter.numpy()
-        if number is None:
-            number = max([int(before), *numbered_files(prefix)]) + 1
-            counter.assign(np.int64(number))
-        else:
-            counter.assign_add(np.int64(1))
-        try:
-            return self._write(f"{prefix}-{number}{ENDING}", **info)
-        except BaseException:
-            counter.assign(before)
-            raise
+        return save_numbered(self, os.fspath(file_prefix))
 
     def write(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
         """Write a file of just this name; return it."""
         return self._write(os.fspath(file_prefix))
 
-    def _write(self, path, **more_info):
-        tree = explore(self._pairs())
-        states = {name: get_state(item) for name, item in tree.states.items()}
-        arrays, pending = arrays_of(tree), pending_values_of(tree)
-        self._warn_of_unused(pending)
-        arrays, states = arrays | pending[0], states | pending[1]
-        step = _step(tree)
-        info = {} if step is None else {"step": step}
-        state = get_global_generator().state.numpy()
-        info |= {"generator": [int(n) for n in state], **more_info}
-        if tree.aliases:
-            info["aliases"] = tree.aliases
-        write_content(Content(path, arrays, states, info))
+    def _write(self, path, **info):
+        content = snapshot(path, self._pairs(), **info)
+        self._warn_of_unused(content)
+        write_content(content)
         return path
 
-    def _warn_of_unused(self, pending):
+    def _warn_of_unused(self, content):
         """Warn of values that the last file had and the one written now does not."""
         restoration, self._restoration = self._restoration, None
         if restoration is None or restoration.is_partial:
             return
-        kept = {id(value) for values in pending for value in values.values()}
+        written = [*content.arrays.values(), *content.states.values()]
+        kept = set(map(id, written))
         values = [*restoration.arrays.items(), *restoration.states.items()]
         unused = [name for name, value in values if id(value) not in kept]
         unused = [name for name in unused if "/compiled/" not in f"/{name}"]
@@ -204,33 +177,43 @@ class Checkpoint(Trackable):
         """
         if save_path is None:
             return RestoreStatus(self, None, [])
-        return self._restore(read_content(_file_of(save_path)))
-
-    def _restore(self, content, warns=True):
-        """The objects, how often they were saved, and the global generator."""
-        self.save_counter  # noqa: B018  so that there is one
-        status = self._apply(content, warns)
-        state = content.info.get("generator")
-        if state is not None:
-            with use_interpreters(()):
-                get_global_generator().reset(state)
-            status._restoration.generator_state = state
-        return status
+        return restore_content(self, read_content(_file_of(save_path)))
 
     def read(self, save_path: str | os.PathLike[str], options: Any = None) -> Any:
         """`restore` of the objects alone, from a file of any name."""
         return self._apply(read_content(_file_of(save_path)))
 
-    def _apply(self, content, warns=True):
-        restoration, missing = restore_into(content, self._pairs())
+    def _apply(self, content, generator=False):
+        restoration, missing = restore_into(content, self._pairs(), generator)
         missing = [name for name in missing if name != "save_counter"]
         self._restoration = restoration
         left = bool(restoration.names)
         self._pending_values = PendingValues(restoration, "") if left else None
         status = RestoreStatus(self, restoration, missing)
-        if warns:
-            status._warn()
+        status._warn()
         return status
+
+
+def save_numbered(checkpoint, prefix, number=None, **info):
+    """Write the file ``<prefix>-<number>.h5`` with more ``info``; return its path."""
+    counter = checkpoint.save_counter
+    before = counter.numpy()
+    if number is None:
+        number = max([int(before), *numbered_files(prefix)]) + 1
+        counter.assign(np.int64(number))
+    else:
+        counter.assign_add(np.int64(1))
+    try:
+        return checkpoint._write(f"{prefix}-{number}{ENDING}", **info)
+    except BaseException:
+        counter.assign(before)
+        raise
+
+
+def restore_content(checkpoint, content):
+    """Restore the objects, the count of saves, and the global generator from a content."""
+    checkpoint.save_counter  # noqa: B018  so that there is one
+    return checkpoint._apply(content, generator=True)
 
 
 def _check_part(name, part):
@@ -240,14 +223,6 @@ def _check_part(name, part):
             "Module, optimizer, random Generator, a Dataset or its iterator, an object "
             "with get_state and set_state, or a list or dict of these"
         )
-
-
-def _step(tree):
-    """The number of updates made, if there is one optimizer or more."""
-    for name, variable in tree.variables.items():
-        if name.rpartition("/")[2] == "iteration":
-            return int(variable.numpy())
-    return None
 
 
 def _file_of(path):

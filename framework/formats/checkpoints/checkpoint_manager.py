@@ -17,7 +17,7 @@ from typing import Any, Self
 from tapewright.core.errors import SavingError
 from tapewright.storage.atomic import clear_leftovers
 
-from .checkpoint import numbered_files, valid_info
+from .checkpoint import numbered_files, restore_content, save_numbered, valid_info
 from .checkpoint_file import read_content, read_info
 from .termination import Termination
 
@@ -166,7 +166,7 @@ class CheckpointManager:
         told["metrics"] = self._checked(metrics)
         if self._step_counter is not None:
             told["step"] = int(self._step_counter)
-        path = self.checkpoint._save(self._prefix, checkpoint_number, **told)
+        path = save_numbered(self.checkpoint, self._prefix, checkpoint_number, **told)
         self._last_step = told.get("step")
         self._infos[path], self._whole[path] = told, _mark(path)
         self._sweep(path)
@@ -274,7 +274,7 @@ class CheckpointManager:
             except SavingError as error:
                 warnings.warn(f"a checkpoint is skipped: {error}", stacklevel=2)
                 continue
-            self.checkpoint._restore(content)
+            restore_content(self.checkpoint, content)
             if self._step_counter is not None:
                 self._last_step = int(self._step_counter)
             return path

@@ -11,12 +11,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from tapewright.core import devices
 from tapewright.core.assignment import assign_all
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.trackable import Trackable
-from tapewright.core.variable import writing
 from tapewright.ops.random.generators import get_global_generator
 
 from .object_tree import explore, is_kept, joined, set_state
@@ -24,9 +22,7 @@ from .object_tree import explore, is_kept, joined, set_state
 __all__ = [
     "PendingValues",
     "Restoration",
-    "arrays_of",
     "listed",
-    "pending_values_of",
     "restore_into",
 ]
 
@@ -208,29 +204,10 @@ def _moved(values, prefix, name):
     return {new + n[len(old) :]: v for n, v in values.items() if n.startswith(old)}
 
 
-def pending_values_of(tree):
-    """Arrays and states that objects of a tree get when they are built.
-
-    They belong into the next file, too: it may be written before.
-    """
-    arrays, states, unbuilt = {}, {}, {}
-    for name, container in tree.containers.items():  # the outer ones first
-        pending = getattr(container, "_pending_values", None)
-        if pending is None:
-            continue
-        unbuilt[name] = not getattr(container, "built", False)
-        for found, values in ((arrays, pending.arrays), (states, pending.states)):
-            found |= {n: (name, v) for n, v in values(name).items()}
-    known = tree.variables.keys() | tree.states.keys()
-    return [
-        {n: v for n, (name, v) in each.items() if unbuilt[name] and n not in known}
-        for each in (arrays, states)
-    ]
-
-
-def restore_into(content, pairs):
+def restore_into(content, pairs, generator=False):
     """Assign the content of a checkpoint to the objects in pairs of name and object.
 
+    ``generator``: whether the global random generator gets its state, too.
     Returns: a `Restoration` of what is left, and the names of variables and states that
     the checkpoint does not have.
     Raises: `SavingError` that lists what does not fit; then nothing has changed.
@@ -245,6 +222,10 @@ def restore_into(content, pairs):
     restoration.assign(tree, _differences(missing, beyond))
     unused = bool(count) and len(restoration.names) == count
     restoration.is_of_others = unused and not restoration.is_below(tree.containers)
+    if generator and content.info.get("generator") is not None:
+        restoration.generator_state = content.info["generator"]
+        with use_interpreters(()):
+            get_global_generator().reset(restoration.generator_state)
     return restoration, missing
 
 
@@ -268,9 +249,3 @@ def listed(names, between=", "):
     rest = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     first = between if between.startswith("\n") else ""
     return first + between.join(map(str, names[:LISTED])) + rest
-
-
-def arrays_of(tree):
-    """The values of a tree's variables at one moment, in host memory."""
-    with writing(tree.variables.values()):
-        return {name: devices.to_numpy(v._array) for name, v in tree.variables.items()}

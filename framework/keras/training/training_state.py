@@ -14,9 +14,10 @@ import numpy as np
 from tapewright.core.assignment import unchanged_on_error
 from tapewright.core.errors import SavingError
 from tapewright.core.nest import map_structure
-from tapewright.formats.checkpoints.checkpoint import Checkpoint
+from tapewright.formats.checkpoints.checkpoint_file import write_content
 from tapewright.formats.checkpoints.object_tree import explore
-from tapewright.formats.checkpoints.restoring import listed
+from tapewright.formats.checkpoints.restoring import listed, restore_into
+from tapewright.formats.checkpoints.snapshot import snapshot
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
 from .data_adapters.data_adapter_utils import unpack_x_y_sample_weight
@@ -38,7 +39,7 @@ class TrainingState:
         self.inputs = None  # dtype and shape of the x of a batch, as text
         self._restoration = None
 
-    def _checkpoint(self):
+    def _parts(self):
         parts = {
             "model": self.model,
             "batches": self.run.batches,
@@ -48,7 +49,7 @@ class TrainingState:
         }
         if self.run.validation is not None:
             parts["validation"] = self.run.validation
-        return Checkpoint(**parts)
+        return parts.items()
 
     def _named_callbacks(self):
         """Callbacks with a state, by class; further ones of a class are numbered."""
@@ -76,7 +77,7 @@ class TrainingState:
         self.logs = dict(logs or {})
         if self.inputs is None:
             self.inputs = _inputs_of(self.run.batch)
-        self._checkpoint().write(path)
+        write_content(snapshot(path, self._parts()))
 
     # --- restoring
 
@@ -92,15 +93,14 @@ class TrainingState:
         self.run.is_over = self.model.stop_training and not self.within
 
     def _restore(self, content):
-        status = self._checkpoint()._restore(content, warns=False)
+        restoration, missing = restore_into(content, self._parts(), generator=True)
         if self._restoration is None:
-            self._warn_of_callbacks(status)
-        self._restoration = status._restoration
+            self._warn_of_callbacks(restoration, missing)
+        self._restoration = restoration
         if self._restoration.names:
             self._build()
         optional = ("callbacks/", "validation", "model/compiled/")
-        missing = [n for n in status._missing if not n.startswith(optional)]
-        missing = [n for n in missing if n != "save_counter"]
+        missing = [n for n in missing if not n.startswith(optional)]
         if missing:
             raise SavingError(
                 content.path,
@@ -110,16 +110,16 @@ class TrainingState:
         if self.model.built and getattr(optimizer, "built", True):
             self.check_consumed()
 
-    def _warn_of_callbacks(self, status):
+    def _warn_of_callbacks(self, restoration, missing):
         """Warn of other callbacks than before: no error, but the results differ."""
         start = "callbacks/"
-        lost = [n.removeprefix(start) for n in status._restoration.states if start in n]
-        new = [n.removeprefix(start) for n in status._missing if n.startswith(start)]
+        lost = [n.removeprefix(start) for n in restoration.states if start in n]
+        new = [n.removeprefix(start) for n in missing if n.startswith(start)]
         for names, what in ((lost, "is not used: there is no such callback now"),
                             (new, "is not there: it begins anew")):  # fmt: skip
             if names:
                 warnings.warn(
-                    f"{status._restoration.path}: the state of {listed(names)} {what}",
+                    f"{restoration.path}: the state of {listed(names)} {what}",
                     stacklevel=9,
                 )
 
