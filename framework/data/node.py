@@ -185,12 +185,12 @@ class Selection(Node):
     def run(self, position):
         rows = self.rows
         if rows is None:
-            return self.select(position, _run)
+            return self.select(position, lambda node, start: node.run(start))
         return map(rows.element, self.indices(position))
 
     def indices(self, position):
         """The numbers of the elements among `rows`, where there are rows."""
-        return self.select(position, _indices)
+        return self.select(position, lambda node, start: node.indices(start))
 
     def blocks(self, position, size):
         """`indices`, ``size`` at a time: arrays, or slices."""
@@ -228,14 +228,6 @@ class Seeded(Node):
     def set_runs(self, runs):
         super().set_runs(runs)
         self._seed, self._runs = runs["seed"], runs["run"]
-
-
-def _run(node, position):
-    return node.run(position)
-
-
-def _indices(node, position):
-    return node.indices(position)
 
 
 class Replayed(Node):

@@ -51,13 +51,14 @@ def pack_x_y_sample_weight(x, y=None, sample_weight=None):
 
 def named_leaves(name, structure):
     """``[(path, leaf), ...]`` such as ``("x[0]", array)``; None is left out."""
-    if isinstance(structure, dict):
-        items = [(f"{name}[{key!r}]", item) for key, item in structure.items()]
-    elif is_nested(structure):
-        items = [(f"{name}[{i}]", item) for i, item in enumerate(structure)]
-    else:
+    if not is_nested(structure):
         return [] if structure is None else [(name, structure)]
-    return [leaf for path, item in items for leaf in named_leaves(path, item)]
+    return [leaf for item in _items(name, structure) for leaf in named_leaves(*item)]
+
+
+def _items(name, structure):
+    items = structure.items() if isinstance(structure, dict) else enumerate(structure)
+    return [(f"{name}[{key!r}]", item) for key, item in items]
 
 
 def as_batch(who, batch):
@@ -116,18 +117,14 @@ def as_arrays(name, structure):
 def _converted(name, structure, convert):
     if structure is None:
         return None
-    if isinstance(structure, dict):
-        return {
-            key: _converted(f"{name}[{key!r}]", item, convert)
-            for key, item in structure.items()
-        }
     if not is_nested(structure):
         return convert(name, structure)
-    if _is_numbers(structure):
+    is_dict = isinstance(structure, dict)
+    if not is_dict and _is_numbers(structure):
         return convert(name, _packed(name, structure))
-    items = [
-        _converted(f"{name}[{i}]", item, convert) for i, item in enumerate(structure)
-    ]
+    items = [_converted(*item, convert) for item in _items(name, structure)]
+    if is_dict:
+        return dict(zip(structure, items, strict=True))
     if hasattr(structure, "_fields"):
         return type(structure)(*items)
     return items if isinstance(structure, list) else tuple(items)
