@@ -29,7 +29,6 @@ from tapewright.core.errors import GradientLookupError, SavingError
 from tapewright.core.primitive import Primitive, get_primitive
 from tapewright.core.symbolic_shape import definitely_equal, has_symbolic_shape
 
-from .effects import make_effect
 from .graph_checks import (
     check_plain,
     check_settings,
@@ -41,6 +40,7 @@ from .graph_checks import (
     told,
 )
 from .graph_writer import known_gradient
+from .saved_effects import make_effect
 from .symbolic_dims import decode_shape
 from .values import decode, decode_dtype
 

@@ -38,7 +38,7 @@ from tapewright.core.interpreters import use_interpreters
 from tapewright.core.nest import flatten, is_nested
 from tapewright.core.user_gradients import OpCall
 
-from .effects import describe_effect
+from .saved_effects import describe_effect
 from .symbolic_dims import encode_shape
 from .values import encode, encode_dtype
 

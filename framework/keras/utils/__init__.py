@@ -21,7 +21,7 @@ from ..training.data_adapters.data_adapter_utils import (
     unpack_x_y_sample_weight,
 )
 from ..training.data_adapters.py_dataset_adapter import PyDataset
-from .dataset import split_dataset, timeseries_dataset_from_array
+from .dataset_utils import split_dataset, timeseries_dataset_from_array
 from .numerical import normalize, pad_sequences, to_categorical
 from .random_seed import set_random_seed
 

@@ -7,7 +7,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.data import Dataset
-from tapewright.keras.utils.dataset import (
+from tapewright.keras.utils.dataset_utils import (
     split_dataset,
     timeseries_dataset_from_array,
 )
