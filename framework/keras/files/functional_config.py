@@ -1,4 +1,4 @@
-"""The config of a `Network`: its layers and the calls between them.
+"""The config of a `FunctionalGraph`: its layers and the calls between them.
 
 The forms are Keras'. A call stands as ``{"args", "kwargs"}``, its tensors as the layer,
 the number of the call and that of the output that they come from. Calls are counted from
@@ -35,14 +35,14 @@ from .operations import (
     operation_from_config,
 )
 
-__all__ = ["config_of_network", "network_from_config"]
+__all__ = ["graph_config", "graph_from_config"]
 
 
-def config_of_network(network: Any) -> dict[str, Any]:
+def graph_config(graph: Any) -> dict[str, Any]:
     """Return layers, each with the calls that belong to the model, inputs and outputs."""
-    own = {id(node) for node in network.nodes}
+    own = {id(node) for node in graph.nodes}
     numbers = {}
-    for operation in network.operations:
+    for operation in graph.operations:
         kept = [n for n in operation._inbound_nodes if id(n) in own]
         numbers |= {id(node): i for i, node in enumerate(kept)}
 
@@ -59,7 +59,7 @@ def config_of_network(network: Any) -> dict[str, Any]:
         return tensor_config(x, place(x))
 
     layers = []
-    for operation in network.operations:
+    for operation in graph.operations:
         kept = [n for n in operation._inbound_nodes if id(n) in own and n.args]
         calls = [_call_config(node, tensor) for node in kept]
         is_op = isinstance(operation, OpCall)
@@ -68,8 +68,8 @@ def config_of_network(network: Any) -> dict[str, Any]:
         layers.append(entry)
     return {
         "layers": layers,
-        "input_layers": _mapped(end, network.input_nest),
-        "output_layers": _mapped(end, network.output_nest),
+        "input_layers": _mapped(end, graph.input_nest),
+        "output_layers": _mapped(end, graph.output_nest),
     }
 
 
@@ -98,7 +98,7 @@ def _container(like, values):
 # -------------------------------------------------------------------- from a config
 
 
-def network_from_config(config: dict[str, Any]) -> tuple[Any, Any]:
+def graph_from_config(config: dict[str, Any]) -> tuple[Any, Any]:
     """Return ``(inputs, outputs)`` of new layers like those that the config describes.
 
     Entries may come in any order. Raises: ``ValueError`` if a layer is called on an unknown

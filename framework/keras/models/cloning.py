@@ -58,20 +58,20 @@ class _Cloner:
 
     def cloned(self, model, input_tensors=None):
         """A model like this one, compiled with options like its own."""
-        given = (self.clone_function, self.call_function, input_tensors)
+        options = self.clone_function, self.call_function, input_tensors
+        is_plain = options == (None, None, None)
         if isinstance(model, Sequential):
             clone = self._sequential(model, input_tensors)
-        elif model._network is not None:
-            plain = given == (None, None, None) and not self.recursive
-            clone = _remade(model) if plain else self._network(model, input_tensors)
-        elif given != (None, None, None):
+        elif model._functional is not None and (self.recursive or not is_plain):
+            clone = self._functional(model, input_tensors)
+        elif is_plain:
+            clone = _remade(model)
+        else:
             raise ValueError(
                 "clone_model: clone_function, call_function and input_tensors are for "
                 f"Sequential models and Model(inputs, outputs); {type(model).__name__} is "
                 "defined by its own call()"
             )
-        else:
-            clone = _remade(model)
         if model.compiled and not clone.compiled:
             _compile_alike(model, clone)
         return clone
@@ -85,7 +85,7 @@ class _Cloner:
     def _new(self, layer):
         if not isinstance(layer, Layer):  # an op
             return type(layer)(layer.op, layer.attributes, layer.name)
-        is_model = isinstance(layer, Sequential) or getattr(layer, "_network", None)
+        is_model = isinstance(layer, Sequential) or getattr(layer, "_functional", None)
         if self.recursive and is_model:
             return self.cloned(layer)
         if self.clone_function is None or isinstance(layer, InputLayer):
@@ -111,16 +111,16 @@ class _Cloner:
             clone.trainable = False
         return clone
 
-    def _network(self, model, input_tensors):
+    def _functional(self, model, input_tensors):
         """The model made anew, layer by layer."""
-        network, values = model._network, {}
-        inputs = network.input_nest
+        graph, values = model._functional, {}
+        inputs = graph.input_nest
         if input_tensors is not None:
             tensors = flatten(input_tensors)
             _check_inputs(tensors, input_tensors, inputs)
-            values = {id(x): y for x, y in zip(network.inputs, tensors)}
+            values = {id(x): y for x, y in zip(graph.inputs, tensors)}
             inputs = input_tensors
-        new_inputs, outputs = network.rebuilt(self.layer, values, self.call_function)
+        new_inputs, outputs = graph.rebuilt(self.layer, values, self.call_function)
         inputs = new_inputs if input_tensors is None else inputs
         own = type(model).__init__ is Model.__init__
         clone = (type(model) if own else Model)(inputs, outputs, name=model.name)

@@ -1,4 +1,4 @@
-"""`Network`: the layers and ops between symbolic inputs and outputs, and how to run them.
+"""`FunctionalGraph`: layers and ops between symbolic inputs and outputs.
 
 The order of the layers is Keras', as files hold weights in it: by their distance from the
 outputs, far ones first, and at one distance as a walk from the outputs meets them.
@@ -14,10 +14,10 @@ from tapewright.layers.base.input_layer import Input, InputLayer
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import KerasTensor, node_of
 
-__all__ = ["Network", "standardized"]
+__all__ = ["FunctionalGraph", "standardized"]
 
 
-class Network:
+class FunctionalGraph:
     """The graph of layers between symbolic inputs and outputs, nests of `KerasTensor`.
 
     It may begin at inner tensors: then it gets `Input`s of its own in their places.
@@ -173,13 +173,13 @@ def _is_input(x):
     return isinstance(x._keras_history.operation, InputLayer)
 
 
-def standardized(network, inputs, title):
+def standardized(graph, inputs, title):
     """Convert the argument of a model to a list of tensors in the order of its inputs.
 
     Raises: ``ValueError`` naming the inputs if their number, names or shapes differ.
     """
-    expected = network.input_nest
-    names = [x.name for x in network.inputs]
+    expected = graph.input_nest
+    names = [x.name for x in graph.inputs]
     if isinstance(inputs, dict) and not isinstance(expected, dict):
         missing = [name for name in names if name not in inputs]
         if missing:

@@ -18,11 +18,11 @@ from tapewright.serialization.constructor_arguments import constructor_arguments
 from tapewright.serialization.object_config import plain
 from tapewright.serialization.registry import custom_object_scope, register
 
-from ..files.functional_config import config_of_network, network_from_config
+from ..files.functional_config import graph_config, graph_from_config
 from ..files.keras_objects import deserialize_keras_object, serialize_keras_object
 from ..training.summary import print_summary
 from ..training.trainer import Trainer
-from .functional import Network, standardized
+from .functional import FunctionalGraph, standardized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,16 +49,16 @@ class Model(Trainer, Layer):
     ((None, 2), 8)
     """
 
-    _network = None
+    _functional = None
     _makes_masks = False  # its layers do
     config_exclude: tuple[str, str] = ("inputs", "outputs")
     _child_names = Layer._child_names | {
-        "_network_layers": "_network_layers",
+        "_functional_layers": "_network_layers",  # the name in files
         "_compiled": "compiled",
     }
 
     def __children__(self) -> Any:
-        """Layers of a network come first, then what `compile` made, then attributes."""
+        """Layers of a graph come first, then what `compile` made, then attributes."""
         found = super().__children__()
         first = {"layers": self.layers} if self.lists_layers else {}
         if "compiled" in found:
@@ -84,11 +84,11 @@ class Model(Trainer, Layer):
                 f"{type(self).__name__}: inputs and outputs must be given together"
             )
         if inputs is not None:
-            self._set_network(Network(inputs, outputs))
+            self._set_graph(FunctionalGraph(inputs, outputs))
 
-    def _set_network(self, network):
-        self._network = network
-        self._network_layers = network.layers
+    def _set_graph(self, graph):
+        self._functional = graph
+        self._functional_layers = graph.layers
         self.built = True
         self._output_shape = map_structure(lambda x: tuple(x.shape), self.output)
 
@@ -96,17 +96,17 @@ class Model(Trainer, Layer):
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """The outputs; a subclass defines it unless it was made from inputs and outputs."""
-        if self._network is None:
+        if self._functional is None:
             raise NotImplementedError(
                 f"{type(self).__name__} must define call(inputs), or be made from "
                 "inputs and outputs"
             )
-        network = self._network
-        flat = standardized(network, inputs, self._title)
+        graph = self._functional
+        flat = standardized(graph, inputs, self._title)
         if mask is not None:
             flat = [masked(x, m) for x, m in zip(flat, flatten(mask))]
-        pairs = zip(flat, network.inputs)
-        return network.run([self._as_input(x, expected) for x, expected in pairs])
+        pairs = zip(flat, graph.inputs)
+        return graph.run([self._as_input(x, expected) for x, expected in pairs])
 
     def _as_input(self, x, expected):
         """A tensor of the rank and dtype of an input."""
@@ -140,7 +140,7 @@ class Model(Trainer, Layer):
         return None
 
     def _converted(self, inputs):
-        if self._network is not None:  # each input has a dtype of its own
+        if self._functional is not None:  # each input has a dtype of its own
             return map_structure(
                 lambda x: x if x is None else convert_to_tensor(x), inputs
             )
@@ -148,7 +148,7 @@ class Model(Trainer, Layer):
 
     def build(self, input_shape: Any) -> None:
         """Create the weights for inputs of this shape, by a trace of ``call``."""
-        if self._network is None and not self.built:
+        if self._functional is None and not self.built:
             self.compute_output_shape(input_shape)
         self.built: bool = True
 
@@ -165,7 +165,7 @@ class Model(Trainer, Layer):
     @property
     def layers(self) -> list[Layer]:
         """The layers, in a new list: from inputs to outputs, or as they became attributes."""
-        found = list(self._network.layers) if self._network is not None else []
+        found = list(self._functional.layers) if self._functional is not None else []
         found += [part for part in self._parts() if isinstance(part, Layer)]
         return list({id(layer): layer for layer in found}.values())
 
@@ -176,7 +176,7 @@ class Model(Trainer, Layer):
     @property
     def operations(self) -> list[Any]:
         """The layers and ops from inputs to outputs."""
-        return list(self._network.operations) if self._network else self.layers
+        return list(self._functional.operations) if self._functional else self.layers
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
         """The layer of that name or number. Raises: ``ValueError`` if there is none."""
@@ -195,33 +195,33 @@ class Model(Trainer, Layer):
         names = ", ".join([layer.name for layer in layers])
         raise ValueError(f"get_layer: there is no layer {name!r}; there are {names}")
 
-    def _need_network(self, what):
-        if self._network is None:
+    def _need_graph(self, what):
+        if self._functional is None:
             raise AttributeError(
                 f"{self._title}: there are no symbolic {what}: it was not made from "
                 "inputs and outputs"
             )
-        return self._network
+        return self._functional
 
     @property
     def inputs(self) -> list[Tensor]:
         """The symbolic inputs, in a list."""
-        return self._need_network("inputs").inputs
+        return self._need_graph("inputs").inputs
 
     @property
     def outputs(self) -> list[Tensor]:
         """The symbolic outputs, in a list."""
-        return self._need_network("outputs").outputs
+        return self._need_graph("outputs").outputs
 
     @property
     def input(self) -> Any:
         """The symbolic inputs as they were given."""
-        return self._need_network("inputs").input_nest
+        return self._need_graph("inputs").input_nest
 
     @property
     def output(self) -> Any:
         """The symbolic outputs as they were given."""
-        return self._need_network("outputs").output_nest
+        return self._need_graph("outputs").output_nest
 
     @property
     def input_shape(self) -> Any:
@@ -229,7 +229,7 @@ class Model(Trainer, Layer):
 
     @property
     def output_shape(self) -> Any:
-        if self._network is None and self._output_shape is not None:
+        if self._functional is None and self._output_shape is not None:
             return self._output_shape
         return _single(map_structure(lambda x: tuple(x.shape), self.output))
 
@@ -243,13 +243,13 @@ class Model(Trainer, Layer):
 
         None for a subclass, whose outputs have no names.
         """
-        if self._network is None:
+        if self._functional is None:
             return None
-        nest = self._network.output_nest
-        if isinstance(nest, dict) and len(nest) == len(self._network.outputs):
+        nest = self._functional.output_nest
+        if isinstance(nest, dict) and len(nest) == len(self._functional.outputs):
             return sorted(nest)
         names = []
-        for x in self._network.outputs:
+        for x in self._functional.outputs:
             name = x._keras_history.operation.name
             names.append(f"{name}_{names.count(name)}" if name in names else name)
         return names
@@ -285,12 +285,12 @@ class Model(Trainer, Layer):
     @property
     def lists_layers(self) -> bool:
         """True if the layers are a list or a graph, not attributes."""
-        return self._network is not None
+        return self._functional is not None
 
     @property
     def is_functional(self) -> bool:
         """True if the model is made from inputs and outputs."""
-        return self._network is not None
+        return self._functional is not None
 
     def save(
         self,
@@ -341,12 +341,12 @@ class Model(Trainer, Layer):
     @from_constructor
     def get_config(self) -> dict[str, Any]:
         """Name and layers of a model from inputs and outputs; else the arguments."""
-        if self._network is None or not _takes_ends(type(self)):
+        if self._functional is None or not _takes_ends(type(self)):
             return super().get_config()
         config = {"name": self.name, "trainable": self.trainable}
         own = set(constructor_arguments(type(self))) - set(constructor_arguments(Model))
         config |= {key: plain(getattr(self, key)) for key in own if hasattr(self, key)}
-        return config | config_of_network(self._network)
+        return config | graph_config(self._functional)
 
     @classmethod
     def from_config(
@@ -356,7 +356,7 @@ class Model(Trainer, Layer):
         with custom_object_scope(custom_objects):
             if not set(_ENDS) <= set(config) or not _takes_ends(cls):
                 return super().from_config(config)
-            inputs, outputs = network_from_config(config)
+            inputs, outputs = graph_from_config(config)
             rest = {key: value for key, value in config.items() if key not in _ENDS}
             trainable = rest.pop("trainable", True)
             model = cls(inputs=inputs, outputs=outputs, **rest)

@@ -13,7 +13,7 @@ from tapewright.serialization.load_errors import load_error
 from tapewright.serialization.object_config import deserialize, serialize
 from tapewright.serialization.registry import custom_object_scope
 
-from .functional import Network, standardized
+from .functional import FunctionalGraph, standardized
 from .model import Model, of_rank
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Sequential(Model):
         self._start, self._chain = tensor, []
 
     def _layers_changed(self):
-        self._network = self._output_shape = None
+        self._functional = self._output_shape = None
         self.built = self._start is not None
         if self._chain:
             self._output_shape = tuple(self._chain[-1].shape)
@@ -164,7 +164,7 @@ class Sequential(Model):
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         self._need_layers()
         if self._start is not None:
-            (inputs,) = standardized(self._need_network("inputs"), inputs, self._title)
+            (inputs,) = standardized(self._need_graph("inputs"), inputs, self._title)
             inputs = of_rank(inputs, self._start.shape)
         if mask is not None:
             inputs = masked(inputs, flatten(mask)[0])
@@ -175,8 +175,8 @@ class Sequential(Model):
     def _converted(self, inputs):
         return Layer._converted(self, inputs)
 
-    def _need_network(self, what):
-        if self._network is None:
+    def _need_graph(self, what):
+        if self._functional is None:
             if self._start is None:
                 if self._given_batch_shape is None:
                     raise AttributeError(
@@ -187,16 +187,16 @@ class Sequential(Model):
                 self.build(self._given_batch_shape)
                 self.built = True
             end = self._chain[-1] if self._chain else self._start
-            self._network = Network(self._start, end)
-        return self._network
+            self._functional = FunctionalGraph(self._start, end)
+        return self._functional
 
     @property
     def inputs(self) -> list[Tensor]:
-        return self._need_network("inputs").inputs
+        return self._need_graph("inputs").inputs
 
     def __getstate__(self) -> dict[str, Any]:
         if self._start is not None:
-            self._need_network("layers")  # which holds the calls for a copy
+            self._need_graph("layers")  # which holds the calls for a copy
         return super().__getstate__()
 
     @property

@@ -108,11 +108,11 @@ def _in_range(model, layer_range):
 
 def _links(model):
     """Operation id -> the names before it, if the layers do not just follow each other."""
-    network = getattr(model, "_network", None)
-    if network is None or _is_line(network):
+    graph = getattr(model, "_functional", None)
+    if graph is None or _is_line(graph):
         return None
-    own, links = {id(node) for node in network.nodes}, {}
-    for operation in network.operations:
+    own, links = {id(node) for node in graph.nodes}, {}
+    for operation in graph.operations:
         found = []
         for node in operation._inbound_nodes:
             if id(node) in own:
@@ -123,10 +123,10 @@ def _links(model):
     return links
 
 
-def _is_line(network):
-    if len(network.inputs) > 1 or len(network.outputs) > 1:
+def _is_line(graph):
+    if len(graph.inputs) > 1 or len(graph.outputs) > 1:
         return False
-    inner = [node for node in network.nodes if node.args]
+    inner = [node for node in graph.nodes if node.args]
     if any([len(node.input_tensors) != 1 for node in inner]):
         return False
     ends = [id(node.input_tensors[0]) for node in inner]
@@ -153,7 +153,7 @@ def _rows(operation, links, show_trainable, expand_nested, indent):
 
 def _row(operation):
     kind = type(operation).__name__
-    if kind == "Model" and operation._network is not None:
+    if kind == "Model" and operation._functional is not None:
         kind = "Functional"
     title = f"{operation.name} ({kind})"
     if not isinstance(operation, Layer):  # an op

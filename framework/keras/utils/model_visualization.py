@@ -166,9 +166,8 @@ class _Writer:
         if not _has_layers(model):
             self._add_box(graph, model, None)
             return
-        network = model._need_network("layers")
-        calls = {}
-        for node in network.nodes:
+        nodes, calls = model._need_graph("layers").nodes, {}
+        for node in nodes:
             calls.setdefault(id(node.operation), node)
         for operation in model.operations:
             if self._expands(operation):
@@ -177,7 +176,7 @@ class _Writer:
                 graph.add_subgraph(inner)
             else:
                 self._add_box(graph, operation, calls.get(id(operation)))
-        edges = [edge for node in network.nodes for edge in self._edges_to(node)]
+        edges = [edge for node in nodes for edge in self._edges_to(node)]
         for source, target in dict.fromkeys(edges):
             if source in self._numbers and target in self._numbers:
                 names = self._numbers[source], self._numbers[target]
@@ -217,7 +216,7 @@ class _Writer:
 def _has_layers(model):
     """Return whether the layers and tensors inside a model are known."""
     try:
-        return bool(model._need_network("layers").nodes and model.operations)
+        return bool(model._need_graph("layers").nodes and model.operations)
     except AttributeError:  # a subclass
         return False
 
