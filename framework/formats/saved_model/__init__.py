@@ -3,7 +3,7 @@
 symbolic_dims         sizes that are formulas, and what a trace assumes of them
 values                plain values as JSON and back, exactly
 constants             tensors that are part of graphs
-effects               prints, assertions and updates, made again from what describes them
+saved_effects         prints, assertions and updates, made again from what describes them
 graph_writer          a graph as JSON, constants beside it
 graph_checks          what a graph of a file must be, beyond its form
 graph_reader          a graph from JSON that nobody vouches for

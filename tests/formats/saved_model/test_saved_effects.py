@@ -71,7 +71,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("words", REFUSED)
 def test_what_no_file_can_keep_is_refused_with_its_line(words, tmp_path):
-    with pytest.raises(SavingError, match=rf"test_effects.py:\d+: {words}"):
+    with pytest.raises(SavingError, match=rf"test_saved_effects.py:\d+: {words}"):
         through_a_file([traced([3])(REFUSED[words])], tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -85,5 +85,7 @@ def test_an_update_of_an_optimizer_is_refused_with_its_line(tmp_path):
         return x
 
     step(1.0)
-    with pytest.raises(SavingError, match=r"test_effects.py:\d+: apply_gradients"):
+    with pytest.raises(
+        SavingError, match=r"test_saved_effects.py:\d+: apply_gradients"
+    ):
         through_a_file([step], tmp_path)
