@@ -3,7 +3,6 @@
 from . import (
     activation_layers,
     activations,
-    adaptive_pooling,
     applications,
     attention,
     augmentation,
@@ -25,19 +24,15 @@ from . import (
     regularizers,
     reshaping,
     rnn,
-    separable_convolution,
-    serialization,
-    spectral_normalization,
-    transposed_convolution,
     wrappers,
 )
 from .activation_layers import *
-from .adaptive_pooling import *
 from .attention import *
 from .augmentation import *
 from .base import input_layer, layer, saved_layer
 from .base.input_layer import *
 from .base.layer import *
+from .base.layer_serialization import deserialize, serialize
 from .base.saved_layer import *
 from .convolution import *
 from .core import *
@@ -54,15 +49,11 @@ from .recurrent import *
 from .recurrent_cells import *
 from .reshaping import *
 from .rnn import *
-from .separable_convolution import *
-from .serialization import *
-from .spectral_normalization import *
-from .transposed_convolution import *
 from .wrappers import *
 
 __all__ = ["activations", "applications", "constraints", "initializers", "regularizers"]
+__all__ += ["deserialize", "serialize"]
 __all__ += activation_layers.__all__
-__all__ += adaptive_pooling.__all__
 __all__ += attention.__all__
 __all__ += augmentation.__all__
 __all__ += input_layer.__all__
@@ -83,9 +74,5 @@ __all__ += recurrent.__all__
 __all__ += recurrent_cells.__all__
 __all__ += reshaping.__all__
 __all__ += rnn.__all__
-__all__ += separable_convolution.__all__
-__all__ += serialization.__all__
-__all__ += spectral_normalization.__all__
-__all__ += transposed_convolution.__all__
 __all__ += wrappers.__all__
 __all__.sort()

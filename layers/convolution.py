@@ -1,8 +1,4 @@
-"""Convolution layers of one to three dimensions.
-
-The mathematics is one op, `convolution`; transposed ones are in `transposed_convolution`,
-those that treat each channel by itself in `separable_convolution`.
-"""
+"""Convolution layers of one to three dimensions: plain, transposed and by channel."""
 
 from __future__ import annotations
 
@@ -10,16 +6,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import numbers, whole
 from tapewright.core.errors import ShapeError
-from tapewright.ops.convolution.conv import convolution
+from tapewright.ops.array.shape import reshape
+from tapewright.ops.convolution.conv import conv_transpose, convolution
 from tapewright.ops.nn.bias import bias_add
 
 from .base.layer import InputSpec, Layer
-from .spatial import (
+from .base.spatial import (
     checked_format,
     checked_padding,
     format_of_ops,
     from_channels_last,
     to_channels_last,
+    transposed_sizes,
     window_counts,
 )
 
@@ -33,20 +31,33 @@ if TYPE_CHECKING:
         ConstraintLike,
         InitializerLike,
         LayerOptions,
+        RegularizedLayerOptions,
         RegularizerLike,
     )
 
 __all__ = [
     "Conv1D",
+    "Conv1DTranspose",
     "Conv2D",
+    "Conv2DTranspose",
     "Conv3D",
+    "Conv3DTranspose",
     "Convolution1D",
+    "Convolution1DTranspose",
     "Convolution2D",
+    "Convolution2DTranspose",
     "Convolution3D",
+    "Convolution3DTranspose",
+    "DepthwiseConv1D",
+    "DepthwiseConv2D",
+    "SeparableConv1D",
+    "SeparableConv2D",
+    "SeparableConvolution1D",
+    "SeparableConvolution2D",
 ]
 
 
-class ConvolutionBase(Layer):
+class _ConvolutionBase(Layer):
     """Base of the layers with a sliding window: the window, the bias, the activation.
 
     Args: ``kernel_size``, ``strides``, ``dilation_rate``: an int, or one for each spatial
@@ -126,8 +137,8 @@ class ConvolutionBase(Layer):
         return from_channels_last((batch, *counts, count), self.data_format)
 
 
-class _Convolution(ConvolutionBase):
-    """`ConvolutionBase` with a ``kernel`` that mixes the channels of a group."""
+class _Convolution(_ConvolutionBase):
+    """`_ConvolutionBase` with a ``kernel`` that mixes the channels of a group."""
 
     def __init__(
         self,
@@ -228,3 +239,307 @@ class Conv3D(_Convolution):
 
 
 Convolution1D, Convolution2D, Convolution3D = Conv1D, Conv2D, Conv3D
+
+
+class _TransposedConvolution(_ConvolutionBase):
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Sizes,
+        strides: Sizes = 1,
+        padding: str = "valid",
+        output_padding: Sizes | None = None,
+        data_format: str | None = None,
+        dilation_rate: Sizes = 1,
+        activation: ActivationLike = None,
+        use_bias: bool = True,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        bias_initializer: InitializerLike = "zeros",
+        kernel_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        **kwargs: Unpack[LayerOptions],
+    ):
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._keep_weight_arguments(locals())
+        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self.use_bias: bool = bool(use_bias)
+        self._refuse_strides_with_dilation()
+        self.filters: int = whole(self, "filters", filters)
+        self.output_padding: tuple[int, ...] | None = self._checked_output_padding(
+            output_padding
+        )
+
+    def _checked_output_padding(self, value):
+        if value is None:
+            return None
+        more = numbers(self, "output_padding", value, self.rank, least=0)
+        if any([n >= stride for n, stride in zip(more, self.strides)]):
+            raise ValueError(
+                f"{type(self).__name__}: output_padding must be less than strides on each "
+                f"axis, got {more} for {self.strides}"
+            )
+        return more
+
+    def build(self, input_shape: Shape) -> None:
+        channels = self._channels_of(input_shape)
+        shape = (*self.kernel_size, self.filters, channels)
+        self.kernel: Variable = self._new_weight("kernel", shape)
+        self._add_bias(self.filters)
+
+    def call(self, inputs: Tensor) -> Tensor:
+        inputs = self._as_own_dtype(inputs)
+        sizes, margins = self._sizes_and_margins(tuple(inputs.shape))
+        outputs = conv_transpose(
+            inputs,
+            self.kernel,
+            sizes,
+            self.strides,
+            from_channels_last(((0, 0), *margins, (0, 0)), self.data_format),
+            self._format,
+            self.dilation_rate,
+        )
+        return self._finished(outputs)
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        sizes, _ = self._sizes_and_margins(input_shape)
+        shape = (input_shape[0], *sizes, self.filters)
+        return from_channels_last(shape, self.data_format)
+
+    def _sizes_and_margins(self, input_shape):
+        _, *sizes, _ = to_channels_last(input_shape, self.data_format)
+        return transposed_sizes(
+            sizes,
+            self.kernel_size,
+            self.strides,
+            self.dilation_rate,
+            self.padding,
+            self.output_padding,
+        )
+
+
+class Conv1DTranspose(_TransposedConvolution):
+    """`Conv2DTranspose` with one spatial axis: ``[batch, steps, channels]``.
+
+    Weights: ``kernel [kernel_size, filters, channels]``, ``bias [filters]``.
+    """
+
+    rank = 1
+
+
+class Conv2DTranspose(_TransposedConvolution):
+    """Each input pixel adds its product with the filters to a window of the outputs.
+
+        outputs[y * s + i * d, x * s + j * d, o] += inputs[y, x, c] * kernel[i, j, o, c]
+
+    The adjoint of a `Conv2D` with these arguments; then bias and activation.
+
+    Args: ``filters``: how many channels come out; ``kernel_size``, ``strides`` s,
+    ``dilation_rate`` d: an int or (height, width), and not both of the last two above 1;
+    ``padding``: "same" makes the size ``size * strides``, "valid" keeps all that a window
+    reaches; ``output_padding``: for another size, ``(size - 1) * strides`` and
+    ``kernel_size`` ("valid") or its remainder by 2 ("same"), plus this number, which is
+    below the stride.
+    Shapes: inputs ``[batch, height, width, channels]``, channels behind the batch for
+    ``data_format`` "channels_first"; weights ``kernel [height, width, filters,
+    channels]`` and ``bias [filters]``.
+
+    >>> layer = Conv2DTranspose(1, (1, 2), (1, 2), kernel_initializer="ones")
+    >>> layer([[[[1.0], [2.0]]]]).numpy()[0, :, :, 0]
+    array([[1., 1., 2., 2.]], dtype=float32)
+    """
+
+    rank = 2
+
+
+class Conv3DTranspose(_TransposedConvolution):
+    """`Conv2DTranspose` with a third spatial axis, depth, before height and width.
+
+    By position ``data_format`` comes before ``output_padding``, as in Keras.
+    """
+
+    rank = 3
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Sizes,
+        strides: Sizes = 1,
+        padding: str = "valid",
+        data_format: str | None = None,
+        output_padding: Sizes | None = None,
+        *args: Any,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
+        super().__init__(
+            filters, kernel_size, strides, padding, output_padding, data_format, *args,
+            **kwargs,
+        )  # fmt: skip
+
+
+Convolution1DTranspose = Conv1DTranspose
+Convolution2DTranspose = Conv2DTranspose
+Convolution3DTranspose = Conv3DTranspose
+
+
+class _ByChannel(_ConvolutionBase):
+    def _by_channel(self, inputs, kernel):
+        """Each channel convolved with its filters, ``kernel [*window, channels, filters]``."""
+        *window, channels, multiplier = kernel.shape
+        kernel = reshape(kernel, (*window, 1, channels * multiplier))
+        return self._convolved(inputs, kernel)
+
+
+class _DepthwiseConvolution(_ByChannel):
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        strides: Sizes = 1,
+        padding: str = "valid",
+        depth_multiplier: int = 1,
+        data_format: str | None = None,
+        dilation_rate: Sizes = 1,
+        activation: ActivationLike = None,
+        use_bias: bool = True,
+        depthwise_initializer: InitializerLike = "glorot_uniform",
+        bias_initializer: InitializerLike = "zeros",
+        depthwise_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        depthwise_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        **kwargs: Unpack[LayerOptions],
+    ):
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._keep_weight_arguments(locals())
+        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self.use_bias: bool = bool(use_bias)
+        self.depth_multiplier: int = whole(self, "depth_multiplier", depth_multiplier)
+
+    def build(self, input_shape: Shape) -> None:
+        channels = self._channels_of(input_shape)
+        self.compute_output_shape(input_shape)  # refuses inputs below the window
+        shape = (*self.kernel_size, channels, self.depth_multiplier)
+        self.kernel: Variable = self._new_weight("kernel", shape, prefix="depthwise")
+        self._add_bias(channels * self.depth_multiplier)
+
+    def call(self, inputs: Tensor) -> Tensor:
+        outputs = self._by_channel(self._as_own_dtype(inputs), self.kernel)
+        return self._finished(outputs)
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        channels = input_shape[1 if self.data_format == "channels_first" else -1]
+        count = None if channels is None else channels * self.depth_multiplier
+        return self._shape_with(count, input_shape)
+
+
+class DepthwiseConv1D(_DepthwiseConvolution):
+    """`DepthwiseConv2D` with one spatial axis: ``[batch, steps, channels]``.
+
+    Weights: ``kernel [kernel_size, channels, depth_multiplier]``, ``bias [channels *
+    depth_multiplier]``.
+    """
+
+    rank = 1
+
+
+class DepthwiseConv2D(_DepthwiseConvolution):
+    """Each channel convolved with filters of its own, ``depth_multiplier`` of them.
+
+        outputs[y, x, c * multiplier + m] =
+            sum_{i, j} inputs[y * s + i * d, x * s + j * d, c] * kernel[i, j, c, m]
+
+    and then bias and activation. Arguments as for `Conv2D`, without filters and groups.
+
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
+    channels * depth_multiplier]``; weights ``kernel [height, width, channels,
+    depth_multiplier]`` and ``bias [channels * depth_multiplier]``.
+
+    >>> layer = DepthwiseConv2D((1, 2), depthwise_initializer="ones")
+    >>> layer([[[[1.0, 10.0], [2.0, 20.0]]]]).numpy().ravel()
+    array([ 3., 30.], dtype=float32)
+    """
+
+    rank = 2
+
+
+class _SeparableConvolution(_ByChannel):
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Sizes,
+        strides: Sizes = 1,
+        padding: str = "valid",
+        data_format: str | None = None,
+        dilation_rate: Sizes = 1,
+        depth_multiplier: int = 1,
+        activation: ActivationLike = None,
+        use_bias: bool = True,
+        depthwise_initializer: InitializerLike = "glorot_uniform",
+        pointwise_initializer: InitializerLike = "glorot_uniform",
+        bias_initializer: InitializerLike = "zeros",
+        depthwise_regularizer: RegularizerLike = None,
+        pointwise_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        depthwise_constraint: ConstraintLike = None,
+        pointwise_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        **kwargs: Unpack[LayerOptions],
+    ):
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._keep_weight_arguments(locals())
+        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self.use_bias: bool = bool(use_bias)
+        self.filters: int = whole(self, "filters", filters)
+        self.depth_multiplier: int = whole(self, "depth_multiplier", depth_multiplier)
+
+    def build(self, input_shape: Shape) -> None:
+        channels = self._channels_of(input_shape)
+        self.compute_output_shape(input_shape)  # refuses inputs below the window
+        shape = (*self.kernel_size, channels, self.depth_multiplier)
+        self.depthwise_kernel: Variable = self._new_weight(
+            "depthwise_kernel", shape, prefix="depthwise"
+        )
+        shape = (1,) * self.rank + (channels * self.depth_multiplier, self.filters)
+        self.pointwise_kernel: Variable = self._new_weight(
+            "pointwise_kernel", shape, prefix="pointwise"
+        )
+        self._add_bias(self.filters)
+
+    def call(self, inputs: Tensor) -> Tensor:
+        between = self._by_channel(self._as_own_dtype(inputs), self.depthwise_kernel)
+        outputs = convolution(between, self.pointwise_kernel, data_format=self._format)
+        return self._finished(outputs)
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        return self._shape_with(self.filters, input_shape)
+
+
+class SeparableConv1D(_SeparableConvolution):
+    """`SeparableConv2D` with one spatial axis: ``[batch, steps, channels]``.
+
+    Weights: ``depthwise_kernel [kernel_size, channels, depth_multiplier]``,
+    ``pointwise_kernel [1, channels * depth_multiplier, filters]``, ``bias [filters]``.
+    """
+
+    rank = 1
+
+
+class SeparableConv2D(_SeparableConvolution):
+    """A `DepthwiseConv2D`, then a `Conv2D` of window 1 x 1 that mixes the channels.
+
+    Bias and activation come at the end, once. Arguments as for both.
+
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
+    filters]``; weights ``depthwise_kernel [height, width, channels, depth_multiplier]``,
+    ``pointwise_kernel [1, 1, channels * depth_multiplier, filters]``, ``bias [filters]``.
+    """
+
+    rank = 2
+
+
+SeparableConvolution1D = SeparableConv1D
+SeparableConvolution2D = SeparableConv2D

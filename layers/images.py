@@ -13,7 +13,7 @@ from tapewright.ops.image.processing import resize_keeping_dtype
 from tapewright.ops.math.elementwise import round
 
 from .base.layer import InputSpec, Layer
-from .spatial import checked_format
+from .base.spatial import checked_format
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

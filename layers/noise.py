@@ -21,7 +21,7 @@ from tapewright.ops.random.sampling import get_global_generator
 from . import regularizers
 from .base.layer import InputSpec, Layer, ShapePreserving
 from .base.seeds import checked_seed, generator_of
-from .spatial import checked_format
+from .base.spatial import checked_format
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

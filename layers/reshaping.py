@@ -20,7 +20,7 @@ from tapewright.ops.image.processing import resize_keeping_dtype
 from tapewright.ops.image.resizing import upsample
 
 from .base.layer import InputSpec, Layer
-from .spatial import (
+from .base.spatial import (
     checked_format,
     from_channels_last,
     spatial_axes,

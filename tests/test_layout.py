@@ -30,9 +30,7 @@ RULES = "adagrad adam ftrl lion sgd".split()
 COVERED = {
     # every rule against recordings of Keras
     **{f"optimizers/{rule}.py": "tests/optimizers/test_keras.py" for rule in RULES},
-    "layers/adaptive_pooling.py": "tests/layers/test_spatial_keras.py",
-    "layers/separable_convolution.py": "tests/layers/test_spatial_keras.py",
-    "layers/spatial.py": "tests/layers/test_convolution.py",
+    "layers/base/spatial.py": "tests/layers/test_convolution.py",
     "layers/base/input_layer.py": "tests/keras/models/test_functional.py",
     "layers/base/layer_types.py": "tests/typing/test_user_code.py",
     "layers/base/saved_layer.py": "tests/keras/files/test_custom_layer_graphs.py",

@@ -10,9 +10,12 @@ from typing import Any, Self
 from tapewright.core.dtypes import as_dtype
 from tapewright.serialization.configured import Configured, from_constructor
 from tapewright.serialization.constructor_arguments import constructor_arguments
-from tapewright.serialization.object_config import plain
+from tapewright.serialization.object_config import ObjectFamily, plain
 
-__all__ = ["LayerConfig", "dtype_of", "is_shape"]
+__all__ = ["LayerConfig", "deserialize", "dtype_of", "is_shape", "serialize"]
+
+_family = ObjectFamily("layer")
+serialize, deserialize = _family.serialize, _family.deserialize
 
 _BASE = ("name", "trainable", "dtype")  # in every config of a layer
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import ShapeLike, TensorLike
-from tapewright.layers import adaptive_pooling
-from tapewright.layers.spatial import (
+from tapewright.layers import pooling as pooling_layers
+from tapewright.layers.base.spatial import (
     checked_format,
     format_of_ops,
     from_channels_last,
@@ -107,7 +107,7 @@ def adaptive_max_pool(
 def _adaptive_pool(kind, inputs, output_size, data_format):
     name = f"Adaptive{kind}Pooling"
     (inputs,), rank, _ = _prepare(name, inputs, data_format)
-    layer = getattr(adaptive_pooling, f"{name}{rank}D")
+    layer = getattr(pooling_layers, f"{name}{rank}D")
     return layer(output_size, data_format, name=name).call(inputs)
 
 

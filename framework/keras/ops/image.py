@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tapewright.core.dtypes import float32
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import ShapeLike, TensorLike
-from tapewright.layers.spatial import checked_format
+from tapewright.layers.base.spatial import checked_format
 from tapewright.ops.array.conversion import cast, saturate_cast
 from tapewright.ops.array.creation import eye
 from tapewright.ops.array.shape import broadcast_to, expand_dims, reshape, squeeze

@@ -10,7 +10,7 @@ from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import Axes, Axis, DTypeLike, TensorLike
 from tapewright.layers import activations
-from tapewright.layers.spatial import checked_format
+from tapewright.layers.base.spatial import checked_format
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.conversion import complex as _complex
