@@ -24,139 +24,61 @@ from ..losses import (
     sparse_categorical_crossentropy,
     squared_hinge,
 )
-from .accuracy import (
-    Accuracy,
-    BinaryAccuracy,
-    CategoricalAccuracy,
-    SparseCategoricalAccuracy,
-    SparseTopKCategoricalAccuracy,
-    TopKCategoricalAccuracy,
-    binary_accuracy,
-    categorical_accuracy,
-    sparse_categorical_accuracy,
-    sparse_top_k_categorical_accuracy,
-    top_k_categorical_accuracy,
+from . import (
+    accuracy,
+    auc,
+    confusion,
+    correlation,
+    f_score,
+    iou,
+    metric,
+    probabilistic,
+    reduction,
+    regression,
+    serialization,
+    threshold_metrics,
 )
-from .auc import AUC
-from .confusion import (
-    FalseNegatives,
-    FalsePositives,
-    Precision,
-    Recall,
-    TrueNegatives,
-    TruePositives,
-)
-from .correlation import (
-    ConcordanceCorrelation,
-    PearsonCorrelation,
-    concordance_correlation,
-    pearson_correlation,
-)
-from .f_score import F1Score, FBetaScore
-from .iou import BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU
-from .metric import Metric
-from .probabilistic import (
-    BinaryCrossentropy,
-    CategoricalCrossentropy,
-    CategoricalHinge,
-    Hinge,
-    KLDivergence,
-    Poisson,
-    SparseCategoricalCrossentropy,
-    SquaredHinge,
-)
-from .reduction import Mean, MeanMetricWrapper, Sum
-from .regression import (
-    CosineSimilarity,
-    LogCoshError,
-    MeanAbsoluteError,
-    MeanAbsolutePercentageError,
-    MeanSquaredError,
-    MeanSquaredLogarithmicError,
-    R2Score,
-    RootMeanSquaredError,
-)
-from .serialization import deserialize, get, kind_of_labels, resolve, serialize
-from .threshold_metrics import (
-    PrecisionAtRecall,
-    RecallAtPrecision,
-    SensitivityAtSpecificity,
-    SpecificityAtSensitivity,
-)
+from .accuracy import *
+from .auc import *
+from .confusion import *
+from .correlation import *
+from .f_score import *
+from .iou import *
+from .metric import *
+from .probabilistic import *
+from .reduction import *
+from .regression import *
+from .serialization import *
+from .threshold_metrics import *
 
 __all__ = [
-    "AUC",
-    "Accuracy",
-    "BinaryAccuracy",
-    "BinaryCrossentropy",
-    "BinaryIoU",
-    "CategoricalAccuracy",
-    "CategoricalCrossentropy",
-    "CategoricalHinge",
-    "ConcordanceCorrelation",
-    "CosineSimilarity",
-    "F1Score",
-    "FBetaScore",
-    "FalseNegatives",
-    "FalsePositives",
-    "Hinge",
-    "IoU",
-    "KLDivergence",
-    "LogCoshError",
-    "Mean",
-    "MeanAbsoluteError",
-    "MeanAbsolutePercentageError",
-    "MeanIoU",
-    "MeanMetricWrapper",
-    "MeanSquaredError",
-    "MeanSquaredLogarithmicError",
-    "Metric",
-    "OneHotIoU",
-    "OneHotMeanIoU",
-    "PearsonCorrelation",
-    "Poisson",
-    "Precision",
-    "PrecisionAtRecall",
-    "R2Score",
-    "Recall",
-    "RecallAtPrecision",
-    "RootMeanSquaredError",
-    "SensitivityAtSpecificity",
-    "SparseCategoricalAccuracy",
-    "SparseCategoricalCrossentropy",
-    "SparseTopKCategoricalAccuracy",
-    "SpecificityAtSensitivity",
-    "SquaredHinge",
-    "Sum",
-    "TopKCategoricalAccuracy",
-    "TrueNegatives",
-    "TruePositives",
-    "binary_accuracy",
     "binary_crossentropy",
     "binary_focal_crossentropy",
-    "categorical_accuracy",
     "categorical_crossentropy",
     "categorical_focal_crossentropy",
     "categorical_hinge",
-    "concordance_correlation",
-    "deserialize",
-    "get",
     "hinge",
     "huber",
-    "kind_of_labels",
     "kl_divergence",
     "log_cosh",
     "mean_absolute_error",
     "mean_absolute_percentage_error",
     "mean_squared_error",
     "mean_squared_logarithmic_error",
-    "pearson_correlation",
     "poisson",
-    "resolve",
-    "serialize",
-    "sparse_categorical_accuracy",
     "sparse_categorical_crossentropy",
-    "sparse_top_k_categorical_accuracy",
     "squared_hinge",
-    "top_k_categorical_accuracy",
 ]
+__all__ += accuracy.__all__
+__all__ += auc.__all__
+__all__ += confusion.__all__
+__all__ += correlation.__all__
+__all__ += f_score.__all__
+__all__ += iou.__all__
+__all__ += metric.__all__
+__all__ += probabilistic.__all__
+__all__ += reduction.__all__
+__all__ += regression.__all__
+__all__ += serialization.__all__
+__all__ += threshold_metrics.__all__
+__all__.sort()

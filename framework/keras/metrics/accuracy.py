@@ -28,7 +28,6 @@ __all__ = [
     "SparseCategoricalAccuracy",
     "SparseTopKCategoricalAccuracy",
     "TopKCategoricalAccuracy",
-    "accuracy",
     "binary_accuracy",
     "categorical_accuracy",
     "sparse_categorical_accuracy",

@@ -13,15 +13,7 @@ from . import accuracy, correlation, probabilistic, regression
 from .metric import Metric
 from .reduction import MeanMetricWrapper
 
-__all__ = [
-    "BY_LABELS",
-    "deserialize",
-    "get",
-    "kind_of_labels",
-    "name_for_labels",
-    "resolve",
-    "serialize",
-]
+__all__ = ["deserialize", "get", "kind_of_labels", "resolve", "serialize"]
 
 _SHORT = {
     "bce": probabilistic.BinaryCrossentropy,
@@ -108,7 +100,7 @@ def _register():
         for name in module.__all__
         if name.islower() and name not in ("get", "serialize", "deserialize")
     ]
-    for function in (*functions, regression.cosine_similarity):
+    for function in (*functions, accuracy.accuracy, regression.cosine_similarity):
         register("metric function", function.__name__, function)
 
 
