@@ -22,6 +22,7 @@ __all__ = ["F1Score", "FBetaScore"]
 
 EPSILON = 1e-7
 AVERAGES = (None, "micro", "macro", "weighted")
+SUMS = "true_positives false_positives false_negatives intermediate_weights".split()
 
 
 class FBetaScore(Metric):
@@ -68,12 +69,7 @@ class FBetaScore(Metric):
 
     def _build(self, classes):
         shape = () if self.average == "micro" else (classes,)
-        for name in (
-            "true_positives",
-            "false_positives",
-            "false_negatives",
-            "intermediate_weights",
-        ):
+        for name in SUMS:
             variable = self.add_variable(shape, "zeros", self._dtype, name=name)
             setattr(self, name, variable)
         self._built = True
@@ -101,11 +97,8 @@ class FBetaScore(Metric):
             weight = expand_dims(as_tensor(sample_weight, self._dtype, y_pred), 1)
             counts = [values * weight for values in counts]
         axis = None if self.average == "micro" else 0
-        counts = [reduce_sum(values, axis) for values in counts]
-        self.true_positives.assign_add(counts[0])
-        self.false_positives.assign_add(counts[1])
-        self.false_negatives.assign_add(counts[2])
-        self.intermediate_weights.assign_add(counts[3])
+        for name, values in zip(SUMS, counts):
+            getattr(self, name).assign_add(reduce_sum(values, axis))
 
     def _positive(self, y_pred):
         if self.threshold is not None:
