@@ -1,7 +1,7 @@
-"""Cross-entropies that weigh examples by how sure the prediction is, or trust labels less.
+"""Cross-entropies that weigh examples by the confidence of the prediction.
 
-Focal losses lower what easy examples cost; the generalized cross-entropy lowers what
-wrong labels cost.
+Focal losses lower the cost of easy examples, the generalized cross-entropy that of wrong
+labels.
 """
 
 from __future__ import annotations

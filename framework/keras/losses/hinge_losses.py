@@ -1,4 +1,4 @@
-"""Losses of margins: a prediction costs nothing once it is right by 1."""
+"""Losses of margins: a prediction that is right by 1 or more costs nothing."""
 
 from __future__ import annotations
 

@@ -38,16 +38,16 @@ REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "
 
 
 class Loss(Configured):
-    """Base: ``call(y_true, y_pred)`` gives the losses, calling the object reduces them.
+    """Base of losses: ``call(y_true, y_pred)`` computes them, ``__call__`` reduces them.
 
     Args: ``reduction``: "sum_over_batch_size" or "mean" (the sum divided by the number
     of losses), "sum", "mean_with_sample_weight" (divided by the sum of the weights),
     "none" or None; ``dtype``: in which to compute (default: `floatx`, also for
     predictions in float64, as in Keras; the functions keep the dtype of ``y_pred``).
 
-    A loss is called with ``y_true``, ``y_pred`` and, if wanted, ``sample_weight``, which
+    A loss is called with ``y_true``, ``y_pred`` and optionally ``sample_weight``, which
     multiplies the losses: ``[batch]``, or any shape that broadcasts to theirs. ``y_true``
-    and ``y_pred`` may be nests, for which `call` is made.
+    and ``y_pred`` may be nests if `call` takes them.
 
     >>> class Largest(Loss):
     ...     def call(self, y_true, y_pred):
@@ -65,7 +65,7 @@ class Loss(Configured):
     def __init_subclass__(
         cls, function: Callable[..., Any] | None = None, **options: Any
     ) -> None:
-        """Let `call` be ``function``, given the other constructor arguments by name."""
+        """Make `call` pass the constructor's arguments to ``function``, by name."""
         super().__init_subclass__(**options)
         if function is not None:
             cls._function = staticmethod(function)
@@ -83,14 +83,14 @@ class Loss(Configured):
         one_of(self, "reduction", reduction, REDUCTIONS)
         self.name: str = name or unique_name(snake_case(type(self).__name__))
         self.reduction = reduction
-        self._given_dtype = dtype
+        self._dtype_argument = dtype
         self.dtype: DType = default_float() if dtype is None else as_dtype(dtype)
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments; the dtype only if it was given."""
+        """The constructor's arguments; the dtype only if it was passed."""
         config = super().get_config()
-        if self._given_dtype is None:  # Keras' configs never have it
+        if self._dtype_argument is None:  # Keras' configs never have it
             config.pop("dtype", None)
         return config
 
@@ -119,9 +119,9 @@ class Loss(Configured):
                 f"loss '{self.name}' returned None; is a return statement missing?"
             )
         losses = convert_to_tensor(losses)
-        own = getattr(losses, "_keras_mask", None)
-        if own is not None and own is not mask:
-            mask = own if mask is None else logical_and(cast(mask, bool), own)
+        counted = getattr(losses, "_keras_mask", None)
+        if counted is not None and counted is not mask:
+            mask = counted if mask is None else logical_and(cast(mask, bool), counted)
         return reduced(losses, sample_weight, mask, self.reduction, self.name)
 
 
@@ -136,7 +136,7 @@ def _labels(y_true, y_pred):
 def reduced(
     losses, sample_weight=None, mask=None, reduction="sum_over_batch_size", who="loss"
 ):
-    """Losses times weights, where the mask is true, as one number (or none: as they are).
+    """Reduce losses, times weights where the mask is true, to a number, or not at all.
 
     With a mask, means divide by the number of entries for which it is true; a batch
     without any costs 0.
@@ -220,13 +220,13 @@ class LossFunctionWrapper(Loss):
             "reduction": self.reduction,
             "fn": serialize(self.fn),
         }
-        if self._given_dtype is not None:
+        if self._dtype_argument is not None:
             config["dtype"] = self.dtype.name
         return {**config, **plain(self._arguments)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """A loss like the one that gave the config."""
+        """Return a loss with the arguments of a config."""
         if "fn" not in config:
             return cls(**config)
         return cls(**{**config, "fn": resolve("loss", config["fn"])})

@@ -1,7 +1,7 @@
 """Losses of probabilities: cross-entropies, the Kullback-Leibler divergence, Poisson.
 
 Probabilities are kept 1e-7 away from 0 and 1 before their logarithm; logits
-(``from_logits=True``) go through the fused ops, which need no such thing.
+(``from_logits=True``) go through the fused ops, which need no clipping.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def categorical_crossentropy(
 
 
 def check_assumption(who, assume_normalized, from_logits):
-    """Raise ``ValueError`` where no logits can take the gradient."""
+    """Raise ``ValueError`` for ``assume_normalized`` of probabilities."""
     if assume_normalized and not from_logits:
         raise ValueError(
             f"{who}: assume_normalized needs logits, from_logits must be True"
@@ -138,7 +138,7 @@ def smoothed(who, y_true, label_smoothing, classes):
 
 
 def check_smoothing(who, smoothing):
-    """Raise ``ValueError`` for what is no share."""
+    """Raise ``ValueError`` unless ``smoothing`` is from 0 to 1."""
     if not 0 <= smoothing <= 1:
         raise ValueError(
             f"{who}: label_smoothing must be from 0 to 1, got {smoothing!r}"

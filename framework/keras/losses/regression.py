@@ -71,7 +71,7 @@ def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> Te
 def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``mean((log(1 + y_true) - log(1 + y_pred)) ** 2)`` over the last axis.
 
-    What is below 1e-7 counts as 1e-7.
+    Values below 1e-7 count as 1e-7.
     """
     y_true, y_pred = aligned("mean_squared_logarithmic_error", y_true, y_pred)
     gap = log(maximum(y_pred, EPSILON) + 1.0) - log(maximum(y_true, EPSILON) + 1.0)
@@ -140,7 +140,7 @@ class MeanSquaredError(Loss, function=mean_squared_error):
 
 
 class MeanAbsoluteError(Loss, function=mean_absolute_error):
-    """The distance ``|y_true - y_pred|``: `mean_absolute_error`, reduced."""
+    """Absolute error ``|y_true - y_pred|``: `mean_absolute_error`, reduced."""
 
     def __init__(
         self,
@@ -152,10 +152,7 @@ class MeanAbsoluteError(Loss, function=mean_absolute_error):
 
 
 class MeanAbsolutePercentageError(Loss, function=mean_absolute_percentage_error):
-    """The distance in percent of the truth.
-
-    `mean_absolute_percentage_error`, reduced.
-    """
+    """Absolute error in percent of the label: `mean_absolute_percentage_error`, reduced."""
 
     def __init__(
         self,
@@ -167,10 +164,7 @@ class MeanAbsolutePercentageError(Loss, function=mean_absolute_percentage_error)
 
 
 class MeanSquaredLogarithmicError(Loss, function=mean_squared_logarithmic_error):
-    """The squared distance of logarithms of one more.
-
-    `mean_squared_logarithmic_error`, reduced.
-    """
+    """Squared error of ``log(1 + y)``: `mean_squared_logarithmic_error`, reduced."""
 
     def __init__(
         self,

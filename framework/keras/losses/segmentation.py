@@ -1,4 +1,4 @@
-"""Losses of regions: how little what is predicted and what is true overlap."""
+"""Losses of regions: one minus the overlap of predictions and labels."""
 
 from __future__ import annotations
 

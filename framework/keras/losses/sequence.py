@@ -1,4 +1,4 @@
-"""`CTC`: sequences of labels whose places in a longer sequence nobody wrote down."""
+"""`CTC`: sequences of labels without an alignment to the longer sequence of inputs."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def ctc_loss(target, output, target_length, output_length=None, mask_index=0):
     def step(state, row):
         scores, time = row
         blank, emit = state
-        before = _moved_on(blank, emit + at_repeat)
+        before = _to_blanks(blank, emit + at_repeat)
         emitted = _log_of_sum(before[:, :-1], emit)
         emitted = emitted + gather(scores, target, axis=1, batch_dims=1)
-        blanks = _moved_on(before, emit + elsewhere) + scores[:, mask_index, None]
+        blanks = _to_blanks(before, emit + elsewhere) + scores[:, mask_index, None]
         if output_length is None:
             return blanks, emitted
         live = expand_dims(less(time, output_length), 1)
@@ -92,12 +92,12 @@ def ctc_loss(target, output, target_length, output_length=None, mask_index=0):
     blank = concat([zeros_like(log_p[:, 0, :1]), emit], 1)
     times = range(shape(steps)[0], dtype=int32)
     blank, emit = foldl(step, (steps, times), (blank, emit))
-    ends = _moved_on(blank, emit)
+    ends = _to_blanks(blank, emit)
     return -gather(ends, target_length, axis=1, batch_dims=1)
 
 
-def _moved_on(blank, emit):
-    """States after the step without a symbol from a label to the blank behind it."""
+def _to_blanks(blank, emit):
+    """Move states from a label to the blank after it, a step that emits nothing."""
     return concat([blank[:, :1], _log_of_sum(blank[:, 1:], emit)], 1)
 
 

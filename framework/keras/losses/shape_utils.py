@@ -45,7 +45,7 @@ def as_tensor(value, dtype=None, beside=None):
 
 
 def floating(y_pred):
-    """A tensor of floating dtype."""
+    """``y_pred`` as a tensor of floating dtype."""
     y_pred = convert_to_tensor(y_pred)
     return y_pred if y_pred.dtype.is_floating else cast(y_pred, float32)
 
@@ -141,13 +141,13 @@ def aligned_weight(who, name, weight, losses):
     Raises: ``ShapeError`` if the weights would make more of the losses than they are.
     """
     losses, weight = same_rank(losses, weight)
-    shape, wanted = weight.array.shape, losses.array.shape
-    if not wanted or shape == wanted:  # one loss for all takes any weights
+    shape, target = weight.array.shape, losses.array.shape
+    if not target or shape == target:  # one loss for all takes any weights
         return losses, weight
-    rank, missing = len(shape), len(wanted) - len(shape)
-    if missing > 0 and shape == wanted[:rank]:
-        return losses, trailing_axes(weight, len(wanted))
-    if missing < 0 or any(m != 1 and m != n for m, n in zip(shape, wanted[missing:])):
+    rank, missing = len(shape), len(target) - len(shape)
+    if missing > 0 and shape == target[:rank]:
+        return losses, trailing_axes(weight, len(target))
+    if missing < 0 or any(m != 1 and m != n for m, n in zip(shape, target[missing:])):
         raise ShapeError(
             who,
             f"{name} must be [batch], or broadcast to the shape of the losses, which is "
@@ -185,7 +185,7 @@ def trailing_axes(x, rank):
 
 
 def is_structure(value):
-    """Return whether ``x`` is a nest of arrays or tensors, and not a list of numbers."""
+    """Return whether ``value`` is a nest of arrays or tensors, not a list of numbers."""
     if not is_nested(value):
         return False
     return isinstance(value, dict) or any(
@@ -194,7 +194,7 @@ def is_structure(value):
 
 
 def predictions(y_pred, dtype):
-    """Tensors of ``dtype``."""
+    """Convert predictions, a tensor or a nest, to ``dtype``."""
     if is_structure(y_pred):
         return map_structure(lambda leaf: as_tensor(leaf, dtype), y_pred)
     return as_tensor(y_pred, dtype)

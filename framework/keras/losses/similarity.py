@@ -1,4 +1,4 @@
-"""`Circle`: embeddings of one class are drawn together, those of others pushed apart."""
+"""`Circle`: embeddings of one class attract each other, those of others repel."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _pairs(labels, others, remove_diagonal):
 
 
 class Circle(Loss, function=circle):
-    """Draws embeddings of one label together, others apart: `circle`, reduced."""
+    """Attraction of embeddings of one label, repulsion of others: `circle`, reduced."""
 
     def __init__(
         self,

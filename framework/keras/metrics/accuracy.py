@@ -51,7 +51,7 @@ def accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 def binary_accuracy(
     y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5
 ) -> Tensor:
-    """1 where ``y_pred > threshold`` is what ``y_true``, of 0 and 1, says; else 0.
+    """1 where ``y_pred > threshold`` agrees with ``y_true``, of 0 and 1; else 0.
 
     >>> binary_accuracy([[1], [0]], [[0.7], [0.9]]).numpy().tolist()
     [[1.0], [0.0]]
@@ -66,7 +66,7 @@ def binary_accuracy(
 
 
 def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """1 where the largest entries of ``y_true`` and ``y_pred`` are in the same place.
+    """1 where the largest entries of ``y_true`` and ``y_pred`` have the same index.
 
     Shapes: both ``[..., classes]``; the result has no last axis.
 
@@ -82,7 +82,7 @@ def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """1 where the largest entry of ``y_pred`` is in the place ``y_true``; else 0.
+    """1 where the largest entry of ``y_pred`` has the index ``y_true``; else 0.
 
     Shapes: ``y_pred`` ``[..., classes]``; ``y_true`` ``[...]`` or ``[..., 1]``, whole
     numbers of any dtype; sizes of 1 broadcast.
@@ -134,15 +134,15 @@ def sparse_top_k_categorical_accuracy(
     if len(shape) > 1:
         labels = reshape(labels, (-1,))
     if from_sorted_ids:
-        found = reduce_any(equal(expand_dims(labels, 1), y_pred[:, :k]), 1)
+        matches = reduce_any(equal(expand_dims(labels, 1), y_pred[:, :k]), 1)
     else:
-        found = in_top_k(labels, y_pred, k)
-    matches = cast(found, float32)
+        matches = in_top_k(labels, y_pred, k)
+    matches = cast(matches, float32)
     return reshape(matches, shape) if len(shape) > 1 else matches
 
 
 def _matches(who, labels, y_pred):
-    """1 where the largest entry of ``y_pred`` is in the place that the label says.
+    """1 where the index of the largest entry of ``y_pred`` is the label.
 
     As in Keras a size of 1 broadcasts, where both have an axis.
     """

@@ -33,7 +33,7 @@ class AUC(ConfusionMetric):
     recall) or "PRGAIN" (the gains of both); ``summation_method``: "interpolation" takes
     the height in the middle of each step, "majoring" the larger end, "minoring" the
     smaller; ``multi_label``: the mean of the areas of all labels, of which
-    ``num_labels`` may be told beforehand; ``label_weights``: ``[labels]``, of the areas
+    ``num_labels`` may be passed beforehand; ``label_weights``: ``[labels]``, of the areas
     with ``multi_label``, else of the predictions; ``from_logits``: ``y_pred`` are not
     probabilities yet.
 
@@ -83,7 +83,7 @@ class AUC(ConfusionMetric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Count one batch; weights are added up in place of ones."""
+        """Count one batch; with weights, their sums."""
         y_pred = as_tensor(y_pred)
         if self.from_logits:
             y_pred = sigmoid(y_pred)

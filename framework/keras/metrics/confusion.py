@@ -1,4 +1,4 @@
-"""True and false positives and negatives, and the ratios of them."""
+"""True and false positives and negatives, and their ratios."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class _Count(ConfusionMetric):
-    """The number of predictions of one kind, for one threshold or a list of them.
+    """The number of predictions with one outcome, for one threshold or a list of them.
 
     A prediction is positive if it is above the threshold (default 0.5), a label if it is
     not 0. With several ``thresholds``, from 0 to 1, the result has one entry for each.
@@ -80,8 +80,8 @@ class _Ratio(ConfusionMetric):
     """``true_positives / (true_positives + others)``, 0 where there are none.
 
     Args: ``thresholds`` from 0 to 1, one or a list (default 0.5; with ``top_k`` none);
-    ``top_k``: only the best scores of each row can be positive; ``class_id``: looks at
-    one class only, a place on the last axis.
+    ``top_k``: only the best scores of each row can be positive; ``class_id``: counts
+    one class only, an index on the last axis.
     """
 
     _direction = "up"

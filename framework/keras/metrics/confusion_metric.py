@@ -1,7 +1,7 @@
 """True and false positives and negatives, counted for many thresholds in one pass.
 
-A prediction exceeds so many of the thresholds: that number is its *place*. Weights are
-added up by place, for each of the two labels; sums from the end are then the positives
+The *bucket* of a prediction is the number of thresholds that it exceeds. Weights are
+added up by bucket, for each of the two labels; sums from the end are then the positives
 of every threshold.
 """
 
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 __all__ = ["ConfusionMetric", "LOWEST", "OUTCOMES", "Thresholds"]
 
 OUTCOMES = ("true_positives", "false_positives", "true_negatives", "false_negatives")
-LOWEST = -1e10  # a threshold that every score exceeds which is among the best
+LOWEST = -1e10  # a threshold below all scores
 
 
 class Thresholds:
-    """Numbers that predictions may exceed, in the order in which results are wanted."""
+    """Numbers that predictions may exceed, in the order of the results."""
 
     def __init__(self, values):
         self.values: list[float] = [float(value) for value in values]
@@ -62,15 +62,15 @@ class Thresholds:
     def __len__(self):
         return len(self.values)
 
-    def place(self, y_pred):
+    def bucket(self, y_pred):
         """The number of thresholds that each prediction exceeds, int32."""
         if not self.even:
             return searchsorted(as_tensor(self.ascending, beside=y_pred), y_pred)
         # Where a bucket ends is rounded as in Keras.
-        place = ceil(clip_by_value(y_pred, 0.0, 1.0) * float(len(self) - 1))
+        bucket = ceil(clip_by_value(y_pred, 0.0, 1.0) * float(len(self) - 1))
         if self.values[0] < 0.0:
-            place = maximum(place, 1.0)
-        return cast(place, int32)
+            bucket = maximum(bucket, 1.0)
+        return cast(bucket, int32)
 
 
 def _is_even(array):
@@ -93,9 +93,9 @@ class ConfusionMetric(Metric):
     kind: str = "metric"  # a base: no name in a config stands for it
     init_thresholds: Any = None  # the argument of the constructor
     top_k: int | None = None  # positive are only so many of the best scores of a row
-    class_id: int | None = None  # the place on the last axis that counts, None for all
+    class_id: int | None = None  # the index on the last axis that counts, None for all
     label_weights: Any = None  # ``[labels]``, factors of the sample weights
-    multi_label: bool = False  # whether each label has counts of its own
+    multi_label: bool = False  # whether labels are counted one by one
 
     _outcomes: Sequence[str] = OUTCOMES  # those that are counted,
     _attributes: Sequence[str] = OUTCOMES  # and the names of the variables
@@ -126,7 +126,7 @@ class ConfusionMetric(Metric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Count one batch; weights are added up in place of ones.
+        """Count one batch; with weights, their sums.
 
         Shapes: ``y_true`` and ``y_pred`` the same, ``sample_weight`` what broadcasts to it
         (or has no last axis).
@@ -166,7 +166,7 @@ class ConfusionMetric(Metric):
 
 
 def _among_best(y_pred, k):
-    """Scores that are not among the ``k`` best of their row become `LOWEST`."""
+    """Replace scores that are not among the ``k`` best of their row by `LOWEST`."""
     classes = y_pred.shape[-1]
     if k > classes:
         raise ValueError(
@@ -204,7 +204,7 @@ def _weights(who, sample_weight, label_weights, y_pred):
 
 
 def _counts_at_one(outcomes, label, positive, weight):
-    """Of one threshold, each ``[1]``."""
+    """Count outcomes at one threshold, each ``[1]``."""
     counts = {}
     for outcome in outcomes:
         truth, _, sign = outcome.partition("_")
@@ -220,17 +220,17 @@ def _counts_at_one(outcomes, label, positive, weight):
 
 
 def _counts_at_all(thresholds, label, y_pred, weight, by_label):
-    """Of all thresholds, each ``[thresholds]``, or ``[thresholds, labels]`` by label."""
+    """Count at all thresholds: ``[thresholds]``, or ``[thresholds, labels]`` by label."""
     size = len(thresholds) + 1
     y_pred = where(is_nan(y_pred), LOWEST, y_pred)  # it exceeds nothing
-    place = thresholds.place(y_pred) + cast(label, int32) * size
+    bucket = thresholds.bucket(y_pred) + cast(label, int32) * size
     groups = 1
     if by_label:
         groups = int(y_pred.shape[-1])
-        place = place + np.arange(groups, dtype=np.int32) * (2 * size)
-    place = reshape(place, (-1,))
-    weight = ones_like(place, float32) if weight is None else reshape(weight, (-1,))
-    sums = unsorted_segment_sum(weight, place, groups * 2 * size)
+        bucket = bucket + np.arange(groups, dtype=np.int32) * (2 * size)
+    bucket = reshape(bucket, (-1,))
+    weight = ones_like(bucket, float32) if weight is None else reshape(weight, (-1,))
+    sums = unsorted_segment_sum(weight, bucket, groups * 2 * size)
     sums = reshape(sums, (groups, 2, size) if by_label else (2, size))
     above = cumsum(sums, -1, reverse=True)
     if by_label:

@@ -1,4 +1,4 @@
-"""Intersection over union: how well predicted and true areas of classes overlap."""
+"""Intersection over union of the predicted and true areas of classes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class IoU(Metric):
     predictions that are no class below ``num_classes`` out of the counts.
 
     Args: ``ignore_class``: a label to leave out as well; ``sparse_y_true``,
-    ``sparse_y_pred``: whether these are class numbers, else the largest entry along
-    ``axis`` says which; ``dtype`` of the counts, int64 by default: weights that are not
+    ``sparse_y_pred``: whether these are class numbers, not scores or one-hot along
+    ``axis``; ``dtype`` of the counts, int64 by default: weights that are not
     whole need a floating one.
 
     >>> IoU(num_classes=2, target_class_ids=[0])([0, 0, 1, 1], [0, 1, 0, 1]).numpy().round(5)

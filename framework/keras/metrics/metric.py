@@ -1,4 +1,4 @@
-"""`Metric`: running figures of how well a model does, kept in variables."""
+"""`Metric`: running measures of the quality of a model, kept in variables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Metric"]
 
 
 class Metric(Module, Configured):
-    """Base of all metrics: `update_state` adds up, `result` tells, `reset_state` forgets.
+    """Base of metrics: `update_state` adds a batch, `result` computes, `reset_state` clears.
 
     Args: ``dtype`` of the result and of most sums, `floatx` by default; ``name``, by
     default that of the class. Constructor arguments kept as attributes are the config.
@@ -76,7 +76,7 @@ class Metric(Module, Configured):
         raise NotImplementedError(f"{type(self).__name__} must define update_state")
 
     def result(self) -> Tensor:
-        """The figure for all batches since the last reset: a tensor, or a dict of them."""
+        """The value for all batches since the last reset: a tensor, or a dict of them."""
         raise NotImplementedError(f"{type(self).__name__} must define result")
 
     def reset_state(self) -> None:
@@ -100,9 +100,9 @@ class Metric(Module, Configured):
         aggregation: Any = "sum",
         name: str | None = None,
     ) -> Variable:
-        """A new variable, not trainable, of ``dtype`` (default `floatx`).
+        """Make a variable, not trainable, of ``dtype`` (default `floatx`).
 
-        ``aggregation`` says what Keras does with several replicas; here there is one.
+        ``aggregation``, for several replicas in Keras, changes nothing here: there is one.
         """
         self._check_initialized()
         dtype = default_float() if dtype is None else as_dtype(dtype)
@@ -128,11 +128,11 @@ class Metric(Module, Configured):
     def variables(self) -> list[Variable]:
         """The variables in the order of making, then those of metrics inside."""
         parts = owned(self)
-        found = [part for part in parts if isinstance(part, Variable)]
+        variables = [part for part in parts if isinstance(part, Variable)]
         for part in parts:
             if isinstance(part, Metric):
-                found += part.variables
-        return list({id(variable): variable for variable in found}.values())
+                variables += part.variables
+        return list({id(variable): variable for variable in variables}.values())
 
     def _check_initialized(self):
         if self._added_variables is None:

@@ -1,4 +1,4 @@
-"""Sums and means over everything that was seen, and the mean of any function."""
+"""Sums and means over all batches, and the mean of any function."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class MeanMetricWrapper(Mean):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Add the values that the function has for one batch."""
+        """Add the values of the function for one batch."""
         mask = getattr(y_pred, "_keras_mask", None)
         values = self.fn(y_true, y_pred, **self._fn_kwargs)
         if mask is not None:
@@ -125,14 +125,14 @@ class MeanMetricWrapper(Mean):
     def get_config(self) -> dict[str, Any]:
         """The arguments; functions by their names."""
         config = super().get_config()
-        if "fn" in config:  # else the subclass has a function of its own
+        if "fn" in config:  # else the function is that of the subclass
             config |= {key: plain(value) for key, value in self._fn_kwargs.items()}
             config["fn"] = serialize(self.fn)
         return config
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """A metric like the one that gave the config; functions are found by name."""
+        """Return a metric with the arguments of a config; functions are resolved by name."""
         config = dict(config)
         fn = config.get("fn")
         if isinstance(fn, dict) and not isinstance(fn.get("config"), str):
@@ -169,7 +169,7 @@ def _sum_of_samples(values):
 
 
 def _masked(sample_weight, mask, dtype):
-    """The mask as weights, times those that are given."""
+    """The mask as weights, times ``sample_weight``."""
     mask = as_tensor(mask, dtype)
     if sample_weight is None:
         return mask

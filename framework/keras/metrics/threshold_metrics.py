@@ -48,12 +48,12 @@ class _Constrained(ConfusionMetric):
         self._add_counts()
 
     def result(self) -> Tensor:
-        constrained, wanted = self._ratios()
+        constrained, maximized = self._ratios()
         feasible = greater_equal(constrained, self.value)
-        return reduce_max(where(feasible, wanted, 0.0))
+        return reduce_max(where(feasible, maximized, 0.0))
 
     def _ratios(self):
-        """The ratio that has to be high enough, and the one whose best is wanted."""
+        """The ratio that must reach the value, and the ratio to maximize."""
         raise NotImplementedError(f"{type(self).__name__} must define _ratios")
 
     def _precision(self):

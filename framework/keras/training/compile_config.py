@@ -7,18 +7,20 @@ from ..files.keras_objects import serialize_keras_object
 
 __all__ = ["arguments_of_compile", "compile_config"]
 
-_KINDS = {
+_FAMILIES = {
     "optimizer": "optimizer",
     "loss": "loss",
     "metrics": "metric",
     "weighted_metrics": "metric",
 }
 _PLAIN = ("loss_weights", "run_eagerly", "steps_per_execution", "jit_compile")
-_OFF = {"auto_scale_loss": True}  # of other versions of Keras: what they may say
+_OFF = {
+    "auto_scale_loss": True
+}  # of other versions of Keras, at the value that changes nothing
 
 
 def compile_config(options):
-    """The arguments of `compile` as plain values; names and numbers as they were given.
+    """Return the arguments of `compile` as plain values; names and numbers as they are.
 
     Raises: ``ValueError`` for a lambda, which no config can hold.
     """
@@ -35,7 +37,7 @@ def compile_config(options):
 
 
 def arguments_of_compile(config):
-    """The arguments for `compile` that `compile_config` wrote down, ours or Keras'.
+    """Return the arguments for `compile` of a config of `compile_config`, ours or Keras'.
 
     Raises: ``ValueError`` for an unknown key, class or function.
     """
@@ -43,27 +45,27 @@ def arguments_of_compile(config):
         raise load_error(f"the compile config must be a dict, got {str(config)[:80]}")
     arguments = {}
     for key, value in config.items():
-        if key in _KINDS:
-            arguments[key] = _revived(_KINDS[key], value)
+        if key in _FAMILIES:
+            arguments[key] = _revived(_FAMILIES[key], value)
         elif key in _PLAIN:
             arguments[key] = value
         elif value is not None and _OFF.get(key) != value:
             raise load_error(
                 f"the compile config has {str(key)[:80]!r}: {str(value)[:80]}, which is "
-                f"not supported; known are {', '.join([*_KINDS, *_PLAIN])}"
+                f"not supported; known are {', '.join([*_FAMILIES, *_PLAIN])}"
             )
     return arguments
 
 
-def _revived(kind, value):
+def _revived(family, value):
     """Replace configs by their objects; names stay names, as `compile` takes them."""
     if isinstance(value, (list, tuple)):
-        return [_revived(kind, each) for each in value]
-    if isinstance(value, str):  # Keras has functions of the user's so in HDF5
+        return [_revived(family, each) for each in value]
+    if isinstance(value, str):  # a user's function, in HDF5 files of Keras
         known = registry.get_registered_object(value)
         return value if known is None or isinstance(known, type) else known
     if not isinstance(value, dict):
         return value
     if "class_name" in value:
-        return object_config.deserialize(kind, value)
-    return {key: _revived(kind, each) for key, each in value.items()}
+        return object_config.deserialize(family, value)
+    return {key: _revived(family, each) for key, each in value.items()}

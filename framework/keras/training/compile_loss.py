@@ -1,7 +1,7 @@
-"""`CompileLoss`: the losses given to `compile`, matched with a model's outputs.
+"""`CompileLoss`: the losses of `compile`, matched with a model's outputs.
 
-A loss is given once for all outputs, or in a list or dict for each. The first batch tells
-what belongs together.
+There is one loss for all outputs, or a list or dict with a loss for each. The structure
+of the first batch decides.
 """
 
 from collections import namedtuple
@@ -23,9 +23,9 @@ __all__ = ["CompileLoss"]
 class CompileLoss(Trackable):
     """The losses of all outputs, weighted and added up.
 
-    The argument of `compile` is matched with the structure of the outputs: a loss stands
-    for every output, or for the outputs in its place, which may be a nest; a list in the
-    place of one output holds several losses for it.
+    The argument of `compile` is matched with the structure of the outputs: one loss is for
+    every output; in a nest, a loss is for the outputs at its path, which may be a nest,
+    and a list at the path of one output holds several losses for it.
     """
 
     def __init__(self, loss, loss_weights=None, output_names=None):
@@ -37,14 +37,14 @@ class CompileLoss(Trackable):
     def _build(self, y_true, y_pred):
         outputs = OutputStructure(y_pred, self.output_names)
         losses = _output_losses(self.user_loss, self.user_weights, outputs)
-        wanted = {i for each in losses for i in flatten(each.outputs)}
-        labels, predictions = outputs.align_labels(y_true, wanted), flatten(y_pred)
+        with_loss = {i for each in losses for i in flatten(each.outputs)}
+        labels, predictions = outputs.align_labels(y_true, with_loss), flatten(y_pred)
         self._losses = [each.resolved(labels, predictions) for each in losses]
         self.metrics = []
         if len(self._losses) > 1:
             names = [each.name(outputs.names) for each in self._losses]
             self.metrics = [Mean(name=f"{name}_loss") for name in _distinct(names)]
-        self._outputs, self._wanted = outputs, wanted
+        self._outputs, self._with_loss = outputs, with_loss
         assign_pending(self)
 
     def __children__(self):
@@ -55,7 +55,7 @@ class CompileLoss(Trackable):
         if self._outputs is None:
             self._build(y_true, y_pred)
         outputs, predictions = self._outputs, flatten(y_pred)
-        labels = outputs.align_labels(y_true, self._wanted)
+        labels = outputs.align_labels(y_true, self._with_loss)
         weights = outputs.align_weights(sample_weight)
         trackers = self.metrics or [None] * len(self._losses)
         total = None

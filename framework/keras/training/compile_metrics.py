@@ -1,4 +1,4 @@
-"""`CompileMetrics`: the metrics given to `compile`, matched with a model's outputs."""
+"""`CompileMetrics`: the metrics of `compile`, matched with a model's outputs."""
 
 from tapewright.core.nest import flatten
 from tapewright.core.trackable import Trackable, assign_pending

@@ -63,7 +63,7 @@ class CompiledModel:
         names, `Metric` objects or functions, or a list or dict of lists for several
         outputs; ``weighted_metrics``: those that sample weights count for;
         ``run_eagerly``: steps run as plain Python, not traced. In a further `compile` a
-        loss, or metrics, that are not given stay those of the last one, as in Keras.
+        loss, or metrics, that are not passed stay those of the last one, as in Keras.
 
         ``steps_per_execution`` and ``jit_compile`` are Keras', and change nothing here:
         a traced step has no cost between one and the next; nor does
@@ -246,7 +246,7 @@ class Compiled(Trackable):
         elif before is not None and metrics is None and weighted is None:
             self._keep(before, "metrics", "metrics", "weighted_metrics")
         losses = flatten(self.options["loss"])
-        self._checks_labels = self.loss is not None and all(map(_is_own, losses))
+        self._checks_labels = self.loss is not None and all(map(_is_builtin, losses))
         self.tracker = Mean(name="loss")
         self.functions = TracedSteps()
         self.validated = None  # shapes of validation data that fitted
@@ -265,7 +265,7 @@ class Compiled(Trackable):
             check_labels(batch[1])
 
     def drop_pending(self):
-        """Start metrics of a checkpoint that are still to be made from nothing."""
+        """Drop the restored state of metrics that do not exist yet."""
         for part in (self.loss, self.metrics):
             if part is not None:
                 drop_pending(part)
@@ -290,7 +290,7 @@ def _check_weights(loss_weights):
             raise TypeError(f"loss_weights: must be numbers, got {weight!r}")
 
 
-def _is_own(loss):
+def _is_builtin(loss):
     """Return whether a loss, or its name or function, is tapewright's, not a user's."""
     if loss is None or isinstance(loss, str):
         return True

@@ -12,8 +12,8 @@ __all__ = ["OutputStructure", "batch_size_of", "check_names"]
 class OutputStructure:
     """The outputs of a model as a list, to which labels, weights and losses are aligned.
 
-    Attributes: ``count`` of outputs; ``numbers``: the nest of outputs with the number of
-    each in its place; ``keys`` of a dict of outputs, ``names`` of all, None without.
+    Attributes: ``count`` of outputs; ``numbers``: the nest of outputs with a number for
+    each; ``keys`` of a dict of outputs, ``names`` of all, None without.
     """
 
     def __init__(self, y_pred, names):
@@ -44,15 +44,15 @@ class OutputStructure:
             check_names(what, y, keys)
         return leaves
 
-    def align_labels(self, y_true, wanted):
+    def align_labels(self, y_true, with_loss):
         """A label for each output; None for outputs without a loss, which may lack one.
 
-        ``wanted``: the numbers of the outputs that have a loss.
+        ``with_loss``: the numbers of the outputs that have a loss.
         """
         leaves = flatten(y_true)
-        if not isinstance(y_true, dict) and len(leaves) == len(wanted) < self.count:
+        if not isinstance(y_true, dict) and len(leaves) == len(with_loss) < self.count:
             rest = iter(leaves)  # labels for the outputs that have a loss
-            return [next(rest) if i in wanted else None for i in range(self.count)]
+            return [next(rest) if i in with_loss else None for i in range(self.count)]
         if isinstance(y_true, dict) and self.names and self.is_flat:
             check_names("y", y_true, self.names)
             return [y_true.get(name) for name in self.names]
@@ -87,9 +87,9 @@ class OutputStructure:
     def match(self, what, spec, numbers, together=False, path=()):
         """Yield ``(path, outputs, leaf)`` of each loss or metric in a nest of them.
 
-        A dict goes by the names of the outputs, a list by their order; a list in the place
-        of one output holds several leaves for it. ``outputs`` is the number of an output.
-        With ``together`` it may be a nest of numbers, in whose place a leaf or list stands.
+        A dict goes by the names of the outputs, a list by their order; a list for one
+        output holds several leaves for it. ``outputs`` is the number of an output, or with
+        ``together`` also a nest of numbers, for all of which a leaf or list stands.
 
         Raises: ``ValueError`` for outputs that do not exist, and without ``together`` if
         some are left out.

@@ -1,4 +1,4 @@
-"""The table that ``summary()`` prints, in the form of Keras'."""
+"""The table that ``summary()`` prints, laid out as Keras'."""
 
 import math
 import textwrap
@@ -76,16 +76,16 @@ def summary_lines(
 
 def _totals(model):
     lines = []
-    kinds = [
+    groups = [
         ("Total", model.weights),
         ("Trainable", model.trainable_weights),
         ("Non-trainable", model.non_trainable_weights),
     ]
     optimizer = getattr(model, "optimizer", None)
     if optimizer is not None and getattr(optimizer, "built", False):
-        kinds[0] = ("Total", [*model.weights, *optimizer.variables])
-        kinds.append(("Optimizer", optimizer.variables))
-    for name, weights in kinds:
+        groups[0] = ("Total", [*model.weights, *optimizer.variables])
+        groups.append(("Optimizer", optimizer.variables))
+    for name, weights in groups:
         count = sum(math.prod(v.shape) for v in weights)
         size = sum(math.prod(v.shape) * v.dtype.size for v in weights)
         lines.append(f" {name} params: {count:,} ({_readable(size)})")
@@ -111,15 +111,15 @@ def _links(model):
     graph = getattr(model, "_functional", None)
     if graph is None or _is_line(graph):
         return None
-    own, links = {id(node) for node in graph.nodes}, {}
+    nodes, links = {id(node) for node in graph.nodes}, {}
     for operation in graph.operations:
-        found = []
+        sources = []
         for node in operation._inbound_nodes:
-            if id(node) in own:
+            if id(node) in nodes:
                 for x in node.input_tensors:
                     maker, call, index = x._keras_history
-                    found.append(f"{maker.name}[{call}][{index}]")
-        links[id(operation)] = found
+                    sources.append(f"{maker.name}[{call}][{index}]")
+        links[id(operation)] = sources
     return links
 
 
@@ -152,10 +152,10 @@ def _rows(operation, links, show_trainable, expand_nested, indent):
 
 
 def _row(operation):
-    kind = type(operation).__name__
-    if kind == "Model" and operation._functional is not None:
-        kind = "Functional"
-    title = f"{operation.name} ({kind})"
+    class_name = type(operation).__name__
+    if class_name == "Model" and operation._functional is not None:
+        class_name = "Functional"
+    title = f"{operation.name} ({class_name})"
     if not isinstance(operation, Layer):  # an op
         outputs = operation._inbound_nodes[0].outputs
         shapes = map_structure(lambda x: tuple(x.shape), outputs)
@@ -197,7 +197,7 @@ def _rule(ends, line, widths):
 
 
 def _cells(row, line, widths, header):
-    """The lines of a row: text that is too long for its column goes on below."""
+    """Yield the lines of a row; text that is too long for its column is wrapped."""
     texts = [_wrapped(text, width - 2) for text, width in zip(row, widths)]
     for i in range(max([len(text) for text in texts])):
         cells = []

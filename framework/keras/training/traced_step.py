@@ -7,7 +7,7 @@ from tapewright.compiler.function.function import Function
 __all__ = ["TracedStep", "TracedSteps"]
 
 # After so many traces a step is traced for all sizes.
-KINDS = 4
+TRACES = 4
 
 
 class TracedSteps:
@@ -21,7 +21,7 @@ class TracedSteps:
 
 
 class TracedStep:
-    """A step of a model, traced for each kind of batch, later for all sizes."""
+    """A step of a model, traced for each size of batch, later once for all sizes."""
 
     def __init__(self, model, name):
         self._method = method = weakref.WeakMethod(getattr(model, name))
@@ -32,11 +32,11 @@ class TracedStep:
         step.__name__ = name
         self._trained = None  # the layers, once the first trace has built them
         self._exact = Function(step)
-        self._exact.retraces.warned = True  # there are few more than `KINDS`
+        self._exact.retraces.warned = True  # there are few more than `TRACES`
         self._for_all_sizes = Function(step, reduce_retracing=True)
 
     def __call__(self, data):
-        if self._exact.experimental_get_tracing_count() >= KINDS:
+        if self._exact.experimental_get_tracing_count() >= TRACES:
             return self._for_all_sizes(data)
         answer = self._exact(data)
         if self._trained is None:
@@ -44,7 +44,7 @@ class TracedStep:
         return answer
 
     def holds(self, model):
-        """Return whether the model has the layers that were traced, and the same ones train."""
+        """Return whether the model has the same layers, and trainable ones, as when traced."""
         return self._trained is None or self._trained == _trained(model)
 
 

@@ -31,8 +31,8 @@ class TrainSteps(CompiledModel):
     def train_step(self, data: Any) -> dict[str, Any]:
         """Make one update by a batch: ``x`` alone, ``(x, y)`` or ``(x, y, sample_weight)``.
 
-        Returns a dict of what is to be logged. Override it for a training loop of your
-        own; `fit` does the rest.
+        Returns a dict of what is to be logged. Override it for another way to
+        train; `fit` does the rest.
         """
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         if not self._has_weights:

@@ -70,8 +70,8 @@ class Trainer(TrainSteps):
         yields ``(x, y)`` or ``(x, y, sample_weight)`` in batches; ``batch_size`` of
         arrays, default 32; ``verbose``: 0 silent, 1 a bar, 2 a line for each epoch,
         "auto" 1; ``callbacks``: a list; ``validation_split``: the share of the arrays,
-        at their end, to evaluate on after each epoch, or ``validation_data``: tuple or
-        source of its own; ``shuffle`` arrays before each epoch; ``class_weight``: class
+        at their end, to evaluate on after each epoch, or ``validation_data``: a tuple or
+        another source; ``shuffle`` arrays before each epoch; ``class_weight``: class
         number to factor; ``initial_epoch``: with which to go on; ``steps_per_epoch``,
         needed for sources without an end; ``validation_freq``: the number of epochs from
         one evaluation to the next, or a list of epochs.
@@ -334,7 +334,7 @@ class Trainer(TrainSteps):
         sample_weight: Any = None,
         return_dict: bool = False,
     ) -> Any:
-        """Compute loss and metrics for one batch, in the form of `train_on_batch`."""
+        """Compute loss and metrics for one batch; return them as `train_on_batch` does."""
         self._need_compiled("test_on_batch")
         data = _batch("test_on_batch", x, y, sample_weight)
         function = self.make_test_function()
@@ -349,7 +349,7 @@ class Trainer(TrainSteps):
 
     def _logs_of(self, logs, return_dict):
         """Return logs as a dict, or in Keras' order: the loss, metrics of a single output
-        as they were given, the losses of several outputs; then the others, by name."""
+        in their order, the losses of several outputs; then the others, by name."""
         logs = Logs(logs).copy()
         if return_dict:
             return logs
