@@ -242,42 +242,36 @@ class OpCall(Operation):
             key: tuple(value) if type(value) is list else value
             for key, value in attributes.items()
         }
-        self.name: str = name or unique_name(self._names()[1])
+        definition = self.definition
+        default = op if definition is None else definition.default_name
+        self.name: str = name or unique_name(default)
         self._inbound_nodes = []
+
+    @property
+    def definition(self) -> Any:
+        """The `OperationDef` of a function of `keras.ops`; None for a primitive."""
+        return registry.find("operation", self.op) if "." in self.op else None
 
     @property
     def kind(self) -> str:
         """The class of the operation in Keras, or the name of the op."""
-        return self._names()[0]
-
-    def _names(self):
-        """The class in Keras, and the start of default names; of an op its own name."""
-        if "." not in self.op:
-            return self.op, self.op
-        definition = registry.find("operation", self.op)
-        return definition.kind, definition.default_name
+        definition = self.definition
+        return self.op if definition is None else definition.kind
 
     def __call__(self, *args, **kwargs):
+        definition = self.definition
         if not any([type(x) is KerasTensor for x in flatten((args, kwargs))]):
-            if "." in self.op:  # a function of several ops
-                definition = registry.find("operation", self.op)
-                return definition.run(self.attributes, args, kwargs)
-            return get_primitive(self.op).general(args, self.attributes)
+            if definition is None:
+                return get_primitive(self.op).general(args, self.attributes)
+            return definition.run(self.attributes, args, kwargs)
         with use_interpreters(()):
-            outputs = self._sized_by_values(args, kwargs)
-            if outputs is None:
+            specs = definition and definition.specs(self.attributes, args, kwargs)
+            if specs is None:
                 outputs = symbolic_outputs(self, args, kwargs)
+            else:  # sizes that follow from values
+                outputs = map_structure(lambda s: KerasTensor(s.shape, s.dtype), specs)
         Node(self, args, kwargs, outputs)
         return outputs
-
-    def _sized_by_values(self, args, kwargs):
-        """Symbolic outputs whose sizes follow from values; None if a trace tells them."""
-        if "." not in self.op:
-            return None
-        specs = registry.find("operation", self.op).specs(self.attributes, args, kwargs)
-        if specs is None:
-            return None
-        return map_structure(lambda spec: KerasTensor(spec.shape, spec.dtype), specs)
 
     def __repr__(self):
         return f"<OpCall {self.kind}>"

@@ -38,7 +38,7 @@ def operation_config(operation):
     that it lacks, and for tensors where its classes take numbers alone.
     """
     op, attributes = operation.op, operation.attributes
-    definition = _definition(op)
+    definition = operation.definition
     nodes = operation._inbound_nodes
     if (
         definition is None
@@ -201,7 +201,7 @@ def check_call(operation, kwargs):
     and for sizes that no model has.
     """
     op = getattr(operation, "op", None)
-    definition = None if op is None else _definition(op)
+    definition = None if op is None else operation.definition
     if op is not None and definition is None and kwargs:
         raise load_error(
             f"the op {op!r} takes no arguments by name, got {list(kwargs)[:3]}"
