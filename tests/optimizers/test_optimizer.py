@@ -319,3 +319,12 @@ def test_names_that_are_not_given_count_as_in_keras():
     assert [each.name for each in adams] == ["adam", "adam_1", "sgd"]
     assert tw.optimizers.Adam.from_config(adams[1].get_config()).name == "adam_1"
     assert tw.optimizers.Adam(name="mine").name == "mine"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bias_corrections_have_powers_in_the_dtype_of_the_variable_as_in_keras(dtype):
+    v, real = tw.Variable([0.0], dtype=dtype), np.dtype(dtype).type
+    Adam(1000.0).apply([tw.constant([1.0], dtype)], [v])
+    rate = (1 - float(real(0.999))) ** 0.5 / (1 - float(real(0.9)))
+    step = 1000 * rate * 0.1 / (0.001**0.5 + 1e-7)
+    np.testing.assert_allclose(v.numpy(), [-step], rtol=1e-6)
