@@ -98,26 +98,28 @@ class PaddedBatch(Batch):
         return pack(spec, specs)
 
 
-def _per_leaf(element, given, count, name):
+def _per_leaf(element, argument, count, name):
     """One entry per leaf, of a single value or of a nest like the element."""
-    if given is None or not isinstance(given, (tuple, dict)) or not is_nested(element):
-        return [given] * count
-    entries = _entries(element, given)
+    if not isinstance(argument, (tuple, dict)) or not is_nested(element):
+        return [argument] * count
+    entries = _entries(element, argument)
     if len(entries) != count:
         raise ValueError(
-            f"padded_batch: {name} must be nested like an element, got {given!r}"
+            f"padded_batch: {name} must be nested like an element, got {argument!r}"
         )
     return entries
 
 
-def _entries(element, given):
+def _entries(element, argument):
     if isinstance(element, dict):
         keys = flatten({key: key for key in element})
-        return [entry for key in keys for entry in _entries(element[key], given[key])]
+        return [
+            entry for key in keys for entry in _entries(element[key], argument[key])
+        ]
     if isinstance(element, tuple):
-        pairs = zip(element, given, strict=False)
+        pairs = zip(element, argument, strict=False)
         return [entry for item, part in pairs for entry in _entries(item, part)]
-    return [given]
+    return [argument]
 
 
 def _padded(tensors, shape, value):
@@ -158,7 +160,7 @@ class Unbatch(Node):
         return {"inside": 0}
 
     def run(self, position):
-        # The position of the input stays before the batch whose rows are being given.
+        # The position of the input stays before the batch whose rows are being yielded.
         live = copy_position(position["inputs"][0])
         for batch in self.inputs[0].run(live):
             leaves, make = flatten(batch), packer(batch)

@@ -83,11 +83,11 @@ class Cache(Selection):
 def _as_rows(elements):
     """The elements as `Rows`; None if they differ in structure, shape or dtype."""
     columns = [flatten(element) for element in elements]
-    kinds = {
-        (type(element), *[_kind(leaf) for leaf in column])
+    specs = {
+        (type(element), *[_spec(leaf) for leaf in column])
         for element, column in zip(elements, columns, strict=True)
     }
-    if len(kinds) != 1 or None in next(iter(kinds)) or not columns[0]:
+    if len(specs) != 1 or None in next(iter(specs)) or not columns[0]:
         return None
     arrays = [
         np.stack([t.array for t in column]) for column in zip(*columns, strict=True)
@@ -95,7 +95,7 @@ def _as_rows(elements):
     return Rows(elements[0], arrays)
 
 
-def _kind(leaf):
+def _spec(leaf):
     array = getattr(leaf, "array", None)
     return None if array is None else (np.shape(array), array.dtype)
 
@@ -103,7 +103,7 @@ def _kind(leaf):
 class Prefetch(Node):
     """The input, run ahead by a thread; up to ``buffer_size`` elements wait.
 
-    An error in the thread is raised in place of the element. The thread ends
+    An error in the thread is raised instead of the element. The thread ends
     with the run, also if that is dropped half-way.
     """
 
@@ -139,7 +139,7 @@ class Prefetch(Node):
 
 
 class _Run:
-    """An object that lives as long as a run: Ctrl-C may strike before the thread is stopped."""
+    """An object of the lifetime of a run: Ctrl-C may strike before the thread is stopped."""
 
 
 _END = object()

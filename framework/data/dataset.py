@@ -103,18 +103,17 @@ class Dataset:
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None) -> Dataset:
-        """Join one element of each data set, in the structure in which they are given.
+        """Join one element of each data set, in the structure of the arguments.
 
         >>> from tapewright.data import Dataset
         >>> pairs = Dataset.zip(Dataset.range(2), Dataset.range(5, 9))
         >>> [(int(a), int(b)) for a, b in pairs]
         [(0, 5), (1, 6)]
         """
-        given = (
-            datasets if datasets is not None else args[0] if len(args) == 1 else args
-        )
-        nodes = [_require_dataset(each, "zip")._node for each in flatten(given)]
-        return Dataset(Zip(lambda parts: pack(given, list(parts)), nodes))
+        if datasets is None:
+            datasets = args[0] if len(args) == 1 else args
+        nodes = [_require_dataset(each, "zip")._node for each in flatten(datasets)]
+        return Dataset(Zip(lambda parts: pack(datasets, list(parts)), nodes))
 
     # --- functions of elements
 
@@ -197,7 +196,7 @@ class Dataset:
         padding_values: Any = None,
         drop_remainder: bool = False,
     ) -> Dataset:
-        """Like `batch`, with each element padded at the end to the longest, or as given.
+        """Like `batch`, with each element padded at the end, to the longest or a shape.
 
         Args: ``padded_shapes``: for each component a shape, None for an axis padded to
         the longest of the batch; ``padding_values``: by default 0, or "" for strings.
@@ -242,7 +241,7 @@ class Dataset:
             Concatenate(self._node, _require_dataset(dataset, "concatenate")._node)
         )
 
-    # --- which, and in which order
+    # --- selection and order
 
     def shuffle(
         self,
@@ -254,7 +253,8 @@ class Dataset:
 
         A buffer as large as the data set gives each order the same chance. Without
         ``seed`` the order follows from `random.set_seed` or
-        ``keras.utils.set_random_seed``; each run has another one, unless told not to.
+        ``keras.utils.set_random_seed``; each run has another one, or the same without
+        ``reshuffle_each_iteration``.
         """
         buffer_size = _count("shuffle", "buffer_size", buffer_size, 1)
         again = True if reshuffle_each_iteration is None else reshuffle_each_iteration
@@ -284,7 +284,7 @@ class Dataset:
             )
         return Dataset(Shard(self._node, num_shards, index))
 
-    # --- kept, and ahead
+    # --- caching and prefetching
 
     def cache(self, filename: str = "") -> Dataset:
         """Keep the elements of the first run in memory for the following runs.
@@ -302,7 +302,7 @@ class Dataset:
         buffer_size = _count("prefetch", "buffer_size", buffer_size, -1)
         return Dataset(Prefetch(self._node, buffer_size))
 
-    # --- what it is
+    # --- properties
 
     @property
     def element_spec(self) -> Any:
@@ -324,8 +324,8 @@ class Dataset:
     def __len__(self) -> int:
         size = self._node.size()
         if size < 0:
-            kind = "endless" if size == INFINITE else "of unknown length"
-            raise TypeError(f"The data set is {kind}; see cardinality()")
+            length = "endless" if size == INFINITE else "of unknown length"
+            raise TypeError(f"The data set is {length}; see cardinality()")
         return size
 
     def __bool__(self) -> bool:

@@ -32,7 +32,7 @@ class DatasetIterator(Resource):
     """One run through a `Dataset`, with a position that can be saved.
 
     It has a state, as a variable does: in a traced function, too, each call goes on where
-    the last one ended, whether it is an argument or found by name.
+    the last one ended, as an argument and as a global name.
 
     >>> from tapewright.data import Dataset
     >>> ds = Dataset.range(100).shuffle(100, seed=1).batch(2)
@@ -155,7 +155,7 @@ class DatasetIterator(Resource):
         """Go to the position at which an iterator of the same chain gave ``state``.
 
         Orders are as they were there, also those of the runs that begin later; functions
-        are called again where elements have to be found by going through them.
+        are called again where elements have to be made again.
 
         Raises: ``ValueError`` if the state is of another chain of transformations.
         """
@@ -169,7 +169,7 @@ class DatasetIterator(Resource):
 
 
 class EndOfSequence(OutOfRangeError, StopIteration):
-    """The end of an iterator, for ``next`` and for those who know TensorFlow's error."""
+    """The end of an iterator, for ``next`` and for code that expects TensorFlow's error."""
 
     def __init__(self):
         super().__init__("End of sequence: the iterator has no more elements")

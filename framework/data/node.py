@@ -38,7 +38,7 @@ INFINITE, UNKNOWN = -1, -2  # cardinalities, as in tf.data
 
 
 def copy_position(position):
-    """A copy of a position."""
+    """Copy a position."""
     if isinstance(position, dict):
         return {key: copy_position(value) for key, value in position.items()}
     return (
@@ -68,7 +68,7 @@ class Node:
 
     rows = None  # for nodes whose elements are rows of arrays: `Rows`
     watch = None  # for nodes with a function: `Watch` of draws from other generators
-    runs_ahead = False  # True if it asks for elements ahead, or for some once more
+    runs_ahead = False  # True if it asks for elements ahead, or again
 
     def __init__(self, *inputs):
         self.inputs = inputs
@@ -108,7 +108,7 @@ class Node:
             node.set_runs(its_runs)
 
     def first(self):
-        """The first element, without any effect on later runs; None if there is none."""
+        """The first element, without an effect on later runs; None if there is none."""
         runs = self.runs()
         element = next(self.run(self.begin()), None)
         self.set_runs(runs)
@@ -131,11 +131,11 @@ class Node:
         return self.inputs[0].spec()
 
     def declares(self):
-        """Return whether `spec` is known without a look at an element."""
+        """Return whether `spec` is known without reading an element."""
         return all([node.declares() for node in self.inputs])
 
     def pipeline(self):
-        """The kinds of all nodes, from this one up."""
+        """The class names of all nodes, from this one up."""
         names = [type(self).__name__]
         return names + [name for node in self.inputs for name in node.pipeline()]
 
@@ -169,9 +169,9 @@ class Rows:
 
 
 class Selection(Node):
-    """A node that chooses and orders elements without a look at them.
+    """A node that selects and orders elements without reading them.
 
-    Where they are rows of arrays it works on their numbers, so that `batch` can gather.
+    If they are rows of arrays it works on their numbers, so that `batch` can gather.
     """
 
     @property
@@ -231,9 +231,9 @@ class Seeded(Node):
 
 
 class Replayed(Node):
-    """A node whose state is no plain value: a position is found again from the start.
+    """A node whose state is no plain value: a position is restored from the start, at once.
 
-    The position keeps that of the inputs at the start, and how many elements were given.
+    It holds the position of the inputs at the start, and the number of elements yielded.
     """
 
     runs_ahead = True
@@ -242,7 +242,7 @@ class Replayed(Node):
         return {"given": 0}
 
     def replay(self, position):
-        """The elements, from the start; ``position`` is one of its own."""
+        """The elements, from the start; ``position`` is a copy, free to change."""
         raise NotImplementedError(f"{type(self).__name__} must define replay")
 
     def run(self, position):

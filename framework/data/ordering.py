@@ -15,7 +15,7 @@ AT_ONCE = 1024  # draws of a shuffle of rows
 class Shuffle(Seeded, Selection):
     """Elements drawn at random from a buffer that the input fills.
 
-    A position is found again by drawing the same elements, from the start of the run.
+    A position is restored by drawing the same elements, from the start of the run.
     """
 
     runs_ahead = True

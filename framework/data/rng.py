@@ -1,8 +1,8 @@
 """Random numbers of orders and of functions of elements, reproducible at each position.
 
-Drawn by ops without a seed they follow from the number of the element. What comes from
-the global generators of NumPy or Python cannot be brought back where elements are made
-ahead, or a second time: that is noticed, for a warning.
+Draws of ops without a seed follow from the number of the element. Numbers of the global
+generators of NumPy or Python cannot be restored where elements are made ahead, or a second
+time: this is detected, for a warning.
 """
 
 import sys
@@ -72,7 +72,7 @@ class Watch:
         self._left = calls
 
     def call(self, function, *args):
-        """Effect and result of ``function(*args)``."""
+        """Return ``function(*args)``."""
         if not self._left:
             return function(*args)
         self._left -= 1
@@ -85,10 +85,10 @@ class Watch:
 def _positions():
     """The states of the global generators of NumPy and Python."""
     state = np.random.get_state(legacy=False)["state"]
-    found = [np.asarray(value).tobytes() for value in state.values()]
+    states = [np.asarray(value).tobytes() for value in state.values()]
     if "random" in sys.modules:  # else nobody draws from it
-        found.append(sys.modules["random"].getstate())
-    return found
+        states.append(sys.modules["random"].getstate())
+    return states
 
 
 def warn_of_draws(node):

@@ -110,7 +110,7 @@ class Elements(Node):
 
 
 class Counter(Node):
-    """Whole numbers, as Python's ``range`` gives them."""
+    """Whole numbers, those of Python's ``range``."""
 
     def __init__(self, *bounds, output_type=int64):
         super().__init__()
@@ -121,10 +121,10 @@ class Counter(Node):
         return {"index": 0}
 
     def run(self, position):
-        kind = self._dtype.dtype
+        dtype = self._dtype.dtype
         for number in self._range[position["index"] :]:
             position["index"] += 1
-            yield new_tensor(np.array(number, kind))
+            yield new_tensor(np.array(number, dtype))
 
     def size(self):
         return len(self._range)
@@ -201,7 +201,7 @@ class FromGenerator(Seeded, Replayed):
 
 
 def signature(output_signature, output_types, output_shapes):
-    """The specs of `from_generator`, from either way to give them."""
+    """The specs of `from_generator`, from the new arguments or the old ones."""
     if output_signature is not None or output_types is None:
         return output_signature
     if output_shapes is None:

@@ -1,4 +1,4 @@
-"""Iterators in traced functions: to take an element is an effect of each call.
+"""Iterators in traced functions: each call takes an element, as a side effect.
 
 The iterator itself is a tensor there, its handle, so that one trace serves all iterators
 over elements of one spec.
@@ -36,7 +36,7 @@ NEXT = "iterator_get_next"
 
 
 def traceable(spec, who):
-    """The leaves of a spec; a trace ends (`fall_back`) if they do not tell all shapes."""
+    """The leaves of a spec; a trace ends (`fall_back`) if a shape is unknown."""
     if not is_static(spec):
         fall_back(
             f"{who}: the sizes of an element must be known before it is made, to be "
@@ -59,7 +59,7 @@ def is_static(spec):
 
 
 def _static_spec(handle, spec):
-    """Return the spec, or that of the very element, where it can be peeked at."""
+    """Return the spec, or that of the next element if it can be peeked at."""
     if is_static(spec):
         return spec
     return active_tracer().peek_spec(handle, NEXT) or spec
@@ -91,8 +91,8 @@ def next_optional(handle, spec):
         return [np.array(True), *arrays]
 
     specs = [((), np.dtype(bool)), *_specs(leaves)]
-    found = host_effect(NEXT, take, [handle], specs)
-    return Optional(found[0], found[1:], spec)
+    flag, *tensors = host_effect(NEXT, take, [handle], specs)
+    return Optional(flag, tensors, spec)
 
 
 def traced_reduce(dataset, initial_state, reduce_func):
@@ -142,7 +142,7 @@ def _take_arrays(array, leaves):
 
 
 class Optional:
-    """An element, or none: what `DatasetIterator.get_next_as_optional` gives.
+    """An element, or none: the result of `DatasetIterator.get_next_as_optional`.
 
     >>> from tapewright.data import Dataset
     >>> optional = iter(Dataset.range(3)).get_next_as_optional()

@@ -1,7 +1,7 @@
 """`EpochIterator`: epochs over batches, from whatever source, with a position to keep.
 
-A *pass* is one run through the source. An epoch is one pass, or, where a number of steps
-is given, that many batches, for which passes follow each other.
+A *pass* is one run through the source. An epoch is one pass, or ``steps`` batches, for
+which passes follow each other.
 """
 
 import operator

@@ -53,17 +53,17 @@ class TrainingState:
 
     def _named_callbacks(self):
         """Callbacks with a state, by class; further ones of a class are numbered."""
-        found = {}
+        named = {}
         for callback in self.run.callbacks.callbacks:
             wanted = getattr(callback, "is_kept", True)
             if wanted and hasattr(callback, "get_state") and callback.get_state():
                 name = stem = type(callback).__name__
                 count = 0
-                while name in found:
+                while name in named:
                     count += 1
                     name = f"{stem}_{count}"
-                found[name] = callback
-        return found
+                named[name] = callback
+        return named
 
     # --- saving
 
@@ -143,7 +143,7 @@ class TrainingState:
         if left:
             raise SavingError(
                 self._restoration.path,
-                "the backup is of another model or optimizer: there is no place for "
+                "the backup is of another model or optimizer: nothing here holds "
                 f"{listed(left)}",
             )
 

@@ -39,7 +39,7 @@ def unpack_x_y_sample_weight(data):
 
 
 def pack_x_y_sample_weight(x, y=None, sample_weight=None):
-    """The shortest tuple that holds what is given; ``x`` alone if that is no list.
+    """The shortest tuple of the arguments; ``x`` alone if that is no list.
 
     >>> pack_x_y_sample_weight("features", "labels")
     ('features', 'labels')
@@ -108,8 +108,8 @@ def _tensor(name, value):
 def as_arrays(name, structure):
     """``structure`` with an array at each leaf, floating ones as `floatx`.
 
-    A list of Python numbers is one array. What has no array behind it raises
-    ``TypeError`` by name.
+    A list of Python numbers is one array. A value without an array raises ``TypeError``
+    with its name.
     """
     return _converted(name, structure, _array)
 
@@ -151,7 +151,7 @@ def _packed(name, numbers):
 
 
 def _array(name, value):
-    """The array behind ``value``: its own, not a copy, where nothing is to be cast."""
+    """The array of ``value``, without a copy if nothing is to be cast."""
     if is_tensor(value):
         array = convert_to_tensor(value).array
         if not devices.is_array(array):
@@ -202,7 +202,7 @@ def _checked(name, array):
 def check_labels(y, name="y"):
     """Refuse labels, given as arrays, that hold NaN or strings.
 
-    Raises: ``ValueError`` with the number of NaNs and the place of the first;
+    Raises: ``ValueError`` with the number of NaNs and the index of the first;
     ``TypeError`` for strings.
 
     >>> check_labels(np.array([0.0, np.nan]))
@@ -226,10 +226,10 @@ def check_labels(y, name="y"):
         missing = np.isnan(devices.to_numpy(array))
         count, first = int(missing.sum()), np.argwhere(missing)
         if count:
-            place = tuple(int(i) for i in first[0])
+            index = tuple(int(i) for i in first[0])
             raise ValueError(
                 f"{path}: {count} of {array.size} labels {'is' if count == 1 else 'are'} "
-                f"NaN, the first at index {place[0] if len(place) == 1 else place}; "
+                f"NaN, the first at index {index[0] if len(index) == 1 else index}; "
                 "remove these samples"
             )
 
@@ -258,9 +258,9 @@ def class_weight_to_sample_weight(y, class_weight):
     if strange:
         raise TypeError(f"class_weight: keys must be numbers, got {strange[0]!r}")
     labels = _class_numbers(y)
-    classes, places = np.unique(labels, return_inverse=True)
+    classes, inverse = np.unique(labels, return_inverse=True)
     weights = [_weight(class_weight, int(each)) for each in classes]
-    return np.array(weights, default_float().dtype)[places.reshape(-1)]
+    return np.array(weights, default_float().dtype)[inverse.reshape(-1)]
 
 
 def _weight(class_weight, label):

@@ -82,7 +82,7 @@ class PyDataset:
 
 
 class PyDatasetAdapter(DataAdapter):
-    """Batches of a `PyDataset` or what looks like one, which is told of epochs."""
+    """Batches of a `PyDataset` or a similar object, which is notified of epochs."""
 
     def __init__(self, x, steps=None, class_weight=None, shuffle=False):
         super().__init__(Dataset(IndexedBatches(x, shuffle)), x, steps, class_weight)
