@@ -17,7 +17,7 @@ from ..metrics import Mean
 from ..metrics.serialization import name_for_labels
 from .output_structure import OutputStructure, batch_size_of, check_names
 
-__all__ = ["CompileLoss"]
+__all__ = ["CompileLoss", "sum_of"]
 
 
 class CompileLoss(Trackable):
@@ -58,18 +58,24 @@ class CompileLoss(Trackable):
         labels = outputs.align_labels(y_true, self._with_loss)
         weights = outputs.align_weights(sample_weight)
         trackers = self.metrics or [None] * len(self._losses)
-        total = None
+        values = []
         for each, tracker in zip(self._losses, trackers):
             value = each.value(labels, predictions, weights)
             if tracker is not None:
                 batch = batch_size_of(_select(each.outputs, predictions))
                 tracker.update_state(value, sample_weight=batch)
-            if each.weight is not None:
-                value = value * each.weight
-            if total is not None and total.dtype is not value.dtype:
-                value = cast(value, total.dtype)
-            total = value if total is None else add(total, value)
-        return total
+            values.append(value if each.weight is None else value * each.weight)
+        return sum_of(values)
+
+
+def sum_of(losses):
+    """The sum of losses, in the dtype of the first; None without any."""
+    total = None
+    for loss in losses:
+        if total is not None and total.dtype is not loss.dtype:
+            loss = cast(loss, total.dtype)
+        total = loss if total is None else add(total, loss)
+    return total
 
 
 class _OutputLoss(namedtuple("_OutputLoss", ["path", "outputs", "loss", "weight"])):
@@ -154,7 +160,7 @@ def _factors(loss, weights, outputs):
         if not isinstance(loss, dict):
             weights = outputs.by_name("loss_weights", weights)
         elif not any(map(is_nested, loss.values())):
-            known = outputs.keys or outputs.names or list(loss)
+            known = outputs.names or list(loss)
             check_names("loss_weights", set(weights) - set(loss), known)
             weights = {name: weights.get(name) for name in loss}
     factors = flatten(weights)

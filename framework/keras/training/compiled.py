@@ -9,7 +9,6 @@ from tapewright.core import config
 from tapewright.core.nest import flatten
 from tapewright.core.trackable import Trackable, drop_pending
 from tapewright.ops.array.conversion import cast
-from tapewright.ops.math.elementwise import add
 from tapewright.ops.math.reduction import reduce_sum
 from tapewright.serialization.constructor_arguments import is_own
 
@@ -19,7 +18,7 @@ from ..losses import Loss
 from ..metrics import Mean
 from ..metrics.serialization import BY_LABELS
 from .compile_config import arguments_of_compile, compile_config
-from .compile_loss import CompileLoss
+from .compile_loss import CompileLoss, sum_of
 from .compile_metrics import CompileMetrics
 from .data_adapters.data_adapter_utils import check_labels
 from .traced_step import TracedSteps
@@ -140,21 +139,19 @@ class CompiledModel:
         training: bool = True,
     ) -> Tensor:
         """Add up the loss of `compile` and `losses`. Raises: ``ValueError`` without any."""
-        total = None
+        losses = []
         if self._compiled is not None and self._compiled.loss is not None:
             if y_pred is None:
                 raise TypeError(
                     f"model '{self.name}': call() returned None; is a return "
                     "statement missing?"
                 )
-            total = self._compiled.loss(y, y_pred, sample_weight)
+            losses.append(self._compiled.loss(y, y_pred, sample_weight))
         for loss in self.losses:
             if not loss.dtype.is_floating:
                 loss = cast(loss, "float32")
-            loss = reduce_sum(loss) if len(loss.shape) else loss
-            if total is not None and loss.dtype is not total.dtype:
-                loss = cast(loss, total.dtype)
-            total = loss if total is None else add(total, loss)
+            losses.append(reduce_sum(loss) if len(loss.shape) else loss)
+        total = sum_of([loss for loss in losses if loss is not None])
         if total is None:
             raise ValueError(
                 f"model '{self.name}': there is no loss; pass loss= to compile(), or call "

@@ -13,35 +13,30 @@ class OutputStructure:
     """The outputs of a model as a list, to which labels, weights and losses are aligned.
 
     Attributes: ``count`` of outputs; ``numbers``: the nest of outputs with a number for
-    each; ``keys`` of a dict of outputs, ``names`` of all, None without.
+    each; ``names`` in the order of the numbers, the keys of a dict, or None.
     """
 
     def __init__(self, y_pred, names):
         self.count = len(flatten(y_pred))
         self.numbers = pack(y_pred, range(self.count))
-        self.keys = None
         if isinstance(y_pred, dict) and len(y_pred) == self.count:
-            self.keys = sorted(y_pred)
-            if names and set(names) == set(y_pred):
-                self.keys = list(names)
-            names = self.keys
+            names = sorted(y_pred)
         has_names = names is not None and len(names) == self.count
         self.names = list(names) if has_names else None
 
     def align(self, what, y):
         """The leaves of ``y``, one for each output."""
-        keys = self.keys or self.names
-        if isinstance(y, dict) and keys and set(y) == set(keys):
-            return [y[key] for key in keys]
-        leaves = flatten(y)
+        names, leaves = self.names, flatten(y)
+        if isinstance(y, dict) and names and set(y) == set(names):
+            return [y[name] for name in names]
         if isinstance(y, dict) and not self.is_flat:
             check_names(what, y, self.numbers)
         if len(leaves) != self.count:
-            expected = f"the outputs {keys}" if keys else f"{self.count} outputs"
+            expected = f"the outputs {names}" if names else f"{self.count} outputs"
             actual = list(y) if isinstance(y, dict) else f"{len(leaves)} tensors"
             raise ValueError(f"{what} must match {expected}; got {actual}")
-        if isinstance(y, dict) and keys and self.is_flat:
-            check_names(what, y, keys)
+        if isinstance(y, dict) and names and self.is_flat:
+            check_names(what, y, names)
         return leaves
 
     def align_labels(self, y_true, with_loss):
@@ -54,8 +49,7 @@ class OutputStructure:
             rest = iter(leaves)  # labels for the outputs that have a loss
             return [next(rest) if i in with_loss else None for i in range(self.count)]
         if isinstance(y_true, dict) and self.names and self.is_flat:
-            check_names("y", y_true, self.names)
-            return [y_true.get(name) for name in self.names]
+            return self.by_name("y", y_true)
         return self.align("y", y_true)
 
     @property
@@ -69,14 +63,13 @@ class OutputStructure:
 
     def by_name(self, what, values):
         """The values of a dict by the names of outputs, as a list; None without one."""
-        names = self.keys or self.names
-        if names is None:
+        if self.names is None:
             raise ValueError(
                 f"{what}: a dict needs named outputs, but the model has {self.count} "
                 "outputs without names; pass a list"
             )
-        check_names(what, values, names)
-        return [values.get(name) for name in names]
+        check_names(what, values, self.names)
+        return [values.get(name) for name in self.names]
 
     def paired(self, what, spec):
         """A nest of losses or metrics, and the numbers of the outputs in a nest like it."""
@@ -147,8 +140,7 @@ class OutputStructure:
         if len(leaves) == 1 and not isinstance(sample_weight, dict):
             return leaves * self.count
         if isinstance(sample_weight, dict) and self.names and self.is_flat:
-            check_names("sample_weight", sample_weight, self.names)
-            return [sample_weight.get(name) for name in self.names]
+            return self.by_name("sample_weight", sample_weight)
         return self.align("sample_weight", sample_weight)
 
 

@@ -125,6 +125,20 @@ def test_labels_and_weights_go_by_name_whatever_the_order_of_the_outputs(data):
     assert (logs["first_loss"], logs["second_loss"]) == (3.0, 10.0)
 
 
+def test_a_dict_of_outputs_goes_by_its_keys_whatever_the_order_of_output_names(data):
+    class Two(Model):
+        output_names = ["b", "a"]
+
+        def call(self, x):
+            return {"a": x * 0.0, "b": x * 0.0 + 1.0}
+
+    x, model = data[0], Two()
+    model.compile(None, "mae", metrics={"a": "mse"})
+    labels = {"a": x * 0.0 + 3.0, "b": x * 0.0 + 5.0}
+    logs = model.evaluate(x, labels, verbose=0, return_dict=True)
+    assert logs == {"a_loss": 3.0, "b_loss": 4.0, "a_mse": 9.0, "loss": 7.0}
+
+
 def test_an_output_may_have_no_loss(data):
     x, y = data
     model = forked()
