@@ -94,7 +94,7 @@ class _RandomLayer(ShapePreserving, ImageLayer):
 class RandomFlip(_RandomLayer):
     """In training, mirrors each image with probability 1/2.
 
-    ``mode``: "horizontal" (left and right change places), "vertical" (up and down) or
+    ``mode``: "horizontal" (left and right are swapped), "vertical" (up and down) or
     "horizontal_and_vertical" (both at once).
     """
 

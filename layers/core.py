@@ -205,7 +205,7 @@ class EinsumDense(_Projection):
         )
 
     def _with_fans(self, letters, outputs):
-        """The initializer, told which axes of the kernel are inputs and which outputs."""
+        """The initializer with the axes of the kernel that are inputs and outputs."""
         initializer = self.kernel_initializer
         if not isinstance(initializer, initializers.VarianceScaling):
             return initializer

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Lambda"]
 
-_KINDS = ("function", "activation")
+_FAMILIES = ("function", "activation")
 
 
 class Lambda(Layer):
@@ -99,8 +99,8 @@ class Lambda(Layer):
         name = name_in_scope(function) or get_registered_name(function)
         if get_registered_object(name) is function:
             return name
-        for kind in _KINDS:
-            name = registry.registered_name(kind, function)
+        for family in _FAMILIES:
+            name = registry.registered_name(family, function)
             if name is not None:
                 return name
         raise ValueError(
@@ -131,9 +131,9 @@ def _found(argument, value):
     """The object that a name stands for; anything but a name as it is."""
     if not isinstance(value, str):
         return value
-    for kind in _KINDS:
+    for family in _FAMILIES:
         try:
-            return registry.find(kind, value)
+            return registry.find(family, value)
         except ValueError:
             continue
     raise ValueError(

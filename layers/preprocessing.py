@@ -380,13 +380,13 @@ class Discretization(Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        found = None
+        boundaries = None
         if config.get("num_bins") is not None:  # boundaries beside it were adapted
-            found, config = config.get("bin_boundaries"), {**config}
+            boundaries, config = config.get("bin_boundaries"), {**config}
             config["bin_boundaries"] = None
         layer = cls(**config)
-        if found is not None:
-            layer.bin_boundaries = _ascending(found)
+        if boundaries is not None:
+            layer.bin_boundaries = _ascending(boundaries)
         return layer
 
     def call(self, inputs: Any) -> Tensor:
@@ -404,8 +404,8 @@ class Discretization(Layer):
         return _encoded_shape(input_shape, self.output_mode, self._depth())
 
     def _depth(self):
-        found = self.bin_boundaries
-        return self.num_bins if found is None else len(found) + 1
+        boundaries = self.bin_boundaries
+        return self.num_bins if boundaries is None else len(boundaries) + 1
 
     def adapt(self, data: Any, steps: int | None = None) -> None:
         """Find ``num_bins - 1`` boundaries between which ``data`` is spread evenly.
@@ -438,13 +438,13 @@ def _ascending(boundaries):
     """Boundaries of bins as a list; None for None."""
     if boundaries is None:
         return None
-    found = np.asarray(boundaries, np.float64)
-    if found.ndim != 1 or not (np.diff(found) >= 0).all():
+    ascending = np.asarray(boundaries, np.float64)
+    if ascending.ndim != 1 or not (np.diff(ascending) >= 0).all():
         raise ValueError(
             "Discretization: bin_boundaries must be a list of numbers in ascending "
             f"order, got {boundaries!r}"
         )
-    return found.tolist()
+    return ascending.tolist()
 
 
 # A summary has in its first row some of the values, ascending, in its second how many
@@ -465,5 +465,7 @@ def _compressed(summary, epsilon):
         return summary
     totals = counts.cumsum()
     shares = epsilon + np.arange(0.0, 1.0, epsilon)
-    found = [np.interp(shares, totals / totals[-1], each) for each in (values, totals)]
-    return np.stack([found[0], np.diff(found[1], prepend=0)]).astype(np.float32)
+    columns = [
+        np.interp(shares, totals / totals[-1], each) for each in (values, totals)
+    ]
+    return np.stack([columns[0], np.diff(columns[1], prepend=0)]).astype(np.float32)

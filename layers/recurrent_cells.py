@@ -354,27 +354,27 @@ class StackedRNNCells(Layer):
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
         """States of zeros for each cell."""
-        found = []
+        states = []
         for cell in self.cells:
             if hasattr(cell, "get_initial_state"):
-                found.append(cell.get_initial_state(batch_size=batch_size))
+                states.append(cell.get_initial_state(batch_size=batch_size))
             else:
-                found.append(
+                states.append(
                     map_structure(
                         lambda size: zeros((batch_size, size), self._dtype),
                         cell.state_size,
                     )
                 )
-        return found
+        return states
 
     def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
-        found = []
-        for cell, own in zip(self.cells, states):
+        new_states = []
+        for cell, state in zip(self.cells, states):
             run = cell if callable(cell) else cell.call
-            many = is_nested(own)
-            inputs, own = run(inputs, list(own) if many else [own])
-            found.append(own if many or not is_nested(own) else own[0])
-        return inputs, found
+            many = is_nested(state)
+            inputs, state = run(inputs, list(state) if many else [state])
+            new_states.append(state if many or not is_nested(state) else state[0])
+        return inputs, new_states
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

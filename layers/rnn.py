@@ -89,8 +89,8 @@ class RNN(Layer):
         self._kept = _Kept()
 
     def __children__(self) -> Any:
-        found = super().__children__()
-        return found | {"states": self.states or []} if self.stateful else found
+        children = super().__children__()
+        return children | {"states": self.states or []} if self.stateful else children
 
     @property
     def states(self) -> Any:
@@ -157,25 +157,25 @@ class RNN(Layer):
     def _check_states(self, states):
         """As many states as the cell has, and of its sizes where these are numbers."""
         sizes = flatten(self.state_size)
-        found = [x.shape[-1] if len(x.shape) else None for x in flatten(states)]
-        fits = len(found) == len(sizes) and all(
-            [n == m or not isinstance(n, int) for n, m in zip(sizes, found)]
+        actual = [x.shape[-1] if len(x.shape) else None for x in flatten(states)]
+        fits = len(actual) == len(sizes) and all(
+            [n == m or not isinstance(n, int) for n, m in zip(sizes, actual)]
         )
         if not fits:
             raise ValueError(
                 f"{self._title}: initial_state must be {len(sizes)} states of the sizes "
-                f"{sizes}, got {len(found)} of {found}"
+                f"{sizes}, got {len(actual)} of {actual}"
             )
 
     def _check_mask(self, sequences, mask):
         """A mask is ``[batch, time]``, as far as sizes are known."""
         if mask is None:
             return
-        wanted, found = sequences.array.shape[:2], tuple(convert_to_tensor(mask).shape)
-        sizes = [(n, m) for n, m in zip(wanted, found) if type(n) is type(m) is int]
-        if len(found) != 2 or any([n != m for n, m in sizes]):
+        wanted, shape = sequences.array.shape[:2], tuple(convert_to_tensor(mask).shape)
+        sizes = [(n, m) for n, m in zip(wanted, shape) if type(n) is type(m) is int]
+        if len(shape) != 2 or any([n != m for n, m in sizes]):
             raise ValueError(
-                f"{self._title}: mask must be [batch, time], {tuple(wanted)}, got {found}"
+                f"{self._title}: mask must be [batch, time], {tuple(wanted)}, got {shape}"
             )
 
     def _check_batch(self, sequences, states):
@@ -233,14 +233,16 @@ class RNN(Layer):
     def _step(self, before, states, inputs, counted):
         """Outputs and states after one more step; ``before``: the outputs before it."""
         run = self.cell if callable(self.cell) else self.cell.call
-        outputs, found = run(inputs, tuple(states))
-        found = pack(states, [convert_to_tensor(x) for x in flatten(found)])
+        outputs, new_states = run(inputs, tuple(states))
+        new_states = pack(states, [convert_to_tensor(x) for x in flatten(new_states)])
         if counted is not None:
             if before is None or self.zero_output_for_mask:
                 before = zeros_like(outputs)
             outputs = _where(counted, outputs, before)
-            found = map_structure(lambda x, y: _where(counted, x, y), found, states)
-        return outputs, found
+            new_states = map_structure(
+                lambda x, y: _where(counted, x, y), new_states, states
+            )
+        return outputs, new_states
 
     def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         mask = None if mask is None else flatten(mask)[0]
@@ -275,7 +277,7 @@ def _cells_of(cell):
 
 
 def time_first(x):
-    """Batch and time change places."""
+    """Swap the axes of batch and time."""
     return transpose(x, (1, 0, *range(2, len(x.shape))))
 
 

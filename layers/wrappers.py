@@ -225,15 +225,15 @@ class Bidirectional(Layer):
     ) -> Any:
         half = 0 if initial_state is None else len(initial_state) // 2
         parts = [initial_state[:half], initial_state[half:]] if half else [None, None]
-        found = [
+        results = [
             layer(sequences, initial_state=part, mask=mask)
             for layer, part in zip((self.forward_layer, self.backward_layer), parts)
         ]
         states = ()
         if self.return_state:
-            states = tuple(found[0][1:] + found[1][1:])
-            found = [each[0] for each in found]
-        forward, backward = found
+            states = tuple(results[0][1:] + results[1][1:])
+            results = [each[0] for each in results]
+        forward, backward = results
         if self.return_sequences:
             backward = reverse(backward, [1])
         outputs = self._merged(forward, backward)
@@ -252,8 +252,8 @@ class Bidirectional(Layer):
         return total * 0.5 if self.merge_mode == "ave" else total
 
     def __children__(self) -> Any:
-        found = super().__children__()
-        return found | {"states": self.states or []} if self.stateful else found
+        children = super().__children__()
+        return children | {"states": self.states or []} if self.stateful else children
 
     @property
     def states(self) -> Any:
@@ -273,11 +273,11 @@ class Bidirectional(Layer):
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         mask = None if mask is None else flatten(mask)[0]
         mask = mask if self.return_sequences else None
-        found = (mask, mask) if self.merge_mode is None else (mask,)
+        masks = (mask, mask) if self.merge_mode is None else (mask,)
         if self.return_state:
             count = len(self.forward_layer.state_size)
-            return *found, *[None] * (2 * count)
-        return found if self.merge_mode is None else mask
+            return *masks, *[None] * (2 * count)
+        return masks if self.merge_mode is None else mask
 
     def compute_output_shape(
         self, sequences_shape: Any, initial_state_shape: Any = None

@@ -512,15 +512,15 @@ class Layer(Operation, Tracked, LayerConfig):
 
         Raises: ``ValueError`` for what is no tensor.
         """
-        found = flatten(loss)
-        for each in found:
+        losses = flatten(loss)
+        for each in losses:
             if not is_tensor(each):
                 raise ValueError(
                     f"{self._title}: add_loss takes tensors, computed inside of call(), "
                     f"got {each!r}"
                 )
         Layer._adds_losses = True
-        self._added += found
+        self._added += losses
 
     def _add_penalties_on(self, outputs):
         for output in flatten(outputs):

@@ -29,7 +29,7 @@ def mask_of(value):
 
 
 def attach(outputs, masks):
-    """Give the tensors among ``outputs`` the masks in the same places.
+    """Attach to the tensors of ``outputs`` the masks at the same positions.
 
     A tensor that has one keeps it, and None is none.
     """

@@ -37,10 +37,10 @@ def load_own_variables(self, store: Any) -> None:
 
 def keeps_plainly(owner):
     """Return whether neither hook is overridden by the class of an object."""
-    kind = type(owner)
+    cls = type(owner)
     return (
-        kind.save_own_variables is save_own_variables
-        and kind.load_own_variables is load_own_variables
+        cls.save_own_variables is save_own_variables
+        and cls.load_own_variables is load_own_variables
     )
 
 

@@ -101,7 +101,7 @@ def transposed_sizes(sizes, window, strides, dilations, padding, output_padding=
     The outputs are these without some of them, the margins (before, after) with which the
     convolution pads whose adjoint this is, or with more behind. None stays None.
     """
-    found, margins = [], []
+    output_sizes, margins = [], []
     for i, size in enumerate(sizes):
         reach, stride = (window[i] - 1) * dilations[i] + 1, strides[i]
         if output_padding is not None:
@@ -109,7 +109,9 @@ def transposed_sizes(sizes, window, strides, dilations, padding, output_padding=
             excess = reach - kept - output_padding[i]
         else:
             excess = reach - stride if padding == "same" else min(reach - stride, 0)
-        found.append(None if size is None else (size - 1) * stride + reach - excess)
+        output_sizes.append(
+            None if size is None else (size - 1) * stride + reach - excess
+        )
         total = max(excess, 0)
         margins.append((total // 2, total - total // 2))
-    return found, margins
+    return output_sizes, margins

@@ -210,7 +210,7 @@ class KerasTensor(Tensor):
 
     def __reduce__(
         self,
-    ) -> Any:  # where it comes from is told by the model, see `Functional`
+    ) -> Any:  # the model defines its origin, see `Functional`
         values = self._shape, self.dtype, False, False, self.name
         return KerasTensor, values, (None, {"mask_spec": self.mask_spec})
 
@@ -299,8 +299,8 @@ class Node:
     def __init__(self, operation, args, kwargs, outputs):
         self.operation, self.args, self.kwargs = operation, args, kwargs
         self.outputs = outputs
-        found = [x for x in flatten((args, kwargs)) if type(x) is KerasTensor]
-        self.inputs = args[0] if len(args) == 1 and not kwargs else found
+        tensors = [x for x in flatten((args, kwargs)) if type(x) is KerasTensor]
+        self.inputs = args[0] if len(args) == 1 and not kwargs else tensors
         self.join()
 
     def join(self):
@@ -314,8 +314,8 @@ class Node:
     @property
     def input_tensors(self):
         """The symbolic tensors among the arguments, in order."""
-        found = flatten((self.args, self.kwargs))
-        return [x for x in found if type(x) is KerasTensor]
+        leaves = flatten((self.args, self.kwargs))
+        return [x for x in leaves if type(x) is KerasTensor]
 
     @property
     def output_tensors(self):
@@ -355,19 +355,19 @@ def symbolic_outputs(call, args, kwargs):
     """
     nest = (args, kwargs)
     leaves = flatten(nest)
-    places = [i for i, x in enumerate(leaves) if type(x) is KerasTensor]
-    masked = [i for i in places if leaves[i].mask_spec is not None]
+    positions = [i for i, x in enumerate(leaves) if type(x) is KerasTensor]
+    masked = [i for i in positions if leaves[i].mask_spec is not None]
 
     def run(*tensors):
-        given = dict(zip(places, tensors))
-        for i, mask in zip(masked, tensors[len(places) :]):
-            attach(given[i], mask)
-        filled = [given.get(i, x) for i, x in enumerate(leaves)]
-        own_args, own_kwargs = pack(nest, filled)
-        outputs = call(*own_args, **own_kwargs)
+        replaced = dict(zip(positions, tensors))
+        for i, mask in zip(masked, tensors[len(positions) :]):
+            attach(replaced[i], mask)
+        filled = [replaced.get(i, x) for i, x in enumerate(leaves)]
+        traced_args, traced_kwargs = pack(nest, filled)
+        outputs = call(*traced_args, **traced_kwargs)
         return outputs, mask_of(outputs)
 
-    specs = [TensorSpec(leaves[i].shape.as_list(), leaves[i].dtype) for i in places]
+    specs = [TensorSpec(leaves[i].shape.as_list(), leaves[i].dtype) for i in positions]
     specs += [leaves[i].mask_spec for i in masked]
     outputs, masks = map_structure(_common, *_traces(call, run, specs))
     return map_structure(_symbolic, outputs, masks)
@@ -385,9 +385,9 @@ def _traces(call, run, specs):
     try:
         outputs, holds_for_all = _traced(call, run, specs)
     except (NeedsSize, ValueError, IndexError) as error:
-        found, refusals = _traces_of_sizes(call, run, specs)
-        if len(found) > 1:
-            return found
+        results, refusals = _traces_of_sizes(call, run, specs)
+        if len(results) > 1:
+            return results
         if isinstance(error, NeedsSize) and refusals:
             raise refusals[0] from None
         raise
@@ -398,19 +398,19 @@ def _traces(call, run, specs):
 
 def _traces_of_sizes(call, run, specs):
     """Call ``run`` for some sizes: the results, and the errors for others."""
-    found, refusals = [], []
+    results, refusals = [], []
     if not any([None in tuple(spec.shape) for spec in specs]):
-        return found, refusals
+        return results, refusals
     alike = [[size] * len(specs) for size in _LARGE + _SMALL]
     apart = [[max(2, 9 - 2 * i) for i in range(len(specs))]]
     for sizes in alike + apart:
-        if len(found) > 1 and sizes[0] in _LARGE:
+        if len(results) > 1 and sizes[0] in _LARGE:
             continue
         try:
-            found.append(_traced(call, run, list(map(_sized, specs, sizes)))[0])
+            results.append(_traced(call, run, list(map(_sized, specs, sizes)))[0])
         except (ValueError, IndexError) as refusal:
             refusals.append(refusal)
-    return found, refusals
+    return results, refusals
 
 
 def _symbolic(spec, mask_spec):

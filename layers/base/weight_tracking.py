@@ -1,4 +1,4 @@
-"""`Tracked`: the weights of a layer and of the layers inside, made, found and counted."""
+"""`Tracked`: the weights of a layer and of the layers inside, created, listed and counted."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Tracked(Module):
     _child_names = {"_weights": "_weights", "_penalties": "_penalties"}
 
     def __children__(self) -> dict[str, Any]:
-        found = super().__children__()  # penalties last: they pair weights with others
-        if "_penalties" in found:
-            found["_penalties"] = found.pop("_penalties")
-        return found
+        children = super().__children__()
+        if "_penalties" in children:  # last: they pair weights with others
+            children["_penalties"] = children.pop("_penalties")
+        return children
 
     def _track(self, trainable):
         """Start with no weights."""
@@ -215,10 +215,10 @@ class Tracked(Module):
     @property
     def metrics(self) -> list[Any]:
         """The metrics among the attributes, of layers inside too."""
-        found = []
+        metrics = []
         for layer, _ in self._walk():
-            found += [leaf for leaf in owned(layer) if _is_metric(leaf)]
-        return list({id(metric): metric for metric in found}.values())
+            metrics += [leaf for leaf in owned(layer) if _is_metric(leaf)]
+        return list({id(metric): metric for metric in metrics}.values())
 
     @property
     def metrics_variables(self) -> list[Variable]:
@@ -286,15 +286,17 @@ class Tracked(Module):
         return pairs
 
     def _gather(self, with_states):
-        found = []
+        variables = []
         for layer, parts in self._walk():
-            own = _variables_of(parts)
-            if not all([v.trainable for v in own]):
-                own.sort(key=layer._is_never_trainable)
-            found += own
+            variables_of_layer = _variables_of(parts)
+            if not all([v.trainable for v in variables_of_layer]):
+                variables_of_layer.sort(key=layer._is_never_trainable)
+            variables += variables_of_layer
             if with_states:
-                found += [part.state for part in parts if isinstance(part, Generator)]
-        return list({id(v): v for v in found}.values())
+                variables += [
+                    part.state for part in parts if isinstance(part, Generator)
+                ]
+        return list({id(v): v for v in variables}.values())
 
 
 def _is_metric(part):
@@ -305,13 +307,13 @@ def _is_metric(part):
 
 def _variables_of(parts):
     """The variables among them, and those of modules that are no layers."""
-    found = []
+    variables = []
     for part in parts:
         if isinstance(part, Variable):
-            found.append(part)
+            variables.append(part)
         elif isinstance(part, Module) and not isinstance(part, Tracked):
-            found.extend(part.variables)
-    return found
+            variables.extend(part.variables)
+    return variables
 
 
 def _by_position(args, by_name):
