@@ -49,6 +49,9 @@ class Loss(Configured):
     multiplies the losses: ``[batch]``, or any shape that broadcasts to theirs. ``y_true``
     and ``y_pred`` may be nests if `call` takes them.
 
+    A subclass defines `call`, or is declared with a function, ``class Hinge(Loss,
+    function=hinge)``: it gets the arguments of the constructor, kept as attributes, by name.
+
     >>> class Largest(Loss):
     ...     def call(self, y_true, y_pred):
     ...         return reduce_sum((y_true - y_pred) ** 4, -1)
