@@ -83,8 +83,6 @@ class LossScaleOptimizer(Optimizer):
 
     iterations: Any = _of_inner("iterations")
     excluded_from_weight_decay: Any = _of_inner("excluded_from_weight_decay")
-    _model_variables_moving_average = _of_inner("_model_variables_moving_average")
-    _accumulated_gradients = _of_inner("_accumulated_gradients")
 
     @property
     def learning_rate(self) -> Any:

@@ -312,10 +312,6 @@ class State(Trackable):
     def _model_variables_moving_average(self):
         return self._extras.get(AVERAGE, [])
 
-    @property
-    def _accumulated_gradients(self):
-        return self._extras.get(ACCUMULATOR, [])
-
 
 def _check_trainable(who, variable):
     """Raise unless an optimizer can train ``variable``."""

@@ -87,6 +87,8 @@ def test_a_dynamic_scale_hands_the_rest_to_the_inner_optimizer():
     v = variable(2.0)
     optimizer = LossScaleOptimizer(SGD(0.5, use_ema=True, weight_decay=0.1))
     optimizer.exclude_from_weight_decay(var_list=[v])
+    optimizer.build([v])
+    assert optimizer.excluded_from_weight_decay() == [v]
     optimizer.learning_rate = 0.25
     assert float(optimizer.learning_rate) == 0.25
     run(optimizer, [v], [[32768.0]])
@@ -94,6 +96,25 @@ def test_a_dynamic_scale_hands_the_rest_to_the_inner_optimizer():
     v.assign([9.0])
     optimizer.finalize_variable_values([v])
     assert v.numpy() == 1.75
+
+
+def test_iterations_are_those_of_an_inner_optimizer_that_accumulates():
+    optimizer = LossScaleOptimizer(SGD(1.0, gradient_accumulation_steps=2))
+    run(optimizer, [variable(1.0)], *[[[1.0]]] * 4)
+    assert int(optimizer.iterations) == 2
+
+
+def test_a_traced_step_has_the_learning_rate_assigned_before_it():
+    v, optimizer = variable(0.0), LossScaleOptimizer(SGD(1.0), 1.0)
+
+    @tw.function
+    def step(rate):
+        optimizer.learning_rate.assign(rate)
+        optimizer.apply([tw.ones(1)], [v])
+
+    step(tw.constant(0.5))
+    step(tw.constant(0.25))
+    assert v.numpy() == -0.75
 
 
 def test_a_dynamic_scale_comes_back_from_its_config():

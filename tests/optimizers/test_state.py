@@ -120,6 +120,27 @@ def test_state_is_listed_in_the_order_and_with_the_names_of_keras():
     assert [v.dtype for v in optimizer.variables[:3]] == ["int64", "float32", "float32"]
 
 
+@pytest.mark.parametrize(
+    "name, slots",
+    [
+        ("Adadelta", ["accumulated_grad", "accumulated_delta_var"]),
+        ("Adagrad", ["accumulator"]),
+        ("Adamax", ["momentum", "norm"]),
+        ("Ftrl", ["accumulator", "linear"]),
+        ("Lamb", ["momentum", "velocity"]),
+        ("Lion", ["momentum"]),
+        ("Nadam", ["momentum", "velocity"]),
+        ("RMSprop", ["velocity"]),
+    ],
+)
+def test_slots_have_the_names_of_keras(name, slots):
+    optimizer = getattr(optimizers, name)()
+    optimizer.build([variable(1.0)])
+    assert list(optimizer.__children__())[2 : 2 + len(slots)] == slots
+    named = [v.name for v in optimizer.variables if v.name.startswith("v_")]
+    assert named == [f"v_{slot}" for slot in slots]
+
+
 def test_sgd_has_slots_only_with_momentum():
     v = variable(1.0)
     plain, heavy = SGD(), SGD(momentum=0.9)
