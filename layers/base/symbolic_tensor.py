@@ -253,10 +253,10 @@ class OpCall(Operation):
         return registry.find("operation", self.op) if "." in self.op else None
 
     @property
-    def kind(self) -> str:
+    def display_name(self) -> str:
         """The class of the operation in Keras, or the name of the op."""
         definition = self.definition
-        return self.op if definition is None else definition.kind
+        return self.op if definition is None else definition.display_name
 
     def __call__(self, *args, **kwargs):
         definition = self.definition
@@ -274,7 +274,7 @@ class OpCall(Operation):
         return outputs
 
     def __repr__(self):
-        return f"<OpCall {self.kind}>"
+        return f"<OpCall {self.display_name}>"
 
 
 def refuse_variables(who, values):
@@ -434,7 +434,7 @@ def _traced(call, run, specs):
     outputs = map_structure(_plain, concrete.structured_outputs)
     if not isinstance(call, OpCall):
         return outputs, True
-    refuse_variables(call.kind, concrete.variables)  # no weights of the model
+    refuse_variables(call.display_name, concrete.variables)  # no weights of the model
     traces = (
         [] if concrete.specializations is None else concrete.specializations.traces[:1]
     )

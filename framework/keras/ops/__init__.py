@@ -1,7 +1,8 @@
-"""`tw.keras.ops`: Keras' functions of tensors, for layers and losses of one's own.
+"""`tw.keras.ops`: the functions of tensors of Keras, for custom layers and losses.
 
-NumPy's names with Keras' arguments and dtypes, composed of tapewright's ops: traced and
-differentiated like these. Called on what `Input` gives they become part of the model.
+They have NumPy's names with Keras' arguments and dtypes, and are composed of tapewright's
+ops, which trace and differentiate them. Called on the result of `Input` they become part
+of the model.
 """
 
 from . import (

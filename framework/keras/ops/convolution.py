@@ -40,7 +40,7 @@ operation = OperationFamily(__name__, "nn")
 
 
 def _prepare(who, inputs, data_format, *kernels):
-    """The tensors in one dtype, the number of spatial axes, and the ops' data format."""
+    """Return tensors of one dtype, the number of spatial axes, and the ops' data format."""
     inputs, *kernels = promote(inputs, *kernels, at_least=float)
     rank = inputs.ndim - 2
     if rank not in (1, 2, 3):
@@ -104,8 +104,8 @@ def adaptive_max_pool(
     return _adaptive_pool("Max", inputs, output_size, data_format)
 
 
-def _adaptive_pool(kind, inputs, output_size, data_format):
-    name = f"Adaptive{kind}Pooling"
+def _adaptive_pool(reduction, inputs, output_size, data_format):
+    name = f"Adaptive{reduction}Pooling"
     (inputs,), rank, _ = _prepare(name, inputs, data_format)
     layer = getattr(pooling_layers, f"{name}{rank}D")
     return layer(output_size, data_format, name=name).call(inputs)
@@ -146,7 +146,7 @@ def depthwise_conv(
     data_format: str | None = None,
     dilation_rate: ShapeLike = 1,
 ) -> Tensor:
-    """Each channel convolved with filters of its own.
+    """The convolution of each channel with separate filters.
 
     Shapes: ``kernel`` ``[*window, channels, multiplier]``; channel c makes the output
     channels ``c * multiplier`` and following.

@@ -130,14 +130,16 @@ def arange(
     >>> arange(3).numpy(), arange(1.0, 2.0, 0.5).numpy()
     (array([0, 1, 2], dtype=int32), array([1. , 1.5], dtype=float32))
     """
-    given = [n for n in (start, stop, step) if n is not None]
-    dtype = common_dtype(*map(kind_of, given)) if dtype is None else as_dtype(dtype)
-    if dtype.is_integer and any([type(n) is float and n % 1 for n in given]):
-        raise TypeError(f"arange: {given} must be whole numbers for dtype {dtype.name}")
+    bounds = [n for n in (start, stop, step) if n is not None]
+    dtype = common_dtype(*map(kind_of, bounds)) if dtype is None else as_dtype(dtype)
+    if dtype.is_integer and any([type(n) is float and n % 1 for n in bounds]):
+        raise TypeError(
+            f"arange: {bounds} must be whole numbers for dtype {dtype.name}"
+        )
     # In double precision: rounded to the dtype, 1 / 0.1 has one step more.
-    given = [np.float64(n) if type(n) is float else n for n in given]
-    start, stop = given[:2] if len(given) > 1 else (0, start)
-    return cast(_range(start, stop, given[2] if len(given) > 2 else 1), dtype)
+    bounds = [np.float64(n) if type(n) is float else n for n in bounds]
+    start, stop = bounds[:2] if len(bounds) > 1 else (0, start)
+    return cast(_range(start, stop, bounds[2] if len(bounds) > 2 else 1), dtype)
 
 
 @overload

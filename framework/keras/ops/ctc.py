@@ -69,7 +69,7 @@ def ctc_decode(
     Args: ``inputs``: logits ``[batch, steps, classes]``, of which the first
     ``sequence_lengths`` steps count; ``strategy``: "greedy", the likeliest class of each
     step, or "beam_search", the ``top_paths`` likeliest labels among ``beam_width``;
-    ``merge_repeated``: whether "greedy" merges a label that repeats; ``mask_index``: the
+    ``merge_repeated``: "greedy" merges repeated labels; ``mask_index``: the
     blank, None for the last class.
 
     Returns: ``decoded`` int32 ``[paths, batch, steps]``, at the end filled up with -1, and

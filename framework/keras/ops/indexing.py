@@ -182,8 +182,8 @@ def take_along_axis(
     if axis is None:
         return take(ravel(x), ravel(indices), 0)
     if x.ndim != indices.ndim:
-        what = "indices must have as many axes as x"
-        raise ShapeError("take_along_axis", what, x=x, indices=indices)
+        problem = "indices must have as many axes as x"
+        raise ShapeError("take_along_axis", problem, x=x, indices=indices)
     x, indices = moveaxis(x, axis, -1), moveaxis(indices, axis, -1)
     lead = [_common_size(m, n) for m, n in zip(x.shape[:-1], indices.shape[:-1])]
     x = shapes.broadcast_to(x, [*lead, x.shape[-1]])
@@ -262,8 +262,8 @@ def searchsorted(
     """The indices at which ``values`` would be inserted into a sorted vector, int32."""
     sorted_sequence = convert_to_tensor(sorted_sequence)
     if sorted_sequence.ndim != 1:
-        what = "sorted_sequence must be a vector; vectorized_map takes several"
-        raise ShapeError("searchsorted", what, sorted_sequence=sorted_sequence)
+        problem = "sorted_sequence must be a vector; vectorized_map takes several"
+        raise ShapeError("searchsorted", problem, sorted_sequence=sorted_sequence)
     sorted_sequence, values = promote(sorted_sequence, values)
     return sorting.searchsorted(sorted_sequence, values, side)
 
@@ -386,8 +386,7 @@ def bincount(
     if minlength < 0:
         raise ValueError(f"bincount: minlength must be 0 or more, got {minlength}")
     if not (x.dtype.is_integer or x.dtype.is_bool) or x.ndim not in (1, 2):
-        what = "x must be integers, a vector or a matrix"
-        raise ShapeError("bincount", what, x=x)
+        raise ShapeError("bincount", "x must be integers, a vector or a matrix", x=x)
     if weights is None:
         return counting.bincount(cast(x, int32), minlength=minlength, axis=-1)
     dtype = common_dtype(x.dtype, kind_of(weights))

@@ -1,9 +1,9 @@
 """Functions of `keras.ops` as operations: metadata where they are defined, nodes in models.
 
 Keras has a class for each function of `keras.ops`: its constructor takes the config, and
-its call takes the rest, such as tensors, which stands in the nodes of a model. The
-decorator of a function gives the metadata of that class as far as it is irregular. A call
-on symbolic tensors is one node, which holds the arguments as Keras does.
+its call takes the other arguments, such as tensors, which stand in the nodes of a model.
+The decorator of a function has the metadata of that class, if they are irregular. A call
+on symbolic tensors is one node, with the arguments as in Keras.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ PREFIX = "keras.ops."  # of the functions' names
 # Kinds of dtypes, as NumPy abbreviates them.
 FLOATS, REALS, NUMBERS, ANY = "f", "fiu", "fciu", "fciub"
 
-# Name of an op -> kinds of dtypes, and the function that records a call of the op as one of
-# an operation; see `translation`.
+# Name of an op -> kinds of dtypes, and the function that records a call of the op as a call
+# of an operation; see `translation`.
 TRANSLATIONS: dict[str, tuple[str, Callable[..., Any]]] = {}
 
 _CLASSES: dict[str, OperationDef] = {}
@@ -68,16 +68,16 @@ class OperationDef:
     name; None if Keras has no class; ``aliases``: further names.
 
     ``call``: the names of the arguments that stand in nodes, by default the first one, or
-    ``*args`` where there are such. ``fill_call``: Keras' call needs all of them, None for
-    those not given. ``fixed``: keys of Keras' config that the function lacks, with the one
-    value that it agrees with.
+    ``*args`` if there are any. ``fill_call``: Keras' call needs all of them, None for
+    those that are absent. ``fixed``: keys of Keras' config that the function lacks, with
+    the only valid value.
 
-    ``same_as``: the name of an op that does the same for dtypes of these ``kinds``: inputs
-    are in the same order, attributes have the same names, and others are not set.
+    ``same_as``: the name of an op that is the same function for dtypes of these ``kinds``:
+    inputs have the same order, attributes the same names, and others are not set.
 
-    ``specs``: given the same arguments, symbolic, it returns the specs of results whose
-    sizes follow from values, and None where a trace tells them. ``nested``: the arguments
-    are nests of tensors.
+    ``specs``: a function of the same arguments, symbolic, that returns the specs of results
+    whose sizes follow from values, and None if a trace yields them. ``nested``: the
+    arguments are nests of tensors.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class OperationDef:
             TRANSLATIONS[same_as] = kinds, self._record_same
 
     @property
-    def kind(self):
-        """The class in Keras as a summary shows it; our own name if there is none."""
+    def display_name(self):
+        """The class in Keras, as in a summary; the name of the function if it has none."""
         return self.class_name or PREFIX + self.name
 
     @property
@@ -118,10 +118,9 @@ class OperationDef:
     @functools.cached_property
     def variadic(self):
         """The parameter ``*operands``, if there is one, with its star."""
-        kind = inspect.Parameter.VAR_POSITIONAL
-        return next(
-            (f"*{n}" for n, p in self.parameters.items() if p.kind is kind), None
-        )
+        starred = inspect.Parameter.VAR_POSITIONAL
+        names = [n for n, p in self.parameters.items() if p.kind is starred]
+        return f"*{names[0]}" if names else None
 
     @functools.cached_property
     def call(self):
@@ -133,7 +132,7 @@ class OperationDef:
         return (self.variadic or next(iter(self.parameters)),)
 
     def specs(self, config, args, kwargs):
-        """The specs of results whose sizes follow from values; None for all others."""
+        """Return the specs of results whose sizes follow from values; None for others."""
         if self._specs is None:
             return None
         return self._specs(**dict(zip(self.call, args)), **kwargs, **config)
@@ -164,7 +163,7 @@ class OperationDef:
         return OpCall(PREFIX + self.name, config, name)(*args, **kwargs)
 
     def _split(self, arguments):
-        """``(config, args, kwargs)``: as the constructor and the call in Keras get them."""
+        """Return ``(config, args, kwargs)`` of the constructor and the call in Keras."""
         config, kwargs = {}, {}
         for name, value in arguments.items():
             if self.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
@@ -191,14 +190,14 @@ class OperationDef:
         return self.record_call(inputs, attributes)
 
     def make_entry(self):
-        """Make the function that users call: on symbolic tensors it records a node."""
+        """Return the public function, which records a node on symbolic tensors."""
         function, record_call = self.function, self.record_call
 
         def entry(*args, **kwargs):
             for x in args:
-                kind = type(x)
-                if kind is KerasTensor or (
-                    (kind is list or kind is tuple) and KerasTensor in map(type, x)
+                cls = type(x)
+                if cls is KerasTensor or (
+                    (cls is list or cls is tuple) and KerasTensor in map(type, x)
                 ):
                     return record_call(args, kwargs)
             if kwargs and any([type(x) is KerasTensor for x in flatten(kwargs)]):
@@ -221,7 +220,7 @@ _ARRAYS = (Tensor, np.ndarray)
 
 
 def _plain(value):
-    """An argument as a plain value, if it is a number, numbers for sizes, or a dtype."""
+    """Return an argument as a plain value if it is a number, sizes, or a dtype."""
     if isinstance(value, (DType, np.dtype)):
         return value.name
     if isinstance(value, np.generic):
@@ -236,7 +235,7 @@ def _plain(value):
 
 
 def _lists_as_arrays(key):
-    """An index with arrays for lists: a config cannot tell these from tuples."""
+    """Return an index with arrays for lists, which are tuples in a config."""
     if isinstance(key, list):
         symbolic = is_nested(key) and any([isinstance(x, Tensor) for x in flatten(key)])
         return key if symbolic else np.asarray(key)
@@ -275,7 +274,7 @@ class OperationFamily:
     def named(
         self, name: str, function: Callable[P, R], doc: str | None, **metadata: Any
     ) -> Callable[P, R]:
-        """The operation of this name, with the first paragraph of ``doc``."""
+        """Define the operation of this name, with the first paragraph of ``doc``."""
         function.__name__ = function.__qualname__ = name
         function.__module__ = self._file
         function.__doc__ = inspect.cleandoc(doc or "").partition("\n\n")[0]
@@ -285,7 +284,7 @@ class OperationFamily:
         self, name: str, op: Any, doc: str | None = None,
         prepare: Callable[[Any], Tensor] = convert_to_tensor, **metadata: Any,
     ):  # fmt: skip
-        """The operation ``op(prepare(x))``, same as ``op`` for dtypes of ``kinds``."""
+        """Define the operation ``op(prepare(x))``, same as ``op`` for dtypes of ``kinds``."""
 
         def function(x: TensorLike) -> Tensor:
             return op(prepare(x))
@@ -297,14 +296,14 @@ class OperationFamily:
         self, name: str, op: Any, doc: str | None = None, kinds: str = FLOATS,
         **metadata: Any,
     ):  # fmt: skip
-        """The operation ``op(x)``, where integers count as `floatx`."""
+        """Define the operation ``op(x)``, with integers cast to `floatx`."""
         return self.unary(name, op, doc, to_floating, kinds=kinds, **metadata)
 
     def binary(
         self, name: str, op: Any, doc: str | None = None,
         at_least: type | None = None, **metadata: Any,
     ):  # fmt: skip
-        """The operation ``op(x1, x2)`` of two values, in their common dtype."""
+        """Define the operation ``op(x1, x2)`` of two values, in their common dtype."""
 
         def function(x1: TensorLike, x2: TensorLike) -> Tensor:
             return op(*promote(x1, x2, at_least=at_least))

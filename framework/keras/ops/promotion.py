@@ -55,7 +55,7 @@ _WEAK = (int, float, complex)  # types of Python numbers: they bring no size alo
 @functools.lru_cache(maxsize=1024)
 def _common_dtype(default, *kinds):
     weak, strong = set(), []
-    for kind in kinds:  # told apart by identity: float32 == float, as in TensorFlow
+    for kind in kinds:  # compared by identity: float32 == float, as in TensorFlow
         if any([kind is each for each in _WEAK]):
             weak.add(kind)
         else:

@@ -1,4 +1,4 @@
-"""`keras.ops` of NumPy that reduce: sums, extremes, quantiles, and their kin for NaN."""
+"""Reductions of `keras.ops`: sums, extremes, quantiles, and those that skip NaN."""
 
 from __future__ import annotations
 
@@ -221,14 +221,14 @@ argmin = _arg_reduction("argmin", _argmin)
 # -------------------------------------------------------------------- running totals
 
 
-def _cumulative(name, op, what):
+def _cumulative(name, op, noun):
     def function(
         x: TensorLike, axis: Axis | None = None, dtype: DTypeLike | None = None
     ) -> Tensor:
         x = to_numbers(x if dtype is None else cast(x, dtype))
         return op(reshape(x, [-1]), 0) if axis is None else op(x, axis)
 
-    doc = f"{what} of the entries up to each one along ``axis``; None flattens ``x``."
+    doc = f"{noun} of the entries up to each one along ``axis``; None flattens ``x``."
     return operation.named(name, function, doc, same_as=name, kinds=FLOATS)
 
 
@@ -340,7 +340,7 @@ def quantile(
     """The quantiles ``q`` over ``axis``: values with a share ``q`` of the entries below.
 
     Args: ``q``: from 0 to 1, a number or a tensor, whose axes come first in the result;
-    ``method``: what lies between two entries, "linear", "lower", "higher", "midpoint" or
+    ``method``: the value between two entries, "linear", "lower", "higher", "midpoint" or
     "nearest".
 
     >>> quantile([1.0, 2.0, 4.0], [0.5, 0.75]).numpy()

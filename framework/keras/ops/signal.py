@@ -57,15 +57,15 @@ def _specs_of_segments(data, segment_ids, num_segments=None, sorted=False):
 
 def _check_segments(data, segment_ids):
     if len(segment_ids.shape) != 1 or not len(data.shape):
-        what = "segment_ids must be a vector, with a number for each row of data"
+        problem = "segment_ids must be a vector, with a number for each row of data"
     elif not agree(data.shape[0], segment_ids.shape[0]):
-        what = "segment_ids must have a number for each row of data"
+        problem = "segment_ids must have a number for each row of data"
     else:
         return
-    raise ShapeError("segments", what, data=data, segment_ids=segment_ids)
+    raise ShapeError("segments", problem, data=data, segment_ids=segment_ids)
 
 
-def _segment_reduction(name, op, what):
+def _segment_reduction(name, op, noun):
     def function(
         data: TensorLike, segment_ids: TensorLike, num_segments: int | None = None,
         sorted: bool = False,
@@ -76,7 +76,7 @@ def _segment_reduction(name, op, what):
             num_segments = reduce_max(segment_ids) + 1
         return op(data, segment_ids, num_segments)
 
-    doc = f"""The {what} of the rows of ``data`` with each number, 0 to ``num_segments - 1``.
+    doc = f"""The {noun} of the rows of ``data`` with each number, 0 to ``num_segments - 1``.
     Rows with another number count nowhere; in a traced function ``num_segments`` must be
     given. ``sorted`` has no meaning here.
     """

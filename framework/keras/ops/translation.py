@@ -1,10 +1,10 @@
-"""Calls of ops and functions on symbolic tensors, recorded as those of `keras.ops`.
+"""Calls of ops and functions on symbolic tensors, recorded as calls of `keras.ops`.
 
-A model then shows, and a file of it holds, what Keras has: ``x + y`` is Keras' ``Add``. An
-op that is the same function is named where that is defined, as ``same_as``. Here are the
-rules for ops, and for functions of several ops such as ``tw.tile``, that differ from Keras'
-functions in arguments or in some cases. Each is named as its op. It holds for dtypes for
-which both give the same; if it returns None, the op enters the model as it is.
+A model and its file then have the operations of Keras: ``x + y`` is its ``Add``. The
+definition of a function names the op that is the same as ``same_as``. This file has rules
+for ops, and for functions of several ops such as ``tw.tile``, that differ from the function
+of Keras in arguments or in some cases. A rule has the name of its op. It applies to dtypes
+for which both are equal; if it returns None, the op enters the model unchanged.
 """
 
 import functools
@@ -36,7 +36,7 @@ _FUNCTIONS = {}  # name of a function of several ops -> rule
 
 
 def translate(op, inputs, attributes):
-    """Call the function of `keras.ops` that does the same as an op, or return None."""
+    """Call the function of `keras.ops` that is the same as an op, or return None."""
     kinds, rule = TRANSLATIONS.get(op, ("", None))
     if rule is None or inputs[0].dtype.dtype.kind not in kinds:
         return None
@@ -44,7 +44,7 @@ def translate(op, inputs, attributes):
 
 
 def translate_function(function, args, kwargs):
-    """Call the function of `keras.ops` that does the same as ours, or return None."""
+    """Call the function of `keras.ops` that is the same as a function, or return None."""
     rule = _FUNCTIONS.get(function.__name__)
     if rule is None:
         return None
@@ -58,7 +58,7 @@ registry.register("translation", "keras.ops.translate_function", translate_funct
 
 
 def _with_numbers(inputs):
-    """Constants of rank 0 as Python numbers, if the dtype follows from a tensor beside."""
+    """Return inputs with scalar constants as numbers, if a symbolic one has their dtype."""
     symbolic = {x.dtype for x in inputs if _is_symbolic(x)}
     return [_number(x) if x.dtype in symbolic else x for x in inputs]
 
@@ -222,7 +222,7 @@ def top_k(x, k, index_type):
 
 
 def _is_static(sizes):
-    """Return whether sizes are numbers, and no formulas or tensors."""
+    """Return whether sizes are numbers, not formulas or tensors."""
     return isinstance(sizes, (tuple, list)) and all(
         [type(n) is int and not is_symbolic(n) for n in sizes]
     )
@@ -319,7 +319,7 @@ def shape(input, out_type):
 @_op(ANY)
 def getitem(x, index):
     key = tuple([_item(each) for each in index])
-    alone = len(key) == 1 and key[0] is not None  # as Keras knows it
+    alone = len(key) == 1 and key[0] is not None  # as in Keras
     return indexing.get_item(x, key[0] if alone else key)
 
 
@@ -392,7 +392,7 @@ def _pooling(pool, name, rank):
 
 
 def _spatial_sizes(sizes, rank):
-    """The sizes of the spatial axes; None if there are others."""
+    """Return the sizes of the spatial axes; None if others are not 1."""
     if isinstance(sizes, int):
         return sizes
     if not isinstance(sizes, (list, tuple)):

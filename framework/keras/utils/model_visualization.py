@@ -231,9 +231,10 @@ class _Labels:
     def label(self, operation, node):
         """The label of one layer or op, whose call in the model is ``node``."""
         is_layer = isinstance(operation, Layer)
-        kind = escape(type(operation).__name__ if is_layer else operation.kind)
+        label = type(operation).__name__ if is_layer else operation.display_name
+        label = escape(label)
         name = escape(operation.name)
-        title = f"<b>{name}</b> ({kind})" if self._names else f"<b>{kind}</b>"
+        title = f"<b>{name}</b> ({label})" if self._names else f"<b>{label}</b>"
         cells = self._cells(operation, node)
         rows = [_row([("black", "white", 16, title)], len(cells))]
         activation = getattr(operation, "activation", None)
