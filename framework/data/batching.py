@@ -85,15 +85,9 @@ class PaddedBatch(Batch):
         spec = self.inputs[0].spec()
         leaves = flatten(spec)
         shapes = _per_leaf(spec, self._shapes, len(leaves), "padded_shapes")
-        dims = [
-            (None,) * len(leaf.shape) if shape is None else tuple(shape)
-            for leaf, shape in zip(leaves, shapes, strict=True)
-        ]
         specs = [
-            TensorSpec(
-                (count, *[None if d in (None, -1) else d for d in dim]), leaf.dtype
-            )
-            for dim, leaf in zip(dims, leaves, strict=True)
+            TensorSpec((count, *_sizes(shape, len(leaf.shape))), leaf.dtype)
+            for leaf, shape in zip(leaves, shapes, strict=True)
         ]
         return pack(spec, specs)
 
@@ -122,20 +116,24 @@ def _entries(element, argument):
     return [argument]
 
 
+def _sizes(shape, rank):
+    """The sizes of a padded element; None where it is as long as the longest."""
+    sizes = [None] * rank if shape is None else shape
+    return [None if size in (None, -1) else int(size) for size in sizes]
+
+
 def _padded(tensors, shape, value):
     arrays = [np.asarray(tensor.array) for tensor in tensors]
     longest = [
         max(sizes) for sizes in zip(*[array.shape for array in arrays], strict=True)
     ]
-    wanted = [None] * len(longest) if shape is None else list(shape)
+    wanted = _sizes(shape, len(longest))
     if len(wanted) != len(longest):
         raise ValueError(
             f"padded_batch: padded_shapes gives {tuple(wanted)} for elements of shape "
             f"{arrays[0].shape}"
         )
-    sizes = [
-        n if w in (None, -1) else int(w) for n, w in zip(longest, wanted, strict=True)
-    ]
+    sizes = [n if w is None else w for n, w in zip(longest, wanted, strict=True)]
     if any(n > w for n, w in zip(longest, sizes, strict=True)):
         raise ValueError(
             f"padded_batch: an element has shape {tuple(longest)}, larger than "

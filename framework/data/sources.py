@@ -1,6 +1,6 @@
 """Sources of elements: arrays, numbers, Python's generators."""
 
-from itertools import count, islice
+from itertools import count
 
 import numpy as np
 
@@ -98,7 +98,7 @@ class Elements(Node):
         return {"index": 0}
 
     def run(self, position):
-        for element in islice(self._elements, position["index"], None):
+        for element in self._elements[position["index"] :]:
             position["index"] += 1
             yield element
 
@@ -109,28 +109,17 @@ class Elements(Node):
         return spec_of(self._elements[0]) if self._spec is None else self._spec
 
 
-class Counter(Node):
+class Counter(Elements):
     """Whole numbers, those of Python's ``range``."""
 
     def __init__(self, *bounds, output_type=int64):
-        super().__init__()
-        self._range = range(*[int(concrete(bound)) for bound in bounds])
-        self._dtype = as_dtype(output_type)
-
-    def start(self):
-        return {"index": 0}
+        numbers = range(*[int(concrete(bound)) for bound in bounds])
+        super().__init__(numbers, TensorSpec((), output_type))
 
     def run(self, position):
-        dtype = self._dtype.dtype
-        for number in self._range[position["index"] :]:
-            position["index"] += 1
+        dtype = self._spec.dtype.dtype
+        for number in super().run(position):
             yield new_tensor(np.array(number, dtype))
-
-    def size(self):
-        return len(self._range)
-
-    def spec(self):
-        return TensorSpec((), self._dtype)
 
 
 class FromGenerator(Seeded, Replayed):

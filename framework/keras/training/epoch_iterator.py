@@ -4,9 +4,9 @@ A *pass* is one run through the source. An epoch is one pass, or ``steps`` batch
 which passes follow each other.
 """
 
-import operator
 import warnings
 
+from tapewright.core.argument_validation import whole
 from tapewright.data.node import skip
 
 from .data_adapters import get_data_adapter
@@ -197,12 +197,4 @@ class EpochIterator:
 
 
 def _positive(name, value):
-    if value is None:
-        return None
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1 or isinstance(value, bool):
-        raise ValueError(f"{name}: must be a positive integer, got {value!r}")
-    return number
+    return None if value is None else whole("data", name, value)
