@@ -74,7 +74,7 @@ class Map(_Applied):
         try:
             concrete = traced(self._function).get_concrete_function(*arguments)
             outputs = concrete.structured_outputs
-        except (TypeError, ValueError, IndexError):  # it needs values, or open sizes
+        except (TypeError, ValueError, LookupError):  # it needs values, or open sizes
             return None
         if type(outputs) is list:
             outputs = tuple(outputs)

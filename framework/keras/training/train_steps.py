@@ -66,10 +66,10 @@ class TrainSteps(CompiledModel):
     def _call_symbolically(self, x, batch_size=None):
         """Call the model on symbolic tensors like ``x``, which builds its layers.
 
-        Returns: False where `call` needs values, or with None the size of the batch: the
-        step has both.
+        Returns: False where `call` needs values, or without ``batch_size`` that: the step
+        has both.
         """
-        needs = (TypeError, ValueError, IndexError) if batch_size is None else TypeError
+        needs_more = [TypeError] if batch_size else [TypeError, ValueError, LookupError]
 
         def symbolic(leaf):
             shape = None if leaf is None else (batch_size, *leaf.shape[1:])
@@ -77,7 +77,7 @@ class TrainSteps(CompiledModel):
 
         try:
             self.compute_output_spec(map_structure(symbolic, x))
-        except needs:
+        except tuple(needs_more):
             return False
         return True
 

@@ -65,6 +65,15 @@ def test_metrics_that_fit_no_structure_are_refused(data, metrics, message):
         model.evaluate(x, [y, y], verbose=0)
 
 
+def test_metrics_are_in_the_order_of_the_outputs(data):
+    x, y = data
+    start = Input((3,), name="x")
+    model = Model(start, {name: affine(name, start) for name in "ab"})
+    model.compile("sgd", "mse", metrics={"b": ["mse"], "a": ["mae"]})
+    model.evaluate(x, {"a": y, "b": y}, verbose=0)
+    assert [m.name for m in model.compiled_metrics.metrics] == ["mae", "mse"]
+
+
 @pytest.mark.parametrize("name", ["crossentropy", "CE"])
 def test_the_crossentropy_that_fits_the_labels_is_a_loss_and_a_metric(data, name):
     model = Model(start := Input((3,)), affine("a", start))
