@@ -64,8 +64,7 @@ class ArrayAdapter(DataAdapter):
             rows = Shuffle(rows, count)
         super().__init__(Dataset(Batch(rows, self.batch_size)), x)
         self.source = "the arrays"
-        leaves = [leaf for leaf in flatten(self.arrays) if leaf is not None]
-        self._modules = {devices.array_module(type(leaf)) for leaf in leaves}
+        self._modules = {devices.array_module(type(a)) for a in rows.rows.arrays}
 
     def convert(self, batch):
         if self._modules == {devices.current_module()}:
