@@ -101,7 +101,7 @@ def _spec(leaf):
 
 
 class Prefetch(Node):
-    """The input, run ahead by a thread; up to ``buffer_size`` elements wait.
+    """The input, run ahead by a thread; a queue holds up to ``buffer_size`` elements.
 
     An error in the thread is raised instead of the element. The thread ends
     with the run, also if that is dropped half-way.

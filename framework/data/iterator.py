@@ -103,7 +103,7 @@ class DatasetIterator(Resource):
             return self._ahead[number][0]
 
     def take(self, check: Callable[[Any], object]) -> Any:
-        """Take the next element, None at the end; if ``check`` of it raises, it stays next."""
+        """Take the next element, None at the end; it stays if ``check(element)`` raises."""
         with self._lock:
             element = self._peek(0)
             if element is None:
@@ -152,10 +152,10 @@ class DatasetIterator(Resource):
             }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go to the position at which an iterator of the same chain gave ``state``.
+        """Restore the position of ``state``, of an iterator of the same chain.
 
-        Orders are as they were there, also those of the runs that begin later; functions
-        are called again where elements have to be made again.
+        Orders are those of that iterator, also in runs that begin later; functions are
+        called again for elements that have to be made again.
 
         Raises: ``ValueError`` if the state is of another chain of transformations.
         """

@@ -64,7 +64,7 @@ def _mixed(*words):
 class Watch:
     """A detector of draws from global generators other than ours.
 
-    It looks at the first calls alone: afterwards it costs nothing.
+    Only the first calls are watched: afterwards it costs nothing.
     """
 
     def __init__(self, calls=1):

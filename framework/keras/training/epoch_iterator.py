@@ -132,7 +132,7 @@ class EpochIterator:
         self._within = self._resumed = self.ran_out = False
 
     def state(self) -> dict:
-        """The position, of plain values: ``json`` can keep it. See `restore`."""
+        """Return the position as plain values for ``json``. See `restore`."""
         source = self.adapter.data if self._pass is None else self._pass
         return {
             "epoch": self.epoch,
@@ -143,9 +143,9 @@ class EpochIterator:
         }
 
     def restore(self, state):
-        """Go on where the iterator of the same data stood that gave this ``state``.
+        """Restore the position of ``state``, of an iterator over the same data.
 
-        If it stood within an epoch, the next one is the rest of that, which may be nothing.
+        Within an epoch, the next epoch is the rest of that one, which may be nothing.
         """
         self._check(state)
         self.epoch, self.step = state["epoch"], state["step"]
@@ -161,8 +161,8 @@ class EpochIterator:
     def _source_of_version_01(self, state):
         """The state of the data in a backup of version 0.1.
 
-        That counted passes and batches of them, and kept a seed; of a generator, the
-        number of all its batches.
+        It counts passes and the batches of a pass, beside a seed; of a generator, all
+        batches.
         """
         data, is_arrays = self.adapter.data, isinstance(self.adapter, ArrayAdapter)
         source = data.state()

@@ -68,7 +68,7 @@ class TrainingState:
     # --- saving
 
     def save(self, path, epoch, within, logs):
-        """Write the state with which ``epoch`` begins, or goes on after a step.
+        """Write the state at the beginning of ``epoch``, or after a step within it.
 
         Raises: `SavingError` if it cannot be written; ``TypeError`` for a callback whose
         state cannot be kept.

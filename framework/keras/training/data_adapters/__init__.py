@@ -59,7 +59,7 @@ def get_data_adapter(
 
 
 def _is_arrays(x):
-    """Return whether ``x`` is data by itself, rather than something that yields them."""
+    """Return whether ``x`` is arrays, rather than a source that yields batches."""
     if is_nested(x):
         return True
     return is_tensor(x) or devices.is_array(x) or not _yields(x)
@@ -73,7 +73,7 @@ def _yields(x):
 
 
 def _is_sequence(x):
-    """Return whether batches are had by number: ``__len__`` and ``__getitem__``, no array."""
+    """Return whether ``x`` has batches by number: ``__len__`` and ``__getitem__``."""
     if isinstance(x, PyDataset):
         return True
     indexed = hasattr(x, "__getitem__") and hasattr(x, "__len__")

@@ -13,7 +13,7 @@ __all__ = ["DataAdapter", "FromIterable", "FromIterator"]
 
 
 class DataAdapter:
-    """Batches of data that makes them itself: converted, and weighted by class.
+    """Batches of any data: a `Dataset` that makes them, and their conversion to tensors.
 
     ``data``: the `Dataset`, each run of which is a pass; ``source``: its name in messages.
     """

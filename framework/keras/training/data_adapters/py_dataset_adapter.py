@@ -97,7 +97,7 @@ class PyDatasetAdapter(DataAdapter):
 
 
 class IndexedBatches(Seeded):
-    """Batches by number, in any order; how many there are may change between epochs."""
+    """Batches by number, in any order; their number may change between epochs."""
 
     def __init__(self, batches, shuffle=False):
         super().__init__(seed=None if shuffle else 0)
@@ -115,18 +115,18 @@ class IndexedBatches(Seeded):
         if self._shuffle and size != INFINITE:
             order = permutation(size, position["seed"], position["run"]).tolist()
         indices = itertools.islice(order, position["given"], None)
-        for batch in self._made(indices):
+        for batch in self._make(indices):
             position["given"] += 1
             yield batch
 
-    def _made(self, indices):
+    def _make(self, indices):
         workers = getattr(self._batches, "workers", 1)
         if workers > 1 or getattr(self._batches, "use_multiprocessing", False):
-            return self._made_ahead(indices, max(workers, 1))
+            return self._make_ahead(indices, max(workers, 1))
         return map(self._batches.__getitem__, indices)
 
-    def _made_ahead(self, indices, workers):
-        """The batches in order, made by threads; as many wait as the data set allows."""
+    def _make_ahead(self, indices, workers):
+        """Yield batches in order, made by threads; up to ``max_queue_size`` wait."""
         from concurrent.futures import ThreadPoolExecutor
 
         room = max(getattr(self._batches, "max_queue_size", 10), workers)
