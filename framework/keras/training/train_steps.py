@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.core.nest import map_structure
+from tapewright.layers.base.call_spec import CallSignature
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
 from .compiled import CompiledModel
@@ -100,8 +101,8 @@ class TrainSteps(CompiledModel):
         return self(x)
 
     def _loss_of(self, x, y, y_pred, sample_weight, training):
-        code = type(self).compute_loss.__code__
-        if "training" in code.co_varnames or code.co_flags & 0x08:
+        signature = CallSignature(type(self).compute_loss)
+        if signature.takes_training or signature.takes_any:
             return self.compute_loss(x, y, y_pred, sample_weight, training=training)
         return self.compute_loss(x, y, y_pred, sample_weight)
 
