@@ -67,6 +67,7 @@ VECTORS = np.ones((2, 3), np.float32)
             "MinMaxNorm: min_value must be .*got 'a'",
         ),
         (lambda: optimizers.SGD(clipnorm=-1), "SGD: clipnorm must be .*got -1"),
+        (lambda: optimizers.SGD(clipvalue=0), "SGD: clipvalue must be .*got 0"),
         (lambda: optimizers.Adam(clipvalue="a"), "Adam: clipvalue must be .*got 'a'"),
         (lambda: optimizers.Adam(weight_decay="a"), "weight_decay .*got 'a'"),
     ],

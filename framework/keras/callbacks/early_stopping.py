@@ -64,10 +64,6 @@ class EarlyStopping(MonitorCallback):
         self.best_epoch = 0
         self.best_weights = None
 
-    def on_train_begin(self, logs: OptionalLogs = None) -> None:
-        super().on_train_begin(logs)
-        self._reset()
-
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         current = self.get_monitor_value(logs)
         if current is None or epoch < self.start_from_epoch:

@@ -126,10 +126,6 @@ class ReduceLROnPlateau(MonitorCallback):
         self.cooldown_counter = 0
         self.wait = 0
 
-    def on_train_begin(self, logs: OptionalLogs = None) -> None:
-        super().on_train_begin(logs)
-        self._reset()
-
     def in_cooldown(self) -> bool:
         return self.cooldown_counter > 0
 

@@ -42,6 +42,10 @@ class MonitorCallback(Callback):
 
     def on_train_begin(self, logs: OptionalLogs = None) -> None:
         self._has_warned = False
+        self._reset()
+
+    def _reset(self):
+        """Set the attributes of a training to their initial values."""
 
     def get_monitor_value(self, logs: dict[str, Any]) -> float | None:
         """Return the monitored value; None, after one warning, if the logs lack it."""

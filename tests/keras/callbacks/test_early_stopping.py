@@ -41,9 +41,9 @@ def test_early_stopping_says_what_it_does(capsys):
 
 def test_a_callback_can_be_used_for_another_fit():
     callback = EarlyStopping(patience=1)
-    for _ in range(2):
-        lead(callback, [1.0, 2.0, 3.0])
-        assert (callback.stopped_epoch, callback.best) == (1, 1.0)
+    for first in (1.0, 5.0):
+        lead(callback, [first, first - 0.5, first + 1.0])
+        assert (callback.stopped_epoch, callback.best) == (2, first - 0.5)
 
 
 def test_stopping_early_restores_the_best_weights():

@@ -65,6 +65,13 @@ def test_a_plateau_is_told_of_and_lowers_the_rate(capsys):
     assert "reducing learning rate to 0.05" in capsys.readouterr().out
 
 
+def test_a_plateau_begins_anew_with_another_fit():
+    callback = ReduceLROnPlateau(patience=2, factor=0.5)
+    for _ in range(2):
+        model = lead(callback, [1.0, 1.0])
+        assert float(model.optimizer.learning_rate) == pytest.approx(0.1)
+
+
 def test_a_factor_of_one_reduces_nothing_and_is_refused():
     with pytest.raises(ValueError, match="factor .*got 1"):
         ReduceLROnPlateau(factor=1)
