@@ -117,9 +117,9 @@ def _check_device(array, variable):
         )
 
 
-def _refuse(error, what, array, variable):
+def _refuse(error, attribute, array, variable):
     raise error(
-        "apply_gradients", f"the gradient of '{variable.path}' must have its {what}",
+        "apply_gradients", f"the gradient of '{variable.path}' must have its {attribute}",
         gradient=array, variable=variable._array,
     )  # fmt: skip
 

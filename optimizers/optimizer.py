@@ -86,7 +86,7 @@ class Optimizer(State, Configured):
     ``use_ema`` keeps a moving average of each variable, of which a step keeps the share
     ``ema_momentum``; every ``ema_overwrite_frequency`` steps the variables become their
     averages, and `finalize_variable_values` does it at the end.
-    ``loss_scale_factor`` is what `scale_loss` multiplies by, and an update divides by.
+    ``loss_scale_factor`` is the factor of `scale_loss` and the divisor of gradients.
     ``gradient_accumulation_steps`` is the number of calls that make one update, by the
     mean of their gradients; schedules count the calls.
     Raises: ``ValueError`` if more than one way of clipping is given or a number is out
@@ -201,7 +201,7 @@ class Optimizer(State, Configured):
         self._check_ranges()
         self._reset_state()
         self.learning_rate = learning_rate
-        self._segments, self._updates = None, {}  # how variables lie in memory
+        self._segments, self._updates = None, {}  # the layout of variables in memory
         self._compiled = {}  # machine code of `update_block`, by dtype and settings
 
     def _check_ranges(self):

@@ -44,7 +44,7 @@ class State(Trackable):
         self.built = False
         self._trainable_variables = []
         self._slots = []  # one list of variables for each slot
-        self._extras = {}  # likewise the slots that serve averages and accumulation
+        self._extras = {}  # the same for the slots of averages and accumulation
         self._added = []  # further variables of the rule: pairs of a slot name and one
         self._indices = {}  # id of a variable -> its index among the trained ones
         self._not_decayed = (set(), None)

@@ -40,7 +40,7 @@ class GradientGroup(NamedTuple):
 
     ``members``: pairs of a variable's number in the segment and that of its gradient;
     ``runs``: the stretches of the segment that change. ``gradient`` is None where a
-    variable is alone, as its gradient is used where it lies.
+    variable is alone: its gradient is used without a copy.
     """
 
     segment: Segment
@@ -215,7 +215,7 @@ class Update:
             rule._backend_update_step(gradients, variables, rule.learning_rate)
 
     def _average(self, rule, steps_before):
-        # Keras: what is averaged first is taken over as it is.
+        # As in Keras the first average is the variable itself.
         weight = 1 - rule.ema_momentum if steps_before else 1
         every = rule.ema_overwrite_frequency
         with InPlace(self.segments):
