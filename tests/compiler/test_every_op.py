@@ -20,7 +20,6 @@ from tapewright.autodiff.testing import (
     floats,
     integers,
 )
-from tapewright.core.errors import TracingError
 from tapewright.core.primitive import get_primitive, list_ops
 
 from ..op_table import op_table
@@ -135,7 +134,7 @@ def test_every_op_gives_the_same_bits_traced_and_eager(name):
 @pytest.mark.parametrize("name", sorted(SIZED_BY_VALUES))
 def test_an_op_whose_size_depends_on_values_is_refused_in_a_trace(name):
     for each in TABLE[name]:
-        with pytest.raises(TracingError):
+        with pytest.raises(tw.errors.TracingError):
             tw.function(each)(*map(tw.constant, each.inputs))
 
 
@@ -444,7 +443,7 @@ def difference(name, run, arrays, exactly=True):
         if isinstance(found, Exception) or isinstance(expected, Exception):
             classes = type(found), type(expected)
             alike = issubclass(*classes) or issubclass(*classes[::-1])
-            if not (alike or (unknown and isinstance(found, TracingError))):
+            if not (alike or (unknown and isinstance(found, tw.errors.TracingError))):
                 return f"traced: {found!r:.200}\neager: {expected!r:.200}"
             continue
         try:

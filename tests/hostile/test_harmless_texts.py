@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError, printable
 from tapewright.storage.checksum import seal
 
 STEERING = "\x1b]0;title\x07\x1b[2J"
@@ -172,17 +171,19 @@ def test_what_a_file_asserts_cannot_steer_the_terminal(tmp_path):
 
 def test_a_variable_of_any_name_is_shown_in_one_harmless_line():
     shown = repr(tw.Variable(1.0, name=f"{STEERING}\n"))
-    assert printable(shown) == shown
+    assert tw.errors.printable(shown) == shown
 
 
 def test_an_error_cannot_steer_the_terminal():
-    error = SavingError("a.h5", f"is not {STEERING}\nas it was", f"/{STEERING}")
+    error = tw.errors.SavingError(
+        "a.h5", f"is not {STEERING}\nas it was", f"/{STEERING}"
+    )
     assert "\x1b" not in str(error)
     assert "\nas it was" in str(error)
     assert error.dataset == f"/{STEERING}"
 
 
 def test_an_error_has_a_page_at_most():
-    error = SavingError("a.h5", "x" * 10**6, "/" + "y" * 10**6)
+    error = tw.errors.SavingError("a.h5", "x" * 10**6, "/" + "y" * 10**6)
     assert len(str(error)) < 6000
     assert len(error.reason) == 10**6

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 from tapewright.inspection.description import describe
 from tapewright.inspection.report import report
 from tapewright.inspection.verification import verify
@@ -206,5 +205,5 @@ def test_what_is_damaged_is_not_described(trained, tmp_path):
     path = tmp_path / "m.h5"
     trained.save(path)
     files.flip(path, 3000)
-    with pytest.raises(SavingError, match="damaged"):
+    with pytest.raises(tw.errors.SavingError, match="damaged"):
         describe(path)

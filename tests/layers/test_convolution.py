@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import layers
-from tapewright.core.errors import ShapeError
 from tapewright.layers import (
     Conv1D,
     Conv2D,
@@ -149,23 +148,25 @@ def test_wrong_arguments_are_named(make, said):
 
 def test_inputs_smaller_than_the_window_are_refused():
     layer = Conv2D(2, 3)
-    with pytest.raises(ShapeError, match=r"window of 3 .*\(2, 5\)"):
+    with pytest.raises(tw.errors.ShapeError, match=r"window of 3 .*\(2, 5\)"):
         layer(numbers(1, 2, 5, 1))
     assert layer.weights == []
     layer(numbers(1, 5, 5, 1))
-    with pytest.raises(ShapeError):
+    with pytest.raises(tw.errors.ShapeError):
         layer(numbers(1, 2, 5, 1))
 
 
 def test_other_ranks_and_channels_are_refused():
     layer = Conv2D(2, 3)
-    with pytest.raises(ShapeError, match="rank 4"):
+    with pytest.raises(tw.errors.ShapeError, match="rank 4"):
         layer(numbers(5, 5, 1))
     layer(numbers(1, 5, 5, 1))
-    with pytest.raises(ShapeError, match=r"size 1.*axis -1.*got shape \(1, 5, 5, 2\)"):
+    with pytest.raises(
+        tw.errors.ShapeError, match=r"size 1.*axis -1.*got shape \(1, 5, 5, 2\)"
+    ):
         layer(numbers(1, 5, 5, 2))
     with pytest.raises(
-        ShapeError, match=r"channels .*groups=2.*got shape \(1, 2, 2, 3\)"
+        tw.errors.ShapeError, match=r"channels .*groups=2.*got shape \(1, 2, 2, 3\)"
     ):
         Conv2D(4, 1, groups=2)(numbers(1, 2, 2, 3))
 

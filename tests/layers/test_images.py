@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import ShapeError
 from tapewright.layers import (
     CenterCrop,
     Resizing,
@@ -41,5 +40,5 @@ def test_images_of_unknown_size_can_be_resized_and_cropped():
 
 
 def test_other_ranks_are_refused():
-    with pytest.raises(ShapeError, match=r"rank 3.*got shape \(4, 4\)"):
+    with pytest.raises(tw.errors.ShapeError, match=r"rank 3.*got shape \(4, 4\)"):
         Resizing(2, 2)(numbers(4, 4))

@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import layers
-from tapewright.core.errors import ShapeError
 from tapewright.layers import (
     AveragePooling1D,
     GlobalAveragePooling1D,
@@ -110,9 +109,9 @@ def test_wrong_arguments_are_named(make, said):
 
 
 def test_inputs_smaller_than_the_window_are_refused():
-    with pytest.raises(ShapeError, match="beyond the input"):
+    with pytest.raises(tw.errors.ShapeError, match="beyond the input"):
         MaxPooling2D(3)(numbers(1, 2, 5, 1))
-    with pytest.raises(ShapeError, match="does not fit into"):
+    with pytest.raises(tw.errors.ShapeError, match="does not fit into"):
         MaxPooling2D(3).compute_output_shape((1, 2, 5, 1))
 
 

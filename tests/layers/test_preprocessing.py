@@ -8,7 +8,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import layers
-from tapewright.core.errors import ShapeError
 from tapewright.layers import (
     CategoryEncoding,
     Discretization,
@@ -146,8 +145,16 @@ def test_adapted_statistics_are_read_by_a_trace_made_before():
             ValueError,
             r"mean .*axis=\(\), got shape \(1,\)",
         ),
-        (lambda: Normalization(axis=5).build((2, 3)), ShapeError, r"axis \(5,\)"),
-        (lambda: Normalization().build((2, None)), ShapeError, "must be known"),
+        (
+            lambda: Normalization(axis=5).build((2, 3)),
+            tw.errors.ShapeError,
+            r"axis \(5,\)",
+        ),
+        (
+            lambda: Normalization().build((2, None)),
+            tw.errors.ShapeError,
+            "must be known",
+        ),
         (
             lambda: Normalization().adapt(3),
             TypeError,
@@ -166,7 +173,7 @@ def test_adapted_statistics_are_read_by_a_trace_made_before():
         ),
         (
             lambda: Normalization().adapt([numbers(2, 2), numbers(2, 3)]),
-            ShapeError,
+            tw.errors.ShapeError,
             r"data .*rank 2.*got shape \(2, 3\)",
         ),
     ],
@@ -179,7 +186,7 @@ def test_wrong_statistics_are_refused(do, error, said):
 def test_a_failed_adapt_leaves_the_statistics_as_they_were():
     layer = Normalization()
     layer.adapt(np.array([[1.0], [5.0]]))
-    with pytest.raises(ShapeError):
+    with pytest.raises(tw.errors.ShapeError):
         layer.adapt([numbers(2, 1), numbers(2, 3)])
     assert np.ravel(layer.mean).tolist() == [3.0]
 

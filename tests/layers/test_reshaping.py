@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import ShapeError
 from tapewright.layers import (
     Cropping1D,
     Cropping2D,
@@ -49,7 +48,7 @@ def test_reshape_with_unknown_sizes():
 
 @pytest.mark.parametrize("target", [(4,), (-1, 4), (0, -1)])
 def test_reshape_refuses_what_does_not_fit(target):
-    with pytest.raises(ShapeError, match="must hold the 6 entries"):
+    with pytest.raises(tw.errors.ShapeError, match="must hold the 6 entries"):
         Reshape(target)(numbers(1, 6))
 
 
@@ -104,9 +103,9 @@ def test_upsampling_of_images_of_unknown_size(layer):
 
 
 def test_cropping_refuses_to_leave_nothing():
-    with pytest.raises(ShapeError, match="leaves nothing"):
+    with pytest.raises(tw.errors.ShapeError, match="leaves nothing"):
         Cropping1D((2, 1))(numbers(1, 3, 1))
-    with pytest.raises(ShapeError, match="leaves nothing"):
+    with pytest.raises(tw.errors.ShapeError, match="leaves nothing"):
         Cropping2D(2).compute_output_shape((None, 4, 9, 1))
 
 

@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import layers
-from tapewright.core.errors import ShapeError
 
 from .recorded_recurrent import ALL, KINDS, record, some
 
@@ -118,5 +117,5 @@ def test_what_is_no_cell_is_refused():
 
 
 def test_inputs_of_another_rank_are_refused():
-    with pytest.raises(ShapeError, match=r"rank 3.*got shape \(2, 3\)"):
+    with pytest.raises(tw.errors.ShapeError, match=r"rank 3.*got shape \(2, 3\)"):
         layers.LSTM(3)(some(2, 3))

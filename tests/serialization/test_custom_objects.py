@@ -7,7 +7,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
-from tapewright.core.errors import SavingError
 from tapewright.keras import layers, saving
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.load_errors import from_file
@@ -195,9 +194,9 @@ def test_a_class_that_was_only_defined_is_not_found_from_a_file():
     config = saving.serialize_keras_object(Scale(2.0))
     assert type(saving.deserialize_keras_object(config, kind="layer")) is Scale
     message = r"net.keras \[config.json\]: .*'Scale' is unknown.*register_keras"
-    with pytest.raises(SavingError, match=message):
+    with pytest.raises(tw.errors.SavingError, match=message):
         in_a_file(config)
-    with from_file("net.h5"), pytest.raises(SavingError, match="'Scale'"):
+    with from_file("net.h5"), pytest.raises(tw.errors.SavingError, match="'Scale'"):
         object_config.deserialize(
             "layer", {"class_name": "Scale", "config": {"factor": 2}}
         )
@@ -215,7 +214,7 @@ def test_custom_objects_are_found_from_a_file():
 
 def test_functions_that_were_only_defined_are_not_found_from_a_file():
     config = saving.serialize_keras_object(layers.Dense(2, activation=double))
-    with pytest.raises(SavingError, match="'double'"):
+    with pytest.raises(tw.errors.SavingError, match="'double'"):
         in_a_file(config)
     assert in_a_file(config, double=double).activation is double
 
@@ -226,7 +225,7 @@ def test_the_code_of_a_lambda_layer_is_never_run_from_a_file():
         "module": "keras.layers", "class_name": "Lambda", "registered_name": None,
         "config": {"name": "l", "function": code},
     }  # fmt: skip
-    with pytest.raises(SavingError, match="Lambda 'l'.*Python code"):
+    with pytest.raises(tw.errors.SavingError, match="Lambda 'l'.*Python code"):
         in_a_file(config)
 
 
@@ -235,15 +234,18 @@ def test_functions_of_python_are_none_that_a_file_may_name():
         function = object_config.function_config(name)
         config = saving.serialize_keras_object(layers.Dense(2))
         config["config"]["activation"] = function
-        with pytest.raises(SavingError, match=f"{name}.*is unknown"):
+        with pytest.raises(tw.errors.SavingError, match=f"{name}.*is unknown"):
             in_a_file(config)
-        with from_file("x.keras"), pytest.raises(SavingError, match="is unknown"):
+        with (
+            from_file("x.keras"),
+            pytest.raises(tw.errors.SavingError, match="is unknown"),
+        ):
             saving.deserialize_keras_object(function)
 
 
 def test_a_registered_name_that_is_unknown_is_not_taken_for_one_of_ours():
     config = saving.serialize_keras_object(layers.Dense(2))
-    with pytest.raises(SavingError, match="'mine>Dense'"):
+    with pytest.raises(tw.errors.SavingError, match="'mine>Dense'"):
         in_a_file(config | {"registered_name": "mine>Dense"})
 
 
@@ -251,7 +253,7 @@ def test_an_error_of_the_class_itself_names_the_file():
     saving.register_keras_serializable("mine")(Scale)
     config = saving.serialize_keras_object(Scale(2.0, name="s"))
     del config["config"]["factor"]
-    with pytest.raises(SavingError, match="net.keras.*Scale 's'.*factor"):
+    with pytest.raises(tw.errors.SavingError, match="net.keras.*Scale 's'.*factor"):
         in_a_file(config)
 
 

@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tapewright.core.errors import SavingError
+import tapewright as tw
 from tapewright.storage.reader import opened
 
 VALUES = np.random.default_rng(0).normal(size=(300, 200)).astype("f4")
@@ -25,7 +25,7 @@ def read(path, name="a"):
 
 
 def refused(path, reason, name="a"):
-    with pytest.raises(SavingError, match=reason) as caught:
+    with pytest.raises(tw.errors.SavingError, match=reason) as caught:
         read(path, name)
     assert caught.value.path == str(path)
     return caught.value

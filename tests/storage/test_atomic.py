@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from tapewright.core.errors import SavingError
+import tapewright as tw
 from tapewright.storage import atomic
 from tapewright.storage.atomic import clear_leftovers, replacing
 
@@ -55,7 +55,7 @@ def test_a_full_disk_leaves_the_old_file(path, monkeypatch, function):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(atomic.os, function, refuse)
-    with pytest.raises(SavingError, match="is kept: No space left"):
+    with pytest.raises(tw.errors.SavingError, match="is kept: No space left"):
         write(path)
     assert is_kept(path)
 
@@ -64,7 +64,7 @@ def test_an_error_about_another_file_is_left_alone(path):
     with pytest.raises(FileNotFoundError, match="other") as caught:
         with replacing(path):
             open(path.parent / "other")
-    assert not isinstance(caught.value, SavingError)
+    assert not isinstance(caught.value, tw.errors.SavingError)
     assert is_kept(path)
 
 
@@ -77,7 +77,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file") as caught:
         write(tmp_path / "file" / "m.h5")
-    assert isinstance(caught.value, SavingError)
+    assert isinstance(caught.value, tw.errors.SavingError)
 
 
 def test_a_folder_is_not_replaced(tmp_path):
@@ -89,7 +89,7 @@ def test_a_folder_is_not_replaced(tmp_path):
 @posix
 def test_a_pipe_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "m.h5")
-    with pytest.raises(SavingError, match="is a pipe or device"):
+    with pytest.raises(tw.errors.SavingError, match="is a pipe or device"):
         write(tmp_path / "m.h5")
 
 

@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tapewright.core.errors import SavingError
+import tapewright as tw
 from tapewright.storage.reader import opened
 
 from .hdf5_files import VALUES, make, read, refused
@@ -121,9 +121,9 @@ def test_the_caller_may_say_what_it_expects(path):
     make(path, a=VALUES, b=[1, 2])
     with opened(path) as root:
         assert root.array("a").read((300, 200), "f").shape == (300, 200)
-        with pytest.raises(SavingError, match=r"shape \(300, 200\).*\(3,\)"):
+        with pytest.raises(tw.errors.SavingError, match=r"shape \(300, 200\).*\(3,\)"):
             root.array("a").read((3,))
-        with pytest.raises(SavingError, match="holds int64, expected"):
+        with pytest.raises(tw.errors.SavingError, match="holds int64, expected"):
             root.array("b").read(kinds="f")
 
 

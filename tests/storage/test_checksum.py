@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tapewright.core.errors import SavingError
+import tapewright as tw
 from tapewright.storage import checksum as seals
 from tapewright.storage.checksum import check_seal, seal
 from tapewright.storage.reader import opened
@@ -52,7 +52,7 @@ def test_every_flipped_bit_is_found(path, tmp_path):
         flipped = bytearray(content)
         flipped[place] ^= 1 << random.integers(8)
         other.write_bytes(flipped)
-        with pytest.raises(SavingError, match="damaged") as caught:
+        with pytest.raises(tw.errors.SavingError, match="damaged") as caught:
             with opened(other):
                 pass
         assert caught.value.path == str(other)
@@ -62,21 +62,21 @@ def test_every_flipped_bit_is_found(path, tmp_path):
 def test_a_file_that_ends_early_is_damaged(path, count):
     size = os.path.getsize(path)
     os.truncate(path, size - count)
-    with pytest.raises(SavingError, match=f"{size} were written"):
+    with pytest.raises(tw.errors.SavingError, match=f"{size} were written"):
         check_seal(path)
 
 
 def test_a_file_with_more_at_its_end_is_damaged(path):
     with open(path, "ab") as file:
         file.write(b"more")
-    with pytest.raises(SavingError, match="damaged"):
+    with pytest.raises(tw.errors.SavingError, match="damaged"):
         check_seal(path)
 
 
 def test_a_file_edited_after_it_was_written_is_told_from_an_intact_one(path):
     with h5py.File(path, "r+") as file:
         file["layers/dense/vars/1"][3] = 7
-    with pytest.raises(SavingError, match="was changed after it was written"):
+    with pytest.raises(tw.errors.SavingError, match="was changed after it was written"):
         with opened(path):
             pass
 
@@ -93,13 +93,13 @@ def test_a_file_edited_after_it_was_written_is_told_from_an_intact_one(path):
 def test_a_damaged_seal_is_damage(path, head):
     with open(path, "r+b") as file:
         file.write((seals.MARK + head).ljust(512, b"\0"))
-    with pytest.raises(SavingError, match="its seal cannot be read"):
+    with pytest.raises(tw.errors.SavingError, match="its seal cannot be read"):
         check_seal(path)
 
 
 def test_a_head_without_a_file_is_damage(tmp_path):
     (tmp_path / "m.h5").write_bytes(seals.MARK)
-    with pytest.raises(SavingError, match="its seal cannot be read"):
+    with pytest.raises(tw.errors.SavingError, match="its seal cannot be read"):
         check_seal(tmp_path / "m.h5")
 
 

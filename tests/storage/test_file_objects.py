@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from tapewright.core.errors import SavingError
+import tapewright as tw
 from tapewright.storage import reader
 from tapewright.storage.file_objects import Window
 from tapewright.storage.reader import opened_inside
@@ -51,14 +51,16 @@ def test_hdf5_inside_of_another_file_is_read(path, tmp_path):
             assert root.sealed
             np.testing.assert_array_equal(root.array("a").read(), VALUES)
             np.testing.assert_array_equal(root.array("b").read(), VALUES > 0)
-            with pytest.raises(SavingError) as caught:
+            with pytest.raises(tw.errors.SavingError) as caught:
                 root.array("c")
     assert str(caught.value) == "net.keras [m.h5:/]: has no array 'c'"
     with Window(outer, 78, len(content)) as window:
-        with pytest.raises(SavingError, match=r"^net.keras \[m.h5\]: "):
+        with pytest.raises(tw.errors.SavingError, match=r"^net.keras \[m.h5\]: "):
             with opened_inside(window, "net.keras", "m.h5"):
                 pass
     with Window(outer, 77, len(content) - 1) as window:
-        with pytest.raises(SavingError, match=r"^net.keras \[m.h5\]: .*302183.*302184"):
+        with pytest.raises(
+            tw.errors.SavingError, match=r"^net.keras \[m.h5\]: .*302183.*302184"
+        ):
             with opened_inside(window, "net.keras", "m.h5"):
                 pass

@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tapewright.core.errors import SavingError
+import tapewright as tw
 from tapewright.storage.reader import opened
 
 from .hdf5_files import VALUES, make
@@ -55,7 +55,10 @@ LIST[0] = np.arange(3, dtype="i4")
 )
 def test_attributes_of_other_types_are_no_text(path, value, kwargs):
     attribute(path, value, **kwargs)
-    with opened(path) as root, pytest.raises(SavingError, match="attribute") as caught:
+    with (
+        opened(path) as root,
+        pytest.raises(tw.errors.SavingError, match="attribute") as caught,
+    ):
         root.text("key")
     assert caught.value.dataset == "/@key"
 
@@ -67,7 +70,7 @@ def test_references_in_attributes_are_refused(path):
     with opened(path) as root:
         for call in (root.text, root.texts, root.integer, root.json):
             for key in ("key", "keys"):
-                with pytest.raises(SavingError, match="attribute"):
+                with pytest.raises(tw.errors.SavingError, match="attribute"):
                     call(key)
 
 
@@ -76,9 +79,9 @@ def test_large_attributes_are_refused(path):
         file.attrs["key"] = np.zeros(9 << 20)
         file.attrs.create("many", [""] * 70_000, dtype=h5py.string_dtype())
     with opened(path) as root:
-        with pytest.raises(SavingError, match="attribute .*75497472"):
+        with pytest.raises(tw.errors.SavingError, match="attribute .*75497472"):
             root.integer("key")
-        with pytest.raises(SavingError, match="attribute .*70000"):
+        with pytest.raises(tw.errors.SavingError, match="attribute .*70000"):
             root.texts("many")
 
 
@@ -87,7 +90,7 @@ def test_whole_numbers_are_whole_and_one(path, value):
     attribute(path, value)
     with (
         opened(path) as root,
-        pytest.raises(SavingError, match="attribute .*whole number"),
+        pytest.raises(tw.errors.SavingError, match="attribute .*whole number"),
     ):
         root.integer("key")
 
@@ -95,7 +98,7 @@ def test_whole_numbers_are_whole_and_one(path, value):
 def test_json_tells_its_place(path):
     with h5py.File(path, "w") as file:
         file.create_group("g").attrs["config"] = '{"a": NaN}'
-    with opened(path) as root, pytest.raises(SavingError) as caught:
+    with opened(path) as root, pytest.raises(tw.errors.SavingError) as caught:
         root.group("g").json("config")
     assert str(caught.value) == f"{path} [/g@config]: the JSON has the value NaN"
 
@@ -105,7 +108,7 @@ def test_an_attribute_that_is_missing_is_told(path):
     with opened(path) as root:
         assert not root.has("key")
         for call in (root.text, root.texts, root.integer, root.json, root.json_object):
-            with pytest.raises(SavingError, match="attribute.*'key'"):
+            with pytest.raises(tw.errors.SavingError, match="attribute.*'key'"):
                 call("key")
 
 

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tapewright.core.errors import SavingError
+import tapewright as tw
 from tapewright.storage import reader
 from tapewright.storage.file_objects import Window
 from tapewright.storage.reader import Array, opened
@@ -40,7 +40,7 @@ def test_a_folder_is_told(path):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="Linux has this file")
 def test_a_file_that_cannot_be_read_is_told():
-    with pytest.raises(SavingError, match="cannot be read"):
+    with pytest.raises(tw.errors.SavingError, match="cannot be read"):
         Window("/proc/self/mem", 0, 10).read_at(0, 10)
 
 
@@ -100,7 +100,7 @@ def test_a_foreign_file_with_flipped_bits_is_read_or_refused(path):
                 for item in root.walk():
                     if isinstance(item, Array):
                         item.read()
-        except SavingError:
+        except tw.errors.SavingError:
             pass
 
 
@@ -121,7 +121,7 @@ def test_a_file_that_is_being_written_is_told(path):
     )
     with child:
         child.stdout.readline()
-        with pytest.raises(SavingError, match="by another process") as caught:
+        with pytest.raises(tw.errors.SavingError, match="by another process") as caught:
             read(path)
         assert isinstance(caught.value, BlockingIOError)
         child.communicate("go\n")
@@ -174,7 +174,10 @@ def test_links_are_refused(path, tmp_path):
         file["d"] = h5py.SoftLink("/nowhere")
     for name in "abcd":
         refused(path, "links .*refused", name)
-    with opened(path) as root, pytest.raises(SavingError, match="links .*refused"):
+    with (
+        opened(path) as root,
+        pytest.raises(tw.errors.SavingError, match="links .*refused"),
+    ):
         list(root.walk())
 
 
@@ -191,7 +194,7 @@ def test_what_is_not_there_is_told(path):
     with opened(path) as root:
         assert "g/a" in root and "g/b" not in root and "g/a/b" not in root
         assert root.find_group("g/b") is None
-        with pytest.raises(SavingError, match="group.*'g/b'"):
+        with pytest.raises(tw.errors.SavingError, match="group.*'g/b'"):
             root.group("g/b")
 
 
@@ -199,7 +202,9 @@ def test_an_array_in_the_place_of_a_group_is_told(path):
     make(path, **{"g/a": VALUES})
     with opened(path) as root:
         for call in (root.group, root.find_group):
-            with pytest.raises(SavingError, match=r"\[/g/a\]: must be a group"):
+            with pytest.raises(
+                tw.errors.SavingError, match=r"\[/g/a\]: must be a group"
+            ):
                 call("g/a")
 
 
@@ -232,13 +237,19 @@ def test_groups_that_are_too_deep_are_refused(path):
         group = file
         for _ in range(150):
             group = group.create_group("g")
-    with opened(path) as root, pytest.raises(SavingError, match="deeper.*100"):
+    with (
+        opened(path) as root,
+        pytest.raises(tw.errors.SavingError, match="deeper.*100"),
+    ):
         list(root.walk())
 
 
 def test_numbered_arrays_have_no_gap(path):
     make(path, **{"0": 1.0, "2": 2.0})
-    with opened(path) as root, pytest.raises(SavingError, match="without a gap"):
+    with (
+        opened(path) as root,
+        pytest.raises(tw.errors.SavingError, match="without a gap"),
+    ):
         root.numbered()
 
 

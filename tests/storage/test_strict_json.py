@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tapewright.core.errors import SavingError
+import tapewright as tw
 from tapewright.storage import strict_json
 from tapewright.storage.strict_json import dumps, loads
 
@@ -32,7 +32,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text, reason", HOSTILE.values(), ids=HOSTILE)
 def test_what_no_file_should_hold_is_refused(text, reason):
-    with pytest.raises(SavingError, match=reason) as caught:
+    with pytest.raises(tw.errors.SavingError, match=reason) as caught:
         loads(text, "m.h5", "/@model_config")
     assert caught.value.path == "m.h5"
     assert caught.value.dataset == "/@model_config"
@@ -40,14 +40,14 @@ def test_what_no_file_should_hold_is_refused(text, reason):
 
 def test_long_texts_are_refused_before_they_are_parsed(monkeypatch):
     monkeypatch.setattr(strict_json, "MAX_CHARACTERS", 10)
-    with pytest.raises(SavingError, match="11 characters"):
+    with pytest.raises(tw.errors.SavingError, match="11 characters"):
         loads('["12345678"', "m.h5")
 
 
 def test_many_items_are_refused_before_they_are_parsed(monkeypatch):
     monkeypatch.setattr(strict_json, "MAX_ITEMS", 100)
     monkeypatch.setattr(json, "loads", None)
-    with pytest.raises(SavingError, match="items"):
+    with pytest.raises(tw.errors.SavingError, match="items"):
         loads("[" + "[]," * 100 + "[]]", "m.h5")
 
 

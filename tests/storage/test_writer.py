@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 from tapewright.storage.checksum import check_seal
 from tapewright.storage.reader import opened
 from tapewright.storage.writer import writing
@@ -165,7 +164,7 @@ def test_a_disk_that_is_full_while_arrays_are_written_is_told(tmp_path, monkeypa
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "pwrite", refuse)
-    with pytest.raises(SavingError, match="is kept: No space left") as caught:
+    with pytest.raises(tw.errors.SavingError, match="is kept: No space left") as caught:
         with writing(tmp_path / "m.h5") as root:
             root.array("layers/a", BIG)
     assert caught.value.dataset == "/layers/a"
@@ -296,7 +295,7 @@ def test_a_file_that_hdf5_cannot_close_is_not_put_in_place(tmp_path, monkeypatch
 
     with monkeypatch.context() as broken:
         broken.setattr(h5py.File, "close", refuse)
-        with pytest.raises(SavingError, match="cannot flush"):
+        with pytest.raises(tw.errors.SavingError, match="cannot flush"):
             with writing(tmp_path / "m.h5") as root:
                 root.array("a", BIG)
     assert (tmp_path / "m.h5").read_bytes() == b"old"

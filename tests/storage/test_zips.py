@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import pytest
 
-from tapewright.core.errors import SavingError
+import tapewright as tw
 from tapewright.storage import zips
 from tapewright.storage.zips import opened_zip, writing_zip
 
@@ -37,7 +37,7 @@ def foreign(path, *members, method=zipfile.ZIP_STORED):
 
 
 def refused(path, reason, name="a"):
-    with pytest.raises(SavingError, match=reason) as caught:
+    with pytest.raises(tw.errors.SavingError, match=reason) as caught:
         with opened_zip(path) as source:
             source.read(name)
     assert caught.value.path == str(path)
@@ -176,7 +176,7 @@ def test_every_flipped_bit_is_found_or_harmless(path):
                 with source.hdf5("model.weights.h5") as root:
                     values = root.array("layers/dense/vars/0").read()
             np.testing.assert_array_equal(values, VALUES)
-        except SavingError:
+        except tw.errors.SavingError:
             pass
 
 
@@ -289,19 +289,22 @@ def test_a_table_of_contents_without_end_is_not_read(path, monkeypatch):
 
 def test_text_has_a_limit(path):
     foreign(path, ("a", b"x" * 1000))
-    with opened_zip(path) as source, pytest.raises(SavingError, match="at most 999"):
+    with (
+        opened_zip(path) as source,
+        pytest.raises(tw.errors.SavingError, match="at most 999"),
+    ):
         source.read("a", 999)
 
 
 def test_errors_tell_the_member(path):
     foreign(path, ("config.json", b'{"a": 1, "a": 2}'), ("b", b"\xff"), ("c.h5", b"x"))
     with opened_zip(path) as source:
-        with pytest.raises(SavingError, match=r"\[config\.json\].*JSON"):
+        with pytest.raises(tw.errors.SavingError, match=r"\[config\.json\].*JSON"):
             source.json("config.json")
-        with pytest.raises(SavingError, match=r"\[b\].*UTF.*8"):
+        with pytest.raises(tw.errors.SavingError, match=r"\[b\].*UTF.*8"):
             source.text("b")
-        with pytest.raises(SavingError, match=r"\[c\.h5\].*HDF5"):
+        with pytest.raises(tw.errors.SavingError, match=r"\[c\.h5\].*HDF5"):
             with source.hdf5("c.h5"):
                 pass
-        with pytest.raises(SavingError, match="member.*'d'"):
+        with pytest.raises(tw.errors.SavingError, match="member.*'d'"):
             source.read("d")

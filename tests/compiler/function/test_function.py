@@ -15,7 +15,6 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.function.function import Function
 from tapewright.core import devices
-from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import active_interpreters
 
 Point = collections.namedtuple("Point", "x y")
@@ -805,7 +804,7 @@ def test_a_recursion_without_end_is_named():
     def f(x):
         return f(x + 1.0)
 
-    with pytest.raises(TracingError, match="'f'.*itself"):
+    with pytest.raises(tw.errors.TracingError, match="'f'.*itself"):
         f(tw.constant(1.0))
     assert active_interpreters() == ()
 
@@ -944,7 +943,7 @@ def test_a_tensor_that_leaks_is_named():
         lambda: other(leaked[0]),
         lambda: tw.Variable(leaked[0]),
     ):
-        with pytest.raises(TracingError, match="'leaky'"):
+        with pytest.raises(tw.errors.TracingError, match="'leaky'"):
             use()
 
 
@@ -958,7 +957,7 @@ def test_a_tensor_of_a_trace_that_failed_is_a_leak():
 
     with pytest.raises(KeyError):
         f(tw.constant(1.0))
-    with pytest.raises(TracingError, match="is over"):
+    with pytest.raises(tw.errors.TracingError, match="is over"):
         leaked[0] + 1.0
 
 
@@ -1118,7 +1117,7 @@ def test_a_traced_tensor_has_no_place_in_an_init_scope():
         with tw.init_scope():
             return x + 1.0
 
-    with pytest.raises(TracingError, match="outside of the trace"):
+    with pytest.raises(tw.errors.TracingError, match="outside of the trace"):
         f(tw.constant(1.0))
 
 

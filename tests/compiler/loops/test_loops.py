@@ -21,7 +21,6 @@ from tapewright.compiler.pipeline import optimize, optimize_program
 from tapewright.compiler.program.array_instructions import View
 from tapewright.compiler.program.lowering import lower
 from tapewright.compiler.program.verifier import verify_program
-from tapewright.core.errors import VerificationError
 
 
 def program_of(function, *arrays):
@@ -431,5 +430,5 @@ def test_the_verifier_sees_damage(damage, message):
     program = program_of(layer_norm, numbers(12, 9))
     (nest,) = nests(program)
     damage(nest)
-    with pytest.raises(VerificationError, match=message):
+    with pytest.raises(tw.errors.VerificationError, match=message):
         verify_program(program, "damage")

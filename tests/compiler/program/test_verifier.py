@@ -14,7 +14,6 @@ from tapewright.compiler.program import atomicity, buffer_assignment, lowering
 from tapewright.compiler.program.array_instructions import FusedMap
 from tapewright.compiler.program.call_instructions import Opaque
 from tapewright.compiler.program.verifier import verify_program
-from tapewright.core.errors import VerificationError
 from tapewright.ops.array.scatter import put_row
 from tapewright.optimizers import update
 
@@ -25,7 +24,7 @@ ZERO = tw.constant(0)
 
 def assert_found(function, *args, match=""):
     """Compiling ``function`` raises with the mistake in place."""
-    with pytest.raises(VerificationError, match=match):
+    with pytest.raises(tw.errors.VerificationError, match=match):
         tw.function(function)(*args)
 
 
@@ -269,7 +268,7 @@ def test_a_value_that_is_used_before_it_is_made_is_found():
     program = lowering.lower(graph)
     verify_program(program, "lowering")
     program.instructions.reverse()
-    with pytest.raises(VerificationError, match="before it is made"):
+    with pytest.raises(tw.errors.VerificationError, match="before it is made"):
         verify_program(program, "a step")
 
 
@@ -277,5 +276,5 @@ def test_a_step_that_names_another_shape_than_numpy_makes_is_found():
     graph = tw.function(lambda x: tw.exp(x) + 1.0).get_concrete_function(X).graph
     program = lowering.lower(graph)
     program.instructions[-1].outputs[0].shape = (N, 1)
-    with pytest.raises(VerificationError, match="NumPy makes"):
+    with pytest.raises(tw.errors.VerificationError, match="NumPy makes"):
         verify_program(program, "a step")

@@ -13,7 +13,6 @@ from tapewright.compiler.tracing.graph_verifier import (
     verify_graph,
 )
 from tapewright.compiler.tracing.tracer import Tracer
-from tapewright.core.errors import VerificationError
 
 X = np.array([[1.5, 2.0, 3.0], [-2.0, 0.5, 7.0]], np.float32)
 
@@ -45,7 +44,7 @@ def counter():
 
 
 def assert_found(graph, match):
-    with pytest.raises(VerificationError, match=match):
+    with pytest.raises(tw.errors.VerificationError, match=match):
         verify_graph(graph, "a pass")
 
 
@@ -229,7 +228,7 @@ def read_later(nodes):
 )
 def test_a_pass_that_spoils_effects_is_found(change):
     graph = graph_of(counter())
-    with pytest.raises(VerificationError, match="after a pass"):
+    with pytest.raises(tw.errors.VerificationError, match="after a pass"):
         verify_effects(graph, changed(graph, change), "a pass")
 
 
@@ -279,7 +278,7 @@ def widened(graph):
 def test_a_mistake_of_a_pass_is_found_when_a_function_is_compiled(monkeypatch):
     passes = wrong("constant_folding", widened)
     monkeypatch.setattr(pipeline, "GRAPH_PASSES", passes)
-    with pytest.raises(VerificationError, match="constant_folding: .*sin"):
+    with pytest.raises(tw.errors.VerificationError, match="constant_folding: .*sin"):
         tw.function(chain)(tw.constant(X))
 
 
@@ -293,7 +292,9 @@ def test_a_mistake_of_the_tracer_is_found_when_a_function_is_traced(monkeypatch)
         return made
 
     monkeypatch.setattr(Tracer, "append", forgetful)
-    with pytest.raises(VerificationError, match="tracing: .*exp.*before it is made"):
+    with pytest.raises(
+        tw.errors.VerificationError, match="tracing: .*exp.*before it is made"
+    ):
         tw.function(chain)(tw.constant(X))
 
 

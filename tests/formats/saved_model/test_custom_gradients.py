@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 
 from .saving import ROWS, cubed, derivatives, same, through_a_file, traced
 
@@ -105,5 +104,7 @@ def test_a_custom_gradient_that_cannot_be_traced_is_refused_with_its_line(tmp_pa
     def bad(x):
         return x * 2.0, lambda g: g * float(x)
 
-    with pytest.raises(SavingError, match=r"test_custom_gradients.py:\d+: .*bad"):
+    with pytest.raises(
+        tw.errors.SavingError, match=r"test_custom_gradients.py:\d+: .*bad"
+    ):
         through_a_file([traced([])(lambda x: bad(x))], tmp_path)

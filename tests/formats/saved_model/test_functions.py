@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 
 from .saving import again, holding, traced
 
@@ -16,7 +15,7 @@ def test_a_function_that_was_never_traced_is_named_and_left_out(tmp_path):
     with pytest.warns(UserWarning, match="f, inner.g was not traced yet"):
         tw.saved_model.save(module, tmp_path / "m")
     assert not hasattr(tw.saved_model.load(tmp_path / "m"), "f")
-    with pytest.raises(SavingError, match="was not traced yet"):
+    with pytest.raises(tw.errors.SavingError, match="was not traced yet"):
         tw.saved_model.save(tw.Module(), tmp_path / "m", signatures=module.f)
 
 
@@ -44,7 +43,7 @@ def _endless(x):
 def test_whatever_cannot_be_traced_is_told_with_function_and_line(
     code, words, sizes, tmp_path
 ):
-    with pytest.raises(SavingError) as caught:
+    with pytest.raises(tw.errors.SavingError) as caught:
         tw.saved_model.save(holding(f=traced(sizes)(code)), tmp_path / "m")
     text = str(caught.value)
     assert f"function '{code.__name__}'" in text and words in text
@@ -54,7 +53,9 @@ def test_whatever_cannot_be_traced_is_told_with_function_and_line(
 
 def test_a_function_that_fails_for_every_rank_tells_what_one_of_them_has(tmp_path):
     module = holding(f=traced(None)(lambda x: tw.reshape(x, [2, 3])[0, 0, 0, 0]))
-    with pytest.raises(SavingError, match=r"For the ranks \[8\]: .*does not hold"):
+    with pytest.raises(
+        tw.errors.SavingError, match=r"For the ranks \[8\]: .*does not hold"
+    ):
         tw.saved_model.save(module, tmp_path / "m")
 
 

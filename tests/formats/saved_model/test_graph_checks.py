@@ -3,7 +3,6 @@
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 
 from .saving import X, changed, cube, holding, put, traced
 
@@ -34,7 +33,7 @@ def test_a_graph_with_a_fault_is_refused_with_its_place(name, tmp_path):
     v = tw.Variable(X)
     tw.saved_model.save(module, path)
     changed(path, TRACE, "graph", HOSTILE[name])
-    with pytest.raises(SavingError) as caught:
+    with pytest.raises(tw.errors.SavingError) as caught:
         tw.saved_model.load(path)
     assert caught.value.path == str(path)
     assert TRACE in caught.value.dataset
@@ -45,7 +44,7 @@ def test_an_index_cannot_smuggle_code_into_an_executable(tmp_path):
     tw.saved_model.save(holding(f=traced([None, 2])(lambda x: x[1:, 0])), path)
     index = {"tuple": [["__import__('os').abort()", None, None], 0]}
     changed(path, TRACE, "graph", put("nodes", 0, "attributes", "index", index))
-    with pytest.raises(SavingError, match="no attribute"):
+    with pytest.raises(tw.errors.SavingError, match="no attribute"):
         tw.saved_model.load(path)
 
 
@@ -67,5 +66,5 @@ def test_a_print_of_a_file_cannot_write_to_another_file(tmp_path):
         return value
 
     changed(path, TRACE, "graph", change)
-    with pytest.raises(SavingError, match=r"sys\.stdout.*sys\.stderr"):
+    with pytest.raises(tw.errors.SavingError, match=r"sys\.stdout.*sys\.stderr"):
         tw.saved_model.load(path)

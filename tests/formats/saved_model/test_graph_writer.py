@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.tracing.interpret import interpret
-from tapewright.core.errors import SavingError
 from tapewright.formats.saved_model.functions import read_function, write_function
 from tapewright.formats.saved_model.signature_functions import call_of
 from tapewright.storage.reader import opened
@@ -159,6 +158,6 @@ def test_a_function_of_more_variables_than_there_are_is_refused(tmp_path):
         write_function(root, traced([])(lambda x: x * v), [])
     with (
         opened(path) as root,
-        pytest.raises(SavingError, match="there is no variable 0"),
+        pytest.raises(tw.errors.SavingError, match="there is no variable 0"),
     ):
         read_function(root, [])

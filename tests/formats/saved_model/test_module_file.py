@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 
 from .saving import Net, X, again, gradients_of, holding, traced
 
@@ -91,7 +90,7 @@ def test_the_file_is_one_sealed_hdf5_file_at_exactly_that_path(tmp_path):
     data = bytearray((tmp_path / "net.any").read_bytes())
     data[-40] ^= 1
     (tmp_path / "net.any").write_bytes(data)
-    with pytest.raises(SavingError, match="damaged"):
+    with pytest.raises(tw.errors.SavingError, match="damaged"):
         tw.saved_model.load(tmp_path / "net.any")
 
 
@@ -104,7 +103,7 @@ def test_a_save_that_fails_leaves_the_older_file(tmp_path):
     path = tmp_path / "net"
     tw.saved_model.save(Net(), path)
     bad = holding(f=traced([])(lambda x: tw.py_function(abs, [x], tw.TensorSpec([]))))
-    with pytest.raises(SavingError, match=r"test_module_file.py:\d+"):
+    with pytest.raises(tw.errors.SavingError, match=r"test_module_file.py:\d+"):
         tw.saved_model.save(bad, path)
     assert tw.saved_model.load(path).w.shape == (2, 2)
 
@@ -117,7 +116,7 @@ def test_contains_saved_model_knows_its_own_files(tmp_path):
     (tmp_path / "text").write_text("no file of ours")
     assert contains(tmp_path / "net")
     assert not any(contains(tmp_path / n) for n in ("other", "text", "missing", ""))
-    with pytest.raises(SavingError, match=r"saved_model\.save"):
+    with pytest.raises(tw.errors.SavingError, match=r"saved_model\.save"):
         tw.saved_model.load(tmp_path / "other")
     with pytest.raises(FileNotFoundError):
         tw.saved_model.load(tmp_path / "missing")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 
 from .saving import Net, X, again, changed, gradients_of, holding, put
 
@@ -73,5 +72,5 @@ def test_a_tree_of_objects_with_a_fault_is_refused(tmp_path):
     ):
         tw.saved_model.save(Net(), path)
         changed(path, "/", "objects", change)
-        with pytest.raises(SavingError, match="objects"):
+        with pytest.raises(tw.errors.SavingError, match="objects"):
             tw.saved_model.load(path)

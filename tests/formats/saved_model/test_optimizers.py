@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 from tapewright.keras import constraints, optimizers
 from tapewright.storage.writer import writing
 
@@ -258,7 +257,8 @@ class Known(optimizers.SGD):
 def test_a_class_that_nobody_registered_is_refused_with_the_line(tmp_path):
     module = trained(Plain(0.1))
     with pytest.raises(
-        SavingError, match=r"test_optimizers.*py:\d+.*the optimizer .* cannot be saved"
+        tw.errors.SavingError,
+        match=r"test_optimizers.*py:\d+.*the optimizer .* cannot be saved",
     ):
         tw.saved_model.save(module, tmp_path / "m")
     assert not list(tmp_path.iterdir())
@@ -285,7 +285,7 @@ def test_show_names_the_optimizers(tmp_path):
 
 def test_a_rate_that_is_code_is_refused_with_the_line(tmp_path):
     module = trained(optimizers.SGD(lambda: 0.1))
-    with pytest.raises(SavingError, match=r"test_optimizers.*py:\d+.*lambda"):
+    with pytest.raises(tw.errors.SavingError, match=r"test_optimizers.*py:\d+.*lambda"):
         tw.saved_model.save(module, tmp_path / "m")
 
 
@@ -305,7 +305,7 @@ def _changed(tmp_path, monkeypatch, name, change):
         plain(self, key, change(value) if key == name else value)
 
     monkeypatch.setattr(group, "json", json_of)
-    with pytest.raises(SavingError) as caught:
+    with pytest.raises(tw.errors.SavingError) as caught:
         again(trained(optimizers.Adam(0.1), steps=1), tmp_path)
     return str(caught.value)
 
@@ -367,6 +367,6 @@ def test_a_file_without_a_place_for_optimizers_says_so(tmp_path):
     from tapewright.formats.saved_model.functions import write_function
 
     module = trained(optimizers.SGD(0.1), steps=1)
-    with pytest.raises(SavingError, match="cannot hold an optimizer"):
+    with pytest.raises(tw.errors.SavingError, match="cannot hold an optimizer"):
         with writing(tmp_path / "f") as root:
             write_function(root, module.train, [])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 
 from .saving import through_a_file, traced
 
@@ -71,7 +70,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("words", REFUSED)
 def test_what_no_file_can_keep_is_refused_with_its_line(words, tmp_path):
-    with pytest.raises(SavingError, match=rf"test_saved_effects.py:\d+: {words}"):
+    with pytest.raises(
+        tw.errors.SavingError, match=rf"test_saved_effects.py:\d+: {words}"
+    ):
         through_a_file([traced([3])(REFUSED[words])], tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -86,6 +87,6 @@ def test_an_update_of_an_optimizer_is_refused_with_its_line(tmp_path):
 
     step(1.0)
     with pytest.raises(
-        SavingError, match=r"test_saved_effects.py:\d+: apply_gradients"
+        tw.errors.SavingError, match=r"test_saved_effects.py:\d+: apply_gradients"
     ):
         through_a_file([step], tmp_path)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 
 from .saving import ROWS, cubed, derivatives, same, through_a_file, traced
 
@@ -71,7 +70,7 @@ def test_code_that_needs_all_sizes_is_saved_for_those_that_it_was_called_with(tm
     function = traced([None, 3])(
         lambda x: tw.stack([x[i] * i for i in range(x.shape[0])])
     )
-    with pytest.raises(SavingError, match=r"test_symbolic_dims.py:\d+: "):
+    with pytest.raises(tw.errors.SavingError, match=r"test_symbolic_dims.py:\d+: "):
         through_a_file([function], tmp_path)
     function(ROWS)
     (loaded,) = through_a_file([function], tmp_path)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 
 X = np.array([[0.5, -1.0, 2.0], [1.5, 0.3, -0.7]], np.float32)
 
@@ -118,7 +117,7 @@ class Untraceable(tw.layers.Layer):
 def test_a_layer_that_cannot_be_traced_needs_its_class(tmp_path):
     inputs = tw.Input((3,), batch_size=2)
     tw.Model(inputs, Untraceable(name="u")(inputs)).save(tmp_path / "m.h5")
-    with pytest.raises(SavingError, match="Untraceable"):
+    with pytest.raises(tw.errors.SavingError, match="Untraceable"):
         tw.keras.models.load_model(tmp_path / "m.h5")
     custom = {"Untraceable": Untraceable}
     loaded = tw.keras.models.load_model(tmp_path / "m.h5", custom_objects=custom)
@@ -210,7 +209,7 @@ def test_a_layer_that_keeps_its_weights_in_its_own_way_needs_its_class(
 ):
     inputs = tw.Input((3,))
     tw.Model(inputs, OwnWay(name="own")(inputs)).save(tmp_path / f"m{ending}")
-    with pytest.raises(SavingError, match="OwnWay"):
+    with pytest.raises(tw.errors.SavingError, match="OwnWay"):
         tw.keras.models.load_model(tmp_path / f"m{ending}")
 
 
@@ -239,5 +238,5 @@ def test_what_a_file_says_of_such_a_layer_is_checked(key, value, reason, tmp_pat
         attributes = new["tapewright/calls/0"].attrs
         head = json.loads(attributes["layer"]) | {key: value}
         attributes["layer"] = json.dumps(head)
-    with pytest.raises(SavingError, match=reason):
+    with pytest.raises(tw.errors.SavingError, match=reason):
         tw.keras.models.load_model(tmp_path / "o.h5")

@@ -9,7 +9,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
-from tapewright.core.errors import SavingError
 from tapewright.keras import (
     Input,
     Model,
@@ -206,7 +205,7 @@ def test_what_is_wrong_in_a_config_is_told(message):
     config = broken(WRONG[message])
     with from_file("net.keras", "config.json"):
         with pytest.raises(
-            SavingError, match=rf"net.keras \[config.json\]: .*{message}"
+            tw.errors.SavingError, match=rf"net.keras \[config.json\]: .*{message}"
         ):
             Model.from_config(config)
 
@@ -215,7 +214,7 @@ def test_in_the_process_it_is_a_value_error():
     config = broken(WRONG["layer 'nowhere'"])
     with pytest.raises(ValueError, match="Model: .*layer 'nowhere'") as found:
         Model.from_config(config)
-    assert not isinstance(found.value, SavingError)
+    assert not isinstance(found.value, tw.errors.SavingError)
 
 
 def test_a_sequential_config_must_have_a_list_of_layers():
@@ -376,8 +375,8 @@ def test_unknown_keys_and_names_of_a_compile_config_are_told():
     with pytest.raises(ValueError, match="'wings'.*2"):
         model.compile_from_config({"optimizer": "sgd", "wings": 2})
     config = {"optimizer": "sgd", "loss": "mse", "metrics": ["wings"]}
-    with from_file("net.h5"), pytest.raises(SavingError, match="'wings'"):
+    with from_file("net.h5"), pytest.raises(tw.errors.SavingError, match="'wings'"):
         model.compile_from_config(config)
     config = {"optimizer": {"class_name": "Wings", "config": {}}, "loss": "mse"}
-    with from_file("net.h5"), pytest.raises(SavingError, match="'Wings'"):
+    with from_file("net.h5"), pytest.raises(tw.errors.SavingError, match="'Wings'"):
         model.compile_from_config(config)

@@ -2,8 +2,8 @@
 
 import pytest
 
+import tapewright as tw
 from tapewright import keras
-from tapewright.core.errors import SavingError
 from tapewright.keras.files.keras2_configs import (
     keras3_calls,
     keras3_compile_config,
@@ -88,7 +88,10 @@ def test_a_network_of_keras_3_stays_as_it_is():
 @pytest.mark.parametrize("node", [[["x", 0]], [["x", 0, 0, {}, 1]], [["x", 0, 0, 5]]])
 def test_a_list_that_is_no_call_is_a_saving_error(node):
     config = network(("a", "Dense", {}, [node]), outputs=[])
-    with from_file("old.h5"), pytest.raises(SavingError, match="'a' is called"):
+    with (
+        from_file("old.h5"),
+        pytest.raises(tw.errors.SavingError, match="'a' is called"),
+    ):
         keras3_calls(config)
 
 

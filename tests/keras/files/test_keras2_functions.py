@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 from tapewright.keras.files.keras2_configs import keras3_config
 from tapewright.serialization.load_errors import from_file
 
@@ -62,5 +61,5 @@ def test_a_function_that_is_not_of_the_table_is_refused(function):
     config = copy.deepcopy(RECORDED["config"])
     entry = next(x for x in config["layers"] if x["class_name"] == "TFOpLambda")
     entry["config"]["function"] = function
-    with pytest.raises(SavingError, match="of TensorFlow in a model"):
+    with pytest.raises(tw.errors.SavingError, match="of TensorFlow in a model"):
         read(config)

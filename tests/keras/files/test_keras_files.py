@@ -7,8 +7,8 @@ import h5py
 import numpy as np
 import pytest
 
+import tapewright as tw
 from tapewright import Input, Model, Sequential
-from tapewright.core.errors import SavingError
 from tapewright.keras.models import load_model
 from tapewright.layers import BatchNormalization, Dense, Dropout
 
@@ -143,7 +143,7 @@ def test_swapped_layers_are_found(tmp_path, name):
         names[i], names[j] = names[j], names[i]
         group.attrs["layer_names"] = names
 
-    with pytest.raises(SavingError, match="'last'.*'first'|shape"):
+    with pytest.raises(tw.errors.SavingError, match="'last'.*'first'|shape"):
         load_model(altered(tmp_path, name, swap))
 
 
@@ -154,7 +154,9 @@ def test_swapped_weights_of_a_layer_are_found(tmp_path):
         names[0], names[1] = names[1], names[0]  # of one shape: gamma and beta
         group.attrs["weight_names"] = names
 
-    with pytest.raises(SavingError, match="'beta'.*'gamma' of layer 'normal'"):
+    with pytest.raises(
+        tw.errors.SavingError, match="'beta'.*'gamma' of layer 'normal'"
+    ):
         load_model(altered(tmp_path, "trained.h5", swap))
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 from tapewright.keras.files.limits import SLACK, WeightLimit
 
 
@@ -15,7 +14,9 @@ def test_weights_are_counted_together():
     limit = WeightLimit("m.keras", 10, "config.json")
     limit("'a' of layer 'd'", (SLACK,))
     limit("'b' of layer 'd'", (10,))
-    with pytest.raises(SavingError, match=r"'c'.*layer 'd'.*shape \(1,\).*10"):
+    with pytest.raises(
+        tw.errors.SavingError, match=r"'c'.*layer 'd'.*shape \(1,\).*10"
+    ):
         limit("'c' of layer 'd'", (1,))
 
 
@@ -31,7 +32,7 @@ def test_a_layer_that_is_larger_than_the_file_is_refused(tmp_path):
                 config["config"]["layers"][-1]["config"]["units"] = 1 << 40
                 content = json.dumps(config)
             new.writestr(name, content)
-    with pytest.raises(SavingError, match="'kernel'.*layer 'd'.*15"):
+    with pytest.raises(tw.errors.SavingError, match="'kernel'.*layer 'd'.*15"):
         tw.keras.models.load_model(forged)
     loaded = tw.keras.models.load_model(path)
     np.testing.assert_array_equal(loaded.get_weights()[0], model.get_weights()[0])

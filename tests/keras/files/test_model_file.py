@@ -10,7 +10,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import Input, Sequential, layers
-from tapewright.core.errors import SavingError
 from tapewright.keras.models import load_model
 
 X = np.ones((4, 3), "f4")
@@ -79,7 +78,7 @@ def test_deflated_members_are_read(path):
     ],
 )
 def test_a_member_that_is_wrong_is_named(path, name, content, reason):
-    with pytest.raises(SavingError, match=reason):
+    with pytest.raises(tw.errors.SavingError, match=reason):
         load_model(rewritten(path, name, content))
 
 
@@ -106,7 +105,9 @@ def test_a_model_that_cannot_be_built_as_saved_is_an_error_of_the_file(tmp_path)
     with zipfile.ZipFile(tmp_path / "m.keras") as zipped:
         config = zipped.read("config.json").replace(b"[4, 3]", b"[4, 9]")
     other = rewritten(tmp_path / "m.keras", "config.json", config)
-    with pytest.raises(SavingError, match="config.json.*cannot be built.*too wide"):
+    with pytest.raises(
+        tw.errors.SavingError, match="config.json.*cannot be built.*too wide"
+    ):
         load_model(other)
 
 
@@ -114,19 +115,21 @@ def test_a_flipped_bit_is_found(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(SavingError, match="m.keras.*damaged"):
+    with pytest.raises(tw.errors.SavingError, match="m.keras.*damaged"):
         load_model(path)
 
 
 def test_half_a_file_is_no_file(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(SavingError, match="damaged zip file"):
+    with pytest.raises(tw.errors.SavingError, match="damaged zip file"):
         load_model(path)
 
 
 def test_the_place_of_a_misfit_names_the_member(path):
     model = Sequential([Input((3,)), layers.Dense(5)])
-    with pytest.raises(SavingError, match=r"\[model.weights.h5:/layers/dense/vars/0\]"):
+    with pytest.raises(
+        tw.errors.SavingError, match=r"\[model.weights.h5:/layers/dense/vars/0\]"
+    ):
         model.load_weights(path)
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 from tapewright.keras.files.operations import is_operation
 from tapewright.serialization.load_errors import from_file
 
@@ -398,7 +397,7 @@ def test_what_is_refused_here_is_otherwise_read():
     ],
 )
 def test_an_entry_that_is_none_is_refused_with_the_reason(entry, words):
-    with pytest.raises(SavingError, match=re.escape(words)) as error:
+    with pytest.raises(tw.errors.SavingError, match=re.escape(words)) as error:
         read(entry)
     assert "model.keras" in str(error.value)
 
@@ -414,7 +413,7 @@ def test_an_entry_that_is_none_is_refused_with_the_reason(entry, words):
 )
 def test_arguments_of_calls_are_checked_as_those_of_configs(entry, kwargs, words):
     x = {"class_name": "__keras_tensor__", "config": {"keras_history": ["x", 0, 0]}}
-    with pytest.raises(SavingError, match=re.escape(words)):
+    with pytest.raises(tw.errors.SavingError, match=re.escape(words)):
         read(entry, {"args": [x], "kwargs": kwargs})
 
 
@@ -431,7 +430,7 @@ def test_arguments_of_calls_are_checked_as_those_of_configs(entry, kwargs, words
 )
 def test_arguments_of_calls_hold_no_code_and_no_objects(argument):
     x = {"class_name": "__keras_tensor__", "config": {"keras_history": ["x", 0, 0]}}
-    with pytest.raises(SavingError):
+    with pytest.raises(tw.errors.SavingError):
         read(keras_entry("Add"), {"args": [x, argument], "kwargs": {}})
 
 
@@ -439,7 +438,7 @@ def test_arguments_of_calls_hold_no_code_and_no_objects(argument):
 def test_an_operation_on_no_tensor_is_refused_for_it_would_compute_at_once(entry):
     if entry["class_name"] == "OpCall":
         entry["config"]["attributes"] = {"count": 10, "dtype": "int64"}
-    with pytest.raises(SavingError, match="called on no tensor"):
+    with pytest.raises(tw.errors.SavingError, match="called on no tensor"):
         read(entry, {"args": [], "kwargs": {}})
 
 

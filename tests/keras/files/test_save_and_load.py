@@ -9,7 +9,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import Input, Model, Sequential, layers
-from tapewright.core.errors import SavingError
 from tapewright.keras.models import load_model, save_model
 from tapewright.keras.saving import register_keras_serializable
 
@@ -149,7 +148,9 @@ def test_what_a_layer_says_against_its_weights_is_an_error_of_the_file(tmp_path)
     with h5py.File(tmp_path / "a.weights.h5", "r") as old:
         with h5py.File(tmp_path / "b.weights.h5", "w") as new:
             new["layers/halved/vars/third"] = old["layers/halved/vars/half"][()]
-    with pytest.raises(SavingError, match=r"load_own_variables refuses .*'half'"):
+    with pytest.raises(
+        tw.errors.SavingError, match=r"load_own_variables refuses .*'half'"
+    ):
         model.load_weights(tmp_path / "b.weights.h5")
 
 
@@ -225,7 +226,7 @@ def test_a_class_that_is_not_registered_is_named(tmp_path):
     inputs = Input((2,), batch_size=2)
     Model(inputs, Unknown(name="u")(inputs)).save(tmp_path / "m.keras")
     with pytest.raises(
-        SavingError, match=r"m.keras \[config.json\]: .*Unknown.*regist"
+        tw.errors.SavingError, match=r"m.keras \[config.json\]: .*Unknown.*regist"
     ):
         load_model(tmp_path / "m.keras")
     found = load_model(tmp_path / "m.keras", custom_objects={"Unknown": Unknown})
@@ -271,7 +272,7 @@ def test_weights_larger_than_the_file_are_not_made(tmp_path):
         config["config"]["layers"][1]["config"]["units"] = 10**9
 
     with pytest.raises(
-        SavingError, match=r"shape \(6, 1000000000\), but the file holds"
+        tw.errors.SavingError, match=r"shape \(6, 1000000000\), but the file holds"
     ):
         load_model(edited(tmp_path / "m.h5", enlarge))
 
@@ -284,7 +285,7 @@ def test_layers_that_the_file_does_not_list_are_not_made(tmp_path):
         for i in range(9000):
             entries.append({"class_name": "ReLU", "config": {"name": f"r{i}"}})
 
-    with pytest.raises(SavingError, match="config .*9004.*4"):
+    with pytest.raises(tw.errors.SavingError, match="config .*9004.*4"):
         load_model(edited(tmp_path / "m.h5", repeat))
 
 
@@ -346,7 +347,7 @@ def test_odd_values_in_the_config_of_a_layer_are_refused(
 ):
     layers = [tw.Input((3,), name="in"), tw.layers.Dense(2, name="dense")]
     tw.Sequential(layers).save(tmp_path / "m.h5")
-    with pytest.raises(SavingError, match=reason):
+    with pytest.raises(tw.errors.SavingError, match=reason):
         load_model(altered(tmp_path / "m.h5", layer, **values))
 
 
@@ -396,7 +397,7 @@ def test_layers_of_two_classes_cannot_be_one(tmp_path):
         for layer, name in zip(config["config"]["layers"][1:], ("Dense", "ReLU")):
             layer.update(class_name=name, shared_object_id=1)
         new.attrs["model_config"] = json.dumps(config)
-    with pytest.raises(SavingError, match="'Dense'.*'ReLU'"):
+    with pytest.raises(tw.errors.SavingError, match="'Dense'.*'ReLU'"):
         load_model(tmp_path / "n.h5")
 
 

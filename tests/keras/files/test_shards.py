@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
 from tapewright.keras.files.shards import opened_shards
 from tapewright.storage.writer import writing
 
@@ -69,7 +68,10 @@ def test_weights_cut_in_the_middle_of_a_layer_load(tmp_path):
 )
 def test_files_that_do_not_fit_together_are_refused(tmp_path, second, reason):
     path = shards(tmp_path, {"layers/a/vars/0": KERNEL}, second)
-    with opened_shards(path) as root, pytest.raises(SavingError, match=reason):
+    with (
+        opened_shards(path) as root,
+        pytest.raises(tw.errors.SavingError, match=reason),
+    ):
         root.group("layers/a/vars").numbered()
 
 
@@ -87,7 +89,7 @@ def test_files_that_do_not_fit_together_are_refused(tmp_path, second, reason):
 )
 def test_an_index_of_other_files_is_refused(tmp_path, index, reason):
     path = shards(tmp_path, {"a/vars/0": BIAS}, index=index)
-    with pytest.raises(SavingError, match=reason):
+    with pytest.raises(tw.errors.SavingError, match=reason):
         with opened_shards(path):
             pass
 

@@ -8,7 +8,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import Input, Model, Sequential, layers
-from tapewright.core.errors import SavingError
 from tapewright.keras.models import load_model
 
 
@@ -109,13 +108,15 @@ def test_a_layer_count_that_differs_is_told_with_the_names(tmp_path):
     model = Sequential(
         [Input((3,)), layers.Dense(2, name="a"), layers.Dense(2, name="b")]
     )
-    with pytest.raises(SavingError, match=r"1 layers .*\('a'\).*2 \('a', 'b'\)"):
+    with pytest.raises(
+        tw.errors.SavingError, match=r"1 layers .*\('a'\).*2 \('a', 'b'\)"
+    ):
         model.load_weights(tmp_path / "m.h5")
 
 
 def test_a_weights_file_says_that_it_holds_no_model(tmp_path):
     Sequential([Input((3,)), layers.Dense(2)]).save_weights(tmp_path / "a.weights.h5")
-    with pytest.raises(SavingError, match="'model_config'.*load_weights"):
+    with pytest.raises(tw.errors.SavingError, match="'model_config'.*load_weights"):
         load_model(tmp_path / "a.weights.h5")
 
 

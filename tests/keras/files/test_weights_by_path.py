@@ -9,7 +9,6 @@ import pytest
 import tapewright as tw
 from tapewright import Input, Model, Sequential
 from tapewright.core import devices
-from tapewright.core.errors import SavingError
 from tapewright.layers import GRU, LSTM, BatchNormalization, Bidirectional, Dense
 from tapewright.storage import parallel_write
 from tapewright.storage.atomic import replacing
@@ -202,7 +201,7 @@ def test_other_kinds_of_numbers_are_refused_and_nothing_changes(path, array, rea
     model = two_layers()
     before = model.get_weights()
     other = altered(path, replaced("layers/dense/vars/0", array))
-    with pytest.raises(SavingError, match=reason):
+    with pytest.raises(tw.errors.SavingError, match=reason):
         model.load_weights(other)
     for old, new in zip(before, model.get_weights()):
         np.testing.assert_array_equal(old, new)
@@ -228,7 +227,7 @@ def test_nan_is_a_number_like_others(path):
 
 def test_weights_that_no_layer_asks_for_are_told(path):
     other = altered(path, lambda file: file.copy("layers/dense", "layers/dense_2"))
-    with pytest.raises(SavingError, match=r"layers/dense_2\]: .*layer"):
+    with pytest.raises(tw.errors.SavingError, match=r"layers/dense_2\]: .*layer"):
         two_layers().load_weights(other)
 
 
@@ -237,7 +236,7 @@ def test_swapped_names_of_layers_are_found(path):
         file["layers/dense/vars"].attrs["name"] = "b"
         file["layers/dense_1/vars"].attrs["name"] = "a"
 
-    with pytest.raises(SavingError, match="'b'.*'a'"):
+    with pytest.raises(tw.errors.SavingError, match="'b'.*'a'"):
         two_layers().load_weights(altered(path, swap))
 
 
@@ -253,7 +252,7 @@ def test_a_missing_array_is_told(path):
     def drop(file):
         del file["layers/dense/vars/1"]
 
-    with pytest.raises(SavingError, match="/layers/dense/vars.*1"):
+    with pytest.raises(tw.errors.SavingError, match="/layers/dense/vars.*1"):
         two_layers().load_weights(altered(path, drop))
 
 

@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import losses
-from tapewright.core.errors import ShapeError
 
 LOGITS = [[2.0, -1.0, 0.5], [0.1, 0.2, -0.3]]
 PROBABILITIES = [[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]
@@ -97,7 +96,7 @@ def test_one_loss_for_all_takes_any_weights():
 
 def test_a_mask_that_does_not_fit_the_losses_is_refused():
     y_pred = masked(np.zeros((2, 3, 1)), np.ones((2, 3), bool))
-    with pytest.raises(ShapeError, match="mask must be"):
+    with pytest.raises(tw.errors.ShapeError, match="mask must be"):
         losses.MeanSquaredError()(np.zeros((2, 3)), y_pred)
 
 

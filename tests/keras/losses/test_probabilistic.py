@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import losses
-from tapewright.core.errors import ShapeError
 
 LOGITS = [[2.0, -1.0, 0.5], [0.1, 0.2, -0.3]]
 PROBABILITIES = [[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]
@@ -73,7 +72,7 @@ def test_integer_labels_for_one_hot_ones_are_refused():
 
 
 def test_one_hot_labels_for_integer_ones_are_refused():
-    with pytest.raises(ShapeError, match="categorical_crossentr"):
+    with pytest.raises(tw.errors.ShapeError, match="categorical_crossentr"):
         losses.SparseCategoricalCrossentropy()(ONE_HOT, PROBABILITIES)
 
 

@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import losses, metrics
-from tapewright.core.errors import ShapeError
 
 LOGITS = [[2.0, -1.0, 0.5], [0.1, 0.2, -0.3]]
 ONE_HOT = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
@@ -13,7 +12,9 @@ ONE_HOT = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (1, 2, 3)])
 def test_weights_that_do_not_fit_the_losses_are_refused(shape):
-    with pytest.raises(ShapeError, match="mean_squared_error: sample_weight must be"):
+    with pytest.raises(
+        tw.errors.ShapeError, match="mean_squared_error: sample_weight must be"
+    ):
         losses.MeanSquaredError()(ONE_HOT, LOGITS, sample_weight=np.ones(shape))
 
 
@@ -30,14 +31,16 @@ def test_a_last_axis_of_size_one_too_many_is_no_matter():
 @pytest.mark.parametrize("name", ["Huber", "Poisson", "Hinge", "Dice", "LogCosh"])
 def test_shapes_that_do_not_fit_are_told_by_the_names_of_the_arguments(name):
     with pytest.raises(
-        ShapeError, match=r"y_true: shape \(2,\).*y_pred: shape \(2, 3\)"
+        tw.errors.ShapeError, match=r"y_true: shape \(2,\).*y_pred: shape \(2, 3\)"
     ):
         getattr(losses, name)()([0.0, 1.0], LOGITS)
 
 
 def test_labels_are_not_spread_over_predictions_by_accident():
     # (3,) against (3, 3) would broadcast
-    with pytest.raises(ShapeError, match="mean_squared_error: the shapes of y_true"):
+    with pytest.raises(
+        tw.errors.ShapeError, match="mean_squared_error: the shapes of y_true"
+    ):
         losses.MeanSquaredError()(np.zeros(3), np.zeros((3, 3)))
 
 

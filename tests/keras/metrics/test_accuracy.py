@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import metrics
-from tapewright.core.errors import ShapeError
 
 
 def test_labels_of_a_byte_may_stand_beside_many_classes():
@@ -59,5 +58,5 @@ def test_labels_with_sizes_of_1_broadcast_against_the_predictions(
 def test_one_hot_labels_are_no_class_numbers():
     hot = np.eye(3, dtype="float32")
     for y_true, y_pred in ((hot, hot), ([[0, 1]], hot[:2]), ([0, 1], hot[None, :2])):
-        with pytest.raises(ShapeError, match="class .*y_true"):
+        with pytest.raises(tw.errors.ShapeError, match="class .*y_true"):
             metrics.SparseCategoricalAccuracy()(y_true, y_pred)

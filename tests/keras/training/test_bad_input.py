@@ -8,7 +8,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import Input, Model, Sequential
-from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.layers import BatchNormalization, Dense, Layer
 
 X = np.random.default_rng(0).normal(size=(20, 4)).astype("f4")
@@ -44,7 +43,7 @@ def test_labels_must_not_be_strings(model):
 
 def test_inputs_must_not_be_strings(model):
     given = np.array([["1"] * 4] * 20)
-    refused(model, DTypeError, "strings .*float32", given, Y)
+    refused(model, tw.errors.DTypeError, "strings .*float32", given, Y)
 
 
 def test_class_weights_must_be_numbers(model):
@@ -93,7 +92,7 @@ def test_validation_split_must_be_a_number(model):
 def test_validation_data_of_another_shape_are_refused_before_the_first_epoch(model):
     refused(
         model,
-        ShapeError,
+        tw.errors.ShapeError,
         r"size 4.*axis 1.*got shape \(20, 2\)",
         X,
         Y,
@@ -177,7 +176,7 @@ class Silent(Layer):
 
 
 def test_a_layer_after_one_without_return_says_so():
-    with pytest.raises(ShapeError, match="'dense'.*got None"):
+    with pytest.raises(tw.errors.ShapeError, match="'dense'.*got None"):
         Dense(3)(Silent()(X))
 
 
@@ -296,7 +295,7 @@ def test_an_array_of_objects_that_are_strings_is_one_of_strings():
 @pytest.mark.parametrize("traced", [False, True])
 def test_strings_are_not_read_as_numbers(dtype, traced):
     cast = tw.function(tw.cast) if traced else tw.cast
-    with pytest.raises(DTypeError, match=f"strings cannot become {dtype}"):
+    with pytest.raises(tw.errors.DTypeError, match=f"strings cannot become {dtype}"):
         cast(tw.constant(["1"]), dtype)
     with pytest.raises(TypeError, match="Cannot convert"):
         tw.convert_to_tensor(np.array(["1"]), dtype)

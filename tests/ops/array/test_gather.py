@@ -14,8 +14,10 @@ from tapewright.autodiff.testing import (
     integers,
 )
 from tapewright.core import devices
-from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.interpreters import use_interpreters
+
+DTypeError = tw.errors.DTypeError
+ShapeError = tw.errors.ShapeError
 
 
 def added(g, indices, shape, axis):

@@ -11,7 +11,6 @@ from tapewright.autodiff.testing import (
     complexes,
     floats,
 )
-from tapewright.core.errors import ShapeError
 
 CASES = [
     case("concat", floats(2, 3), floats(1, 3), axis=0, expect=lambda *v: np.concatenate(v)),
@@ -79,7 +78,7 @@ MISFITS = [
 
 @pytest.mark.parametrize("call, message", MISFITS)
 def test_what_does_not_fit_is_explained(call, message):
-    with pytest.raises(ShapeError, match=message):
+    with pytest.raises(tw.errors.ShapeError, match=message):
         call()
 
 

@@ -12,8 +12,10 @@ from tapewright.autodiff.testing import (
     integers,
 )
 from tapewright.core import devices
-from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.primitive import get_primitive
+
+DTypeError = tw.errors.DTypeError
+ShapeError = tw.errors.ShapeError
 
 
 def at(function, tensor, indices, updates):

@@ -11,7 +11,9 @@ from tapewright.autodiff.testing import (
     floats,
     integers,
 )
-from tapewright.core.errors import DTypeError, ShapeError
+
+DTypeError = tw.errors.DTypeError
+ShapeError = tw.errors.ShapeError
 
 MIXED = np.array([2, 0, -1, 2, 0])  # no entry of segment 1, one of none
 PAIRS = np.array([[1, 0, 1], [0, -1, 1]])

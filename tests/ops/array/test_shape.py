@@ -12,7 +12,6 @@ from tapewright.autodiff.testing import (
     integers,
 )
 from tapewright.core import devices
-from tapewright.core.errors import ShapeError
 from tapewright.ops.array import shape as ops
 
 
@@ -108,7 +107,7 @@ MISFITS = [
 
 @pytest.mark.parametrize("call, message", MISFITS)
 def test_a_shape_that_does_not_fit_is_explained(call, message):
-    with pytest.raises(ShapeError, match=message):
+    with pytest.raises(tw.errors.ShapeError, match=message):
         call()
 
 

@@ -5,7 +5,9 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, floats, integers
-from tapewright.core.errors import DTypeError, ShapeError
+
+DTypeError = tw.errors.DTypeError
+ShapeError = tw.errors.ShapeError
 
 
 def backwards(x, axis=-1):

@@ -7,7 +7,6 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, complexes, floats
-from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.ops.convolution import correlation, grouped, im2col
 
 
@@ -533,7 +532,7 @@ VALUES = [
 
 @pytest.mark.parametrize(("function", "arguments", "words"), SHAPES)
 def test_shapes_that_do_not_fit_are_explained(function, arguments, words):
-    with pytest.raises(ShapeError, match=words):
+    with pytest.raises(tw.errors.ShapeError, match=words):
         function(*arguments)
 
 
@@ -544,7 +543,7 @@ def test_a_wrong_argument_is_named(arguments, words):
 
 
 def test_dtypes_must_agree_and_be_numbers():
-    with pytest.raises(DTypeError, match="filters: shape"):
+    with pytest.raises(tw.errors.DTypeError, match="filters: shape"):
         tw.nn.conv2d(IMAGE, tw.cast(FILTERS, tw.float64), 1, "SAME")
     with pytest.raises(TypeError, match="input .*numbers"):
         tw.nn.conv2d(IMAGE > 0, FILTERS > 0, 1, "SAME")
@@ -553,13 +552,13 @@ def test_dtypes_must_agree_and_be_numbers():
 def test_the_adjoints_explain_what_does_not_fit():
     op = correlation.convolve
     options = {"strides": (1, 1), "padding": "VALID", "dilations": (1, 1)}
-    with pytest.raises(ShapeError, match="input .*1.*3"):
+    with pytest.raises(tw.errors.ShapeError, match="input .*1.*3"):
         op(IMAGE, tw.ones((1, 1, 3, 1)), **options)
-    with pytest.raises(ShapeError, match="filters .*multiple of 2 .*not 3"):
+    with pytest.raises(tw.errors.ShapeError, match="filters .*multiple of 2 .*not 3"):
         op(IMAGE, tw.ones((1, 1, 1, 3)), **options, groups=2)
-    with pytest.raises(ShapeError, match=r"input of size \(9, 9\).*\(7, 7\)"):
+    with pytest.raises(tw.errors.ShapeError, match=r"input of size \(9, 9\).*\(7, 7\)"):
         correlation.input_gradient(IMAGE, FILTERS, size=(9, 9), **options)
-    with pytest.raises(ShapeError, match=r"g .*batch .*\(3, 3\)"):
+    with pytest.raises(tw.errors.ShapeError, match=r"g .*batch .*\(3, 3\)"):
         correlation.filter_gradient(IMAGE, FILTERS, window=(2, 2), **options)
 
 

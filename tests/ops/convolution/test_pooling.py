@@ -7,7 +7,6 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, floats
-from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.ops.convolution import pooling
 from tapewright.ops.convolution.windows import window_positions
 
@@ -321,14 +320,14 @@ def test_a_wrong_argument_is_named(call, words):
 
 
 def test_the_mean_of_integers_is_refused():
-    with pytest.raises(DTypeError, match="input .*floating"):
+    with pytest.raises(tw.errors.DTypeError, match="input .*floating"):
         tw.nn.avg_pool2d(tw.cast(IMAGE, tw.int32), 2, 2, "VALID")
 
 
 def test_the_adjoint_of_means_explains_what_does_not_fit():
     from tapewright.ops.convolution.pooling import spread_means_p
 
-    with pytest.raises(ShapeError, match="axis -2.*size 2"):
+    with pytest.raises(tw.errors.ShapeError, match="axis -2.*size 2"):
         spread_means_p(tw.ones((3, 1)), 4, -2, 2, 2, "VALID")
 
 

@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, floats
-from tapewright.core.errors import ShapeError
 from tapewright.ops.convolution.windows import fold
 from tapewright.ops.image import processing
 from tapewright.ops.image.resizing import _resample_back, resample
@@ -99,7 +98,7 @@ def test_adjust_contrast_has_no_gradient_and_says_so():
 
 
 def test_images_must_have_three_axes():
-    with pytest.raises(ShapeError, match="height, width, channels"):
+    with pytest.raises(tw.errors.ShapeError, match="height, width, channels"):
         tw.image.adjust_contrast(tw.ones((2, 2)), 2.0)
 
 
@@ -348,9 +347,9 @@ def test_a_wrong_argument_is_named(call, words):
 def test_the_ops_explain_what_does_not_fit():
     with pytest.raises(TypeError, match="'bilinear'.*got int32"):
         resample(tw.ones((2, 2), tw.int32), -2, 3, "bilinear")
-    with pytest.raises(ShapeError, match="axis -2.*size 3"):
+    with pytest.raises(tw.errors.ShapeError, match="axis -2.*size 3"):
         _resample_back(tw.ones((2, 2)), 4, -2, 3, "bilinear")
-    with pytest.raises(ShapeError, match="axis -3.*size 3"):
+    with pytest.raises(tw.errors.ShapeError, match="axis -3.*size 3"):
         fold(tw.ones((2, 2, 1)), 4, -2, 1, "VALID")
 
 

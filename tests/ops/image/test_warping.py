@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import ShapeError
 from tapewright.ops.image.warping import affine_transform
 
 REFERENCE = Path(__file__).parents[2] / "layers" / "reference"
@@ -86,7 +85,7 @@ def test_wrong_arguments_are_refused():
         affine_transform(image, same, fill_mode="mirror")
     with pytest.raises(ValueError, match="interpolation .*'bilinear'.*got 'cubic'"):
         affine_transform(image, same, "cubic")
-    with pytest.raises(ShapeError, match="images .*rank 3.*4"):
+    with pytest.raises(tw.errors.ShapeError, match="images .*rank 3.*4"):
         affine_transform(image[0], same)
-    with pytest.raises(ShapeError, match=r"transform .*\[8\]"):
+    with pytest.raises(tw.errors.ShapeError, match=r"transform .*\[8\]"):
         affine_transform(image, same[:6])

@@ -11,7 +11,6 @@ from tapewright.autodiff.testing import (
     floats,
     integers,
 )
-from tapewright.core.errors import DTypeError, ShapeError
 
 
 def equation(text, *inputs, **options):
@@ -117,32 +116,32 @@ def test_an_equation_that_says_nothing_is_refused(text, message):
 
 
 def test_a_label_with_two_sizes_is_named():
-    with pytest.raises(ShapeError, match="'i'.*sizes 2.*3"):
+    with pytest.raises(tw.errors.ShapeError, match="'i'.*sizes 2.*3"):
         tw.einsum("ii->i", tw.zeros((2, 3)))
 
 
 def test_a_label_of_size_1_does_not_broadcast():
-    with pytest.raises(ShapeError, match="'i'.*sizes 1.*3"):
+    with pytest.raises(tw.errors.ShapeError, match="'i'.*sizes 1.*3"):
         tw.einsum("i,i->i", tw.zeros(1), tw.zeros(3))
 
 
 def test_too_few_labels_are_named():
-    with pytest.raises(ShapeError, match="'i'.*axes"):
+    with pytest.raises(tw.errors.ShapeError, match="'i'.*axes"):
         tw.einsum("i->", tw.zeros((2, 3)))
 
 
 def test_too_many_labels_beside_an_ellipsis_are_named():
-    with pytest.raises(ShapeError, match=r"'\.\.\.ijk'.*more axes"):
+    with pytest.raises(tw.errors.ShapeError, match=r"'\.\.\.ijk'.*more axes"):
         tw.einsum("...ijk->...", tw.zeros((2, 3)))
 
 
 def test_axes_of_an_ellipsis_cannot_vanish():
-    with pytest.raises(ShapeError, match=r"'\.\.\.i->i' leaves out"):
+    with pytest.raises(tw.errors.ShapeError, match=r"'\.\.\.i->i' leaves out"):
         tw.einsum("...i->i", tw.zeros((2, 3)))
 
 
 def test_operands_of_two_dtypes_are_refused():
-    with pytest.raises(DTypeError, match="dtypes .*got float32 and float64"):
+    with pytest.raises(tw.errors.DTypeError, match="dtypes .*got float32 and float64"):
         tw.einsum("i,i->", tw.zeros(2), tw.zeros(2, tw.float64))
 
 
@@ -152,7 +151,7 @@ def test_an_unknown_optimizer_is_refused():
 
 
 def test_pairs_of_axes_must_have_the_same_sizes():
-    with pytest.raises(ShapeError, match="same sizes"):
+    with pytest.raises(tw.errors.ShapeError, match="same sizes"):
         tw.tensordot(tw.zeros((2, 3)), tw.zeros((3, 2)), [[0, 1], [0, 1]])
 
 
@@ -167,7 +166,7 @@ def test_axes_that_are_not_there_are_named(axes, message):
 
 
 def test_a_vector_has_no_trace():
-    with pytest.raises(ShapeError, match="two axes"):
+    with pytest.raises(tw.errors.ShapeError, match="two axes"):
         tw.linalg.trace([1.0, 2.0])
 
 

@@ -10,7 +10,6 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_gradients, check_op, floats
-from tapewright.core.errors import DTypeError, ShapeError
 
 BASE = np.array([[2.0, 0.3, -0.5], [0.4, 1.7, 0.2], [-0.1, 0.6, 2.9]])
 COMPLEX = BASE + 0.4j * BASE[::-1]
@@ -281,16 +280,16 @@ def test_a_matrix_that_is_not_positive_definite_has_no_cholesky_factor(device):
 
 @pytest.mark.parametrize("name", ["cholesky", "eigh", "eigvalsh", "eig", "eigvals"])
 def test_a_matrix_that_is_not_square_is_refused(name):
-    with pytest.raises(ShapeError, match="must be square"):
+    with pytest.raises(tw.errors.ShapeError, match="must be square"):
         getattr(tw.linalg, name)(tw.zeros((2, 3)))
 
 
 @pytest.mark.parametrize("name", ["cholesky", "qr", "svd", "eigh", "eigvalsh", "eig"])
 def test_vectors_and_integers_are_refused(name):
     op = getattr(tw.linalg, name)
-    with pytest.raises(ShapeError, match="two axes"):
+    with pytest.raises(tw.errors.ShapeError, match="two axes"):
         op(tw.zeros((3,)))
-    with pytest.raises(DTypeError, match="floating"):
+    with pytest.raises(tw.errors.DTypeError, match="floating"):
         op(tw.zeros((3, 3), tw.int32))
 
 

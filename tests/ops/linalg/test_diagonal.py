@@ -11,7 +11,8 @@ from tapewright.autodiff.testing import (
     floats,
     integers,
 )
-from tapewright.core.errors import ShapeError
+
+ShapeError = tw.errors.ShapeError
 
 
 def embedded(x, axis):

@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, complexes, floats
-from tapewright.core.errors import DTypeError, ShapeError
 
 REGULAR = np.array([[2.0, 0.3, -0.5], [0.4, 1.7, 0.2], [-0.1, 0.6, 2.4]])
 TWO = np.stack([REGULAR, REGULAR.T + 0.1])
@@ -172,20 +171,20 @@ def test_a_singular_matrix_is_an_error_that_names_the_op(f, name, device):
 
 @pytest.mark.parametrize("op", [tw.linalg.solve, tw.linalg.triangular_solve])
 def test_shapes_that_do_not_fit_are_named(op):
-    with pytest.raises(ShapeError, match="matrix .*square"):
+    with pytest.raises(tw.errors.ShapeError, match="matrix .*square"):
         op(tw.zeros((2, 3)), tw.zeros((2, 1)))
-    with pytest.raises(ShapeError, match="matrix and rhs.*many"):
+    with pytest.raises(tw.errors.ShapeError, match="matrix and rhs.*many"):
         op(tw.eye(2), tw.zeros((3, 1)))
-    with pytest.raises(ShapeError, match="rhs .*axes"):
+    with pytest.raises(tw.errors.ShapeError, match="rhs .*axes"):
         op(tw.eye(2), tw.zeros((2,)))
-    with pytest.raises(ShapeError, match="do not broadcast"):
+    with pytest.raises(tw.errors.ShapeError, match="do not broadcast"):
         op(tw.eye(2, batch_shape=[2]), tw.zeros((3, 2, 1)))
 
 
 def test_integers_are_refused():
-    with pytest.raises(DTypeError, match="floating"):
+    with pytest.raises(tw.errors.DTypeError, match="floating"):
         tw.linalg.inv([[1, 0], [0, 1]])
-    with pytest.raises(DTypeError, match="floating"):
+    with pytest.raises(tw.errors.DTypeError, match="floating"):
         tw.linalg.pinv([[1, 0], [0, 1]])
 
 

@@ -13,7 +13,6 @@ from tapewright.autodiff.testing import (
     complexes,
     floats,
 )
-from tapewright.core.errors import DTypeError, ShapeError
 
 BASE = np.array([[2.0, 0.3, -0.5], [0.4, 1.7, 0.2], [-0.1, 0.6, 2.9]])
 TWO = np.stack([BASE, BASE[::-1]])
@@ -173,11 +172,11 @@ def test_a_singular_matrix_has_the_logarithm_minus_infinity():
 @pytest.mark.parametrize("name", ["det", "slogdet", "expm", "logdet"])
 def test_what_is_no_square_matrix_of_floating_numbers_is_refused(name):
     op = getattr(tw.linalg, name)
-    with pytest.raises(ShapeError, match="input .*square"):
+    with pytest.raises(tw.errors.ShapeError, match="input .*square"):
         op(tw.zeros((2, 3)))
-    with pytest.raises(ShapeError, match="two axes"):
+    with pytest.raises(tw.errors.ShapeError, match="two axes"):
         op(tw.zeros((3,)))
-    with pytest.raises(DTypeError, match="floating"):
+    with pytest.raises(tw.errors.DTypeError, match="floating"):
         op(tw.zeros((3, 3), tw.int32))
 
 

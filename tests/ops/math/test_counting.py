@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, floats, integers
-from tapewright.core.errors import ShapeError
 
 
 def counts(arr, size):
@@ -40,11 +39,11 @@ def test_every_rule_agrees_with_its_definition(c):
     (lambda: tw.math.bincount([1, -2]), ValueError, "arr .*got -2"),
     (lambda: tw.math.bincount([1], axis=1), ValueError, "axis .*None.*0.*-1.*got 1"),
     (lambda: tw.math.bincount([1], [2.0], binary_output=True), ValueError, "exclude"),
-    (lambda: tw.math.bincount([1], [2.0, 3.0]), ShapeError, "weights .*shape"),
+    (lambda: tw.math.bincount([1], [2.0, 3.0]), tw.errors.ShapeError, "weights .*shape"),
     (lambda: tw.math.bincount(3, axis=-1), ValueError, "axis .*rank 0.*got -1"),
     (lambda: tw.math.confusion_matrix([1, 4], [1, 1], 3), ValueError, "labels .*0.*2.*got 4"),
     (lambda: tw.math.confusion_matrix([-1, 1], [1, 1]), ValueError, "got -1"),
-    (lambda: tw.math.confusion_matrix([1], [1, 1]), ShapeError, "length"),
+    (lambda: tw.math.confusion_matrix([1], [1, 1]), tw.errors.ShapeError, "length"),
     (lambda: tw.histogram_fixed_width([1.0], [1.0, 1.0]), ValueError, r"value_range .*1\. 1\."),
     (lambda: tw.histogram_fixed_width([1.0], [0.0, 1.0], 0), ValueError, "nbins .*1.*got 0"),
 ])  # fmt: skip

@@ -12,7 +12,6 @@ from tapewright.autodiff.testing import (
     floats,
     integers,
 )
-from tapewright.core.errors import DTypeError
 from tapewright.ops.math import reduction as ops
 
 REDUCTIONS = [
@@ -192,7 +191,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("op, x", REFUSED)
 def test_what_cannot_be_reduced_is_refused(op, x):
-    with pytest.raises(DTypeError, match="input_tensor .*cast"):
+    with pytest.raises(tw.errors.DTypeError, match="input_tensor .*cast"):
         op(x)
 
 

@@ -11,7 +11,6 @@ from tapewright.autodiff.testing import (
     floats,
     integers,
 )
-from tapewright.core.errors import DTypeError
 
 
 def running(function, start):
@@ -190,12 +189,12 @@ def test_what_has_no_such_axis_is_refused(scan):
 @pytest.mark.parametrize("scan", [tw.cumsum, tw.math.cumprod,
                                   tw.math.cumulative_logsumexp])  # fmt: skip
 def test_booleans_are_refused(scan):
-    with pytest.raises(DTypeError, match="cast converts it"):
+    with pytest.raises(tw.errors.DTypeError, match="cast converts it"):
         scan(tw.constant([True, False]))
 
 
 def test_a_logsumexp_of_integers_is_refused():
-    with pytest.raises(DTypeError, match="x .*floating"):
+    with pytest.raises(tw.errors.DTypeError, match="x .*floating"):
         tw.math.cumulative_logsumexp([1, 2])
 
 

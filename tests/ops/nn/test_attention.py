@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, floats
-from tapewright.core.errors import DTypeError, ShapeError
 
 attention = tw.nn.dot_product_attention
 
@@ -100,13 +99,13 @@ def test_half_precision_is_weighed_in_single():
     ],
 )
 def test_shapes_that_do_not_fit_are_explained(shapes, message):
-    with pytest.raises(ShapeError, match=message):
+    with pytest.raises(tw.errors.ShapeError, match=message):
         attention(*[tw.zeros(s) for s in shapes])
 
 
 def test_dtypes_that_differ_are_explained():
     x = tw.zeros([1, 1, 1, 1])
-    with pytest.raises(DTypeError, match="all .*floating"):
+    with pytest.raises(tw.errors.DTypeError, match="all .*floating"):
         attention(x, x, tw.cast(x, tw.float64))
 
 

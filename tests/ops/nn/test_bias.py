@@ -11,7 +11,6 @@ from tapewright.autodiff.testing import (
     floats,
     integers,
 )
-from tapewright.core.errors import ShapeError
 
 FUSED = {"expect": lambda x, s, o: x * s + o}
 
@@ -52,7 +51,7 @@ def test_the_bias_gets_the_sum_over_all_but_the_channels():
 
 @pytest.mark.parametrize("shape", [(2,), (3, 1), ()])
 def test_a_bias_of_another_shape_is_refused(shape):
-    with pytest.raises(ShapeError, match="bias .*vector"):
+    with pytest.raises(tw.errors.ShapeError, match="bias .*vector"):
         tw.nn.bias_add(tw.zeros([2, 3]), tw.zeros(shape))
 
 

@@ -6,7 +6,6 @@ import pytest
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.core import devices
-from tapewright.core.errors import DTypeError, ShapeError
 
 POSITIVE = {"low": 0.1, "high": 0.9}
 
@@ -160,7 +159,7 @@ def test_a_label_out_of_range_gives_nan_on_a_gpu(strict):
 
 
 def test_labels_must_have_the_shape_of_the_logits_without_the_last_axis():
-    with pytest.raises(ShapeError, match="labels .*logits"):
+    with pytest.raises(tw.errors.ShapeError, match="labels .*logits"):
         tw.nn.sparse_softmax_cross_entropy_with_logits([0], [[0.0, 0.0], [0.0, 0.0]])
 
 
@@ -170,7 +169,7 @@ def test_labels_that_are_not_whole_are_refused():
 
 
 def test_shapes_that_differ_are_explained():
-    with pytest.raises(ShapeError, match="the same"):
+    with pytest.raises(tw.errors.ShapeError, match="the same"):
         tw.nn.sigmoid_cross_entropy_with_logits([1.0], [0.0, 0.0])
 
 
@@ -190,13 +189,13 @@ def test_the_full_poisson_loss_has_no_nan_at_a_count_of_zero():
 
 
 def test_the_l2_loss_is_of_floating_numbers():
-    with pytest.raises(DTypeError, match="l2_loss: t must be floating"):
+    with pytest.raises(tw.errors.DTypeError, match="l2_loss: t must be floating"):
         tw.nn.l2_loss([1, 2])
 
 
 def test_poisson_shapes_that_differ_are_explained():
     with pytest.raises(
-        ShapeError, match="log_poisson_loss: the shapes must be the same"
+        tw.errors.ShapeError, match="log_poisson_loss: the shapes must be the same"
     ):
         tw.nn.log_poisson_loss([1.0], [0.0, 0.0])
 

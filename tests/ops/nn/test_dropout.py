@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op
-from tapewright.core.errors import DTypeError, ShapeError
 
 KEY = np.array([7, 4])
 
@@ -108,13 +107,13 @@ def test_a_rate_out_of_range_is_refused(rate):
 
 
 def test_integers_are_refused():
-    with pytest.raises(DTypeError, match="dropout: x must be floating"):
+    with pytest.raises(tw.errors.DTypeError, match="dropout: x must be floating"):
         tw.nn.dropout([1, 2], 0.5)
 
 
 @pytest.mark.parametrize("noise_shape", [[2], [3, 3], [2, 3, 1]])
 def test_a_noise_shape_that_does_not_fit_is_refused(noise_shape):
-    with pytest.raises(ShapeError, match="noise_shape"):
+    with pytest.raises(tw.errors.ShapeError, match="noise_shape"):
         tw.nn.dropout(tw.ones([2, 3]), 0.5, noise_shape)
 
 

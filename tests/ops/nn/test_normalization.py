@@ -6,7 +6,6 @@ import pytest
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_gradients, check_op, floats
 from tapewright.compiler.program.map_fusion import buffers_in_other_order
-from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.op_registry import list_ops
 from tapewright.ops.nn import normalization, normalization_parts
 
@@ -275,12 +274,14 @@ def test_l2_normalize_takes_the_modulus_of_complex_numbers():
 
 
 def test_a_scale_of_the_wrong_shape_is_explained():
-    with pytest.raises(ShapeError, match=r"scale .*shape \(3,\)"):
+    with pytest.raises(tw.errors.ShapeError, match=r"scale .*shape \(3,\)"):
         tw.nn.fused_batch_norm(tw.zeros((2, 3)), tw.ones(2), tw.zeros(3), [0])
 
 
 def test_a_beta_of_the_wrong_shape_is_explained():
-    with pytest.raises(ShapeError, match=r"layer_normalization: beta must .* \(3,\)"):
+    with pytest.raises(
+        tw.errors.ShapeError, match=r"layer_normalization: beta must .* \(3,\)"
+    ):
         tw.nn.layer_normalization(tw.zeros((2, 3)), beta=tw.zeros((2, 3)))
 
 
@@ -295,12 +296,14 @@ def test_channels_on_the_batch_axis_are_refused():
 
 
 def test_integers_are_refused():
-    with pytest.raises(DTypeError, match="layer_normalization: x must be floating"):
+    with pytest.raises(
+        tw.errors.DTypeError, match="layer_normalization: x must be floating"
+    ):
         tw.nn.layer_normalization([[1, 2]])
 
 
 def test_local_response_normalization_takes_images():
-    with pytest.raises(ShapeError, match="height, width, channels"):
+    with pytest.raises(tw.errors.ShapeError, match="height, width, channels"):
         tw.nn.local_response_normalization(tw.zeros((2, 4)))
 
 

@@ -5,7 +5,6 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, floats
-from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.ops.nn.gru import gru
 from tapewright.ops.nn.lstm import lstm
 from tapewright.ops.nn.simple_rnn import simple_rnn
@@ -156,18 +155,18 @@ def test_a_step_that_never_counts_gives_zeros_and_leaves_the_states(op, width, s
 @pytest.mark.parametrize("op, width, states", NETWORKS)
 def test_shapes_that_do_not_fit_are_explained(op, width, states):
     h = [tw.zeros((2, 4))] * states
-    with pytest.raises(ShapeError, match="3 units"):
+    with pytest.raises(tw.errors.ShapeError, match="3 units"):
         op(tw.zeros((2, 5, 2)), *h, *weights(width, 2, 3))
-    with pytest.raises(ShapeError, match=r"\[batch, time, features\]"):
+    with pytest.raises(tw.errors.ShapeError, match=r"\[batch, time, features\]"):
         op(tw.zeros((2, 2)), *h, *weights(width, 2, 4))
-    with pytest.raises(ShapeError, match=r"mask .*\[batch, time\]"):
+    with pytest.raises(tw.errors.ShapeError, match=r"mask .*\[batch, time\]"):
         op(tw.zeros((2, 5, 2)), *h, *weights(width, 2, 4), mask=tw.ones((2,), tw.bool))
 
 
 @pytest.mark.parametrize("op, width, states", NETWORKS)
 def test_a_state_of_another_dtype_is_refused(op, width, states):
     h = [tw.zeros((2, 3), tw.float64)] * states
-    with pytest.raises(DTypeError, match="the dtypes must be the same"):
+    with pytest.raises(tw.errors.DTypeError, match="the dtypes must be the same"):
         op(tw.zeros((2, 5, 2)), *h, *weights(width, 2, 3))
 
 

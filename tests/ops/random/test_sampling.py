@@ -11,9 +11,11 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, floats, integers
-from tapewright.core.errors import GradientLookupError, ShapeError
 from tapewright.core.primitive import get_primitive
 from tapewright.ops.random.distributions import random_gamma_grad
+
+GradientLookupError = tw.errors.GradientLookupError
+ShapeError = tw.errors.ShapeError
 
 KEY = np.array([7, 4])
 

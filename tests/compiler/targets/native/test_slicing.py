@@ -20,7 +20,6 @@ from tapewright.compiler.program.verifier import verify_program
 from tapewright.compiler.targets.native import draws, kernel, slicing, windows
 from tapewright.compiler.targets.native.draws import DrawKernel
 from tapewright.compiler.targets.native.slice_loop import SliceLoop
-from tapewright.core.errors import VerificationError
 from tapewright.ops.nn.attention import dot_product_attention
 
 pytest.importorskip("llvmlite")
@@ -495,5 +494,5 @@ def test_the_verifier_sees_damage(damage, message):
     (loop,) = [each for each in program.instructions if type(each) is SliceLoop]
     assert any([type(step) is Contract for step in loop.steps])
     damage(loop)
-    with pytest.raises(VerificationError, match=message):
+    with pytest.raises(tw.errors.VerificationError, match=message):
         verify_program(program, "damage")
