@@ -16,15 +16,7 @@ from .py_dataset_adapter import PyDataset, PyDatasetAdapter
 __all__ = ["get_data_adapter"]
 
 
-def get_data_adapter(
-    x,
-    y=None,
-    sample_weight=None,
-    batch_size=None,
-    steps=None,
-    shuffle=False,
-    class_weight=None,
-) -> DataAdapter:
+def get_data_adapter(x, y, sample_weight, batch_size, steps, shuffle, class_weight):
     """The adapter of data for training; the arguments are those of `EpochIterator`.
 
     Raises: ``TypeError`` or ``ValueError`` that names the argument, before any batch.

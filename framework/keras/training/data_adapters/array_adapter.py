@@ -36,16 +36,7 @@ class ArrayAdapter(DataAdapter):
     ``arrays``: all of them, ``x``, ``(x, y)`` or ``(x, y, sample_weight)``.
     """
 
-    def __init__(
-        self,
-        x,
-        y=None,
-        sample_weight=None,
-        batch_size=None,
-        steps=None,
-        shuffle=False,
-        class_weight=None,
-    ):
+    def __init__(self, x, y, sample_weight, batch_size, steps, shuffle, class_weight):
         x, y = as_arrays("x", x), as_arrays("y", y)
         sample_weight = _weights(y, as_arrays("sample_weight", sample_weight))
         if class_weight is not None:

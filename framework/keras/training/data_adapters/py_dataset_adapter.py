@@ -84,7 +84,7 @@ class PyDataset:
 class PyDatasetAdapter(DataAdapter):
     """Batches of a `PyDataset` or a similar object, which is notified of epochs."""
 
-    def __init__(self, x, steps=None, class_weight=None, shuffle=False):
+    def __init__(self, x, steps, class_weight, shuffle):
         super().__init__(Dataset(IndexedBatches(x, shuffle)), x, steps, class_weight)
         if getattr(x, "use_multiprocessing", False):
             warnings.warn(
