@@ -52,9 +52,6 @@ COVERED = {
     "framework/keras/callbacks/console.py": (
         "tests/keras/callbacks/test_progress_bars.py"
     ),
-    "framework/keras/files/call_arguments.py": (
-        "tests/keras/files/test_functional_config.py"
-    ),
     "framework/formats/checkpoints/snapshot.py": "tests/formats/checkpoints/test_restoring.py",
     "framework/keras/files/optimizer_state.py": "tests/keras/files/test_weights_by_path.py",
     "framework/keras/files/class_names.py": "tests/keras/files/test_keras_objects.py",

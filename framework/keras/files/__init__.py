@@ -1,8 +1,7 @@
 """Keras' files, both ways: ``.weights.h5``, ``.h5`` and ``.keras``.
 
-call_arguments    arguments of the calls in a model as JSON
 operations        operations between layers: Keras' classes, and back
-keras_objects     objects as Keras writes them down: ``keras.saving``
+keras_objects     objects, and arguments of calls, as JSON: ``keras.saving``
 functional_config   layers and the calls between them
 class_names       Keras' names of classes; configs without default arguments
 keras2_configs    configs of Keras 2, and of other dtypes, as those of Keras 3; and back

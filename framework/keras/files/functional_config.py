@@ -19,15 +19,15 @@ from tapewright.layers.base.symbolic_tensor import (
 from tapewright.serialization.load_errors import load_error, load_errors
 from tapewright.serialization.object_config import deserialize, serialize
 
-from .call_arguments import (
+from .class_names import is_functional
+from .keras2_configs import keras3_calls
+from .keras2_functions import FunctionCall, is_function_call
+from .keras_objects import (
     argument_config,
     argument_from_config,
     is_place,
     tensor_config,
 )
-from .class_names import is_functional
-from .keras2_configs import keras3_calls
-from .keras2_functions import FunctionCall, is_function_call
 from .operations import (
     check_call,
     is_operation,

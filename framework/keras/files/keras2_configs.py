@@ -11,7 +11,7 @@ from typing import Any
 from tapewright.serialization.load_errors import load_error
 from tapewright.serialization.registry import find, get_registered_object
 
-from .call_arguments import is_place, tensor_place
+from .keras_objects import is_place, tensor_place
 from .limits import walk
 
 __all__ = [

@@ -10,7 +10,7 @@ from tapewright.serialization import registry
 from tapewright.serialization.load_errors import load_error, reading_file
 from tapewright.serialization.registry import get_registered_object, unregistered
 
-from .call_arguments import argument_config, argument_from_config
+from .keras_objects import argument_config, argument_from_config
 from .limits import walk
 
 __all__ = ["check_call", "is_operation", "operation_config", "operation_from_config"]
