@@ -1,11 +1,11 @@
-"""Looks into files of models, without building them.
+"""Inspect files of models, without building them.
 
     python -m tapewright show FILE            what is inside
     python -m tapewright show --json FILE     the same for programs
     python -m tapewright verify FILE...       whether they are whole and sound
 
-The exit code is 0 if all is well, 1 if a file is not sound, 2 if it cannot be looked into
-or the command is wrong.
+The exit code is 0 if all is well, 1 if a file is not sound, 2 if it cannot be inspected or
+the command is wrong.
 """
 
 import argparse
@@ -28,10 +28,10 @@ SPEED = 10 << 20
 
 
 def main(arguments=None, isolated=True):
-    """Runs the command line. Returns: the exit code.
+    """Run the command line, and return the exit code.
 
-    ``isolated``: each file is looked into by a process of its own, for HDF5 may crash or
-    loop on what is no file of ours.
+    ``isolated``: a child process opens each file, since HDF5 may crash or loop on damaged
+    ones.
     """
     parsed = _parser().parse_args(arguments)
     run = _isolated if isolated and hasattr(os, "fork") else _finished
@@ -40,7 +40,7 @@ def main(arguments=None, isolated=True):
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="python -m tapewright", description="Looks into files of models."
+        prog="python -m tapewright", description="Inspect files of models."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser("show", help="print what is inside a file")
@@ -55,11 +55,12 @@ def _parser():
 
 def _show(path, parsed):
     try:
-        told = describe(path)
+        description = describe(path)
     except SavingError as error:
         print(printable(str(error)), file=sys.stderr)
         return 2
-    print(json.dumps(told, indent=2) if parsed.json else report(told))
+    text = json.dumps(description, indent=2) if parsed.json else report(description)
+    print(text)
     return 0
 
 
@@ -75,7 +76,7 @@ def _verify(path, parsed):
 
 
 def _isolated(run, path, parsed):
-    """`_finished` in a process of its own, which gets a time that the file's size allows."""
+    """Run `_finished` in a child process, within a time that grows with the file's size."""
     sys.stdout.flush()
     reading, writing = os.pipe()  # closed when the child has ended
     child = os.fork()
@@ -96,7 +97,7 @@ def _isolated(run, path, parsed):
 
 
 def _finished(run, path, parsed):
-    """The exit code of ``run``, which has printed what it has to say."""
+    """Return the exit code of ``run``, which prints the result."""
     try:
         code = run(path, parsed)
         sys.stdout.flush()
@@ -110,7 +111,7 @@ def _finished(run, path, parsed):
     except OSError as error:  # the output cannot be written
         print(printable(f"{path}: {error}"), file=sys.stderr)
         code = 2
-    except Exception:  # a fault of ours: it is told, and the other files are looked at
+    except Exception:  # a fault of ours; the other files are inspected nevertheless
         traceback.print_exc()
         code = 2
     sys.stderr.flush()

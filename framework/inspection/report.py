@@ -1,4 +1,4 @@
-"""Format what `inspection.describe` returns as aligned text, some 90 columns wide."""
+"""Format what `describe` returns as aligned text, some 90 columns wide."""
 
 from tapewright.core.errors import printable
 
@@ -10,16 +10,16 @@ LONGEST = 1000  # characters of a line outside of tables
 NUMBERS = ("parameters", "size", "arrays", "nodes", "traces")
 
 
-def report(told):
+def report(description):
     """The text of a description.
 
     Text from the file is shown without what would steer a terminal.
     """
-    lines = [f"{told['path']}  ({size(told['bytes'])})", ""]
-    lines += [f"{name:<12}{text}" for name, text in _facts(told) if text]
-    for heading, rows in _tables(told):
+    lines = [f"{description['path']}  ({size(description['bytes'])})", ""]
+    lines += [f"{name:<12}{text}" for name, text in _facts(description) if text]
+    for heading, rows in _tables(description):
         lines += ["", *_table(heading, rows)]
-    lines += ["", _totals(told)]
+    lines += ["", _totals(description)]
     return "\n".join(_cut(printable(line).rstrip()) for line in lines)
 
 
@@ -42,22 +42,24 @@ def size(count):
     return f"{count / 1024:.1f} TiB"
 
 
-def _facts(told):
-    yield "format", told["format"]
-    yield "seal", _seal(told["seal"])
-    yield "written by", _pairs(told.get("written_by"))
-    model = told.get("model", {})
+def _facts(description):
+    yield "format", description["format"]
+    yield "seal", _seal(description["seal"])
+    yield "written by", _pairs(description.get("written_by"))
+    model = description.get("model", {})
     if model:
         name = f"{model['name']!r}, " if model["name"] else ""
         yield "model", f"{model['class']} {name}{model['layers']} layers"
-    yield from ((key, _value(value)) for key, value in told.get("facts", {}).items())
-    yield "optimizer", _optimizer(told.get("optimizer", {}))
-    for key, value in told.get("training", {}).items():
+    yield from (
+        (key, _value(value)) for key, value in description.get("facts", {}).items()
+    )
+    yield "optimizer", _optimizer(description.get("optimizer", {}))
+    for key, value in description.get("training", {}).items():
         yield key.replace("_", " "), _value(value)
-    classes = told.get("custom_classes")
+    classes = description.get("custom_classes")
     if classes:
         yield "needs", f"{', '.join(classes)}: to be registered before loading"
-    yield from (("note", note) for note in told.get("notes", []))
+    yield from (("note", note) for note in description.get("notes", []))
 
 
 def _seal(seal):
@@ -66,14 +68,14 @@ def _seal(seal):
     return "none: nothing tells whether the file is as it was written"
 
 
-def _optimizer(told):
-    parts = [told["class"]] if told.get("class") else []
-    if told.get("learning_rate") is not None:
-        parts.append(f"learning rate {_value(told['learning_rate'])}")
-    if told.get("iterations") is not None:
-        parts.append(f"{told['iterations']} steps")
-    if told.get("arrays"):
-        parts.append(f"{told['arrays']} arrays, {size(told['bytes'])}")
+def _optimizer(row):
+    parts = [row["class"]] if row.get("class") else []
+    if row.get("learning_rate") is not None:
+        parts.append(f"learning rate {_value(row['learning_rate'])}")
+    if row.get("iterations") is not None:
+        parts.append(f"{row['iterations']} steps")
+    if row.get("arrays"):
+        parts.append(f"{row['arrays']} arrays, {size(row['bytes'])}")
     elif parts:
         parts.append("no state")
     return ", ".join(parts)
@@ -93,17 +95,20 @@ def _pairs(values):
     return ", ".join(f"{key}: {_value(value)}" for key, value in (values or {}).items())
 
 
-def _tables(told):
-    layers = told.get("layers", [])
+def _tables(description):
+    layers = description.get("layers", [])
     if layers:
         known = any(row["class"] for row in layers)
         second = "class" if known else "place"
         heading = ("layer", second, "weights", "dtype", "parameters", "size")
         yield heading, [_layer(row, second) for row in layers]
     others = [
-        {"columns": ["besides", "arrays", "bytes"], "rows": told.get("others", [])}
+        {
+            "columns": ["besides", "arrays", "bytes"],
+            "rows": description.get("others", []),
+        }
     ]
-    for table in [*told.get("tables", []), *others]:
+    for table in [*description.get("tables", []), *others]:
         if table["rows"]:
             columns = table["columns"]
             rows = [
@@ -168,7 +173,7 @@ def _line(cells, widths, right):
     return "  ".join(parts)
 
 
-def _totals(told):
-    totals = told["totals"]
+def _totals(description):
+    totals = description["totals"]
     parts = [f"{totals['parameters']:,} parameters in {totals['weights']} arrays"]
     return f"total: {', '.join(parts)}, {size(totals['bytes'])}"

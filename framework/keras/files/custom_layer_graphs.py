@@ -1,4 +1,4 @@
-"""Layers of the user's own classes, as graphs beside a model's weights.
+"""Layers of the user's classes, as graphs beside a model's weights.
 
 The groups ``calls/0``, ``calls/1``... of our own group in model files hold the graphs of
 each such layer in inference and in training, with its gradients (`custom_gradient`). A file
@@ -72,7 +72,7 @@ def _write(group, layer):
         return
     paths = _weight_paths(layer, weights)
     if paths is None:
-        group.text("refused", "a layer inside keeps its weights in its own way")
+        group.text("refused", "a layer inside has its own save_own_variables")
         return
     try:
         for name, function in zip(MODES, functions):
@@ -99,7 +99,7 @@ def _write(group, layer):
 def _weight_paths(layer, weights):
     """``[path below the layer, numbers of weights]``, as in `weights_by_path`.
 
-    None if a layer stores its weights in its own way.
+    None if a layer overrides how its variables are saved.
     """
     numbers = {id(v): i for i, v in enumerate(weights)}
     paths = []
@@ -255,7 +255,7 @@ def _saved_layer(group, head, config):
 
 
 def _read_functions(group, count, weights, streams):
-    """The functions of a layer, in inference and training, on its own variables."""
+    """The functions of a layer, in inference and training, on its variables."""
     first = len(streams)
     for i, stream in enumerate(streams):
         stream.assign(group.array(f"states/{i}").read(tuple(stream.shape), "i"))

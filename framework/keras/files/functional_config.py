@@ -1,6 +1,6 @@
 """The config of a `FunctionalGraph`: its layers and the calls between them.
 
-The forms are Keras'. A call stands as ``{"args", "kwargs"}``, its tensors as the layer,
+All is in the form of Keras. A call stands as ``{"args", "kwargs"}``, its tensors as the layer,
 the number of the call and that of the output that they come from. Calls are counted from
 0, but where outputs of the model are named, those of a model inside from 1.
 """
@@ -25,7 +25,7 @@ from .keras2_functions import FunctionCall, is_function_call
 from .keras_objects import (
     argument_config,
     argument_from_config,
-    is_place,
+    is_history,
     tensor_config,
 )
 from .operations import (
@@ -40,27 +40,27 @@ __all__ = ["graph_config", "graph_from_config"]
 
 def graph_config(graph: Any) -> dict[str, Any]:
     """Return layers, each with the calls that belong to the model, inputs and outputs."""
-    own = {id(node) for node in graph.nodes}
+    node_ids = {id(node) for node in graph.nodes}
     numbers = {}
     for operation in graph.operations:
-        kept = [n for n in operation._inbound_nodes if id(n) in own]
+        kept = [n for n in operation._inbound_nodes if id(n) in node_ids]
         numbers |= {id(node): i for i, node in enumerate(kept)}
 
-    def place(x):
+    def history_of(x):
         history = x._keras_history
         number = numbers[id(node_of(x))]
         return [history.operation.name, number, history.tensor_index]
 
     def end(x):
-        name, number, index = place(x)
+        name, number, index = history_of(x)
         return [name, number + is_functional(x._keras_history.operation), index]
 
     def tensor(x):
-        return tensor_config(x, place(x))
+        return tensor_config(x, history_of(x))
 
     layers = []
     for operation in graph.operations:
-        kept = [n for n in operation._inbound_nodes if id(n) in own and n.args]
+        kept = [n for n in operation._inbound_nodes if id(n) in node_ids and n.args]
         calls = [_call_config(node, tensor) for node in kept]
         is_op = isinstance(operation, OpCall)
         entry = operation_config(operation) if is_op else serialize(operation)
@@ -76,7 +76,7 @@ def graph_config(graph: Any) -> dict[str, Any]:
 def _call_config(node, tensor):
     kwargs = {key: argument_config(x, tensor) for key, x in node.kwargs.items()}
     call = {"args": [argument_config(x, tensor) for x in node.args], "kwargs": kwargs}
-    # Keras notes `training` whether it was given or not, and overrides it when it runs.
+    # Keras notes `training` whether it is passed or not, and overrides it when it runs.
     return call | {"keeps_training": True} if "training" in kwargs else call
 
 
@@ -178,36 +178,36 @@ class _Builder:
 
     def _needs(self, name, i, call):
         """The calls that must be made first."""
-        found = {(name, i - 1)} if i else set()
+        needed = {(name, i - 1)} if i else set()
 
         def note(config):
-            other, number, _ = self._place(config)
+            other, number, _ = self._history(config)
             if not isinstance(self.made[other], InputLayer):
-                found.add((other, number))
+                needed.add((other, number))
 
         self._arguments(call, note)
-        return found
+        return needed
 
-    def _place(self, config):
-        place = config.get("keras_history") if isinstance(config, dict) else None
-        if not is_place(place):
+    def _history(self, config):
+        history = config.get("keras_history") if isinstance(config, dict) else None
+        if not is_history(history):
             raise load_error(
                 "Model: a tensor must come from [layer, number of its call, number of the "
-                f"output], got {str(place)[:80]}"
+                f"output], got {str(history)[:80]}"
             )
-        name, number, index = place[:3]
+        name, number, index = history[:3]
         if name not in self.made:
             raise load_error(f"Model: there is no layer {name[:80]!r} in the config")
         count = max(len(self.calls[name]), isinstance(self.made[name], InputLayer))
         if not 0 <= number < count:
             raise load_error(
                 f"Model: the layer {name[:80]!r} is called {count} times in the config, "
-                f"there is no call {place[1]} of it"
+                f"there is no call {history[1]} of it"
             )
         return name, number, index
 
     def _tensor(self, config):
-        name, number, index = self._place(config)
+        name, number, index = self._history(config)
         tensors = self.made[name]._inbound_nodes[self.first[name] + number]
         if not 0 <= index < len(tensors.output_tensors):
             raise load_error(
@@ -240,16 +240,16 @@ class _Builder:
         ):
             self.made[name](*args, **kwargs)
 
-    def _ends(self, places):
-        if isinstance(places, dict):
-            return {key: self._ends(each) for key, each in places.items()}
-        if not isinstance(places, (list, tuple)):
+    def _ends(self, nest):
+        if isinstance(nest, dict):
+            return {key: self._ends(each) for key, each in nest.items()}
+        if not isinstance(nest, (list, tuple)):
             raise load_error(
-                f"Model: inputs and outputs are places, got {places!r:.80}"
+                f"Model: inputs and outputs must be nests of lists, got {nest!r:.80}"
             )
-        if not is_place(places):
-            return _container(places, [self._ends(each) for each in places])
-        name, number, index = places[:3]
+        if not is_history(nest):
+            return _container(nest, [self._ends(each) for each in nest])
+        name, number, index = nest[:3]
         operation = self.made.get(name)
         if is_functional(operation):
             several = len(self.calls[name]) > 1

@@ -11,7 +11,7 @@ from typing import Any
 from tapewright.serialization.load_errors import load_error
 from tapewright.serialization.registry import find, get_registered_object
 
-from .keras_objects import is_place, tensor_place
+from .keras_objects import history_config, is_history
 from .limits import walk
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "keras3_config",
 ]
 
-# Key -> values that ask for nothing; None in place of them: whatever it is.
+# Key -> values that ask for nothing; None: any value.
 OFF = {
     "time_major": (False,),
     "dynamic": (False,),
@@ -30,7 +30,7 @@ OFF = {
     "fused": (None, True, False),
     "virtual_batch_size": (None,),
     "adjustment": (None,),
-    "input_length": None,  # of Embedding: the inputs tell
+    "input_length": None,  # of Embedding, which follows its inputs
     "experimental_autocast": (True,),
     "quantization_config": (None,),
     "decay": (0, None),
@@ -75,7 +75,7 @@ def _converted(config, replaced):
 
 
 def _dtype_name(dtype):
-    """The name of a dtype, or of a policy in the form of an object; None for others."""
+    """The name of a dtype, or of the config of a policy; None for others."""
     if isinstance(dtype, dict) and dtype.get("class_name") == "DTypePolicy":
         inner = dtype.get("config")
         dtype = inner.get("name") if isinstance(inner, dict) else None
@@ -84,17 +84,17 @@ def _dtype_name(dtype):
 
 def _arguments(name, inner):
     kept = KEPT.get(name, ())
-    found = {
+    arguments = {
         key: value
         for key, value in inner.items()
         if key in kept or not _asks_for_nothing(key, value)
     }
-    axis = found.get("axis")
+    axis = arguments.get("axis")
     if name == "BatchNormalization" and isinstance(axis, list) and len(axis) == 1:
-        found["axis"] = axis[0]
-    if "lr" in found and "learning_rate" not in found:
-        found["learning_rate"] = found.pop("lr")
-    return found
+        arguments["axis"] = axis[0]
+    if "lr" in arguments and "learning_rate" not in arguments:
+        arguments["learning_rate"] = arguments.pop("lr")
+    return arguments
 
 
 def _asks_for_nothing(key, value):
@@ -107,7 +107,7 @@ def _asks_for_nothing(key, value):
 
 
 def keras3_calls(config: dict) -> dict:
-    """Return the config of a network with its calls and outputs in the form of Keras 3.
+    """Return the config of a network with its calls and outputs as in Keras 3.
 
     Keras 2 lists the tensors of a call as ``[layer, call, output]``, with the keywords
     behind the first, and counts the calls of a model inside from 1.
@@ -122,11 +122,11 @@ def keras3_calls(config: dict) -> dict:
     return _Keras2Calls(entries, config["output_layers"]).converted(config)
 
 
-def _calls(entry, kind=(list, dict)):
+def _calls(entry, node_type=(list, dict)):
     """The calls of an entry that are lists, or dicts."""
     nodes = entry.get("inbound_nodes") if isinstance(entry, dict) else None
     nodes = nodes if isinstance(nodes, list) else ()
-    return [node for node in nodes if node and isinstance(node, kind)]
+    return [node for node in nodes if node and isinstance(node, node_type)]
 
 
 def _name(entry):
@@ -141,15 +141,15 @@ class _Keras2Calls:
     def __init__(self, entries, outputs):
         numbers = {}
         for each in walk([outputs, *map(_calls, entries)]):
-            if is_place(each):
+            if is_history(each):
                 numbers.setdefault(each[0], set()).add(each[1])
         self.first, self.counted_in_outputs = {}, set()
         for entry in [each for each in entries if isinstance(each, dict)]:
             name, calls = _name(entry), _calls(entry)
             if not isinstance(name, str):
                 continue
-            found = numbers.get(name, {0}) if _calls(entry, list) else {0}
-            self.first[name] = int(min(found) == 1 and max(found) == len(calls))
+            counts = numbers.get(name, {0}) if _calls(entry, list) else {0}
+            self.first[name] = int(min(counts) == 1 and max(counts) == len(calls))
             inner = entry.get("config")
             if isinstance(inner, dict) and "input_layers" in inner:
                 self.counted_in_outputs.add(name)  # from 1 in Keras 3, too
@@ -170,28 +170,28 @@ class _Keras2Calls:
         if node[0] == CONSTANT and len(node) == 4 and isinstance(node[3], dict):
             args, kwargs = [node[2]], node[3]
         else:
-            places = [node] if is_place(node) else node
-            for place in places:
-                if not is_place(place) or len(place) > 4:
+            histories = [node] if is_history(node) else node
+            for history in histories:
+                if not is_history(history) or len(history) > 4:
                     raise load_error(
-                        f"Model: {str(name)[:80]!r} is called on {str(place)[:80]}"
+                        f"Model: {str(name)[:80]!r} is called on {str(history)[:80]}"
                     )
-            kwargs = places[0][3] if len(places[0]) > 3 else {}
+            kwargs = histories[0][3] if len(histories[0]) > 3 else {}
             if not isinstance(kwargs, dict):
                 raise load_error(
                     f"Model: {str(name)[:80]!r} is called with {str(kwargs)[:80]}"
                 )
-            tensors = [self._tensor(place) for place in places]
+            tensors = [self._tensor(history) for history in histories]
             args = tensors if len(tensors) == 1 else [tensors]
         kwargs = {key: self._argument(value) for key, value in kwargs.items()}
         return {"args": args, "kwargs": kwargs, "keeps_training": True}
 
-    def _tensor(self, place):
-        name, number, index = place[:3]
-        return tensor_place([name, number - self.first.get(name, 0), index])
+    def _tensor(self, history):
+        name, number, index = history[:3]
+        return history_config([name, number - self.first.get(name, 0), index])
 
     def _argument(self, value):
-        if is_place(value) and value[0] in self.first:
+        if is_history(value) and value[0] in self.first:
             return self._tensor(value)
         return list(map(self._argument, value)) if isinstance(value, list) else value
 
@@ -200,7 +200,7 @@ class _Keras2Calls:
             return {key: self._outputs(each) for key, each in value.items()}
         if not isinstance(value, (list, tuple)):
             return value
-        if not is_place(value):
+        if not is_history(value):
             return [self._outputs(each) for each in value]
         name, number, index = value[:3]
         first = 0 if name in self.counted_in_outputs else self.first.get(name, 0)
@@ -223,7 +223,7 @@ def keras3_compile_config(training: Any) -> Any:
 
 
 def _known_optimizer(config):
-    """The config of an optimizer; Keras 2 has "Custom>Adam" for its own classes, too."""
+    """The config of an optimizer; Keras 2 has "Custom>Adam" for classes of Keras, too."""
     name = config.get("class_name") if isinstance(config, dict) else None
     if isinstance(name, str) and get_registered_object(name) is None:
         return config | {"class_name": name.removeprefix("Custom>")}
@@ -250,7 +250,7 @@ def _unwrapped(metrics):
 def keras2_config(config: dict) -> dict:
     """Return the config of a model in Keras 2: layers have a class and a config only.
 
-    Ops among them keep their modules: they tell ``Add`` the op from ``Add`` the layer.
+    Ops among them keep their modules, since ``Add`` is both an op and a layer.
     """
     config = dict(config)
     known_as = config.get("registered_name")

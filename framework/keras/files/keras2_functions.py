@@ -2,7 +2,7 @@
 
 Keras 2 has layers ``TFOpLambda`` and ``SlicingOpLambda`` for them, with the name of the
 function. Only names of the table below are known. Our function of that name is called, so
-that the operations of `keras.ops` which it records take the place of the layer.
+that the operations of `keras.ops` which it records replace the layer.
 """
 
 import importlib
@@ -83,7 +83,7 @@ class FunctionCall(Operation):
         return outputs
 
     def _rename(self, outputs, before):
-        """Name the operations after this one, as the names of the model are given."""
+        """Name the operations after the function call in the model."""
         pending, operations = flatten(outputs), []
         while pending:
             x = pending.pop()

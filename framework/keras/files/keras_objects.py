@@ -1,8 +1,9 @@
 """Objects as configs of Keras and back: the functions of ``keras.saving``.
 
 ``{"module", "class_name", "config", "registered_name"}`` for a layer, an optimizer, a loss
-and so on; functions by their names; forms for arrays, slices and symbolic tensors. A config
-may name what `registry` knows: nothing is imported, and no code is run.
+and so on; functions by their names; arrays, slices and symbolic tensors as special dicts.
+Arguments of the calls in a model are such values, but no objects. A config may name what
+`registry` knows: nothing is imported, and no code is run.
 """
 
 import math
@@ -32,21 +33,21 @@ __all__ = [
     "argument_from_config",
     "deserialize_keras_object",
     "full_config",
-    "is_place",
+    "history_config",
+    "is_history",
     "serialize_keras_object",
     "tensor_config",
-    "tensor_place",
 ]
 
 _PLAIN = (str, int, float, bool)
 
 
 def serialize_keras_object(obj: Any) -> Any:
-    """Return the config of ``obj`` in Keras' form.
+    """Return the config of ``obj`` as Keras has it.
 
-    Objects with a ``get_config``, as built and compiled; functions by name,
-    those of the user by the one they were registered under; lists and dicts of such;
-    arrays, tensors and slices in forms of their own.
+    Objects with a ``get_config`` are described as built and compiled, functions by name,
+    those of the user by the registered one; lists and dicts may hold all of these, arrays,
+    tensors and slices.
 
     Raises: ``ValueError`` for a lambda: code is never saved; ``TypeError`` for what has no
     config.
@@ -65,9 +66,9 @@ def serialize_keras_object(obj: Any) -> Any:
     if hasattr(obj, "_keras_history"):
         operation, node, index = obj._keras_history
         return tensor_config(obj, [operation.name, node, index])
-    form = encode_literal(obj)
-    if form is not None:
-        return form
+    literal = encode_literal(obj)
+    if literal is not None:
+        return literal
     if hasattr(obj, "get_config") and not isinstance(obj, type):
         return full_config(obj)
     if callable(obj) and not isinstance(obj, type) and hasattr(obj, "__name__"):
@@ -77,16 +78,16 @@ def serialize_keras_object(obj: Any) -> Any:
 
 def full_config(thing: Any, compiled: bool = True) -> dict:
     """Return the config of an object, as built and, unless ``compiled=False``, compiled."""
-    return numbering_shared(lambda: _described(thing, compiled))
+    return numbering_shared(lambda: _full_config(thing, compiled))
 
 
-def _described(thing, compiled):
+def _full_config(thing, compiled):
     config = object_config.serialize(thing)
     for part in ("build_config", "compile_config")[: 1 + compiled]:
-        tell = getattr(thing, f"get_{part}", None)
-        told = None if tell is None else tell()
-        if told is not None:
-            config[part] = serialize_keras_object(told)
+        get_part = getattr(thing, f"get_{part}", None)
+        values = None if get_part is None else get_part()
+        if values is not None:
+            config[part] = serialize_keras_object(values)
     return config
 
 
@@ -102,7 +103,7 @@ def deserialize_keras_object(
 
     Args: ``custom_objects``: names, with classes and functions to look among first, then
     among ``module_objects``; ``safe_mode`` is that of Keras, and must be true: code in a
-    config is never run; ``kind``: the kind ("layer", "loss", ...) of objects without a
+    config is never run; ``kind``: the family ("layer", "loss", ...) of objects without a
     module.
 
     Raises: ``ValueError`` for an unknown class or function, code, or a config that its
@@ -126,31 +127,31 @@ def deserialize_keras_object(
         return _object_of(config, kind)
 
 
-def _object_of(config, kind):
+def _object_of(config, family):
     if isinstance(config, str):
         known = registry.get_registered_object(config)
         return config if known is None else known
     if isinstance(config, (list, tuple)):
-        return [_object_of(each, kind) for each in config]
+        return [_object_of(each, family) for each in config]
     if not isinstance(config, dict):
         return config
     if not {"class_name", "config"} <= set(config):
-        return {key: _object_of(each, kind) for key, each in config.items()}
+        return {key: _object_of(each, family) for key, each in config.items()}
     name = config["class_name"]
     if is_literal(config):
         value = decode_literal(config)
         return convert_to_tensor(value) if name == "__tensor__" else value
     if name == "__lambda__":
         raise load_error("a config holds Python code, which is never run")
-    return _made(config, kind)
+    return _made(config, family)
 
 
-def _made(config, kind):
+def _made(config, family):
     if config["class_name"] == "DTypePolicy":
         return config["config"].get("name")  # layers take it by its name
     if config["class_name"] == "function":
-        return object_config.function_of(kind or "function", config["config"])
-    thing = object_config.deserialize(family_of(config, kind), config)
+        return object_config.function_of(family or "function", config["config"])
+    thing = object_config.deserialize(family_of(config, family), config)
     shapes = config.get("build_config")
     if shapes and hasattr(thing, "build_from_config") and not thing.built:
         with load_errors(f"{config['class_name']} cannot be built for {shapes!r:.200}"):
@@ -189,13 +190,13 @@ def argument_config(value: Any, tensor: Callable[[Any], dict] | None) -> Any:
         return np.dtype(value).name
     if hasattr(value, "as_list"):  # a shape
         return value.as_list()
-    form = encode_literal(value)
-    if form is None:
+    literal = encode_literal(value)
+    if literal is None:
         raise TypeError(
             f"A config cannot hold {type(value).__name__}: {value!r}. Calls in a model may "
             "take tensors, arrays, numbers, strings, None, slices and nests of these"
         )
-    return form
+    return literal
 
 
 def _number_config(value):
@@ -218,12 +219,12 @@ def tensor_config(tensor: Any, history: Iterable) -> dict:
     return {"class_name": "__keras_tensor__", "config": config}
 
 
-def tensor_place(place: list) -> dict:
-    """Return the config of a tensor of which only the place is known."""
-    return {"class_name": "__keras_tensor__", "config": {"keras_history": place}}
+def history_config(history: list) -> dict:
+    """Return the config of a tensor of which only the history is known."""
+    return {"class_name": "__keras_tensor__", "config": {"keras_history": history}}
 
 
-def is_place(value: object) -> bool:
+def is_history(value: object) -> bool:
     """Return whether ``value`` is ``[layer, number of its call, number of the output]``."""
     return (
         isinstance(value, (list, tuple))
@@ -234,26 +235,26 @@ def is_place(value: object) -> bool:
     )
 
 
-def argument_from_config(form: Any, tensor: Callable[[Any], Any] | None) -> Any:
+def argument_from_config(config: Any, tensor: Callable[[Any], Any] | None) -> Any:
     """Return the argument that `argument_config`, or Keras, described.
 
     ``tensor(config)`` returns the tensor for the config of a ``__keras_tensor__``.
 
-    Raises: ``ValueError``, or `SavingError` from a file, for any other kind of object.
+    Raises: ``ValueError``, or `SavingError` from a file, for any other object.
     """
-    if isinstance(form, list):
-        return [argument_from_config(each, tensor) for each in form]
-    if not isinstance(form, dict):
-        return form
-    if is_literal(form):
-        return decode_literal(form)
-    kind = form.get("class_name")
-    if kind == "__keras_tensor__" and tensor is not None:
-        return tensor(form.get("config"))
-    if kind == "__tuple__" and isinstance(form.get("items"), list):
-        return tuple([argument_from_config(each, tensor) for each in form["items"]])
-    if kind is not None and "config" in form:
+    if isinstance(config, list):
+        return [argument_from_config(each, tensor) for each in config]
+    if not isinstance(config, dict):
+        return config
+    if is_literal(config):
+        return decode_literal(config)
+    name = config.get("class_name")
+    if name == "__keras_tensor__" and tensor is not None:
+        return tensor(config.get("config"))
+    if name == "__tuple__" and isinstance(config.get("items"), list):
+        return tuple([argument_from_config(each, tensor) for each in config["items"]])
+    if name is not None and "config" in config:
         raise load_error(
-            f"an argument of a call is of the unknown kind {str(kind)[:80]!r}"
+            f"an argument of a call is of the unknown class {str(name)[:80]!r}"
         )
-    return {key: argument_from_config(each, tensor) for key, each in form.items()}
+    return {key: argument_from_config(each, tensor) for key, each in config.items()}

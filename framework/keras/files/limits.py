@@ -30,7 +30,7 @@ def walk(value: Any) -> Iterator[Any]:
             ahead += reversed(value)
 
 
-def check_size(config: Any, path: str, place: str | None = None) -> None:
+def check_size(config: Any, path: str, location: str | None = None) -> None:
     """Check the number of layers and the nesting of models. Raises: `SavingError`."""
     ahead, layers = [(config, 0)], 0
     while ahead:
@@ -40,10 +40,10 @@ def check_size(config: Any, path: str, place: str | None = None) -> None:
             layers, depth = layers + len(inner), depth + 1
         if layers > MAX_LAYERS:
             reason = f"the config has more than {MAX_LAYERS} layers"
-            raise SavingError(path, reason, place)
+            raise SavingError(path, reason, location)
         if depth > MAX_NESTING:
             reason = f"the config nests models deeper than {MAX_NESTING} levels"
-            raise SavingError(path, reason, place)
+            raise SavingError(path, reason, location)
         if isinstance(value, dict):
             ahead += [(each, depth) for each in value.values()]
         elif isinstance(value, list):
@@ -54,11 +54,11 @@ class WeightLimit:
     """Refuse weights that have more numbers together than the file holds.
 
     A config may ask for 4 TB of weights. ``numbers``: how many the file at ``path`` holds;
-    ``place``: the place of the config in it.
+    ``location``: where the config is in it.
     """
 
-    def __init__(self, path: str, numbers: int, place: str | None = None):
-        self.path, self.numbers, self.place = path, numbers, place
+    def __init__(self, path: str, numbers: int, location: str | None = None):
+        self.path, self.numbers, self.location = path, numbers, location
         self._left = numbers + SLACK
 
     def __call__(self, weight: str, shape: tuple[int, ...]) -> None:
@@ -69,5 +69,5 @@ class WeightLimit:
                 self.path,
                 f"the weight {weight} would have shape {shape}, but the file holds "
                 f"{self.numbers} numbers for all weights together",
-                self.place,
+                self.location,
             )

@@ -1,4 +1,4 @@
-"""Configs of the operations between the layers of a model, in Keras' form, and back.
+"""Configs of the operations between the layers of a model, as Keras has them, and back.
 
 Keras has a class for each function of `keras.ops`. The arguments of its constructor are the
 config, and those of its call, such as tensors, stand in the nodes. Which function is which
@@ -32,7 +32,7 @@ def _definition_of_class(name):
 
 
 def operation_config(operation):
-    """The config of an op in a model: Keras' where it has one, else one of our own.
+    """Return the config of an op in a model: Keras' if it has one, else ours.
 
     Keras does not open a model with ours, ``{"module": "tapewright", ...}``: for ops
     that it lacks, and for tensors where its classes take numbers alone.

@@ -1,7 +1,7 @@
 """The state of an optimizer in files: its variables, in the order of Keras.
 
 Arrays are read in that order too, and all shapes are compared. Files of Keras 2 have another
-order of slots; there the names of the arrays tell the slot of each.
+order of slots, and name the slot in the name of each array.
 """
 
 import warnings
@@ -180,20 +180,20 @@ def _pairs_by_name(optimizer, names, arrays):
             pairs += [(v, array) for v in variables if v.name == "learning_rate"]
         else:
             slots[_slot_of(name, slots, optimizer)].append(array)
-    for (name, stored), own in zip(slots.items(), optimizer._slots):
-        if len(stored) != len(own):
+    for (name, stored), slot in zip(slots.items(), optimizer._slots):
+        if len(stored) != len(slot):
             raise StateMismatch(
-                f"{len(stored)} arrays are stored for the slot '{name}' of {len(own)}"
+                f"{len(stored)} arrays are stored for the slot '{name}' of {len(slot)}"
             )
-        pairs += [_pair(variable, array) for variable, array in zip(own, stored)]
+        pairs += [_pair(variable, array) for variable, array in zip(slot, stored)]
     return pairs
 
 
 def _slot_of(name, slots, optimizer):
     stems = [part.partition(":")[0] for part in name.split("/")]
-    kinds = [kind for stem in stems for kind in SYNONYMS.get(stem, ()) if kind in slots]
-    if not kinds:
+    known = [name for stem in stems for name in SYNONYMS.get(stem, ()) if name in slots]
+    if not known:
         raise StateMismatch(
             f"'{name}' belongs to no slot of {type(optimizer).__name__}"
         )
-    return kinds[0]
+    return known[0]

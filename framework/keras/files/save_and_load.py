@@ -152,7 +152,7 @@ def load_model(
     and restore the state of the optimizer. ``safe_mode`` is that of Keras, and always on:
     no code from a file is ever run.
 
-    Raises: `SavingError` that names the fault of the file, and its place.
+    Raises: `SavingError` that names the fault of the file, and where it is.
     """
     with custom_object_scope(custom_objects), opened_model_file(filepath) as file:
         if not file.is_model:
@@ -302,7 +302,7 @@ def load_weights(
     their names, and those without a namesake are left out; ``objects_to_skip``: layers to
     leave alone. Where the optimizer has been in use, its state is loaded, too.
 
-    Raises: `SavingError` that tells what is missing or of another shape or dtype, or what
+    Raises: `SavingError` that names what is missing or of another shape or dtype, or what
     is wrong with the file; then nothing was assigned.
     """
     _check_has_weights(model, "load_weights")

@@ -1,4 +1,4 @@
-"""Weights that Keras cut into several files: a ``.weights.json`` tells what is where.
+"""Weights that Keras cut into several files: a ``.weights.json`` is their index.
 
 Its ``weight_map`` gives for each group, ``/layers/dense/vars``, the file in the same folder
 that holds it, or several that hold some of its arrays each.

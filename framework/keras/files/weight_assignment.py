@@ -15,8 +15,8 @@ from tapewright.core.interpreters import active_interpreter
 
 __all__ = ["WeightAssignment", "first_swap"]
 
-# Kind of dtype of a variable -> its name, and the kinds that it takes from files.
-KINDS = {
+# `dtype.kind` of a variable -> its name, and those that it takes from files.
+DTYPE_KINDS = {
     "f": ("floating", "f"),
     "i": ("an integer", "iu"),
     "u": ("an integer", "iu"),
@@ -26,7 +26,7 @@ KINDS = {
 
 
 class WeightAssignment:
-    """Pairs of variable and array, and the mismatches found on the way.
+    """Pairs of variable and array, and the mismatches among them.
 
     ``skip_mismatch``: mismatches are left out, and a warning lists them; otherwise the
     first is a `SavingError`.
@@ -35,8 +35,8 @@ class WeightAssignment:
     def __init__(self, path, skip_mismatch=False):
         self.path, self.skip_mismatch = path, skip_mismatch
         self._pairs = []  # of a variable and the array of the file
-        self._hooks = []  # `load_own_variables` of a layer, its store, its place
-        self.problems = []  # pairs of a place in the file and a reason
+        self._hooks = []  # `load_own_variables` of a layer, its store, its location
+        self.problems = []  # pairs of a location in the file and a reason
 
     def add(self, variable, array):
         """Add a pair, or the problem that the array does not fit the variable."""
@@ -46,39 +46,39 @@ class WeightAssignment:
         else:
             self.add_problem(array.place, problem)
 
-    def add_layer(self, variables, arrays, place, owner):
+    def add_layer(self, variables, arrays, location, owner):
         """Add the variables of a layer and as many arrays, in order."""
         if len(variables) != len(arrays):
             hint = ""
             if not arrays:
                 hint = "; is it the file of another model?"
-            own = ", ".join([f"{v.name} {tuple(v.shape)}" for v in variables[:8]])
+            expected = ", ".join([f"{v.name} {tuple(v.shape)}" for v in variables[:8]])
             stored = ", ".join([str(array.shape) for array in arrays[:8]])
             self.add_problem(
-                place,
+                location,
                 f"holds {len(arrays)} arrays ({stored}), layer '{owner}' has "
-                f"{len(variables)} weights ({own}){hint}",
+                f"{len(variables)} weights ({expected}){hint}",
             )
             return
         for variable, array in zip(variables, arrays):
             self.add(variable, array)
 
-    def add_hook(self, load, store, place):
+    def add_hook(self, load, store, location):
         """Add a call ``load(store)`` by which a layer loads its variables itself."""
-        self._hooks.append((load, store, place))
+        self._hooks.append((load, store, location))
 
-    def add_problem(self, place, reason):
+    def add_problem(self, location, reason):
         """Add something that does not fit, or is missing."""
-        self.problems.append((place, reason))
+        self.problems.append((location, reason))
 
     def check(self):
         """Raise `SavingError` for the first problem, unless problems are skipped."""
         if self.problems and not self.skip_mismatch:
-            place, reason = self.problems[0]
+            location, reason = self.problems[0]
             more = len(self.problems) - 1
             if more:
                 reason += f" (and {more} more that do not fit)"
-            raise SavingError(self.path, reason, place)
+            raise SavingError(self.path, reason, location)
 
     def apply(self, others=()):
         """Assign; on an error every variable, ``others`` too, is as it was before.
@@ -90,20 +90,20 @@ class WeightAssignment:
         with unchanged_on_error([*variables, *others]):
             for variable, array in self._pairs:
                 _assign(variable, array)
-            for load, store, place in self._hooks:
-                self._load(load, store, place)
+            for load, store, location in self._hooks:
+                self._load(load, store, location)
         if self.problems:
             warnings.warn(self._report(), stacklevel=4)
 
-    def _load(self, load, store, place):
+    def _load(self, load, store, location):
         try:
             load(store)
         except Exception as error:  # the user's, about what the file holds
             reason = f"{load.__qualname__} refuses the stored value: {error!r}"
-            raise SavingError(self.path, reason, place) from error
+            raise SavingError(self.path, reason, location) from error
 
     def _report(self):
-        lines = [f"  {place}: {reason}" for place, reason in self.problems]
+        lines = [f"  {location}: {reason}" for location, reason in self.problems]
         loaded = len(self._pairs) + len(self._hooks)
         head = f"{self.path}: {len(lines)} weights were skipped, {loaded} were loaded:"
         return "\n".join([head, *lines])
@@ -115,21 +115,21 @@ def _mismatch(variable, array):
         return (
             f"has shape {array.shape}, weight '{variable.path}' {tuple(variable.shape)}"
         )
-    own, stored = variable._array.dtype, array.dtype
-    if own == stored:
+    dtype, stored = variable._array.dtype, array.dtype
+    if dtype == stored:
         return None
-    what, kinds = KINDS.get(own.kind, (str(own), ""))
+    name, kinds = DTYPE_KINDS.get(dtype.kind, (str(dtype), ""))
     if stored.kind not in kinds:
-        return f"holds {stored}, weight '{variable.path}' is {what} ({own})"
+        return f"holds {stored}, weight '{variable.path}' is {name} ({dtype})"
     return None
 
 
 def _assign(variable, array):
     """Read the array into memory that becomes the value of the variable."""
-    own, value = variable._array, array.read()
-    if value.dtype != own.dtype:
-        value = _converted(value, own.dtype, array)
-    module = array_module(type(own))
+    current, value = variable._array, array.read()
+    if value.dtype != current.dtype:
+        value = _converted(value, current.dtype, array)
+    module = array_module(type(current))
     if module is not np:
         value = module.asarray(value)
     if active_interpreter() is None:
@@ -150,12 +150,12 @@ def _converted(value, dtype, array):
     return converted
 
 
-def first_swap(found, expected):
+def first_swap(stored, expected):
     """The first pair of names that differ, if both lists hold the same ones, else None.
 
     >>> first_swap(["b", "a"], ["a", "b"]), first_swap(["x", "y"], ["a", "b"])
     (('b', 'a'), None)
     """
-    if found == expected or sorted(found) != sorted(expected):
+    if stored == expected or sorted(stored) != sorted(expected):
         return None
-    return next((a, b) for a, b in zip(found, expected) if a != b)
+    return next((a, b) for a, b in zip(stored, expected) if a != b)

@@ -52,16 +52,16 @@ def _write(group, variables):
 
 
 def _distinct(paths):
-    """The paths, with a number where one array would be in the place of another."""
-    taken, found = set(), []
+    """The paths, with a number where two arrays would have one."""
+    taken, names = set(), []
     for path in paths:
         name, count = path, 0
-        while name in taken or any([start in found for start in _starts(name)]):
+        while name in taken or any([start in names for start in _starts(name)]):
             count += 1
             name = f"{path.replace('/', '_')}_{count}"
-        found.append(name)
+        names.append(name)
         taken |= {name, *_starts(name)}
-    return found
+    return names
 
 
 def _starts(path):
@@ -95,7 +95,7 @@ def stored_layers(group: Group) -> list[StoredLayer]:
 
 
 def stored_top(group: Group) -> StoredLayer | None:
-    """Return the `StoredLayer` of the weights that are the model's own, or None."""
+    """Return the `StoredLayer` of the weights that are no layer's, or None."""
     top = group.find_group(TOP)
     return None if top is None else _stored(top, TOP)
 
@@ -108,17 +108,17 @@ def read_layers(group: Group, model: Any, assignment: Any) -> None:
     """Note the arrays of a group for the layers of a model, in order."""
     layers = [layer for layer in model.layers if layer.weights]
     stored = [each for each in stored_layers(group) if each.weight_names]
-    own, names = [layer.name for layer in layers], [each.name for each in stored]
-    if len(own) != len(names):
+    expected, names = [each.name for each in layers], [each.name for each in stored]
+    if len(expected) != len(names):
         assignment.add_problem(
             group.place,
             f"holds {len(names)} layers with weights ({_few(names)}), the model has "
-            f"{len(own)} ({_few(own)})",
+            f"{len(expected)} ({_few(expected)})",
         )
-        assignment.check()  # by order, nothing can be told apart
+        assignment.check()  # by order, no layer can be matched
         read_layers_by_name(group, model, assignment)
         return
-    pair = first_swap(names, own)
+    pair = first_swap(names, expected)
     if pair:
         assignment.add_problem(
             f"{group.place}@layer_names",
@@ -132,12 +132,12 @@ def read_layers(group: Group, model: Any, assignment: Any) -> None:
 
 def read_layers_by_name(group: Group, model: Any, assignment: Any) -> None:
     """Note the arrays for those layers of the model whose names are in the file."""
-    stored, found = {each.name: each for each in stored_layers(group)}, 0
+    stored, count = {each.name: each for each in stored_layers(group)}, 0
     for layer in model.layers:
         if layer.name in stored and layer.weights:
             _note(layer, stored[layer.name], assignment)
-            found += 1
-    if not found:
+            count += 1
+    if not count:
         warnings.warn(
             f"{group.path}: no stored layer has the name of a layer of model "
             f"'{model.name}': nothing was loaded. The file has {_few(stored)}",
@@ -146,23 +146,23 @@ def read_layers_by_name(group: Group, model: Any, assignment: Any) -> None:
 
 
 def _note(layer, stored, assignment):
-    variables, place = _in_order(layer), stored.group.place
-    assignment.add_layer(variables, stored.arrays, place, layer.name)
+    variables, location = _in_order(layer), stored.group.place
+    assignment.add_layer(variables, stored.arrays, location, layer.name)
     last = [each.rpartition("/")[2].partition(":")[0] for each in stored.weight_names]
     pair = first_swap(last, [variable.name for variable in variables])
     if pair and len(set(last)) == len(last):
         assignment.add_problem(
-            f"{place}@weight_names",
+            f"{location}@weight_names",
             f"lists '{pair[0]}' in the place of '{pair[1]}' of layer '{layer.name}'",
         )
 
 
 def _read_top(group, model, assignment):
-    own, top = model.own_variables(), stored_top(group)
+    variables, top = model.own_variables(), stored_top(group)
     if top is not None:
-        assignment.add_layer(own, top.arrays, top.group.place, model.name)
-    elif own:
-        assignment.add_layer(own, [], f"{group.place}/{TOP}", model.name)
+        assignment.add_layer(variables, top.arrays, top.group.place, model.name)
+    elif variables:
+        assignment.add_layer(variables, [], f"{group.place}/{TOP}", model.name)
 
 
 def _few(names):

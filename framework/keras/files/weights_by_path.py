@@ -42,7 +42,7 @@ BESIDE = {
 
 
 class LayerPath(NamedTuple):
-    """A layer, its path in a file, and the variables that are its own."""
+    """A layer, its path in a file, and its variables without those of layers inside."""
 
     path: str
     layer: object
@@ -57,27 +57,27 @@ class LayerPath(NamedTuple):
 
 def layer_paths(model):
     """The `LayerPath`s of a model and of all layers inside, in Keras' order, each once."""
-    found, seen = [], set()
-    _visit(model, "", found, seen)
-    return found
+    entries, seen = [], set()
+    _visit(model, "", entries, seen)
+    return entries
 
 
-def _visit(layer, path, found, seen, counted=False):
+def _visit(layer, path, entries, seen, counted=False):
     if id(layer) in seen:
         return
     seen.add(id(layer))
     if isinstance(layer, SavedLayer):  # of a class that is not known here
         for inner, variables in layer.weight_paths.value:
             at = f"{path}/{inner}".strip("/")
-            found.append(LayerPath(at, layer, variables, counted and not inner))
+            entries.append(LayerPath(at, layer, variables, counted and not inner))
         return
-    found.append(LayerPath(path, layer, layer.own_variables(), counted))
+    entries.append(LayerPath(path, layer, layer.own_variables(), counted))
     for name, part in _parts(layer):
         inner = f"{path}/{name}" if path else name
         if is_nested(part):
-            _visit_all(part, inner, found, seen)
+            _visit_all(part, inner, entries, seen)
         else:
-            _visit(part, inner, found, seen)
+            _visit(part, inner, entries, seen)
 
 
 def _parts(layer):
@@ -103,7 +103,7 @@ def _public(layer, name):
     return name
 
 
-def _visit_all(container, path, found, seen):
+def _visit_all(container, path, entries, seen):
     """Items of a container go by their class, with a number where it comes again."""
     if id(container) in seen:
         return
@@ -120,9 +120,9 @@ def _visit_all(container, path, found, seen):
         number = counts[name] = counts.get(name, -1) + 1
         inner = f"{path}/{name}_{number}" if number else f"{path}/{name}"
         if is_nested(item):
-            _visit_all(item, inner, found, seen)
+            _visit_all(item, inner, entries, seen)
         else:
-            _visit(item, inner, found, seen, counted=True)
+            _visit(item, inner, entries, seen, counted=True)
 
 
 def _class_name(layer):
@@ -168,10 +168,10 @@ def read_tree(root, model, assignment, skipped=()):
 
     ``skipped``: layers that are left out, with all inside of them.
     """
-    found = layer_paths(model)
+    entries = layer_paths(model)
     left = {id(entry.layer) for layer in skipped for entry in layer_paths(layer)}
     names = {}  # group with numbered layers -> names there, and in the model
-    for entry in found:
+    for entry in entries:
         if id(entry.layer) in left:
             continue
         group = _group_of(root, entry)
@@ -179,25 +179,25 @@ def read_tree(root, model, assignment, skipped=()):
         if type(layer).load_own_variables is load_own_variables:
             arrays = [] if group is None else group.numbered()
             assignment.add_layer(
-                entry.variables, arrays, _title(root, entry), layer.name
+                entry.variables, arrays, _location(root, entry), layer.name
             )
         else:
             keys = [] if group is None else group.keys()
             store = {key: group.array(key).read() for key in keys}
-            assignment.add_hook(layer.load_own_variables, store, _title(root, entry))
+            assignment.add_hook(layer.load_own_variables, store, _location(root, entry))
         if entry.counted and group is not None and group.has("name"):
-            stored, own = names.setdefault(entry.path.rpartition("/")[0], ([], []))
+            stored, expected = names.setdefault(entry.path.rpartition("/")[0], ([], []))
             stored.append(group.text("name"))
-            own.append(layer.name)
-    for parent, (stored, own) in names.items():
-        pair = first_swap(stored, own)
+            expected.append(layer.name)
+    for parent, (stored, expected) in names.items():
+        pair = first_swap(stored, expected)
         if pair:
             assignment.add_problem(
                 parent,
                 f"holds the weights of '{pair[0]}' in the place of '{pair[1]}', and those "
-                f"somewhere else: the layers are {own} in the model, {stored} in the file",
+                f"somewhere else: the layers are {expected} in the model, {stored} in the file",
             )
-    _find_extra(root, found, assignment)
+    _find_extra(root, entries, assignment)
 
 
 def _group_of(root, entry):
@@ -208,14 +208,14 @@ def _group_of(root, entry):
     return group
 
 
-def _title(root, entry):
+def _location(root, entry):
     return f"{root.place}{entry.vars}"
 
 
-def _find_extra(root, found, assignment):
+def _find_extra(root, entries, assignment):
     """Add a problem for weights that no layer of the model asks for."""
     expected = {"": set(BESIDE)}
-    for entry in found:
+    for entry in entries:
         parent, _, name = entry.path.rpartition("/")
         expected[""].add(entry.path.partition("/")[0])
         if entry.counted:
@@ -228,9 +228,9 @@ def _find_extra(root, found, assignment):
         group = root.find_group(path) if path else root
         for name in [] if group is None else group.keys():
             if name not in known and _has_arrays(group, name):
-                place = f"{path}/{name}" if path else name
+                location = f"{path}/{name}" if path else name
                 assignment.add_problem(
-                    place, "holds weights, but the model has no such layer"
+                    location, "holds weights, but the model has no such layer"
                 )
 
 
