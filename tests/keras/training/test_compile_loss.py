@@ -10,13 +10,6 @@ from tapewright.layers import Dense, Layer
 from .small_models import affine, linear, unchanged
 
 
-@pytest.fixture
-def data():
-    random = np.random.default_rng(0)
-    x = random.normal(size=(40, 3)).astype("f4")
-    return x, (x.sum(1, keepdims=True) * 2).astype("f4")
-
-
 def test_sample_weights_count_in_the_loss(data):
     x, y = data
     weights = np.r_[np.zeros(20), np.ones(20)]

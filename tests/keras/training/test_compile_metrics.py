@@ -8,13 +8,6 @@ from tapewright import Input, Model
 from .small_models import affine, linear
 
 
-@pytest.fixture
-def data():
-    random = np.random.default_rng(0)
-    x = random.normal(size=(40, 3)).astype("f4")
-    return x, (x.sum(1, keepdims=True) * 2).astype("f4")
-
-
 def test_weighted_metrics_see_the_weights(data):
     x, y = data
     model = linear(metrics=["mae"], weighted_metrics=["mae"])

@@ -1,19 +1,11 @@
 """`compile`: names, what a second one keeps."""
 
-import numpy as np
 import pytest
 
 from tapewright import Input, Sequential
 from tapewright.layers import Dense
 
 from .small_models import linear
-
-
-@pytest.fixture
-def data():
-    random = np.random.default_rng(0)
-    x = random.normal(size=(40, 3)).astype("f4")
-    return x, (x.sum(1, keepdims=True) * 2).astype("f4")
 
 
 def test_unknown_names_are_refused_by_compile_with_near_ones():

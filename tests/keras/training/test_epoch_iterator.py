@@ -9,13 +9,6 @@ from tapewright.keras.training.epoch_iterator import EpochIterator
 from .small_models import linear
 
 
-@pytest.fixture
-def data():
-    random = np.random.default_rng(0)
-    x = random.normal(size=(40, 3)).astype("f4")
-    return x, (x.sum(1, keepdims=True) * 2).astype("f4")
-
-
 def test_generators_need_steps_and_go_on_from_epoch_to_epoch(data):
     seen = []
 

@@ -10,13 +10,6 @@ from tapewright.layers import Dense
 from .small_models import linear
 
 
-@pytest.fixture
-def data():
-    random = np.random.default_rng(0)
-    x = random.normal(size=(40, 3)).astype("f4")
-    return x, (x.sum(1, keepdims=True) * 2).astype("f4")
-
-
 def test_predict_on_batch_gives_arrays(data):
     answer = linear().predict_on_batch(data[0][:4])
     assert isinstance(answer, np.ndarray) and answer.shape == (4, 1)

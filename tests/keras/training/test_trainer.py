@@ -15,13 +15,6 @@ from tapewright.layers import BatchNormalization, Dense, Dropout, Layer
 from .small_models import linear, unchanged
 
 
-@pytest.fixture
-def data():
-    random = np.random.default_rng(0)
-    x = random.normal(size=(40, 3)).astype("f4")
-    return x, (x.sum(1, keepdims=True) * 2).astype("f4")
-
-
 def manual_epoch(kernel, bias, x, y, batch_size, rate=0.1):
     """Gradient descent by hand; the mean of the losses, weighted by batch size."""
     total = 0
