@@ -17,6 +17,7 @@ from tapewright.core.assignment import assign_all
 from tapewright.core.errors import DTypeError
 from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import use_interpreters
+from tapewright.core.own_variables import load_own_variables, save_own_variables
 from tapewright.core.trackable import Trackable, assign_pending, owned
 from tapewright.core.variable import Variable
 from tapewright.ops.array.conversion import cast
@@ -229,28 +230,22 @@ class State(Trackable):
             )
         assign_all(f"{self.name}.set_weights", self.variables, weights, cast=True)
 
-    def save_own_variables(self, store: Any) -> None:
-        """Put the values of `variables` into ``store``, under ``"0"``, ``"1"``, ..."""
-        for i, variable in enumerate(self.variables):
-            store[str(i)] = variable.numpy()
+    save_own_variables = save_own_variables
 
     def load_own_variables(self, store: Any) -> None:
         """Assign the values that `save_own_variables` put into ``store``.
 
         If their number differs, nothing is assigned, with a warning.
         """
-        variables = self.variables
-        if len(store.keys()) != len(variables):
-            warnings.warn(
-                f"Skipping variable loading for optimizer '{self.name}', because it has "
-                f"{len(variables)} variables whereas the saved optimizer has "
-                f"{len(store.keys())} variables.",
-                stacklevel=2,
-            )
+        if len(store.keys()) == len(self.variables):
+            load_own_variables(self, store)
             return
-        values = [store[str(i)] for i in range(len(variables))]
-        who = f"{self.name}.load_own_variables"
-        assign_all(who, variables, values, cast=True)
+        warnings.warn(
+            f"Skipping variable loading for optimizer '{self.name}', because it has "
+            f"{len(self.variables)} variables whereas the saved optimizer has "
+            f"{len(store.keys())} variables.",
+            stacklevel=2,
+        )
 
     def exclude_from_weight_decay(
         self,

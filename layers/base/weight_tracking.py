@@ -14,12 +14,12 @@ from tapewright.core.deferred_initialization import initialized_variable
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.module import Module
 from tapewright.core.naming import unique_name
+from tapewright.core.own_variables import load_own_variables, save_own_variables
 from tapewright.core.trackable import owned
 from tapewright.core.variable import Variable
 from tapewright.ops.random.sampling import Generator
 
 from .. import activations, constraints, initializers, regularizers
-from .own_variables import load_own_variables, save_own_variables
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from tapewright.core.errors import SavingError
+from tapewright.core.own_variables import keeps_plainly
 from tapewright.core.trackable import Opaque
 from tapewright.core.variable import Variable
 from tapewright.formats.saved_model.functions import read_function, write_function
 from tapewright.formats.saved_model.signature_functions import call_of
 from tapewright.formats.saved_model.values import DTYPES, encode_dtype
-from tapewright.layers.base.own_variables import keeps_plainly
 from tapewright.layers.base.saved_layer import SavedLayer
 from tapewright.ops.random.sampling import Generator
 from tapewright.serialization import object_config, registry

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from tapewright.core.naming import snake_case
 from tapewright.core.nest import is_nested
-from tapewright.core.trackable import children
-from tapewright.layers.base.own_variables import (
+from tapewright.core.own_variables import (
     load_own_variables,
     save_own_variables,
 )
+from tapewright.core.trackable import children
 from tapewright.layers.base.saved_layer import SavedLayer
 from tapewright.serialization.constructor_arguments import is_own
 from tapewright.storage.reader import Array, Group

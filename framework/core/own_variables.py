@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapewright.core.assignment import assign_all
+from .assignment import assign_all
 
 __all__ = ["keeps_plainly", "load_own_variables", "save_own_variables"]
 
