@@ -57,9 +57,9 @@ class FunctionalGraph:
                     )
         if len({id(x) for x in self.inputs}) < len(self.inputs):
             raise ValueError("Model: an input is listed twice")
-        self.nodes, seen = self._collect()
+        self.nodes, visits = self._collect()
         depths = self._depths()
-        self.operations = sorted(seen, key=lambda op: (-depths[id(op)], seen[op]))
+        self.operations = sorted(visits, key=lambda op: (-depths[id(op)], visits[op]))
 
     def _new_inputs(self):
         """Symbolic inputs by the id of the tensors that they stand for."""
@@ -69,37 +69,35 @@ class FunctionalGraph:
         }
 
     def _collect(self):
-        """The nodes, each after those that it needs; operations by their first visit."""
-        own = {id(x) for x in self.inputs}
-        nodes, done, seen = [], set(), {}
-        ahead = [(node_of(x), False) for x in reversed(self.outputs)]
-        while ahead:
-            node, ready = ahead.pop()
-            if ready:
+        """The nodes, each after those that it needs; operation -> number of its visit."""
+        given = {id(x) for x in self.inputs}
+        nodes, visited, visits = [], set(), {}
+        stack = [(node_of(x), False) for x in reversed(self.outputs)]
+        while stack:
+            node, complete = stack.pop()
+            if complete:
                 nodes.append(node)
                 continue
-            if id(node) in done:
+            is_inner_input = node.args and given.issuperset(
+                map(id, node.output_tensors)
+            )
+            if id(node) in visited or is_inner_input:
                 continue
-            if node.args and all([id(x) in own for x in node.output_tensors]):
-                done.add(id(node))  # an inner tensor that is given: nothing before it
-                continue
-            done.add(id(node))
-            seen.setdefault(node.operation, len(seen))
-            ahead.append((node, True))
-            needed = [x for x in node.input_tensors if id(x) not in own or _is_input(x)]
-            ahead += [(node_of(x), False) for x in reversed(needed)]
-            if not node.args and id(node.outputs) not in own:
+            if not node.args and id(node.outputs) not in given:
                 known = ", ".join([x.name for x in self.inputs])
                 raise ValueError(
                     f"Model: the outputs need the input '{node.outputs.name}', which is "
                     f"not among the inputs ({known})"
                 )
-        for x in self.inputs:  # those that nothing needs
-            node = node_of(x)
-            if id(node) not in done and not node.args:
-                nodes.insert(0, node)
-                seen[node.operation] = -1
-        return nodes, seen
+            visited.add(id(node))
+            visits.setdefault(node.operation, len(visits))
+            stack.append((node, True))
+            for x in reversed(node.input_tensors):
+                if id(x) not in given or _is_input(x):
+                    stack.append((node_of(x), False))
+        inputs = [node_of(x) for x in self.inputs]
+        unused = [n for n in inputs if not n.args and id(n) not in visited]
+        return unused + nodes, dict.fromkeys([n.operation for n in unused], -1) | visits
 
     def _depths(self):
         """The distance of each operation from the outputs, by its id."""

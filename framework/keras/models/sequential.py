@@ -51,7 +51,7 @@ class Sequential(Model):
     ):
         super().__init__(name=name, **kwargs)
         self._layers = []
-        self._names = set(), Layer._renamed
+        self._names = set(), Layer._renamed  # valid until a layer is renamed
         self._start = None  # the symbolic input, once the shape is known
         self._chain = []  # the symbolic outputs of the layers
         self._given_batch_shape = None
@@ -78,18 +78,9 @@ class Sequential(Model):
                 "a function in layers.Lambda or layers.Activation"
             )
         if isinstance(layer, InputLayer):
-            if self._layers or self._start is not None:
-                raise ValueError(
-                    f"Sequential '{self.name}': an Input must come first, and only once; "
-                    f"there is {self._layers[0].name if self._layers else 'one'} already"
-                )
             self._begin_at(layer.output)
             return
-        if layer.name in self._taken_names():
-            raise ValueError(
-                f"Sequential '{self.name}': the names of layers must differ, "
-                f"'{layer.name}' exists already; pass name= to one of them"
-            )
+        self._check_name(layer.name)
         if not self._layers and self._start is None:
             shape = layer._given_shape
             if shape is None and isinstance(layer, Model):
@@ -104,13 +95,16 @@ class Sequential(Model):
         self._names[0].add(layer.name)
         self._layers_changed()
 
-    def _taken_names(self):
-        """The names of the layers, found again if some went or were given others."""
+    def _check_name(self, name):
         names, renamed = self._names
         if len(names) != len(self._layers) or renamed != Layer._renamed:
             names = {layer.name for layer in self._layers}
             self._names = names, Layer._renamed
-        return names
+        if name in names:
+            raise ValueError(
+                f"Sequential '{self.name}': the names of layers must differ, '{name}' "
+                "exists already; pass name= to one of them"
+            )
 
     def pop(self, rebuild: bool = True) -> Layer:
         """Remove the last layer and return it. Raises: ``IndexError`` without layers."""
@@ -122,6 +116,11 @@ class Sequential(Model):
         return layer
 
     def _begin_at(self, tensor):
+        if self._layers or self._start is not None:
+            raise ValueError(
+                f"Sequential '{self.name}': an Input must come first, and only once; "
+                f"there is {self._layers[0].name if self._layers else 'one'} already"
+            )
         self._start, self._chain = tensor, []
 
     def _layers_changed(self):
