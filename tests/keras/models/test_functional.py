@@ -187,6 +187,15 @@ def test_a_model_may_begin_at_inner_tensors():
     assert tail.input_shape == (None, 4) and len(tail.get_config()["layers"]) == 2
 
 
+def test_an_inner_tensor_may_be_input_and_output():
+    hidden = Dense(4)(Input((3,)))
+    model = Model(hidden, [hidden, Dense(2)(hidden)])
+    x = tw.ones([1, 4])
+    same, outputs = model(x)
+    assert same.numpy().tolist() == x.numpy().tolist() and outputs.shape == (1, 2)
+    assert model.count_params() == 10
+
+
 def test_an_inner_tensor_may_become_an_input():
     hidden = Dense(2)(Input((3,)))
     outputs = Dense(1, name="last")(Input(tensor=hidden))

@@ -133,6 +133,12 @@ def test_what_is_no_layer_cannot_be_added():
         Sequential([tw.nn.relu])
 
 
+@pytest.mark.parametrize("before", [[Input((3,))], [Dense(2, name="first")]])
+def test_an_input_comes_first_and_once(before):
+    with pytest.raises(ValueError, match="Input.*(one|first) already"):
+        Sequential([*before, Input((3,))])
+
+
 def test_two_layers_cannot_share_a_name():
     with pytest.raises(ValueError, match="names .*'d'"):
         Sequential([Dense(1, name="d"), Dense(1, name="d")])
