@@ -59,3 +59,10 @@ def test_windows_shift_and_stride(arguments, expected):
     ds = Dataset.range(7).window(*arguments)
     assert len(ds) == len(expected)
     assert values(ds.flat_map(lambda w: w.batch(3))) == expected
+
+
+def test_a_padded_size_of_minus_one_is_that_of_the_longest():
+    ds = Dataset.from_generator(lengths, output_signature=RAGGED)
+    batches = [ds.padded_batch(3, padded_shapes=((), [n])) for n in (None, -1)]
+    assert values(batches[0]) == values(batches[1])
+    assert batches[1].element_spec[1].shape.as_list() == [None, None]
