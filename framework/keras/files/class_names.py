@@ -43,20 +43,13 @@ CLASSES = {
     "StochasticDepth": (_CONVNEXT, "StochasticDepth", "StochasticDepth"),
 }
 # Part of a module's name, of any version -> the family of its classes.
-FAMILIES = {
-    "layers": "layer",
+FAMILIES = {module.rpartition(".")[2]: family for family, module in MODULES.items()}
+FAMILIES |= {
     "models": "layer",
-    "optimizers": "optimizer",
-    "schedules": "schedule",
-    "learning_rate_schedule": "schedule",
-    "losses": "loss",
-    "metrics": "metric",
-    "initializers": "initializer",
-    "regularizers": "regularizer",
-    "constraints": "constraint",
-    "random": "seed_generator",
     "activations": "layer",
     "engine": "layer",  # Keras 2
+    "learning_rate_schedule": "schedule",
+    "random": "seed_generator",
 }
 
 

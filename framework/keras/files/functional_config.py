@@ -245,7 +245,8 @@ class _Builder:
             return {key: self._ends(each) for key, each in nest.items()}
         if not isinstance(nest, (list, tuple)):
             raise load_error(
-                f"Model: inputs and outputs must be nests of lists, got {nest!r:.80}"
+                "Model: inputs and outputs must be [layer, call, output], or nests of "
+                f"these, got {nest!r:.80}"
             )
         if not is_history(nest):
             return _container(nest, [self._ends(each) for each in nest])

@@ -19,8 +19,10 @@ __all__ = [
     "write_optimizer",
 ]
 
-# Groups that hold the state: in ``.keras`` and weights, in ``.h5`` of ours, of Keras 2.
-OPTIMIZER_GROUPS = ("optimizer", f"{OWN_GROUP}/optimizer", "optimizer_weights")
+# Groups that hold the state: of ``.keras`` files and weights, of ours in ``.h5``.
+_GROUPS = ("optimizer", f"{OWN_GROUP}/optimizer")
+_KERAS2_GROUP = "optimizer_weights"
+OPTIMIZER_GROUPS = (*_GROUPS, _KERAS2_GROUP)
 
 # The slots by their names in files of Keras 2, where those differ from Keras 3's.
 SYNONYMS = {
@@ -125,11 +127,11 @@ def _stored_state(root, optimizer):
     groups = ["vars"]
     if getattr(optimizer, "inner_optimizer", None) is None:
         groups.insert(0, "inner_optimizer/vars")
-    for path in [f"{each}/{name}" for each in OPTIMIZER_GROUPS[:2] for name in groups]:
+    for path in [f"{each}/{name}" for each in _GROUPS for name in groups]:
         group = root.find_group(path)
         if group is not None:
             return group.numbered(), ()
-    group = root.find_group(OPTIMIZER_GROUPS[2])
+    group = root.find_group(_KERAS2_GROUP)
     if group is None:
         return None, ()
     names = group.texts("weight_names")
