@@ -198,7 +198,7 @@ def _model_with_weights(file):
         assignment = WeightAssignment(path)
         read = read_layers if file.by_layer else read_tree
         read(file.weights, model, assignment)
-        _addrandom_states(file, model, assignment)
+        _add_random_states(file, model, assignment)
         assignment.apply()
         new_weights.initialize()
     return model
@@ -229,7 +229,7 @@ def _count_numbers(file):
     return sum(math.prod(a.check().shape) for each in groups for a in each.arrays())
 
 
-def _addrandom_states(file, model, assignment):
+def _add_random_states(file, model, assignment):
     group = file.root.find_group(f"{OWN_GROUP}/random")
     if group is None:
         return

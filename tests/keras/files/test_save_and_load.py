@@ -413,3 +413,39 @@ def test_a_function_by_its_registered_name_gives_a_metric_of_its_own_name():
     )
     found = model.evaluate(X, Y, verbose=0, return_dict=True)
     assert found["gap"] == pytest.approx(found["loss"])
+
+
+def test_the_state_of_the_optimizer_does_not_raise_the_limit_of_weights(tmp_path):
+    model = Sequential([Input((300,)), layers.Dense(300, use_bias=False, name="d")])
+    model.compile("adam", "mse")
+    model.optimizer.build(model.trainable_variables)  # twice the weights
+    model.save(tmp_path / "m.keras")
+    with zipfile.ZipFile(tmp_path / "m.keras") as zipped:
+        members = {name: zipped.read(name) for name in zipped.namelist()}
+    config = members["config.json"].replace(b'"units": 300', b'"units": 700')
+    assert config != members["config.json"]
+    with zipfile.ZipFile(tmp_path / "o.keras", "w") as zipped:
+        for name, content in (members | {"config.json": config}).items():
+            zipped.writestr(name, content)
+    with pytest.raises(tw.errors.SavingError, match="300, 700.* 90000 numbers"):
+        load_model(tmp_path / "o.keras")
+
+
+def test_a_state_of_keras_2_as_large_as_a_new_optimizer_is_restored_by_name(tmp_path):
+    model = Sequential([Input((2,)), layers.Dense(1, use_bias=False)])
+    model.compile(tw.optimizers.SGD(0.1, momentum=0.9), "mse")
+    model.save(tmp_path / "m.h5")
+    with (
+        h5py.File(tmp_path / "m.h5") as file,
+        h5py.File(tmp_path / "o.h5", "w") as new,
+    ):
+        file.copy("model_weights", new)
+        new.attrs.update(file.attrs)
+        state = new.create_group("optimizer_weights")
+        names = ["SGD/iter:0", "SGD/momentum/dense/kernel:0"]
+        state.attrs["weight_names"] = np.array(names, "S")
+        state[names[0]], state[names[1]] = np.int64(7), np.full((2, 1), 0.5, "f4")
+    optimizer = load_model(tmp_path / "o.h5").optimizer
+    assert optimizer.iterations.numpy() == 7
+    (momentum,) = [v for v in optimizer.variables if v.shape == (2, 1)]
+    np.testing.assert_array_equal(momentum, [[0.5], [0.5]])

@@ -317,3 +317,12 @@ def test_weights_on_another_device_are_copied_in_parts(
         save = model.save_weights if "weights" in name else model.save
         save(tmp_path / name)
     assert len(sizes) >= 4 and max(sizes) <= 100_000
+
+
+def test_a_functional_model_inside_is_named_after_its_class_in_keras(tmp_path):
+    inputs = tw.Input((3,))
+    inner = tw.Model(inputs, Dense(2)(inputs), name="inner")
+    outer = tw.Sequential([tw.Input((3,)), inner])
+    outer.save_weights(tmp_path / "m.weights.h5")
+    with h5py.File(tmp_path / "m.weights.h5") as file:
+        assert "layers/functional/layers/dense/vars/0" in file
