@@ -20,7 +20,6 @@ from tapewright.core.typing import DTypeLike
 
 __all__ = [
     "arange",
-    "as_constant",
     "filled",
     "known_as_sizes",
     "known_result",
@@ -49,13 +48,6 @@ def arange(xp, *, count, dtype: DTypeLike = "int64"):
 @arange.infer
 def _(count, dtype):
     return TensorSpec([count], dtype)
-
-
-def as_constant(op, attributes):
-    """The tensor that one of these ops gives, if all sizes are known; else None."""
-    if op not in (sizes.primitive, arange.primitive) or has_symbolic_shape(attributes):
-        return None
-    return new_tensor(op.kernel(devices.current_module(), **attributes))
 
 
 # ------------------------------------------------------------------ numbers as tensors
