@@ -28,13 +28,14 @@ from tapewright.core.tensor_shape import UnrankedShape
 from tapewright.core.variable import Variable
 
 from .constants import ConstantReader, ConstantWriter
+from .graph_checks import identifier, short_text
 from .graph_reader import FAULTS, GraphReader
 from .graph_writer import GraphWriter
 from .loaded_function import Restored, RestoredConcrete, SavedTraces
 from .symbolic_dims import decode_guards, encode_guards
-from .values import Numbered, decode, encode, number_of
+from .values import Numbered, decode, encode, item_of, number_of
 
-__all__ = ["has_traces", "read_function", "write_function"]
+__all__ = ["has_traces", "map_specs", "read_function", "specs_of", "write_function"]
 
 MANY = 10_000
 
@@ -197,15 +198,10 @@ class _Call:
         """The values, with the specs that this call allows."""
         shapes = iter(self.shapes)
 
-        def opened(x):
-            if isinstance(x, TensorSpec):
-                return TensorSpec(next(shapes), x.dtype, x.name)
-            if isinstance(x, IndexedSlices):
-                parts = x.values, x.indices, x.dense_shape
-                return IndexedSlices(*[opened(part) for part in parts])
-            return x
+        def opened(spec):
+            return TensorSpec(next(shapes), spec.dtype, spec.name)
 
-        return [_mapped(opened, x) for x in self.values]
+        return [map_specs(opened, x) for x in self.values]
 
     def _value(self, x, variables):
         def plain(leaf):
@@ -222,6 +218,30 @@ class _Call:
                 f"function '{self.name}' was called with an argument that cannot be "
                 f"saved: {error}",
             ) from None
+
+
+def map_specs(function, x):
+    """Map the specs in a value, also those in indexed slices, in the order of tensors."""
+
+    def mapped(leaf):
+        if isinstance(leaf, IndexedSlices):
+            parts = leaf.values, leaf.indices, leaf.dense_shape
+            return IndexedSlices(*[mapped(part) for part in parts])
+        return function(leaf) if isinstance(leaf, TensorSpec) else leaf
+
+    return _mapped(mapped, x)
+
+
+def specs_of(x):
+    """Return the specs in a value, in the order of tensors."""
+    specs = []
+
+    def listed(spec):
+        specs.append(spec)
+        return spec
+
+    map_specs(listed, x)
+    return specs
 
 
 def _mapped(function, x):
@@ -291,9 +311,7 @@ def _read(group, variables, optimizers):
     count = head["calls"]
     if type(count) is not int or not 0 < count <= MANY or len(parameters) > MANY:
         raise ValueError(f"{count!r} is no number of signatures")
-    given, name = head["input_signature"], head["name"]
-    if not isinstance(name, str) or len(name) > 400 or not name.isprintable():
-        raise ValueError("the name must be a short text")
+    given, name = head["input_signature"], short_text(head["name"])
     given = None if given is None else decode(given)
     saved = [
         _read_call(group.group(f"call_{i}"), name, variables, constants, optimizers)
@@ -310,23 +328,21 @@ def _read(group, variables, optimizers):
 def _read_parameter(value, constants, variables):
     name, kind, *default = value
     kind = getattr(inspect.Parameter, str(kind))
-    if not name.isidentifier():
-        raise ValueError(f"{name!r} is no name of a parameter")
     if not default:
-        return inspect.Parameter(name, kind)
+        return inspect.Parameter(identifier(name), kind)
     ((tag, inner),) = default[0].items()
     if tag == "constant":
         default = constants[inner]
     else:
         default = _with_variables(decode(inner), variables)
-    return inspect.Parameter(name, kind, default=default)
+    return inspect.Parameter(identifier(name), kind, default=default)
 
 
 def _read_call(group, name, variables, constants, optimizers):
     """The trace of one signature, its values and their names."""
     call = group.json("call")
     values = [_with_variables(decode(x), variables) for x in call["values"]]
-    specs = [s for x in values for s in _specs(x)]
+    specs = [s for x in values for s in specs_of(x)]
     shapes = _patterns(call["shapes"], specs)
     structure, listed = decode(call["structure"]), call["traces"]
     if not isinstance(listed, list) or not 0 < len(listed) <= MANY:
@@ -347,25 +363,11 @@ def _read_call(group, name, variables, constants, optimizers):
 
 
 def _with_variables(x, variables):
-    def found(leaf):
-        if type(leaf) is not Numbered:
-            return leaf
-        if type(leaf.number) is not int or not 0 <= leaf.number < len(variables):
-            raise ValueError(f"there is no variable {leaf.number!r}")
-        return variables[leaf.number]
+    def restored(leaf):
+        is_variable = type(leaf) is Numbered
+        return item_of(variables, leaf.number, "variable") if is_variable else leaf
 
-    return _mapped(found, x)
-
-
-def _specs(x):
-    """The specs in a value, in the order of tensors."""
-    for leaf in flatten(x):
-        if isinstance(leaf, IndexedSlices):
-            for part in (leaf.values, leaf.indices, leaf.dense_shape):
-                if isinstance(part, TensorSpec):
-                    yield part
-        elif isinstance(leaf, TensorSpec):
-            yield leaf
+    return _mapped(restored, x)
 
 
 def _patterns(listed, specs):

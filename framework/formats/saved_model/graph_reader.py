@@ -42,7 +42,7 @@ from .graph_checks import (
 from .graph_writer import known_gradient
 from .saved_effects import make_effect
 from .symbolic_dims import decode_shape
-from .values import decode, decode_dtype
+from .values import decode, decode_dtype, item_of
 
 __all__ = ["GraphReader", "LostGradientError"]
 
@@ -146,14 +146,10 @@ class GraphReader:
         return value
 
     def _variable(self, number):
-        if type(number) is not int or not 0 <= number < len(self.variables):
-            raise ValueError(f"there is no variable {number!r}")
-        return self.variables[number]
+        return item_of(self.variables, number, "variable")
 
     def _optimizer(self, number):
-        if type(number) is not int or not 0 <= number < len(self.optimizers):
-            raise ValueError(f"there is no optimizer {number!r}")
-        return self.optimizers[number]
+        return item_of(self.optimizers, number, "optimizer")
 
     def _check_given(self, node, form):
         """Check that the outputs have the shapes and dtypes that the file says."""

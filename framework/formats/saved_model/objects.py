@@ -20,7 +20,7 @@ from .functions import has_traces
 from .graph_reader import FAULTS
 from .optimizers import OptimizerWriter, is_optimizer
 from .signature_functions import Signatures
-from .values import decode, encode, number_of
+from .values import decode, encode, item_of, number_of
 
 __all__ = ["Loaded", "ObjectReader", "ObjectWriter"]
 
@@ -196,38 +196,31 @@ class ObjectReader:
         root = self._object(self.form["root"])
         if not isinstance(root, Loaded):
             raise ValueError("the root must be a module")
-        captured = [self._of(self.variables, n) for n in self.form["captured"]]
+        captured = [
+            item_of(self.variables, n, "variable") for n in self.form["captured"]
+        ]
         if captured:
             root._captured = captured
         root.signatures = Signatures({
-            name: self._of(self.functions, n)
+            name: item_of(self.functions, n, "function")
             for name, n in self.form["signatures"].items()
         })  # fmt: skip
         return root
-
-    def _of(self, listed, number):
-        if type(number) is not int or not 0 <= number < len(listed):
-            raise ValueError(f"there is no {number!r} of them")
-        return listed[number]
 
     def _object(self, number, depth=0):
         if depth > DEEPEST:
             raise ValueError(f"objects are nested deeper than {DEEPEST}")
         if number in self._made:
             return self._made[number]
-        ((tag, inner), *more) = self._of(self.form["nodes"], number).items()
+        ((tag, inner), *more) = item_of(self.form["nodes"], number, "node").items()
         if tag == "module":
             return self._module(number, inner, dict(more)["attributes"], depth)
         found = self._made[number] = self._plain(number, tag, inner, depth)
         return found
 
     def _plain(self, number, tag, inner, depth):
-        if tag == "variable":
-            return self._of(self.variables, inner)
-        if tag == "function":
-            return self._of(self.functions, inner)
-        if tag == "optimizer":
-            return self._of(self.optimizers, inner)
+        if tag in ("variable", "function", "optimizer"):
+            return item_of(getattr(self, f"{tag}s"), inner, tag)
         if tag == "value":
             return decode(inner)
         pairs = inner if tag == "dict" else [[None, n] for n in inner]

@@ -15,7 +15,7 @@ from tapewright.storage.reader import Group
 
 from ..checkpoints.object_tree import explore
 from .graph_reader import FAULTS
-from .values import number_of
+from .values import item_of, number_of
 
 __all__ = ["OptimizerWriter", "is_optimizer", "read_optimizers"]
 
@@ -115,8 +115,8 @@ def _read(form, variables, taken):
     if not is_optimizer(optimizer):
         raise ValueError(f"{type(optimizer).__name__} is no class of optimizers")
     if form["variables"] is not None:
-        trained = [_of(variables, n) for n in form["variables"]]
-        spared = [_of(trained, i) for i in form["spared"]]
+        trained = [item_of(variables, n, "variable") for n in form["variables"]]
+        spared = [item_of(trained, i, "variable") for i in form["spared"]]
         for variable, constraint in zip(trained, form["constraints"], strict=True):
             if constraint is not None:
                 variable.constraint = object_config.resolve("constraint", constraint)
@@ -134,15 +134,9 @@ def _read(form, variables, taken):
     return optimizer
 
 
-def _of(listed, number):
-    if type(number) is not int or not 0 <= number < len(listed):
-        raise ValueError(f"there is no variable {number!r}")
-    return listed[number]
-
-
 def _take_over(name, own, variables, number, taken):
     """Give a variable of an optimizer the value and name of one of the file."""
-    read = _of(variables, number)
+    read = item_of(variables, number, "variable")
     if number in taken:
         raise ValueError(f"the variable {number} is the state of two")
     taken.add(number)

@@ -4,10 +4,10 @@ from tapewright.compiler.function.concrete_function import ConcreteFunction
 from tapewright.compiler.function.function import Function
 from tapewright.compiler.function.methods import Method
 from tapewright.core.errors import SavingError
-from tapewright.core.nest import flatten, map_structure
-from tapewright.core.tensor import IndexedSlices, TensorSpec
+from tapewright.core.nest import flatten
+from tapewright.core.tensor import TensorSpec
 
-from .functions import has_traces
+from .functions import has_traces, map_specs, specs_of
 
 __all__ = ["SignatureFunction", "Signatures", "as_signatures", "call_of"]
 
@@ -31,30 +31,16 @@ class SignatureFunction:
         return _as_dict(self.function(*args, **kwargs))
 
     def _in_place(self, tensors):
-        """``(args, kwargs)`` with these for the specs, in their order."""
+        """Return ``(args, kwargs)`` with these for the specs, in their order."""
         rest = iter(tensors)
-
-        def given(x):
-            if isinstance(x, IndexedSlices):
-                parts = x.values, x.indices, x.dense_shape
-                return IndexedSlices(*[given(part) for part in parts])
-            return next(rest) if isinstance(x, TensorSpec) else x
-
-        return map_structure(given, self._concrete.input_structure.structured())
+        arguments = self._concrete.input_structure.structured()
+        return map_specs(lambda spec: next(rest), arguments)
 
     @property
     def structured_input_signature(self):
         """``((), {name: TensorSpec})``."""
-        found = []
-
-        def listed(x):
-            if isinstance(x, IndexedSlices):
-                return [listed(part) for part in (x.values, x.indices, x.dense_shape)]
-            if isinstance(x, TensorSpec):
-                found.append(x)
-
-        map_structure(listed, self._concrete.input_structure.structured())
-        pairs = zip(self._names, found, strict=True)
+        specs = specs_of(self._concrete.input_structure.structured())
+        pairs = zip(self._names, specs, strict=True)
         return (), {n: TensorSpec(spec.shape, spec.dtype, n) for n, spec in pairs}
 
     @property

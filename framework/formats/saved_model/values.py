@@ -31,6 +31,7 @@ __all__ = [
     "decode_dtype",
     "encode",
     "encode_dtype",
+    "item_of",
     "nested_alike",
     "number_of",
 ]
@@ -186,6 +187,13 @@ def number_of(thing: Any, listed: list) -> int:
             return number
     listed.append(thing)
     return len(listed) - 1
+
+
+def item_of(listed: list, number: Any, title: str) -> Any:
+    """Return the item of a number in a file. Raises: ``ValueError`` if there is none."""
+    if type(number) is not int or not 0 <= number < len(listed):
+        raise ValueError(f"there is no {title} {number!r}")
+    return listed[number]
 
 
 class _NamedTuple(type):

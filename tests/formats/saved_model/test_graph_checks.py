@@ -39,6 +39,21 @@ def test_a_graph_with_a_fault_is_refused_with_its_place(name, tmp_path):
     assert TRACE in caught.value.dataset
 
 
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (put("name", "f\nimport os"), "short text"),
+        (put("parameters", 0, 0, "x: os.abort()"), "'x: os.abort.*identifier"),
+    ],
+)
+def test_the_names_of_a_function_in_a_file_are_checked(change, said, tmp_path):
+    path = tmp_path / "net"
+    tw.saved_model.save(holding(f=traced([2])(lambda x: x)), path)
+    changed(path, "functions/0", "function", change)
+    with pytest.raises(tw.errors.SavingError, match=said):
+        tw.saved_model.load(path)
+
+
 def test_an_index_cannot_smuggle_code_into_an_executable(tmp_path):
     path = tmp_path / "net"
     tw.saved_model.save(holding(f=traced([None, 2])(lambda x: x[1:, 0])), path)

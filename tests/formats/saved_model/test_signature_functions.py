@@ -48,3 +48,30 @@ def test_a_signature_tells_what_it_takes_and_gives(tmp_path):
     assert call.structured_outputs == {"output_0": tw.TensorSpec([None, 2])}
     assert [v.path for v in call.variables] == ["w", "b"]
     assert len(call.trainable_variables) == 2
+
+
+def test_a_signature_takes_indexed_slices(tmp_path):
+    @tw.function
+    def f(scale, slices):
+        return scale * tw.reduce_sum(slices.values), slices.indices
+
+    def slices(rows):
+        values, indices = tw.ones([rows, 2]), tw.range(rows)
+        return tw.IndexedSlices(values, indices, tw.constant([5, 2]))
+
+    f(tw.constant(2.0), slices(3))
+    signature = again(holding(f=f), tmp_path, signatures=f).signatures[
+        "serving_default"
+    ]
+    _, specs = signature.structured_input_signature
+    assert [(spec.shape.as_list(), spec.dtype.name) for spec in specs.values()] == [
+        ([], "float32"), ([3, 2], "float32"), ([3], "int32"), ([2], "int32"),
+    ]  # fmt: skip
+    given = slices(3)
+    tensors = tw.constant(2.0), given.values, given.indices, given.dense_shape
+    for outputs in (
+        signature(tw.constant(2.0), given),
+        signature(**dict(zip(specs, tensors))),
+    ):
+        assert float(outputs["output_0"]) == 12.0
+        assert outputs["output_1"].numpy().tolist() == [0, 1, 2]
