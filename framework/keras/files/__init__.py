@@ -1,18 +1,18 @@
 """Keras' files, both ways: ``.weights.h5``, ``.h5`` and ``.keras``.
 
-operations        operations between layers: Keras' classes, and back
-keras_objects     objects, and arguments of calls, as JSON: ``keras.saving``
-functional_config   layers and the calls between them
-class_names       Keras' names of classes; configs without default arguments
-keras2_configs    configs of Keras 2, and of other dtypes, as those of Keras 3; and back
-keras2_functions   functions of Keras 2 between layers, as those of Keras 3
-limits            a walk of configs; limits of a model in a file
-weight_assignment   arrays of a file for variables: all are assigned, or none
-weights_by_path   weights of Keras 3: groups that follow the objects
-weights_by_layer   weights of Keras 2: a list of layers
-optimizer_state   the variables of an optimizer, in the order of Keras
-shards            weights that Keras cut into several files
+save_and_load         `save_model`, `load_model`, `save_weights`, `load_weights`
+model_file            one view of a file, whatever its layout
+weights_by_path       weights of Keras 3: groups that follow the objects
+weights_by_layer      weights of Keras 2: a list of layers
+weight_assignment     arrays of a file for variables: all are assigned, or none
+optimizer_state       the variables of an optimizer, in the order of Keras
+shards                weights that Keras cut into several files
 custom_layer_graphs   calls of the user's layers, as graphs
-model_file        one view of a file, whatever its layout
-save_and_load     `save_model`, `load_model`, `save_weights`, `load_weights`
+keras_objects         objects, and arguments of calls, as JSON: ``keras.saving``
+functional_config     layers and the calls between them
+operations            operations between layers: Keras' classes, and back
+class_names           Keras' names of classes; configs without default arguments
+keras2_configs        configs of Keras 2, and of other dtypes, as those of Keras 3; and back
+keras2_functions      functions of Keras 2 between layers, as those of Keras 3
+limits                a walk of configs; limits of a model in a file
 """
