@@ -86,14 +86,17 @@ def owned_leaves(value: Any, in_order: bool = False) -> list[Any]:
 def _collect_owned(value, in_order, leaves, seen):
     if not _CONTAINERS[type(value)]:
         leaves.append(value)
-    elif id(value) not in seen:
+    elif value and id(value) not in seen:
         seen.add(id(value))
         if isinstance(value, dict):
             entries = dict(value)  # a copy: other threads may add some
             keys = entries if in_order else _sorted_keys(entries)
             value = [entries[key] for key in keys]
         for item in value:
-            _collect_owned(item, in_order, leaves, seen)
+            if _CONTAINERS[type(item)]:
+                _collect_owned(item, in_order, leaves, seen)
+            else:
+                leaves.append(item)
 
 
 def _sorted_keys(mapping):

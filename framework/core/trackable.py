@@ -82,7 +82,10 @@ def owned(owner: object, by_name: bool = False, in_order: bool = False) -> list[
         attributes.sort(key=lambda pair: pair[0])
     leaves = []
     for _, value in attributes:
-        leaves += owned_leaves(value, in_order) if is_nested(value) else [value]
+        if not is_nested(value):
+            leaves.append(value)
+        elif value:
+            leaves += owned_leaves(value, in_order)
     return leaves
 
 
