@@ -300,9 +300,7 @@ class Tracked(Module):
 
 
 def _is_metric(part):
-    if isinstance(part, type):
-        return False
-    return getattr(part, "kind", None) == "metric"  # its state is no weight
+    return getattr(type(part), "kind", None) == "metric"  # its state is no weight
 
 
 def _variables_of(parts):
