@@ -15,18 +15,18 @@ MANY = 1_000_000
 
 
 class ConstantWriter:
-    """Numbers constants, each once; `write` puts them into a group."""
+    """Number constants, each once; `write` puts them into a group."""
 
     def __init__(self):
         self._numbers, self._tensors = {}, []
 
     def number(self, tensor):
-        """The number of a constant tensor."""
-        found = self._numbers.get(id(tensor))
-        if found is None:
-            found = self._numbers[id(tensor)] = len(self._tensors)
-            self._tensors.append(tensor)  # which keeps its id its own
-        return found
+        """Return the number of a constant tensor."""
+        number = self._numbers.get(id(tensor))
+        if number is None:
+            number = self._numbers[id(tensor)] = len(self._tensors)
+            self._tensors.append(tensor)  # a kept tensor keeps its id
+        return number
 
     def write(self, group):
         listed = []
@@ -50,7 +50,7 @@ class ConstantReader:
     """The constants of a group by number, read when they are first asked for."""
 
     def __init__(self, group):
-        self._group, self._found = group, {}
+        self._group, self._tensors = group, {}
         self._listed = group.json("constants")
         if not isinstance(self._listed, list) or len(self._listed) > MANY:
             group.fail("must be a list of constants", "constants")
@@ -58,10 +58,10 @@ class ConstantReader:
     def __getitem__(self, number):
         if type(number) is not int or not 0 <= number < len(self._listed):
             raise ValueError(f"there is no constant {number!r}")
-        found = self._found.get(number)
-        if found is None:
-            found = self._found[number] = convert_to_tensor(self._read(number))
-        return found
+        tensor = self._tensors.get(number)
+        if tensor is None:
+            tensor = self._tensors[number] = convert_to_tensor(self._read(number))
+        return tensor
 
     def _read(self, number):
         name, shape, data = self._listed[number]
@@ -73,5 +73,5 @@ class ConstantReader:
             return array.read()
         if name == "string":
             return np.array([str(text) for text in data], dtype).reshape(shape)
-        found = np.frombuffer(bytes.fromhex(data), dtype.newbyteorder("<"))
-        return found.astype(dtype).reshape(shape)
+        array = np.frombuffer(bytes.fromhex(data), dtype.newbyteorder("<"))
+        return array.astype(dtype).reshape(shape)

@@ -2,9 +2,9 @@
 
 The group has an attribute ``function`` (name, parameters), the constants of all its graphs,
 and a group ``call_0``, ``call_1``... for each signature: attribute ``call`` (the kinds of
-arguments, the structure of what is returned, and of each trace the shapes that it serves,
-null where open, and what it takes for granted of open sizes), and a group ``trace_0``...
-with the ``graph`` of each trace. Variables go by number; whoever has them keeps them.
+arguments, the structure of the result, and for each trace the shapes that it serves, null
+where open, and its assumptions about open sizes), and a group ``trace_0``... with the
+``graph`` of each trace. Variables are numbers in a list that the caller keeps.
 """
 
 import inspect
@@ -41,14 +41,14 @@ MANY = 10_000
 
 
 def write_function(group, function, variables, gradients=True, optimizers=None):
-    """Writes a traced function (or one trace of it) into a group.
+    """Write a traced function (or one trace of it) into a group.
 
-    Args: ``group``: a `GroupWriter`; ``variables``: a list, to which the function's are
-    added that are not in it; ``gradients``: whether gradients of the user's own go along;
-    ``optimizers``: an `OptimizerWriter`, if the file has a place for those that are run.
+    Args: ``group``: a `GroupWriter`; ``variables``: a list, to which missing variables of
+    the function are added; ``gradients``: whether to write custom gradients;
+    ``optimizers``: an `OptimizerWriter`, if the file can hold optimizers.
 
-    Every signature is written for which there is a trace. A function with an
-    ``input_signature`` is traced for all that this allows, if it was not yet.
+    Every traced signature is written. A function with an ``input_signature`` is traced for
+    all shapes that it allows, if it was not yet.
 
     Raises: `SavingError`, with the line of the user, for what a file cannot keep.
     """
@@ -61,11 +61,11 @@ def write_function(group, function, variables, gradients=True, optimizers=None):
             "input_signature",
         )  # fmt: skip
     parameters = [_parameter(p, constants, variables) for p in calls[0].parameters]
-    given = getattr(function, "input_signature", None)
+    input_signature = getattr(function, "input_signature", None)
     head = {
         "name": name,
         "parameters": parameters,
-        "input_signature": None if given is None else encode(given),
+        "input_signature": encode(input_signature),
         "calls": len(calls),
     }
     for i, call in enumerate(calls):
@@ -84,9 +84,9 @@ def has_traces(function):
 
 
 def read_function(group, variables, optimizers=()):
-    """The `Function` of a group of `write_function`, on these variables and optimizers.
+    """Return the `Function` of a group, on these variables and optimizers.
 
-    It is called like the one that was saved, by anyone, also under tapes and in traces.
+    It takes the arguments of the saved one, and also runs under tapes and in traces.
 
     Raises: `SavingError` if the group is not as `write_function` leaves it.
     """
@@ -99,7 +99,7 @@ def read_function(group, variables, optimizers=()):
 
 
 def _calls(function, path):
-    """One `_Call` for each signature."""
+    """Yield a `_Call` for each signature."""
     if isinstance(function, ConcreteFunction):
         yield _Call.of_concrete(function, path)
     elif not isinstance(function, (Function, Method)):
@@ -185,7 +185,7 @@ class _Call:
         group.json("call", call)
 
     def _traces(self, gradients):
-        """The traces that serve what is allowed, and ranks that none serves."""
+        """Return the traces for the allowed shapes, and the ranks that no trace serves."""
         try:
             return covering_traces(self.concrete, self.shapes, self.retrace, gradients)
         except Exception as error:  # whatever the Python code may raise
@@ -195,7 +195,7 @@ class _Call:
             ) from error
 
     def _opened(self):
-        """The values, with the specs that this call allows."""
+        """Return the values, with the specs that this call allows."""
         shapes = iter(self.shapes)
 
         def opened(spec):
@@ -253,13 +253,13 @@ def _differ(x, y):
 
 
 def _form_of(family):
-    """The `InputStructure` of any trace of a family."""
+    """Return the `InputStructure` of any trace of a family."""
     forms = [concrete.input_structure for concrete in family.functions()]
     return next((form for form in forms if form is not None), None)
 
 
 def _form_by_inputs(concrete):
-    """A `InputStructure` of nothing but tensors."""
+    """Return an `InputStructure` of tensors alone."""
     values, names = concrete.graph.inputs, []
     for i, value in enumerate(values):
         name = value.name if str(value.name).isidentifier() else f"input_{i}"
@@ -267,7 +267,7 @@ def _form_by_inputs(concrete):
     specs = [TensorSpec(_known(v.shape), v.dtype) for v in values]
 
     def function(*args):
-        """Stands for the Python code."""
+        """Stand for the Python code."""
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(name, kind) for name in names]
@@ -284,19 +284,19 @@ def _known(shape):
 
 
 def _parameter(parameter, constants, variables):
-    """A parameter as JSON: name, kind, and its default, if there is one."""
+    """Return a parameter as JSON: name, kind, and its default, if there is one."""
     default = parameter.default
-    found = [parameter.name, parameter.kind.name]
+    head = [parameter.name, parameter.kind.name]
     if default is parameter.empty:
-        return found
+        return head
     if isinstance(default, Tensor):
-        return [*found, {"constant": constants.number(default)}]
+        return [*head, {"constant": constants.number(default)}]
     if isinstance(default, Variable):
-        return [*found, {"value": encode(Numbered(number_of(default, variables)))}]
+        return [*head, {"value": encode(Numbered(number_of(default, variables)))}]
     try:
-        return [*found, {"value": encode(default)}]
-    except TypeError:  # no call of a loaded function can be given it
-        return found
+        return [*head, {"value": encode(default)}]
+    except TypeError:  # a call of the loaded function must pass the argument
+        return head
 
 
 # --------------------------------------------------------------------------- reading
@@ -311,13 +311,14 @@ def _read(group, variables, optimizers):
     count = head["calls"]
     if type(count) is not int or not 0 < count <= MANY or len(parameters) > MANY:
         raise ValueError(f"{count!r} is no number of signatures")
-    given, name = head["input_signature"], short_text(head["name"])
-    given = None if given is None else decode(given)
+    name, input_signature = short_text(head["name"]), head["input_signature"]
+    if input_signature is not None:
+        input_signature = decode(input_signature)
     saved = [
         _read_call(group.group(f"call_{i}"), name, variables, constants, optimizers)
         for i in range(count)
     ]
-    function = Restored(name, parameters, [c for c, _, _ in saved], given)
+    function = Restored(name, parameters, [c for c, _, _ in saved], input_signature)
     for concrete, values, named in saved:
         if len(values) != len(parameters):
             raise ValueError("a signature must have a value for each parameter")
@@ -339,7 +340,7 @@ def _read_parameter(value, constants, variables):
 
 
 def _read_call(group, name, variables, constants, optimizers):
-    """The trace of one signature, its values and their names."""
+    """Return the trace of one signature, its values and their names."""
     call = group.json("call")
     values = [_with_variables(decode(x), variables) for x in call["values"]]
     specs = [s for x in values for s in specs_of(x)]
@@ -371,7 +372,7 @@ def _with_variables(x, variables):
 
 
 def _patterns(listed, specs):
-    """Shapes with None for what is open, one for each spec."""
+    """Return a shape for each spec, None where a size is open."""
     if len(listed) != len(specs):
         raise ValueError("there must be a shape for each tensor among the arguments")
     for shape, spec in zip(listed, specs):

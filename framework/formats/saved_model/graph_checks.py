@@ -1,6 +1,6 @@
-"""Checks of what a file says of a graph: names, shapes, and what nodes take and give.
+"""Checks of a graph from a file: names, shapes, inputs and outputs of nodes.
 
-All raise ``ValueError``; `graph_reader` says of which file and place.
+All raise ``ValueError``; `graph_reader` adds the file and the location.
 """
 
 import re
@@ -31,32 +31,32 @@ WORD = re.compile(r"[\w.,<>*+ -]{0,400}", re.ASCII)
 
 
 def told(error):
-    """The text of an error, also of one that is only a name."""
+    """Return the text of an error; a `KeyError` has only a name."""
     text = str(error) or type(error).__name__
     return f"has no {text}" if isinstance(error, KeyError) else text
 
 
 def short_text(text):
-    """``text``, if it is a name to be shown: short, in one line."""
+    """Return a name that messages may show: short, in one line."""
     if not isinstance(text, str) or len(text) > 400 or not text.isprintable():
         raise ValueError("a name must be a short text")
     return text
 
 
 def identifier(text):
-    """``text``, if it is an identifier, as Python has them."""
+    """Return a text that is an identifier of Python."""
     if not isinstance(text, str) or len(text) > 400 or not text.isidentifier():
         raise ValueError(f"{text!r} is no identifier")
     return text
 
 
 def name_or_none(text):
-    """`short_text`, or None for None."""
+    """Return a `short_text`, or None for None."""
     return None if text is None else short_text(text)
 
 
 def dims_of(dims):
-    """A shape that a rule has inferred, as graphs have it."""
+    """Return a shape that a rule has inferred, in the type of graphs."""
     if isinstance(dims, UnrankedShape):
         return dims
     if getattr(dims, "rank", 0) is None or any(d is None for d in dims):
@@ -65,12 +65,12 @@ def dims_of(dims):
 
 
 def rule_spec(x):
-    """The spec of an input, for the shape rule of an op."""
+    """Return the spec of an input, for the shape rule of an op."""
     return TensorSpec(*spec_of(x))
 
 
 def check_plain(value, depth=0):
-    """Raises unless an attribute is made of numbers, words and shapes."""
+    """Check that an attribute is made of numbers, words and shapes."""
     if isinstance(value, str):
         fits = WORD.fullmatch(value) if not depth else value in ("newaxis", "...")
         if not fits or depth > 1:
@@ -86,9 +86,9 @@ def check_plain(value, depth=0):
 
 
 def check_gradients(kinds, variables, inputs):
-    """Raises unless these are gradients of the variables, as an optimizer takes them.
+    """Check that these are gradients of the variables, as an optimizer takes them.
 
-    ``kinds``: for each "dense", or "sparse" where rows and their indices are given.
+    ``kinds``: "dense", or "sparse" for rows and their indices, for each variable.
     """
     given = iter(inputs)
     if len(inputs) != len(kinds) + kinds.count("sparse"):
@@ -110,7 +110,7 @@ def check_gradients(kinds, variables, inputs):
 
 
 def check_settings(settings):
-    """Raises unless these are settings of a loop: counts, flags and sizes."""
+    """Check the settings of a loop: counts, flags and sizes."""
     counts = {"carried", "sliced", "summed", "stacked"}
     flags, sizes = {"counted", "reverse"}, {"length", "capacity", "maximum"}
     if set(settings) != counts | flags | sizes:

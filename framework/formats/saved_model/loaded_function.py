@@ -1,4 +1,4 @@
-"""Functions that were loaded: which graph serves which arguments."""
+"""Loaded functions: the graph that serves given arguments."""
 
 import inspect
 
@@ -142,7 +142,7 @@ class RestoredConcrete(ConcreteFunction):
 
 
 def _stub(name, parameters):
-    """Stands for the Python code, of which there is the signature alone."""
+    """Return a function with the signature of the Python code, which is not saved."""
 
     def function(*args, **kwargs):
         raise InvalidArgumentError(f"function '{name}' has no Python code")

@@ -1,6 +1,6 @@
 """`saved_model`: traced functions, variables and custom gradients of a `Module` in a file.
 
-One HDF5 file, sealed; all of it can be looked at with any reader of HDF5.
+One sealed HDF5 file, which any reader of HDF5 can show.
 
     format, version      attributes of the root: "tapewright saved_model", 1
     variables/0, 1...    arrays, with the attributes name and trainable
@@ -10,8 +10,8 @@ One HDF5 file, sealed; all of it can be looked at with any reader of HDF5.
     objects              attribute of the root, JSON: modules, lists and dicts, with
                          functions, variables and optimizers by number
 
-A loaded object needs nothing of the Python code from which the file was made, but for
-optimizers of the user's own classes, which have to be registered where it is loaded.
+A loaded object needs no Python code of the saved one, except for optimizers of the user's
+classes, which must be registered.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TAGS = "serve"
 
 
 class _Options:
-    """Named settings; one that would do nothing here is refused."""
+    """Named settings; an unsupported one is refused."""
 
     used: ClassVar[tuple[str, ...]] = ()
 
@@ -106,20 +106,20 @@ def save(
     signatures: Any = None,
     options: SaveOptions | None = None,
 ) -> None:
-    """Writes a module's traced functions and variables into one file at ``export_dir``.
+    """Write a module's traced functions and variables into one file at ``export_dir``.
 
     Functions are attributes made by `function`: with an ``input_signature`` they are
-    traced for all that this allows; others are kept for the kinds of arguments with which
-    they were called. Gradients of `custom_gradient` go along as graphs (see `SaveOptions`).
-    Optimizers that they run go along with their state, so that training goes on.
+    traced for all that it allows; others are kept for the kinds of arguments with which
+    they were called. Gradients of `custom_gradient` are written as graphs (`SaveOptions`),
+    and optimizers that functions run with their state, so that training can continue.
     ``signatures``: a function, or a dict of them by name, for ``loaded.signatures``. Of a
     Keras-style model whose inputs are known the call is written too, for inference.
 
-    The file is there as a whole, or, after an error, as it was before.
+    The file is written as a whole; after an error it is as before.
 
-    Raises: `SavingError` (a ValueError and OSError) that tells the line of what cannot be
-    traced or kept: Python code that runs in each call, say; ``FileExistsError`` if a
-    folder is there; ``TypeError`` if ``obj`` is no `Module`.
+    Raises: `SavingError` (a ValueError and OSError) with the line of code that cannot be
+    traced or kept, such as Python code that runs in each call; ``FileExistsError`` if
+    ``export_dir`` is a folder; ``TypeError`` if ``obj`` is no `Module`.
 
     >>> import tempfile, tapewright as tw
     >>> class Square(tw.Module):
@@ -157,7 +157,7 @@ def save(
             group = root.group(f"functions/{number}")
             write_function(group, function, tree.variables, gradients, tree.optimizers)
         optimizers = tree.optimizers.form(tree.variables)
-        with held(tree.variables):  # all of one moment
+        with held(tree.variables):  # the values of one moment
             for number, variable in enumerate(tree.variables):
                 _write_variable(root, number, variable)
         if optimizers:
@@ -175,8 +175,8 @@ def load(
     """Load what `save` has written: an object with the same attributes.
 
     Its functions run the saved graphs, also under tapes and in other traced functions;
-    its variables may be trained. No code of the file is run, none is needed; but a call
-    runs its program, which may take as long, and as much memory, as its author liked.
+    its variables may be trained. No Python code is run or needed; but a call runs the
+    saved graphs, whose use of time and memory the author of the file chose.
 
     Raises: `SavingError` for a file that is not as `save` leaves it (a
     ``FileNotFoundError`` if there is none).

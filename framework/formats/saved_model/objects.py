@@ -1,4 +1,4 @@
-"""A module with all that it holds as JSON, and an object with the same attributes.
+"""A module with its attributes as JSON, and the object that is loaded from it.
 
 ``{"nodes": [...], "root": 0, "signatures": {...}, "captured": [...]}``: a node is
 ``{"module": name, "attributes": {...}}``, ``{"list": [...]}``, ``{"tuple": [...]}``,
@@ -34,7 +34,7 @@ MOST = (
 
 
 class ObjectWriter:
-    """Numbers the functions, variables and optimizers of a module.
+    """Number the functions, variables and optimizers of a module.
 
     ``call``: a function that the root has none of; ``signatures``: functions by name;
     ``path``: of the file, for messages. ``untraced``: names of functions that cannot be
@@ -55,7 +55,7 @@ class ObjectWriter:
         }
 
     def form(self, states):
-        """The JSON, once all functions are written.
+        """Return the JSON, once all functions are written.
 
         ``states``: numbers of the variables that are an optimizer's.
         """
@@ -68,7 +68,7 @@ class ObjectWriter:
         }
 
     def _node(self, thing, name="", depth=0):
-        """The number of a thing's node; None for what is not written."""
+        """Return the number of the node of an object; None if it is not written."""
         thing = getattr(thing, "_function", thing) if type(thing) is Method else thing
         found = self._numbers.get(id(thing))
         if found is not None:
@@ -79,7 +79,7 @@ class ObjectWriter:
         if is_optimizer(thing) and not self._has_place(thing):
             return None
         number = self._numbers[id(thing)] = len(self.nodes)
-        self._kept.append(thing)  # which keeps its id its own
+        self._kept.append(thing)  # a kept object keeps its id
         self.nodes.append(None)
         self.nodes[number] = self._form(thing, name, depth)
         return number
@@ -125,7 +125,7 @@ class ObjectWriter:
 
 
 def _attributes(module):
-    """Pairs of a name and an attribute to write: functions, variables, modules."""
+    """Yield pairs of a name and an attribute to write: functions, variables, modules."""
     held = dict(children(module))
     own = {n: held[n] for n in sorted(held) if not _is_computed(module, n)}
     for kind in type(module).__mro__:
@@ -186,7 +186,7 @@ class ObjectReader:
         self._counts = {}  # number of a list, tuple or dict -> its items, at any depth
 
     def made(self):
-        """The root."""
+        """Return the root."""
         try:
             return self._root()
         except FAULTS as error:
@@ -231,7 +231,7 @@ class ObjectReader:
         return {"list": list, "tuple": tuple}[tag]([x for _, x in items])
 
     def _count(self, number, inner):
-        """Lists that hold a list twice, and so on, are small here and endless to walk."""
+        """Check that lists are finite to walk: a list may hold one list many times."""
         count = self._counts[number] = 1 + sum([self._counts.get(n, 1) for n in inner])
         if count > MOST:
             raise ValueError(f"lists in lists have more than {MOST} items together")

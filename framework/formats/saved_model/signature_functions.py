@@ -15,7 +15,7 @@ DEFAULT = "serving_default"
 
 
 class SignatureFunction:
-    """A function of tensors by name: those that their specs have, else the parameters'.
+    """A function of tensors by the names of their specs, or else of the parameters.
 
     Its result is a dict: ``{"output_0": ...}`` unless it gives one.
     """
@@ -76,11 +76,11 @@ class Signatures(dict):
 
 
 def call_of(layer, training=False):
-    """The call of a Keras-style layer or model, to be traced for the inputs that it knows.
+    """Return the call of a layer or model, to be traced for its symbolic inputs.
 
-    None if it knows none, or has a traced ``__call__`` of its own. With `write_function` it
-    goes into a group of any file, its weights by number; what `read_function` makes of
-    that needs neither the class of the layer nor its code.
+    None if it has no such inputs, or a traced ``__call__``. `write_function` writes it into
+    a group of any file, its weights by number; `read_function` then needs neither the class
+    of the layer nor its code.
     """
     own = [vars(kind).get("__call__") for kind in type(layer).__mro__]
     is_traced = any(isinstance(call, Function) for call in own)
@@ -99,7 +99,7 @@ def call_of(layer, training=False):
 
 
 def as_signatures(obj, signatures, path, call=None):
-    """The functions to write as signatures: name -> function."""
+    """Return the functions to write as signatures: name -> function."""
     if signatures is None:
         own = vars(obj).get("signatures")
         if not isinstance(own, Signatures):

@@ -1,4 +1,4 @@
-"""Sizes that are formulas as JSON: shapes, numbers, and what a trace assumes of them.
+"""Sizes that are formulas as JSON: shapes, numbers, and the guards of a trace.
 
 A formula (see `symbolic_dim`) is a list: ``["poly", [[[symbol, ...], coefficient], ...]]``
 for a polynomial, ``[operation, left, right]`` for a floating number. A symbol is
@@ -39,12 +39,12 @@ INPUTS, AXES = 100_000, 64
 
 
 def encode_number(n):
-    """An int as it is, a formula as a list."""
+    """Return an int as it is, a formula as a list."""
     return _expression(n.expression) if is_symbolic(n) else int(n)
 
 
 def decode_number(value, scope):
-    """The int or formula; one of ``scope``, the `Guards` of the trace."""
+    """Return the int, or the formula of ``scope``, the `Guards` of the trace."""
     if type(value) is int:
         return _whole(value)
     expression = _read_formula(value)
@@ -62,14 +62,14 @@ def decode_number(value, scope):
 
 
 def encode_shape(shape):
-    """A list of ints and formulas; ``{"any": input}`` for a shape of unknown rank."""
+    """Return ints and formulas; ``{"any": input}`` for a shape of unknown rank."""
     if isinstance(shape, UnrankedShape):
         return {"any": shape.shape_symbol.input}
     return [None if n is None else encode_number(n) for n in shape]
 
 
 def decode_shape(value, scope=None):
-    """A shape as graphs have it: a tuple."""
+    """Return a shape as graphs have it: a tuple."""
     if isinstance(value, dict):
         number = _whole(value.get("any"), INPUTS)
         if scope is None or DimSymbol(number, None) not in scope.examples:
@@ -108,7 +108,7 @@ def _symbol(symbol):
 
 
 def _read_formula(value):
-    """A form whose value is of a size that can be computed."""
+    """Return a formula whose value is small enough to compute."""
     expression = _read_expression(value)
     if _degree(expression) > HIGHEST:
         raise ValueError(f"a formula of sizes has a degree above {HIGHEST}")
@@ -116,7 +116,7 @@ def _read_formula(value):
 
 
 def _degree(expression):
-    """The power of sizes and coefficients with which a value may grow."""
+    """Return the power of sizes and coefficients with which a value may grow."""
     if not isinstance(expression, tuple):
         return 1
     if expression[0] == "poly":
@@ -157,7 +157,7 @@ def _read_expression(value, depth=0):
 
 
 def _exponent(expression):
-    """The size of a constant exponent; None for what is none."""
+    """Return the size of a constant exponent; None for other expressions."""
     if isinstance(expression, tuple) and expression[0] == "poly":
         terms = dict(expression[1])
         expression = terms.get((), 0) if set(terms) <= {()} else None
@@ -167,7 +167,7 @@ def _exponent(expression):
 
 
 def _check_exponent(expression):
-    """Whole numbers to the power of whole numbers could be of any size."""
+    """Check the exponent: a power of integers can have any number of digits."""
     exponent = _exponent(expression)
     if exponent is None or exponent > 64:
         raise ValueError("a power in a formula of sizes must have a small exponent")
@@ -203,7 +203,7 @@ def _whole(n, below=LARGEST):
 
 
 def _sizes_of(expression):
-    """The `DimSymbol` symbols of a formula."""
+    """Yield the `DimSymbol` symbols of a formula."""
     if not isinstance(expression, tuple):
         return
     if expression[0] != "poly":
@@ -223,7 +223,7 @@ def _sizes_of(expression):
 
 
 def encode_guards(guards):
-    """Examples of sizes, and the conditions on which a trace depends."""
+    """Return examples of sizes, and the conditions on which a trace depends."""
     examples, shapes, conditions = [], [], []
     for symbol, n in guards.examples.items():
         if type(symbol) is DimSymbol:
@@ -245,7 +245,7 @@ def encode_guards(guards):
 
 
 def decode_guards(value, pattern):
-    """The `Guards` of a trace for shapes like ``pattern``, None where unknown."""
+    """Return the `Guards` of a trace for shapes like ``pattern``, None where open."""
     examples = {}
     for number, axis, n in value["examples"]:
         examples[_read_symbol([number, axis], 0)] = _whole(n)
