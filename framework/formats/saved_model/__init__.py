@@ -7,7 +7,7 @@ saved_effects         prints, assertions and updates, made again from what descr
 graph_writer          a graph as JSON, constants beside it
 graph_checks          checks of the graphs of a file, beyond their JSON
 graph_reader          a graph from the JSON of an untrusted file
-optimizers            optimizers that functions run, as configs, with state by number
+saved_optimizers      optimizers that functions run, as configs, with state by number
 loaded_function       loaded functions: the graph that serves given arguments
 functions             a function in a group of a file
 signature_functions   functions under the names of signatures

@@ -6,7 +6,7 @@ One sealed HDF5 file, which any reader of HDF5 can show.
     variables/0, 1...    arrays, with the attributes name and trainable
     functions/0, 1...    traced functions as graphs, see `functions`
     optimizers           attribute of the root, JSON: those that functions run, see
-                         `optimizers`
+                         `saved_optimizers`
     objects              attribute of the root, JSON: modules, lists and dicts, with
                          functions, variables and optimizers by number
 
@@ -31,7 +31,7 @@ from tapewright.storage.writer import write_format, writing
 
 from .functions import read_function, write_function
 from .objects import ObjectReader, ObjectWriter
-from .optimizers import read_optimizers
+from .saved_optimizers import read_optimizers
 from .signature_functions import as_signatures, call_of
 
 __all__ = [

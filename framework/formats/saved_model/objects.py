@@ -18,7 +18,7 @@ from tapewright.core.variable import Variable
 
 from .functions import has_traces
 from .graph_reader import FAULTS
-from .optimizers import OptimizerWriter, is_optimizer
+from .saved_optimizers import OptimizerWriter, is_optimizer
 from .signature_functions import Signatures
 from .values import decode, encode, item_of, number_of
 

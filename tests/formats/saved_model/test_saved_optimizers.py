@@ -258,7 +258,7 @@ def test_a_class_that_nobody_registered_is_refused_with_the_line(tmp_path):
     module = trained(Plain(0.1))
     with pytest.raises(
         tw.errors.SavingError,
-        match=r"test_optimizers.*py:\d+.*the optimizer .* cannot be saved",
+        match=r"test_saved_optimizers.*py:\d+.*the optimizer .* cannot be saved",
     ):
         tw.saved_model.save(module, tmp_path / "m")
     assert not list(tmp_path.iterdir())
@@ -285,7 +285,9 @@ def test_show_names_the_optimizers(tmp_path):
 
 def test_a_rate_that_is_code_is_refused_with_the_line(tmp_path):
     module = trained(optimizers.SGD(lambda: 0.1))
-    with pytest.raises(tw.errors.SavingError, match=r"test_optimizers.*py:\d+.*lambda"):
+    with pytest.raises(
+        tw.errors.SavingError, match=r"test_saved_optimizers.*py:\d+.*lambda"
+    ):
         tw.saved_model.save(module, tmp_path / "m")
 
 
