@@ -56,24 +56,24 @@ class Configured:
 
         Raises: ``NotImplementedError`` if one is neither plain nor kept as an attribute.
         """
-        cls, given = type(self), self._plain_arguments or NO_ARGUMENTS
+        cls, call = type(self), self._plain_arguments or NO_ARGUMENTS
         arguments = constructor_arguments(cls)
         names = [name for name in arguments if name not in self.config_exclude]
         kept = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        values = given.by_name | kept
+        values = call.by_name | kept
         others = {}  # the **kwargs that no base class has a name for
         if hasattr(cls.get_config, "from_constructor"):
-            values = kept | given.by_name if self.prefer_init_args else values
-            others = {k: x for k, x in given.others.items() if k not in arguments}
-            self._check_complete(names, values, given)
+            values = kept | call.by_name if self.prefer_init_args else values
+            others = {k: x for k, x in call.others.items() if k not in arguments}
+            self._check_complete(names, values, call.lost)
         config = {name: plain(values[name]) for name in names if name in values}
         omitted = self.omit_defaults.items()
         config = {k: x for k, x in config.items() if (k, x) not in omitted}
         return config | plain(others)
 
-    def _check_complete(self, names, values, given):
+    def _check_complete(self, names, values, lost):
         title = f"{type(self).__name__}.get_config"
-        if given.lost:
+        if lost:
             raise NotImplementedError(
                 f"{title}: arguments that __init__ takes as *args have no names; define "
                 "get_config and from_config"

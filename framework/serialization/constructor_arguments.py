@@ -28,16 +28,16 @@ def constructor_arguments(cls: type) -> list[str]:
 
 def constructor_defaults(cls: type) -> dict[str, Any]:
     """Return the defaults of the arguments of ``cls(...)``, by name."""
-    found, seen = {}, set()
+    defaults, seen = {}, set()
     for init in _constructors(cls):
-        own = _defaults(init).items()
-        found |= {name: value for name, value in own if name not in seen}
+        items = _defaults(init).items()
+        defaults |= {name: value for name, value in items if name not in seen}
         seen.update(_names(init))
-    return found
+    return defaults
 
 
 def _constructors(cls):
-    """Each ``__init__`` that gets arguments of ``cls(...)``, directly or by ``**kwargs``."""
+    """Yield each ``__init__`` that takes arguments of ``cls(...)``, also by ``**kwargs``."""
     for base in cls.__mro__:
         init = vars(base).get("__init__")
         if not hasattr(init, "__code__"):
@@ -58,8 +58,8 @@ def _names(init):
 
 def _defaults(init):
     names, values = _positional(init), init.__defaults__ or ()
-    given = dict(zip(names[len(names) - len(values) :], values))
-    return given | (init.__kwdefaults__ or {})
+    positional = dict(zip(names[len(names) - len(values) :], values))
+    return positional | (init.__kwdefaults__ or {})
 
 
 class PlainArguments:
@@ -76,12 +76,12 @@ class PlainArguments:
         init = cls.__init__
         if not hasattr(init, "__code__") or is_own(init):
             return
-        names, own = _positional(init), _names(init)
-        found = _defaults(init) | dict(zip(names, args)) | kwargs
-        for name, value in found.items():
+        positional, names = _positional(init), _names(init)
+        arguments = _defaults(init) | dict(zip(positional, args)) | kwargs
+        for name, value in arguments.items():
             if _is_plain(value) and name not in ("name", "trainable", "dtype"):
-                (self.by_name if name in own else self.others)[name] = value
-        if len(args) > len(names):
+                (self.by_name if name in names else self.others)[name] = value
+        if len(args) > len(positional):
             below = [vars(base).get("__init__") for base in cls.__mro__[1:]]
             counts = [len(_positional(x)) for x in below if hasattr(x, "__code__")]
             self.lost = not any([len(args) <= count for count in counts])

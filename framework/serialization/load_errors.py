@@ -1,4 +1,4 @@
-"""The errors of loading: which file a config comes from, and the exception that says so.
+"""Errors of loading, which name the file that a config comes from.
 
 In the context of `from_file` a file is untrusted: all errors are a `SavingError` that
 names the file, and only registered classes of users are found. Outside of it a config is
@@ -20,7 +20,7 @@ _FILE = ContextVar("file", default=None)
 def from_file(path: str, dataset: str | None = None) -> Iterator[None]:
     """Mark the configs that are read inside as those of a file.
 
-    ``dataset``: the place of the config in the file, for errors.
+    ``dataset``: the location of the config in the file, for errors.
     """
     token = _FILE.set((path, dataset))
     try:

@@ -133,7 +133,7 @@ def _letters(name):
 
 
 def _names(kind):
-    """The names of a kind in the order of registration, without those by module."""
+    """Return the names of a kind in the order of registration, without those by module."""
     return [name for name in _OBJECTS.get(kind, ()) if ":" not in name]
 
 

@@ -26,7 +26,7 @@ def clone_model(
     call_function: Callable[..., Any] | None = None,
     recursive: bool = False,
 ) -> Model:
-    """A new model like ``model``, newly initialized, and compiled if that one is.
+    """Return a new model like ``model``, newly initialized, compiled if ``model`` is.
 
     Args: ``input_tensors``: symbolic tensors to build it on, in the structure of
     ``model.input``, by default new ones; ``clone_function``: makes a layer from a layer,
@@ -57,7 +57,7 @@ class _Cloner:
         self.made = {}
 
     def cloned(self, model, input_tensors=None):
-        """A model like this one, compiled with options like its own."""
+        """Return a model like this one, compiled with the same options."""
         options = self.clone_function, self.call_function, input_tensors
         is_plain = options == (None, None, None)
         if isinstance(model, Sequential):
@@ -77,7 +77,7 @@ class _Cloner:
         return clone
 
     def layer(self, layer):
-        """The layer, or op, that takes the place of this one."""
+        """Return the layer, or op, that replaces this one."""
         if id(layer) not in self.made:
             self.made[id(layer)] = self._new(layer)
         return self.made[id(layer)]
@@ -112,7 +112,7 @@ class _Cloner:
         return clone
 
     def _functional(self, model, input_tensors):
-        """The model made anew, layer by layer."""
+        """Return a clone of a functional model, layer by layer."""
         graph, values = model._functional, {}
         inputs = graph.input_nest
         if input_tensors is not None:
@@ -147,7 +147,7 @@ def _check_inputs(tensors, given, expected):
 
 
 def _remade(thing):
-    """Another one of the same class and config."""
+    """Return a new object of the same class and config."""
     return type(thing).from_config(thing.get_config())
 
 

@@ -20,10 +20,10 @@ __all__ = ["FunctionalGraph", "standardized"]
 class FunctionalGraph:
     """The graph of layers between symbolic inputs and outputs, nests of `KerasTensor`.
 
-    It may begin at inner tensors: then it gets `Input`s of its own in their places.
+    It may begin at inner tensors, which new `Input`s replace.
 
-    Raises: ``ValueError`` if an output does not follow from the inputs, what is given is
-    not symbolic, or two layers have one name.
+    Raises: ``ValueError`` if an output does not follow from the inputs, a tensor is not
+    symbolic, or two layers have one name.
     """
 
     inputs: list[Any]
@@ -43,7 +43,7 @@ class FunctionalGraph:
             if node not in node.operation._inbound_nodes:  # another model may have it
                 node.join()
 
-    # --- finding what belongs to it
+    # --- the nodes of the graph
 
     def _find(self, inputs, outputs):
         self.input_nest, self.output_nest = inputs, outputs
@@ -62,14 +62,14 @@ class FunctionalGraph:
         self.operations = sorted(visits, key=lambda op: (-depths[id(op)], visits[op]))
 
     def _new_inputs(self):
-        """Symbolic inputs by the id of the tensors that they stand for."""
+        """Return symbolic inputs by the id of the tensors that they replace."""
         return {
             id(x): x if _is_input(x) else Input(batch_shape=x.shape, dtype=x.dtype)
             for x in self.inputs
         }
 
     def _collect(self):
-        """The nodes, each after those that it needs; operation -> number of its visit."""
+        """Return the nodes, each after its inputs, and operation -> number of its visit."""
         given = {id(x) for x in self.inputs}
         nodes, visited, visits = [], set(), {}
         stack = [(node_of(x), False) for x in reversed(self.outputs)]
@@ -100,15 +100,15 @@ class FunctionalGraph:
         return unused + nodes, dict.fromkeys([n.operation for n in unused], -1) | visits
 
     def _depths(self):
-        """The distance of each operation from the outputs, by its id."""
-        own = {id(node) for node in self.nodes}
+        """Return the distance of each operation from the outputs, by its id."""
+        nodes = {id(node) for node in self.nodes}
         of_nodes, of_operations = {}, {}
         for node in reversed(self.nodes):
             depth = of_nodes.setdefault(id(node), 0)
             depth = max(depth, of_operations.get(id(node.operation), 0))
             of_nodes[id(node)] = of_operations[id(node.operation)] = depth
             for parent in node.parents:
-                if id(parent) in own:
+                if id(parent) in nodes:
                     of_nodes[id(parent)] = max(depth + 1, of_nodes.get(id(parent), 0))
         return of_operations
 
@@ -128,20 +128,20 @@ class FunctionalGraph:
     # --- running
 
     def run(self, inputs):
-        """The outputs for a nest of tensors like the inputs."""
+        """Return the outputs for tensors in the order of the inputs."""
         values = {id(x): y for x, y in zip(self.inputs, inputs, strict=True)}
         for node in self.nodes:
             if all([id(x) in values for x in node.output_tensors]):
                 continue
-            answer = flatten(node.call(values))
-            for x, y in zip(node.output_tensors, answer, strict=True):
+            results = flatten(node.call(values))
+            for x, y in zip(node.output_tensors, results, strict=True):
                 values[id(x)] = y
         return pack(self.output_nest, [values[id(x)] for x in self.outputs])
 
     def rebuilt(self, copy, values=(), call=None):
-        """``(inputs, outputs)`` of the same calls, on ``copy(operation)`` for each.
+        """Return ``(inputs, outputs)`` of the same calls, on ``copy(operation)`` for each.
 
-        ``values``: id of a symbolic tensor -> what is already known to stand for it;
+        ``values``: id of a symbolic tensor -> the tensor that replaces it;
         ``call(operation, *args, **kwargs)`` makes the calls.
         """
         values = dict(values)
@@ -153,15 +153,15 @@ class FunctionalGraph:
                 values[id(node.outputs)] = operation.output
                 continue
             operation = operation if call is None else partial(call, operation)
-            answer = flatten(node.call(values, operation))
-            for x, y in zip(node.output_tensors, answer, strict=True):
+            results = flatten(node.call(values, operation))
+            for x, y in zip(node.output_tensors, results, strict=True):
                 values[id(x)] = y
         nests = self.input_nest, self.output_nest
         return tuple([pack(n, [values[id(x)] for x in flatten(n)]) for n in nests])
 
 
 def _sole(tensors):
-    """The tensor in a list or tuple of one, which Keras takes for the tensor itself."""
+    """Return the tensor of a list or tuple of one, as Keras does."""
     if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
         return tensors[0]
     return tensors

@@ -95,7 +95,7 @@ class Model(Trainer, Layer):
     # --- calling
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        """The outputs; a subclass defines it unless it was made from inputs and outputs."""
+        """Return the outputs; a subclass without inputs and outputs defines it."""
         if self._functional is None:
             raise NotImplementedError(
                 f"{type(self).__name__} must define call(inputs), or be made from "
@@ -109,7 +109,7 @@ class Model(Trainer, Layer):
         return graph.run([self._as_input(x, expected) for x, expected in pairs])
 
     def _as_input(self, x, expected):
-        """A tensor of the rank and dtype of an input."""
+        """Convert to a tensor of the rank and dtype of an input."""
         if x is None:
             if not expected._keras_history.operation.optional:
                 raise ValueError(
@@ -160,7 +160,7 @@ class Model(Trainer, Layer):
             shapes = map_structure(_of_any_batch, args[0])
             self._build_shapes = Opaque({"input_shape": shapes})
 
-    # --- what it is made of
+    # --- layers, inputs and outputs
 
     @property
     def layers(self) -> list[Layer]:
@@ -179,7 +179,7 @@ class Model(Trainer, Layer):
         return list(self._functional.operations) if self._functional else self.layers
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
-        """The layer of that name or number. Raises: ``ValueError`` if there is none."""
+        """Return the layer of that name or number. Raises: ``ValueError`` if there is none."""
         layers = self.layers
         if (name is None) == (index is None):
             raise ValueError("get_layer: pass either name or index")
@@ -280,7 +280,7 @@ class Model(Trainer, Layer):
             layer_range,
         )
 
-    # --- files: what reads and writes them is loaded at first use
+    # --- files: readers and writers are loaded at first use
 
     @property
     def lists_layers(self) -> bool:
@@ -352,7 +352,7 @@ class Model(Trainer, Layer):
     def from_config(
         cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
     ) -> Self:
-        """A model like the one that gave the config, with weights of its own."""
+        """Return a model of the config, with weights of its own."""
         with custom_object_scope(custom_objects):
             if not set(_ENDS) <= set(config) or not _takes_ends(cls):
                 return super().from_config(config)
@@ -365,7 +365,7 @@ class Model(Trainer, Layer):
             return model
 
     def to_json(self, **kwargs: Any) -> str:
-        """The config of the model as JSON, with how it was built and compiled.
+        """Return the config of the model as JSON, with its build and compile configs.
 
         ``kwargs`` are those of ``json.dumps``. `model_from_json` makes the model anew,
         with weights of its own.
@@ -395,7 +395,7 @@ def _takes_ends(cls):
 def model_from_json(
     json_string: str | bytes, custom_objects: dict[str, Any] | None = None
 ) -> Model:
-    """The model that `Model.to_json` wrote down, ours or Keras'.
+    """Return the model of the JSON of `Model.to_json`, ours or Keras'.
 
     ``custom_objects``: names and classes to look among first. Raises: ``ValueError`` for
     what is no config, or names an unknown class.
@@ -425,7 +425,7 @@ def _of_any_batch(tensor):
 
 
 def of_rank(tensor, shape):
-    """The tensor with a last axis of 1 more or less, if it needs that for this shape."""
+    """Add or remove a last axis of size 1, if the rank of the shape asks for it."""
     rank = len(tensor.shape)
     if rank == len(shape) + 1 and tensor.shape[-1] == 1:
         return squeeze(tensor, -1)
@@ -435,7 +435,7 @@ def of_rank(tensor, shape):
 
 
 def _single(shapes):
-    """The shape itself where there is a list of one."""
+    """Return the shape of a list of one."""
     if is_nested(shapes) and len(shapes) == 1 and not isinstance(shapes, dict):
         inner = shapes[0]
         return inner if isinstance(inner, tuple) else shapes

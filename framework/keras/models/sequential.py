@@ -211,7 +211,7 @@ class Sequential(Model):
         return [self._layers[-1].name] if self._layers else None
 
     def get_config(self) -> dict[str, Any]:
-        """The layers, each with its class name and config, and the shape built for."""
+        """Return the configs of the layers, and the shape of the inputs."""
         layers = [serialize(layer) for layer in self._layers]
         shape = self._given_batch_shape
         if self._start is not None and shape is None:
@@ -229,7 +229,7 @@ class Sequential(Model):
     def from_config(
         cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
     ) -> Self:
-        """A model of new layers like those of the config, built if that one was."""
+        """Return a model of new layers, built if the config has a shape of inputs."""
         config = dict(config)
         shape = config.pop("build_input_shape", None)
         if not isinstance(config.get("layers"), list):

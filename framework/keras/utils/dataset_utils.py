@@ -1,4 +1,4 @@
-"""A data set as two, and a series as windows."""
+"""Split a data set in two, and a series into windows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def split_dataset(
 
 
 def _arrays(dataset):
-    """The samples as a structure of arrays, and the size of batches, if there are any."""
+    """Return the samples as a structure of arrays, and the batch size or None."""
     batch_size = None
     if isinstance(dataset, Dataset):
         if isinstance(dataset._node, Batch):

@@ -28,7 +28,7 @@ def get_file(
     cache_dir: str | PathLike[str] | None = None,
     force_download: bool = False,
 ) -> str:
-    """The path of a file, or of the folder it unpacks to, downloaded if it is not there.
+    """Return the path of a file, or of its unpacked folder, downloaded if it is missing.
 
     The file is ``cache_dir/cache_subdir/fname``; it comes to be there whole or not at
     all. With ``extract`` a folder beside it is filled; archive members that would lie

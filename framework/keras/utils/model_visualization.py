@@ -183,7 +183,7 @@ class _Writer:
                 graph.add_edge(self._pydot.Edge(*names, penwidth=2))
 
     def cluster(self, model):
-        """A frame for the layers of a model."""
+        """Return a frame for the layers of a model."""
         self._clusters += 1  # names would join frames that have one name
         return self._pydot.Cluster(
             str(self._clusters), label=model.name, style="dashed", labeljust="l"
@@ -199,7 +199,7 @@ class _Writer:
             graph.add_node(self._pydot.Node(name, label=label))
 
     def _edges_to(self, node):
-        """Pairs of ids: a tensor's source and target, inside models that are expanded."""
+        """Yield the ids of a tensor's source and target, inside models that are expanded."""
         for index, tensor in enumerate(node.input_tensors):
             source, target = tensor._keras_history, node.operation
             while self._expands(source.operation):
@@ -229,7 +229,7 @@ class _Labels:
         self._activations, self._trainable = activations, trainable
 
     def label(self, operation, node):
-        """The label of one layer or op, whose call in the model is ``node``."""
+        """Return the label of one layer or op, whose call in the model is ``node``."""
         is_layer = isinstance(operation, Layer)
         label = type(operation).__name__ if is_layer else operation.display_name
         label = escape(label)
@@ -267,7 +267,7 @@ class _Labels:
 
 
 def _row(cells, columns=1):
-    """A row of a table, of (background, color, size of the text, text)."""
+    """Return a row of a table, of (background, color, size of the text, text)."""
     span = f' colspan="{columns}"' if columns > 1 else ""
     inner = [
         f'<td bgcolor="{background}"{span}>'
