@@ -143,9 +143,7 @@ def test_every_derivative_of_sparsemax_agrees_with_differences():
 
 
 def test_glu_wants_an_axis_of_even_size():
-    with pytest.raises(
-        ValueError, match="glu: the axis -1 of x must have an even size"
-    ):
+    with pytest.raises(ValueError, match=r"glu: .*axis -1.*got shape \(3,\)"):
         activations.glu([1.0, 2.0, 3.0])
     halves = activations.glu(np.ones((4, 3)), axis=0)
     assert halves.shape == (2, 3)

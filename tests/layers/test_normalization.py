@@ -305,9 +305,7 @@ def test_groups_of_minus_one_are_the_channels():
 
 
 def test_an_axis_must_be_whole():
-    with pytest.raises(
-        TypeError, match="LayerNormalization: axis must be an int or a list"
-    ):
+    with pytest.raises(TypeError, match=r"LayerNormalization: axis .*got 1\.5"):
         LayerNormalization(axis=1.5)
 
 

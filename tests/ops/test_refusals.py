@@ -30,8 +30,8 @@ CALLS = [
     # sizes and axes out of range
     (lambda: tw.reshape(X, [-6]), ValueError, "reshape: shape"),
     (lambda: tw.reshape(X, [-2, 3]), ValueError, "reshape: shape"),
-    (lambda: tw.fill([-1], 1.0), ValueError, "fill: dims must be 0 or more"),
-    (lambda: tw.one_hot([0], -1), ValueError, "one_hot: depth must be 0 or more"),
+    (lambda: tw.fill([-1], 1.0), ValueError, r"fill: dims .*0.*got \(-1,\)"),
+    (lambda: tw.one_hot([0], -1), ValueError, "one_hot: depth .*0.*got -1"),
     (lambda: tw.unravel_index([0], [-1]), ValueError, "unravel_index: dims"),
     (lambda: tw.nn.softmax_cross_entropy_with_logits(X, X, axis=2), ValueError,
      "axis .*-2.*1.*got 2"),

@@ -10,7 +10,7 @@ from tapewright import metrics
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: metrics.Precision(1.5), "Precision: thresholds must be from 0 to 1"),
+        (lambda: metrics.Precision(1.5), r"Precision: thresholds .*0.*1.*got 1\.5"),
         (
             lambda: metrics.TruePositives([0.1, -1]),
             r"thresholds .*0.*1.*got \[0\.1, -1\]",
@@ -32,9 +32,9 @@ from tapewright import metrics
             r"average .*'micro', 'macro', 'weighted'.*got 'all'",
         ),
         (lambda: metrics.FBetaScore(beta=-1.0), r"beta .*got -1\.0"),
-        (lambda: metrics.F1Score(threshold=1.5), "F1Score: threshold must be"),
-        (lambda: metrics.MeanIoU(10**9), "MeanIoU: num_classes must be at most"),
-        (lambda: metrics.IoU(2, [2]), "IoU: target_class_ids must be from 0 to 1"),
+        (lambda: metrics.F1Score(threshold=1.5), r"F1Score: threshold .*got 1\.5"),
+        (lambda: metrics.MeanIoU(10**9), "MeanIoU: num_classes .*got 1000000000"),
+        (lambda: metrics.IoU(2, [2]), r"IoU: target_class_ids .*0.*1.*got \[2\]"),
         (lambda: metrics.R2Score("mean"), "class_aggregation .*got 'mean'"),
         (lambda: metrics.R2Score(num_regressors=-1), "num_regressors .*got -1"),
     ],

@@ -97,7 +97,7 @@ def test_a_gradient_of_zero_pieces_is_filled_in():
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda: tw.split(X, 2, axis=2), "split: axis must be from -2 to 1"),
+    (lambda: tw.split(X, 2, axis=2), "split: axis .*-2.*1.*got 2"),
     (lambda: tw.split(X, [1, 2], axis=1, num=3), "num=3.*2"),
     (lambda: tw.unstack(X, num=3), "num=3.*axis 0.*2"),
     (lambda: tw.roll(X, 1, 2), "axis .*-2.*1.*got 2"),

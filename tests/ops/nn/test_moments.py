@@ -94,7 +94,7 @@ def test_zero_fraction_counts_zeros_of_any_dtype():
 
 
 def test_an_axis_out_of_range_is_explained():
-    with pytest.raises(ValueError, match="moments: axes must be from -1 to 0"):
+    with pytest.raises(ValueError, match="moments: axes .*-1.*0.*got 1"):
         tw.nn.moments([1.0, 2.0], [1])
 
 
