@@ -92,9 +92,9 @@ class Array(Item):
 
     def _read(self, array):
         with self._guarded("cannot be read"):
-            place = self._plain_place()
-            if place is not None:
-                self._read_plain(array, place)
+            offset = self._plain_offset()
+            if offset is not None:
+                self._read_plain(array, offset)
                 return
             if not array.size or not array.ndim:
                 array[...] = self._as_float32(self._node[()])
@@ -114,7 +114,7 @@ class Array(Item):
         wide <<= 16
         return wide.view("f4")
 
-    def _plain_place(self):
+    def _plain_offset(self):
         """Offset in the file of bytes stored as they are in memory, or None."""
         dataset = self._node.id
         if self.dtype.kind not in "fiuc" or not self.nbytes:
@@ -124,13 +124,13 @@ class Array(Item):
         # None unless it is contiguous, and was written at all
         return dataset.get_offset()
 
-    def _read_plain(self, array, place):
+    def _read_plain(self, array, offset):
         """Past HDF5, in several threads: three times as fast."""
         content = memoryview(array.reshape(-1)).cast("B")
 
         def work(i):
             piece = content[i : i + UNIT]
-            if self._source.window.read_into(piece, place + i) < len(piece):
+            if self._source.window.read_into(piece, offset + i) < len(piece):
                 self.fail("cannot be read: the file ends before the array does")
 
         for start in range(0, len(content), BLOCK):
@@ -139,7 +139,7 @@ class Array(Item):
             self._source.progress.add(stop - start)
 
     def _check_inside(self):
-        """Raises if the data are in other files: HDF5 opens these to tell the shape."""
+        """Raise if the data are in other files: HDF5 opens these to tell the shape."""
         if self._is_inside:
             return
         import h5py
@@ -152,7 +152,7 @@ class Array(Item):
         self._is_inside = True
 
     def _check(self):
-        """Raises unless the file itself holds what it declares."""
+        """Raise unless the file itself holds what it declares."""
         if self._is_whole:
             return
         self._check_inside()

@@ -68,13 +68,13 @@ def _digest(window, known=()):
 
     starts = range(USER_BLOCK, window.size, PIECE)
     digests = [known[i] if i in known else b"" for i in range(len(starts))]
-    own = threading.local()
+    local = threading.local()
 
     def work(i):
-        if not hasattr(own, "buffer"):
-            own.buffer = memoryview(bytearray(PIECE))
-        count = window.read_into(own.buffer, starts[i])
-        digests[i] = hashlib.sha256(own.buffer[:count]).digest()
+        if not hasattr(local, "buffer"):
+            local.buffer = memoryview(bytearray(PIECE))
+        count = window.read_into(local.buffer, starts[i])
+        digests[i] = hashlib.sha256(local.buffer[:count]).digest()
 
     parallel_for(work, [i for i, digest in enumerate(digests) if not digest])
     return hashlib.sha256(b"".join(digests)).hexdigest()

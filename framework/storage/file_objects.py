@@ -27,50 +27,50 @@ class Window(io.RawIOBase):
     """``size`` bytes of the file ``path`` from ``start`` on; seekable, nothing is copied.
 
     ``handle``: that of the file, if it is open, as another one may be at its path by now.
-    `read_at` and `read_into` go by a place of their own and serve several threads.
+    `read_at` and `read_into` take offsets and serve several threads.
     """
 
     def __init__(self, path, start=0, size=None, handle=None):
         super().__init__()
         self._file = None
         if handle is not None and hasattr(os, "preadv"):
-            path_or_handle = os.dup(handle)  # else both would be at one place
+            path_or_handle = os.dup(handle)  # else both would share one position
         else:
             path_or_handle = path
         self._file = open(path_or_handle, "rb", buffering=0, opener=at_once)
-        found = os.fstat(self._file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(self._file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             self._file.close()
             raise SavingError(path, "is a pipe or device, not a file")
-        whole = found.st_size
+        whole = status.st_size
         self.path, self.start, self._at = os.fspath(path), start, 0
         self.size = whole - start if size is None else size
         self._lock = threading.Lock()
 
-    def read_at(self, place, count):
-        """``count`` bytes from a place in the window on, fewer at its end."""
-        buffer = bytearray(max(min(count, self.size - place), 0))
-        return bytes(buffer[: self.read_into(buffer, place)])
+    def read_at(self, offset, count):
+        """``count`` bytes from an offset in the window on, fewer at its end."""
+        buffer = bytearray(max(min(count, self.size - offset), 0))
+        return bytes(buffer[: self.read_into(buffer, offset)])
 
-    def read_into(self, buffer, place):
-        """Fill a buffer from a place in the window on; return the number of bytes."""
+    def read_into(self, buffer, offset):
+        """Fill a buffer from an offset in the window on; return the number of bytes."""
         buffer = memoryview(buffer).cast("B")
-        buffer = buffer[: max(self.size - place, 0)]
+        buffer = buffer[: max(self.size - offset, 0)]
         done = 0
         while done < len(buffer):
             piece = buffer[done : done + MAX_CALL]
-            count = self._read(piece, self.start + place + done)
+            count = self._read(piece, self.start + offset + done)
             if not count:
                 break
             done += count
         return done
 
-    def _read(self, buffer, place):
+    def _read(self, buffer, offset):
         with as_saving_error(self.path, "cannot be read", errors=OSError):
             if hasattr(os, "preadv"):
-                return os.preadv(self._file.fileno(), [buffer], place)
-            with self._lock:  # one place for all threads
-                self._file.seek(place)
+                return os.preadv(self._file.fileno(), [buffer], offset)
+            with self._lock:  # one position for all threads
+                self._file.seek(offset)
                 return self._file.readinto(buffer)
 
     def stat(self):
@@ -113,7 +113,7 @@ class GuardedFile(io.RawIOBase):
     def __init__(self, path):
         super().__init__()
         self._file, self._at = None, 0
-        self.error = None  # the first one that HDF5 was not told of
+        self.error = None  # the first one that HDF5 does not know of
         self._lock = threading.Lock()
         self._file = open(path, "r+b", buffering=0)
 
@@ -122,34 +122,34 @@ class GuardedFile(io.RawIOBase):
         if self.error is not None:
             raise self.error
 
-    def write_at(self, content, place):
-        """Write bytes to a place in the file."""
+    def write_at(self, content, offset):
+        """Write bytes at an offset in the file."""
         content = memoryview(content).cast("B")
         while len(content):
-            count = self._write(content[:MAX_CALL], place)
-            content, place = content[count:], place + count
+            count = self._write(content[:MAX_CALL], offset)
+            content, offset = content[count:], offset + count
 
-    def _write(self, content, place):
+    def _write(self, content, offset):
         if hasattr(os, "pwrite"):
-            return os.pwrite(self._file.fileno(), content, place)
-        with self._lock:  # one place for all threads
-            self._file.seek(place)
+            return os.pwrite(self._file.fileno(), content, offset)
+        with self._lock:  # one position for all threads
+            self._file.seek(offset)
             return self._file.write(content)
 
-    def reserve(self, place, size):
+    def reserve(self, offset, size):
         """Reserve disk space for bytes to come, all at once: writing then takes half.
 
         A failure is left to `write_at`, which meets it again.
         """
         if hasattr(os, "posix_fallocate"):
             with suppress(OSError):
-                os.posix_fallocate(self._file.fileno(), place, size)
+                os.posix_fallocate(self._file.fileno(), offset, size)
 
-    def begin_to_flush(self, place, size):
+    def begin_to_flush(self, offset, size):
         """Have Linux start writing to the disk, so that flushing waits for less."""
         if hasattr(os, "posix_fadvise"):
             handle = self._file.fileno()
-            os.posix_fadvise(handle, place, size, os.POSIX_FADV_DONTNEED)
+            os.posix_fadvise(handle, offset, size, os.POSIX_FADV_DONTNEED)
 
     def _attempt(self, function, *args):
         try:
@@ -203,7 +203,7 @@ class GuardedFile(io.RawIOBase):
 
 
 class Progress:
-    """Counts bytes; shows a bar once they, or their ``total``, reach the threshold.
+    """Count bytes; show a bar once they, or their ``total``, reach the threshold.
 
     Nothing is shown where standard error is no terminal.
     """

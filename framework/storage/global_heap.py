@@ -25,26 +25,26 @@ def largest_text(window, path, member=None):
     """
     if not _is_hdf5(window):
         return 0
-    place, largest, left = 0, 0, TIMES * window.size
-    while place < window.size:
-        piece = window.read_at(place, PIECE)
+    offset, largest, left = 0, 0, TIMES * window.size
+    while offset < window.size:
+        piece = window.read_at(offset, PIECE)
         at = piece.find(MARK)
         while at >= 0:
-            size = _size(window, place + at)
+            size = _size(window, offset + at)
             left -= size
-            found = _largest(window, place + at, size) if left >= 0 else None
-            if found is None:
+            text_size = _largest(window, offset + at, size) if left >= 0 else None
+            if text_size is None:
                 reason = "is damaged: its strings cannot be read (global heap)"
                 raise SavingError(path, reason, member)
-            largest, at = max(largest, found), piece.find(MARK, at + 1)
-        place += PIECE - len(MARK) + 1
+            largest, at = max(largest, text_size), piece.find(MARK, at + 1)
+        offset += PIECE - len(MARK) + 1
     return largest
 
 
 def _is_hdf5(window):
     """Return True if the file begins as HDF5 does, at one of the allowed offsets."""
-    places = [0, *[512 << i for i in range(window.size.bit_length())]]
-    return any([window.read_at(p, len(SIGNATURE)) == SIGNATURE for p in places])
+    offsets = [0, *[512 << i for i in range(window.size.bit_length())]]
+    return any([window.read_at(p, len(SIGNATURE)) == SIGNATURE for p in offsets])
 
 
 def _size(window, start):

@@ -42,7 +42,7 @@ def blocks(array):
 
 
 class ParallelWriter:
-    """Writes arrays to places of a `GuardedFile` that HDF5 has made; keeps ``digests``.
+    """Write arrays at offsets of a `GuardedFile` that HDF5 has reserved; keep ``digests``.
 
     This thread writes, which the system does for one thread at a time, while others hash,
     and then hashes as well.
@@ -57,38 +57,38 @@ class ParallelWriter:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def write(self, array, place):
-        """Write all bytes of an array from a place in the file on."""
+    def write(self, array, offset):
+        """Write all bytes of an array from an offset in the file on."""
         if self._pool is None and self._others:
             from concurrent.futures import ThreadPoolExecutor
 
             self._pool = ThreadPoolExecutor(self._others)
-        self._file.reserve(place, array.nbytes)
+        self._file.reserve(offset, array.nbytes)
         for block in blocks(array):
-            self._write(memoryview(block.reshape(-1)).cast("B"), place)
-            place += block.nbytes
+            self._write(memoryview(block.reshape(-1)).cast("B"), offset)
+            offset += block.nbytes
 
-    def _write(self, content, place):
-        first = -(-(place - USER_BLOCK) // PIECE)  # the first piece that starts here
-        last = (place + len(content) - USER_BLOCK) // PIECE
+    def _write(self, content, offset):
+        first = -(-(offset - USER_BLOCK) // PIECE)  # the first piece that starts here
+        last = (offset + len(content) - USER_BLOCK) // PIECE
         numbers = iter(range(first, last))  # each goes to one of the threads
         others = [
-            self._pool.submit(self._hash, content, place, numbers)
+            self._pool.submit(self._hash, content, offset, numbers)
             for _ in range(min(self._others, max(last - first, 0)))
         ]
         try:
             for start in range(0, len(content), UNIT):
-                self._file.write_at(content[start : start + UNIT], place + start)
-            self._file.begin_to_flush(place, len(content))
-            self._hash(content, place, numbers)
+                self._file.write_at(content[start : start + UNIT], offset + start)
+            self._file.begin_to_flush(offset, len(content))
+            self._hash(content, offset, numbers)
         finally:
             for other in others:
                 other.result()
 
-    def _hash(self, content, place, numbers):
+    def _hash(self, content, offset, numbers):
         import hashlib
 
         for number in numbers:
-            start = USER_BLOCK + number * PIECE - place
+            start = USER_BLOCK + number * PIECE - offset
             piece = content[start : start + PIECE]
             self.digests[number] = hashlib.sha256(piece).digest()

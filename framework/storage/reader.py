@@ -24,8 +24,8 @@ __all__ = [
     "Group",
     "MergedGroup",
     "check_format",
+    "file_format",
     "is_format",
-    "kind_of",
     "opened",
     "opened_inside",
     "opened_window",
@@ -43,16 +43,16 @@ def regular_file(path):
     """``path`` as text. Raises: `SavingError` unless a file is there that has an end."""
     path = os.fspath(path)
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError) as error:
         missing = isinstance(error, FileNotFoundError)
         reason = "there is no such file" if missing else f"cannot be read: {error}"
         raise saving_error(path, reason, cause=error) from None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise saving_error(path, "is a folder, not a file", cause=IsADirectoryError())
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise SavingError(path, "is a pipe or device, not a file")
-    size, on_disk = found.st_size, getattr(found, "st_blocks", 0) * 512
+    size, on_disk = status.st_size, getattr(status, "st_blocks", 0) * 512
     if on_disk and size > max(MAX_HOLES * on_disk, LARGE):
         raise SavingError(path, f"has {size} bytes, nearly all of them holes")
     if not os.access(path, os.R_OK):
@@ -127,11 +127,11 @@ def _parsed(path, window, place=None, member=None):
 def _is_same(file, window):
     """Return True if HDF5 and the window have the same file open."""
     try:
-        found = os.fstat(file.id.get_vfd_handle())
+        theirs = os.fstat(file.id.get_vfd_handle())
     except (OSError, ValueError, TypeError, NotImplementedError):
         return True  # a driver without a handle of the system
     ours = window.stat()
-    return (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino)
+    return (theirs.st_dev, theirs.st_ino) == (ours.st_dev, ours.st_ino)
 
 
 @contextmanager
@@ -153,8 +153,8 @@ def _no_hdf5(head, error):
     return f"is not an HDF5 file: it begins with {head[:8]!r}"
 
 
-def kind_of(path):
-    """The kind of a file by its content, as names may mislead.
+def file_format(path):
+    """The format of a file by its content, as names may mislead.
 
     Returns: ``"zip"``, ``"json"``, or ``"hdf5"`` for all else, which HDF5 then refuses.
 
@@ -218,40 +218,40 @@ class Group(Item):
         here, name = self._node.id, part.encode(errors="surrogateescape")
         if not here.links.exists(name):
             return None
-        kind = here.links.get_info(name).type
-        if kind != h5py.h5l.TYPE_HARD:
-            kind = {
+        link = here.links.get_info(name).type
+        if link != h5py.h5l.TYPE_HARD:
+            link = {
                 h5py.h5l.TYPE_SOFT: "SoftLink",
                 h5py.h5l.TYPE_EXTERNAL: "ExternalLink",
-            }.get(kind, "a link of a user's kind")
-            self.fail(f"{part!r} is a link elsewhere ({kind}); links are refused")
-        found, path = h5py.h5o.open(here, name), f"{self.name.rstrip('/')}/{part}"
-        if isinstance(found, h5py.h5g.GroupID):
-            return Group(h5py.Group(found), self._source, path)
-        if isinstance(found, h5py.h5d.DatasetID):
-            return Array(h5py.Dataset(found, readonly=True), self._source, path)
+            }.get(link, "a link of a user's own type")
+            self.fail(f"{part!r} is a link elsewhere ({link}); links are refused")
+        opened_id, path = h5py.h5o.open(here, name), f"{self.name.rstrip('/')}/{part}"
+        if isinstance(opened_id, h5py.h5g.GroupID):
+            return Group(h5py.Group(opened_id), self._source, path)
+        if isinstance(opened_id, h5py.h5d.DatasetID):
+            return Array(h5py.Dataset(opened_id, readonly=True), self._source, path)
         return self.fail(f"{part!r} is neither a group nor an array")
 
     def find_group(self, path):
         """The group at a path below, or None. Raises: `SavingError` for an array."""
-        found = self.find(path)
-        if isinstance(found, Array):
-            found.fail("must be a group, is an array")
-        return found
+        item = self.find(path)
+        if isinstance(item, Array):
+            item.fail("must be a group, is an array")
+        return item
 
     def group(self, path):
         """The group at a path below. Raises: `SavingError` if there is none."""
-        found = self.find_group(path)
-        if found is None:
+        item = self.find_group(path)
+        if item is None:
             self.fail(f"has no group {path!r}")
-        return found
+        return item
 
     def array(self, path):
         """The array at a path below. Raises: `SavingError` if there is none."""
-        found = self.find(path)
-        if not isinstance(found, Array):
+        item = self.find(path)
+        if not isinstance(item, Array):
             self.fail(f"has no array {path!r}")
-        return found
+        return item
 
     def numbered(self):
         """The arrays ``0``, ``1``, ... of the group, in that order."""
@@ -322,13 +322,13 @@ def is_format(root, name):
 
 
 def check_format(root, name, version, writer):
-    """Raises: `SavingError` for another file, or one of a version that is not known."""
+    """Check the format that a file notes. Raises: `SavingError` for another file or version."""
     if not is_format(root, name):
         root.fail(f"is no {name}: it must be a file that {writer} wrote")
-    found = root.integer("version")
-    if found != version:
+    stored = root.integer("version")
+    if stored != version:
         root.fail(
-            f"is a {name} of version {found}, known here is {version}: a newer tapewright "
+            f"is a {name} of version {stored}, known here is {version}: a newer tapewright "
             "may read it",
             "version",
         )

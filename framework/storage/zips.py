@@ -206,28 +206,28 @@ class ZipReader:
     def _compare(self, info, window):
         if info.filename in self._checked:
             return
-        found = 0
+        crc = 0
         while piece := window.read(PIECE):
-            found = zlib.crc32(piece, found)
+            crc = zlib.crc32(piece, crc)
         window.seek(0)
-        self._settle(info, found, window.size)
+        self._settle(info, crc, window.size)
 
     def _unpack(self, info, file):
-        inflate, found, size = zlib.decompressobj(-15), 0, 0
+        inflate, crc, size = zlib.decompressobj(-15), 0, 0
         with self._window(info.filename, info.compress_size) as raw:
             while size <= info.file_size and not inflate.eof:
-                given = inflate.unconsumed_tail or raw.read(PIECE)
-                piece = inflate.decompress(given, PIECE)
-                if not piece and not given:
+                packed = inflate.unconsumed_tail or raw.read(PIECE)
+                piece = inflate.decompress(packed, PIECE)
+                if not piece and not packed:
                     break
-                found, size = zlib.crc32(piece, found), size + len(piece)
+                crc, size = zlib.crc32(piece, crc), size + len(piece)
                 file.write(piece)
-        self._settle(info, found, size)
+        self._settle(info, crc, size)
 
-    def _settle(self, info, found, size):
+    def _settle(self, info, crc, size):
         if size != info.file_size:
             self._fail(f"declares {info.file_size} bytes, has others", info.filename)
-        if found != info.CRC:
+        if crc != info.CRC:
             self._fail("is damaged: its checksum (CRC-32) differs", info.filename)
         self._checked.add(info.filename)
 

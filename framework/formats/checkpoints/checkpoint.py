@@ -20,7 +20,7 @@ from tapewright.core.variable import Variable
 from tapewright.storage.reader import opened
 
 from .checkpoint_file import (
-    place_of,
+    path_of,
     read_content,
     read_info,
     read_shapes,
@@ -376,7 +376,7 @@ class CheckpointReader:
     def get_tensor(self, tensor_str):
         """The array of that name. Raises: `SavingError` if there is none."""
         with opened(self.path) as root:
-            return root.group("arrays").array(place_of(_plain(tensor_str))).read()
+            return root.group("arrays").array(path_of(_plain(tensor_str))).read()
 
     def has_tensor(self, tensor_str):
         """Return whether there is an array of that name."""

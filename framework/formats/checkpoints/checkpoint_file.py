@@ -1,4 +1,4 @@
-"""The file of a checkpoint: arrays by name, states of objects, and what is told of it.
+"""The file of a checkpoint: arrays by name, states of objects, and metadata.
 
 /arrays/<name>   each variable, in groups by the parts of its name
 /states/<n>      arrays that stand in states
@@ -21,7 +21,7 @@ from .state_codec import decode_state, encode_state
 __all__ = [
     "Content",
     "FORMAT",
-    "place_of",
+    "path_of",
     "read_content",
     "read_info",
     "read_shapes",
@@ -61,7 +61,7 @@ def write_content(content) -> None:
         root.json("states", states)
         group = root.group("arrays")
         for name, array in content.arrays.items():
-            group.array(place_of(name), array)
+            group.array(path_of(name), array)
         group = root.group("states")
         for number, array in enumerate(kept):
             group.array(str(number), array)
@@ -109,10 +109,10 @@ def _arrays(group):
         yield array.name[skipped:].replace("%-", "/"), array
 
 
-def place_of(name):
+def path_of(name):
     """The path of an array of that name in the file: no deeper than `Group.walk` goes.
 
-    >>> place_of("/".join("abc" * 11)).count("/")
+    >>> path_of("/".join("abc" * 11)).count("/")
     29
     """
     parts = name.split("/")

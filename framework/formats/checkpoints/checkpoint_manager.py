@@ -25,7 +25,7 @@ __all__ = ["CheckpointManager"]
 
 
 class CheckpointManager:
-    """Saves a `Checkpoint` as ``directory/checkpoint_name-<number>.h5``, again and again.
+    """Save a `Checkpoint` as ``directory/checkpoint_name-<number>.h5``, again and again.
 
     Args: ``max_to_keep``: the newest so many stay, all for None;
     ``keep_checkpoint_every_n_hours``: of the older ones, one each so many hours stays;
@@ -162,13 +162,13 @@ class CheckpointManager:
             return None
         if checkpoint_number is not None:
             checkpoint_number = int(checkpoint_number)
-        told = {"saved": time.time(), "last_preserved": self._last_preserved}
-        told["metrics"] = self._checked(metrics)
+        info = {"saved": time.time(), "last_preserved": self._last_preserved}
+        info["metrics"] = self._checked(metrics)
         if self._step_counter is not None:
-            told["step"] = int(self._step_counter)
-        path = save_numbered(self.checkpoint, self._prefix, checkpoint_number, **told)
-        self._last_step = told.get("step")
-        self._infos[path], self._whole[path] = told, _mark(path)
+            info["step"] = int(self._step_counter)
+        path = save_numbered(self.checkpoint, self._prefix, checkpoint_number, **info)
+        self._last_step = info.get("step")
+        self._infos[path], self._whole[path] = info, _mark(path)
         self._sweep(path)
         if self._termination.asked:
             self._termination.pass_on()
@@ -191,7 +191,7 @@ class CheckpointManager:
         self.close()
 
     def sync(self) -> None:
-        """Does nothing: `save` returns when all is on the disk."""
+        """Do nothing: `save` returns when all is on the disk."""
 
     def _is_due(self, check_interval):
         if self.checkpoint_interval is None or self._last_step is None:
@@ -205,18 +205,18 @@ class CheckpointManager:
 
     def _checked(self, metrics):
         """Metrics as finite floats: what is none is never the best."""
-        found = {name: float(value) for name, value in (metrics or {}).items()}
-        if self._best and found and self._best[0] not in found:
+        values = {name: float(value) for name, value in (metrics or {}).items()}
+        if self._best and values and self._best[0] not in values:
             raise ValueError(
                 f"save: metrics must have {self._best[0]!r}, which keep_best names; got "
-                f"{sorted(found)}"
+                f"{sorted(values)}"
             )
-        return {name: value for name, value in found.items() if math.isfinite(value)}
+        return {name: value for name, value in values.items() if math.isfinite(value)}
 
     # --- keeping
 
     def _sweep(self, newest):
-        """Removes what is too old and has no merit; never ``newest``."""
+        """Remove what is too old and has no merit; never ``newest``."""
         if self._max_to_keep is None:
             return
         files = numbered_files(self._prefix)
@@ -238,12 +238,12 @@ class CheckpointManager:
             self._whole.pop(path, None)
 
     def _stays(self, number, path):
-        told = self._info(path)
-        if self._every is not None and told.get("step", number) % self._every == 0:
+        info = self._info(path)
+        if self._every is not None and info.get("step", number) % self._every == 0:
             return True
         if not self._hours:
             return False
-        saved = told.get("saved", 0.0)
+        saved = info.get("saved", 0.0)
         if saved >= self._last_preserved + self._hours * 3600:
             self._last_preserved = saved
             return True
@@ -262,7 +262,7 @@ class CheckpointManager:
     # --- restoring
 
     def restore_or_initialize(self) -> str | None:
-        """Restores from the newest checkpoint that is whole, else calls ``init_fn``.
+        """Restore from the newest checkpoint that is whole, else call ``init_fn``.
 
         Returns: the path of what was restored, or None. A damaged checkpoint is passed
         over, with a warning that names it.
@@ -294,20 +294,20 @@ def _best(keep_best):
     """Name, direction and number of what to keep for its merit."""
     if keep_best is None:
         return None
-    found = (*keep_best, 1) if len(keep_best) == 2 else tuple(keep_best)
+    parts = (*keep_best, 1) if len(keep_best) == 2 else tuple(keep_best)
     if (
-        len(found) != 3
-        or found[1] not in ("min", "max")
-        or not isinstance(found[0], str)
+        len(parts) != 3
+        or parts[1] not in ("min", "max")
+        or not isinstance(parts[0], str)
     ):
         raise ValueError(
             'CheckpointManager: keep_best must be (name, "min" or "max"), or with a '
             f"number behind, got {keep_best!r}"
         )
-    _check("keep_best's number", found[2])
-    return found
+    _check("keep_best's number", parts[2])
+    return parts
 
 
 def _mark(path):
-    found = os.stat(path)
-    return found.st_size, found.st_mtime_ns
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns

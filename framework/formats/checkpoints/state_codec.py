@@ -43,24 +43,26 @@ def encode_state(value: Any, arrays: list, where: str = "state") -> Any:
             for k, v in value.items()
         ]
         return {"dict": pairs}
-    kind = "array"
+    tag = "array"
     if is_tensor(value):
         value = devices.to_numpy(value.array)
     elif hasattr(value, "__tensor__"):
         value = value.numpy()
     elif isinstance(value, np.generic):
-        kind = "scalar"
+        tag = "scalar"
     elif devices.is_array(value):
         value = devices.to_numpy(value)
     array = np.asarray(value) if isinstance(value, (np.ndarray, np.generic)) else None
     if array is None or array.dtype.kind not in "fiubc":
-        given = type(value).__name__ if array is None else f"an array of {array.dtype}"
+        type_name = (
+            type(value).__name__ if array is None else f"an array of {array.dtype}"
+        )
         raise TypeError(
-            f"{where} cannot be saved: it is {given}; a state consists of numbers, "
+            f"{where} cannot be saved: it is {type_name}; a state consists of numbers, "
             "strings, lists, tuples, dicts and arrays of numbers"
         )
     arrays.append(array)
-    return {kind: len(arrays) - 1}
+    return {tag: len(arrays) - 1}
 
 
 def _key(key, where):
@@ -76,17 +78,17 @@ def decode_state(value: Any, arrays: list, path: str, where: str) -> Any:
     if type(value) is list:
         return [decode_state(v, arrays, path, where) for v in value]
     if type(value) is dict and len(value) == 1:
-        ((kind, inner),) = value.items()
-        if kind == "float" and inner in ("inf", "-inf", "nan"):
+        ((tag, inner),) = value.items()
+        if tag == "float" and inner in ("inf", "-inf", "nan"):
             return float(inner)
-        if kind == "tuple" and type(inner) is list:
+        if tag == "tuple" and type(inner) is list:
             return tuple([decode_state(v, arrays, path, where) for v in inner])
-        if kind == "dict" and type(inner) is list and all(map(_is_pair, inner)):
+        if tag == "dict" and type(inner) is list and all(map(_is_pair, inner)):
             return {k: decode_state(v, arrays, path, where) for k, v in inner}
         if type(inner) is int and 0 <= inner < len(arrays):
-            if kind == "array":
+            if tag == "array":
                 return arrays[inner]
-            if kind == "scalar" and arrays[inner].shape == ():
+            if tag == "scalar" and arrays[inner].shape == ():
                 return arrays[inner][()]
     raise SavingError(path, f"a state is invalid: {value!r:.80}", where)
 

@@ -8,7 +8,7 @@ __all__ = ["Termination"]
 
 
 class Termination:
-    """Notes that the process was asked to end, until somebody has saved what there is.
+    """Note that the process was asked to end, until its state is saved.
 
     The handler that was there before is called afterwards, by `pass_on`; a second SIGTERM
     does not wait for it. Nothing is noted in threads other than the main one, where
@@ -21,7 +21,7 @@ class Termination:
         self._installed = False
 
     def install(self):
-        """Begins to listen."""
+        """Install the handler, in the main thread only."""
         if self._installed or threading.current_thread() is not threading.main_thread():
             return
         self.asked = False
@@ -47,7 +47,7 @@ class Termination:
         self.asked = True
 
     def pass_on(self, frame=None):
-        """Does what SIGTERM would have done: as a rule, that is the end of the process."""
+        """Act as SIGTERM would have: as a rule, the process ends."""
         self.remove()
         self.asked = False
         if callable(self._previous):

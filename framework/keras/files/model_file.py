@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from tapewright.core.errors import SavingError
-from tapewright.storage.reader import Group, MergedGroup, kind_of, opened
+from tapewright.storage.reader import Group, MergedGroup, file_format, opened
 from tapewright.storage.zips import ZipReader, opened_zip
 
 from .keras2_configs import keras3_compile_config
@@ -45,7 +45,7 @@ def opened_model_file(path: str | os.PathLike) -> Iterator["ModelFile"]:
     Raises: `SavingError` if it cannot be read.
     """
     path = os.fspath(path)
-    container = kind_of(path)
+    container = file_format(path)
     if container == "json":
         with opened_shards(path) as root:
             yield ModelFile(path, root)
