@@ -217,6 +217,33 @@ class EinsumDense(_Projection):
         return type(initializer).from_config({**initializer.get_config(), **axes})
 
 
+_EQUATION = re.compile(r"(\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->"
+                       r"(\.\.\.)?([a-zA-Z]+)(\.\.\.)?")  # fmt: skip
+
+
+def _parsed(equation):
+    """Letters of inputs, kernel and outputs; where dots stand: "before", "behind", ""."""
+    match = _EQUATION.fullmatch(equation) if isinstance(equation, str) else None
+    if match:
+        before, inputs, behind, kernel, before_too, outputs, behind_too = match.groups()
+        if before == before_too and behind == behind_too and not (before and behind):
+            unknown = set(kernel) - set(inputs + outputs)
+            unknown |= set(outputs) - set(inputs + kernel)
+            if not unknown:
+                dots = "before" if before else "behind" if behind else ""
+                return inputs, kernel, outputs, dots
+            raise ValueError(
+                f"EinsumDense: equation {equation!r} has "
+                f"{', '.join(sorted(unknown))} in one term only; each letter of the "
+                "kernel must be in inputs or outputs, each letter of the outputs in "
+                "inputs or kernel"
+            )
+    raise ValueError(
+        "EinsumDense: equation must be like 'ab,bc->ac', '...b,bc->...c' or "
+        f"'ab...,bc->ac...', got {equation!r}"
+    )
+
+
 class Activation(ShapePreserving, Layer):
     """``activation(inputs)``: a name, or any function of a tensor."""
 
@@ -243,30 +270,3 @@ class Identity(Layer):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return input_shape
-
-
-_EQUATION = re.compile(r"(\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->"
-                       r"(\.\.\.)?([a-zA-Z]+)(\.\.\.)?")  # fmt: skip
-
-
-def _parsed(equation):
-    """Letters of inputs, kernel and outputs; where dots stand: "before", "behind", ""."""
-    match = _EQUATION.fullmatch(equation) if isinstance(equation, str) else None
-    if match:
-        before, inputs, behind, kernel, before_too, outputs, behind_too = match.groups()
-        if before == before_too and behind == behind_too and not (before and behind):
-            unknown = set(kernel) - set(inputs + outputs)
-            unknown |= set(outputs) - set(inputs + kernel)
-            if not unknown:
-                dots = "before" if before else "behind" if behind else ""
-                return inputs, kernel, outputs, dots
-            raise ValueError(
-                f"EinsumDense: equation {equation!r} has "
-                f"{', '.join(sorted(unknown))} in one term only; each letter of the "
-                "kernel must be in inputs or outputs, each letter of the outputs in "
-                "inputs or kernel"
-            )
-    raise ValueError(
-        "EinsumDense: equation must be like 'ab,bc->ac', '...b,bc->...c' or "
-        f"'ab...,bc->ac...', got {equation!r}"
-    )

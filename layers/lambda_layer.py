@@ -50,13 +50,13 @@ class Lambda(Layer):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.function: Any = _found("function", function)
+        self.function: Any = _registered("function", function)
         if not callable(self.function):
             raise TypeError(
                 f"Lambda: function must be a callable or a name, got {function!r}"
             )
         self._given_output_shape = output_shape
-        self.mask: Any = _found("mask", mask)
+        self.mask: Any = _registered("mask", mask)
         self.supports_masking: bool = mask is not None
         self.arguments: dict[str, Any] = dict(arguments or {})
         self._wanted = _arguments_of(self.function) & {"training", "mask"}
@@ -123,11 +123,11 @@ class Lambda(Layer):
             if isinstance(value, dict) and isinstance(value.get("config"), str):
                 config[name] = object_config.function_of("layer", value["config"])
         if isinstance(config.get("output_shape"), str):
-            config["output_shape"] = _found("output_shape", config["output_shape"])
+            config["output_shape"] = _registered("output_shape", config["output_shape"])
         return super().from_config(config)
 
 
-def _found(argument, value):
+def _registered(argument, value):
     """The object that a name stands for; anything but a name as it is."""
     if not isinstance(value, str):
         return value
