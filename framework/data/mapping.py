@@ -74,8 +74,8 @@ class Map(_Applied):
         try:
             concrete = traced(self._function).get_concrete_function(*arguments)
             outputs = concrete.structured_outputs
-        except (TypeError, ValueError, LookupError):  # it needs values, or open sizes
-            return None
+        except (TypeError, ValueError, LookupError, AttributeError):
+            return None  # it needs values, arrays or open sizes
         if type(outputs) is list:
             outputs = tuple(outputs)
         known = all(isinstance(leaf, TensorSpec) for leaf in flatten(outputs))

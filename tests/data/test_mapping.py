@@ -31,6 +31,11 @@ def test_the_spec_of_numpy_results_is_that_of_the_first():
     assert ds.element_spec == tw.TensorSpec([4], "float32")
 
 
+def test_the_spec_of_a_function_of_arrays_is_that_of_the_first():
+    ds = Dataset.range(3).map(lambda x: x.array.astype("float32") * np.ones(4, "f4"))
+    assert ds.element_spec == tw.TensorSpec([4], "float32")
+
+
 def test_a_mistake_in_a_function_is_not_passed_over_for_the_spec():
     calls = []
 

@@ -70,7 +70,8 @@ class TrainSteps(CompiledModel):
         Returns: False where `call` needs values, or without ``batch_size`` that: the step
         has both.
         """
-        needs_more = [TypeError] if batch_size else [TypeError, ValueError, LookupError]
+        needs_more = [TypeError, AttributeError]  # the array in a tensor is none here
+        needs_more += [] if batch_size else [ValueError, LookupError]
 
         def symbolic(leaf):
             shape = None if leaf is None else (batch_size, *leaf.shape[1:])

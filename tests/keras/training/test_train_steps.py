@@ -156,8 +156,15 @@ def test_a_call_that_needs_the_size_of_the_batch_trains(data, run_eagerly):
     assert np.isfinite(history["loss"][0])
 
 
-def test_a_call_that_needs_values_trains_eagerly_from_the_first_batch(data):
-    model = Unbuilt(lambda x: x if float(tw.reduce_sum(x)) else x * 2.0)
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda x: x if float(tw.reduce_sum(x)) else x * 2.0,
+        lambda x: x - x.array.mean(),
+    ],
+)
+def test_a_call_that_needs_values_trains_eagerly_from_the_first_batch(data, transform):
+    model = Unbuilt(transform)
     model.compile("sgd", "mse", run_eagerly=True)
     model.fit(*data, validation_data=data, verbose=0)
     assert model.dense.built
