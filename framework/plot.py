@@ -241,7 +241,7 @@ def new_figure(width: Any, height: Any, **options: Any) -> Any:
 
 
 def save(figure: Any, path: Any, dpi: Any = 150) -> Any:
-    """Writes the figure to ``path``, if there is one, whole or not at all; returns it.
+    """Write the figure to ``path``, if there is one, whole or not at all; return it.
 
     Without an ending it is a PNG file. Raises: ``ValueError`` for an ending that stands for
     no format.

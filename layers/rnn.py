@@ -34,7 +34,7 @@ __all__ = ["RNN"]
 
 
 class RNN(Layer):
-    """Takes a cell through all steps of sequences.
+    """Apply a cell to all steps of sequences.
 
     Args: ``cell``: has ``call(inputs, states)``, which gives the outputs of a step and
     the new states, ``state_size`` (a number or a list of them), and may have

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 # Room -> floor. A room is a folder of `framework/` or one of the top-level folders, and ""
-# the front door. Rooms of one floor are strangers, except where `FRIENDS` says otherwise.
+# the front door. Rooms of one floor do not import each other.
 FLOORS = {
     "datasets": 0,
     "core": 1,

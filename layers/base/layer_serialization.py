@@ -68,7 +68,7 @@ class LayerConfig(Configured):
         return {"shapes_dict": dict(shapes)}
 
     def build_from_config(self, config: dict[str, Any] | None) -> None:
-        """Builds the layer as the one was that gave the config."""
+        """Build the layer by the config of `get_build_config`."""
         if not config or self.built:
             return
         if "input_shape" in config:

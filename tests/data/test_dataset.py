@@ -1,4 +1,4 @@
-"""`Dataset`: lengths, `zip`, `choose_from_datasets`, `reduce`, mistakes."""
+"""`Dataset`: lengths, `zip`, `reduce`, mistakes."""
 
 import numpy as np
 import pytest

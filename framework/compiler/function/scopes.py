@@ -88,7 +88,7 @@ def group(*inputs: Any, name: str | None = None) -> None:
 
 
 def no_op(name: str | None = None) -> None:
-    """Does nothing: None."""
+    """Do nothing; return None."""
 
 
 _SCOPE = ContextVar("name_scope", default="")

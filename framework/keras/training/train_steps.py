@@ -67,7 +67,7 @@ class TrainSteps(CompiledModel):
     def _call_symbolically(self, x, batch_size=None):
         """Call the model on symbolic tensors like ``x``, which builds its layers.
 
-        Returns: False where `call` needs values, or without ``batch_size`` that: the step
+        Returns: False if `call` needs values, or a batch size that is not given: a step
         has both.
         """
         needs_more = [TypeError, AttributeError]  # the array in a tensor is none here

@@ -45,7 +45,7 @@ class TrainingState:
             "batches": self.run.batches,
             "callbacks": self._named_callbacks(),
             "progress": _Progress(self),
-            "random": {"numpy": _NumPysRandom(), "python": _PythonsRandom()},
+            "random": {"numpy": _NumPyRandomState(), "python": _PythonRandomState()},
         }
         if self.run.validation is not None:
             parts["validation"] = self.run.validation
@@ -198,7 +198,7 @@ def _from_text(text):
     return KerasTensor((None, *map(int, sizes)), dtype)
 
 
-class _NumPysRandom:
+class _NumPyRandomState:
     """NumPy's global generator, which data and callbacks may draw from."""
 
     def get_state(self):
@@ -208,7 +208,7 @@ class _NumPysRandom:
         np.random.set_state(state)
 
 
-class _PythonsRandom:
+class _PythonRandomState:
     """Python's global generator."""
 
     def get_state(self):

@@ -127,7 +127,7 @@ class Generator:
         return 1
 
     def reset(self, state: TensorLike) -> None:
-        """Goes on where the generator with this ``state`` stood."""
+        """Continue from the ``state`` of a generator."""
         state = convert_to_tensor(state, dtype_hint="int64")
         if has_value(state):
             self.state.assign(np.array(devices.to_numpy(state.array)))
@@ -135,15 +135,15 @@ class Generator:
             self.state.assign(cast(state, dtypes.int64))
 
     def reset_from_seed(self, seed: IntLike) -> None:
-        """Goes back to the start of the stream of ``seed``."""
+        """Return to the start of the stream of ``seed``."""
         self.reset([int(seed) % 2**63, 0])
 
     def reset_from_key_counter(self, key: IntLike, counter: IntLike) -> None:
-        """Takes this key, and stands before the draw of this number."""
+        """Set the key, and the number of the next draw."""
         self.reset([int(key), int(counter)])
 
     def skip(self, delta: IntLike) -> Tensor:
-        """Goes on as if ``delta`` draws had been made; returns the new state."""
+        """Continue as if ``delta`` draws had been made; return the new state."""
         if not has_value(delta):
             self._step(multiply(cast(delta, dtypes.int64), _STEP))
         else:
@@ -173,7 +173,7 @@ class Generator:
         return Stream(self._step(_STEP))
 
     def _step(self, by):
-        """Advances the counter; returns the state before. No two threads get the same."""
+        """Advance the counter; return the state before. No two threads get the same."""
         with self.state._lock:
             state = self.state.read()
             self.state.assign(add(state, by))
@@ -298,7 +298,7 @@ _STEP = on_the_host([0, 1])
 
 
 def check_algorithm(who, alg):
-    """Raises unless ``alg`` names the one algorithm that there is."""
+    """Raise `InvalidArgumentError` unless ``alg`` names the one algorithm that there is."""
     if alg not in (None, 1, "philox", "auto_select"):
         raise InvalidArgumentError(
             f"{who}: alg must be 'philox' or 'auto_select', got {alg!r}"
@@ -349,7 +349,7 @@ def drawing_from(generator):
 
 
 def set_global_generator(generator: Generator) -> None:
-    """Puts ``generator`` behind the functions of this module."""
+    """Use ``generator`` for the functions of this module."""
     global _GLOBAL
     if not isinstance(generator, Generator):
         raise TypeError(
@@ -360,7 +360,7 @@ def set_global_generator(generator: Generator) -> None:
 
 
 def set_seed(seed: IntLike) -> None:
-    """Starts the global stream anew: what follows is the same for the same seed."""
+    """Restart the global stream: equal seeds give equal numbers from here on."""
     get_global_generator().reset_from_seed(seed)
 
 
