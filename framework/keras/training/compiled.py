@@ -277,8 +277,9 @@ def _check_names(options):
     ):
         for each in flatten(options[key]):
             stem = BY_LABELS.get(each.lower()) if isinstance(each, str) else None
+            by_labels = f"binary_{stem}"
             if not callable(each):
-                module.get(each if stem is None else f"binary_{stem}")
+                module.get(by_labels if hasattr(module, by_labels) else each)
 
 
 def _check_weights(loss_weights):
