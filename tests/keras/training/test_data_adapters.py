@@ -603,3 +603,17 @@ def test_the_last_part_is_for_validation():
 def test_what_cannot_be_split_is_refused(arrays, split, error, words):
     with pytest.raises(error, match=words):
         train_validation_split(arrays, split)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_stop_iteration_of_getitem_is_no_end_of_the_data(workers):
+    class Source(PyDataset):
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            return next(iter([np.zeros((2, 3))] if index < 2 else []))
+
+    batches = EpochIterator(Source(workers=workers))
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(batches)

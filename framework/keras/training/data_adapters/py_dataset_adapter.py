@@ -123,7 +123,8 @@ class IndexedBatches(Seeded):
         workers = getattr(self._batches, "workers", 1)
         if workers > 1 or getattr(self._batches, "use_multiprocessing", False):
             return self._make_ahead(indices, max(workers, 1))
-        return map(self._batches.__getitem__, indices)
+        # No `map`: a StopIteration of __getitem__ would end it as if all were made.
+        return (self._batches[index] for index in indices)
 
     def _make_ahead(self, indices, workers):
         """Yield batches in order, made by threads; up to ``max_queue_size`` wait."""
