@@ -504,7 +504,7 @@ class Primitive:
             result = self.kernels[kind](*arrays, **attributes)
         except Exception as error:
             for x in inputs:
-                if hasattr(x, "record_op"):  # a symbolic tensor of `layers.symbolic`
+                if hasattr(x, "record_op"):  # a `KerasTensor`
                     return x.record_op(self, inputs, attributes)
             raise self.explain(error, inputs, attributes) from None
         if type(result) is tuple:

@@ -285,6 +285,10 @@ class Tracked(Module):
                 ahead += [part for part in reversed(parts) if isinstance(part, Tracked)]
         return pairs
 
+    def _all_built(self):
+        """Return whether this layer and all inside are built."""
+        return all([layer.built for layer, _ in self._walk()])
+
     def _gather(self, with_states):
         variables = []
         for layer, parts in self._walk():

@@ -20,17 +20,17 @@ __all__ = [
     "check_settings",
     "dims_of",
     "identifier",
+    "message_of",
     "name_or_none",
     "rule_spec",
     "short_text",
-    "told",
 ]
 
 # Texts that generated source and messages may contain as they are: they cannot be code.
 WORD = re.compile(r"[\w.,<>*+ -]{0,400}", re.ASCII)
 
 
-def told(error):
+def message_of(error):
     """Return the text of an error; a `KeyError` has only a name."""
     text = str(error) or type(error).__name__
     return f"has no {text}" if isinstance(error, KeyError) else text

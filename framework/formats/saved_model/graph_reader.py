@@ -34,10 +34,10 @@ from .graph_checks import (
     check_settings,
     dims_of,
     identifier,
+    message_of,
     name_or_none,
     rule_spec,
     short_text,
-    told,
 )
 from .graph_writer import known_gradient
 from .saved_effects import make_effect
@@ -86,7 +86,7 @@ class GraphReader:
         except SavingError:
             raise
         except FAULTS as error:
-            return self.item.fail(f"{self._place}: {told(error)}", "graph")
+            return self.item.fail(f"{self._place}: {message_of(error)}", "graph")
         finally:
             if self.scope is not None:
                 self.scope.closed = True

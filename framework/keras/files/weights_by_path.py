@@ -23,6 +23,7 @@ from tapewright.serialization.constructor_arguments import is_own
 from tapewright.storage.reader import Array, Group
 
 from .class_names import FUNCTIONAL, is_functional
+from .model_file import OWN_GROUP
 from .weight_assignment import first_swap
 from .weights_by_layer import StoredLayer
 
@@ -33,7 +34,7 @@ BESIDE = {
     "vars",
     "optimizer",
     "metrics",
-    "tapewright",
+    OWN_GROUP,
     "_layer_checkpoint_dependencies",
 }
 

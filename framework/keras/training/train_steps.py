@@ -61,8 +61,7 @@ class TrainSteps(CompiledModel):
     def _make_weights(self, x):
         """Build all layers before a step draws random numbers: a seed then gives the
         same numbers whether the step is traced or not."""
-        built = all([layer.built for layer, _ in self._walk()])
-        self._has_weights = built or self._call_symbolically(x)
+        self._has_weights = self._all_built() or self._call_symbolically(x)
 
     def _call_symbolically(self, x, batch_size=None):
         """Call the model on symbolic tensors like ``x``, which builds its layers.

@@ -128,10 +128,9 @@ class TrainingState:
         model, optimizer = self.model, self.model.optimizer
         if self.inputs:
             model._make_weights(map_structure(_from_text, self.inputs))
-        built = all([layer.built for layer, _ in model._walk()])
         ours = type(model).train_step is TrainSteps.train_step
         waits = any(n.startswith("model/optimizer/") for n in self._restoration.names)
-        if built and ours and waits and not optimizer.built:
+        if model._all_built() and ours and waits and not optimizer.built:
             optimizer.build(model.trainable_variables)
 
     def check_consumed(self):

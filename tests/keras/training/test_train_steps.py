@@ -183,3 +183,13 @@ def test_a_mistake_in_call_is_not_passed_over_while_layers_are_built(data):
     model.compile("sgd", "mse")
     with pytest.raises(RuntimeError, match="no such table"):
         model.fit(*data, verbose=0)
+
+
+def test_compiled_loss_is_compute_loss_with_the_penalties(data):
+    x, y = data
+    model = Sequential([Dense(1, kernel_regularizer="l2")])
+    model.compile(loss="mse")
+    y_pred = model(x)
+    loss = model.compiled_loss(y, y_pred, regularization_losses=model.losses)
+    assert float(loss) == float(model.compute_loss(x, y, y_pred))
+    assert float(loss) > float(tw.losses.MeanSquaredError()(y, y_pred))
