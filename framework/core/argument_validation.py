@@ -34,16 +34,16 @@ def numbers(
     """``count`` ints: from one for all, or a list of that many."""
     values = value if isinstance(value, (list, tuple)) else [value] * count
     try:
-        found = tuple([whole(who, name, n, least) for n in values])
+        integers = tuple([whole(who, name, n, least) for n in values])
     except ValueError:
-        found = ()
-    if len(found) != count:
-        kind = "positive integer" if least == 1 else f"integer of {least} or more"
+        integers = ()
+    if len(integers) != count:
+        expected = "positive integer" if least == 1 else f"integer of {least} or more"
         many = f" or {count} of them" if count > 1 else ""
         raise ValueError(
-            f"{_name_of(who)}: {name} must be one {kind}{many}, got {value!r}"
+            f"{_name_of(who)}: {name} must be one {expected}{many}, got {value!r}"
         )
-    return found
+    return integers
 
 
 def not_negative(who: Any, name: str, value: Any) -> float:

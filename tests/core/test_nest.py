@@ -113,6 +113,11 @@ def test_classes_made_in_functions_go_with_them():
     assert [each() for each in gone] == [None, None]
 
 
+def test_owned_leaves_of_containers_of_one_entry_and_none():
+    assert owned_leaves([[1], {"a": (2,)}, [], {}, ()]) == [1, 2]
+    assert owned_leaves([3]) == [3] and owned_leaves([]) == []
+
+
 @pytest.mark.parametrize("in_order", [True, False])
 def test_owned_leaves_of_a_dict_that_grows_meanwhile(in_order):
     class Key(str):

@@ -53,7 +53,7 @@ class Thresholds:
         self.values: list[float] = [float(value) for value in values]
         array = np.array(self.values, np.float32)
         self.even: bool = _is_even(array)
-        self.order: None = None
+        self.order: np.ndarray | None = None  # of the results, if not ascending
         if not self.even and (np.diff(array) < 0).any():
             order = np.argsort(array, kind="stable")
             self.order, array = np.argsort(order), array[order]
