@@ -59,6 +59,8 @@ def _import_sources_once():
         for path in sorted((root / folder).rglob("*.py")):
             parts = path.relative_to(root / folder).with_suffix("").parts
             parts = parts[:-1] if parts[-1] == "__init__" else parts
+            if parts == ("core", "communication", "mpi"):
+                continue  # it starts MPI in the process that imports it
             module = importlib.import_module(".".join([package, *parts]))
             sys.modules[".".join([folder, *parts])] = module
 

@@ -21,20 +21,20 @@ NAMES = frozenset(
     cumprod cumsum deg2rad degrees diag diag_indices diagflat diagonal diff digitize divide
     divmod dot dsplit dstack einsum empty empty_like equal exp exp2 expand_dims expm1 extract
     eye fabs fill_diagonal fix flatnonzero flip fliplr flipud float_power floor floor_divide
-    fmax fmin fmod full full_like gcd greater greater_equal heaviside histogram hsplit hstack
-    hypot i0 identity imag indices inner interp invert isclose iscomplex iscomplexobj isfinite
-    isin isinf isnan isneginf isposinf isreal isrealobj ix_ kron lcm ldexp left_shift less
-    less_equal lexsort linspace log log10 log1p log2 logaddexp logaddexp2 logical_and
-    logical_not logical_or logical_xor logspace matmul max maximum may_share_memory mean
-    median meshgrid min minimum mod modf moveaxis multiply nan_to_num nanargmax nanargmin
-    nanmax nanmean nanmin nanprod nanstd nansum nanvar negative nextafter nonzero not_equal
-    ones ones_like outer pad partition percentile permute_dims positive power prod ptp
-    quantile rad2deg radians ravel real reciprocal remainder repeat require reshape resize
-    right_shift rint roll rollaxis rot90 round searchsorted select shape sign signbit sin
-    sinc sinh size sort split sqrt square squeeze stack std subtract sum swapaxes take
-    take_along_axis tan tanh tensordot tile trace transpose trapz tri tril tril_indices triu
-    triu_indices true_divide trunc unique unravel_index unwrap vander var vdot vsplit vstack
-    where zeros zeros_like
+    fmax fmin fmod frexp full full_like gcd greater greater_equal heaviside histogram hsplit
+    hstack hypot i0 identity imag indices inner interp invert isclose iscomplex iscomplexobj
+    isfinite isin isinf isnan isneginf isposinf isreal isrealobj ix_ kron lcm ldexp
+    left_shift less less_equal lexsort linspace log log10 log1p log2 logaddexp logaddexp2
+    logical_and logical_not logical_or logical_xor logspace matmul max maximum
+    may_share_memory mean median meshgrid min minimum mod modf moveaxis multiply nan_to_num
+    nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum nanvar negative nextafter
+    nonzero not_equal ones ones_like outer pad partition percentile permute_dims positive
+    power prod ptp quantile rad2deg radians ravel real reciprocal remainder repeat require
+    reshape resize right_shift rint roll rollaxis rot90 round searchsorted select shape sign
+    signbit sin sinc sinh size sort split sqrt square squeeze stack std subtract sum swapaxes
+    take take_along_axis tan tanh tensordot tile trace transpose trapz tri tril tril_indices
+    triu triu_indices true_divide trunc unique unravel_index unwrap vander var vdot vsplit
+    vstack where zeros zeros_like
     """.split()
 )
 LINALG = frozenset(

@@ -38,6 +38,7 @@ __all__ = [
     "apply_defaults",
     "autotune",
     "autotune_is_on",
+    "bucket_bytes",
     "follow_threads",
     "functions_are_verified",
     "functions_run_eagerly",
@@ -48,6 +49,7 @@ __all__ = [
     "offer_target",
     "report",
     "run_functions_eagerly",
+    "set_bucket_bytes",
     "set_graph_passes",
     "set_malloc",
     "set_target",
@@ -62,7 +64,7 @@ __all__ = [
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 ENVIRONMENT = (
     *("TAPEWRIGHT_MALLOC", "TAPEWRIGHT_BLAS_CALLS", "TAPEWRIGHT_VERIFY"),
-    *("TAPEWRIGHT_TARGET", "TAPEWRIGHT_CACHE"),
+    *("TAPEWRIGHT_TARGET", "TAPEWRIGHT_CACHE", "TAPEWRIGHT_BUCKET_BYTES"),
     *("LD_PRELOAD", "GLIBC_TUNABLES"),
     *("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "OPENBLAS_CORETYPE"),
     *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
@@ -70,6 +72,7 @@ ENVIRONMENT = (
 
 _malloc = {"tuned": False, "note": "not asked for"}
 _run_eagerly = False
+_bucket_bytes = None  # not asked for yet
 _passes = {}  # name -> whether it is on, in the order in which they run
 _pipelines = set()  # modules that offer passes, to load when somebody asks for passes
 _verify = os.environ.get("TAPEWRIGHT_VERIFY", "0") not in ("", "0")
@@ -215,6 +218,42 @@ def graph_pass_is_on(name: str) -> bool:
     """Return whether a pass is switched on."""
     _load_pipelines()
     return _passes[name]
+
+
+def bucket_bytes() -> int:
+    """Return the size of buckets of gradients, see `set_bucket_bytes`.
+
+    >>> from tapewright import config
+    >>> config.bucket_bytes()
+    26214400
+    """
+    if _bucket_bytes is None:
+        text = os.environ.get("TAPEWRIGHT_BUCKET_BYTES") or str(25 << 20)
+        if not text.isdecimal():
+            raise ValueError(
+                f"TAPEWRIGHT_BUCKET_BYTES must be a number of bytes, got {text!r}"
+            )
+        set_bucket_bytes(int(text))
+    return _bucket_bytes
+
+
+def set_bucket_bytes(nbytes: int) -> None:
+    """Let traced functions sum gradients over processes in messages of so many bytes.
+
+    A message is sent while the rest of the gradients are computed. Larger ones take less
+    time for each byte; the last one, with nothing beside it, begins the earlier the smaller
+    it is. ``TAPEWRIGHT_BUCKET_BYTES`` sets the default of 25 MB. All processes must have
+    the same; functions compiled before are not changed.
+
+    Raises: ``ValueError`` for a negative number.
+
+    >>> from tapewright import config
+    >>> config.set_bucket_bytes(25 << 20)
+    """
+    global _bucket_bytes
+    if nbytes < 0:
+        raise ValueError(f"set_bucket_bytes: nbytes must not be negative, got {nbytes}")
+    _bucket_bytes = int(nbytes)
 
 
 def target() -> Literal["native", "numpy"]:

@@ -10,6 +10,7 @@ from typing import Any
 from . import devices
 from .dtypes import DType
 from .interpreters import use_interpreters
+from .replica_context import in_replica_context
 from .variable import Variable
 
 __all__ = ["DeferredInitialization", "deferred_initialization", "initialized_variable"]
@@ -34,7 +35,8 @@ def initialized_variable(
     """
 
     def initialize():
-        return initializer(shape, dtype=dtype)
+        with in_replica_context(None):  # all replicas start with the same numbers
+            return initializer(shape, dtype=dtype)
 
     deferred = _DEFERRED.get()
     with use_interpreters(()):  # at once, even while a function is traced

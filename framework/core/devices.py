@@ -22,6 +22,7 @@ from .errors import ResourceExhaustedError
 __all__ = [
     "array_module",
     "check_fits",
+    "choose_gpu",
     "copy_to",
     "current_module",
     "device",
@@ -94,7 +95,8 @@ def _cupy():
 def device(name: str | None) -> Iterator[None]:
     """A context that creates new arrays on a device: ``"CPU"``, ``"GPU"``, ``"/GPU:1"``.
 
-    Arrays never move by themselves: an op on arrays of two devices is an error.
+    Arrays never move by themselves: an op on arrays of two devices is an error. ``"GPU"``
+    is the first GPU; among several processes of a host each has its own, by local rank.
 
     >>> with device("/CPU:0"):
     ...     current_module().__name__
@@ -111,8 +113,30 @@ def device(name: str | None) -> Iterator[None]:
         if kind == "cpu":
             yield
         else:
-            with module.cuda.Device(int(index or 0)):
+            with module.cuda.Device(int(index) if index else _own_gpu(module)):
                 yield
+
+
+_LOCAL_RANK = [lambda: 0]  # how to ask for the number of this process on its host
+
+
+def choose_gpu(local_rank: Callable[[], int]) -> None:
+    """Make ``"GPU"`` mean GPU ``local_rank()``, modulo their count; asked at each use."""
+    _LOCAL_RANK[0] = local_rank
+
+
+def _own_gpu(module):
+    """The number of the GPU of this process, which becomes CUDA's current one.
+
+    It stays current in this thread, so that its arrays can be used where no `device` is
+    entered, as those of GPU 0 can.
+    """
+    rank = _LOCAL_RANK[0]()
+    if not rank:
+        return 0
+    number = rank % module.cuda.runtime.getDeviceCount()
+    module.cuda.Device(number).use()
+    return number
 
 
 @contextmanager

@@ -16,6 +16,7 @@ The others are Python's own in TensorFlow, or unknown to it:
     TypeError   <- MappingError            an operation that a batched tensor has not
     TypeError   <- TracingError            an operation that a traced tensor has not
     RuntimeError <- VerificationError      a compiled function with an inconsistency
+    RuntimeError <- CollectiveError        processes of a job that do not act together
     ValueError, RuntimeError <- RecordingError   a tape in the wrong state
 
 A message says who raises it and what must hold, what was given, and what to do.
@@ -36,6 +37,7 @@ __all__ = [
     "AlreadyExistsError",
     "CANCELLED",
     "CancelledError",
+    "CollectiveError",
     "DATA_LOSS",
     "DEADLINE_EXCEEDED",
     "DTypeError",
@@ -312,6 +314,13 @@ class VerificationError(RuntimeError):
 
     This is a defect of tapewright, found before it gives a wrong number. Verification is
     on if the environment has ``TAPEWRIGHT_VERIFY=1``.
+    """
+
+
+class CollectiveError(RuntimeError):
+    """The processes of a job do not act together, or one of them is gone.
+
+    They must call the same collectives in the same order; after this error none can.
     """
 
 

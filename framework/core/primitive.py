@@ -169,6 +169,7 @@ class Primitive:
         view: bool = False,
         cost: tuple[int, int] | Callable[..., Any] = (0, 0),
         stable_form: str | None = None,
+        collective: bool = False,
         no_gradient: bool | Sequence[str] = (),
         infer: RuleMaker | None = None,
         batch: RuleMaker | None = None,
@@ -204,6 +205,7 @@ class Primitive:
         self.grows: bool = grows
         self.cost: Any = cost
         self.stable_form: Any = stable_form
+        self.collective: bool = collective
         # Set by `rules.elementwise`.
         self.elementwise: bool = False
         self.zero_when: set[frozenset[str]] = set()
@@ -707,6 +709,9 @@ def primitive(kernel=None, **options):
       ``(inputs, outputs, **attributes)`` that returns the flops of a call, or both (see
       `costs`). Default: one flop if it is `elementwise`, else none.
     - ``stable_form``: how to compute the same without overflow or NaN, for messages.
+    - ``collective``: all processes of a job call it, in the same order, whatever their
+      values and shapes. So no call is left out, made when a function is traced, or merged
+      with another. In a job of one process it returns its input.
 
     The op takes its inputs and attributes by position or by name, and ``name``.
     """

@@ -1,0 +1,104 @@
+"""`Communicator`: collectives among the processes of a job, here of one process."""
+
+import numpy as np
+
+from ..devices import array_module
+from ..errors import DTypeError
+
+__all__ = ["Communicator", "OPERATIONS", "Pending", "check_operands"]
+
+OPERATIONS = ("sum", "mean", "max", "min")
+
+
+class Communicator:
+    """The job of one process, and the interface of all communicators.
+
+    ``rank`` of ``size``; ``local_rank`` of ``local_size`` on this host; ``step``: the
+    number of the step of training, from 1, for messages. Every rank must call the same
+    collectives in the same order, with arrays of the same shapes and dtypes: otherwise
+    all of them raise `CollectiveError`.
+    """
+
+    rank, size = 0, 1
+    local_rank, local_size = 0, 1
+    step = 1
+    timeout = 600.0  # seconds for which ranks wait for each other
+
+    def begin_step(self):
+        """Count a step: an update by an optimizer is made, the next step begins."""
+        self.step += 1
+
+    def all_reduce(self, arrays, op="sum", compression=None):
+        """Return new arrays: the sum, "mean", "max" or "min" over all ranks.
+
+        The ranks' arrays are added in the order of the ranks, so that each rank gets the
+        same bits; for arrays of GPUs see `gpu`. ``compression="float16"``: floating
+        numbers travel in half precision, scaled to its range, and are summed in single
+        precision or their own.
+        """
+        return self.start_all_reduce(arrays, op, compression).wait()
+
+    def start_all_reduce(self, arrays, op="sum", compression=None):
+        """Begin an `all_reduce`, which goes on beside the caller; return a `Pending`.
+
+        The arrays must not change before its ``wait()``, which returns the results.
+        """
+        check_operands(arrays, op, compression)
+        return Pending([array_module(type(array)).array(array) for array in arrays])
+
+    def all_gather(self, array):
+        """Return a list of the array of each rank; lengths along axis 0 may differ.
+
+        Here and in `broadcast`, arrays are NumPy's.
+        """
+        return [np.array(array)]
+
+    def broadcast(self, arrays, root=0):
+        """Return new arrays, those of the rank ``root``."""
+        self.check_root(root)
+        return [np.array(array) for array in arrays]
+
+    def barrier(self):
+        """Wait until all ranks have come here."""
+
+    def check_root(self, root):
+        """Raise ``ValueError`` unless ``root`` is a rank."""
+        if not 0 <= root < self.size:
+            raise ValueError(
+                f"broadcast: root must be a rank, 0 to {self.size - 1}, got {root}"
+            )
+
+
+class Pending:
+    """A collective that has been started; ``wait()`` returns its result."""
+
+    def __init__(self, result):
+        self._result = result
+
+    def wait(self):
+        return self._result
+
+
+def check_operands(arrays, op, compression):
+    """Raise unless arrays can be reduced by ``op``."""
+    if op not in OPERATIONS:
+        raise ValueError(
+            f"all_reduce: op must be one of {', '.join(OPERATIONS)}, got {op!r}"
+        )
+    if compression not in (None, "float16"):
+        raise ValueError(
+            f"all_reduce: compression must be None or 'float16', got {compression!r}"
+        )
+    kinds = {"sum": "iufc", "mean": "fc"}.get(op, "biuf")
+    if compression is not None:
+        kinds = "f"
+        if op not in ("sum", "mean"):
+            raise ValueError(f"all_reduce: compression takes sums, op is {op!r}")
+    for array in arrays:
+        if array.dtype.kind not in kinds:
+            raise DTypeError(
+                "all_reduce",
+                f"{op} {'with compression ' if compression else ''}is not defined for "
+                f"{array.dtype}",
+                values=array,
+            )

@@ -1,0 +1,116 @@
+"""The end of the whole job when a rank fails, with a message that says which, and why.
+
+An error that nobody catches is printed, and ends the job (`MPI_Abort`). A process that is
+killed, or crashes, is seen by the sentinel of its host, a small process that the first
+rank there starts: it prints the message and ends the ranks that are left, as launchers
+do, or do not.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import CollectiveError
+from .sentinel import FIELDS, RUNNING
+
+__all__ = ["Presence", "end_job_on_errors"]
+
+
+class Presence:
+    """The row of this process in the table of the sentinel: see the fields there.
+
+    ``host``: an MPI communicator of the ranks of this host.
+    """
+
+    def __init__(self, host, rank, size):
+        ranks = host.allgather((rank, os.getpid()))
+        table = np.array([(*pair, RUNNING, 1, 0) for pair in ranks], np.int64)
+        row, self._socket = host.Get_rank(), None
+        self.peers = self._row = table[row : row + 1]
+        if hasattr(socket, "AF_UNIX") and os.name == "posix" and size > 1:
+            folder = None
+            if row == 0:
+                # Not TMPDIR: the path of a socket has 107 characters at most.
+                folder = Path(tempfile.mkdtemp(prefix="tapewright-", dir="/tmp"))
+                table.tofile(folder / "state")
+                self._socket = _start_sentinel(folder, len(table), size)
+            folder = host.bcast(folder)
+            self.peers = np.memmap(folder / "state", np.int64, "r+", shape=table.shape)
+            if row != 0:
+                self._socket = _connected(folder, row)
+            self._socket.recv(1)  # once the sentinel watches this process
+            host.Barrier()
+            if row == 0:
+                shutil.rmtree(folder)
+            # A process that this one forks does not keep the connection open.
+            os.register_at_fork(after_in_child=self._socket.close)
+            self._row = self.peers[row : row + 1]
+
+    def update(self, status):
+        """Set the status of this process."""
+        self._row[:, FIELDS.index("status")] = status
+
+    def note(self, step, number):
+        """Note the step, and the number of the collective that begins."""
+        self._row[:, FIELDS.index("step") :] = step, number
+
+    def close(self):
+        """End the connection to the sentinel."""
+        if self._socket is not None:
+            self._socket.close()
+
+
+def _start_sentinel(folder, count, size):
+    """Start the sentinel of this host; return the connection of its first rank."""
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(os.fspath(folder / "socket"))
+    server.listen(count)
+    connection = _connected(folder, 0)
+    script = Path(__file__).with_name("sentinel.py")
+    with server, open(folder / "state", "rb") as state:
+        subprocess.run(  # it goes on as a child of nobody
+            [sys.executable, "-I", "-S", os.fspath(script)]
+            + [str(n) for n in (server.fileno(), state.fileno(), count, size)],
+            pass_fds=(server.fileno(), state.fileno()),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,  # out of reach of launchers that end a whole group
+            check=True,
+        )
+    return connection
+
+
+def _connected(folder, row):
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(os.fspath(folder / "socket"))
+    connection.send(row.to_bytes(4, "little"))
+    return connection
+
+
+def end_job_on_errors(rank, end):
+    """Make errors that nobody catches end the job, after they are printed.
+
+    ``end(error, text)`` does it, with a line of text that names the error.
+    """
+    inner, pid = sys.excepthook, os.getpid()
+
+    def report(kind, error, traceback):
+        try:
+            if isinstance(error, CollectiveError) and rank > 0:
+                time.sleep(1)  # all ranks have the same error: one report is enough
+            inner(kind, error, traceback)
+        finally:
+            in_main = threading.current_thread() is threading.main_thread()
+            if os.getpid() == pid and in_main:  # not in a process that was forked
+                first = (str(error).splitlines() or [""])[0]
+                end(error, f"{kind.__name__}: {first}")
+
+    sys.excepthook = report

@@ -1,0 +1,85 @@
+"""The job to which this process belongs: its `Communicator`, made at the first call.
+
+Without a launcher (``mpiexec``, ``srun``) the job has one process, and MPI is not imported.
+"""
+
+import importlib.util
+import os
+import sys
+import threading
+
+from .. import devices
+from .communicator import Communicator
+
+__all__ = ["communicator", "count_step", "launched_size"]
+
+# Variables by which launchers tell a process how many there are.
+SIZES = (
+    *("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE"),
+    *("SLURM_STEP_NUM_TASKS", "PRTE_LAUNCHED_SIZE"),
+)
+RANK = "TAPEWRIGHT_RANK_PROCESS"  # the process of a rank, for those that it starts
+
+_JOB = []  # the communicator, once there is one
+_MAKING = threading.Lock()
+
+
+def communicator() -> Communicator:
+    """Return the communicator of this process.
+
+    Raises: ``ImportError`` if a launcher has started several processes and mpi4py is not
+    installed; ``RuntimeError`` if it belongs to another MPI than the launcher.
+    """
+    if not _JOB:
+        with _MAKING:
+            if not _JOB:
+                _JOB.append(_joined())
+    return _JOB[0]
+
+
+def count_step():
+    """Count a step of training, for messages, if there is a job of several processes."""
+    if _JOB:
+        _JOB[0].begin_step()
+
+
+def _joined():
+    size = launched_size()
+    is_asked_for = os.environ.get("TAPEWRIGHT_MPI", "0") not in ("", "0")
+    if size <= 1 and not is_asked_for and "mpi4py.MPI" not in sys.modules:
+        return Communicator()
+    if importlib.util.find_spec("mpi4py") is None:
+        started = f"{size} processes were started by an MPI launcher"
+        raise ImportError(
+            f"{started if size > 1 else 'TAPEWRIGHT_MPI is set'}, but mpi4py, by which "
+            'processes talk, is not installed: pip install "tapewright[mpi]"'
+        )
+    from .mpi import MPICommunicator
+
+    joined = MPICommunicator()
+    if joined.size < size:
+        raise RuntimeError(
+            f"{size} processes were started by an MPI launcher, but mpi4py sees "
+            f"{joined.size}: it belongs to another MPI ({joined.library}). Start with "
+            "the launcher of that MPI, or install mpi4py for the MPI of the launcher"
+        )
+    if joined.size == 1:
+        return Communicator()
+    # Processes that this one starts inherit the variables of the launcher.
+    os.environ[RANK] = str(os.getpid())
+    return joined
+
+
+def launched_size():
+    """Return how many processes the launcher has started; 1 without a launcher.
+
+    A process that a rank has started is no rank: 1. ``TAPEWRIGHT_MPI=1`` in the
+    environment stands for a launcher that is not known here.
+    """
+    if os.environ.get(RANK) == str(os.getppid()):
+        return 1
+    sizes = [os.environ.get(name, "") for name in SIZES]
+    return max([int(size) for size in sizes if size.isdigit()], default=1)
+
+
+devices.choose_gpu(lambda: communicator().local_rank)

@@ -1,0 +1,345 @@
+"""`MPICommunicator`: a job of several processes. The only file that imports mpi4py."""
+
+import atexit
+import hashlib
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import Future
+from functools import partial
+
+import numpy as np
+from mpi4py import MPI
+
+from ..errors import CollectiveError
+from ..source_lines import user_line
+from .communicator import Communicator, Pending, check_operands
+from .failures import Presence, end_job_on_errors
+from .gpu import GPUReduction, holds_gpu_arrays
+from .reduction import as_bytes, packed_all_reduce
+from .sentinel import FAILED, LEFT
+
+__all__ = ["MPICommunicator"]
+
+TEXT = 512  # bytes of the description of a collective
+LEAVING = "leave the job (the end of the program)"
+
+
+def _timeout():
+    """Return the seconds that ranks wait for each other: ``TAPEWRIGHT_TIMEOUT``, 600."""
+    text = os.environ.get("TAPEWRIGHT_TIMEOUT", "600")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not seconds > 0:
+        raise ValueError(
+            f"TAPEWRIGHT_TIMEOUT must be a positive number of seconds, got {text!r}"
+        )
+    return seconds
+
+
+class MPICommunicator(Communicator):
+    """All processes of ``MPI.COMM_WORLD``, with messages of their own.
+
+    Collectives run one at a time, in the order of their calls: in the calling thread, or,
+    if they were started to go on beside it, in a thread of their own. Each begins with an
+    exchange of what the ranks call.
+    """
+
+    def __init__(self):
+        if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
+            raise RuntimeError(
+                "tapewright needs an MPI that other threads than the main one may call "
+                "(MPI_THREAD_SERIALIZED or more); mpi4py was initialized with less, see "
+                "mpi4py.rc.thread_level"
+            )
+        self._mpi = MPI.COMM_WORLD.Dup()
+        self.rank, self.size = self._mpi.Get_rank(), self._mpi.Get_size()
+        self.library = MPI.Get_library_version().splitlines()[0].strip("\0 ")
+        host = self._mpi.Split_type(MPI.COMM_TYPE_SHARED, self.rank)
+        self.local_rank, self.local_size = host.Get_rank(), host.Get_size()
+        self._on_gpu = GPUReduction(self, self._mpi, MPI.__file__)
+        self._number = 0  # of collectives that have begun
+        self._broken = None  # why no further collective can run
+        self._turn = threading.Lock()  # held by the collective that runs
+        self._queue, self._thread = queue.SimpleQueue(), None
+        self._starting = threading.Lock()
+        self._last = None  # the collective that was started last
+        self._hurry = False  # somebody waits for the queue
+        self._request = None  # of MPI; its arrays live as long as it may write to them
+        self.timeout = _timeout()
+        self._pid, self._presence = os.getpid(), None
+        if self.size > 1:
+            end_job_on_errors(self.rank, self._end)
+            if hasattr(sys.stdout, "reconfigure"):
+                # Launchers kill the ranks that are left, and with them what is buffered.
+                sys.stdout.reconfigure(line_buffering=True)
+        self._presence = Presence(host, self.rank, self.size)
+        if self.size > 1:
+            atexit.register(self._leave)
+
+    # --- collectives
+
+    def begin_step(self):
+        super().begin_step()
+        self._presence.note(self.step, self._number)
+
+    def all_reduce(self, arrays, op="sum", compression=None):
+        return self._run(*self._all_reduce(arrays, op, compression))
+
+    def start_all_reduce(self, arrays, op="sum", compression=None):
+        return self._start(*self._all_reduce(arrays, op, compression))
+
+    def _all_reduce(self, arrays, op, compression):
+        check_operands(arrays, op, compression)
+        if holds_gpu_arrays(arrays):
+            way, messages = self._on_gpu.all_reduce(arrays, op, compression)
+        else:
+            way, messages = "", packed_all_reduce(self, arrays, op, compression)
+        return _signature(f"all_reduce {op}{way}", arrays, compression), messages
+
+    def all_gather(self, array):
+        rows = np.ascontiguousarray(array if array.ndim else array[None])
+        width = rows[:1].nbytes if len(rows) else rows.itemsize * _size(rows.shape[1:])
+        lengths = np.zeros(self.size, np.int64)
+
+        def messages():
+            yield self.gather(as_bytes(np.array([len(rows)])), as_bytes(lengths))
+            received = np.empty((lengths.sum(), *rows.shape[1:]), rows.dtype)
+            target = [as_bytes(received), lengths * width]
+            yield self._mpi.Iallgatherv(as_bytes(rows), target)
+            return received
+
+        shape = ["?", *array.shape[1:]] if array.ndim else []
+        gathered = self._run(
+            f"all_gather of {array.dtype}[{', '.join(map(str, shape))}]", messages
+        )
+        if not array.ndim:
+            return list(gathered.reshape(-1, 1)[:, 0])
+        return np.split(gathered, np.cumsum(lengths)[:-1])
+
+    def broadcast(self, arrays, root=0):
+        self.check_root(root)
+        arrays = [np.array(array, order="C") for array in arrays]
+
+        def messages():
+            for array in arrays:
+                yield self._mpi.Ibcast(as_bytes(array), root)
+            return arrays
+
+        return self._run(_signature(f"broadcast from {root}", arrays), messages)
+
+    def barrier(self):
+        self._run("barrier", lambda: iter(()))
+
+    # --- messages, for `reduction`
+
+    def exchange(self, sent, received):
+        """Send part i of the bytes to rank i; receive as many from each."""
+        return self._mpi.Ialltoall(sent, received)
+
+    def gather(self, own, received):
+        """Receive the bytes of all ranks."""
+        return self._mpi.Iallgather(own, received)
+
+    # --- the order of collectives
+
+    def _run(self, signature, messages):
+        """Run a collective in this thread, after those that were started."""
+        self._hurry = True
+        while (last := self._last) is not None and not last.done():
+            last.exception()
+        with self._turn:
+            self._hurry = True
+            return self._collective(signature, messages)
+
+    def _start(self, signature, messages):
+        """Queue a collective; return its `Future` as a `Pending`."""
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._work, name="tapewright-collectives", daemon=True
+                )
+                self._thread.start()
+            future = self._last = Future()
+            self._queue.put((signature, messages, user_line(always=True), future))
+        return _Started(self, future)
+
+    def _work(self):
+        while True:
+            signature, messages, line, future = self._queue.get()
+            try:
+                with self._turn:
+                    result = self._collective(signature, messages, line)
+            except BaseException as error:
+                finish = partial(future.set_exception, error)
+            else:
+                finish = partial(future.set_result, result)
+            if future is self._last:
+                self._hurry = False
+            finish()
+            del messages, future, finish  # and the arrays
+
+    def _collective(self, signature, messages, line=None):
+        """Agree on what is called, then exchange its messages.
+
+        ``line``: that of the user's call, where it is not in the stack.
+        """
+        if os.getpid() != self._pid:
+            raise CollectiveError(
+                f"{signature}: this process was forked from {self._who()}, and has no "
+                "part in the job"
+            )
+        if self._broken is not None:
+            raise CollectiveError(self._broken)
+        self._number += 1
+        self._presence.note(self.step, self._number)
+        try:
+            self._agree(signature, line)
+            return self._exchanged(messages(), signature)
+        except CollectiveError as error:
+            self._broken = str(error)
+            raise
+        except BaseException as error:  # Ctrl-C, or an error of MPI
+            self._broken = f"{signature} was interrupted by {type(error).__name__}"
+            raise
+
+    def _exchanged(self, messages, signature):
+        """Wait for each request that a generator yields; return its result."""
+        try:
+            while True:
+                self._request = next(messages)
+                self._wait(self._request, signature)
+        except StopIteration as end:
+            return end.value
+        except MPI.Exception as error:
+            raise CollectiveError(
+                f"{self._who()}: {signature} failed: {error}"
+            ) from None
+
+    def _agree(self, signature, line):
+        """Raise `CollectiveError` unless all ranks call the same."""
+        own = np.array([self._number, _digest(signature)], np.int64)
+        everyone = np.empty((self.size, 2), np.int64)
+        self._exchanged(
+            iter([self.gather(as_bytes(own), as_bytes(everyone))]), signature
+        )
+        if (everyone == own).all():
+            return
+        line = line or user_line(always=True)
+        text = f"{signature} (step {self.step}{f', {line}' if line else ''})".encode()
+        texts = np.zeros((self.size, TEXT), np.uint8)
+        own = np.frombuffer(text[:TEXT].ljust(TEXT), np.uint8)
+        self._exchanged(iter([self.gather(own, as_bytes(texts))]), signature)
+        calls = {}
+        for rank, text in enumerate(texts):
+            text = bytes(text).decode(errors="replace").strip()
+            calls.setdefault(text, []).append(str(rank))
+        raise CollectiveError(
+            "the ranks do not call the same collective; all must make the same calls in "
+            "the same order, with the same shapes and dtypes:"
+            + "".join([f"\n  {_ranks(ranks)}: {text}" for text, ranks in calls.items()])
+        )
+
+    def _wait(self, request, signature):
+        """Wait for a request; raise `CollectiveError` after `timeout`."""
+        spins, start = 0, None
+        while not request.Test():
+            spins += 1
+            if spins < 64 and self._hurry:
+                os.sched_yield()
+                continue
+            now = time.monotonic()
+            start = now if start is None else start
+            waited = now - start
+            if waited > self.timeout and signature != LEAVING:
+                raise CollectiveError(
+                    f"{self._who()} has waited {waited:.0f} s for the others in "
+                    f"{signature}, step {self.step}{self._missing()}. TAPEWRIGHT_TIMEOUT "
+                    "sets the seconds"
+                )
+            time.sleep(1e-5 if waited < 0.05 else 1e-3)
+
+    def _missing(self):
+        """Name the ranks of this host that have not come to the same collective."""
+        behind = [row for row in self._presence.peers if row[4] < self._number]
+        named = [f"rank {row[0]} is in step {row[3]}" for row in behind]
+        return f"; {', '.join(named)}" if named else ""
+
+    def _who(self):
+        return f"rank {self.rank} of {self.size}"
+
+    # --- the end
+
+    def _end(self, error, text=None):
+        """End the job after an error that nobody has caught."""
+        atexit.unregister(self._leave)  # MPI_Abort may call exit()
+        if self._presence is not None:
+            self._presence.update(FAILED)
+        text = f"{type(error).__name__}: {error}" if text is None else text
+        try:
+            sys.stdout.flush()
+            print(
+                f"\ntapewright: {self._who()} failed in step {self.step}: {text}\n"
+                "The whole job ends",
+                file=sys.stderr,
+                flush=True,
+            )
+        finally:
+            if hasattr(signal, "alarm"):  # MPI may wait for a host that is cut off
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.alarm(5)
+            MPI.COMM_WORLD.Abort(1)
+
+    def _leave(self):
+        """Leave the job at the end of the program, with all others."""
+        if os.getpid() != self._pid or MPI.Is_finalized():
+            return
+        try:
+            self._run(LEAVING, lambda: iter(()))
+        except BaseException as error:
+            time.sleep(2)  # the others can name the line
+            self._end(error)
+        self._presence.update(LEFT)
+        self._presence.close()
+
+
+class _Started(Pending):
+    """A collective in the queue."""
+
+    def __init__(self, communicator, future):
+        self._communicator, self._future = communicator, future
+
+    def wait(self):
+        communicator = self._communicator
+        if not self._future.done():
+            communicator._hurry = True
+        return self._future.result()
+
+
+def _ranks(numbers, most=8):
+    """Name ranks, few of many."""
+    if len(numbers) == 1:
+        return f"rank {numbers[0]}"
+    more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
+    return f"ranks {', '.join(numbers[:most])}{more}"
+
+
+def _size(shape):
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def _digest(text):
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def _signature(name, arrays, compression=None):
+    """The text of a collective on arrays, which must be that of all ranks."""
+    shapes = ", ".join([f"{a.dtype}{list(a.shape)}" for a in arrays])
+    through = f" in {compression}" if compression else ""
+    return f"{name}{through} of {shapes or 'nothing'}"

@@ -1,0 +1,114 @@
+"""All-reduces of GPU arrays by NCCL. The only file that imports nccl4py.
+
+NCCL adds in an order of its own. Each sum is made once and copied to all ranks, which
+"should always get the same results", say its authors
+(https://github.com/NVIDIA/nccl/issues/1497, and issue 434);
+``tw.distribute.check_variables`` compares them. Another run gets the same, too, unless
+NVLink switches add, which ``NCCL_NVLS_ENABLE=0`` keeps them from.
+"""
+
+import numpy as np
+
+from ..devices import array_module
+
+__all__ = ["NCCLReduction", "load_nccl"]
+
+# NumPy's names of the dtypes of NCCL.
+DTYPES = frozenset(
+    "bool int8 uint8 int32 uint32 int64 uint64 float16 float32 float64".split()
+)
+
+
+def load_nccl():
+    """Return the module of nccl4py, or None without it, its CUDA bindings, or NCCL."""
+    try:
+        import nccl.core as nccl
+    except ImportError:
+        return None
+    return nccl if nccl.get_version().libnccl else None
+
+
+class NCCLReduction:
+    """All-reduces on one GPU per rank. ``mpi``: a communicator of mpi4py."""
+
+    def __init__(self, mpi):
+        self._mpi = mpi
+        self._joined = None  # NCCL's communicator and its stream, from the first use
+        self._device = None  # the number of the GPU
+
+    def takes(self, arrays, compression):
+        """Return whether NCCL can reduce these; it compresses nothing."""
+        return compression is None and {array.dtype.name for array in arrays} <= DTYPES
+
+    def all_reduce(self, arrays, op):
+        """Return the function that makes the messages: one group of all-reduces.
+
+        They run on a stream beside that of the arrays. NCCL's maxima of floating numbers
+        pass over NaN, unlike NumPy's: where NaN are is reduced, too.
+        """
+        xp = array_module(type(arrays[0]))
+        self._check_device(arrays[0].device.id)
+        sent = [xp.ascontiguousarray(array) for array in arrays]
+        is_extreme = op in ("max", "min")
+        floating = [i for i, a in enumerate(sent) if is_extreme and a.dtype.kind == "f"]
+        sent += [xp.isnan(sent[i]) for i in floating]
+        received = [xp.empty(array.shape, array.dtype) for array in sent]
+        ready = xp.cuda.get_current_stream().record(_event(xp))
+
+        def messages():
+            nccl = load_nccl()
+            operation = {"max": nccl.MAX, "min": nccl.MIN}.get(op, nccl.SUM)
+            operations = [operation] * len(arrays) + [nccl.MAX] * len(floating)
+            communicator, stream = self._join(nccl, xp)
+            stream.wait_event(ready)
+            with nccl.group():
+                for source, target, operation in zip(sent, received, operations):
+                    if source.size:
+                        communicator.allreduce(
+                            source, target, operation, stream=stream.ptr
+                        )
+            yield _Recorded(stream.record(_event(xp)))
+            results, are_nan = received[: len(arrays)], received[len(arrays) :]
+            for i, is_nan in zip(floating, are_nan):
+                results[i][is_nan] = np.nan
+            if op == "mean":
+                for result in results:
+                    xp.divide(result, self._mpi.Get_size(), out=result)
+            return [result.reshape(a.shape) for result, a in zip(results, arrays)]
+
+        return messages
+
+    def _check_device(self, number):
+        if self._device is None:
+            self._device = number
+        if self._device != number:
+            raise ValueError(
+                "all_reduce by NCCL: arrays must be on one GPU in all calls, the first "
+                f"were on GPU {self._device}, got GPU {number}"
+            )
+
+    def _join(self, nccl, xp):
+        """Return NCCL's communicator of all ranks, on the current device, and a stream."""
+        if self._joined is None:
+            rank = self._mpi.Get_rank()
+            identifier = bytes(nccl.get_unique_id()) if rank == 0 else None
+            identifier = nccl.UniqueId.from_bytes(self._mpi.bcast(identifier))
+            communicator = nccl.Communicator.init(
+                self._mpi.Get_size(), rank, identifier
+            )
+            self._joined = communicator, xp.cuda.Stream(non_blocking=True)
+        return self._joined
+
+
+class _Recorded:
+    """An event of CUDA, which is waited for as a request of MPI."""
+
+    def __init__(self, event):
+        self._event = event
+
+    def Test(self):
+        return self._event.done
+
+
+def _event(xp):
+    return xp.cuda.Event(disable_timing=True)
