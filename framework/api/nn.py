@@ -6,6 +6,10 @@ from tapewright.ops.array.shape import (
     space_to_depth as space_to_depth,
 )
 from tapewright.ops.array.sorting import in_top_k as in_top_k, top_k as top_k
+from tapewright.ops.collective import (
+    compute_average_loss as compute_average_loss,
+    scale_regularization_loss as scale_regularization_loss,
+)
 from tapewright.ops.convolution.conv import *
 from tapewright.ops.convolution.pooling import *
 from tapewright.ops.linalg.matmul import affine as affine

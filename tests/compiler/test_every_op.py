@@ -295,6 +295,8 @@ NEW_MEMORY = {  # op -> inputs and attributes for which a view might do
         for i in (0, [0, 1], [[0], [1]], [])
         for axis in (0, 1, -1)
     ],
+    "all_reduce_sum": [((x,), {"reduction": "sum"}) for x in (X, X.T, X[:, ::2])],
+    "all_reduce_extreme": [((x,), {"reduction": "max"}) for x in (X, X.T, X[:, ::2])],
 }
 
 

@@ -258,6 +258,8 @@ def test_linear_names_just_the_inputs_in_which_an_op_is_linear(kernel_calls):
     for op, calls in kernel_calls.items():
         if op.name.startswith("random_"):
             continue  # drawn numbers, in which nothing is linear
+        if op.name == "all_reduce_extreme":
+            continue  # linear in a job of one process only
         found = defaultdict(list)
         for arrays, attributes in linear_calls(op, calls):
             tried.add(op)

@@ -17,6 +17,7 @@ import numpy as np
 from tapewright.core import devices, dtypes
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.interpreters import active_tracer, use_interpreters
+from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
 from tapewright.core.typing import DTypeLike, IntLike, ShapeLike, TensorLike
 from tapewright.core.variable import Variable, VariableValue
@@ -169,8 +170,15 @@ class Generator:
         return stack([keys, zeros_like(keys)])
 
     def stream(self) -> Any:
-        """The numbers of one draw; advances the counter."""
-        return Stream(self._step(_STEP))
+        """The numbers of one draw; advances the counter.
+
+        In a replica context the counters of all replicas advance alike, and each draws
+        from a stream of its own, the first from that of one process.
+        """
+        state, context = self._step(_STEP), replica_context()
+        if context is not None and context.replica_id:
+            state = add(state, on_the_host([context.replica_id * _REPLICAS, 0]))
+        return Stream(state)
 
     def _step(self, by):
         """Advance the counter; return the state before. No two threads get the same."""
@@ -295,6 +303,9 @@ def on_the_host(numbers):
 
 
 _STEP = on_the_host([0, 1])
+# Between the keys of replicas: larger than seeds of users, and times any number of
+# replicas a number of 64 bits.
+_REPLICAS = 0x1E3779B97F5
 
 
 def check_algorithm(who, alg):

@@ -1,0 +1,138 @@
+"""Reductions over the processes of a job, with derivatives.
+
+What is differentiated is the sum of the targets of all processes, each of which calls its
+tape: a rule reduces cotangents over the processes, too.
+"""
+
+from __future__ import annotations
+
+from tapewright.core.communication.communicator import OPERATIONS
+from tapewright.core.communication.job import communicator
+from tapewright.core.dispatch import composite
+from tapewright.core.errors import DTypeError
+from tapewright.core.primitive import primitive
+from tapewright.core.replica_context import replica_context
+from tapewright.core.rules import (
+    batch_leading,
+    check_choice,
+    diagonal_elementwise,
+    infer_like_input,
+)
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import IntLike, TensorLike
+
+from .array.conversion import cast
+from .math.comparison import equal
+from .math.elementwise import divide
+from .math.reduction import reduce_sum
+
+__all__ = [
+    "all_reduce",
+    "all_reduce_extreme",
+    "all_reduce_sum",
+    "compute_average_loss",
+    "scale_regularization_loss",
+]
+
+
+@composite
+def all_reduce(
+    x: TensorLike, op: str = "sum", compression: str | None = None
+) -> Tensor:
+    """The sum, "mean", "max" or "min" of ``x`` over all processes, the same in each.
+
+    Args: ``x`` has one shape and dtype in all processes, which call the same collectives
+    in the same order; ``compression="float16"``: floating numbers travel in half
+    precision, scaled to its range, in sums and means. Derivatives are those of the sum of
+    the targets of all processes; where several have the largest entry they share its
+    cotangent.
+
+    Raises: ``CollectiveError`` in all processes if they do not call the same, or one has
+    left; ``DTypeError`` for a dtype without this reduction; ``ValueError`` for another
+    ``op`` or ``compression``.
+
+    >>> all_reduce([1.0, 2.0], "mean").numpy()  # one process
+    array([1., 2.], dtype=float32)
+    """
+    check_choice("all_reduce", "op", op, OPERATIONS)
+    check_choice("all_reduce", "compression", compression, (None, "float16"))
+    x = convert_to_tensor(x)
+    if op in ("max", "min"):
+        check_choice(f"all_reduce {op}", "compression", compression, (None,))
+        return all_reduce_extreme(x, reduction=op)
+    if op == "mean" and not x.dtype.is_differentiable:
+        raise DTypeError("all_reduce", "op='mean' takes floating numbers", x=x)
+    return all_reduce_sum(x, reduction=op, compression=compression)
+
+
+_OPTIONS = {
+    "infer": infer_like_input,
+    "batch": batch_leading,
+    "diagonal": diagonal_elementwise,
+    "new_memory": True,
+    "keeps_c_order": True,
+    "ignores_float_errors": True,
+    "collective": True,
+}
+
+
+@primitive(kinds="iufc", linear=True, **_OPTIONS)
+def all_reduce_sum(
+    xp, x: TensorLike, *, reduction: str = "sum", compression: str | None = None
+):
+    """The "sum" or "mean" of ``x`` over all processes, see `all_reduce`."""
+    (total,) = communicator().all_reduce([x], reduction, compression)
+    return total
+
+
+@all_reduce_sum.vjp("x")
+def _(g, reduction, compression):
+    return all_reduce_sum(g, reduction=reduction, compression=compression)
+
+
+@primitive(kinds="biuf", **_OPTIONS)
+def all_reduce_extreme(xp, x: TensorLike, *, reduction: str):
+    """The "max" or "min" of ``x`` over all processes, see `all_reduce`."""
+    (extreme,) = communicator().all_reduce([x], reduction)
+    return extreme
+
+
+@all_reduce_extreme.vjp("x")
+def _(g, x, out):
+    reached = cast(equal(x, out), x.dtype)
+    return divide(all_reduce_sum(g), all_reduce_sum(reached)) * reached
+
+
+def compute_average_loss(
+    per_example_loss: TensorLike,
+    sample_weight: TensorLike | None = None,
+    global_batch_size: IntLike | None = None,
+) -> Tensor:
+    """The sum of the losses, times weights, divided by the examples of all replicas.
+
+    ``global_batch_size``: how many these are; by default as many in each replica as here.
+    The sum over the replicas is the mean over all examples.
+
+    >>> compute_average_loss([1.0, 3.0], global_batch_size=8).numpy()
+    np.float32(0.5)
+    """
+    losses = convert_to_tensor(per_example_loss)
+    if sample_weight is not None:
+        losses = losses * cast(sample_weight, losses.dtype)
+    if global_batch_size is None:
+        global_batch_size = losses.shape[0] * _num_replicas()
+    return reduce_sum(losses) / cast(global_batch_size, losses.dtype)
+
+
+def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
+    """The sum of the losses divided by the number of replicas, each of which adds it.
+
+    >>> scale_regularization_loss([0.5, 0.25]).numpy()  # in one replica
+    np.float32(0.75)
+    """
+    return reduce_sum(convert_to_tensor(regularization_loss)) / _num_replicas()
+
+
+def _num_replicas():
+    context = replica_context()
+    return 1 if context is None else context.num_replicas

@@ -1,0 +1,100 @@
+"""Generators in a replica context."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.core.replica_context import ReplicaContext, in_replica_context
+
+
+def of_a_generator():
+    generator = tw.random.Generator.from_seed(7)
+    return lambda: generator.normal([4])
+
+
+def of_a_seed_generator():
+    seed = tw.keras.random.SeedGenerator(7)
+    return lambda: tw.keras.random.uniform([4], seed=seed)
+
+
+def of_dropout():
+    layer = tw.layers.Dropout(0.5, seed=7)
+    return lambda: layer(tw.ones([64]), training=True)
+
+
+def of_seeds():
+    generator = tw.random.Generator.from_seed(7)
+    return lambda: generator.make_seeds(3)
+
+
+def of_the_global_generator():
+    return lambda: tw.random.normal([4])
+
+
+MAKERS = (
+    of_a_generator,
+    of_a_seed_generator,
+    of_dropout,
+    of_seeds,
+    of_the_global_generator,
+)
+
+
+def drawn(make, context, wrap):
+    tw.random.set_seed(7)
+    draw = wrap(make())
+    with in_replica_context(context):
+        numbers = draw().numpy()
+    return numbers, tw.random.get_global_generator().state.numpy()
+
+
+@pytest.mark.parametrize("target", ["numpy", "native"])
+@pytest.mark.parametrize("make", MAKERS)
+def test_each_replica_draws_from_a_stream_of_its_own(make, target):
+    if target == "native":
+        pytest.importorskip("llvmlite")
+    with tw.config.use_target(target):
+        check_streams(make)
+
+
+def check_streams(make):
+    alone, state = drawn(make, None, lambda f: f)
+    numbers = []
+    for replica in range(3):
+        context = ReplicaContext(3, replica, 1 / 3)
+        eager, after = drawn(make, context, lambda f: f)
+        traced, also = drawn(make, context, tw.function)
+        np.testing.assert_array_equal(eager, traced)
+        np.testing.assert_array_equal([after, also], [state, state])
+        numbers.append(eager)
+    np.testing.assert_array_equal(numbers[0], alone)
+    for i, j in (0, 1), (0, 2), (1, 2):
+        assert (numbers[i] != numbers[j]).any()
+
+
+def test_streams_of_replicas_are_independent():
+    numbers = []
+    for replica in range(4):
+        with in_replica_context(ReplicaContext(4, replica, 0.25)):
+            numbers.append(tw.random.Generator.from_seed(1).normal([20000]).numpy())
+    correlations = np.corrcoef(numbers) - np.eye(4)
+    assert np.abs(correlations).max() < 0.04
+
+
+def test_stateless_draws_are_those_of_their_seed_in_all_replicas():
+    expected = tw.random.stateless_normal([3], seed=[1, 2]).numpy()
+    with in_replica_context(ReplicaContext(2, 1, 0.5)):
+        numbers = tw.random.stateless_normal([3], seed=[1, 2]).numpy()
+    np.testing.assert_array_equal(numbers, expected)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tw.function])
+def test_weights_that_a_step_makes_start_alike_in_all_replicas(wrap):
+    kernels = []
+    for replica in range(2):
+        tw.random.set_seed(7)
+        layer = tw.layers.Dense(3)
+        with in_replica_context(ReplicaContext(2, replica, 0.5)):
+            wrap(layer)(tw.ones([1, 4]))
+        kernels.append(layer.kernel.numpy())
+    np.testing.assert_array_equal(*kernels)
