@@ -18,6 +18,7 @@ from .passes.pooling_passes import cropped_convolutions, pool_first
 from .passes.shared_weights import shared_weights
 from .program.lowering import lower
 from .program.map_fusion import row_blocks
+from .program.overlapping import overlap_all_reduces
 from .program.simplification import drop_unused, merge_equal, uniform_constants
 from .program.verifier import verify_program
 from .targets.native import engine
@@ -47,7 +48,13 @@ GRAPH_PASSES = (
     cropped_convolutions,
     narrow_control,
 )
-PROGRAM_PASSES = (merge_equal, uniform_constants, drop_unused, row_blocks)
+PROGRAM_PASSES = (
+    merge_equal,
+    uniform_constants,
+    drop_unused,
+    overlap_all_reduces,
+    row_blocks,
+)
 
 
 @functools.cache

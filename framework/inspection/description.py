@@ -38,6 +38,7 @@ __all__ = [
 
 MODEL_ITSELF = "(the model itself)"  # stands for the name of a layer
 KERAS_GROUPS = {"model_weights", "optimizer", "optimizer_weights", "vars", "layers"}
+INTERNAL = {"generator", "aliases", "workers"}  # infos of checkpoints
 
 
 def describe(path):
@@ -254,7 +255,7 @@ def _checkpoint(file):
     root = file.root
     info = root.json_object("info")
     versions = info.pop("versions", None)
-    info = {key: info[key] for key in info if key not in ("generator", "aliases")}
+    info = {key: info[key] for key in info if key not in INTERNAL}
     states = root.json_object("states") if root.has("states") else {}
     group = root.find_group("arrays")
     arrays = [] if group is None else list(group.arrays())

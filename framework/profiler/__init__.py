@@ -285,7 +285,7 @@ class _Session:
             finally:
                 marks, stop = timed.marks[:], clock()
                 session.replays.append((timed, marks, start, stop, session.thread()))
-                free.append(timed)
+            free.append(timed)  # see `Executable.run`
             session.follow(outputs, arrays)
             return outputs
 

@@ -2,7 +2,8 @@
 
 A trace is made for *kinds* of arguments: a tensor's shape and dtype, a Python number's
 type and value, the structure around them, and which object any other argument is. A
-`Resource` is known by its spec, and comes in as a tensor, its handle.
+replica context is one more argument, with the value of its share. A `Resource` is known
+by its spec, and comes in as a tensor, its handle.
 """
 
 import itertools
@@ -13,6 +14,7 @@ import numpy as np
 
 from tapewright.core import devices
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
+from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import (
     IndexedSlices,
     Tensor,
@@ -33,6 +35,7 @@ __all__ = [
     "named_leaves",
     "quick_key",
     "revived",
+    "trace_context",
     "weakened",
 ]
 
@@ -274,12 +277,21 @@ def map_tensors(make, values, names):
     return tuple(made)
 
 
+def trace_context():
+    """Return on what a trace depends besides its arguments."""
+    context = replica_context()
+    if context is None:
+        return devices.current_module(), is_lent()
+    context = context._replace(share=float(context.share))
+    return devices.current_module(), is_lent(), context
+
+
 def quick_key(args):
     """Return a key for plain tensors and values, or tuples of them, and the tensors.
 
     The key is None if there are others.
     """
-    key, tensors = [devices.current_module(), is_lent()], []
+    key, tensors = [*trace_context()], []
     for x in args:
         if type(x) is Tensor:  # without a call: most are
             array = x.array

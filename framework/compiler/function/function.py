@@ -23,16 +23,22 @@ from tapewright.core.interpreters import (
     active_tracer,
     use_interpreters,
 )
+from tapewright.core.replica_context import replica_context
 from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import P, R
-from tapewright.ops.random.generators import is_lent
 
 from ..tracing.graph import Graph, Value, is_value
 from ..tracing.handles import Resource, UnexpectedElement
 from ..tracing.lifting import concrete_value
 from ..tracing.tracer import EagerFallback, SymbolicTensor, Tracer, fall_back
-from .arguments import map_tensors, named_leaves, quick_key, revived
+from .arguments import (
+    map_tensors,
+    named_leaves,
+    quick_key,
+    revived,
+    trace_context,
+)
 from .concrete_function import ConcreteFunction, InputStructure, UntracedFunction
 from .methods import Always, Method
 from .outputs import flatten_result, packer
@@ -199,6 +205,9 @@ class Function(Generic[P, R]):
         home = self._home
         if home is not None and args and isinstance(args[0], home):
             return self.__get__(args[0])._call(args[1:], kwargs)
+        context = replica_context()
+        if context is not None and isinstance(context.share, SymbolicTensor):
+            return self._run_python(args, kwargs)  # part of the trace with that share
         self._calls += 1
         arguments = self.signature.arguments(args, kwargs)
         for x in arguments.tensors:
@@ -264,7 +273,7 @@ class Function(Generic[P, R]):
 
     def _key(self, arguments):
         """Return the key of the trace: arguments, context, and specs of peeked elements."""
-        key = arguments.static, arguments.specs, (current_module(), is_lent())
+        key = arguments.static, arguments.specs, trace_context()
         sources = self._peeked.get(key)
         if sources is None:
             return key

@@ -78,5 +78,5 @@ def _operations(instruction, inputs, outputs):
 def instruction_name(instruction):
     """The op that an instruction is from; of several that were fused, their names."""
     steps = instruction.steps or (instruction,)
-    names = list(dict.fromkeys(step.node.name for step in steps))
+    names = list(dict.fromkeys(step.op_name for step in steps))
     return "+".join(names[:3]) + ("+..." if len(names) > 3 else "")

@@ -51,7 +51,7 @@ class _Grouping:
         )  # unit_of: buffer -> the unit that makes it
         self.names = map("i{}".format, itertools.count())
         self.effects = []  # units whose order among variables matters, so far
-        self.loads = []
+        self.loads, self.collectives = [], []
         self.fallible = []  # units that may raise, which must come before effects
         self.readers = {}  # id of a variable -> units that read its array
         self.loaded = {}  # buffer -> ids of variables
@@ -126,6 +126,9 @@ class _Grouping:
             self.loads, self.fallible = [], []
         elif may_fail(instruction.node):
             self.fallible.append(unit)
+        if instruction.collectives:  # their order is that of all processes
+            self.require(unit, self.collectives[-1:])
+            self.collectives.append(unit)
         self.note_readers(unit, instruction)
         for out in instruction.outputs:
             self.unit_of[out] = unit

@@ -7,9 +7,9 @@ __all__ = ["dead_nodes", "dead_stores", "narrow_control"]
 
 
 def dead_nodes(graph):
-    """Drop nodes on which no output and no effect depends."""
+    """Drop nodes on which no output, effect or collective depends."""
     needed = graph.live_values(graph.outputs)
-    kept = [n for n in graph.nodes if n.is_effect or not needed.isdisjoint(n.outputs)]
+    kept = [n for n in graph.nodes if n.is_kept or not needed.isdisjoint(n.outputs)]
     return graph if len(kept) == len(graph.nodes) else graph.replaced(kept)
 
 
@@ -49,7 +49,7 @@ def narrow_control(graph):
         return graph
     needed, narrowed, dead = {x for x in graph.outputs if is_value(x)}, {}, set()
     for node in reversed(graph.nodes):
-        if not node.is_effect and needed.isdisjoint(node.outputs):
+        if not node.is_kept and needed.isdisjoint(node.outputs):
             dead.add(node)
             continue
         inputs = node.inputs

@@ -103,8 +103,8 @@ def rewrite(graph, rule):
 
 
 def is_op(node):
-    """Return whether a node is a plain op, without side effects."""
-    return type(node) is Node and node.op is not None
+    """Return whether a node is a plain op, whose calls matter for their results alone."""
+    return type(node) is Node and node.op is not None and not node.op.collective
 
 
 def shaped(x):

@@ -51,7 +51,8 @@ def fallible_first(graph):
         return nodes, ([], [])
     fixed, wanted, moved = _fixed_nodes(tail), set(), set()
     for node in reversed(tail):
-        needed = may_fail(node) or not wanted.isdisjoint(node.outputs)
+        needed = may_fail(node) or node.is_collective
+        needed = needed or not wanted.isdisjoint(node.outputs)
         if needed and node not in fixed:
             moved.add(node)
             wanted.update(_values(node))

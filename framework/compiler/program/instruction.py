@@ -73,15 +73,28 @@ class Instruction:
         return [a for a in self.operands if a.is_scratch]
 
     @property
+    def op_name(self):
+        """The name of the op behind it, for tables of times."""
+        return self.node.name
+
+    @property
+    def collectives(self):
+        """The nodes whose calls all processes of a job make in the same order."""
+        return (self.node,) if self.node.is_collective else ()
+
+    @property
     def touches_variables(self):
         """Return whether its order among accesses to variables matters."""
         return self.has_effect or bool(self.variables_read)
 
     @property
     def is_barrier(self):
-        """Return whether nothing may move past it: it has effects, or overwrites arrays."""
+        """Return whether nothing may move past it.
+
+        It has effects, overwrites arrays, or is a collective.
+        """
         overwrites = self.donated is not None or self.variables_written
-        return self.has_effect or bool(overwrites)
+        return self.has_effect or bool(overwrites or self.collectives)
 
     @property
     def is_droppable(self):

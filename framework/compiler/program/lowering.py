@@ -6,10 +6,13 @@ else, if the kernel cannot be traced, to one call of the kernel.
 
 import numpy as np
 
+from tapewright.core.communication.job import communicator
 from tapewright.core.devices import check_fits
 from tapewright.core.errors import VerificationError
+from tapewright.ops.collective import all_reduce_sum
 
 from ..tracing.graph import Effect, Read, Store, is_value
+from .all_reduce_instructions import AllReduce
 from .array_functions import NotTraceable, copy_into
 from .array_instructions import Copy
 from .array_tracer import HOST_FREE, ArrayTracer, Builder, LoopBuilder
@@ -54,15 +57,23 @@ def lower(
         for value in node.outputs:
             check_fits(node.name, value.shape, value.dtype)
         operands = tuple([buffer_of(x) for x in node.inputs])
-        if node.is_alias:
+        if node.is_alias or _is_alone(node):
             outputs = operands[: len(node.outputs)]
         elif node.op is not None:
             outputs = _lowered_op(program, node, operands, array_type, in_loops)
         else:
             outputs = _lowered_node(program, node, operands)
+        if node.is_collective and not _is_alone(node):
+            program.collectives.append(node)
         known.update(zip(node.outputs, outputs, strict=True))
     program.outputs = [buffer_of(x) for x in graph.outputs]
     return program
+
+
+def _is_alone(node):
+    """Return whether a node is a collective in a job of one process: an identity."""
+    is_op = node.op is not None and node.op.collective
+    return is_op and communicator().size == 1
 
 
 def _specs(node):
@@ -111,6 +122,8 @@ def _may_be_an_input(buffer):
 def _lowered_op(program, node, operands, array_type, in_loops):
     """Lower an op; return its outputs."""
     op = node.op
+    if op.collective:
+        return _collective(program, node, operands, array_type)
     if array_type is np.ndarray and in_loops:
         outputs = _lowered_in_loops(program, node, operands)
         if outputs:
@@ -126,6 +139,17 @@ def _lowered_op(program, node, operands, array_type, in_loops):
     kind = KERNEL_INSTRUCTIONS.get(op, Opaque)
     attributes = dict(node.attributes)
     instruction = kind(function, operands, node, attributes, op.new_memory)
+    return program.append(instruction, *_specs(node))
+
+
+def _collective(program, node, operands, array_type):
+    """Lower an op that all processes call: to a call of its kernel, which is not traced."""
+    is_sum = array_type is np.ndarray and node.op is all_reduce_sum.primitive
+    kind, function = (
+        (AllReduce if is_sum else Opaque),
+        node.op.kernels.plain(array_type),
+    )
+    instruction = kind(function, operands, node, dict(node.attributes), True)
     return program.append(instruction, *_specs(node))
 
 

@@ -90,6 +90,7 @@ class Program:
     inputs: outputs may lie there, variables may not keep it. ``donated_inputs``: the
     numbers of inputs that it may write to. ``restored``: two lists of variables to restore
     if a replay fails, those that are written in place and those that are rebound.
+    ``collectives``: the nodes that all processes of a job run, in the order in which all do.
     """
 
     def __init__(self, graph, aliases_inputs=False, donated_inputs=()):
@@ -99,6 +100,7 @@ class Program:
         self.donated_inputs = tuple(donated_inputs)
         self.constants = {}
         self.restored = ([], [])
+        self.collectives = []
 
     def constant(self, value):
         """Return the buffer of a constant array; equal small arrays share one."""

@@ -109,7 +109,7 @@ class BlockRule(NamedTuple):
 class _Rule:
     """The op of the node to which the instructions of a rule belong."""
 
-    name, multiple = "update_block", False
+    name, multiple, collective = "update_block", False, False
 
     @staticmethod
     def raises_on_values(*dtypes):

@@ -8,6 +8,9 @@ instance, and so finds memory that is reused too early. Both find memory that es
 output, or the value of a variable, in memory that a later replay or the outer program
 overwrites.
 
+Collectives run in the order that all processes of a job share. The operands of an all-reduce
+that goes on beside the program are read once more where it is waited for.
+
 Instructions declare their `Memory`, donations, and the operands that variables keep. Bodies
 of loops and branches are programs of their own, verified when they are made.
 """
@@ -16,6 +19,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from tapewright.core.errors import VerificationError
 
+from .all_reduce_instructions import StartAllReduce, WaitAllReduce
 from .instruction import Memory
 from .program import Kind
 
@@ -92,6 +96,7 @@ class _Checker:
         for buffer in self.program.inputs:
             self.make(buffer)
         _check_order(self)
+        _check_collectives(self)
         for instruction in self.program.instructions:
             self.instruction = instruction
             self.step(instruction)
@@ -263,6 +268,37 @@ def _check_order(checker):
             checker.fail(
                 f"{node!r} ({node.line}) comes after other writes of its variables"
             )
+
+
+# ----------------------------------------------------------------------- collectives
+
+
+def _check_collectives(checker):
+    """Check that collectives are called once, in the order of all processes.
+
+    An all-reduce that is started must be waited for, once, while its operands are there.
+    """
+    program, pending = checker.program, {}
+    found = [node for each in program.instructions for node in each.collectives]
+    if found != program.collectives:
+        lines = [
+            [node.line for node in nodes] for nodes in (found, program.collectives)
+        ]
+        checker.fail(f"collectives run in the order {lines[0]}, not {lines[1]}")
+    for instruction in program.instructions:
+        checker.instruction = instruction
+        if type(instruction) is StartAllReduce:
+            pending[instruction.outputs[0]] = instruction
+        elif type(instruction) is WaitAllReduce:
+            token, *operands = instruction.operands
+            start = pending.pop(token, None)
+            if start is None or list(start.operands) != operands:
+                checker.fail("it waits for no all-reduce that was started before")
+            if len(instruction.outputs) != len(operands):
+                checker.fail("it has not one result for each operand of the all-reduce")
+    for checker.instruction in pending.values():
+        checker.fail("nothing waits for this all-reduce")
+    checker.instruction = None
 
 
 def _last_writers(nodes):

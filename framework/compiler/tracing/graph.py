@@ -74,6 +74,18 @@ class Node:
         self.op, self.inputs, self.attributes = op, inputs, attributes
         self.outputs, self.line = (), line
 
+    @property
+    def is_collective(self):
+        """Return whether all processes of a job must run it, in the same order."""
+        if self.op is not None:
+            return self.op.collective
+        return any([node.is_collective for part in self.regions for node in part.nodes])
+
+    @property
+    def is_kept(self):
+        """Return whether it runs even if its outputs are not read."""
+        return self.is_effect or self.is_collective
+
     def make_outputs(self, specs):
         """Make and return the outputs, of these ``(shape, dtype)``."""
         self.outputs = tuple([Value(shape, dtype, self) for shape, dtype in specs])
@@ -225,10 +237,10 @@ class Graph:
         return list(found.values())
 
     def live_values(self, outputs):
-        """Return the values on which these outputs, and all effects, depend."""
+        """Return the values on which these outputs, and all nodes that are kept, depend."""
         live = {x for x in outputs if is_value(x)}
         for node in reversed(self.nodes):
-            if node.is_effect or not live.isdisjoint(node.outputs):
+            if node.is_kept or not live.isdisjoint(node.outputs):
                 live.update([x for x in node.inputs if is_value(x)])
         return live
 

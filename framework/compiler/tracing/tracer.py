@@ -279,7 +279,7 @@ class Tracer(Interpreter):
             if type(x) is not Tensor or (type(x.key) is int and x.key < self.first_key):
                 break
         else:
-            if not has_symbolic_shape(attributes):
+            if not (has_symbolic_shape(attributes) or op.collective):
                 self.capture_constants(inputs)
                 if below:
                     return process_op(op, inputs, attributes, below)

@@ -88,15 +88,16 @@ def check_plain(value, depth=0):
 def check_gradients(kinds, variables, inputs):
     """Check that these are gradients of the variables, as an optimizer takes them.
 
-    ``kinds``: "dense", or "sparse" for rows and their indices, for each variable.
+    ``kinds``: "dense", or "sparse" for rows and their indices ("gathered" for those of
+    all replicas), for each variable.
     """
     given = iter(inputs)
-    if len(inputs) != len(kinds) + kinds.count("sparse"):
+    if len(inputs) != len(kinds) + sum(k in ("sparse", "gathered") for k in kinds):
         raise ValueError(f"an update takes other gradients than {len(inputs)} values")
     for kind, variable in zip(kinds, variables, strict=True):
         if kind == "dense":
             check_fits(variable, next(given))
-        elif kind == "sparse":
+        elif kind in ("sparse", "gathered"):
             (rows, dtype), (places, whole) = spec_of(next(given)), spec_of(next(given))
             own = tuple(variable._array.shape)
             known = not any(

@@ -16,6 +16,7 @@ import tapewright as tw
 from tapewright.compiler.function.function import Function
 from tapewright.core import devices
 from tapewright.core.interpreters import active_interpreters
+from tapewright.core.replica_context import ReplicaContext, in_replica_context
 
 Point = collections.namedtuple("Point", "x y")
 
@@ -1310,3 +1311,36 @@ def test_a_method_may_call_its_owner_anything():
     x = tw.constant([1.0, 2.0])
     assert Doubler().double(x).numpy().tolist() == [2.0, 4.0]
     assert Doubler().total(x).numpy() == 3.0
+
+
+def test_a_replica_context_has_traces_of_its_own_for_each_share():
+    loss = tw.losses.MeanSquaredError()
+    f = tw.function(lambda x: loss([[0.0]], x))
+    x = tw.constant([[2.0]])
+    contexts = [
+        (None, 4.0),
+        (ReplicaContext(2, 0, 0.25), 1.0),
+        (ReplicaContext(2, 0, tw.constant(0.75)), 3.0),
+        (ReplicaContext(2, 1, 0.5, is_idle=True), 0.0),
+    ]
+    for _ in range(3):  # traced; replayed; by the fast path
+        for context, expected in contexts:
+            with in_replica_context(context):
+                assert f(x).numpy() == expected
+    assert f.experimental_get_tracing_count() == len(contexts)
+
+
+def test_a_function_in_a_trace_takes_the_share_that_is_an_argument_there():
+    loss = tw.losses.MeanSquaredError()
+    inner = tw.function(lambda x: loss([[0.0]], x))
+
+    @tw.function
+    def outer(x, share):
+        with in_replica_context(ReplicaContext(2, 0, share)):
+            return inner(x)
+
+    x = tw.constant([[2.0]])
+    assert inner(x).numpy() == 4.0
+    for share in 0.25, 0.75:
+        assert outer(x, tw.constant(share)).numpy() == 4.0 * share
+    assert outer.experimental_get_tracing_count() == 1

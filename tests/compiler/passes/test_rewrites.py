@@ -1148,4 +1148,6 @@ def tried(line, program, arrays, fired, in_all):
 
 
 def test_every_rule_has_a_line():
-    assert {name.partition(",")[0] for name in TABLE} == every_rule()
+    of_several_processes = {"overlap_all_reduces"}  # see `test_overlapping`
+    tabled = {name.partition(",")[0] for name in TABLE}
+    assert tabled == every_rule() - of_several_processes

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.core.replica_context import ReplicaContext, in_replica_context
 from tapewright.keras import constraints, optimizers
 from tapewright.storage.writer import writing
 
@@ -188,7 +189,8 @@ def test_updates_inside_of_loops_and_branches_are_kept(tmp_path):
     assert float(v) == 8.0
 
 
-def test_sparse_gradients_are_applied_as_they_were(tmp_path):
+@pytest.mark.parametrize("context", [None, ReplicaContext(1, 0, 1.0)])
+def test_sparse_gradients_are_applied_as_they_were(context, tmp_path):
     table, adagrad = tw.Variable(np.ones((6, 2), np.float32)), optimizers.Adagrad(0.5)
 
     @tw.function(input_signature=[tw.TensorSpec([None], "int32")])
@@ -197,7 +199,8 @@ def test_sparse_gradients_are_applied_as_they_were(tmp_path):
             loss = tw.reduce_sum(tw.gather(table, places) ** 2)
         gradient = tape.gradient(loss, table)
         assert isinstance(gradient, tw.IndexedSlices)
-        adagrad.apply_gradients([(gradient, table)])
+        with in_replica_context(context):
+            adagrad.apply_gradients([(gradient, table)])
         return loss
 
     module = holding(train=train, table=table)

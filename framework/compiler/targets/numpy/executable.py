@@ -63,17 +63,18 @@ class Executable:
     # --- running
 
     def run(self, arrays):
-        """Return the output arrays for a list of input arrays."""
+        """Return the output arrays for a list of input arrays.
+
+        An instance that has raised is not used again: an all-reduce that it began may still
+        read its memory.
+        """
+        instance = self.acquire()
         try:
-            instance = self._idle.pop()
-        except IndexError:
-            instance = self.instance()
-        try:
-            return instance(*arrays)
+            outputs = instance(*arrays)
         except Exception as error:
             raise self.annotated(error) from None
-        finally:
-            self._idle.append(instance)
+        self.release(instance)
+        return outputs
 
     def acquire(self):
         """Take an instance that no thread uses."""
@@ -184,9 +185,8 @@ def _poisoning(run, arena):
     """Make ``run`` fill its memory with NaN at the end, so that what has escaped shows."""
 
     def poisoning(*arrays):
-        try:
-            return run(*arrays)
-        finally:
-            arena.fill(0xFF)
+        outputs = run(*arrays)
+        arena.fill(0xFF)
+        return outputs
 
     return poisoning

@@ -13,6 +13,11 @@ import numpy as np
 from tapewright.core.emitter import Source, identifier
 from tapewright.core.variable import changes
 
+from ...program.all_reduce_instructions import (
+    AllReduce,
+    StartAllReduce,
+    WaitAllReduce,
+)
 from ...program.array_instructions import (
     Contract,
     Copy,
@@ -286,11 +291,19 @@ class SourceWriter:
             function = self.function_name(function, name)
         self.write_call(instruction, function, instruction.is_tuple)
 
+    def write_all_reduce(self, i, instruction):
+        """Write a call whose results are views of one array; those that stay are copied."""
+        self.write_kernel(i, instruction)
+        for out in instruction.outputs if len(instruction.outputs) > 1 else ():
+            if out.kind is Kind.ESCAPING:
+                register = self.names[out]
+                self.source.emit(f"{register} = {register}.copy()", instruction)
+
     def write_call(self, instruction, function, is_tuple):
         left = ", ".join([self.register(out) for out in instruction.outputs])
-        left += "," if is_tuple else ""
+        left += "," if left and is_tuple else ""
         args = self.listed(instruction.operands)
-        self.source.emit(f"{left} = {function}({args})", instruction)
+        self.source.emit(f"{left and left + ' = '}{function}({args})", instruction)
 
     def write_check(self, i, check):
         args = self.listed(check.operands) + keyword_text(self.source, check)
@@ -315,6 +328,9 @@ METHODS = {
     Routine: SourceWriter.write_computed,
     View: SourceWriter.write_view,
     Opaque: SourceWriter.write_kernel,
+    AllReduce: SourceWriter.write_all_reduce,
+    StartAllReduce: SourceWriter.write_kernel,
+    WaitAllReduce: SourceWriter.write_all_reduce,
     Gather: SourceWriter.write_kernel,
     Scatter: SourceWriter.write_kernel,
     Check: SourceWriter.write_check,
