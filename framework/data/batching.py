@@ -1,5 +1,6 @@
 """Nodes that join elements along a new axis, or split them: batch, padded_batch, unbatch."""
 
+from collections import deque
 from itertools import islice
 
 import numpy as np
@@ -8,7 +9,7 @@ from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.core.tensor import TensorSpec, new_tensor
 
 from .elements import packer, stack_elements
-from .node import INFINITE, UNKNOWN, Node, copy_position
+from .node import INFINITE, UNKNOWN, Node, copy_position, row_count
 
 __all__ = ["Batch", "PaddedBatch", "Unbatch"]
 
@@ -22,21 +23,47 @@ class Batch(Node):
 
     def run(self, position):
         source = self.inputs[0]
+        if source.rows is None:
+            return map(self._joined, self._lists(self.run_input(position)))
+        if source.rows.reads_ahead:
+            return (batch for batch, _ in self._made_of(position, lambda rows: rows))
+        blocks = self._blocks(source, position["inputs"][0])
+        return source.rows.batches(blocks, self.batch_size)
+
+    def run_part(self, position, part):
+        pairs = self._made_of(position, part.choose)
+        return (part.made(batch, size) for batch, size in pairs)
+
+    def _made_of(self, position, choose):
+        """Pairs of a batch of chosen rows alone, and the number of all its rows."""
+        source, live = self.inputs[0], copy_position(position["inputs"][0])
+        taken = deque()  # of batches taken ahead: the size, and the position after each
+
+        def chosen(batches):
+            for rows in batches:
+                taken.append((row_count(rows), copy_position(live)))
+                yield choose(rows)
+
         if source.rows is not None:
-            blocks = self._blocks(source, position["inputs"][0])
-            return source.rows.batches(blocks, self.batch_size)
-        return self._collected(self.run_input(position))
+            blocks = chosen(self._blocks(source, live))
+            batches = source.rows.batches(blocks, self.batch_size)
+        else:
+            made = source.made(chosen(self._lists(source.items(live))))
+            batches = map(self._joined, made)
+        for batch in batches:
+            size, position["inputs"][0] = taken.popleft()
+            yield batch, size
+        position["inputs"][0] = live
 
     def _blocks(self, source, position):
-        for block in source.blocks(position, self.batch_size):
-            size = block.stop - block.start if isinstance(block, slice) else len(block)
-            if size == self.batch_size or not self._drop_remainder:
-                yield block
+        return filter(self._is_kept, source.blocks(position, self.batch_size))
 
-    def _collected(self, elements):
-        while batch := list(islice(elements, self.batch_size)):
-            if len(batch) == self.batch_size or not self._drop_remainder:
-                yield self._joined(batch)
+    def _lists(self, items):
+        batches = iter(lambda: list(islice(items, self.batch_size)), [])
+        return filter(self._is_kept, batches)
+
+    def _is_kept(self, batch):
+        return not self._drop_remainder or row_count(batch) == self.batch_size
 
     def _joined(self, elements):
         if hasattr(elements[0], "element_spec"):
@@ -69,7 +96,11 @@ class PaddedBatch(Batch):
         self._shapes, self._values = shapes, values
 
     def run(self, position):
-        return self._collected(self.run_input(position))
+        return map(self._joined, self._lists(self.run_input(position)))
+
+    def run_part(self, position, part):
+        # Whole batches: the longest element may be of another part.
+        return Node.run_part(self, position, part)
 
     def _joined(self, elements):
         first = elements[0]

@@ -1,7 +1,9 @@
 """Nodes that keep elements, or make them ahead of time: cache, prefetch."""
 
+import atexit
 import queue
 import threading
+import time
 import weakref
 from contextlib import suppress
 from functools import partial
@@ -22,11 +24,13 @@ class Cache(Selection):
     """
 
     runs_ahead = True
+    source_rows = None
 
     def __init__(self, source):
         super().__init__(source)
         self._memory = None
         self._rows = None
+        self._parts = {}  # of the elements, while these are not there themselves
         self._origin = None  # where the run begins that fills the memory
 
     @property
@@ -48,6 +52,7 @@ class Cache(Selection):
         super().adopt(position)
         if self._origin != position["inputs"][0]:
             self._memory = self._rows = None
+            self._parts = {}
             self._origin = copy_position(position["inputs"][0])
 
     def run(self, position):
@@ -70,6 +75,30 @@ class Cache(Selection):
             self._rows = _as_rows(memory)
             if self._rows is not None:
                 self._memory = self._rows
+
+    def run_part(self, position, part):
+        if self._memory is not None:
+            return super(Selection, self).run_part(position, part)
+        return self._part(position, part)
+
+    def _part(self, position, part):
+        memory = self._parts.get(part.key)
+        elements = self._filling_part(position, part) if memory is None else memory
+        for number, element in enumerate(elements):
+            if number == position["given"]:
+                position["given"] += 1
+                yield element
+
+    def _filling_part(self, position, part):
+        origin, memory = copy_position(position["inputs"][0]), []
+        for element in self.inputs[0].run_part(copy_position(origin), part):
+            memory.append(element)
+            yield element
+        if part.key not in self._parts:
+            # A whole run that fills the memory later begins there, too.
+            self._origin, self._parts[part.key] = origin, memory
+
+    items, made = Node.items, Node.made
 
     def select(self, position, run):
         for index in range(position["given"], len(self._rows)):
@@ -104,7 +133,7 @@ class Prefetch(Node):
     """The input, run ahead by a thread; a queue holds up to ``buffer_size`` elements.
 
     An error in the thread is raised instead of the element. The thread ends
-    with the run, also if that is dropped half-way.
+    with the run, also if that is dropped half-way, and with the process.
     """
 
     runs_ahead = True
@@ -114,16 +143,24 @@ class Prefetch(Node):
         self._buffer_size = buffer_size if buffer_size > 0 else 2
 
     def run(self, position):
+        return self._ahead(position, self.inputs[0].run)
+
+    def run_part(self, position, part):
+        return self._ahead(position, lambda start: self.inputs[0].run_part(start, part))
+
+    def _ahead(self, position, run_input):
         waiting = queue.Queue(self._buffer_size)
         stopped = threading.Event()
         run = _Run()
         put = partial(_put, waiting, stopped, weakref.ref(run))
         thread = threading.Thread(
             target=_produce,
-            args=(self.inputs[0], copy_position(position["inputs"][0]), put),
+            args=(run_input, copy_position(position["inputs"][0]), put),
             name="tapewright-prefetch",
             daemon=True,
         )
+        stop = partial(_stop, stopped, waiting)
+        _THREADS[thread] = stop
         try:
             thread.start()
             while True:
@@ -134,8 +171,7 @@ class Prefetch(Node):
                     return
                 yield element
         finally:
-            stopped.set()
-            _drain(waiting)  # a thread that waits for room goes on, and sees the flag
+            stop()
 
 
 class _Run:
@@ -145,11 +181,11 @@ class _Run:
 _END = object()
 
 
-def _produce(node, position, put):
+def _produce(run, position, put):
     """Put ``(element, position after it, error)`` until the end, or until stopped."""
     elements = None
     try:
-        elements = node.run(position)
+        elements = run(position)
         for element in elements:
             if not put((element, copy_position(position), None)):
                 return
@@ -169,7 +205,24 @@ def _put(waiting, stopped, run, item):
     return False
 
 
-def _drain(waiting):
+def _stop(stopped, waiting):
+    stopped.set()
     with suppress(queue.Empty):
-        while True:
+        while True:  # a thread that waits for room goes on, and sees the flag
             waiting.get_nowait()
+
+
+_THREADS = weakref.WeakKeyDictionary()  # thread -> what stops it
+PATIENCE = 5  # seconds for a thread to finish its element as the process ends
+
+
+@atexit.register
+def _stop_all():
+    """Stop the threads: one that closes a file while Python ends crashes the process."""
+    threads = dict(_THREADS)
+    for stop in threads.values():
+        stop()
+    end = time.monotonic() + PATIENCE
+    for thread in threads:
+        if thread.is_alive():
+            thread.join(max(end - time.monotonic(), 0))

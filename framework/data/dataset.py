@@ -26,6 +26,7 @@ from .sources import Counter, Elements, FromGenerator, signature, tensor_slices
 from .tracing import Optional, traced_reduce
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable, Sequence
     from collections.abc import Iterator as ElementIterator
     from typing import Any
@@ -95,6 +96,50 @@ class Dataset:
         """
         spec = signature(output_signature, output_types, output_shapes)
         return Dataset(FromGenerator(generator, args or (), spec))
+
+    @staticmethod
+    def from_hdf5(
+        path: str | os.PathLike[str],
+        names: Any,
+        *,
+        shuffle: bool = False,
+        seed: int | None = None,
+        buffer_size: IntLike | None = None,
+    ) -> Dataset:
+        """Create a data set of the rows of datasets in an HDF5 file of any size.
+
+        Rows are read by slices, ahead of their use; only ``buffer_size`` of them are in
+        memory. With `take`, `skip`, `shard` and `repeat`, directly behind, only the rows
+        asked for are read. The file is open during a run, and must not change between.
+
+        Args: ``names``: the name of a dataset (``"train/images"``), or a tuple or dict of
+        names, the structure of an element: ``("images", "labels")`` for `fit`.
+        ``shuffle``: shuffle by blocks, neighbouring rows or chunks of the file: these come
+        in random order, and the rows of all that half of the buffer holds are mixed. Each
+        run has another order, which follows from ``seed``, as in `shuffle`. ``buffer_size``:
+        in rows, by default 64 MB; a larger one mixes better.
+
+        The method `shuffle` draws from a buffer of its size as usual, and may follow.
+        Without ``shuffle`` here it reads rows far from each other one by one, if its buffer
+        is larger than this one, or their chunks again and again: then shuffle here.
+
+        Raises: ``FileNotFoundError``, ``ValueError`` for a name that is not in the file,
+        or for datasets of different lengths; ``TypeError`` for strings or compound types.
+
+        >>> import os, tempfile, h5py, numpy as np
+        >>> path = os.path.join(tempfile.mkdtemp(), "data.h5")
+        >>> with h5py.File(path, "w") as file:
+        ...     file["images"], file["labels"] = np.zeros((100, 28, 28)), np.arange(100)
+        >>> from tapewright.data import Dataset
+        >>> ds = Dataset.from_hdf5(path, ("images", "labels"), shuffle=True).batch(32)
+        >>> [(x.shape.as_list(), y.shape.as_list()) for x, y in ds][-1]
+        ([4, 28, 28], [4])
+        """
+        if buffer_size is not None:
+            buffer_size = _count("from_hdf5", "buffer_size", buffer_size, 1)
+        from .hdf5 import hdf5_slices
+
+        return Dataset(hdf5_slices(path, names, shuffle, seed, buffer_size))
 
     @staticmethod
     def range(*args: IntLike, output_type: DTypeLike = int64) -> Dataset:

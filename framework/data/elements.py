@@ -3,6 +3,8 @@
 As in ``tf.data`` a list is no structure: it is one tensor.
 """
 
+from functools import partial
+
 import numpy as np
 
 from tapewright.compiler.tracing.tracer import SymbolicTensor, fall_back
@@ -91,14 +93,15 @@ def packer(structure):
         return _single
     flat = flatten(structure)
     if any(leaf is None for leaf in flat):
-        return lambda leaves: pack(structure, _beside_none(flat, iter(leaves)))
+        return partial(_pack_beside_none, structure, flat)
     if type(structure) is tuple and not any(map(is_nested, structure)):
         return tuple
-    return lambda leaves: pack(structure, leaves)
+    return partial(pack, structure)
 
 
-def _beside_none(flat, leaves):
-    return [None if leaf is None else next(leaves) for leaf in flat]
+def _pack_beside_none(structure, flat, leaves):
+    leaves = iter(leaves)
+    return pack(structure, [None if leaf is None else next(leaves) for leaf in flat])
 
 
 def _single(leaves):

@@ -1,5 +1,8 @@
 """Nodes that call functions, or join inputs: map, filter, enumerate, zip, concatenate."""
 
+from collections import deque
+from dataclasses import dataclass
+
 import numpy as np
 
 from tapewright.compiler.function.function import function as traced
@@ -33,16 +36,17 @@ class _Applied(Seeded):
         draws = Draws(position)
         for element in self.run_input(position):
             position["given"] += 1
-            draws.at(position["given"])
-            with drawing_from(draws):
-                try:
-                    result = self.watch.call(call_function, self._function, element)
-                except Exception as error:
-                    error.add_note(
-                        f"In Dataset.{self.name}, at element {position['given'] - 1}"
-                    )
-                    raise
-            yield element, result
+            yield element, self.result(draws, position["given"], element)
+
+    def result(self, draws, number, element):
+        """The result of the function; ``number`` is that of the element, from 1."""
+        draws.at(number)
+        with drawing_from(draws):
+            try:
+                return self.watch.call(call_function, self._function, element)
+            except Exception as error:
+                error.add_note(f"In Dataset.{self.name}, at element {number - 1}")
+                raise
 
 
 class Map(_Applied):
@@ -52,8 +56,34 @@ class Map(_Applied):
 
     def run(self, position):
         for _, result in self.results(position):
-            # A list is a tuple here, not one tensor: tf.data makes this exception, too.
-            yield as_element(tuple(result) if type(result) is list else result)
+            yield _as_mapped(result)
+
+    def items(self, position):
+        draws = Draws(position)
+        for item in self.inputs[0].items(position["inputs"][0]):
+            position["given"] += 1
+            item = _Call(draws, position["given"], item)
+            # Draws from other generators than ours depend on all the calls before.
+            if self.watch.is_open or self.watch.has_drawn:
+                ((item.result,),) = self.made([[item]])
+            yield item
+
+    def made(self, groups):
+        taken = deque()  # groups taken ahead
+
+        def inner():
+            for group in groups:
+                taken.append(group)
+                yield [call.item for call in group]
+
+        for elements in self.inputs[0].made(inner()):
+            group = taken.popleft()
+            yield [self._called(*each) for each in zip(group, elements, strict=True)]
+
+    def _called(self, call, element):
+        if call.result is None:
+            return _as_mapped(self.result(call.draws, call.number, element))
+        return call.result
 
     def spec(self):
         if self._spec is None:
@@ -86,6 +116,21 @@ class Map(_Applied):
         if first is None:
             raise ValueError("element_spec: cannot be inferred from an empty data set")
         return spec_of(first)
+
+
+@dataclass(slots=True)
+class _Call:
+    """An item of `Map.items`: a call of the function that may never be made."""
+
+    draws: Draws
+    number: int
+    item: object
+    result: object = None
+
+
+def _as_mapped(result):
+    # A list is a tuple here, not one tensor: tf.data makes this exception, too.
+    return as_element(tuple(result) if type(result) is list else result)
 
 
 class Filter(_Applied):
@@ -152,9 +197,15 @@ class Concatenate(Node):
         return {"part": 0}
 
     def run(self, position):
+        return self._in_turn(position, lambda node, start: node.run(start))
+
+    def run_part(self, position, part):
+        return self._in_turn(position, lambda node, start: node.run_part(start, part))
+
+    def _in_turn(self, position, run):
         while position["part"] < len(self.inputs):
             part = position["part"]
-            yield from self.inputs[part].run(position["inputs"][part])
+            yield from run(self.inputs[part], position["inputs"][part])
             position["part"] += 1
 
     def size(self):

@@ -30,6 +30,7 @@ __all__ = [
     "copy_position",
     "in_blocks",
     "new_seed",
+    "row_count",
     "skip",
     "with_run",
 ]
@@ -66,7 +67,7 @@ def new_seed(seed=None):
 class Node:
     """A source or a transformation of the nodes that are its ``inputs``."""
 
-    rows = None  # for nodes whose elements are rows of arrays: `Rows`
+    rows = source_rows = None  # for nodes whose elements are rows of arrays: `Rows`
     watch = None  # for nodes with a function: `Watch` of draws from other generators
     runs_ahead = False  # True if it asks for elements ahead, or again
 
@@ -118,6 +119,27 @@ class Node:
         """Yield the elements from ``position`` on, and keep it up to date."""
         raise NotImplementedError(f"{type(self).__name__} must define run")
 
+    def run_part(self, position, part):
+        """`run` for one part of each batch, see `parts`: `BatchPart`s of the elements.
+
+        Nodes that can do so leave the rows of other parts out; the others slice.
+        """
+        return map(part.of, self.run(position))
+
+    def items(self, position):
+        """Like `run`, with items of which `made` makes elements, should they be wanted.
+
+        They take less time than elements where elements are read or computed.
+        """
+        return self.run(position)
+
+    def made(self, groups):
+        """The elements for items, a list for each of ``groups``, which are lists, too.
+
+        Later groups may be taken ahead.
+        """
+        return iter(groups)
+
     def run_input(self, position):
         """The elements of the only input."""
         return self.inputs[0].run(position["inputs"][0])
@@ -143,6 +165,10 @@ class Node:
 class Rows:
     """Arrays of one length, whose rows are the elements of a node."""
 
+    reads_ahead = (
+        False  # True if numbers of rows are taken before those rows are wanted
+    )
+
     def __init__(self, structure, arrays):
         self.arrays = arrays
         self._pack = packer(structure)
@@ -153,6 +179,15 @@ class Rows:
     def element(self, index):
         """The row of that number."""
         return self._pack([new_tensor(array[index]) for array in self.arrays])
+
+    def elements(self, numbers):
+        """The rows of these numbers."""
+        return map(self.element, numbers)
+
+    def groups(self, groups):
+        """A list of rows for each list of numbers."""
+        for numbers in groups:
+            yield [self.element(number) for number in numbers]
 
     def batches(self, blocks, size):
         """Rows as elements, with an axis in front: views of slices, else gathers.
@@ -178,6 +213,11 @@ class Selection(Node):
     def rows(self):
         return self.inputs[0].rows
 
+    @property
+    def source_rows(self):
+        """`rows`, but not those of a cache, which come to be while it runs."""
+        return self.inputs[0].source_rows
+
     def select(self, position, run):
         """The chosen items; ``run(node, position)`` gives those of the input."""
         raise NotImplementedError(f"{type(self).__name__} must define select")
@@ -186,7 +226,25 @@ class Selection(Node):
         rows = self.rows
         if rows is None:
             return self.select(position, lambda node, start: node.run(start))
-        return map(rows.element, self.indices(position))
+        if rows.reads_ahead:
+            elements = rows.elements(self.indices(copy_position(position)))
+            return _in_step(elements, self.indices(position))
+        return rows.elements(self.indices(position))
+
+    def run_part(self, position, part):
+        if self.rows is not None:
+            return super().run_part(position, part)
+        return self.select(position, lambda node, start: node.run_part(start, part))
+
+    def items(self, position):
+        if self.source_rows is not None:
+            return self.indices(position)
+        return self.select(position, lambda node, start: node.items(start))
+
+    def made(self, groups):
+        if self.source_rows is not None:
+            return self.source_rows.groups(groups)
+        return self.inputs[0].made(groups)
 
     def indices(self, position):
         """The numbers of the elements among `rows`, where there are rows."""
@@ -197,10 +255,21 @@ class Selection(Node):
         return in_blocks(self.indices(position), size)
 
 
+def _in_step(elements, numbers):
+    """The elements; ``numbers``, which keeps a position, goes along with them."""
+    for element, _ in zip(elements, numbers, strict=False):
+        yield element
+
+
 def in_blocks(indices, size):
     """Arrays of the numbers, ``size`` of them in each but the last."""
     while len(block := np.fromiter(islice(indices, size), np.intp)):
         yield block
+
+
+def row_count(rows):
+    """The number of rows in a list, an array, or a slice of numbers."""
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
 class Seeded(Node):

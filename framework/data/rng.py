@@ -68,8 +68,13 @@ class Watch:
     """
 
     def __init__(self, calls=1):
-        self.has_drawn = False
+        self.has_drawn = self.has_warned = False
         self._left = calls
+
+    @property
+    def is_open(self):
+        """True while there are calls to watch."""
+        return self._left > 0
 
     def call(self, function, *args):
         """Return ``function(*args)``."""
@@ -97,8 +102,9 @@ def warn_of_draws(node):
     while ahead:
         node, is_ahead = ahead.pop()
         watch = node.watch
-        if watch is not None and watch.has_drawn and is_ahead:
-            watch.has_drawn = False
+        new = watch is not None and watch.has_drawn and not watch.has_warned
+        if new and is_ahead:
+            watch.has_warned = True
             warnings.warn(
                 f"the function of Dataset.{node.name} draws from the global "
                 "generator of NumPy or Python: after a restore it draws other "

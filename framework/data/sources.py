@@ -42,6 +42,8 @@ class Slices(Selection):
     def rows(self):
         return self._rows
 
+    source_rows = rows
+
     def start(self):
         return {"index": 0}
 

@@ -45,7 +45,10 @@ class Array(Item):
         if dtype == BFLOAT16:
             return np.dtype("f4")
         if dtype.kind not in "fiubc" or dtype.hasobject or dtype.subdtype is not None:
-            self.fail(f"holds {dtype}, must hold numbers")
+            import h5py
+
+            what = "text" if h5py.check_string_dtype(dtype) else dtype
+            self.fail(f"holds {what}, must hold numbers")
         return dtype.newbyteorder("=")
 
     def _stored_dtype(self):
@@ -90,9 +93,47 @@ class Array(Item):
         self._read(array)
         return array
 
+    @cached_property
+    def chunk_rows(self):
+        """The rows of a chunk, which are read as one; None where there are no chunks."""
+        self._check_inside()
+        chunks = self._node.chunks
+        return chunks and chunks[0]
+
+    def check_filters(self):
+        """Raise if HDF5 has not got what it takes to decompress the array."""
+        import h5py
+
+        with self._guarded("cannot be looked into"):
+            for code in self._filters():
+                if not h5py.h5z.filter_avail(code):
+                    self.fail(
+                        f"is compressed by filter {code}, which HDF5 does not find; "
+                        "hdf5plugin has many, once it is imported"
+                    )
+
+    def read_rows(self, out, start):
+        """Read the rows from ``start`` on into ``out``, of the shape and dtype of rows.
+
+        What the file declares is trusted.
+        """
+        if start + len(out) > self.shape[0]:
+            self.fail(f"has {self.shape[0]} rows, not {start + len(out)}")
+        with self._guarded("cannot be read"):
+            offset = self._offset
+            if offset is None and self._stored_dtype() == BFLOAT16:
+                out[...] = self._as_float32(self._node[start : start + len(out)])
+            elif offset is None:
+                self._node.read_direct(out, np.s_[start : start + len(out)])
+            elif out.size:
+                content = memoryview(out.reshape(-1)).cast("B")
+                offset += start * len(content) // len(out)
+                if self._source.window.read_into(content, offset) < len(content):
+                    self.fail("cannot be read: the file ends before the array does")
+
     def _read(self, array):
         with self._guarded("cannot be read"):
-            offset = self._plain_offset()
+            offset = self._offset
             if offset is not None:
                 self._read_plain(array, offset)
                 return
@@ -114,7 +155,8 @@ class Array(Item):
         wide <<= 16
         return wide.view("f4")
 
-    def _plain_offset(self):
+    @cached_property
+    def _offset(self):
         """Offset in the file of bytes stored as they are in memory, or None."""
         dataset = self._node.id
         if self.dtype.kind not in "fiuc" or not self.nbytes:
@@ -151,14 +193,17 @@ class Array(Item):
             self.fail("keeps its data in other files, which is refused")
         self._is_inside = True
 
+    def _filters(self):
+        count = self._creation.get_nfilters()
+        return {self._creation.get_filter(i)[0] for i in range(count)}
+
     def _check(self):
         """Raise unless the file itself holds what it declares."""
         if self._is_whole:
             return
         self._check_inside()
         with self._guarded("cannot be looked into"):
-            count = self._creation.get_nfilters()
-            filters = {self._creation.get_filter(i)[0] for i in range(count)}
+            filters = self._filters()
             size = self._node.id.get_type().get_size()  # of a number, in the file
             chunk = math.prod(self._node.chunks or ()) * size
             stored = self._node.id.get_storage_size()

@@ -1,5 +1,6 @@
 """Arrays of untrusted files: layouts, types, sizes."""
 
+import os
 import struct
 
 import h5py
@@ -176,3 +177,64 @@ def test_unknown_compression_is_refused_without_a_library(path):
             "a", (100, 100), "f4", dcpl=creation, data=VALUES[:100, :100]
         )
     refused(path, "unknown method .filter 32015")
+
+
+# Rows of arrays
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"chunks": (16, 200)}, {"chunks": (7, 50), "compression": "gzip"}],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", "f2 >f4 f8 u1 c8 ?".split())
+def test_rows_are_read_alone(path, options, dtype):
+    values = (VALUES * 50).astype(dtype)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("a", data=values, **options)
+    with opened(path) as root:
+        array = root.array("a")
+        assert array.chunk_rows == options.get("chunks", [None])[0]
+        for start, stop in [(0, 300), (5, 6), (290, 300), (4, 4)]:
+            rows = np.empty((stop - start, 200), array.dtype)
+            array.read_rows(rows, start)
+            np.testing.assert_array_equal(rows, values[start:stop])
+
+
+def test_rows_of_bfloat16_and_rows_never_written_are_read(path):
+    halves = (np.arange(8, dtype="f4").view("u4") >> 16).astype("u2").view("V2")
+    with h5py.File(path, "w") as file:
+        file["a"] = halves
+        file.create_dataset("b", (5, 2), "f4", fillvalue=3)
+    with opened(path) as root:
+        for name, expected in [("a", [2.0, 3.0]), ("b", [[3.0, 3.0]] * 2)]:
+            rows = np.empty(np.shape(expected), "f4")
+            root.array(name).read_rows(rows, 2)
+            np.testing.assert_array_equal(rows, expected)
+
+
+def test_rows_that_are_not_there_are_refused(path):
+    make(path, a=VALUES)
+    rows = np.empty((5, 200), "f4")
+    with opened(path) as root:
+        array = root.array("a")
+        with pytest.raises(tw.errors.SavingError, match="has 300 rows, not 301"):
+            array.read_rows(rows, 296)
+        array.read_rows(rows, 295)
+        os.truncate(path, os.path.getsize(path) - 1000)
+        with pytest.raises(tw.errors.SavingError, match="ends before the array does"):
+            array.read_rows(rows, 295)
+
+
+def test_a_filter_that_is_not_there_is_named(path):
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_chunk((10,))
+    plist.set_filter(32001, h5py.h5z.FLAG_OPTIONAL, (0,))
+    with h5py.File(path, "w") as file:
+        space = h5py.h5s.create_simple((20,))
+        h5py.h5d.create(file.id, b"a", h5py.h5t.NATIVE_FLOAT, space, plist)
+        file.create_dataset("b", data=np.arange(20.0), compression="gzip")
+    with opened(path) as root:
+        root.array("b").check_filters()
+        with pytest.raises(tw.errors.SavingError, match="filter 32001.*hdf5plugin"):
+            root.array("a").check_filters()
