@@ -149,6 +149,7 @@ __all__ = [
     "debugging",
     "device",
     "digamma",
+    "distribute",
     "divide",
     "divide_no_nan",
     "double",
@@ -357,6 +358,7 @@ __all__ = [
 import_lazily(
     sys.modules[__name__],
     callbacks="tapewright.keras.callbacks",
+    distribute="tapewright.distribute",
     image="tapewright.ops.image.processing",
     initializers="tapewright.layers.initializers",
     losses="tapewright.keras.losses",

@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import not_negative, share, whole
+from tapewright.core.communication.job import communicator
 from tapewright.core.errors import ShapeError
+from tapewright.core.replica_context import replica_context
 from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast, stop_gradient
 from tapewright.ops.array.creation import ones_like, zeros_like
-from tapewright.ops.array.shape import expand_dims, reshape
+from tapewright.ops.array.joining import stack, unstack
+from tapewright.ops.array.shape import expand_dims, reshape, size
+from tapewright.ops.collective import all_reduce
 from tapewright.ops.math.comparison import logical_and, where
 from tapewright.ops.math.elementwise import rsqrt, square
 from tapewright.ops.math.reduction import reduce_sum, reduce_variance
+from tapewright.ops.nn.moments import at_least_single
 from tapewright.ops.nn.normalization import (
     batch_normalization,
     fused_batch_norm,
@@ -77,10 +83,11 @@ class BatchNormalization(_ScaleAndShift):
     (1 - momentum)``. Otherwise, and while ``trainable`` is False, the moving ones count.
 
     Args: ``axis``: the channels; ``center``, ``scale``: whether there is a ``beta``, a
-    ``gamma``; ``renorm``: not supported, it must be False; ``synchronized``: over all
-    devices, of which there is one. Derivatives are exact at every order, also through
-    mean and variance. Where ``mask``, an argument of the call, is False, entries do not
-    count for the moments.
+    ``gamma``; ``renorm``: not supported, it must be False; ``synchronized``: whether mean
+    and variance are those of the batches of all processes, which must all make the call.
+    Otherwise the moving ones of replicas follow the averages of theirs. Derivatives are
+    exact at every order, also through mean and variance. Where ``mask``, an argument of
+    the call, is False, entries do not count for the moments.
 
     Reference: Ioffe & Szegedy, "Batch normalization" (2015).
     """
@@ -162,6 +169,8 @@ class BatchNormalization(_ScaleAndShift):
     ) -> Tensor:
         inputs = self._as_own_dtype(inputs)
         if training and self.trainable:
+            if self.synchronized and communicator().size > 1:
+                return self._by_all(inputs, mask)
             return (
                 self._by_batch(inputs) if mask is None else self._by_some(inputs, mask)
             )
@@ -170,6 +179,8 @@ class BatchNormalization(_ScaleAndShift):
 
     def _by_moments(self, inputs, mean, variance):
         weights = [mean, variance, self.beta, self.gamma]
+        if inputs.dtype != self._dtype:  # sums of half precision are in single
+            weights = [w if w is None else cast(w, inputs.dtype) for w in weights]
         if self._aligned:
             weights = [w if w is None else reshape(w, self._aligned) for w in weights]
         return batch_normalization(inputs, *weights, self.epsilon)
@@ -180,12 +191,56 @@ class BatchNormalization(_ScaleAndShift):
         outputs, mean, variance = fused_batch_norm(
             inputs, gamma, beta, self._reduced, self.epsilon
         )
-        self._follow(self.moving_mean, mean)
-        self._follow(self.moving_variance, variance)
+        self._follow(mean, variance)
         return outputs
 
     def _by_some(self, inputs, mask):
         """By the moments of the entries that the mask keeps."""
+        mean, variance, count = self._moments(inputs, self._kept(inputs, mask))
+        self._follow(mean, variance, count)
+        return self._by_moments(inputs, mean, variance)
+
+    def _by_all(self, inputs, mask):
+        """By the moments of the batches of all processes."""
+        context = replica_context()
+        is_idle = context is not None and context.is_idle
+
+        def sum_of_all(x):
+            return all_reduce(x * 0.0 if is_idle else x)
+
+        x = at_least_single(inputs)
+        kept = None if mask is None else self._kept(x, mask)
+        mean, variance, _ = self._moments(x, kept, sum_of_all)
+        self._move(mean, variance)
+        outputs = self._by_moments(x, mean, variance)
+        return outputs if x is inputs else cast(outputs, inputs.dtype)
+
+    def _moments(self, inputs, kept, reduce=lambda sums: sums):
+        """Mean and variance of the entries that are kept, or of all; and their number.
+
+        ``reduce`` makes sums those of all processes.
+        """
+
+        def sums(x):
+            x = x if kept is None else where(kept, x, cast(0, x.dtype))
+            return reshape(reduce_sum(x, self._reduced), (-1,))
+
+        total = sums(inputs)
+        if kept is None:
+            count = size(inputs, inputs.dtype) / total.array.size + zeros_like(total)
+        else:
+            count = sums(ones_like(inputs))
+        total, count = unstack(reduce(stack([total, count])))
+        if kept is not None:
+            count = count + 1e-7  # as in Keras: it may be that nothing is kept
+        mean = total / count
+        rest = inputs - (reshape(mean, self._aligned) if self._aligned else mean)
+        rest = rest if kept is None else where(kept, rest, cast(0, rest.dtype))
+        squares = reshape(reduce_sum(square(rest), self._reduced), (-1,))
+        return mean, reduce(squares) / count, count
+
+    def _kept(self, inputs, mask):
+        """Return which entries of the inputs count."""
         if len(mask.shape) != len(inputs.shape) - 1:
             raise ShapeError(
                 self._title,
@@ -193,23 +248,31 @@ class BatchNormalization(_ScaleAndShift):
                 inputs=inputs,
                 mask=mask,
             )
-        kept = logical_and(
+        return logical_and(
             expand_dims(cast(mask, "bool"), -1), ones_like(inputs, "bool")
         )
-        axes, zero = self._reduced, cast(0, inputs.dtype)
-        # 1e-7 as in Keras: it may be that nothing is kept
-        count = reduce_sum(cast(kept, inputs.dtype), axes, keepdims=True) + 1e-7
-        mean = reduce_sum(where(kept, inputs, zero), axes, keepdims=True) / count
-        squares = square(where(kept, inputs - mean, zero))
-        variance = reshape(reduce_sum(squares, axes, keepdims=True) / count, (-1,))
-        mean = reshape(mean, (-1,))
-        self._follow(self.moving_mean, mean)
-        self._follow(self.moving_variance, variance)
-        return self._by_moments(inputs, mean, variance)
 
-    def _follow(self, moving, new):
-        new = stop_gradient(new)  # the tape keeps nothing of the update
-        moving.assign(moving * self.momentum + new * (1.0 - self.momentum))
+    def _follow(self, mean, variance, count=None):
+        """Let the moving moments follow those of the batch, or of the parts of replicas.
+
+        The latter are averaged, weighted by ``count``, by default the share of examples.
+        """
+        context = replica_context()
+        if context is not None:
+            if count is None:
+                count = convert_to_tensor(context.share, dtype_hint=mean.dtype)
+            weight = cast(count, mean.dtype) + zeros_like(mean)
+            weight = weight * 0.0 if context.is_idle else weight
+            terms = stop_gradient(stack([mean * weight, variance * weight, weight]))
+            mean, variance, weight = unstack(all_reduce(terms))
+            mean, variance = mean / weight, variance / weight
+        self._move(mean, variance)
+
+    def _move(self, mean, variance):
+        for moving, new in (self.moving_mean, mean), (self.moving_variance, variance):
+            # The tape keeps nothing of the update.
+            new = cast(stop_gradient(new), moving.dtype)
+            moving.assign(moving * self.momentum + new * (1.0 - self.momentum))
 
 
 class LayerNormalization(_ScaleAndShift):

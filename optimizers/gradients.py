@@ -1,4 +1,4 @@
-"""Preparation of gradients for an update: checks, merging of sparse rows, clipping.
+"""Preparation of gradients for an update: checks, sums over replicas, clipping.
 
 No function changes its arguments.
 """
@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapewright.core.blas import sum_of_squares
-from tapewright.core.devices import array_module
+from tapewright.core.communication.job import communicator
+from tapewright.core.devices import array_module, to_numpy
 from tapewright.core.errors import DTypeError, ShapeError
+from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import (
     IndexedSlices,
     convert_to_tensor,
@@ -19,7 +21,15 @@ from tapewright.core.tensor import (
     to_array,
 )
 
-__all__ = ["Scaling", "SparseRows", "check_gradient", "clipping", "to_gradient"]
+__all__ = [
+    "Scaling",
+    "SparseRows",
+    "check_gradient",
+    "clipping",
+    "gathered",
+    "sums_of_all",
+    "to_gradient",
+]
 
 # The square of a larger factor does not vanish, in float32 too.
 LEAST = 1e-12
@@ -122,6 +132,24 @@ def _refuse(error, attribute, array, variable):
         "apply_gradients", f"the gradient of '{variable.path}' must have its {attribute}",
         gradient=array, variable=variable._array,
     )  # fmt: skip
+
+
+def sums_of_all(gradients) -> list:
+    """Return the sums of gradients over all replicas; the dense ones by one all-reduce."""
+    dense = [i for i, g in enumerate(gradients) if type(g) is not SparseRows]
+    arrays = [to_numpy(gradients[i]) for i in dense]
+    totals = communicator().all_reduce(arrays, "sum", replica_context().compression)
+    sums = list(gradients)
+    for i, total in zip(dense, totals):
+        sums[i] = array_module(type(gradients[i])).asarray(total)
+    return [gathered(g) if type(g) is SparseRows else g for g in sums]
+
+
+def gathered(rows):
+    """Return the `SparseRows` of all replicas, one after another."""
+    xp = array_module(type(rows.values))
+    parts = [communicator().all_gather(to_numpy(array)) for array in rows]
+    return SparseRows(*[xp.asarray(np.concatenate(each)) for each in parts])
 
 
 class Scaling:

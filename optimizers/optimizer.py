@@ -95,6 +95,7 @@ class Optimizer(State, Configured):
     An update writes in place, but never into an array that a tensor, a tape or a view
     still holds. Several threads take their steps one after the other; a variable read
     meanwhile has the value before the step, or the read waits for the one after it.
+    Where several replicas take a step together, the gradients of all are summed first.
 
     A rule in ops, as for Keras, makes its slots in `build`. In a traced function its
     Python code runs in each call, as that of `py_function` does; it may assign to the

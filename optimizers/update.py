@@ -15,8 +15,10 @@ import numpy as np
 
 from tapewright.compiler.control_flow.effects import effect_maker
 from tapewright.compiler.program.variable_update import VariableUpdate
+from tapewright.core.communication.job import count_step
 from tapewright.core.devices import array_module, use_module
 from tapewright.core.interpreters import use_interpreters
+from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import (
     IndexedSlices,
     Tensor,
@@ -25,10 +27,19 @@ from tapewright.core.tensor import (
 )
 from tapewright.core.variable import Variable, writing
 from tapewright.ops.array.conversion import cast
+from tapewright.ops.collective import all_reduce
 
 from .arithmetic import accumulate, average, clear, pays
 from .flat_buffers import InPlace, Segment, Workspace, split
-from .gradients import Scaling, SparseRows, check_gradient, clipping, to_gradient
+from .gradients import (
+    Scaling,
+    SparseRows,
+    check_gradient,
+    clipping,
+    gathered,
+    sums_of_all,
+    to_gradient,
+)
 
 __all__ = ["Update", "update_alone"]
 
@@ -104,7 +115,10 @@ class Update:
         """Make one step of ``rule``, the optimizer."""
         self._warn_of_missing()
         with self.exclusive(rule):
-            rule.take_step(self, self._checked(grads))
+            gradients = self._checked(grads)
+            if replica_context() is not None:
+                gradients = sums_of_all(gradients)
+            rule.take_step(self, gradients)
 
     def exclusive(self, rule):
         """Return a context in which no other thread takes a step."""
@@ -116,6 +130,7 @@ class Update:
     def trace(self, rule, grads, tracer):
         """Record one step, which each replay takes."""
         self._warn_of_missing()
+        context = replica_context()
         inputs, slices = [], []
         for i, variable, _ in self.present:
             gradient = grads[i]
@@ -129,10 +144,13 @@ class Update:
             else:
                 gradient = convert_to_tensor(gradient, dtype_hint=variable.dtype)
                 check_gradient(gradient.array, variable)
-                arrays = [cast(gradient, variable.dtype)]
+                gradient = cast(gradient, variable.dtype)
+                if context is not None:
+                    gradient = all_reduce(gradient, "sum", context.compression)
+                arrays = [gradient]
                 slices.append(None)
             inputs += arrays
-        step = TracedUpdate(self, rule, slices)
+        step = TracedUpdate(self, rule, slices, context is not None)
         if not rule.updates_blocks:
             tracer.flush_variables()  # its code may look at any variable
         tracer.effect(EFFECT, step, inputs, reads=step.reads, writes=step.writes)
@@ -171,6 +189,7 @@ class Update:
         rule._iterations._bind(np.array(made + 1, np.int64))
         if self.constrained:
             self._constrain()
+        count_step()
 
     def touched(self, rule):
         """Return the segments that a step of ``rule`` writes to."""
@@ -245,11 +264,13 @@ class Update:
 class TracedUpdate(VariableUpdate):
     """One step of an optimizer, called in each replay with the arrays of gradients.
 
-    ``slices``: for each gradient None, or `IndexedSlices` of the same dense shape.
+    ``slices``: for each gradient None, or `IndexedSlices` of the same dense shape;
+    ``gathers``: those are to be gathered from all replicas.
     """
 
-    def __init__(self, update, rule, slices):
+    def __init__(self, update, rule, slices, gathers=False):
         self.update, self.rule, self.slices = update, rule, slices
+        self.gathers = gathers
         self.dense: bool = all([each is None for each in slices])
         self.__name__ = EFFECT
 
@@ -264,6 +285,7 @@ class TracedUpdate(VariableUpdate):
                 values, indices = new_tensor(array), new_tensor(next(rest))
                 slices = IndexedSlices(values, indices, slices.dense_shape)
                 array = to_gradient(slices, variable)
+                array = gathered(array) if self.gathers else array
             gradients.append(array)
         self.rule.take_step(self.update, gradients)
 
@@ -301,7 +323,8 @@ class TracedUpdate(VariableUpdate):
     def attributes(self):
         """Return the arguments of `_traced_update` that make it again."""
         variables = [variable for _, variable, _ in self.update.present]
-        gradients = ["dense" if each is None else "sparse" for each in self.slices]
+        sparse = "gathered" if self.gathers else "sparse"
+        gradients = ["dense" if each is None else sparse for each in self.slices]
         return {"optimizer": self.rule, "variables": variables, "gradients": gradients}
 
 
@@ -309,8 +332,8 @@ class TracedUpdate(VariableUpdate):
 def _traced_update(optimizer, variables, gradients):
     update = optimizer.update_of(tuple(variables), gradients)
     empty = IndexedSlices(None, None)
-    slices = [empty if each == "sparse" else None for each in gradients]
-    return TracedUpdate(update, optimizer, slices)
+    slices = [None if each == "dense" else empty for each in gradients]
+    return TracedUpdate(update, optimizer, slices, "gathered" in gradients)
 
 
 @contextmanager

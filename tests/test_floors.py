@@ -27,6 +27,7 @@ FLOORS = {
     "data": 5,
     "profiler": 5,
     "debugging": 5,
+    "distribute": 6,
     "formats": 6,
     "layers": 7,
     "optimizers": 7,
@@ -61,7 +62,7 @@ PACKAGES = {
 }
 ALLOWED_OUTSIDE = {"numpy", "h5py", "tqdm", "cupy", "tapewright"}
 # Extras, imported where they are used: inside functions.
-ALLOWED_OUTSIDE |= {"llvmlite", "matplotlib", "pydot", "tensorboardX"}
+ALLOWED_OUTSIDE |= {"llvmlite", "matplotlib", "mpi4py", "nccl", "pydot", "tensorboardX"}
 
 
 def sources():
@@ -244,6 +245,7 @@ def test_nothing_else_is_depended_on():
     [
         ("cupy", "tapewright.core.devices"),
         ("llvmlite", "tapewright.compiler.targets.native.engine"),
+        ("nccl", "tapewright.core.communication.nccl"),
     ],
 )
 def test_it_is_imported_in_one_place(package, place):

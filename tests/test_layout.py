@@ -70,6 +70,8 @@ COVERED = {
     "framework/keras/training/output_structure.py": (
         "tests/keras/training/test_compile_loss.py"
     ),
+    "framework/keras/training/replicas.py": "tests/distribute/test_fit.py",
+    "framework/keras/training/several_replicas.py": "tests/distribute/test_fit.py",
     "framework/keras/training/training_state.py": (
         "tests/keras/callbacks/test_backup_and_restore.py"
     ),

@@ -42,6 +42,7 @@ from .metrics import Metric
 from .models import Model, Sequential
 
 if TYPE_CHECKING:
+    from . import distribution as distribution
     from . import ops as ops
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "config",
     "constraints",
     "datasets",
+    "distribution",
     "initializers",
     "layers",
     "losses",
@@ -77,7 +79,11 @@ __all__ = [
     "utils",
 ]
 
-import_lazily(sys.modules[__name__], ops="tapewright.keras.ops")
+import_lazily(
+    sys.modules[__name__],
+    distribution="tapewright.keras.distribution",
+    ops="tapewright.keras.ops",
+)
 # the config of a model may name functions of it
 register_later("keras.ops.", functools.partial(import_module, "tapewright.keras.ops"))
 keep_public(sys.modules[__name__], "files", "training")

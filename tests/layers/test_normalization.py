@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.core.replica_context import ReplicaContext, in_replica_context
 from tapewright.layers import (
     BatchNormalization,
     GroupNormalization,
     LayerNormalization,
     RMSNormalization,
     UnitNormalization,
+    normalization,
 )
 
 
@@ -319,3 +321,22 @@ def test_a_layer_built_for_one_rank_serves_others(make):
     np.testing.assert_allclose(layer(x), rows.numpy().reshape(x.shape), rtol=1e-6)
     with pytest.raises(ValueError, match=r"size 4.*axis -1.*got shape \(5, 2, 3, 3\)"):
         layer(x[..., :3])
+
+
+@pytest.mark.parametrize("mask", [None, [[True, False], [True, True]]])
+def test_an_idle_replica_leaves_no_trace_in_moving_moments(mask, monkeypatch):
+    """The sums of a job in which the other replica has the same examples."""
+    inputs = np.array([[[1.0], [2.0]], [[3.0], [6.0]]], np.float32)
+    layer, alone = tw.layers.BatchNormalization(), tw.layers.BatchNormalization()
+    alone(inputs, training=True, mask=mask)
+    sums = []
+    monkeypatch.setattr(normalization, "all_reduce", lambda x: sums.append(x) or x)
+    with in_replica_context(ReplicaContext(2, 0, 1.0)):
+        layer(inputs, training=True, mask=mask)
+    np.testing.assert_allclose(layer.moving_mean, alone.moving_mean, 1e-6)
+    np.testing.assert_allclose(layer.moving_variance, alone.moving_variance, 1e-6)
+    before = sums.pop()
+    monkeypatch.setattr(normalization, "all_reduce", lambda x: sums.append(x) or before)
+    with in_replica_context(ReplicaContext(2, 1, 0.0, True)):
+        layer(inputs, training=True, mask=mask)
+    assert not sums[0].numpy().any()

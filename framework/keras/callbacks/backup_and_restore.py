@@ -9,7 +9,9 @@ from typing import Any
 
 from tapewright.core.errors import SavingError
 
+from ..training.workers import any_worker, from_first_worker, workers_of
 from .callback import Callback, OptionalLogs, only_when
+from .console import say
 
 __all__ = ["BackupAndRestore"]
 
@@ -28,6 +30,11 @@ class BackupAndRestore(Callback):
     is damaged; ``delete_checkpoint``: remove the backup at the end of the training;
     ``save_on_sigterm``: SIGTERM makes a backup after the current step, then ends the
     process as before.
+
+    Several workers (`tw.distribute`) need the callback on each of them, and the folder on
+    the host of rank 0. As many workers go on bit for bit; with another number results
+    agree to rounding, which a line says. SIGTERM to one makes all save and end.
+
     Raises: ``ValueError`` for another ``save_freq``; `SavingError` if the only backup is
     damaged, or of another training.
     """
@@ -65,6 +72,7 @@ class BackupAndRestore(Callback):
         self._epoch = 0
         self._batches_seen = 0  # since the last backup
         self._training = None  # a `TrainingState`, while `fit` runs
+        self._workers = None  # a `Communicator`
         self._restored = None  # content for the first epoch to restore again
         self._is_complete = True
         self._termination = None
@@ -73,13 +81,12 @@ class BackupAndRestore(Callback):
 
     def on_train_begin(self, logs: OptionalLogs = None) -> None:
         from tapewright.formats.checkpoints.termination import Termination
-        from tapewright.storage.atomic import clear_leftovers
 
         from ..training.training_state import TrainingState
 
         self._training = TrainingState(self.model)
+        self._workers = workers_of(self.model)
         self._batches_seen = 0
-        clear_leftovers(self.backup_dir)
         if self.save_on_sigterm:
             self._termination = Termination()
             self._termination.install()
@@ -91,9 +98,29 @@ class BackupAndRestore(Callback):
                 self._restored = content
 
     def _read(self):
+        """Return the content of the newest backup for this worker; None without a backup."""
+        from ..training.worker_content import content_of_worker, count_workers
+
+        content = from_first_worker(self._workers, self._read_newest)
+        if content is None:
+            return None
+        before, now = count_workers(content), self._workers.size
+        has_own_data = self._training.has_own_data
+        own = content_of_worker(content, self._workers.rank, now, has_own_data)
+        if now != before:
+            say(
+                f"{content.path}: the number of workers was {before} and is {now}: results "
+                "agree with those of an uninterrupted training to rounding, not to the bit",
+                self.model,
+            )
+        return own
+
+    def _read_newest(self):
         """Return the content of the newest undamaged backup; None without a backup."""
         from tapewright.formats.checkpoints.checkpoint_file import read_content
+        from tapewright.storage.atomic import clear_leftovers
 
+        clear_leftovers(self.backup_dir)
         paths = [p for p in (self._latest, self._previous) if os.path.exists(p)]
         for path in paths:
             try:
@@ -101,7 +128,7 @@ class BackupAndRestore(Callback):
             except SavingError as error:
                 if path == paths[-1]:
                     raise
-                warnings.warn(f"a backup is skipped: {error}", stacklevel=4)
+                warnings.warn(f"a backup is skipped: {error}", stacklevel=6)
         return None
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
@@ -118,8 +145,10 @@ class BackupAndRestore(Callback):
             self._training.check_consumed()
             self._is_complete = True
         self._batches_seen += 1
+        if not self._is_due():
+            return
         batches = self._training.run.batches
-        if self._is_due() and batches.step != batches.num_batches:
+        if any_worker(self._workers, batches.step != batches.num_batches):
             self._save(self._epoch, True, logs)  # else the epoch's end is near
 
     def _wants_batches(self):
@@ -135,20 +164,31 @@ class BackupAndRestore(Callback):
         return self._is_asked() or (by_count and self._batches_seen >= self.save_freq)
 
     def _is_asked(self):
-        return self._termination is not None and self._termination.asked
+        """Return whether a worker got SIGTERM; all come here in the same step, and agree."""
+        if self._termination is None:
+            return False
+        return any_worker(self._workers, self._termination.asked)
 
     def _save(self, epoch, within, logs):
+        content = self._training.content(self._latest, epoch, within, logs)
+        if self._workers.rank == 0:
+            self._write(content)
+        self._batches_seen = 0
+        if self._is_asked():  # which waits for the file
+            self._termination.pass_on()
+
+    def _write(self, content):
+        from tapewright.formats.checkpoints.checkpoint_file import write_content
+
         if self.double_checkpoint and os.path.exists(self._latest):
             os.replace(self._latest, self._previous)
-        self._training.save(self._latest, epoch, within, logs)
-        self._batches_seen = 0
-        if self._is_asked():
-            self._termination.pass_on()
+        write_content(content)
 
     # --- the end
 
     def on_train_end(self, logs: OptionalLogs = None) -> None:
-        if self.delete_checkpoint and not self._is_asked():
+        is_asked = self._is_asked()
+        if self.delete_checkpoint and not is_asked and self._workers.rank == 0:
             for path in (self._latest, self._previous):
                 with suppress(FileNotFoundError):
                     os.unlink(path)

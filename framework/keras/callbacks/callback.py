@@ -22,6 +22,10 @@ class Callback:
     floats. A batch's values are means since the epoch began. A callback that defines no
     hook for batches costs nothing per batch.
 
+    Of several workers (`tw.distribute`) each calls the hooks of its callbacks, with the
+    same logs: make the same callbacks on all. The callbacks here print lines and write
+    files on the first worker alone; others do so where ``tw.distribute.rank() == 0``.
+
     Attributes: ``model``, which ends its training after ``model.stop_training = True``
     (``stop_evaluating``, ``stop_predicting`` in `evaluate` and `predict`);
     ``params``: a dict of "verbose", "epochs" and "steps" (None if not known).

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.core.nest import flatten
 
+from ..training.workers import workers_of
 from .callback import Callback, OptionalLogs
 from .history import History
 from .logs import Logs
@@ -161,6 +162,7 @@ class CallbackList(Callback):
 
     def on_train_end(self, logs: OptionalLogs = None) -> None:
         self._call("on_train_end", logs)
+        workers_of(self.model).barrier()  # the files of the first are there for all
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         self._call("on_epoch_begin", epoch, logs)

@@ -9,6 +9,8 @@ import sys
 import time
 import warnings
 
+from ..training.workers import is_first_worker
+
 __all__ = ["Bar", "epoch_line", "is_live", "say", "values_text"]
 
 INTERVAL = 0.05  # seconds between two drawings
@@ -17,9 +19,12 @@ TERMINAL_FORMAT = (
 )
 
 
-def say(message):
-    """Print a line on standard output, above the bars if there are any."""
-    if sys.stdout is None:  # a process without a console
+def say(message, model=None):
+    """Print a line on standard output, above the bars if there are any.
+
+    Of several workers that train ``model``, the first prints it.
+    """
+    if sys.stdout is None or not is_first_worker(model):  # None: there is no console
         return
     if "tqdm" in sys.modules:
         from tqdm import tqdm

@@ -88,12 +88,13 @@ class EarlyStopping(MonitorCallback):
 
     def on_train_end(self, logs: OptionalLogs = None) -> None:
         if self.stopped_epoch > 0 and self.verbose > 0:
-            say(f"Epoch {self.stopped_epoch + 1}: early stopping")
+            say(f"Epoch {self.stopped_epoch + 1}: early stopping", self.model)
         if self.restore_best_weights and self.best_weights is not None:
             if self.verbose > 0:
                 say(
                     "Restoring model weights from the end of the best epoch: "
-                    f"{self.best_epoch + 1}."
+                    f"{self.best_epoch + 1}.",
+                    self.model,
                 )
             self.model.set_weights(self.best_weights)
 
@@ -117,5 +118,5 @@ class TerminateOnNaN(Callback):
             raise RuntimeError(
                 f"TerminateOnNaN: the loss is {loss} at batch {batch}; training stops"
             )
-        say(f"Batch {batch}: Invalid loss, terminating training")
+        say(f"Batch {batch}: Invalid loss, terminating training", self.model)
         self.model.stop_training = True

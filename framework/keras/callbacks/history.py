@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..training.workers import is_first_worker
 from .callback import Callback, OptionalLogs
 
 if TYPE_CHECKING:
@@ -83,6 +85,9 @@ class CSVLogger(Callback):
     def on_train_begin(self, logs: OptionalLogs = None) -> None:
         self.on_close()
         self.keys, self._writer, self._left_out = None, None, set()
+        if not is_first_worker(self.model):
+            self.csv_file = io.StringIO()  # the first worker has the file
+            return
         goes_on = self.append and os.path.exists(self.filename)
         if goes_on:
             self.keys = self._header()
@@ -133,6 +138,8 @@ class CSVLogger(Callback):
 
     def get_state(self) -> dict[str, Any]:
         """Return the lines so far and the columns."""
+        if isinstance(self.csv_file, io.StringIO):
+            return {"text": self.csv_file.getvalue(), "keys": self.keys}
         if not os.path.exists(self.filename):
             return {"text": "", "keys": None}
         with open(self.filename, newline="", encoding="utf-8") as file:

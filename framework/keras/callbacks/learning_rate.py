@@ -55,7 +55,8 @@ class LearningRateScheduler(Callback):
         optimizer.learning_rate = rate
         if self.verbose > 0:
             say(
-                f"Epoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}."
+                f"Epoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}.",
+                self.model,
             )
 
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
@@ -154,7 +155,8 @@ class ReduceLROnPlateau(MonitorCallback):
         self.model.optimizer.learning_rate = rate
         if self.verbose > 0:
             say(
-                f"Epoch {epoch + 1}: ReduceLROnPlateau reducing learning rate to {rate}."
+                f"Epoch {epoch + 1}: ReduceLROnPlateau reducing learning rate to {rate}.",
+                self.model,
             )
         self.cooldown_counter = self.cooldown
         self.wait = 0

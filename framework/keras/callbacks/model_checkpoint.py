@@ -6,6 +6,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING
 
+from ..training.workers import is_first_worker
 from .callback import OptionalLogs, only_when
 from .console import say
 from .monitor_callback import MonitorCallback, closest_names
@@ -112,15 +113,19 @@ class ModelCheckpoint(MonitorCallback):
         if not self._is_wanted(epoch, logs, path):
             return
         try:
-            self._prepare(path)
-            if self.save_weights_only:
-                self.model.save_weights(path)
-            else:
-                self.model.save(path)
+            if is_first_worker(self.model):
+                self._write(path)
         except BaseException:
             self.best = best  # as in the file
             raise
         self._say(epoch, f"finished saving model to {path}")
+
+    def _write(self, path):
+        self._prepare(path)
+        if self.save_weights_only:
+            self.model.save_weights(path)
+        else:
+            self.model.save(path)
 
     def _prepare(self, path):
         """Remove, once for each folder, the temporary files of a killed training."""
@@ -172,4 +177,4 @@ class ModelCheckpoint(MonitorCallback):
 
     def _say(self, epoch, message):
         if self.verbose > 0:
-            say(f"Epoch {epoch + 1}: {message}")
+            say(f"Epoch {epoch + 1}: {message}", self.model)

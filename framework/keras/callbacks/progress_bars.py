@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.core.argument_validation import one_of
 
+from ..training.workers import is_first_worker
 from .callback import Callback, OptionalLogs, only_when
 from .console import Bar, epoch_line, is_live, say
 
@@ -99,7 +100,7 @@ class ProgbarLogger(Callback):
     def _begin(self, title=""):
         self.seen, self._title = 0, title
         self._start = time.perf_counter()
-        if self._is_live:
+        if self._is_live and is_first_worker(self.model):
             self._bar = Bar(self.target, title)
 
     def _move(self, batch, logs):
@@ -117,7 +118,8 @@ class ProgbarLogger(Callback):
             self._bar = None
         else:
             seconds = time.perf_counter() - self._start
-            say(epoch_line(self._title, self.seen, self.target, seconds, logs))
+            line = epoch_line(self._title, self.seen, self.target, seconds, logs)
+            say(line, self.model)
 
 
 class TqdmCallback(Callback):
@@ -160,6 +162,8 @@ class TqdmCallback(Callback):
         else:
             bar_class = self.tqdm_class
         options = {"leave": leave, **self.tqdm_kwargs}
+        if not is_first_worker(self.model):
+            options["disable"] = True
         return Bar(total, unit=unit, bar=bar_class, **options)
 
     def on_train_begin(self, logs: OptionalLogs = None) -> None:

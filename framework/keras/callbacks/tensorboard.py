@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..training.workers import is_first_worker
 from .callback import Callback, OptionalLogs, only_when
 from .learning_rate import current_rate
 
@@ -87,7 +88,11 @@ class TensorBoard(Callback):
             path = os.path.join(self.log_dir, name)
             # Names have seconds only: a second fit must not write over the first.
             suffix = f".{os.getpid()}.{next(_numbers)}"
-            writer = self._summary_writer(path, filename_suffix=suffix)
+            writer = self._summary_writer(
+                path,
+                filename_suffix=suffix,
+                write_to_disk=is_first_worker(self.model),
+            )
             self._writers[name] = writer
         return self._writers[name]
 
@@ -158,7 +163,8 @@ class TensorBoard(Callback):
         self._train_batch += 1
         if self.write_steps_per_second:
             self._batch_start = time.perf_counter(), self._train_batch
-        if self._profile is None and self._train_batch == self._first_profiled:
+        is_first = self._train_batch == self._first_profiled
+        if self._profile is None and is_first and is_first_worker(self.model):
             self._begin_profile()
 
     @only_when(_wants_batches)

@@ -3,6 +3,9 @@
 Names, defaults and arithmetic are Keras'. A mask on ``y_pred`` (``_keras_mask``, as
 layers hand it on) and one that a loss puts on its result leave entries out: a mean then
 divides by the number of entries that count.
+
+Where several replicas take a step together, each returns its part of the loss of the
+whole batch: the parts add up to it, and so do their gradients.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import default_float
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, map_structure
+from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
+from tapewright.ops.collective import all_reduce
 from tapewright.ops.math.comparison import logical_and
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
@@ -142,29 +147,52 @@ def reduced(
     """Reduce losses, times weights where the mask is true, to a number, or not at all.
 
     With a mask, means divide by the number of entries for which it is true; a batch
-    without any costs 0.
+    without any costs 0. In a replica context a mean is the part of this replica in that
+    of the whole batch; the losses of an idle one are 0.
     """
+    context = replica_context()
+    if context is not None and context.is_idle:
+        losses = losses * 0.0  # gradients are zeros, as many as in the other replicas
     if sample_weight is None and mask is None:
         if reduction == "none":
             return losses
         if reduction == "sum" or not losses.array.size:
             return reduce_sum(losses)
-        return reduce_mean(losses)
+        return part_of_mean(reduce_mean(losses))
     losses, weight, mask = _weights(losses, sample_weight, mask, who)
     losses = losses * weight
-    if reduction == "none" or not losses.array.shape:  # one loss is its own mean
+    if reduction == "none":
         return losses
+    if not losses.array.shape:  # one loss is its own mean
+        return losses if reduction == "sum" else part_of_mean(losses)
     total = reduce_sum(losses)
     if reduction == "sum" or not losses.array.size:
         return total
     if reduction == "mean_with_sample_weight":
-        return divide_no_nan(total, reduce_sum(weight))
+        return divide_no_nan(total, sum_of_all(reduce_sum(weight)))
     if mask is None:
-        return total * (1.0 / losses.array.size)
+        return part_of_mean(total * (1.0 / losses.array.size))
     valid = reduce_sum(mask)
     if mask.array.shape != losses.array.shape:  # one entry counts for several losses
         valid = valid * (losses.array.size / mask.array.size)
-    return divide_no_nan(total, valid)
+    return divide_no_nan(total, sum_of_all(valid))
+
+
+def part_of_mean(mean):
+    """Return the part of this replica, with this mean, in the mean of the whole batch."""
+    context = replica_context()
+    if context is None:
+        return mean
+    share = convert_to_tensor(context.share, dtype_hint=mean.dtype)
+    return mean * cast(share, mean.dtype)
+
+
+def sum_of_all(x):
+    """Return the sum of ``x`` over the replicas; of one process, ``x``."""
+    context = replica_context()
+    if context is None:
+        return x
+    return all_reduce(x * 0.0 if context.is_idle else x)
 
 
 def _weights(losses, weight, mask, who):

@@ -1,12 +1,20 @@
-"""Losses of regions: one minus the overlap of predictions and labels."""
+"""Losses of regions: one minus the overlap of predictions and labels.
+
+Sums over the examples of a batch are those of all replicas that take a step together.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tapewright.core.replica_context import replica_context
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.joining import stack, unstack
 from tapewright.ops.math.reduction import reduce_sum
 
-from .loss import Loss
+from .loss import Loss, part_of_mean, sum_of_all
 from .shape_utils import aligned
 
 if TYPE_CHECKING:
@@ -28,9 +36,9 @@ def dice(y_true: TensorLike, y_pred: TensorLike, axis: Axes = None) -> Tensor:
     np.float32(0.5)
     """
     y_true, y_pred = aligned("dice", y_true, y_pred, exact=True)
-    common = reduce_sum(y_true * y_pred, axis)
-    total = reduce_sum(y_true, axis) + reduce_sum(y_pred, axis)
-    return 1.0 - 2.0 * common / (total + EPSILON)
+    terms = y_true * y_pred, y_true, y_pred
+    common, labels, predictions = _sums(axis, *terms)
+    return 1.0 - 2.0 * common / (labels + predictions + EPSILON)
 
 
 def tversky(
@@ -49,13 +57,36 @@ def tversky(
     Reference: Salehi et al., "Tversky loss function for image segmentation" (2017).
     """
     y_true, y_pred = aligned("tversky", y_true, y_pred, exact=True)
-    common = reduce_sum(y_true * y_pred, axis)
-    missed = reduce_sum((1.0 - y_pred) * y_true, axis)
-    extra = reduce_sum(y_pred * (1.0 - y_true), axis)
+    terms = y_true * y_pred, (1.0 - y_pred) * y_true, y_pred * (1.0 - y_true)
+    common, missed, extra = _sums(axis, *terms)
     return 1.0 - common / (common + missed * alpha + extra * beta + EPSILON)
 
 
-class Dice(Loss, function=dice):
+def _sums(axis, *terms):
+    sums = [reduce_sum(term, axis) for term in terms]
+    if replica_context() is None or not _over_examples(axis, terms[0]):
+        return sums
+    return unstack(sum_of_all(stack(sums)))
+
+
+def _over_examples(axis, x):
+    """Return whether sums over ``axis`` go over the examples of a batch."""
+    return axis is None or 0 in np.atleast_1d(axis) % x.array.ndim
+
+
+class _OverlapLoss(Loss):
+    """Base of losses of which each replica computes that of the whole batch."""
+
+    axis: Any
+
+    def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
+        losses = super().call(y_true, y_pred)
+        is_whole = _over_examples(self.axis, convert_to_tensor(y_pred))
+        is_mean = self.reduction not in ("sum", "none")
+        return part_of_mean(losses) if is_whole and not is_mean else losses
+
+
+class Dice(_OverlapLoss, function=dice):
     """One minus the overlap of two masks, over the mean of their sizes: `dice`, reduced."""
 
     def __init__(
@@ -69,7 +100,7 @@ class Dice(Loss, function=dice):
         self.axis = axis
 
 
-class Tversky(Loss, function=tversky):
+class Tversky(_OverlapLoss, function=tversky):
     """`Dice` that weighs what is missed and what is extra: `tversky`, reduced.
 
     Args: ``alpha``, the weight of what is missed; ``beta``, of what is extra.

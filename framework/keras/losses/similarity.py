@@ -49,7 +49,8 @@ def circle(
     ``[batch, n]`` of length 1; ``ref_labels``, ``ref_embeddings``: those that they are
     paired with, by default the same; ``remove_diagonal``: whether nothing is paired with
     itself.
-    Returns: ``[batch]``; a mean counts examples whose loss is not 0.
+    Returns: ``[batch]``; a mean counts examples whose loss is not 0. Of several replicas
+    each pairs the examples of its own part of the batch.
     Reference: Sun et al., "Circle loss: a unified perspective of pair similarity
     optimization" (2020).
     """

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tapewright.core.argument_validation import one_of
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import (
@@ -15,6 +17,7 @@ from tapewright.core.interpreters import (
 )
 from tapewright.core.module import Module
 from tapewright.core.naming import snake_case, unique_name
+from tapewright.core.replica_context import replica_context
 from tapewright.core.tape import Tape
 from tapewright.core.trackable import owned
 from tapewright.core.variable import Variable
@@ -22,12 +25,16 @@ from tapewright.layers import initializers
 from tapewright.ops.array.creation import zeros_like
 from tapewright.serialization.configured import Configured
 
+from .replica_states import states_of_all
+
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
     from tapewright.core.typing import DTypeLike
     from tapewright.layers.base.layer_types import InitializerLike
 
 __all__ = ["Metric"]
+
+AGGREGATIONS = ("none", "mean", "sum", "only_first_replica")
 
 
 class Metric(Module, Configured):
@@ -37,7 +44,9 @@ class Metric(Module, Configured):
     default that of the class. Constructor arguments kept as attributes are the config.
 
     Subclasses make their state with `add_variable`. What `update_state` computes is
-    recorded by no tape, since no gradient can pass through an assignment.
+    recorded by no tape, since no gradient can pass through an assignment. Several
+    replicas keep a state each, of its own part of the batches; in a step that they take
+    together `result` is that of the whole, and the update of an idle one changes nothing.
 
     >>> class Largest(Metric):
     ...     def __init__(self, name="largest", dtype=None):
@@ -63,6 +72,8 @@ class Metric(Module, Configured):
         super().__init_subclass__(**options)
         if "update_state" in vars(cls):
             cls.update_state = _unrecorded(cls.update_state)
+        if "result" in vars(cls):
+            cls.result = _of_all_replicas(cls.result)
 
     def __init__(self, dtype: DTypeLike | None = None, name: str | None = None):
         self._added_variables = []
@@ -97,20 +108,24 @@ class Metric(Module, Configured):
         shape: Sequence[int],
         initializer: InitializerLike,
         dtype: DTypeLike | None = None,
-        aggregation: Any = "sum",
+        aggregation: str | None = "sum",
         name: str | None = None,
     ) -> Variable:
         """Make a variable, not trainable, of ``dtype`` (default `floatx`).
 
-        ``aggregation``, for several replicas in Keras, changes nothing here: there is one.
+        ``aggregation``: what results of several replicas take for their values: "sum",
+        "mean", "only_first_replica", or "none" (also None): the replica's own.
         """
         self._check_initialized()
+        aggregation = "none" if aggregation is None else aggregation
+        one_of(self, "aggregation", aggregation, AGGREGATIONS)
         dtype = default_float() if dtype is None else as_dtype(dtype)
         make = initializers.get("zeros" if initializer is None else initializer)
         with use_interpreters(()):  # made at once, even while a function is traced
             value = make(tuple(shape), dtype=dtype)
             variable = Variable(value, False, name=name, dtype=dtype)
         variable.path = f"{self.name}/{variable.name}"
+        variable.aggregation = aggregation
         self._added_variables.append(variable)
         return variable
 
@@ -164,10 +179,38 @@ def _unrecorded(update_state):
 
     @functools.wraps(update_state)
     def update_quietly(self, *args, **kwargs):
-        if active_interpreter() is None:
+        if active_interpreter() is None and replica_context() is None:
             return update_state(self, *args, **kwargs)
         others = [r for r in active_interpreters() if not isinstance(r, Tape)]
-        with use_interpreters(tuple(others)):
+        with use_interpreters(tuple(others)), _unchanged_if_idle(self):
             return update_state(self, *args, **kwargs)
 
     return update_quietly
+
+
+def _of_all_replicas(result):
+    """``result``, from the states of all replicas that take a step together."""
+
+    @functools.wraps(result)
+    def result_of_all(self):
+        if replica_context() is None:
+            return result(self)
+        with states_of_all([self]):
+            return result(self)
+
+    return result_of_all
+
+
+@contextmanager
+def _unchanged_if_idle(metric):
+    """Keep the states of an idle replica; those that a first update makes stay zero."""
+    context = replica_context()
+    if context is None or not context.is_idle:
+        yield
+        return
+    before = [(variable, variable.read()) for variable in metric.variables]
+    yield
+    if len(metric.variables) > len(before):
+        metric.reset_state()
+    for variable, value in before:
+        variable.assign(value)

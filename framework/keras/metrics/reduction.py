@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+from tapewright.core.replica_context import replica_context
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
 from tapewright.serialization.object_config import (
@@ -15,6 +16,7 @@ from tapewright.serialization.object_config import (
 )
 from tapewright.serialization.registry import registered_name
 
+from ..losses.loss import part_of_mean
 from ..losses.shape_utils import as_tensor, broadcast_weight, same_rank, trailing_axes
 from .metric import Metric
 
@@ -120,6 +122,10 @@ class MeanMetricWrapper(Mean):
         values = self.fn(y_true, y_pred, **self._fn_kwargs)
         if mask is not None:
             sample_weight = _masked(sample_weight, mask, self._dtype)
+        if replica_context() is not None and not as_tensor(values).array.ndim:
+            # One value of the batch, of which this replica has a part.
+            weight = 1.0 if sample_weight is None else sample_weight
+            sample_weight = part_of_mean(as_tensor(weight, self._dtype))
         super().update_state(values, sample_weight)
 
     def get_config(self) -> dict[str, Any]:

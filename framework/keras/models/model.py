@@ -9,6 +9,7 @@ from tapewright.core.naming import unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.trackable import Opaque
+from tapewright.distribute.strategy import Strategy, get_strategy
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.masks import attach, in_use, mask_of, masked
 from tapewright.ops.array.conversion import cast
@@ -50,6 +51,7 @@ class Model(Trainer, Layer):
     """
 
     _functional = None
+    _strategy = Strategy()
     _makes_masks = False  # its layers do
     config_exclude: tuple[str, str] = ("inputs", "outputs")
     _child_names = Layer._child_names | {
@@ -79,12 +81,18 @@ class Model(Trainer, Layer):
         if inputs is not None and type(self) is Model and kwargs.get("name") is None:
             kwargs["name"] = unique_name("functional")
         super().__init__(**kwargs)
+        self._strategy = get_strategy()
         if (inputs is None) != (outputs is None):
             raise TypeError(
                 f"{type(self).__name__}: inputs and outputs must be given together"
             )
         if inputs is not None:
             self._set_graph(FunctionalGraph(inputs, outputs))
+
+    @property
+    def distribute_strategy(self) -> Strategy:
+        """The strategy in whose scope the model was made, by which `fit` trains it."""
+        return self._strategy
 
     def _set_graph(self, graph):
         self._functional = graph

@@ -7,6 +7,8 @@ of the first batch decides.
 from collections import namedtuple
 
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
+from tapewright.core.replica_context import replica_context
+from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.trackable import Trackable, assign_pending
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.elementwise import add
@@ -17,7 +19,7 @@ from ..metrics import Mean
 from ..metrics.serialization import name_for_labels
 from .output_structure import OutputStructure, batch_size_of, check_names
 
-__all__ = ["CompileLoss", "sum_of"]
+__all__ = ["CompileLoss", "sum_of", "track_loss"]
 
 
 class CompileLoss(Trackable):
@@ -62,10 +64,28 @@ class CompileLoss(Trackable):
         for each, tracker in zip(self._losses, trackers):
             value = each.value(labels, predictions, weights)
             if tracker is not None:
-                batch = batch_size_of(_select(each.outputs, predictions))
-                tracker.update_state(value, sample_weight=batch)
+                track_loss(tracker, value, _select(each.outputs, predictions))
             values.append(value if each.weight is None else value * each.weight)
         return sum_of(values)
+
+
+def track_loss(tracker, loss, batch):
+    """Add the loss of a batch to a running mean, in which each example counts once.
+
+    In a replica context the replicas' losses add up to that of the whole batch, which
+    this replica counts for its own examples.
+    """
+    context, weight = replica_context(), batch_size_of(batch)
+    if context is not None:
+        if context.is_idle:
+            return
+        loss = convert_to_tensor(loss)
+        share = cast(context.share, loss.dtype)
+        if loss.shape.rank:  # no reduction: losses of examples
+            weight = cast(weight, loss.dtype) / share
+        else:
+            loss = loss / share
+    tracker.update_state(loss, sample_weight=weight)
 
 
 def sum_of(losses):

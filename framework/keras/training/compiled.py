@@ -15,7 +15,9 @@ from tapewright.serialization.constructor_arguments import is_own
 from .. import losses as losses_module
 from .. import metrics as metrics_module
 from ..losses import Loss
+from ..losses.loss import part_of_mean
 from ..metrics import Mean
+from ..metrics.replica_states import states_of_all
 from ..metrics.serialization import BY_LABELS
 from .compile_config import arguments_of_compile, compile_config
 from .compile_loss import CompileLoss, sum_of
@@ -138,19 +140,27 @@ class CompiledModel:
         sample_weight: Any = None,
         training: bool = True,
     ) -> Tensor:
-        """Add up the loss of `compile` and `losses`. Raises: ``ValueError`` without any."""
-        losses = []
+        """Add up the loss of `compile` and `losses`. Raises: ``ValueError`` without any.
+
+        In a step of several replicas it is the part of this one: the parts add up to the
+        loss of the whole batch. An override that adds a mean of its own multiplies it by
+        this replica's share, as the means of `tw.losses` are.
+        """
+        losses, per_example = [], False
         if self._compiled is not None and self._compiled.loss is not None:
             if y_pred is None:
                 raise TypeError(
                     f"model '{self.name}': call() returned None; is a return "
                     "statement missing?"
                 )
-            losses.append(self._compiled.loss(y, y_pred, sample_weight))
+            loss = self._compiled.loss(y, y_pred, sample_weight)
+            per_example = loss is not None and len(loss.shape) > 0
+            losses.append(loss)
         for loss in self.losses:
             if not loss.dtype.is_floating:
                 loss = cast(loss, "float32")
-            losses.append(reduce_sum(loss) if len(loss.shape) else loss)
+            loss = reduce_sum(loss) if len(loss.shape) else loss
+            losses.append(loss if per_example else part_of_mean(loss))
         total = sum_of([loss for loss in losses if loss is not None])
         if total is None:
             raise ValueError(
@@ -212,11 +222,13 @@ class CompiledModel:
             self._compiled.drop_pending()
 
     def get_metrics_result(self) -> dict[str, Any]:
-        """Return the results of all `metrics`, by name."""
-        results = {}
-        for metric in self.metrics:
-            result = metric.result()
-            results |= result if isinstance(result, dict) else {metric.name: result}
+        """Return the results of all `metrics`, by name; in a step of several replicas,
+        those of the whole data."""
+        results, metrics = {}, self.metrics
+        with states_of_all(metrics):
+            for metric in metrics:
+                result = metric.result()
+                results |= result if isinstance(result, dict) else {metric.name: result}
         return results
 
 
@@ -246,6 +258,7 @@ class Compiled(Trackable):
         self._checks_labels = self.loss is not None and all(map(_is_builtin, losses))
         self.tracker = Mean(name="loss")
         self.functions = TracedSteps()
+        self.is_shared = False  # several workers have begun with the same variables
         self.validated = None  # shapes of validation data that fitted
 
     def _keep(self, before, part, *names):

@@ -11,6 +11,7 @@ from tapewright.data.node import skip
 
 from .data_adapters import get_data_adapter
 from .data_adapters.array_adapter import ArrayAdapter
+from .replicas import Replicas
 
 __all__ = ["EpochIterator"]
 
@@ -31,6 +32,8 @@ class EpochIterator:
     ``steps`` batches are all. ``steps``: the length of an epoch, by default one run
     through the data. ``shuffle``: of arrays and PyDatasets; ``"batch"`` keeps the samples
     of a batch together. ``class_weight``: a dict that gives each label its weight.
+    ``replicas``: those that divide each batch; ``share`` is then that of this one
+    in the latest batch, and ``is_idle`` True if it has none and the batch stands in.
 
     >>> import numpy as np
     >>> batches = EpochIterator(np.zeros((70, 3)), np.zeros(70))
@@ -47,12 +50,16 @@ class EpochIterator:
         steps=None,
         shuffle=False,
         class_weight=None,
+        replicas=None,
     ):
         batch_size = _positive("batch_size", batch_size)
         self.steps = _positive("steps (or steps_per_epoch)", steps)
         self.adapter = get_data_adapter(
             x, y, sample_weight, batch_size, self.steps, shuffle, class_weight
         )
+        self._replicas = replicas or Replicas()
+        self._replicas.divide(self.adapter)
+        self.share, self.is_idle = 1.0, False
         self.epoch = 0  # epochs begun
         self.step = 0  # batches of this epoch that were yielded
         self.ran_out = False
@@ -91,7 +98,7 @@ class EpochIterator:
         while self.steps is None or self.step < self.steps:
             batch = next(self._pass, _END)
             if batch is not _END:
-                batch = self.adapter.convert(batch)
+                batch = self._replicas.convert(batch, self)
                 self.step += 1
                 yield batch
             elif self.step or is_new:

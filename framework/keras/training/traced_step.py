@@ -3,6 +3,7 @@
 import weakref
 
 from tapewright.compiler.function.function import Function
+from tapewright.core.replica_context import in_replica_context, replica_context
 
 __all__ = ["TracedStep", "TracedSteps"]
 
@@ -21,31 +22,65 @@ class TracedSteps:
 
 
 class TracedStep:
-    """A step of a model, traced for each size of batch, later once for all sizes."""
+    """A step of a model, traced for each size of batch, later once for all sizes.
+
+    In a replica context its share of the batch is an input of the traces; steps of idle
+    replicas have traces of their own.
+    """
 
     def __init__(self, model, name):
-        self._method = method = weakref.WeakMethod(getattr(model, name))
-
-        def step(data):
-            return method()(data)
-
-        step.__name__ = name
+        self._method = weakref.WeakMethod(getattr(model, name))
         self._trained = None  # the layers, once the first trace has built them
-        self._exact = Function(step)
-        self._exact.retraces.warned = True  # there are few more than `TRACES`
-        self._for_all_sizes = Function(step, reduce_retracing=True)
+        self._traces = _Traces(self._step(), name)
+        self._of_replicas = {}  # context without its share -> traces
 
     def __call__(self, data):
-        if self._exact.experimental_get_tracing_count() >= TRACES:
-            return self._for_all_sizes(data)
-        answer = self._exact(data)
+        context = replica_context()
+        if context is None:
+            answer = self._traces(data)
+        else:
+            with in_replica_context(None):  # the share comes as an argument
+                answer = self._for_replica(context)(data, context.share)
         if self._trained is None:
             self._trained = _trained(self._method().__self__)
         return answer
 
+    def _step(self):
+        method = self._method
+        return lambda data: method()(data)
+
+    def _for_replica(self, context):
+        constant = context._replace(share=None)
+        traces = self._of_replicas.get(constant)
+        if traces is None:
+            step = self._step()
+
+            def replica_step(data, share):
+                with in_replica_context(constant._replace(share=share)):
+                    return step(data)
+
+            name = self._method().__name__
+            traces = self._of_replicas[constant] = _Traces(replica_step, name)
+        return traces
+
     def holds(self, model):
         """Return whether the model has the same layers, and trainable ones, as when traced."""
         return self._trained is None or self._trained == _trained(model)
+
+
+class _Traces:
+    """A function that is traced for each size of its arguments, later for all sizes."""
+
+    def __init__(self, function, name):
+        function.__name__ = name
+        self._exact = Function(function)
+        self._exact.retraces.warned = True  # there are few more than `TRACES`
+        self._for_all_sizes = Function(function, reduce_retracing=True)
+
+    def __call__(self, *args):
+        if self._exact.experimental_get_tracing_count() >= TRACES:
+            return self._for_all_sizes(*args)
+        return self._exact(*args)
 
 
 def _trained(model):

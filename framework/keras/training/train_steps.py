@@ -14,9 +14,9 @@ from tapewright.core.nest import map_structure
 from tapewright.layers.base.call_spec import CallSignature
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
+from .compile_loss import track_loss
 from .compiled import CompiledModel
 from .data_adapters.data_adapter_utils import unpack_x_y_sample_weight
-from .output_structure import batch_size_of
 from .traced_step import TracedStep, TracedSteps
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class TrainSteps(CompiledModel):
         with GradientTape() as tape:
             y_pred = self._call_for(x, True)
             loss = self._loss_of(x, y, y_pred, sample_weight, True)
-            self._compiled.tracker.update_state(loss, sample_weight=batch_size_of(x))
+            track_loss(self._compiled.tracker, loss, x)
             if self.optimizer is not None:
                 loss = self.optimizer.scale_loss(loss)
         variables = self.trainable_variables
@@ -62,6 +62,20 @@ class TrainSteps(CompiledModel):
         """Build all layers before a step draws random numbers: a seed then gives the
         same numbers whether the step is traced or not."""
         self._has_weights = self._all_built() or self._call_symbolically(x)
+
+    def _build_for_batch(self, data):
+        """Build the layers, and the optimizer, as the first step by a batch does.
+
+        A model with a `train_step` of its own is left as it is.
+        """
+        if type(self).train_step is not TrainSteps.train_step:
+            return
+        x, _, _ = unpack_x_y_sample_weight(data)
+        self._make_weights(x)
+        if not self._has_weights:  # `call` needs values
+            self._call_for(x, False)
+        if self.optimizer is not None and self.trainable_variables:
+            self.optimizer.build(self.trainable_variables)
 
     def _call_symbolically(self, x, batch_size=None):
         """Call the model on symbolic tensors like ``x``, which builds its layers.
@@ -87,7 +101,7 @@ class TrainSteps(CompiledModel):
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         y_pred = self._call_for(x, False)
         loss = self._loss_of(x, y, y_pred, sample_weight, False)
-        self._compiled.tracker.update_state(loss, sample_weight=batch_size_of(x))
+        track_loss(self._compiled.tracker, loss, x)
         return self.compute_metrics(x, y, y_pred, sample_weight)
 
     def predict_step(self, data: Any) -> Any:

@@ -11,7 +11,9 @@ from tapewright.core import devices
 from tapewright.core.errors import ShapeError
 from tapewright.core.nest import flatten, map_structure, pack
 from tapewright.core.tensor import is_tensor
+from tapewright.serialization.constructor_arguments import is_own
 
+from ..callbacks.callback import LambdaCallback
 from ..callbacks.callback_list import CallbackList
 from ..callbacks.logs import Logs
 from .compile_metrics import CompileMetrics
@@ -23,6 +25,7 @@ from .data_adapters.data_adapter_utils import (
     unpack_x_y_sample_weight,
 )
 from .epoch_iterator import EpochIterator
+from .replicas import Replicas
 from .train_steps import TrainSteps
 
 if TYPE_CHECKING:
@@ -76,8 +79,14 @@ class Trainer(TrainSteps):
         needed for sources without an end; ``validation_freq``: the number of epochs from
         one evaluation to the next, or a list of epochs.
 
+        Several workers (see `tw.distribute`) all pass the same data. ``batch_size`` is
+        that of all together: each computes on its part of a batch, and updates and logs
+        are those of the whole. They begin with the variables of rank 0, stop when one
+        does, and compare digests of all variables after each epoch.
+
         Raises: ``RuntimeError`` before `compile`; ``ValueError`` if arrays, labels or
-        names do not fit, before anything is changed.
+        names do not fit, before anything is changed, or workers have different arrays;
+        ``CollectiveError`` if their variables have come to differ.
         """
         self._need_compiled("fit")
         first = _as_integer("initial_epoch", initial_epoch)
@@ -87,13 +96,18 @@ class Trainer(TrainSteps):
             (x, y, sample_weight), validation_data = train_validation_split(
                 arrays, validation_split
             )
+        replicas = _replicas_of(self)
         batches = EpochIterator(
-            x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight
+            *(x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight),
+            replicas,
         )
         if y is not None:  # checked once; labels of other sources, batch by batch
             self._compiled.check_labels((None, as_arrays("y", y)))
         validation = self._validation(
-            validation_data, validation_batch_size or batch_size, validation_steps
+            validation_data,
+            validation_batch_size or batch_size,
+            validation_steps,
+            replicas,
         )
         validates = _validation_schedule(validation_freq)
         self._check_validation(batches, validation)
@@ -101,7 +115,7 @@ class Trainer(TrainSteps):
             callbacks, verbose, True, epochs=epochs, steps=batches.num_batches
         )
         self.stop_training = False
-        self._run = run = FitRun(batches, validation, validates, callbacks)
+        self._run = run = FitRun(batches, validation, validates, callbacks, replicas)
         run.checks_labels = y is None
         try:
             callbacks.on_train_begin()
@@ -122,15 +136,19 @@ class Trainer(TrainSteps):
         for epoch in epochs:
             if run.is_over:
                 break
-            step = self.make_train_function()  # layers may have been frozen meanwhile
+            # Layers may have been frozen meanwhile.
+            step = run.replicas.step(self.make_train_function(), run.batches)
             self.reset_metrics()
             run.callbacks.on_epoch_begin(epoch)
+            self.stop_training = run.replicas.any(self.stop_training)
             logs = self._train_epoch(step, run)
             if run.validation is not None and run.validates(epoch + 1):
                 run.validation.reset()  # the same batches each time
-                results = self._test(run.validation, run.callbacks)
+                results = self._test(run.validation, run.callbacks, run.replicas)
                 logs |= {f"val_{name}": value for name, value in results.items()}
+            run.replicas.check()
             run.callbacks.on_epoch_end(epoch, logs)
+            self.stop_training = run.replicas.any(self.stop_training)
             if self.stop_training or run.batches.is_exhausted:
                 break
         return logs
@@ -141,6 +159,7 @@ class Trainer(TrainSteps):
         count = batches.begins_at
         logs = run.logs if count else {}
         hooks = callbacks.wants_train_batches
+        agrees = run.replicas.any(hooks and _has_users_callback(callbacks))
         for batch in () if count and self.stop_training else batches:
             if run.checks_labels:
                 self._compiled.check_labels(batch)
@@ -150,18 +169,21 @@ class Trainer(TrainSteps):
             logs = step(batch)
             if hooks:
                 callbacks.on_train_batch_end(count, logs)
+            if agrees:
+                self.stop_training = run.replicas.any(self.stop_training)
             count += 1
             if self.stop_training:
                 break
         return Logs(logs).copy()
 
-    def _validation(self, data, batch_size, steps):
+    def _validation(self, data, batch_size, steps, replicas):
         if data is None:
             return None
         if isinstance(data, (list, tuple)):
             x, y, sample_weight = unpack_x_y_sample_weight(data)
-            return EpochIterator(x, y, sample_weight, batch_size, steps)
-        return EpochIterator(data, batch_size=None, steps=steps)
+            parts = (x, y, sample_weight, batch_size, steps)
+            return EpochIterator(*parts, replicas=replicas)
+        return EpochIterator(data, steps=steps, replicas=replicas)
 
     def _check_validation(self, batches, validation):
         """Refuse validation arrays that do not fit before an epoch, not after it."""
@@ -220,32 +242,39 @@ class Trainer(TrainSteps):
 
         Returns: a number, a list in the order of `metrics_names`, or with
         ``return_dict`` a dict. The arguments are those of `fit`; ``steps`` is the number
-        of batches; ``model.stop_evaluating = True`` in a callback ends it.
+        of batches; ``model.stop_evaluating = True`` in a callback ends it. Of several
+        workers each evaluates its part of the batches; all get the result of the whole.
         Raises: ``RuntimeError`` before `compile`.
         """
         self._need_compiled("evaluate")
-        batches = EpochIterator(x, y, sample_weight, batch_size, steps)
+        replicas = _replicas_of(self)
+        batches = EpochIterator(
+            x, y, sample_weight, batch_size, steps, replicas=replicas
+        )
         callbacks = self._callbacks(
             callbacks, verbose, False, epochs=1, steps=batches.num_batches
         )
         try:
-            logs = self._test(batches, callbacks)
+            logs = self._test(batches, callbacks, replicas)
         finally:
             callbacks.close()
         return self._logs_of(logs, return_dict)
 
-    def _test(self, batches, callbacks):
-        step, logs, count = self.make_test_function(), {}, 0
+    def _test(self, batches, callbacks, replicas):
+        step, logs, count = replicas.step(self.make_test_function(), batches), {}, 0
         self.stop_evaluating = False
         self.reset_metrics()
         callbacks.on_test_begin()
         hooks = callbacks.wants_test_batches
+        agrees = replicas.any(hooks and _has_users_callback(callbacks))
         for batch in batches:
             if hooks:
                 callbacks.on_test_batch_begin(count)
             logs = step(batch)
             if hooks:
                 callbacks.on_test_batch_end(count, logs)
+            if agrees:
+                self.stop_evaluating = replicas.any(self.stop_evaluating)
             count += 1
             if self.stop_evaluating:
                 break
@@ -312,6 +341,10 @@ class Trainer(TrainSteps):
 
         With ``return_dict`` they are a dict; else a number, or a list in the order of
         `metrics_names`. Metrics are reset first.
+
+        Of several workers each passes its own part of the batch, of any size above 0;
+        the result is that of the whole. The first call after `compile` makes the
+        variables of all workers those of rank 0.
         """
         self._need_compiled("train_on_batch")
         if class_weight is not None:
@@ -324,7 +357,8 @@ class Trainer(TrainSteps):
         self._compiled.check_labels(data)
         function = self.make_train_function()
         self.reset_metrics()
-        return self._logs_of(function(data), return_dict)
+        logs = _replicas_of(self).run_own("train_on_batch", function, data)
+        return self._logs_of(logs, return_dict)
 
     def test_on_batch(
         self,
@@ -338,7 +372,8 @@ class Trainer(TrainSteps):
         data = _batch("test_on_batch", x, y, sample_weight)
         function = self.make_test_function()
         self.reset_metrics()
-        return self._logs_of(function(data), return_dict)
+        logs = _replicas_of(self).run_own("test_on_batch", function, data)
+        return self._logs_of(logs, return_dict)
 
     def predict_on_batch(self, x: Any) -> Any:
         """Compute the outputs for one batch, as NumPy arrays."""
@@ -368,13 +403,20 @@ class FitRun:
     ``validates``: a function of the number of an epoch, see `_validation_schedule`.
     """
 
-    def __init__(self, batches, validation, validates, callbacks):
+    def __init__(self, batches, validation, validates, callbacks, replicas):
         self.batches, self.validation, self.callbacks = batches, validation, callbacks
+        self.replicas = replicas
         self.validates = validates
         self.checks_labels = False  # of each batch
         self.batch = None  # the latest
         self.first_epoch, self.logs = None, {}  # of a backup that was restored
         self.is_over = False  # True if the run of the backup had stopped
+
+
+def _has_users_callback(callbacks):
+    """Return whether a callback is a user's, which may stop one worker alone."""
+    kinds = [type(callback) for callback in callbacks.callbacks]
+    return any([kind is LambdaCallback or not is_own(kind) for kind in kinds])
 
 
 def _as_integer(name, value):
@@ -399,6 +441,16 @@ def _validation_schedule(validation_freq):
         "validation_freq must be an integer or a list of epochs, got "
         f"{validation_freq!r}"
     )
+
+
+def _replicas_of(model):
+    """Return the `Replicas` of a model, for one call of `fit` or the like."""
+    strategy = model.distribute_strategy
+    if strategy.num_replicas_in_sync == 1:
+        return Replicas()
+    from .several_replicas import SeveralReplicas
+
+    return SeveralReplicas(model, strategy)
 
 
 def _batch(who, x, y, sample_weight):

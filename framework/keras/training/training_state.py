@@ -14,7 +14,6 @@ import numpy as np
 from tapewright.core.assignment import unchanged_on_error
 from tapewright.core.errors import SavingError
 from tapewright.core.nest import map_structure
-from tapewright.formats.checkpoints.checkpoint_file import write_content
 from tapewright.formats.checkpoints.object_tree import explore
 from tapewright.formats.checkpoints.restoring import listed, restore_into
 from tapewright.formats.checkpoints.snapshot import snapshot
@@ -22,6 +21,8 @@ from tapewright.layers.base.symbolic_tensor import KerasTensor
 
 from .data_adapters.data_adapter_utils import unpack_x_y_sample_weight
 from .train_steps import TrainSteps
+from .worker_content import content_of_all
+from .workers import workers_of
 
 __all__ = ["TrainingState"]
 
@@ -67,17 +68,34 @@ class TrainingState:
 
     # --- saving
 
-    def save(self, path, epoch, within, logs):
-        """Write the state at the beginning of ``epoch``, or after a step within it.
+    def content(self, path, epoch, within, logs):
+        """Return the state at the beginning of ``epoch``, or after a step within it.
 
-        Raises: `SavingError` if it cannot be written; ``TypeError`` for a callback whose
-        state cannot be kept.
+        All workers call this; the content that the first gets is for the file ``path``.
+        Raises: ``TypeError`` for a callback whose state cannot be kept.
         """
         self.epoch, self.within = epoch, within
         self.logs = dict(logs or {})
         if self.inputs is None:
             self.inputs = _inputs_of(self.run.batch)
-        write_content(snapshot(path, self._parts()))
+        content = snapshot(path, self._parts())
+        workers = workers_of(self.model)
+        return content_of_all(content, self._metrics(), self.has_own_data, workers)
+
+    @property
+    def has_own_data(self):
+        """True if each worker reads batches of its own, not a part of common ones."""
+        strategy = getattr(self.model, "distribute_strategy", None)
+        divides = getattr(strategy, "divides_batches", True)
+        return not divides and self.run.batches.adapter.arrays is None
+
+    def _metrics(self):
+        """Return the aggregation of each variable of a metric, by name."""
+        owned = {id(v) for metric in self.model.metrics for v in metric.variables}
+        variables = explore([("model", self.model)]).variables.items()
+        return {
+            n: getattr(v, "aggregation", "sum") for n, v in variables if id(v) in owned
+        }
 
     # --- restoring
 

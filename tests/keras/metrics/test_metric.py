@@ -179,3 +179,10 @@ def test_methods_that_a_subclass_must_define_say_so():
         metrics.Metric().update_state()
     with pytest.raises(NotImplementedError, match="Metric must define result"):
         metrics.Metric().result()
+
+
+def test_an_unknown_aggregation_of_a_variable_is_refused():
+    metric = tw.metrics.Sum()
+    with pytest.raises(ValueError, match="aggregation .*only_first_replica.*got 'max'"):
+        metric.add_variable((), "zeros", aggregation="max")
+    assert metric.add_variable((), "zeros", aggregation=None).aggregation == "none"

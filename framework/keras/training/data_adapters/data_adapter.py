@@ -18,6 +18,8 @@ class DataAdapter:
     ``data``: the `Dataset`, each run of which is a pass; ``source``: its name in messages.
     """
 
+    arrays = None  # those of an `ArrayAdapter`
+
     def __init__(self, data: Dataset, x, steps=None, class_weight=None):
         self.data, self._x, self._class_weight = data, x, class_weight
         self.source = f"x, a {type(x).__name__},"
@@ -39,12 +41,18 @@ class DataAdapter:
     def notify(self, event):
         """Call ``x.on_epoch_begin`` or ``x.on_epoch_end``, if ``x`` is a `PyDataset`."""
 
-    def convert(self, batch):
+    def as_tensors(self, batch):
         """Return a batch of `data` as tensors on the current device."""
         alone = not isinstance(batch, (list, tuple))
         batch = as_batch(f"x ({type(self._x).__name__})", batch)
-        if self._class_weight is None or len(batch) == 1:
-            return batch[0] if alone else batch
+        return batch[0] if alone else batch
+
+    def convert(self, batch):
+        """Return a batch of `data` as tensors, with the weights of ``class_weight``."""
+        batch = self.as_tensors(batch)
+        alone = not isinstance(batch, tuple) or len(batch) == 1
+        if self._class_weight is None or alone:
+            return batch
         if len(batch) == 3:
             raise ValueError(
                 "class_weight: the batches of x include sample_weight; use only one "

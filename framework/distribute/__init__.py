@@ -1,0 +1,72 @@
+"""`tw.distribute`: the same script on many processes, started by MPI.
+
+``mpiexec -n 4 python train.py`` runs a script in four processes. With a model made in the
+scope of a `MultiWorkerMirroredStrategy`, `fit` trains it on all of them together; loops of
+one's own average gradients by `DistributedGradientTape`, or by `all_reduce`. In one
+process, without MPI, everything here runs unchanged.
+
+- `collectives`: ranks, and collectives on nests of tensors
+- `gradients`: `DistributedGradientTape`
+- `strategy`: strategies, as in ``tf.distribute``
+- `digests`: the check that variables are the same in all processes
+"""
+
+import sys
+
+from tapewright.core.lazy_import import keep_public
+
+from .collectives import (
+    all_gather,
+    all_reduce,
+    barrier,
+    broadcast,
+    broadcast_variables,
+    local_rank,
+    rank,
+    size,
+)
+from .digests import check_variables
+from .gradients import DistributedGradientTape
+from .strategy import (
+    CommunicationOptions,
+    InputContext,
+    MirroredStrategy,
+    MultiWorkerMirroredStrategy,
+    OneDeviceStrategy,
+    ReduceOp,
+    ReplicaContext,
+    Strategy,
+    experimental,
+    get_replica_context,
+    get_strategy,
+    has_strategy,
+    in_cross_replica_context,
+)
+
+__all__ = [
+    "CommunicationOptions",
+    "DistributedGradientTape",
+    "InputContext",
+    "MirroredStrategy",
+    "MultiWorkerMirroredStrategy",
+    "OneDeviceStrategy",
+    "ReduceOp",
+    "ReplicaContext",
+    "Strategy",
+    "all_gather",
+    "all_reduce",
+    "barrier",
+    "broadcast",
+    "broadcast_variables",
+    "check_variables",
+    "experimental",
+    "get_replica_context",
+    "get_strategy",
+    "has_strategy",
+    "in_cross_replica_context",
+    "local_rank",
+    "rank",
+    "size",
+]
+
+keep_public(sys.modules[__name__])

@@ -1,0 +1,73 @@
+"""`DistributedGradientTape`: gradients averaged over all processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapewright.autodiff.gradient_tape import GradientTape, UnconnectedGradients
+from tapewright.core.rules import check_choice
+from tapewright.core.typing import TensorNest
+
+from .collectives import all_reduce
+
+__all__ = ["DistributedGradientTape"]
+
+
+class DistributedGradientTape:
+    """A tape whose `gradient` is the mean over all processes, or another reduction.
+
+    Args: ``tape``: a `GradientTape`, whose other methods stay as they are; ``op``:
+    "mean", or "sum" for losses that divide by the examples of all processes;
+    ``compression="float16"``: gradients travel in half precision.
+
+    The mean counts each process alike: with batches of different sizes, divide the loss
+    by the number of all examples (``tw.nn.compute_average_loss``) and take ``op="sum"``.
+    All processes must differentiate alike, and make as many steps.
+
+    >>> import tapewright as tw
+    >>> x = tw.Variable(3.0)
+    >>> with tw.GradientTape() as tape:
+    ...     y = x * x
+    >>> tape = DistributedGradientTape(tape)
+    >>> tape.gradient(y, x).numpy()  # of one process
+    np.float32(6.0)
+    """
+
+    def __init__(
+        self, tape: GradientTape, op: str = "mean", compression: str | None = None
+    ):
+        if not isinstance(tape, GradientTape):
+            raise TypeError(
+                "DistributedGradientTape: tape must be a GradientTape, got "
+                f"{type(tape).__name__}"
+            )
+        check_choice("DistributedGradientTape", "op", op, ("mean", "sum"))
+        check_choice(
+            "DistributedGradientTape", "compression", compression, (None, "float16")
+        )
+        self._tape, self._op, self._compression = tape, op, compression
+
+    def gradient(
+        self,
+        target: TensorNest,
+        sources: TensorNest,
+        output_gradients: TensorNest = None,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any:
+        """Return `GradientTape.gradient`, reduced over all processes; None stays None."""
+        gradients = self._tape.gradient(
+            target, sources, output_gradients, unconnected_gradients
+        )
+        return all_reduce(gradients, self._op, self._compression)
+
+    def __enter__(self) -> DistributedGradientTape:
+        self._tape.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._tape.__exit__(*exc)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._tape, name)

@@ -1,0 +1,374 @@
+"""Strategies: models, losses and optimizers that take each step on several processes.
+
+The names are those of ``tf.distribute``. A replica is a process of the MPI job; without
+MPI there is one, and everything runs as without a strategy.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from tapewright.core import config
+from tapewright.core import replica_context as core
+from tapewright.core.argument_validation import positive, whole
+from tapewright.core.communication.job import communicator
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.nest import map_structure
+from tapewright.core.rules import check_choice
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.typing import TensorNest
+from tapewright.data.dataset import Dataset
+from tapewright.data.parts import mark_for_one_process, rows_of_batches
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.math.reduction import reduce_sum
+from tapewright.ops.random.generators import get_global_generator
+
+from .collectives import all_gather, all_reduce, broadcast_variables
+
+__all__ = [
+    "CommunicationOptions",
+    "InputContext",
+    "MirroredStrategy",
+    "MultiWorkerMirroredStrategy",
+    "OneDeviceStrategy",
+    "ReduceOp",
+    "ReplicaContext",
+    "Strategy",
+    "experimental",
+    "get_replica_context",
+    "get_strategy",
+    "has_strategy",
+    "in_cross_replica_context",
+    "set_strategy",
+]
+
+_CURRENT = ContextVar("strategy", default=None)
+_IN_STEP = ContextVar("in_step", default=False)
+_global_strategy = None  # that of `keras.distribution.set_distribution`
+
+
+class ReduceOp(enum.Enum):
+    """The reduction of values of replicas to one."""
+
+    SUM = "SUM"
+    MEAN = "MEAN"
+
+
+@contextmanager
+def _set(variable, value):
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+class Strategy:
+    """The default: one replica, this process.
+
+    A model that is made in `scope` is trained by `fit` as the strategy says; `run` makes
+    one step of a loop of one's own. Code written for ``tf.distribute`` runs.
+    """
+
+    divides_batches: bool = True  # `fit` gets batches for all replicas together
+    compression: str | None = None  # of gradients on their way
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """The number of replicas that take each step together."""
+        return 1
+
+    @property
+    def replica_id(self) -> int:
+        """The number of the replica of this process."""
+        return 0
+
+    @contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        """A context: models made in it are trained by this strategy."""
+        with _set(_CURRENT, self), _set(_IN_STEP, False):
+            yield self
+
+    @contextmanager
+    def replica(self, share: Any = None, is_idle: bool = False) -> Iterator[None]:
+        """A context for a step of this replica, see `core.replica_context`.
+
+        ``share`` of the examples, by default the same for each replica.
+        """
+        count = self.num_replicas_in_sync
+        context = None
+        if count > 1:
+            share = 1.0 / count if share is None else share
+            context = core.ReplicaContext(
+                count, self.replica_id, share, is_idle, self.compression
+            )
+        with self.scope(), _set(_IN_STEP, True), core.in_replica_context(context):
+            yield
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        options: Any = None,
+    ) -> Any:
+        """Return ``fn(*args, **kwargs)`` of this replica, a step that all take together.
+
+        In ``fn`` losses of `tw.losses` divide by the examples of all replicas, each of
+        which must have as many, and `apply_gradients` sums the gradients over the replicas.
+        """
+        with self.replica():
+            return fn(*args, **(kwargs or {}))
+
+    def reduce(
+        self, reduce_op: ReduceOp | str, value: TensorNest, axis: int | None = None
+    ) -> Any:
+        """Return the sum or mean over the replicas; with ``axis``, over their entries, too.
+
+        ``reduce_op``: a `ReduceOp`, or "SUM", "MEAN" in any case. A mean with ``axis``
+        counts each entry alike, also if replicas have different numbers of them.
+        """
+        op = str(getattr(reduce_op, "value", reduce_op)).lower()
+        check_choice("reduce", "reduce_op", op, ("sum", "mean"))
+        return map_structure(lambda leaf: self._reduce(op, leaf, axis), value)
+
+    def _reduce(self, op, value, axis):
+        value = convert_to_tensor(value)
+        several = self.num_replicas_in_sync > 1
+        if axis is None:
+            return all_reduce(value, op) if several else value
+        total, count = reduce_sum(value, axis), cast(value.shape[axis], value.dtype)
+        if several:
+            total, count = all_reduce([total, count], "sum")
+        return total if op == "sum" else total / count
+
+    def gather(self, value: TensorNest, axis: int = 0) -> Any:
+        """Return the values of all replicas, joined along ``axis``."""
+        return all_gather(value, axis) if self.num_replicas_in_sync > 1 else value
+
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """Return the values of the replicas of this process, of which there is one."""
+        return (value,)
+
+    def experimental_distribute_dataset(
+        self, dataset: Dataset, options: Any = None
+    ) -> Dataset:
+        """Return the part of each batch that is for this replica.
+
+        ``dataset`` yields batches for all replicas together; of a batch of ``n`` examples
+        the replica ``r`` of ``N`` gets those from ``r * n // N`` up to the next replica's.
+        """
+        count = self.num_replicas_in_sync
+        if count == 1:
+            return dataset
+        return rows_of_batches(dataset, count, self.replica_id)
+
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Dataset], options: Any = None
+    ) -> Dataset:
+        """Return ``dataset_fn(InputContext)``, which yields this replica's batches."""
+        context = InputContext(self.num_replicas_in_sync, self.replica_id)
+        return mark_for_one_process(dataset_fn(context))
+
+    def experimental_distribute_values_from_function(
+        self, value_fn: Callable[[Any], Any]
+    ) -> Any:
+        """Return ``value_fn(context)`` for this replica."""
+        with self.replica():
+            return value_fn(get_replica_context())
+
+    def __repr__(self) -> str:
+        count = self.num_replicas_in_sync
+        return f"<{type(self).__name__} replica {self.replica_id} of {count}>"
+
+
+OneDeviceStrategy = Strategy
+
+
+class MultiWorkerMirroredStrategy(Strategy):
+    """Each process of the MPI job is a replica, with variables of its own that stay equal.
+
+    ``mpiexec -n 4 python train.py`` starts four. ``batch_size`` in `fit` is that of all
+    together. Random numbers continue from the seed of rank 0 in all processes.
+
+    Args: ``communication_options``: `CommunicationOptions`; ``cluster_resolver``:
+    TensorFlow's, not needed: MPI knows the processes.
+
+    Raises: ``ImportError`` if a launcher has started several processes and mpi4py is not
+    installed.
+
+    >>> strategy = MultiWorkerMirroredStrategy()
+    >>> strategy.num_replicas_in_sync  # without MPI
+    1
+    """
+
+    def __init__(
+        self,
+        cluster_resolver: Any = None,
+        communication_options: CommunicationOptions | None = None,
+    ):
+        options = communication_options or CommunicationOptions()
+        if not isinstance(options, CommunicationOptions):
+            raise TypeError(
+                "MultiWorkerMirroredStrategy: communication_options must be "
+                f"CommunicationOptions, got {type(options).__name__}"
+            )
+        self.compression = options.compression
+        if options.bytes_per_pack:
+            config.set_bucket_bytes(options.bytes_per_pack)
+        if options.timeout_seconds is not None:
+            communicator().timeout = options.timeout_seconds
+        broadcast_variables([get_global_generator().state])
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        return communicator().size
+
+    @property
+    def replica_id(self) -> int:
+        return communicator().rank
+
+    @property
+    def cluster_resolver(self) -> ClusterResolver:
+        """The task of this process: ``task_type`` "worker" and ``task_id``, its rank."""
+        return ClusterResolver(self.num_replicas_in_sync, self.replica_id)
+
+
+MirroredStrategy = MultiWorkerMirroredStrategy
+
+
+class CommunicationOptions:
+    """Options of the way that gradients travel.
+
+    Args: ``bytes_per_pack``: of the buckets of gradients that are reduced together, 0 for
+    the default, 25 MB; ``timeout_seconds``: how long processes wait for each other before
+    the job ends with an error, by default 600; ``implementation``: TensorFlow's, ignored;
+    ``compression="float16"``: gradients travel in half precision, scaled to its range.
+    """
+
+    def __init__(
+        self,
+        bytes_per_pack: int = 0,
+        timeout_seconds: float | None = None,
+        implementation: Any = None,
+        compression: str | None = None,
+    ):
+        who = "CommunicationOptions"
+        check_choice(who, "compression", compression, (None, "float16"))
+        self.bytes_per_pack: int = whole(who, "bytes_per_pack", bytes_per_pack, 0)
+        if timeout_seconds is not None:
+            timeout_seconds = positive(who, "timeout_seconds", timeout_seconds)
+        self.timeout_seconds: float | None = timeout_seconds
+        self.compression = compression
+
+
+class experimental:  # noqa: N801  (a namespace)
+    """`tw.distribute.experimental`, as in TensorFlow."""
+
+    CommunicationOptions: type = CommunicationOptions
+    MultiWorkerMirroredStrategy: type = MultiWorkerMirroredStrategy
+
+
+class ClusterResolver:
+    """The place of a process in its job, as TensorFlow's cluster resolvers give it."""
+
+    task_type: str = "worker"
+
+    def __init__(self, num_workers: int, task_id: int):
+        self.num_workers, self.task_id = num_workers, task_id
+
+
+class InputContext:
+    """The part of the input that a function makes: pipeline ``input_pipeline_id``."""
+
+    def __init__(
+        self,
+        num_input_pipelines: int = 1,
+        input_pipeline_id: int = 0,
+        num_replicas_in_sync: int | None = None,
+    ):
+        self.num_input_pipelines = num_input_pipelines
+        self.input_pipeline_id = input_pipeline_id
+        self.num_replicas_in_sync: int = num_replicas_in_sync or num_input_pipelines
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        """Return the batch size of one replica.
+
+        Raises: ``ValueError`` unless it divides by the number of replicas.
+        """
+        if global_batch_size % self.num_replicas_in_sync:
+            raise InvalidArgumentError(
+                f"get_per_replica_batch_size: global_batch_size {global_batch_size} must "
+                f"divide by the number of replicas, {self.num_replicas_in_sync}"
+            )
+        return global_batch_size // self.num_replicas_in_sync
+
+
+class ReplicaContext:
+    """The replica of this process in a step, as ``tf.distribute`` describes it."""
+
+    def __init__(self, strategy: Strategy):
+        self.strategy = strategy
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        return self.strategy.num_replicas_in_sync
+
+    @property
+    def replica_id_in_sync_group(self) -> int:
+        return self.strategy.replica_id
+
+    def all_reduce(
+        self, reduce_op: ReduceOp | str, value: TensorNest, options: Any = None
+    ) -> Any:
+        """Return the sum or mean over the replicas."""
+        return self.strategy.reduce(reduce_op, value)
+
+    def all_gather(self, value: TensorNest, axis: int, options: Any = None) -> Any:
+        """Return the values of all replicas, joined along ``axis``."""
+        return self.strategy.gather(value, axis)
+
+    def merge_call(
+        self,
+        merge_fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Return ``merge_fn(strategy, *args, **kwargs)``, called in each process."""
+        with core.in_replica_context(None), _set(_IN_STEP, False):
+            return merge_fn(self.strategy, *args, **(kwargs or {}))
+
+
+_DEFAULT = Strategy()
+
+
+def get_strategy() -> Strategy:
+    """Return the strategy whose scope this is, or that of all models, or the default."""
+    return _CURRENT.get() or _global_strategy or _DEFAULT
+
+
+def has_strategy() -> bool:
+    """Return whether there is another strategy than the default."""
+    return get_strategy() is not _DEFAULT
+
+
+def set_strategy(strategy: Strategy | None) -> None:
+    """Make a strategy that of all models that are made outside of a scope."""
+    global _global_strategy
+    _global_strategy = strategy
+
+
+def get_replica_context() -> ReplicaContext | None:
+    """Return the `ReplicaContext` of a step; None in a strategy's scope outside of steps."""
+    if in_cross_replica_context():
+        return None
+    return ReplicaContext(get_strategy())
+
+
+def in_cross_replica_context() -> bool:
+    """Return whether this is in a strategy's scope, and not in a step."""
+    return _CURRENT.get() is not None and not _IN_STEP.get()

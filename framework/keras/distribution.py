@@ -1,0 +1,111 @@
+"""`keras.distribution`: training on several processes, as Keras 3 writes it.
+
+``set_distribution(DataParallel())`` is for all models what the scope of a
+`MultiWorkerMirroredStrategy` is for those that are made in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tapewright.distribute.collectives import rank, size
+from tapewright.distribute.strategy import MultiWorkerMirroredStrategy, set_strategy
+
+__all__ = [
+    "DataParallel",
+    "Distribution",
+    "distribution",
+    "initialize",
+    "list_devices",
+    "set_distribution",
+]
+
+_current = None
+
+
+class Distribution:
+    """Base of distributions, of which there is `DataParallel`."""
+
+
+class DataParallel(Distribution):
+    """Each process of the MPI job has all variables, and a part of each batch.
+
+    Args: ``auto_shard_dataset``: True: `fit` takes of each batch the part of this
+    process; False: a `Dataset` yields batches for this process alone; ``device_mesh``
+    and ``devices`` must be None: MPI knows the processes.
+    """
+
+    def __init__(
+        self,
+        device_mesh: Any = None,
+        devices: Any = None,
+        auto_shard_dataset: bool = True,
+    ):
+        for name, value in (("device_mesh", device_mesh), ("devices", devices)):
+            if value is not None:
+                raise ValueError(
+                    f"DataParallel: {name} must be None, got {value!r}; the processes are "
+                    "those that mpiexec has started"
+                )
+        self.strategy = MultiWorkerMirroredStrategy()
+        self.strategy.divides_batches = bool(auto_shard_dataset)
+        self.auto_shard_dataset = bool(auto_shard_dataset)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """A context: models made in it are trained in this way."""
+        before = distribution()
+        set_distribution(self)
+        try:
+            yield
+        finally:
+            set_distribution(before)
+
+
+def set_distribution(value: Distribution | None) -> None:
+    """Train all models that are made from here on as ``value`` says; None: one by one.
+
+    Raises: ``TypeError`` for anything but a `DataParallel` or None.
+    """
+    global _current
+    if value is not None and not isinstance(value, DataParallel):
+        raise TypeError(
+            f"set_distribution: value must be a DataParallel or None, got {value!r}"
+        )
+    _current = value
+    set_strategy(None if value is None else value.strategy)
+
+
+def distribution() -> Distribution | None:
+    """Return the `Distribution` that is set, or None."""
+    return _current
+
+
+def initialize(
+    job_addresses: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+) -> None:
+    """Join the MPI job. The arguments, Keras', must be None or those that MPI knows."""
+    for name, value, known in (
+        ("job_addresses", job_addresses, None),
+        ("num_processes", num_processes, size()),
+        ("process_id", process_id, rank()),
+    ):
+        if value is not None and value != known:
+            raise ValueError(
+                f"initialize: {name} must be {known}, as MPI says, got {value!r}"
+            )
+
+
+def list_devices(device_type: str | None = None) -> list[str]:
+    """Return the devices of all processes: one CPU each.
+
+    >>> list_devices()  # of one process
+    ['cpu:0']
+    """
+    if device_type not in (None, "cpu"):
+        return []
+    return [f"cpu:{i}" for i in range(size())]

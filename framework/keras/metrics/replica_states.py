@@ -1,0 +1,78 @@
+"""`states_of_all`: results of metrics from the states of all replicas."""
+
+from contextlib import contextmanager
+
+from tapewright.core.replica_context import in_replica_context, replica_context
+from tapewright.core.variable import writing
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import zeros_like
+from tapewright.ops.array.joining import concat
+from tapewright.ops.array.shape import reshape
+from tapewright.ops.collective import all_reduce
+
+__all__ = ["states_of_all"]
+
+
+@contextmanager
+def states_of_all(metrics):
+    """Give the variables of metrics the values that all replicas have together.
+
+    Each is reduced as the ``aggregation`` of `Metric.add_variable` says, by one all-reduce
+    for each dtype, which all replicas must call. The block is in no replica context. At
+    its end the variables have the values of this replica again. Without a replica context
+    nothing changes.
+
+    Raises: ``ValueError`` for a variable that was made in another way.
+    """
+    context = replica_context()
+    if context is None:
+        yield
+        return
+    variables = [v for metric in metrics for v in _aggregated(metric)]
+    variables = list({id(v): v for v in variables}.values())
+    with writing(variables):
+        own = [v.read() for v in variables]
+        try:
+            for variable, value in zip(variables, _reduced(variables, own, context)):
+                variable.assign(value)
+            with in_replica_context(None):
+                yield
+        finally:
+            for variable, value in zip(variables, own):
+                variable.assign(value)
+
+
+def _aggregated(metric):
+    """Return the variables that do not stay the replica's own."""
+    for variable in metric.variables:
+        if not hasattr(variable, "aggregation"):
+            raise ValueError(
+                f"metric '{metric.name}': with several replicas each variable needs an "
+                f"aggregation, but '{variable.path}' has none; make it with "
+                "add_variable(..., aggregation='sum'), or 'none' if it never changes"
+            )
+    return [v for v in metric.variables if v.aggregation != "none"]
+
+
+def _reduced(variables, values, context):
+    """Return the values of all replicas together, after one all-reduce for each dtype."""
+    reduced = list(values)
+    for dtype in dict.fromkeys([value.dtype for value in values]):
+        members = [i for i, value in enumerate(values) if value.dtype == dtype]
+        terms = [_term(variables[i], values[i], context) for i in members]
+        totals = all_reduce(concat([reshape(term, (-1,)) for term in terms], 0))
+        start = 0
+        for i in members:
+            stop = start + values[i].array.size
+            total = reshape(totals[start:stop], values[i].array.shape)
+            if variables[i].aggregation == "mean":
+                total = cast(total / context.num_replicas, dtype)
+            reduced[i], start = total, stop
+    return reduced
+
+
+def _term(variable, value, context):
+    """Return the term of this replica in the sum over all."""
+    if variable.aggregation == "only_first_replica" and context.replica_id:
+        return zeros_like(value)
+    return value

@@ -1,0 +1,127 @@
+"""`SeveralReplicas`: the processes of a job that take each step of a model together."""
+
+import hashlib
+import json
+
+import numpy as np
+
+from tapewright.core import devices
+from tapewright.core.communication.job import communicator
+from tapewright.core.nest import flatten
+from tapewright.core.tensor import new_tensor
+from tapewright.data.parts import is_for_one_process, own_batches, part_of_batches
+from tapewright.distribute.collectives import broadcast_variables
+from tapewright.distribute.digests import check_variables
+from tapewright.formats.checkpoints.object_tree import explore
+
+from .replicas import Replicas
+
+__all__ = ["SeveralReplicas"]
+
+SAMPLES = 16  # rows of arrays that workers compare
+
+
+class SeveralReplicas(Replicas):
+    """The processes of a job, one of which is this one, that train by a strategy."""
+
+    def __init__(self, model, strategy):
+        self._model, self._strategy = model, strategy
+        self._count, self._id = strategy.num_replicas_in_sync, strategy.replica_id
+        self._is_ready = False  # the variables have become those of rank 0
+
+    # --- data
+
+    def divide(self, adapter):
+        """Make the batches of an adapter `BatchPart`s, of the rows of this worker.
+
+        The random orders become those of rank 0. Raises: ``ValueError``, in all workers,
+        if they hold different arrays.
+        """
+        is_own = not self._strategy.divides_batches or is_for_one_process(adapter.data)
+        if is_own and adapter.arrays is None:
+            adapter.data = own_batches(adapter.data, adapter.as_tensors)
+            return
+        self._check_same(adapter)
+        own = json.dumps(adapter.data.state()).encode()
+        state = communicator().all_gather(np.frombuffer(own, np.uint8))[0].tobytes()
+        if state != own:
+            adapter.data.restore(json.loads(state))
+        adapter.data = part_of_batches(
+            adapter.data, self._count, self._id, adapter.as_tensors
+        )
+
+    def _check_same(self, adapter):
+        digest = hashlib.blake2b(repr(adapter.size).encode(), digest_size=8)
+        for leaf in flatten(adapter.arrays):
+            if leaf is None:
+                continue
+            rows = np.linspace(0, len(leaf) - 1, SAMPLES).astype(int).tolist()
+            digest.update(f"{leaf.dtype} {leaf.shape}".encode())
+            digest.update(devices.to_numpy(leaf[rows]).tobytes())
+        digests = communicator().all_gather(np.frombuffer(digest.digest(), np.uint64))
+        others = [rank for rank, each in enumerate(digests) if each != digests[0]]
+        if others:
+            raise ValueError(
+                f"{adapter.source} of rank {others[0]} are not those of rank 0: every "
+                "worker must pass all of the data, of which it takes a part of each batch. "
+                "If workers have data of their own, pass a Dataset, and train by "
+                "keras.distribution.DataParallel(auto_shard_dataset=False)"
+            )
+
+    def convert(self, batch, batches):
+        rows, size, stand_in = batch
+        batches.is_idle = stand_in is not None
+        if batches.is_idle:
+            rows = stand_in
+        rows = batches.adapter.convert(rows)
+        batches.share = 0.0 if batches.is_idle else _length(rows) / size
+        return rows
+
+    # --- steps
+
+    def step(self, function, batches):
+        def step_together(batch):
+            return self._run(function, batch, batches.share, batches.is_idle)
+
+        return step_together
+
+    def run_own(self, who, function, batch):
+        sizes = np.concatenate(communicator().all_gather(np.array([_length(batch)])))
+        if not sizes.all():
+            raise ValueError(
+                f"{who}: each worker must pass at least one example; they pass "
+                f"{sizes.tolist()}, in the order of the ranks"
+            )
+        self._is_ready = self._model._compiled.is_shared
+        return self._run(function, batch, sizes[self._id] / sizes.sum())
+
+    def _run(self, function, batch, share, is_idle=False):
+        if not self._is_ready:
+            self._prepare(batch)
+        with self._strategy.replica(new_tensor(np.array(share)), is_idle):
+            return function(batch)
+
+    def _prepare(self, batch):
+        """Build model and optimizer, and give all workers the variables of rank 0."""
+        self._model._build_for_batch(batch)
+        broadcast_variables(self._variables())
+        self._is_ready = self._model._compiled.is_shared = True
+
+    def any(self, flag):
+        flags = communicator().all_reduce([np.array(flag, np.uint8)], "max")
+        return bool(flags[0])
+
+    def check(self):
+        check_variables(self._variables())
+
+    def _variables(self):
+        """All variables of the model, and what it holds, but the local ones of metrics."""
+        tree = explore([("", self._model)])
+        local = {id(v) for metric in self._model.metrics for v in metric.variables}
+        return [v for v in tree.variables.values() if id(v) not in local]
+
+
+def _length(batch):
+    """The number of examples in a batch."""
+    first = next(leaf for leaf in flatten(batch) if leaf is not None)
+    return first.shape[0]

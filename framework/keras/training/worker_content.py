@@ -1,0 +1,153 @@
+"""The content of a backup of several workers.
+
+Variables are the same on all workers, but those of metrics, of which each worker has its
+part; states of callbacks, data and global generators may differ. A backup holds the values
+of rank 0, and those of other ranks that differ below ``workers/<rank>``. In its info,
+"workers" is a dict of
+
+"lacking"   for each worker, the names of states of rank 0 that it does not have
+"own_data"  whether each worker reads batches of its own
+"metrics"   the aggregation of each variable of a metric, by its name
+"""
+
+import hashlib
+import json
+
+import numpy as np
+
+from tapewright.core.errors import SavingError, as_saving_error
+from tapewright.formats.checkpoints.checkpoint_file import Content
+from tapewright.formats.checkpoints.state_codec import encode_state
+
+from .workers import from_first_worker, gather
+
+__all__ = ["content_of_all", "content_of_worker", "count_workers"]
+
+PREFIX = "workers/"
+DATA = ("batches", "validation")  # states that are positions in data
+
+
+def content_of_all(content, metrics, has_own_data, workers) -> Content:
+    """Return, on the first worker, the content of all of them.
+
+    ``content``: that of this worker; ``metrics``: the aggregations of those variables in
+    it that metrics have, by name; ``has_own_data``: whether each worker reads batches of
+    its own.
+    """
+    info = {"lacking": [[]], "own_data": has_own_data, "metrics": metrics}
+    content.info["workers"] = info
+    if workers.size == 1:
+        return content
+    own = {"arrays": {n: content.arrays[n] for n in metrics}, "states": content.states}
+    digests = {kind: _digests(values) for kind, values in own.items()}
+    first = from_first_worker(workers, lambda: digests)
+    differing = {
+        kind: {
+            n: v for n, v in values.items() if digests[kind][n] != first[kind].get(n)
+        }
+        for kind, values in own.items()
+    }
+    lacking = [name for name in first["states"] if name not in content.states]
+    everything = gather(workers, (lacking, differing))
+    for rank, (_, values) in enumerate(everything):
+        for kind, target in (("arrays", content.arrays), ("states", content.states)):
+            target |= {f"{PREFIX}{rank}/{n}": v for n, v in values[kind].items()}
+    info["lacking"] = [lacking for lacking, _ in everything]
+    return content
+
+
+def _digests(values):
+    """Digests of values by name, which are equal if the values are."""
+    return {name: _digest(name, value) for name, value in values.items()}
+
+
+def _digest(name, value):
+    arrays = []
+    text = json.dumps(encode_state(value, arrays, f"the state of '{name}'"))
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    for array in arrays:
+        digest.update(f"{array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.digest()
+
+
+def count_workers(content) -> int:
+    """Return the number of workers of which the content of a backup is."""
+    return len(_info(content)["lacking"])
+
+
+def _info(content):
+    """Return the "workers" of the info; those of older backups, all of one process."""
+    arrays = content.arrays
+    metrics = {name: "sum" for name in arrays if name.startswith("model/compiled/")}
+    info = {"lacking": [[]], "own_data": False, "metrics": metrics}
+    with as_saving_error(content.path, "'workers' is invalid", "/@info"):
+        info |= content.info.get("workers", {})
+        if not all([isinstance(names, list) for names in info["lacking"]]):
+            raise TypeError("'lacking' must be a list of lists")
+        if not info["metrics"].keys() <= arrays.keys():
+            raise ValueError("'metrics' must name arrays of the backup")
+    return info
+
+
+def content_of_worker(content, rank, size, has_own_data=False) -> Content:
+    """Return that part of the content of a backup with which one of ``size`` workers goes on.
+
+    With as many workers as before each one has its own values again. Among another number
+    the first has what the metrics of all have counted; workers that are new begin with the
+    states of rank 0.
+
+    Raises: `SavingError` for another number of workers if each had read batches of its own,
+    or does now (``has_own_data``): then the whole batches are others.
+    """
+    info = _info(content)
+    lacking = info["lacking"]
+    count = len(lacking)
+    shared, *own = _split(content, count)
+    if size != count:
+        differing = any(name in states for _, states in own for name in DATA)
+        if has_own_data or info["own_data"] or differing:
+            raise SavingError(
+                content.path,
+                f"the backup is of {count} workers, and each reads batches of its own; "
+                f"as many must go on with it, not {size}",
+            )
+        for name, aggregation in info["metrics"].items():
+            parts = [arrays.get(name, shared[0][name]) for arrays, _ in own]
+            shared[0][name] = _joined(parts, aggregation, rank)
+    arrays, states = shared
+    if rank < count:
+        if size == count:
+            arrays |= own[rank][0]
+        states |= own[rank][1]
+        states = {n: v for n, v in states.items() if n not in lacking[rank]}
+    return Content(content.path, arrays, states, content.info)
+
+
+def _split(content, count):
+    """Return pairs of arrays and states: those of rank 0, then what differs on each rank."""
+    parts = [({}, {}) for _ in range(count + 1)]
+    for kind, values in enumerate((content.arrays, content.states)):
+        for name, value in values.items():
+            number = -1
+            if name.startswith(PREFIX):
+                number, _, name = name.removeprefix(PREFIX).partition("/")
+                number = int(number) if number.isdigit() else count
+                if number >= count:
+                    reason = f"there is no worker of '{name}' among {count}"
+                    raise SavingError(content.path, reason)
+            parts[number + 1][kind][name] = value
+    return parts
+
+
+def _joined(parts, aggregation, rank):
+    """Return a variable of a metric for a worker, from those of another number before."""
+    first = parts[0]
+    if aggregation == "sum":
+        if rank > 0:
+            return np.zeros_like(first)
+        return np.sum(parts, axis=0, dtype=first.dtype)
+    if aggregation == "mean":
+        return np.mean(parts, axis=0).astype(first.dtype)
+    is_own = aggregation == "none" and rank < len(parts)
+    return parts[rank] if is_own else first

@@ -1,0 +1,81 @@
+"""Collectives on arrays: right, the same bits on every rank, in the order of the calls."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent / "scripts" / "collectives.py"
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_collectives_are_those_of_the_arrays_of_all_ranks(run_ranks, count):
+    rc, stdout, stderr = run_ranks(count, SCRIPT, timeout=120)
+    assert (rc, stdout) == (0, "all 11\n"), stderr
+
+
+def test_collectives_of_one_process_are_copies():
+    stdout = subprocess.check_output([sys.executable, os.fspath(SCRIPT)], text=True)
+    assert stdout == "all 11\n"
+
+
+def test_a_process_that_is_forked_has_no_part_in_the_job(run_ranks):
+    rc, _, stderr = run_ranks(
+        2,
+        """
+        import multiprocessing, os, subprocess, sys
+        import numpy as np
+        from tapewright.core.communication.job import communicator
+        from tapewright.core.errors import CollectiveError
+
+        job = communicator()
+
+        def collective():
+            try:
+                job.barrier()
+            except CollectiveError as error:
+                assert f"forked from rank {job.rank} of 2" in str(error)
+                raise SystemExit(7)
+
+        def failure():
+            raise ValueError("of a child")
+
+        fork = multiprocessing.get_context("fork")
+        for target, code in [(collective, 7), (failure, 1)]:
+            child = fork.Process(target=target)
+            child.start()
+            child.join()
+            assert child.exitcode == code, child.exitcode
+            job.barrier()  # the job goes on
+        if os.fork() == 0:  # without the handler of multiprocessing
+            try:
+                failure()
+            except ValueError:
+                sys.excepthook(*sys.exc_info())
+                os._exit(1)
+        os.wait()
+        assert subprocess.run([sys.executable, "-c", "1/0"]).returncode == 1
+        job.barrier()
+        """,
+    )
+    assert rc == 0, stderr
+    assert "tapewright:" not in stderr
+
+
+def test_ranks_wait_at_the_end_for_one_that_works_on(run_ranks):
+    rc, stdout, stderr = run_ranks(
+        2,
+        """
+        import time
+        from tapewright.core.communication.job import communicator
+
+        job = communicator()
+        if job.rank == 0:
+            time.sleep(2)  # more than the timeout
+            print("done")
+        """,
+        env={"TAPEWRIGHT_TIMEOUT": "0.5"},
+    )
+    assert (rc, stdout, stderr) == (0, "done\n", "")

@@ -1,0 +1,99 @@
+"""A rank that fails ends the whole job within seconds, with a message that says which."""
+
+import os
+import random
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parent / "scripts"
+SECONDS = 15  # on a busy machine; it takes a few tenths, and the time that is waited
+KILLED = r"rank 1 of 2 \(process \d+ on .+\) was killed, crashed or exited in step 3"
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    {
+        "raise": "rank 1 of 2 failed in step 3: ValueError: bad example",
+        "raise while others wait in threads": "rank 1 of 2 failed in step 3: ValueError",
+        "interrupt": "rank 1 of 2 failed in step 3: KeyboardInterrupt",
+        "exit": r"rank 0: all_reduce.*\n  rank 1: leave the job",
+        "leave": r"rank 0: all_reduce.*\n  rank 1: leave the job",
+        "call another collective": r"rank 0: all_reduce.*\n  rank 1: barrier \(step 3, ",
+        "call another shape": r"float32\[1000\].*\n  rank 1: .*float32\[999\]",
+        "call another operation": r"all_reduce sum.*\n  rank 1: all_reduce max",
+        "call in another order": r"all_reduce sum.*\n  rank 1: all_gather of float64\[\?\]",
+        "catch the error and go on": r"float32\[1000\].*\n  rank 1: .*float32\[7\]",
+        "catch the error and leave": r"float32\[1000\].*\n  rank 1: .*float32\[7\]",
+        "hang": "rank 0 of 2 has waited 1 s .* step 3; rank 1 is in step 3",
+        "fork and crash": KILLED,
+        "exit at once": KILLED,
+        "crash": KILLED,
+        "terminate": KILLED,
+    }.items(),
+)
+def test_the_job_ends_with_a_message_when_a_rank_does(start_ranks, way, message):
+    job = start_ranks(2, SCRIPTS / "failure.py", way, env={"TAPEWRIGHT_TIMEOUT": "1"})
+    result = job.end(SECONDS)
+    # That of mpiexec may be that of the rank that ended first, here os._exit(0).
+    assert result.rc != 0 or way == "exit at once"
+    assert job.is_gone()
+    assert result.stdout.count("before") == 2, result
+    assert re.search(message, result.stderr), result.stderr
+    assert result.stderr.count("tapewright: rank") == 1, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("work", "options"),
+    [
+        ("reduce", []),
+        ("compute", []),
+        ("sleep", []),
+        ("sleep", ["-disable-auto-cleanup"]),  # a launcher that does nothing
+    ],
+)
+def test_the_job_ends_when_a_rank_is_killed(start_ranks, work, options):
+    job = start_ranks(2, SCRIPTS / "steps.py", work, options=options)
+    killed = random.randrange(2)
+    kill(job, killed, signal.SIGKILL)
+    result = job.end(SECONDS)
+    assert result.rc != 0
+    assert job.is_gone()
+    assert re.findall(r"tapewright: rank (\d)", result.stderr) == [str(killed)], result
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_no_process_is_left_when_the_launcher_is_interrupted(start_ranks, number):
+    job = start_ranks(2, SCRIPTS / "steps.py", "sleep")
+    job.started()
+    job.send(number)
+    assert job.end(SECONDS).rc != 0
+    assert job.is_gone()
+
+
+def test_no_process_is_left_when_the_launcher_is_killed(start_ranks):
+    job = start_ranks(2, SCRIPTS / "steps.py", "sleep")
+    job.started()
+    job.send(signal.SIGKILL)
+    assert job.is_gone(SECONDS)
+
+
+def test_no_process_is_left_when_a_rank_is_killed_at_its_start(start_ranks):
+    for seconds in (0.2, 0.5, 0.8):
+        job = start_ranks(2, SCRIPTS / "steps.py", "reduce")
+        time.sleep(seconds)
+        ranks = job.processes("steps.py")
+        if ranks:
+            os.kill(random.choice(ranks), signal.SIGKILL)
+            assert job.end(SECONDS).rc != 0
+            assert job.is_gone()
+
+
+def kill(job, rank, number):
+    """Send a signal to a rank, some time after its first steps."""
+    process = job.started()[rank]
+    time.sleep(random.uniform(0.1, 0.4))
+    os.kill(process, number)

@@ -1,0 +1,85 @@
+"""All-reduces in traced functions, on several processes."""
+
+import pytest
+
+RANDOM_PROGRAMS = """
+    import sys
+
+    import numpy as np
+
+    import tapewright as tw
+    from tapewright.core.communication.job import communicator
+    from tapewright.ops.collective import all_reduce
+
+    job, seed = communicator(), int(sys.argv[1])
+    own = np.random.default_rng(100 * seed + job.rank)
+
+
+    def program(number):
+        \"\"\"A random function of rows, as many as a rank has; its variables.\"\"\"
+        plan = np.random.default_rng([seed, number])
+        matrices = [plan.normal(size=(4, 4)).astype(np.float32) for _ in range(3)]
+        state = tw.Variable(np.zeros((4, 4), np.float32))
+        steps = [plan.integers(0, 9, 4) for _ in range(plan.integers(4, 24))]
+
+        def function(rows):
+            square, outputs = [tw.constant(m) for m in matrices], []
+            local = [rows, tw.tanh(rows @ square[0])]
+            for kind, i, j, k in steps:
+                a, b = square[i % len(square)], square[j % len(square)]
+                x = local[k % len(local)]
+                if kind == 0:
+                    square.append(all_reduce(tw.tanh(tw.matmul(x, x, True))))
+                elif kind == 1:
+                    square.append(all_reduce(a * b, "mean"))
+                elif kind == 2:
+                    wide = tw.cast(a, "float64")
+                    square.append(tw.cast(all_reduce(wide * 0.5), "float32"))
+                elif kind == 3:
+                    square.append(tw.reshape(all_reduce(tw.sin(a), "sum", "float16"),
+                                             [4, 4]))
+                elif kind == 4:
+                    with tw.GradientTape() as tape:
+                        tape.watch((a, b))
+                        y = tw.reduce_sum(tw.tanh(tw.tanh(x @ a) @ b))
+                    found = tape.gradient(y, (a, b))
+                    square += [all_reduce(g) for g in found if g is not None]
+                elif kind == 5:
+                    local.append(tw.tanh(x @ a))
+                elif kind == 6:
+                    state.assign(state * 0.5 + all_reduce(tw.tanh(a)))
+                    square.append(state + 0.0)
+                elif kind == 7:
+                    square.append(tw.cond(
+                        a[0, 0] * 0.0 < 1.0, lambda: all_reduce(tw.tanh(a)), lambda: b
+                    ))
+                else:
+                    outputs.append(all_reduce(tw.reduce_sum(x, 0), "max"))
+                square[-1] = tw.tanh(square[-1])
+            return outputs, square[-2:], local[-1]
+
+        return function, state
+
+
+    for number in range(25):
+        function, state = program(number)
+        tw.config.set_bucket_bytes(int(np.random.default_rng(number).integers(0, 400)))
+        traced = tw.function(function)
+        for count in (job.rank + 1, 3):
+            rows = tw.constant(own.normal(size=(count, 4)).astype(np.float32))
+            before = state.numpy().copy()
+            expected = [*map(np.array, tw.nest.flatten(function(rows))), state.numpy()]
+            state.assign(before)
+            found = [*map(np.array, tw.nest.flatten(traced(rows))), state.numpy()]
+            for a, b in zip(expected, found, strict=True):
+                same = np.array_equal(a, b, equal_nan=True)
+                assert same, (seed, number, count, a, b)
+    print("done")
+"""
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_programs_run_traced_as_they_run_eagerly(run_ranks, seed):
+    settings = {"TAPEWRIGHT_TARGET": "numpy", "TAPEWRIGHT_VERIFY": "1"}
+    ended = run_ranks(2, RANDOM_PROGRAMS, seed, env=settings, timeout=120)
+    assert (ended.rc, ended.stdout) == (0, "done\ndone\n"), ended.stderr
