@@ -19,7 +19,7 @@ import numpy as np
 
 from ..devices import array_module, to_numpy
 from .nccl import NCCLReduction, load_nccl
-from .reduction import packed_all_reduce
+from .reduction import as_bytes, packed_all_reduce, parts_for_others
 
 __all__ = ["GPUReduction", "holds_gpu_arrays", "mpi_takes_gpu_arrays"]
 
@@ -138,12 +138,20 @@ class _GPUMessages:
 
     def exchange(self, sent, received):
         self._stream.synchronize()  # MPI knows of no streams
-        self._mpi.Alltoall(sent, received)
+        sent, received = [
+            parts_for_others(rows, self.rank) for rows in (sent, received)
+        ]
+        self._mpi.Alltoallv(sent, received)
         return _Done()
 
     def gather(self, own, received):
         self._stream.synchronize()
         self._mpi.Allgather(own, received)
+        return _Done()
+
+    def gather_in_place(self, rows):
+        self._stream.synchronize()
+        self._mpi.Allgather(None, as_bytes(rows))  # in place
         return _Done()
 
 

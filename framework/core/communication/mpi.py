@@ -19,12 +19,13 @@ from ..source_lines import user_line
 from .communicator import Communicator, Pending, check_operands
 from .failures import Presence, end_job_on_errors
 from .gpu import GPUReduction, holds_gpu_arrays
-from .reduction import as_bytes, packed_all_reduce
+from .reduction import CHUNK, as_bytes, packed_all_reduce, parts_for_others
 from .sentinel import FAILED, LEFT
 
 __all__ = ["MPICommunicator"]
 
 TEXT = 512  # bytes of the description of a collective
+SPIN = 2e-4  # seconds for which a wait keeps its core, if somebody waits for the result
 LEAVING = "leave the job (the end of the program)"
 
 
@@ -70,6 +71,7 @@ class MPICommunicator(Communicator):
         self._starting = threading.Lock()
         self._last = None  # the collective that was started last
         self._hurry = False  # somebody waits for the queue
+        self._spin = SPIN if self.local_size <= (os.cpu_count() or 1) else 0
         self._request = None  # of MPI; its arrays live as long as it may write to them
         self.timeout = _timeout()
         self._pid, self._presence = os.getpid(), None
@@ -127,8 +129,9 @@ class MPICommunicator(Communicator):
         arrays = [np.array(array, order="C") for array in arrays]
 
         def messages():
-            for array in arrays:
-                yield self._mpi.Ibcast(as_bytes(array), root)
+            for data in map(as_bytes, arrays):
+                for start in range(0, len(data), CHUNK):
+                    yield self._mpi.Ibcast(data[start : start + CHUNK], root)
             return arrays
 
         return self._run(_signature(f"broadcast from {root}", arrays), messages)
@@ -139,12 +142,19 @@ class MPICommunicator(Communicator):
     # --- messages, for `reduction`
 
     def exchange(self, sent, received):
-        """Send part i of the bytes to rank i; receive as many from each."""
-        return self._mpi.Ialltoall(sent, received)
+        """Send row i to rank i and receive one from each, but not from this rank."""
+        sent, received = [
+            parts_for_others(rows, self.rank) for rows in (sent, received)
+        ]
+        return self._mpi.Ialltoallv(sent, received)
 
     def gather(self, own, received):
         """Receive the bytes of all ranks."""
         return self._mpi.Iallgather(own, received)
+
+    def gather_in_place(self, rows):
+        """Receive row i from rank i; that of this rank is there."""
+        return self._mpi.Iallgather(MPI.IN_PLACE, as_bytes(rows))
 
     # --- the order of collectives
 
@@ -247,22 +257,21 @@ class MPICommunicator(Communicator):
 
     def _wait(self, request, signature):
         """Wait for a request; raise `CollectiveError` after `timeout`."""
-        spins, start = 0, None
+        start = None
         while not request.Test():
-            spins += 1
-            if spins < 64 and self._hurry:
-                os.sched_yield()
-                continue
             now = time.monotonic()
             start = now if start is None else start
             waited = now - start
+            if waited < self._spin and self._hurry:
+                continue
             if waited > self.timeout and signature != LEAVING:
                 raise CollectiveError(
                     f"{self._who()} has waited {waited:.0f} s for the others in "
                     f"{signature}, step {self.step}{self._missing()}. TAPEWRIGHT_TIMEOUT "
                     "sets the seconds"
                 )
-            time.sleep(1e-5 if waited < 0.05 else 1e-3)
+            # MPI moves data in calls of `Test` alone, so that sleep costs bandwidth.
+            time.sleep(1e-5 if waited < 0.05 else 1e-4 if waited < 5 else 1e-3)
 
     def _missing(self):
         """Name the ranks of this host that have not come to the same collective."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..devices import array_module
 
-__all__ = ["as_bytes", "packed_all_reduce"]
+__all__ = ["CHUNK", "as_bytes", "packed_all_reduce", "parts_for_others"]
 
 SMALL = 1 << 15  # bytes of all ranks, up to which whole contributions are gathered
 ALONE = 1 << 18  # bytes from which an array is not joined with others
@@ -65,7 +65,7 @@ def _unpack(arrays, packed, flats):
 
 def _all_reduce(channel, flat, op, compression):
     """The elementwise reduction of one flat array over all ranks, as a new array."""
-    size, xp = channel.size, array_module(type(flat))
+    rank, size, xp = channel.rank, channel.size, array_module(type(flat))
     out = xp.empty_like(flat)
     is_small = compression is None and flat.nbytes * size <= SMALL
     divided = 0 if is_small else flat.size - flat.size % size
@@ -76,10 +76,11 @@ def _all_reduce(channel, flat, op, compression):
         if compression is not None:
             out[part] = (yield from _compressed(channel, pieces, op)).reshape(-1)
             continue
-        received = xp.empty_like(pieces)
-        yield channel.exchange(as_bytes(pieces), as_bytes(received))
-        own = _combined(received, op, received[0])
-        yield channel.gather(as_bytes(own), as_bytes(out[part]))
+        received, results = xp.empty_like(pieces), out[part].reshape(size, -1)
+        yield channel.exchange(pieces, received)
+        parts = [*received[:rank], pieces[rank], *received[rank + 1 :]]
+        _combined(parts, op, results[rank])
+        yield channel.gather_in_place(results)
     if divided < flat.size:
         rest = flat[divided:]
         gathered = xp.empty((size, rest.size), flat.dtype)
@@ -93,7 +94,8 @@ def _compressed(channel, pieces, op):
     xp = array_module(type(pieces))
     sent = _encoded(pieces)
     received = xp.empty_like(sent)
-    yield channel.exchange(as_bytes(sent), as_bytes(received))
+    yield channel.exchange(sent, received)
+    received[channel.rank] = sent[channel.rank]
     dtype = np.result_type(pieces.dtype, np.float32)
     own = _combined(_decoded(received, dtype), op, xp.empty(pieces.shape[1:], dtype))
     yield channel.gather(as_bytes(_encoded(own[None])), as_bytes(received))
@@ -101,8 +103,8 @@ def _compressed(channel, pieces, op):
 
 
 def _combined(parts, op, out):
-    """Reduce the first axis in its order, into ``out``."""
-    xp = array_module(type(parts))
+    """Reduce arrays, or the rows of one, in their order, into ``out``."""
+    xp = array_module(type(out))
     combine = {"max": xp.maximum, "min": xp.minimum}.get(op, xp.add)
     with np.errstate(all="ignore"):
         if len(parts) == 1:
@@ -119,6 +121,13 @@ def _combined(parts, op, out):
 def as_bytes(array):
     """The bytes of a contiguous array, as MPI takes them."""
     return array.reshape(-1).view(np.uint8)
+
+
+def parts_for_others(rows, rank):
+    """Rows as MPI takes them: row i is for or from rank i, and the own one for nobody."""
+    counts, places = [rows[0].nbytes] * len(rows), np.arange(len(rows)) * rows[0].nbytes
+    counts[rank] = 0
+    return [as_bytes(rows), (counts, places.tolist())]
 
 
 # --- half precision, with a scale for each row
