@@ -6,5 +6,8 @@ watched_methods = []  # (class or module, name of a function in it, category, la
 
 
 def watch_method(owner, name, category, label=None):
-    """Show the calls of ``owner.name``, of a class or module, in traces."""
+    """Show the calls of ``owner.name``, of a class or module, in traces.
+
+    ``label``: their name there, or a function that makes it of the arguments.
+    """
     watched_methods.append((owner, name, category, label or name))

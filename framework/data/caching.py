@@ -161,6 +161,9 @@ class Prefetch(Node):
         )
         stop = partial(_stop, stopped, waiting)
         _THREADS[thread] = stop
+        # Before the libraries that the thread uses clear up: the last function goes first.
+        atexit.unregister(_stop_all)
+        atexit.register(_stop_all)
         try:
             thread.start()
             while True:
@@ -216,7 +219,6 @@ _THREADS = weakref.WeakKeyDictionary()  # thread -> what stops it
 PATIENCE = 5  # seconds for a thread to finish its element as the process ends
 
 
-@atexit.register
 def _stop_all():
     """Stop the threads: one that closes a file while Python ends crashes the process."""
     threads = dict(_THREADS)

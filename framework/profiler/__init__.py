@@ -243,7 +243,8 @@ class _Session:
             try:
                 return function(*args, **kwargs)
             finally:
-                self.add(category, label, start, clock())
+                name = label(*args) if callable(label) else label
+                self.add(category, name, start, clock())
 
         return run
 

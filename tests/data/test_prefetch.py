@@ -1,6 +1,7 @@
 """The thread of `prefetch`: what it makes, raises, and when it ends."""
 
 import gc
+import subprocess
 import sys
 import threading
 import time
@@ -86,3 +87,26 @@ def test_no_thread_runs_before_the_first_element_is_asked_for():
     iterator = iter(Dataset.range(3).prefetch(1))
     assert not threads()
     assert len(list(iterator)) == 3
+
+
+def test_threads_end_before_the_libraries_that_they_use():
+    """A library that clears up under a thread that calls it, as HDF5, may crash."""
+    code = """
+import atexit, threading, time
+from tapewright.data import Dataset
+
+def numbers():
+    while True:
+        time.sleep(0.2)
+        yield 1
+
+def clear_up():
+    print([t.name for t in threading.enumerate() if t.name == "tapewright-prefetch"])
+
+atexit.register(clear_up)  # as a library that is imported after tapewright
+ds = Dataset.from_generator(numbers, output_types="int32", output_shapes=[])
+iterator = iter(ds.prefetch(2))
+next(iterator)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")

@@ -83,3 +83,32 @@ def test_random_programs_run_traced_as_they_run_eagerly(run_ranks, seed):
     settings = {"TAPEWRIGHT_TARGET": "numpy", "TAPEWRIGHT_VERIFY": "1"}
     ended = run_ranks(2, RANDOM_PROGRAMS, seed, env=settings, timeout=120)
     assert (ended.rc, ended.stdout) == (0, "done\ndone\n"), ended.stderr
+
+
+PROFILE = """
+    import tapewright as tw
+
+    @tw.function
+    def step(x):
+        total = tw.distribute.all_reduce(x, "sum")  # goes on beside the product
+        return tw.matmul(x, x) + total
+
+    x = tw.ones([50, 50])
+    step(x)
+    with tw.profiler.trace(table=False) as profile:
+        step(x)
+    for event in profile.events:
+        if "all_reduce" in event.name:
+            print(event.category, event.name, flush=True)
+    tw.distribute.barrier()  # the first process to end takes the output of others along
+"""
+
+
+def test_the_profiler_shows_the_whole_time_of_an_all_reduce(run_ranks):
+    ended = run_ranks(2, PROFILE)
+    assert ended.rc == 0, ended.stderr
+    assert sorted(ended.stdout.splitlines()) == [
+        *["collective all_reduce sum"] * 2,
+        *["instruction all_reduce_sum (start)"] * 2,
+        *["instruction all_reduce_sum (wait)"] * 2,
+    ]

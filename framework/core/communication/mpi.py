@@ -16,6 +16,7 @@ from mpi4py import MPI
 
 from ..errors import CollectiveError
 from ..source_lines import user_line
+from ..watched_methods import watch_method
 from .communicator import Communicator, Pending, check_operands
 from .failures import Presence, end_job_on_errors
 from .gpu import GPUReduction, holds_gpu_arrays
@@ -299,6 +300,7 @@ class MPICommunicator(Communicator):
                 flush=True,
             )
         finally:
+            time.sleep(0.3)  # mpiexec drops text that it has not read yet
             if hasattr(signal, "alarm"):  # MPI may wait for a host that is cut off
                 signal.signal(signal.SIGALRM, signal.SIG_DFL)
                 signal.alarm(5)
@@ -315,6 +317,14 @@ class MPICommunicator(Communicator):
             self._end(error)
         self._presence.update(LEFT)
         self._presence.close()
+
+
+def _name(communicator, signature, *_):
+    """The name of a collective in the profiler."""
+    return signature.split(" of ")[0]
+
+
+watch_method(MPICommunicator, "_collective", "collective", _name)
 
 
 class _Started(Pending):
