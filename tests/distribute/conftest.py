@@ -97,7 +97,7 @@ class Job:
                 found.append(int(folder.name))
         return found
 
-    def is_gone(self, seconds=5):
+    def is_gone(self, seconds):
         """Return whether no process of the job is left, at the latest after ``seconds``."""
         last = time.monotonic() + seconds
         while self.processes():

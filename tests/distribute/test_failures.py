@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = Path(__file__).parent / "scripts"
-SECONDS = 15  # on a busy machine; it takes a few tenths, and the time that is waited
+# A job that fails ends in a few seconds. A busy machine may need longer; ranks that miss the
+# failure would wait for each other for 600 s.
+SECONDS = 120
 KILLED = r"rank 1 of 2 \(process \d+ on .+\) was killed, crashed or exited in step 3"
 
 
@@ -28,7 +30,7 @@ KILLED = r"rank 1 of 2 \(process \d+ on .+\) was killed, crashed or exited in st
         "call in another order": r"all_reduce sum.*\n  rank 1: all_gather of float64\[\?\]",
         "catch the error and go on": r"float32\[1000\].*\n  rank 1: .*float32\[7\]",
         "catch the error and leave": r"float32\[1000\].*\n  rank 1: .*float32\[7\]",
-        "hang": "rank 0 of 2 has waited 1 s .* step 3; rank 1 is in step 3",
+        "hang": r"rank 0 of 2 has waited \d+ s .* step 3; rank 1 is in step 3",
         "fork and crash": KILLED,
         "exit at once": KILLED,
         "crash": KILLED,
@@ -36,11 +38,12 @@ KILLED = r"rank 1 of 2 \(process \d+ on .+\) was killed, crashed or exited in st
     }.items(),
 )
 def test_the_job_ends_with_a_message_when_a_rank_does(start_ranks, way, message):
-    job = start_ranks(2, SCRIPTS / "failure.py", way, env={"TAPEWRIGHT_TIMEOUT": "1"})
+    timeout = {"TAPEWRIGHT_TIMEOUT": "3"} if way == "hang" else {}
+    job = start_ranks(2, SCRIPTS / "failure.py", way, env=timeout)
     result = job.end(SECONDS)
     # That of mpiexec may be that of the rank that ended first, here os._exit(0).
     assert result.rc != 0 or way == "exit at once"
-    assert job.is_gone()
+    assert job.is_gone(SECONDS)
     assert result.stdout.count("before") == 2, result
     assert re.search(message, result.stderr), result.stderr
     assert result.stderr.count("tapewright: rank") == 1, result.stderr
@@ -61,7 +64,7 @@ def test_the_job_ends_when_a_rank_is_killed(start_ranks, work, options):
     kill(job, killed, signal.SIGKILL)
     result = job.end(SECONDS)
     assert result.rc != 0
-    assert job.is_gone()
+    assert job.is_gone(SECONDS)
     assert re.findall(r"tapewright: rank (\d)", result.stderr) == [str(killed)], result
 
 
@@ -71,7 +74,7 @@ def test_no_process_is_left_when_the_launcher_is_interrupted(start_ranks, number
     job.started()
     job.send(number)
     assert job.end(SECONDS).rc != 0
-    assert job.is_gone()
+    assert job.is_gone(SECONDS)
 
 
 def test_no_process_is_left_when_the_launcher_is_killed(start_ranks):
@@ -82,14 +85,22 @@ def test_no_process_is_left_when_the_launcher_is_killed(start_ranks):
 
 
 def test_no_process_is_left_when_a_rank_is_killed_at_its_start(start_ranks):
-    for seconds in (0.2, 0.5, 0.8):
+    for seconds in (0.0, 0.2, 0.4):
         job = start_ranks(2, SCRIPTS / "steps.py", "reduce")
+        ranks = wait_for_ranks(job)
         time.sleep(seconds)
-        ranks = job.processes("steps.py")
-        if ranks:
-            os.kill(random.choice(ranks), signal.SIGKILL)
-            assert job.end(SECONDS).rc != 0
-            assert job.is_gone()
+        os.kill(random.choice(ranks), signal.SIGKILL)
+        assert job.end(SECONDS).rc != 0
+        assert job.is_gone(SECONDS)
+
+
+def wait_for_ranks(job):
+    """Return the processes of the ranks, as soon as there are any."""
+    last = time.monotonic() + SECONDS
+    while not (ranks := job.processes("steps.py")):
+        assert time.monotonic() < last, "no rank has started"
+        time.sleep(0.01)
+    return ranks
 
 
 def kill(job, rank, number):
