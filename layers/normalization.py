@@ -14,7 +14,7 @@ from tapewright.ops.array.conversion import cast, stop_gradient
 from tapewright.ops.array.creation import ones_like, zeros_like
 from tapewright.ops.array.joining import stack, unstack
 from tapewright.ops.array.shape import expand_dims, reshape, size
-from tapewright.ops.collective import all_reduce
+from tapewright.ops.collective import all_reduce, zero_if_idle
 from tapewright.ops.math.comparison import logical_and, where
 from tapewright.ops.math.elementwise import rsqrt, square
 from tapewright.ops.math.reduction import reduce_sum, reduce_variance
@@ -202,15 +202,13 @@ class BatchNormalization(_ScaleAndShift):
 
     def _by_all(self, inputs, mask):
         """By the moments of the batches of all processes."""
-        context = replica_context()
-        is_idle = context is not None and context.is_idle
 
-        def sum_of_all(x):
-            return all_reduce(x * 0.0 if is_idle else x)
+        def sum_over_processes(x):
+            return all_reduce(zero_if_idle(x))
 
         x = at_least_single(inputs)
         kept = None if mask is None else self._kept(x, mask)
-        mean, variance, _ = self._moments(x, kept, sum_of_all)
+        mean, variance, _ = self._moments(x, kept, sum_over_processes)
         self._move(mean, variance)
         outputs = self._by_moments(x, mean, variance)
         return outputs if x is inputs else cast(outputs, inputs.dtype)
@@ -261,8 +259,7 @@ class BatchNormalization(_ScaleAndShift):
         if context is not None:
             if count is None:
                 count = convert_to_tensor(context.share, dtype_hint=mean.dtype)
-            weight = cast(count, mean.dtype) + zeros_like(mean)
-            weight = weight * 0.0 if context.is_idle else weight
+            weight = zero_if_idle(cast(count, mean.dtype) + zeros_like(mean))
             terms = stop_gradient(stack([mean * weight, variance * weight, weight]))
             mean, variance, weight = unstack(all_reduce(terms))
             mean, variance = mean / weight, variance / weight

@@ -24,10 +24,10 @@ from tapewright.core.tensor import (
 __all__ = [
     "Scaling",
     "SparseRows",
+    "all_gather_rows",
+    "all_reduce_gradients",
     "check_gradient",
     "clipping",
-    "gathered",
-    "sums_of_all",
     "to_gradient",
 ]
 
@@ -134,7 +134,7 @@ def _refuse(error, attribute, array, variable):
     )  # fmt: skip
 
 
-def sums_of_all(gradients) -> list:
+def all_reduce_gradients(gradients) -> list:
     """Return the sums of gradients over all replicas; the dense ones by one all-reduce."""
     dense = [i for i, g in enumerate(gradients) if type(g) is not SparseRows]
     arrays = [to_numpy(gradients[i]) for i in dense]
@@ -142,10 +142,10 @@ def sums_of_all(gradients) -> list:
     sums = list(gradients)
     for i, total in zip(dense, totals):
         sums[i] = array_module(type(gradients[i])).asarray(total)
-    return [gathered(g) if type(g) is SparseRows else g for g in sums]
+    return [all_gather_rows(g) if type(g) is SparseRows else g for g in sums]
 
 
-def gathered(rows):
+def all_gather_rows(rows):
     """Return the `SparseRows` of all replicas, one after another."""
     xp = array_module(type(rows.values))
     parts = [communicator().all_gather(to_numpy(array)) for array in rows]

@@ -34,10 +34,10 @@ from .flat_buffers import InPlace, Segment, Workspace, split
 from .gradients import (
     Scaling,
     SparseRows,
+    all_gather_rows,
+    all_reduce_gradients,
     check_gradient,
     clipping,
-    gathered,
-    sums_of_all,
     to_gradient,
 )
 
@@ -117,7 +117,7 @@ class Update:
         with self.exclusive(rule):
             gradients = self._checked(grads)
             if replica_context() is not None:
-                gradients = sums_of_all(gradients)
+                gradients = all_reduce_gradients(gradients)
             rule.take_step(self, gradients)
 
     def exclusive(self, rule):
@@ -285,7 +285,7 @@ class TracedUpdate(VariableUpdate):
                 values, indices = new_tensor(array), new_tensor(next(rest))
                 slices = IndexedSlices(values, indices, slices.dense_shape)
                 array = to_gradient(slices, variable)
-                array = gathered(array) if self.gathers else array
+                array = all_gather_rows(array) if self.gathers else array
             gradients.append(array)
         self.rule.take_step(self.update, gradients)
 

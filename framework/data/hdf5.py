@@ -16,7 +16,7 @@ from tapewright.storage.reader import Array, opened
 
 from .elements import packer
 from .node import Seeded, Selection, in_blocks
-from .read_ahead import PIECE, gathered, row_bytes, whole_chunks
+from .read_ahead import PIECE, read_batches, row_bytes, whole_chunks
 from .rng import permutation
 from .sources import Slices
 
@@ -162,7 +162,7 @@ class _HDF5Rows:
 
     def _gathered(self, batches):
         with self._opened() as arrays:
-            yield from gathered(arrays, batches, self.window, self.block)
+            yield from read_batches(arrays, batches, self.window, self.block)
 
     @contextmanager
     def _opened(self):

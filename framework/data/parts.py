@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BatchPart",
-    "is_for_one_process",
-    "mark_for_one_process",
-    "own_batches",
+    "is_per_worker",
+    "mark_per_worker",
     "part_of_batches",
+    "per_worker_batches",
     "rows_of_batches",
 ]
 
@@ -83,23 +83,23 @@ def rows_of_batches(dataset: Dataset, num_parts: int, index: int) -> Dataset:
     return Dataset(_RowsOfBatches(part_of_batches(dataset, num_parts, index)._node))
 
 
-def mark_for_one_process(dataset: Dataset) -> Dataset:
+def mark_per_worker(dataset: Dataset) -> Dataset:
     """Return the data set; its batches are this process's own, not to be divided."""
-    return Dataset(_ForOneProcess(dataset._node))
+    return Dataset(_PerWorker(dataset._node))
 
 
-def is_for_one_process(dataset: Dataset) -> bool:
+def is_per_worker(dataset: Dataset) -> bool:
     """Return whether batches are this process's own: of `rows_of_batches`, or marked so."""
     ahead = [dataset._node]
     while ahead:
         node = ahead.pop()
-        if isinstance(node, _ForOneProcess):
+        if isinstance(node, _PerWorker):
             return True
         ahead += node.inputs
     return False
 
 
-def own_batches(
+def per_worker_batches(
     dataset: Dataset, convert: Callable[[Any], Any] | None = None
 ) -> Dataset:
     """Count batches that each process of the job makes for itself; return their parts.
@@ -108,7 +108,7 @@ def own_batches(
     all processes. A process that has no more batches, or none of that number with rows,
     has stand-ins until all are at their end. Iterating is collective.
     """
-    return Dataset(_OwnBatches(dataset._node, _Part(1, 0, convert)))
+    return Dataset(_PerWorkerBatches(dataset._node, _Part(1, 0, convert)))
 
 
 class _Part:
@@ -206,14 +206,14 @@ class _PartOfBatches(Node):
         )
 
 
-class _ForOneProcess(Node):
+class _PerWorker(Node):
     """Batches that are this process's own."""
 
     def run(self, position):
         return self.run_input(position)
 
 
-class _RowsOfBatches(_ForOneProcess):
+class _RowsOfBatches(_PerWorker):
     """The rows of parts of batches."""
 
     def run(self, position):
@@ -225,14 +225,14 @@ class _RowsOfBatches(_ForOneProcess):
         )
 
 
-class _OwnBatches(_PartOfBatches):
+class _PerWorkerBatches(_PartOfBatches):
     """The batches of this process, beside those of the others."""
 
     _stand_in = None  # a batch to take one row of
 
     def __init__(self, batches, part):
         super().__init__(batches, part)
-        sizes = _gathered(batches.size())
+        sizes = communicator().all_gather_object(batches.size())
         unknown = INFINITE if INFINITE in sizes else UNKNOWN
         self._size = unknown if min(sizes) < 0 else max(sizes)
 
@@ -241,7 +241,8 @@ class _OwnBatches(_PartOfBatches):
         while True:
             batch = next(batches, None)
             rows = None if batch is None else self._part.of(batch)
-            sizes = _gathered(-1 if rows is None else rows.size)
+            own = -1 if rows is None else rows.size
+            sizes = communicator().all_gather_object(own)
             if max(sizes) < 0:
                 return
             whole = sum([size for size in sizes if size > 0])
@@ -268,9 +269,3 @@ class _OwnBatches(_PartOfBatches):
 
     def size(self):
         return self._size
-
-
-def _gathered(size):
-    """The sizes of all processes."""
-    sizes = communicator().all_gather(np.array([size], np.int64))
-    return np.concatenate(sizes).tolist()

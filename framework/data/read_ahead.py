@@ -11,7 +11,7 @@ from itertools import cycle
 
 import numpy as np
 
-__all__ = ["PIECE", "gathered", "row_bytes", "whole_chunks"]
+__all__ = ["PIECE", "read_batches", "row_bytes", "whole_chunks"]
 
 PIECE = 1 << 20  # bytes to read at once
 GAP = 1 << 16  # bytes: to read that many for nothing takes as long as another call
@@ -28,7 +28,7 @@ def whole_chunks(array, rows):
     return max(rows // chunk, 1) * chunk
 
 
-def gathered(arrays, batches, window, block):
+def read_batches(arrays, batches, window, block):
     """Yield the rows of all ``arrays`` for each of ``batches``, arrays of numbers.
 
     Args: ``arrays``: of one length, with ``shape``, ``dtype``, ``chunk_rows`` and

@@ -22,7 +22,7 @@ from tapewright.core.rules import check_choice
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.typing import TensorNest
 from tapewright.data.dataset import Dataset
-from tapewright.data.parts import mark_for_one_process, rows_of_batches
+from tapewright.data.parts import mark_per_worker, rows_of_batches
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.reduction import reduce_sum
 from tapewright.ops.random.generators import get_global_generator
@@ -74,7 +74,7 @@ class Strategy:
     one step of a loop of one's own. Code written for ``tf.distribute`` runs.
     """
 
-    divides_batches: bool = True  # `fit` gets batches for all replicas together
+    auto_shard_dataset: bool = True  # `fit` gets batches for all replicas together
     compression: str | None = None  # of gradients on their way
 
     @property
@@ -172,7 +172,7 @@ class Strategy:
     ) -> Dataset:
         """Return ``dataset_fn(InputContext)``, which yields this replica's batches."""
         context = InputContext(self.num_replicas_in_sync, self.replica_id)
-        return mark_for_one_process(dataset_fn(context))
+        return mark_per_worker(dataset_fn(context))
 
     def experimental_distribute_values_from_function(
         self, value_fn: Callable[[Any], Any]

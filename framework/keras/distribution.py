@@ -50,7 +50,7 @@ class DataParallel(Distribution):
                     "those that mpiexec has started"
                 )
         self.strategy = MultiWorkerMirroredStrategy()
-        self.strategy.divides_batches = bool(auto_shard_dataset)
+        self.strategy.auto_shard_dataset = bool(auto_shard_dataset)
         self.auto_shard_dataset = bool(auto_shard_dataset)
 
     @contextmanager

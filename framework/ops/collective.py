@@ -32,6 +32,7 @@ __all__ = [
     "all_reduce_sum",
     "compute_average_loss",
     "scale_regularization_loss",
+    "zero_if_idle",
 ]
 
 
@@ -101,6 +102,12 @@ def all_reduce_extreme(xp, x: TensorLike, *, reduction: str):
 def _(g, x, out):
     reached = cast(equal(x, out), x.dtype)
     return divide(all_reduce_sum(g), all_reduce_sum(reached)) * reached
+
+
+def zero_if_idle(x: Tensor) -> Tensor:
+    """``x``; zeros, with derivatives, in a replica without examples in this step."""
+    context = replica_context()
+    return x * 0.0 if context is not None and context.is_idle else x
 
 
 def compute_average_loss(

@@ -8,10 +8,10 @@ import pytest
 import tapewright as tw
 from tapewright.data import Dataset
 from tapewright.data.parts import (
-    is_for_one_process,
-    mark_for_one_process,
-    own_batches,
+    is_per_worker,
+    mark_per_worker,
     part_of_batches,
+    per_worker_batches,
     rows_of_batches,
 )
 
@@ -237,20 +237,22 @@ def test_the_part_must_be_one_of_them(num_parts, index, message):
 
 def test_own_batches_of_one_process_are_whole():
     batches = Dataset.from_tensor_slices(np.arange(5)).batch(3)
-    parts = list(own_batches(batches))
+    parts = list(per_worker_batches(batches))
     assert [(p.rows.numpy().tolist(), p.size) for p in parts] == [
         ([0, 1, 2], 3),
         ([3, 4], 2),
     ]
-    assert all(p.stand_in is None for p in parts) and len(own_batches(batches)) == 2
+    assert (
+        all(p.stand_in is None for p in parts) and len(per_worker_batches(batches)) == 2
+    )
 
 
 def test_data_sets_know_whether_their_batches_are_for_one_process():
     batches = Dataset.range(6).batch(3)
-    assert not is_for_one_process(batches)
-    for own in (rows_of_batches(batches, 2, 0), mark_for_one_process(batches)):
-        assert is_for_one_process(own) and is_for_one_process(own.repeat().prefetch(1))
-    assert [b.numpy().tolist() for b in mark_for_one_process(batches)] == [
+    assert not is_per_worker(batches)
+    for own in (rows_of_batches(batches, 2, 0), mark_per_worker(batches)):
+        assert is_per_worker(own) and is_per_worker(own.repeat().prefetch(1))
+    assert [b.numpy().tolist() for b in mark_per_worker(batches)] == [
         [0, 1, 2],
         [3, 4, 5],
     ]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapewright.data.read_ahead import gathered, row_bytes, whole_chunks
+from tapewright.data.read_ahead import read_batches, row_bytes, whole_chunks
 
 
 class Stored:
@@ -41,7 +41,7 @@ def orders():
 def test_batches_are_those_of_the_array(name, size, window, block, chunk_rows):
     order, arrays = orders()[name], [Stored(100, 3, chunk_rows), Stored(100, 1)]
     batches = [order[i : i + size] for i in range(0, len(order), size)]
-    found = list(gathered(arrays, iter(batches), window, block))
+    found = list(read_batches(arrays, iter(batches), window, block))
     assert len(found) == len(batches)
     for columns, numbers in zip(found, batches, strict=True):
         for column, array in zip(columns, arrays, strict=True):
@@ -50,13 +50,13 @@ def test_batches_are_those_of_the_array(name, size, window, block, chunk_rows):
 
 def test_windows_end_where_no_block_is_read_twice():
     array = Stored(100)
-    list(gathered([array], np.split(orders()["blocks"], 20), 25, 10))
+    list(read_batches([array], np.split(orders()["blocks"], 20), 25, 10))
     assert sorted(array.reads) == [(first, 10) for first in range(0, 100, 10)]
 
 
 def test_the_next_window_is_read_while_this_one_is_given_out():
     array = Stored(100)
-    batches = gathered([array], np.split(np.arange(100), 20), 20, 5)
+    batches = read_batches([array], np.split(np.arange(100), 20), 20, 5)
     read = []
     for _ in batches:
         read.append(sum(count for _, count in array.reads))
@@ -65,14 +65,14 @@ def test_the_next_window_is_read_while_this_one_is_given_out():
 
 def test_neighbours_are_read_over_small_gaps_and_alone_beside_large_ones():
     narrow, wide = Stored(100, 3), Stored(100, 1 << 15)  # 128 kB a row
-    list(gathered([narrow, wide], [np.array([3, 9, 4, 30])], 100, 100))
+    list(read_batches([narrow, wide], [np.array([3, 9, 4, 30])], 100, 100))
     assert narrow.reads == [(3, 28)]
     assert wide.reads == [(3, 2), (9, 1), (30, 1)]
 
 
 def test_a_chunk_is_read_in_one_piece():
     array = Stored(100, 1 << 15, chunk_rows=50)
-    list(gathered([array], [np.array([3, 30, 70])], 100, 10))
+    list(read_batches([array], [np.array([3, 30, 70])], 100, 10))
     assert array.reads == [(3, 28), (70, 1)]
 
 

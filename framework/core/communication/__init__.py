@@ -6,5 +6,5 @@
 - `reduction`: the messages and sums of which an all-reduce consists.
 - `gpu`: the same for arrays on GPUs, and `nccl`, one of the ways. The only file that
   imports nccl4py.
-- `failures`: the end of the whole job when a rank fails, and `sentinel`, which reports it.
+- `failures`: the end of the whole job when a rank fails, and `watchdog`, which reports it.
 """

@@ -1,5 +1,7 @@
 """`Communicator`: collectives among the processes of a job, here of one process."""
 
+import pickle
+
 import numpy as np
 
 from ..devices import array_module
@@ -61,12 +63,37 @@ class Communicator:
     def barrier(self):
         """Wait until all ranks have come here."""
 
+    # --- made of those above
+
+    def any(self, flag):
+        """Return whether ``flag`` is true on any rank."""
+        (found,) = self.all_reduce([np.array(flag, bool)], "max")
+        return bool(found)
+
+    def all_gather_object(self, value):
+        """Return a list of the values of all ranks, which are pickled on the way."""
+        return [pickle.loads(data) for data in self.all_gather(_pickled(value))]
+
+    def broadcast_object(self, value, root=0):
+        """Return the value of the rank ``root``, which is pickled on the way."""
+        if self.size == 1:
+            return value
+        data = _pickled(value if self.rank == root else None)
+        (length,) = self.broadcast([np.array(data.size)], root)
+        data = data if self.rank == root else np.empty(length, np.uint8)
+        (data,) = self.broadcast([data], root)
+        return value if self.rank == root else pickle.loads(data)
+
     def check_root(self, root):
         """Raise ``ValueError`` unless ``root`` is a rank."""
         if not 0 <= root < self.size:
             raise ValueError(
                 f"broadcast: root must be a rank, 0 to {self.size - 1}, got {root}"
             )
+
+
+def _pickled(value):
+    return np.frombuffer(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), np.uint8)
 
 
 class Pending:

@@ -1,7 +1,7 @@
 """The end of the whole job when a rank fails, with a message that says which, and why.
 
 An error that nobody catches is printed, and ends the job (`MPI_Abort`). A process that is
-killed, or crashes, is seen by the sentinel of its host, a small process that the first
+killed, or crashes, is seen by the watchdog of its host, a small process that the first
 rank there starts: it prints the message and ends the ranks that are left, as launchers
 do, or do not.
 """
@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CollectiveError
-from .sentinel import FIELDS, RUNNING
+from .watchdog import FIELDS, RUNNING
 
-__all__ = ["Presence", "end_job_on_errors"]
+__all__ = ["RankStatus", "end_job_on_errors"]
 
 
-class Presence:
-    """The row of this process in the table of the sentinel: see the fields there.
+class RankStatus:
+    """The row of this process in the table of the watchdog: see the fields there.
 
     ``host``: an MPI communicator of the ranks of this host.
     """
@@ -41,12 +41,12 @@ class Presence:
                 # Not TMPDIR: the path of a socket has 107 characters at most.
                 folder = Path(tempfile.mkdtemp(prefix="tapewright-", dir="/tmp"))
                 table.tofile(folder / "state")
-                self._socket = _start_sentinel(folder, len(table), size)
+                self._socket = _start_watchdog(folder, len(table), size)
             folder = host.bcast(folder)
             self.peers = np.memmap(folder / "state", np.int64, "r+", shape=table.shape)
             if row != 0:
                 self._socket = _connected(folder, row)
-            self._socket.recv(1)  # once the sentinel watches this process
+            self._socket.recv(1)  # once the watchdog watches this process
             host.Barrier()
             if row == 0:
                 shutil.rmtree(folder)
@@ -54,27 +54,27 @@ class Presence:
             os.register_at_fork(after_in_child=self._socket.close)
             self._row = self.peers[row : row + 1]
 
-    def update(self, status):
+    def set(self, status):
         """Set the status of this process."""
         self._row[:, FIELDS.index("status")] = status
 
-    def note(self, step, number):
-        """Note the step, and the number of the collective that begins."""
+    def record(self, step, number):
+        """Record the step, and the number of the collective that begins."""
         self._row[:, FIELDS.index("step") :] = step, number
 
     def close(self):
-        """End the connection to the sentinel."""
+        """End the connection to the watchdog."""
         if self._socket is not None:
             self._socket.close()
 
 
-def _start_sentinel(folder, count, size):
-    """Start the sentinel of this host; return the connection of its first rank."""
+def _start_watchdog(folder, count, size):
+    """Start the watchdog of this host; return the connection of its first rank."""
     server = socket.socket(socket.AF_UNIX)
     server.bind(os.fspath(folder / "socket"))
     server.listen(count)
     connection = _connected(folder, 0)
-    script = Path(__file__).with_name("sentinel.py")
+    script = Path(__file__).with_name("watchdog.py")
     with server, open(folder / "state", "rb") as state:
         subprocess.run(  # it goes on as a child of nobody
             [sys.executable, "-I", "-S", os.fspath(script)]

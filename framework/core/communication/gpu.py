@@ -136,7 +136,7 @@ class _GPUMessages:
         self.rank, self.size = mpi.Get_rank(), mpi.Get_size()
         self._mpi, self._stream = mpi, stream
 
-    def exchange(self, sent, received):
+    def all_to_all(self, sent, received):
         self._stream.synchronize()  # MPI knows of no streams
         sent, received = [
             parts_for_others(rows, self.rank) for rows in (sent, received)
@@ -144,12 +144,12 @@ class _GPUMessages:
         self._mpi.Alltoallv(sent, received)
         return _Done()
 
-    def gather(self, own, received):
+    def all_gather_bytes(self, own, received):
         self._stream.synchronize()
         self._mpi.Allgather(own, received)
         return _Done()
 
-    def gather_in_place(self, rows):
+    def all_gather_in_place(self, rows):
         self._stream.synchronize()
         self._mpi.Allgather(None, as_bytes(rows))  # in place
         return _Done()

@@ -18,10 +18,10 @@ from ..errors import CollectiveError
 from ..source_lines import user_line
 from ..watched_methods import watch_method
 from .communicator import Communicator, Pending, check_operands
-from .failures import Presence, end_job_on_errors
+from .failures import RankStatus, end_job_on_errors
 from .gpu import GPUReduction, holds_gpu_arrays
 from .reduction import CHUNK, as_bytes, packed_all_reduce, parts_for_others
-from .sentinel import FAILED, LEFT
+from .watchdog import FAILED, LEFT
 
 __all__ = ["MPICommunicator"]
 
@@ -67,21 +67,21 @@ class MPICommunicator(Communicator):
         self._on_gpu = GPUReduction(self, self._mpi, MPI.__file__)
         self._number = 0  # of collectives that have begun
         self._broken = None  # why no further collective can run
-        self._turn = threading.Lock()  # held by the collective that runs
+        self._lock = threading.Lock()  # held by the collective that runs
         self._queue, self._thread = queue.SimpleQueue(), None
         self._starting = threading.Lock()
         self._last = None  # the collective that was started last
-        self._hurry = False  # somebody waits for the queue
+        self._is_awaited = False  # somebody waits for the queue
         self._spin = SPIN if self.local_size <= (os.cpu_count() or 1) else 0
         self._request = None  # of MPI; its arrays live as long as it may write to them
         self.timeout = _timeout()
-        self._pid, self._presence = os.getpid(), None
+        self._pid, self._status = os.getpid(), None
         if self.size > 1:
             end_job_on_errors(self.rank, self._end)
             if hasattr(sys.stdout, "reconfigure"):
                 # Launchers kill the ranks that are left, and with them what is buffered.
                 sys.stdout.reconfigure(line_buffering=True)
-        self._presence = Presence(host, self.rank, self.size)
+        self._status = RankStatus(host, self.rank, self.size)
         if self.size > 1:
             atexit.register(self._leave)
 
@@ -89,7 +89,7 @@ class MPICommunicator(Communicator):
 
     def begin_step(self):
         super().begin_step()
-        self._presence.note(self.step, self._number)
+        self._status.record(self.step, self._number)
 
     def all_reduce(self, arrays, op="sum", compression=None):
         return self._run(*self._all_reduce(arrays, op, compression))
@@ -111,7 +111,9 @@ class MPICommunicator(Communicator):
         lengths = np.zeros(self.size, np.int64)
 
         def messages():
-            yield self.gather(as_bytes(np.array([len(rows)])), as_bytes(lengths))
+            yield self.all_gather_bytes(
+                as_bytes(np.array([len(rows)])), as_bytes(lengths)
+            )
             received = np.empty((lengths.sum(), *rows.shape[1:]), rows.dtype)
             target = [as_bytes(received), lengths * width]
             yield self._mpi.Iallgatherv(as_bytes(rows), target)
@@ -142,18 +144,18 @@ class MPICommunicator(Communicator):
 
     # --- messages, for `reduction`
 
-    def exchange(self, sent, received):
+    def all_to_all(self, sent, received):
         """Send row i to rank i and receive one from each, but not from this rank."""
         sent, received = [
             parts_for_others(rows, self.rank) for rows in (sent, received)
         ]
         return self._mpi.Ialltoallv(sent, received)
 
-    def gather(self, own, received):
+    def all_gather_bytes(self, own, received):
         """Receive the bytes of all ranks."""
         return self._mpi.Iallgather(own, received)
 
-    def gather_in_place(self, rows):
+    def all_gather_in_place(self, rows):
         """Receive row i from rank i; that of this rank is there."""
         return self._mpi.Iallgather(MPI.IN_PLACE, as_bytes(rows))
 
@@ -161,11 +163,11 @@ class MPICommunicator(Communicator):
 
     def _run(self, signature, messages):
         """Run a collective in this thread, after those that were started."""
-        self._hurry = True
+        self._is_awaited = True
         while (last := self._last) is not None and not last.done():
             last.exception()
-        with self._turn:
-            self._hurry = True
+        with self._lock:
+            self._is_awaited = True
             return self._collective(signature, messages)
 
     def _start(self, signature, messages):
@@ -184,14 +186,14 @@ class MPICommunicator(Communicator):
         while True:
             signature, messages, line, future = self._queue.get()
             try:
-                with self._turn:
+                with self._lock:
                     result = self._collective(signature, messages, line)
             except BaseException as error:
                 finish = partial(future.set_exception, error)
             else:
                 finish = partial(future.set_result, result)
             if future is self._last:
-                self._hurry = False
+                self._is_awaited = False
             finish()
             del messages, future, finish  # and the arrays
 
@@ -208,9 +210,9 @@ class MPICommunicator(Communicator):
         if self._broken is not None:
             raise CollectiveError(self._broken)
         self._number += 1
-        self._presence.note(self.step, self._number)
+        self._status.record(self.step, self._number)
         try:
-            self._agree(signature, line)
+            self._check_agreement(signature, line)
             return self._exchanged(messages(), signature)
         except CollectiveError as error:
             self._broken = str(error)
@@ -232,12 +234,12 @@ class MPICommunicator(Communicator):
                 f"{self._who()}: {signature} failed: {error}"
             ) from None
 
-    def _agree(self, signature, line):
+    def _check_agreement(self, signature, line):
         """Raise `CollectiveError` unless all ranks call the same."""
         own = np.array([self._number, _digest(signature)], np.int64)
         everyone = np.empty((self.size, 2), np.int64)
         self._exchanged(
-            iter([self.gather(as_bytes(own), as_bytes(everyone))]), signature
+            iter([self.all_gather_bytes(as_bytes(own), as_bytes(everyone))]), signature
         )
         if (everyone == own).all():
             return
@@ -245,7 +247,7 @@ class MPICommunicator(Communicator):
         text = f"{signature} (step {self.step}{f', {line}' if line else ''})".encode()
         texts = np.zeros((self.size, TEXT), np.uint8)
         own = np.frombuffer(text[:TEXT].ljust(TEXT), np.uint8)
-        self._exchanged(iter([self.gather(own, as_bytes(texts))]), signature)
+        self._exchanged(iter([self.all_gather_bytes(own, as_bytes(texts))]), signature)
         calls = {}
         for rank, text in enumerate(texts):
             text = bytes(text).decode(errors="replace").strip()
@@ -263,7 +265,7 @@ class MPICommunicator(Communicator):
             now = time.monotonic()
             start = now if start is None else start
             waited = now - start
-            if waited < self._spin and self._hurry:
+            if waited < self._spin and self._is_awaited:
                 continue
             if waited > self.timeout and signature != LEAVING:
                 raise CollectiveError(
@@ -276,7 +278,7 @@ class MPICommunicator(Communicator):
 
     def _missing(self):
         """Name the ranks of this host that have not come to the same collective."""
-        behind = [row for row in self._presence.peers if row[4] < self._number]
+        behind = [row for row in self._status.peers if row[4] < self._number]
         named = [f"rank {row[0]} is in step {row[3]}" for row in behind]
         return f"; {', '.join(named)}" if named else ""
 
@@ -288,8 +290,8 @@ class MPICommunicator(Communicator):
     def _end(self, error, text=None):
         """End the job after an error that nobody has caught."""
         atexit.unregister(self._leave)  # MPI_Abort may call exit()
-        if self._presence is not None:
-            self._presence.update(FAILED)
+        if self._status is not None:
+            self._status.set(FAILED)
         text = f"{type(error).__name__}: {error}" if text is None else text
         try:
             sys.stdout.flush()
@@ -299,6 +301,7 @@ class MPICommunicator(Communicator):
                 file=sys.stderr,
                 flush=True,
             )
+            time.sleep(0.5)  # MPICH's launcher drops what it has not read at the abort
         finally:
             time.sleep(0.3)  # mpiexec drops text that it has not read yet
             if hasattr(signal, "alarm"):  # MPI may wait for a host that is cut off
@@ -315,8 +318,8 @@ class MPICommunicator(Communicator):
         except BaseException as error:
             time.sleep(2)  # the others can name the line
             self._end(error)
-        self._presence.update(LEFT)
-        self._presence.close()
+        self._status.set(LEFT)
+        self._status.close()
 
 
 def _name(communicator, signature, *_):
@@ -336,7 +339,7 @@ class _Started(Pending):
     def wait(self):
         communicator = self._communicator
         if not self._future.done():
-            communicator._hurry = True
+            communicator._is_awaited = True
         return self._future.result()
 
 

@@ -77,14 +77,14 @@ def _all_reduce(channel, flat, op, compression):
             out[part] = (yield from _compressed(channel, pieces, op)).reshape(-1)
             continue
         received, results = xp.empty_like(pieces), out[part].reshape(size, -1)
-        yield channel.exchange(pieces, received)
+        yield channel.all_to_all(pieces, received)
         parts = [*received[:rank], pieces[rank], *received[rank + 1 :]]
         _combined(parts, op, results[rank])
-        yield channel.gather_in_place(results)
+        yield channel.all_gather_in_place(results)
     if divided < flat.size:
         rest = flat[divided:]
         gathered = xp.empty((size, rest.size), flat.dtype)
-        yield channel.gather(as_bytes(rest), as_bytes(gathered))
+        yield channel.all_gather_bytes(as_bytes(rest), as_bytes(gathered))
         _combined(gathered, op, out[divided:])
     return out
 
@@ -94,11 +94,11 @@ def _compressed(channel, pieces, op):
     xp = array_module(type(pieces))
     sent = _encoded(pieces)
     received = xp.empty_like(sent)
-    yield channel.exchange(sent, received)
+    yield channel.all_to_all(sent, received)
     received[channel.rank] = sent[channel.rank]
     dtype = np.result_type(pieces.dtype, np.float32)
     own = _combined(_decoded(received, dtype), op, xp.empty(pieces.shape[1:], dtype))
-    yield channel.gather(as_bytes(_encoded(own[None])), as_bytes(received))
+    yield channel.all_gather_bytes(as_bytes(_encoded(own[None])), as_bytes(received))
     return _decoded(received, pieces.dtype)
 
 

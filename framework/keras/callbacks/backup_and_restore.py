@@ -9,7 +9,7 @@ from typing import Any
 
 from tapewright.core.errors import SavingError
 
-from ..training.workers import any_worker, from_first_worker, workers_of
+from ..training.workers import from_first_worker, workers_of
 from .callback import Callback, OptionalLogs, only_when
 from .console import say
 
@@ -99,14 +99,14 @@ class BackupAndRestore(Callback):
 
     def _read(self):
         """Return the content of the newest backup for this worker; None without a backup."""
-        from ..training.worker_content import content_of_worker, count_workers
+        from ..training.worker_content import content_for_worker, count_workers
 
         content = from_first_worker(self._workers, self._read_newest)
         if content is None:
             return None
         before, now = count_workers(content), self._workers.size
         has_own_data = self._training.has_own_data
-        own = content_of_worker(content, self._workers.rank, now, has_own_data)
+        own = content_for_worker(content, self._workers.rank, now, has_own_data)
         if now != before:
             say(
                 f"{content.path}: the number of workers was {before} and is {now}: results "
@@ -148,7 +148,7 @@ class BackupAndRestore(Callback):
         if not self._is_due():
             return
         batches = self._training.run.batches
-        if any_worker(self._workers, batches.step != batches.num_batches):
+        if self._workers.any(batches.step != batches.num_batches):
             self._save(self._epoch, True, logs)  # else the epoch's end is near
 
     def _wants_batches(self):
@@ -167,7 +167,7 @@ class BackupAndRestore(Callback):
         """Return whether a worker got SIGTERM; all come here in the same step, and agree."""
         if self._termination is None:
             return False
-        return any_worker(self._workers, self._termination.asked)
+        return self._workers.any(self._termination.asked)
 
     def _save(self, epoch, within, logs):
         content = self._training.content(self._latest, epoch, within, logs)

@@ -21,7 +21,7 @@ from tapewright.core.nest import flatten, map_structure
 from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
-from tapewright.ops.collective import all_reduce
+from tapewright.ops.collective import all_reduce, zero_if_idle
 from tapewright.ops.math.comparison import logical_and
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
@@ -150,36 +150,37 @@ def reduced(
     without any costs 0. In a replica context a mean is the part of this replica in that
     of the whole batch; the losses of an idle one are 0.
     """
-    context = replica_context()
-    if context is not None and context.is_idle:
-        losses = losses * 0.0  # gradients are zeros, as many as in the other replicas
+    losses = zero_if_idle(losses)  # its gradients are as many as in the other replicas
     if sample_weight is None and mask is None:
         if reduction == "none":
             return losses
         if reduction == "sum" or not losses.array.size:
             return reduce_sum(losses)
-        return part_of_mean(reduce_mean(losses))
+        return scale_by_share(reduce_mean(losses))
     losses, weight, mask = _weights(losses, sample_weight, mask, who)
     losses = losses * weight
     if reduction == "none":
         return losses
     if not losses.array.shape:  # one loss is its own mean
-        return losses if reduction == "sum" else part_of_mean(losses)
+        return losses if reduction == "sum" else scale_by_share(losses)
     total = reduce_sum(losses)
     if reduction == "sum" or not losses.array.size:
         return total
     if reduction == "mean_with_sample_weight":
-        return divide_no_nan(total, sum_of_all(reduce_sum(weight)))
+        return divide_no_nan(total, sum_over_replicas(reduce_sum(weight)))
     if mask is None:
-        return part_of_mean(total * (1.0 / losses.array.size))
+        return scale_by_share(total * (1.0 / losses.array.size))
     valid = reduce_sum(mask)
     if mask.array.shape != losses.array.shape:  # one entry counts for several losses
         valid = valid * (losses.array.size / mask.array.size)
-    return divide_no_nan(total, sum_of_all(valid))
+    return divide_no_nan(total, sum_over_replicas(valid))
 
 
-def part_of_mean(mean):
-    """Return the part of this replica, with this mean, in the mean of the whole batch."""
+def scale_by_share(mean):
+    """Return the term of this replica in the mean over the whole batch.
+
+    It is the mean over its own examples, times its share of them.
+    """
     context = replica_context()
     if context is None:
         return mean
@@ -187,12 +188,9 @@ def part_of_mean(mean):
     return mean * cast(share, mean.dtype)
 
 
-def sum_of_all(x):
-    """Return the sum of ``x`` over the replicas; of one process, ``x``."""
-    context = replica_context()
-    if context is None:
-        return x
-    return all_reduce(x * 0.0 if context.is_idle else x)
+def sum_over_replicas(x):
+    """Return the sum of ``x`` over the replicas; ``x`` outside of a replica context."""
+    return x if replica_context() is None else all_reduce(zero_if_idle(x))
 
 
 def _weights(losses, weight, mask, who):

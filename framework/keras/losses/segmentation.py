@@ -14,7 +14,7 @@ from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.joining import stack, unstack
 from tapewright.ops.math.reduction import reduce_sum
 
-from .loss import Loss, part_of_mean, sum_of_all
+from .loss import Loss, scale_by_share, sum_over_replicas
 from .shape_utils import aligned
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _sums(axis, *terms):
     sums = [reduce_sum(term, axis) for term in terms]
     if replica_context() is None or not _over_examples(axis, terms[0]):
         return sums
-    return unstack(sum_of_all(stack(sums)))
+    return unstack(sum_over_replicas(stack(sums)))
 
 
 def _over_examples(axis, x):
@@ -83,7 +83,7 @@ class _OverlapLoss(Loss):
         losses = super().call(y_true, y_pred)
         is_whole = _over_examples(self.axis, convert_to_tensor(y_pred))
         is_mean = self.reduction not in ("sum", "none")
-        return part_of_mean(losses) if is_whole and not is_mean else losses
+        return scale_by_share(losses) if is_whole and not is_mean else losses
 
 
 class Dice(_OverlapLoss, function=dice):

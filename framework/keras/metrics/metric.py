@@ -25,7 +25,7 @@ from tapewright.layers import initializers
 from tapewright.ops.array.creation import zeros_like
 from tapewright.serialization.configured import Configured
 
-from .replica_states import states_of_all
+from .replica_states import aggregated_states
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -195,7 +195,7 @@ def _of_all_replicas(result):
     def result_of_all(self):
         if replica_context() is None:
             return result(self)
-        with states_of_all([self]):
+        with aggregated_states([self]):
             return result(self)
 
     return result_of_all

@@ -16,7 +16,7 @@ from tapewright.serialization.object_config import (
 )
 from tapewright.serialization.registry import registered_name
 
-from ..losses.loss import part_of_mean
+from ..losses.loss import scale_by_share
 from ..losses.shape_utils import as_tensor, broadcast_weight, same_rank, trailing_axes
 from .metric import Metric
 
@@ -125,7 +125,7 @@ class MeanMetricWrapper(Mean):
         if replica_context() is not None and not as_tensor(values).array.ndim:
             # One value of the batch, of which this replica has a part.
             weight = 1.0 if sample_weight is None else sample_weight
-            sample_weight = part_of_mean(as_tensor(weight, self._dtype))
+            sample_weight = scale_by_share(as_tensor(weight, self._dtype))
         super().update_state(values, sample_weight)
 
     def get_config(self) -> dict[str, Any]:

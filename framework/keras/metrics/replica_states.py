@@ -1,4 +1,4 @@
-"""`states_of_all`: results of metrics from the states of all replicas."""
+"""`aggregated_states`: results of metrics from the states of all replicas."""
 
 from contextlib import contextmanager
 
@@ -10,11 +10,11 @@ from tapewright.ops.array.joining import concat
 from tapewright.ops.array.shape import reshape
 from tapewright.ops.collective import all_reduce
 
-__all__ = ["states_of_all"]
+__all__ = ["aggregated_states"]
 
 
 @contextmanager
-def states_of_all(metrics):
+def aggregated_states(metrics):
     """Give the variables of metrics the values that all replicas have together.
 
     Each is reduced as the ``aggregation`` of `Metric.add_variable` says, by one all-reduce

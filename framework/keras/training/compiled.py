@@ -15,9 +15,9 @@ from tapewright.serialization.constructor_arguments import is_own
 from .. import losses as losses_module
 from .. import metrics as metrics_module
 from ..losses import Loss
-from ..losses.loss import part_of_mean
+from ..losses.loss import scale_by_share
 from ..metrics import Mean
-from ..metrics.replica_states import states_of_all
+from ..metrics.replica_states import aggregated_states
 from ..metrics.serialization import BY_LABELS
 from .compile_config import arguments_of_compile, compile_config
 from .compile_loss import CompileLoss, sum_of
@@ -160,7 +160,7 @@ class CompiledModel:
             if not loss.dtype.is_floating:
                 loss = cast(loss, "float32")
             loss = reduce_sum(loss) if len(loss.shape) else loss
-            losses.append(loss if per_example else part_of_mean(loss))
+            losses.append(loss if per_example else scale_by_share(loss))
         total = sum_of([loss for loss in losses if loss is not None])
         if total is None:
             raise ValueError(
@@ -225,7 +225,7 @@ class CompiledModel:
         """Return the results of all `metrics`, by name; in a step of several replicas,
         those of the whole data."""
         results, metrics = {}, self.metrics
-        with states_of_all(metrics):
+        with aggregated_states(metrics):
             for metric in metrics:
                 result = metric.result()
                 results |= result if isinstance(result, dict) else {metric.name: result}

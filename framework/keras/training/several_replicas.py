@@ -1,7 +1,6 @@
 """`SeveralReplicas`: the processes of a job that take each step of a model together."""
 
 import hashlib
-import json
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from tapewright.core import devices
 from tapewright.core.communication.job import communicator
 from tapewright.core.nest import flatten
 from tapewright.core.tensor import new_tensor
-from tapewright.data.parts import is_for_one_process, own_batches, part_of_batches
+from tapewright.data.parts import is_per_worker, part_of_batches, per_worker_batches
 from tapewright.distribute.collectives import broadcast_variables
 from tapewright.distribute.digests import check_variables
 from tapewright.formats.checkpoints.object_tree import explore
@@ -37,15 +36,15 @@ class SeveralReplicas(Replicas):
         The random orders become those of rank 0. Raises: ``ValueError``, in all workers,
         if they hold different arrays.
         """
-        is_own = not self._strategy.divides_batches or is_for_one_process(adapter.data)
+        is_own = not self._strategy.auto_shard_dataset or is_per_worker(adapter.data)
         if is_own and adapter.arrays is None:
-            adapter.data = own_batches(adapter.data, adapter.as_tensors)
+            adapter.data = per_worker_batches(adapter.data, adapter.as_tensors)
             return
         self._check_same(adapter)
-        own = json.dumps(adapter.data.state()).encode()
-        state = communicator().all_gather(np.frombuffer(own, np.uint8))[0].tobytes()
+        own = adapter.data.state()
+        state = communicator().broadcast_object(own)
         if state != own:
-            adapter.data.restore(json.loads(state))
+            adapter.data.restore(state)
         adapter.data = part_of_batches(
             adapter.data, self._count, self._id, adapter.as_tensors
         )
@@ -58,7 +57,7 @@ class SeveralReplicas(Replicas):
             rows = np.linspace(0, len(leaf) - 1, SAMPLES).astype(int).tolist()
             digest.update(f"{leaf.dtype} {leaf.shape}".encode())
             digest.update(devices.to_numpy(leaf[rows]).tobytes())
-        digests = communicator().all_gather(np.frombuffer(digest.digest(), np.uint64))
+        digests = communicator().all_gather_object(digest.digest())
         others = [rank for rank, each in enumerate(digests) if each != digests[0]]
         if others:
             raise ValueError(
@@ -86,14 +85,14 @@ class SeveralReplicas(Replicas):
         return step_together
 
     def run_own(self, who, function, batch):
-        sizes = np.concatenate(communicator().all_gather(np.array([_length(batch)])))
-        if not sizes.all():
+        sizes = communicator().all_gather_object(_length(batch))
+        if not all(sizes):
             raise ValueError(
-                f"{who}: each worker must pass at least one example; they pass "
-                f"{sizes.tolist()}, in the order of the ranks"
+                f"{who}: each worker must pass at least one example; they pass {sizes}, "
+                "in the order of the ranks"
             )
         self._is_ready = self._model._compiled.is_shared
-        return self._run(function, batch, sizes[self._id] / sizes.sum())
+        return self._run(function, batch, sizes[self._id] / sum(sizes))
 
     def _run(self, function, batch, share, is_idle=False):
         if not self._is_ready:
@@ -108,8 +107,7 @@ class SeveralReplicas(Replicas):
         self._is_ready = self._model._compiled.is_shared = True
 
     def any(self, flag):
-        flags = communicator().all_reduce([np.array(flag, np.uint8)], "max")
-        return bool(flags[0])
+        return communicator().any(flag)
 
     def check(self):
         check_variables(self._variables())

@@ -21,7 +21,7 @@ from tapewright.layers.base.symbolic_tensor import KerasTensor
 
 from .data_adapters.data_adapter_utils import unpack_x_y_sample_weight
 from .train_steps import TrainSteps
-from .worker_content import content_of_all
+from .worker_content import gather_content
 from .workers import workers_of
 
 __all__ = ["TrainingState"]
@@ -80,13 +80,13 @@ class TrainingState:
             self.inputs = _inputs_of(self.run.batch)
         content = snapshot(path, self._parts())
         workers = workers_of(self.model)
-        return content_of_all(content, self._metrics(), self.has_own_data, workers)
+        return gather_content(content, self._metrics(), self.has_own_data, workers)
 
     @property
     def has_own_data(self):
         """True if each worker reads batches of its own, not a part of common ones."""
         strategy = getattr(self.model, "distribute_strategy", None)
-        divides = getattr(strategy, "divides_batches", True)
+        divides = getattr(strategy, "auto_shard_dataset", True)
         return not divides and self.run.batches.adapter.arrays is None
 
     def _metrics(self):

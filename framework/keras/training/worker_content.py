@@ -19,15 +19,13 @@ from tapewright.core.errors import SavingError, as_saving_error
 from tapewright.formats.checkpoints.checkpoint_file import Content
 from tapewright.formats.checkpoints.state_codec import encode_state
 
-from .workers import from_first_worker, gather
-
-__all__ = ["content_of_all", "content_of_worker", "count_workers"]
+__all__ = ["content_for_worker", "count_workers", "gather_content"]
 
 PREFIX = "workers/"
 DATA = ("batches", "validation")  # states that are positions in data
 
 
-def content_of_all(content, metrics, has_own_data, workers) -> Content:
+def gather_content(content, metrics, has_own_data, workers) -> Content:
     """Return, on the first worker, the content of all of them.
 
     ``content``: that of this worker; ``metrics``: the aggregations of those variables in
@@ -40,7 +38,7 @@ def content_of_all(content, metrics, has_own_data, workers) -> Content:
         return content
     own = {"arrays": {n: content.arrays[n] for n in metrics}, "states": content.states}
     digests = {kind: _digests(values) for kind, values in own.items()}
-    first = from_first_worker(workers, lambda: digests)
+    first = workers.broadcast_object(digests)
     differing = {
         kind: {
             n: v for n, v in values.items() if digests[kind][n] != first[kind].get(n)
@@ -48,7 +46,7 @@ def content_of_all(content, metrics, has_own_data, workers) -> Content:
         for kind, values in own.items()
     }
     lacking = [name for name in first["states"] if name not in content.states]
-    everything = gather(workers, (lacking, differing))
+    everything = workers.all_gather_object((lacking, differing))
     for rank, (_, values) in enumerate(everything):
         for kind, target in (("arrays", content.arrays), ("states", content.states)):
             target |= {f"{PREFIX}{rank}/{n}": v for n, v in values[kind].items()}
@@ -90,7 +88,7 @@ def _info(content):
     return info
 
 
-def content_of_worker(content, rank, size, has_own_data=False) -> Content:
+def content_for_worker(content, rank, size, has_own_data=False) -> Content:
     """Return that part of the content of a backup with which one of ``size`` workers goes on.
 
     With as many workers as before each one has its own values again. Among another number

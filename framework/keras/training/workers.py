@@ -4,14 +4,10 @@ Every worker has the same callbacks, with the same logs. The first one, rank 0, 
 lines, and writes and reads files for all.
 """
 
-import pickle
-
-import numpy as np
-
 from tapewright.core.communication.communicator import Communicator
 from tapewright.core.communication.job import communicator
 
-__all__ = ["any_worker", "from_first_worker", "gather", "is_first_worker", "workers_of"]
+__all__ = ["from_first_worker", "is_first_worker", "workers_of"]
 
 _ALONE = Communicator()
 
@@ -33,39 +29,15 @@ def is_first_worker(model) -> bool:
     return workers_of(model).rank == 0
 
 
-def any_worker(workers, flag):
-    """Return whether ``flag`` is true on a worker: all come to the same answer."""
-    if workers.size == 1:
-        return bool(flag)
-    (found,) = workers.all_reduce([np.array([flag], bool)], "max")
-    return bool(found[0])
-
-
 def from_first_worker(workers, function):
     """Return on all workers what ``function()`` returns on the first, or raise its error."""
-    if workers.size == 1:
-        return function()
     result = error = None
     if workers.rank == 0:
         try:
             result = function()
         except Exception as raised:
             error = raised
-    data = _pickled((result, error) if workers.rank == 0 else None)
-    (length,) = workers.broadcast([np.array([data.size])])
-    data = data if workers.rank == 0 else np.empty(length, np.uint8)
-    (data,) = workers.broadcast([data])
-    if workers.rank != 0:
-        result, error = pickle.loads(data)
+    result, error = workers.broadcast_object((result, error))
     if error is not None:
         raise error
     return result
-
-
-def gather(workers, value):
-    """Return a list of the values of all workers."""
-    return [pickle.loads(data) for data in workers.all_gather(_pickled(value))]
-
-
-def _pickled(value):
-    return np.frombuffer(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), np.uint8)

@@ -4,7 +4,7 @@ import numpy as np
 from parts import RANK, SIZE, check_same, communicator, part, replica
 
 import tapewright as tw
-from tapewright.keras.metrics.replica_states import states_of_all
+from tapewright.keras.metrics.replica_states import aggregated_states
 
 random = np.random.default_rng(5)
 COUNTS = 7, 2, 8  # of the batches
@@ -99,7 +99,7 @@ for traced in (False, True):
     def step(entries, metrics, i, cut, last=last):
         with replica(COUNTS[i]):
             eager(entries, metrics, i, cut)
-            with states_of_all(metrics):
+            with aggregated_states(metrics):
                 last |= {j: metric.result() for j, metric in enumerate(metrics)}
         return last
 
@@ -115,7 +115,7 @@ for traced in (False, True):
     check_same("results", [np.asarray(last[j]) for j in range(len(own))])
     before = [v.numpy() for metric in own for v in metric.variables]
     number = getattr(communicator(), "_number", 0)
-    with replica(7), states_of_all(own):
+    with replica(7), aggregated_states(own):
         pass
     dtypes = {v.dtype for metric in own for v in metric.variables}
     if SIZE > 1:  # one all-reduce for each dtype
@@ -127,7 +127,7 @@ metric = Largest()
 with replica(7):
     metric.update_state(RANK + 1.0)
     active = [r + 1.0 for r in range(min(SIZE, 2))]
-    with states_of_all([metric]):
+    with aggregated_states([metric]):
         inside = metric.result().numpy()
 np.testing.assert_allclose(
     inside,
@@ -137,7 +137,7 @@ np.testing.assert_allclose(
 
 metric.undeclared = tw.Variable(0.0)
 try:
-    with replica(7), states_of_all([metric]):
+    with replica(7), aggregated_states([metric]):
         raise AssertionError("no error")
 except ValueError as error:
     assert "metric 'largest'" in str(error) and "add_variable" in str(error)

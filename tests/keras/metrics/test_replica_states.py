@@ -1,11 +1,11 @@
-"""`states_of_all` in one process; `tests/distribute/test_step.py` has several."""
+"""`aggregated_states` in one process; `tests/distribute/test_step.py` has several."""
 
 import numpy as np
 import pytest
 
 import tapewright as tw
 from tapewright.core.replica_context import ReplicaContext, in_replica_context
-from tapewright.keras.metrics.replica_states import states_of_all
+from tapewright.keras.metrics.replica_states import aggregated_states
 
 SECOND_OF_TWO = ReplicaContext(2, 1, 0.25)
 IDLE = ReplicaContext(2, 1, 0.0, True)
@@ -14,7 +14,7 @@ IDLE = ReplicaContext(2, 1, 0.0, True)
 def test_without_a_replica_context_states_stay():
     metric = tw.metrics.Mean()
     metric.update_state([1.0, 2.0])
-    with states_of_all([metric]):
+    with aggregated_states([metric]):
         assert metric.result() == 1.5
 
 
@@ -32,7 +32,7 @@ def test_the_aggregation_of_a_variable_is_that_of_its_value(
 
     @wrap
     def result():
-        with in_replica_context(SECOND_OF_TWO), states_of_all([metric]):
+        with in_replica_context(SECOND_OF_TWO), aggregated_states([metric]):
             return metric.result()
 
     assert result().numpy() == expected
@@ -44,7 +44,7 @@ def test_states_come_back_after_an_error():
     metric.total.aggregation = "mean"
     metric.update_state(3.0)
     with pytest.raises(KeyError):
-        with in_replica_context(SECOND_OF_TWO), states_of_all([metric]):
+        with in_replica_context(SECOND_OF_TWO), aggregated_states([metric]):
             raise KeyError
     assert metric.total.numpy() == 3.0
 
@@ -53,7 +53,7 @@ def test_a_variable_without_an_aggregation_is_refused():
     metric = tw.metrics.Sum(name="sum")
     metric.own = tw.Variable(0.0, name="table")
     with pytest.raises(ValueError, match="'sum'.*'table'.*add_variable"):
-        with in_replica_context(SECOND_OF_TWO), states_of_all([metric]):
+        with in_replica_context(SECOND_OF_TWO), aggregated_states([metric]):
             pass
 
 

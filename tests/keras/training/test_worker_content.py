@@ -13,11 +13,11 @@ from tapewright.formats.checkpoints.checkpoint_file import (
     write_content,
 )
 from tapewright.keras.training.worker_content import (
-    content_of_all,
-    content_of_worker,
+    content_for_worker,
     count_workers,
+    gather_content,
 )
-from tapewright.keras.training.workers import any_worker, from_first_worker, gather
+from tapewright.keras.training.workers import from_first_worker
 
 
 class ThreadRank(Communicator):
@@ -87,10 +87,10 @@ def test_an_error_of_the_first_worker_is_raised_on_all():
 
 
 def test_values_of_any_size_are_gathered_and_flags_agreed_on():
-    results = on_ranks(3, lambda workers: gather(workers, "x" * workers.rank))
+    results = on_ranks(3, lambda workers: workers.all_gather_object("x" * workers.rank))
     assert results == [["", "x", "xx"]] * 3
-    assert on_ranks(3, lambda w: any_worker(w, w.rank == 1)) == [True] * 3
-    assert on_ranks(3, lambda w: any_worker(w, False)) == [False] * 3
+    assert on_ranks(3, lambda w: w.any(w.rank == 1)) == [True] * 3
+    assert on_ranks(3, lambda w: w.any(False)) == [False] * 3
 
 
 METRICS = {
@@ -124,7 +124,7 @@ def saved(tmp_path):
 
     def save(count, parts=part, has_own_data=False):
         def run(workers):
-            return content_of_all(parts(workers.rank), METRICS, has_own_data, workers)
+            return gather_content(parts(workers.rank), METRICS, has_own_data, workers)
 
         contents = on_ranks(count, run) if count > 1 else [run(Communicator())]
         contents[0].path = tmp_path / "latest.h5"
@@ -144,7 +144,7 @@ def test_as_many_workers_go_on_with_their_own_values(saved, count):
     content = saved(count)
     assert count_workers(content) == count
     for rank in range(count):
-        assert_equal(content_of_worker(content, rank, count), part(rank))
+        assert_equal(content_for_worker(content, rank, count), part(rank))
 
 
 def test_what_is_the_same_on_all_workers_is_kept_once(saved):
@@ -161,7 +161,7 @@ def test_another_number_of_workers_has_the_metrics_of_the_whole(saved, count, no
     if count == now:
         return
     for rank in range(now):
-        found = content_of_worker(content, rank, now)
+        found = content_for_worker(content, rank, now)
         expected = part(rank if rank < count else 0)
         ranks = np.arange(count)
         totals = np.float32((ranks + 1).sum() if rank == 0 else 0)
@@ -179,7 +179,7 @@ def test_a_backup_without_a_number_of_workers_is_of_one_process(saved):
     content = saved(1)
     del content.info["workers"]  # as in version 0.1
     totals = [
-        content_of_worker(content, rank, 2).arrays["model/compiled/tracker/total"]
+        content_for_worker(content, rank, 2).arrays["model/compiled/tracker/total"]
         for rank in range(2)
     ]
     assert totals == [1, 0]
@@ -189,10 +189,10 @@ def test_workers_that_read_data_of_their_own_cannot_become_more_or_fewer(saved):
     own = lambda rank: part(rank, batches={"step": rank})  # noqa: E731
     content = saved(2, own)
     for rank in range(2):
-        assert content_of_worker(content, rank, 2).states["batches"] == {"step": rank}
+        assert content_for_worker(content, rank, 2).states["batches"] == {"step": rank}
     for now in (1, 3):
         with pytest.raises(tw.errors.SavingError, match=f"2 workers.*not {now}"):
-            content_of_worker(content, 0, now)
+            content_for_worker(content, 0, now)
 
 
 @pytest.mark.parametrize("before, now", [(True, False), (False, True)])
@@ -200,9 +200,9 @@ def test_batches_of_other_workers_are_others_also_at_the_same_positions(
     saved, before, now
 ):
     content = saved(2, has_own_data=before)
-    assert content_of_worker(content, 1, 2, now).states["batches"]["step"] == 3
+    assert content_for_worker(content, 1, 2, now).states["batches"]["step"] == 3
     with pytest.raises(tw.errors.SavingError, match="2 workers.*own.*not 3"):
-        content_of_worker(content, 0, 3, now)
+        content_for_worker(content, 0, 3, now)
 
 
 def test_callbacks_of_one_worker_are_those_of_that_worker_again(saved):
@@ -211,7 +211,7 @@ def test_callbacks_of_one_worker_are_those_of_that_worker_again(saved):
 
     content = saved(2, some)
     for rank in range(2):
-        found = content_of_worker(content, rank, 2).states
+        found = content_for_worker(content, rank, 2).states
         assert {n: v for n, v in found.items() if "Own" in n} == {
             f"callbacks/Own{rank}": rank
         }
@@ -225,11 +225,11 @@ def test_a_backup_that_makes_no_sense_is_refused(saved, info):
     content = saved(1)
     content.info["workers"] = info
     with pytest.raises(tw.errors.SavingError, match="latest.h5.*'workers' is invalid"):
-        content_of_worker(content, 0, 3)
+        content_for_worker(content, 0, 3)
 
 
 def test_values_of_workers_that_do_not_exist_are_refused(saved):
     content = saved(2)
     content.states["workers/2/random/numpy"] = {}
     with pytest.raises(tw.errors.SavingError, match="no worker"):
-        content_of_worker(content, 0, 2)
+        content_for_worker(content, 0, 2)

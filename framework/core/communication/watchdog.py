@@ -1,6 +1,6 @@
-"""The sentinel of a host: it reports a rank that was killed, and ends the others.
+"""The watchdog of a host: it reports a rank that was killed, and ends the others.
 
-It runs as a script of its own, ``python sentinel.py SOCKET STATE COUNT SIZE``, with the
+It runs as a script of its own, ``python watchdog.py SOCKET STATE COUNT SIZE``, with the
 descriptors of a listening socket, to which each of the ``COUNT`` ranks of this host
 connects, and of a file with a row of `FIELDS` of each. The end of a connection is the end
 of its process, seen before any launcher has time to end the others.
