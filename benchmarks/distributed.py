@@ -1,6 +1,6 @@
 """Time all-reduce and train steps on several processes, and check a model of the cost.
 
-python benchmarks/distributed.py   (about 2 minutes; starts mpiexec -n 2, then -n 4)
+python benchmarks/distributed.py   (about 30 s; starts mpiexec -n 2, then -n 4)
 
 Each process has one core, as far as there are cores; figures are minima of interleaved
 rounds, of the slowest process. Tables:

@@ -1,6 +1,6 @@
 """Train on an HDF5 file larger than memory should hold, and measure memory and speed.
 
-python benchmarks/hdf5_data.py   (writes 4 GB into a temporary folder, about a minute)
+python benchmarks/hdf5_data.py   (writes 4 GB into a temporary folder, about half a minute)
 
 One epoch of `fit` on `Dataset.from_hdf5`, shuffled, in a process of its own, then in two:
 the highest memory of each process, the rate, and the accuracy, which shows that the rows

@@ -1,6 +1,6 @@
 """Average gradients over several processes in a training loop of one's own.
 
-    python examples/distributed_loop.py                     one process (about 3 s)
+    python examples/distributed_loop.py                     one process (about 2 s)
     mpiexec -n 4 python examples/distributed_loop.py        four
 
 Each process reads its part of the digits, `DistributedGradientTape` averages the

@@ -1,7 +1,7 @@
 """The processes of the job, and collectives on nests of tensors.
 
 All processes must call the same collectives in the same order; otherwise each raises
-`CollectiveError`, which says what each of them calls.
+`CollectiveError`, which names the calls of all ranks.
 """
 
 from __future__ import annotations
@@ -44,21 +44,33 @@ __all__ = [
 
 
 def rank() -> int:
-    """Return the number of this process, from 0; 0 without MPI.
+    """Return the number of this process in the job, from 0; 0 without MPI.
 
-    Raises: ``ImportError`` in all functions here if a launcher has started several
-    processes and mpi4py is not installed.
+    Raises: ``ImportError`` if a launcher has started several processes and mpi4py is not
+    installed, ``RuntimeError`` if mpi4py belongs to another MPI than the launcher; so do
+    all functions here.
+
+    >>> if rank() == 0:
+    ...     print("printed once")
+    printed once
     """
     return communicator().rank
 
 
 def size() -> int:
-    """Return the number of processes; 1 without MPI."""
+    """Return the number of processes of the job; 1 without MPI.
+
+    Raises: ``ImportError`` as `rank` does.
+    """
     return communicator().size
 
 
 def local_rank() -> int:
-    """Return the number of this process among those of its host, from 0."""
+    """Return the number of this process among those of its host, from 0.
+
+    It chooses the GPU of the process: ``tw.device("GPU")`` is that of its local rank.
+    Raises: ``ImportError`` as `rank` does.
+    """
     return communicator().local_rank
 
 
@@ -68,12 +80,12 @@ def all_reduce(
     """Return the "mean", "sum", "max" or "min" of each tensor over all processes.
 
     Args: ``values``: a tensor, or any nest of tensors, `IndexedSlices` and None, with the
-    same structure, shapes and dtypes in each process; they travel together.
-    ``compression="float16"``: floating numbers travel in half precision, scaled to its
-    range; sums are in single precision or their own.
+    same structure, shapes and dtypes in each process; ``op``: "mean", "sum", "max" or
+    "min"; ``compression="float16"``: floating numbers travel in half precision, scaled to
+    its range, and are summed in single precision or their own.
 
-    Returns: the same nest, equal to the bit in all processes; slices of all processes
-    follow each other, in the order of the ranks. In a traced function each reduction
+    Returns: the same nest, equal to the bit in all processes. `IndexedSlices` hold the
+    rows of all processes, in the order of the ranks. In a traced function each reduction
     begins as soon as its tensor is there, and runs beside the rest.
 
     Raises: ``CollectiveError`` if processes differ in what they call; ``DTypeError`` for
@@ -130,8 +142,14 @@ def gathered_slices(slices: IndexedSlices, op: str = "mean") -> IndexedSlices:
 def all_gather(values: TensorNest, axis: int = 0) -> Any:
     """Return the tensors of all processes, joined along ``axis`` in the order of the ranks.
 
-    Their sizes along ``axis`` may differ. Not in traced functions, which must know sizes:
-    there calls run eagerly.
+    Args: ``values``: a tensor or a nest of tensors, of one dtype and shape in all
+    processes, except for the sizes along ``axis``, which may differ.
+
+    Returns: the same nest in all processes, without gradients. A traced function that
+    calls this runs eagerly, since it cannot know the sizes.
+
+    Raises: ``ShapeError`` for a scalar; ``CollectiveError`` if processes differ in what
+    they call.
 
     >>> all_gather([[1, 2]]).numpy()  # of one process
     array([[1, 2]], dtype=int32)
@@ -160,6 +178,13 @@ def _gathered(leaf, axis):
 def broadcast(values: TensorNest, root: int = 0) -> Any:
     """Return the tensors of the process ``root`` in all processes.
 
+    Args: ``values``: a tensor or a nest of tensors, of the same structure, shapes and
+    dtypes in all processes; ``root``: a rank. The result has no gradients. A traced
+    function that calls this runs eagerly.
+
+    Raises: ``ValueError`` if ``root`` is no rank; ``CollectiveError`` if processes differ
+    in what they call.
+
     >>> broadcast([1.0, 2.0]).numpy()  # of one process
     array([1., 2.], dtype=float32)
     """
@@ -177,8 +202,16 @@ def broadcast(values: TensorNest, root: int = 0) -> Any:
 def broadcast_variables(variables: Sequence[Variable], root: int = 0) -> None:
     """Assign to the variables, in all processes, their values in the process ``root``.
 
+    Call it once, before a training loop of your own; `fit` does it by itself.
+
+    Args: ``variables``: those of a model or an optimizer, in one order in all processes.
+
     Raises: ``TypeError`` for anything but variables; ``CollectiveError`` if those of the
-    processes differ in number, shape or dtype.
+    processes differ in number, shape or dtype; ``InvalidArgumentError`` in a traced
+    function.
+
+    >>> weight = Variable([1.0])
+    >>> broadcast_variables([weight])
     """
     variables = list(variables)
     for variable in variables:
@@ -199,7 +232,11 @@ def broadcast_variables(variables: Sequence[Variable], root: int = 0) -> None:
 
 
 def barrier() -> None:
-    """Wait until all processes have come here."""
+    """Wait until all processes have called this.
+
+    Raises: ``InvalidArgumentError`` in a traced function; ``CollectiveError`` if another
+    process calls another collective, or ends.
+    """
     if active_tracer() is not None:
         raise InvalidArgumentError(
             "barrier: a traced function cannot wait; call it outside"
