@@ -7,7 +7,8 @@ rounds, of the slowest process. Tables:
 
 - all-reduce of tapewright, MPI (`MPI.Allreduce`) and torch (gloo, where it is installed)
 - steps of 784-w-w-10 with BatchNormalization and Adam, traced: one worker with the batch,
-  N workers with a part each, without and with all-reduce; the time by `step_seconds`
+  N workers with a part each, without and with all-reduce, or each with such a batch (the
+  speedup is then in examples a second); the time by `step_seconds`
 - with ``--expect``, the same for workers and networks that are not here
 
 ``--tcp`` sends messages through sockets instead of shared memory (MPICH).
@@ -225,14 +226,16 @@ def time_steps(job, rounds, widths, network):
     job.say(
         f"\nsteps of 784-w-w-10, batch {BATCH}, {job.size} workers with {BATCH // job.size}"
         f" each, ms\n{'w':>6} {'MB':>5} {'1 worker':>9} {f'{job.size} workers':>10} "
-        f"{'speedup':>8} {'no all-reduce':>14} {'share':>6} {'predicted':>10} {'off':>6}"
+        f"{'speedup':>8} {f'{BATCH} each':>9} {'speedup':>8} {'no all-reduce':>14} "
+        f"{'share':>6} {'predicted':>10} {'off':>6}"
     )
     rows = []
     for width in widths:
         whole, _ = make_step(width, BATCH, False)
         part, _ = make_step(width, BATCH // job.size, False)
         step, model = make_step(width, BATCH // job.size, True)
-        for call in (whole, part, step, whole, part, step):
+        weak, _ = make_step(width, BATCH, True)
+        for call in 2 * (whole, part, step, weak):
             call()
         count = max(1, round(512 / width) ** 2) * 2
         best = job.minima(
@@ -241,6 +244,7 @@ def time_steps(job, rounds, widths, network):
                 "part": lambda c=part, n=count: job.seconds_alone(c, n),
                 "parts": lambda c=part, n=count: job.seconds(c, n),
                 "steps": lambda c=step, n=count: job.seconds(c, n),
+                "weak": lambda c=weak, n=count: job.seconds(c, n),
             },
             rounds,
         )
@@ -253,6 +257,7 @@ def time_steps(job, rounds, widths, network):
         job.say(
             f"{width:6} {nbytes / 1e6:5.1f} {best['whole'] * 1e3:9.2f} "
             f"{best['steps'] * 1e3:10.2f} {best['whole'] / best['steps']:8.2f} "
+            f"{best['weak'] * 1e3:9.2f} {job.size * best['whole'] / best['weak']:8.2f} "
             f"{best['parts'] * 1e3:14.2f} {1 - best['parts'] / best['steps']:6.0%} "
             f"{predicted * 1e3:10.2f} {predicted / best['steps'] - 1:+6.0%}"
         )
