@@ -238,12 +238,12 @@ def bucket_bytes() -> int:
 
 
 def set_bucket_bytes(nbytes: int) -> None:
-    """Let traced functions sum gradients over processes in messages of so many bytes.
+    """Set the size of the buckets in which traced functions reduce gradients.
 
-    A message is sent while the rest of the gradients are computed. Larger ones take less
-    time for each byte; the last one, with nothing beside it, begins the earlier the smaller
-    it is. ``TAPEWRIGHT_BUCKET_BYTES`` sets the default of 25 MB. All processes must have
-    the same; functions compiled before are not changed.
+    A bucket is reduced over the processes while the next gradients are computed. Larger
+    buckets need fewer messages; smaller ones leave less to wait for after the last
+    gradient. ``TAPEWRIGHT_BUCKET_BYTES`` sets the default of 25 MB. All processes must
+    have the same size; functions compiled before keep theirs.
 
     Raises: ``ValueError`` for a negative number.
 

@@ -1,8 +1,8 @@
-"""`ReplicaContext`: the part of one replica in a step that several take together.
+"""`ReplicaContext`: one replica in a step that several replicas take together.
 
-A step runs on every replica with a part of the batch. Losses, metrics, optimizers and
-normalization ask `replica_context` for the size of that part and act together with the
-other replicas; it is None where each process acts for itself.
+Each replica runs the step on its part of the batch. Losses, metrics, optimizers and
+normalization ask `replica_context` for the size of that part, and reduce over the
+replicas; it is None where each process works for itself.
 """
 
 from contextlib import contextmanager
@@ -19,9 +19,9 @@ class ReplicaContext(NamedTuple):
     """The step of one replica.
 
     ``share``: the fraction of the examples of the whole batch that this replica has, a
-    number or a scalar tensor; those of all replicas add up to 1. ``is_idle``: it has none,
-    and computes on an example that must count for nothing. ``compression``: that of
-    gradients on their way, see `ops.collective.all_reduce`.
+    number or a scalar tensor; the shares of all replicas add up to 1. ``is_idle``: this
+    replica has no examples, and computes on one that must not count. ``compression``: of
+    gradients, see `ops.collective.all_reduce`.
     """
 
     num_replicas: int
@@ -33,7 +33,7 @@ class ReplicaContext(NamedTuple):
 
 @contextmanager
 def in_replica_context(context):
-    """Run a block as the step of a replica; None: of a process for itself."""
+    """Run a block in a replica context; None: outside of any."""
     token = _CONTEXT.set(context)
     try:
         yield context

@@ -108,23 +108,26 @@ class Dataset:
     ) -> Dataset:
         """Create a data set of the rows of datasets in an HDF5 file of any size.
 
-        Rows are read by slices, ahead of their use; only ``buffer_size`` of them are in
-        memory. With `take`, `skip`, `shard` and `repeat`, directly behind, only the rows
-        asked for are read. The file is open during a run, and must not change between.
+        Rows are read in large pieces, ahead of their use; at most ``buffer_size`` of them
+        are in memory. If `take`, `skip`, `shard` or `repeat` follow directly, only the rows
+        that they select are read. The file is open during a run, and must not change
+        between runs.
 
-        Args: ``names``: the name of a dataset (``"train/images"``), or a tuple or dict of
-        names, the structure of an element: ``("images", "labels")`` for `fit`.
-        ``shuffle``: shuffle by blocks, neighbouring rows or chunks of the file: these come
-        in random order, and the rows of all that half of the buffer holds are mixed. Each
-        run has another order, which follows from ``seed``, as in `shuffle`. ``buffer_size``:
-        in rows, by default 64 MB; a larger one mixes better.
+        Args: ``path``: of the file; ``names``: the name of a dataset in it
+        (``"train/images"``), or a tuple or dict of names, the structure of an element:
+        ``("images", "labels")`` for `fit`. ``shuffle``: shuffle by blocks, which are chunks
+        of the file or neighbouring rows: blocks come in random order, and the rows of those
+        that half of the buffer holds are mixed. ``seed``: that of the order, which differs
+        between runs, as in the method `shuffle`. ``buffer_size``: in rows, by default 64 MB;
+        a larger one mixes better.
 
-        The method `shuffle` draws from a buffer of its size as usual, and may follow.
-        Without ``shuffle`` here it reads rows far from each other one by one, if its buffer
-        is larger than this one, or their chunks again and again: then shuffle here.
+        Returns: a `Dataset` of rows, of a known length. The method `shuffle` may follow,
+        but with a buffer larger than this one it reads single rows, or chunks again and
+        again: prefer ``shuffle=True`` for such files.
 
-        Raises: ``FileNotFoundError``, ``ValueError`` for a name that is not in the file,
-        or for datasets of different lengths; ``TypeError`` for strings or compound types.
+        Raises: ``FileNotFoundError``; ``ValueError`` for a name that is not in the file, a
+        scalar, or datasets of different lengths; ``TypeError`` for strings or compound
+        types; `SavingError`, as it runs, if the file has changed.
 
         >>> import os, tempfile, h5py, numpy as np
         >>> path = os.path.join(tempfile.mkdtemp(), "data.h5")

@@ -84,12 +84,12 @@ def rows_of_batches(dataset: Dataset, num_parts: int, index: int) -> Dataset:
 
 
 def mark_per_worker(dataset: Dataset) -> Dataset:
-    """Return the data set; its batches are this process's own, not to be divided."""
+    """Return the data set, marked so that `fit` does not divide its batches."""
     return Dataset(_PerWorker(dataset._node))
 
 
 def is_per_worker(dataset: Dataset) -> bool:
-    """Return whether batches are this process's own: of `rows_of_batches`, or marked so."""
+    """Return whether batches are for this process alone, see `mark_per_worker`."""
     ahead = [dataset._node]
     while ahead:
         node = ahead.pop()
@@ -102,11 +102,11 @@ def is_per_worker(dataset: Dataset) -> bool:
 def per_worker_batches(
     dataset: Dataset, convert: Callable[[Any], Any] | None = None
 ) -> Dataset:
-    """Count batches that each process of the job makes for itself; return their parts.
+    """Return `BatchPart`s of batches that each process of the job makes for itself.
 
-    Element ``i`` is a `BatchPart` with the process's batch ``i``, whose whole is that of
-    all processes. A process that has no more batches, or none of that number with rows,
-    has stand-ins until all are at their end. Iterating is collective.
+    Element ``i`` holds batch ``i`` of this process; the whole batch consists of those of
+    all processes. A process whose batch is empty, or that has no more batches, yields
+    stand-ins until all are at their end. Iterating is collective.
     """
     return Dataset(_PerWorkerBatches(dataset._node, _Part(1, 0, convert)))
 

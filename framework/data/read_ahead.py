@@ -1,9 +1,9 @@
 """Rows of stored arrays, read in windows: many rows at once, in the order of the file.
 
-The numbers of the rows to come are known long before the rows are needed. A *window* is a
-stretch of them that fits into memory; its rows are read sorted, once each, in large pieces,
-and gathered from memory in the order that was asked for. While the rows of one window are
-given out, those of the next are read, a few with each batch.
+The numbers of the next rows are known long before the rows are needed. A *window* is a run
+of these numbers whose rows fit into memory: they are read sorted, once each, in large pieces,
+and then gathered in the order of the numbers. While the batches of one window are yielded,
+the rows of the next one are read, a few with each batch.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ import numpy as np
 __all__ = ["PIECE", "read_batches", "row_bytes", "whole_chunks"]
 
 PIECE = 1 << 20  # bytes to read at once
-GAP = 1 << 16  # bytes: to read that many for nothing takes as long as another call
+GAP = 1 << 16  # bytes that take as long to read as another call
 
 
 def row_bytes(array):

@@ -20,9 +20,12 @@ class DistributedGradientTape:
     "mean", or "sum" for losses that divide by the examples of all processes;
     ``compression="float16"``: gradients travel in half precision.
 
-    The mean counts each process alike: with batches of different sizes, divide the loss
+    The mean weights all processes alike. With batches of different sizes, divide the loss
     by the number of all examples (``tw.nn.compute_average_loss``) and take ``op="sum"``.
-    All processes must differentiate alike, and make as many steps.
+    All processes must call `gradient` for the same sources, and equally often.
+
+    Raises: ``TypeError`` if ``tape`` is no `GradientTape`; ``ValueError`` for another
+    ``op`` or ``compression``.
 
     >>> import tapewright as tw
     >>> x = tw.Variable(3.0)
@@ -54,7 +57,11 @@ class DistributedGradientTape:
         output_gradients: TensorNest = None,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
     ) -> Any:
-        """Return `GradientTape.gradient`, reduced over all processes; None stays None."""
+        """Return `GradientTape.gradient`, reduced over all processes; None stays None.
+
+        `IndexedSlices` are gathered, in a traced function made dense and reduced. Raises:
+        ``CollectiveError`` if processes differ in what they call.
+        """
         gradients = self._tape.gradient(
             target, sources, output_gradients, unconnected_gradients
         )

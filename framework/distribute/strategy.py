@@ -68,13 +68,13 @@ def _set(variable, value):
 
 
 class Strategy:
-    """The default: one replica, this process.
+    """The default strategy: one replica, this process.
 
-    A model that is made in `scope` is trained by `fit` as the strategy says; `run` makes
-    one step of a loop of one's own. Code written for ``tf.distribute`` runs.
+    `fit` trains a model that was made in the `scope` of a strategy by that strategy; `run`
+    makes one step of a custom loop. Code written for ``tf.distribute`` runs.
     """
 
-    auto_shard_dataset: bool = True  # `fit` gets batches for all replicas together
+    auto_shard_dataset: bool = True  # `fit` divides batches among the replicas
     compression: str | None = None  # of gradients on their way
 
     @property
@@ -89,15 +89,24 @@ class Strategy:
 
     @contextmanager
     def scope(self) -> Iterator[Strategy]:
-        """A context: models made in it are trained by this strategy."""
+        """Return a context: `fit` trains models made in it by this strategy.
+
+        >>> import tapewright as tw
+        >>> strategy = tw.distribute.MultiWorkerMirroredStrategy()
+        >>> with strategy.scope():
+        ...     model = tw.Sequential([tw.layers.Dense(1)])
+        >>> model.distribute_strategy is strategy
+        True
+        """
         with _set(_CURRENT, self), _set(_IN_STEP, False):
             yield self
 
     @contextmanager
     def replica(self, share: Any = None, is_idle: bool = False) -> Iterator[None]:
-        """A context for a step of this replica, see `core.replica_context`.
+        """Return a context for a step of this replica, see `core.replica_context`.
 
-        ``share`` of the examples, by default the same for each replica.
+        Args: ``share``: the fraction of the examples of the whole batch, by default the
+        same for each replica; ``is_idle``: whether this replica has no examples.
         """
         count = self.num_replicas_in_sync
         context = None
@@ -118,8 +127,12 @@ class Strategy:
     ) -> Any:
         """Return ``fn(*args, **kwargs)`` of this replica, a step that all take together.
 
-        In ``fn`` losses of `tw.losses` divide by the examples of all replicas, each of
-        which must have as many, and `apply_gradients` sums the gradients over the replicas.
+        In ``fn``, losses of `tw.losses` divide by the number of examples of all replicas,
+        and `apply_gradients` sums the gradients over the replicas. Each replica must have
+        the same number of examples. ``options``, TensorFlow's, is ignored.
+
+        >>> Strategy().run(lambda x: 2 * x, args=(3,))
+        6
         """
         with self.replica():
             return fn(*args, **(kwargs or {}))
@@ -127,10 +140,17 @@ class Strategy:
     def reduce(
         self, reduce_op: ReduceOp | str, value: TensorNest, axis: int | None = None
     ) -> Any:
-        """Return the sum or mean over the replicas; with ``axis``, over their entries, too.
+        """Return the sum or mean over the replicas, and over ``axis`` if it is not None.
 
-        ``reduce_op``: a `ReduceOp`, or "SUM", "MEAN" in any case. A mean with ``axis``
-        counts each entry alike, also if replicas have different numbers of them.
+        Args: ``reduce_op``: a `ReduceOp`, "SUM" or "MEAN", in upper or lower case;
+        ``value``: a tensor or a nest of tensors of this replica. A mean over ``axis``
+        weights all entries alike, also if replicas have different numbers of them.
+
+        Raises: ``ValueError`` for another ``reduce_op``.
+
+        >>> import tapewright as tw
+        >>> Strategy().reduce("MEAN", tw.constant([1.0, 2.0]), axis=0).numpy()
+        np.float32(1.5)
         """
         op = str(getattr(reduce_op, "value", reduce_op)).lower()
         check_choice("reduce", "reduce_op", op, ("sum", "mean"))
@@ -147,20 +167,22 @@ class Strategy:
         return total if op == "sum" else total / count
 
     def gather(self, value: TensorNest, axis: int = 0) -> Any:
-        """Return the values of all replicas, joined along ``axis``."""
+        """Return the values of all replicas, joined along ``axis``; see `all_gather`."""
         return all_gather(value, axis) if self.num_replicas_in_sync > 1 else value
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        """Return the values of the replicas of this process, of which there is one."""
+        """Return a tuple of the values of the replicas of this process: ``(value,)``."""
         return (value,)
 
     def experimental_distribute_dataset(
         self, dataset: Dataset, options: Any = None
     ) -> Dataset:
-        """Return the part of each batch that is for this replica.
+        """Return a data set of the parts of the batches that are for this replica.
 
-        ``dataset`` yields batches for all replicas together; of a batch of ``n`` examples
-        the replica ``r`` of ``N`` gets those from ``r * n // N`` up to the next replica's.
+        ``dataset`` yields batches for all replicas together. Of a batch of ``n`` examples
+        replica ``r`` of ``N`` gets those from ``r * n // N`` to ``(r + 1) * n // N``.
+
+        Raises: ``ValueError``, as it runs, if ``dataset`` is not batched.
         """
         count = self.num_replicas_in_sync
         if count == 1:
@@ -170,7 +192,10 @@ class Strategy:
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Dataset], options: Any = None
     ) -> Dataset:
-        """Return ``dataset_fn(InputContext)``, which yields this replica's batches."""
+        """Return ``dataset_fn(InputContext)``, which yields the batches of this replica.
+
+        `fit` does not divide them again.
+        """
         context = InputContext(self.num_replicas_in_sync, self.replica_id)
         return mark_per_worker(dataset_fn(context))
 
@@ -190,10 +215,10 @@ OneDeviceStrategy = Strategy
 
 
 class MultiWorkerMirroredStrategy(Strategy):
-    """Each process of the MPI job is a replica, with variables of its own that stay equal.
+    """Synchronous training: each process of the MPI job holds a copy of all variables.
 
-    ``mpiexec -n 4 python train.py`` starts four. ``batch_size`` in `fit` is that of all
-    together. Random numbers continue from the seed of rank 0 in all processes.
+    ``mpiexec -n 4 python train.py`` starts four processes. ``batch_size`` in `fit` is that
+    of all together. All processes take the seed of rank 0.
 
     Args: ``communication_options``: `CommunicationOptions`; ``cluster_resolver``:
     TensorFlow's, not needed: MPI knows the processes.
@@ -242,12 +267,18 @@ MirroredStrategy = MultiWorkerMirroredStrategy
 
 
 class CommunicationOptions:
-    """Options of the way that gradients travel.
+    """Options of the all-reduce of gradients.
 
-    Args: ``bytes_per_pack``: of the buckets of gradients that are reduced together, 0 for
-    the default, 25 MB; ``timeout_seconds``: how long processes wait for each other before
-    the job ends with an error, by default 600; ``implementation``: TensorFlow's, ignored;
-    ``compression="float16"``: gradients travel in half precision, scaled to its range.
+    Args: ``bytes_per_pack``: the size of the buckets of gradients that are reduced
+    together; 0 leaves that of `config.set_bucket_bytes`, 25 MB; ``timeout_seconds``: how
+    long processes wait for each other before the job ends with an error, by default 600;
+    ``implementation``: TensorFlow's, ignored; ``compression="float16"``: gradients travel
+    in half precision, scaled to its range.
+
+    Raises: ``ValueError`` for a negative number or another ``compression``.
+
+    >>> options = CommunicationOptions(compression="float16")
+    >>> strategy = MultiWorkerMirroredStrategy(communication_options=options)
     """
 
     def __init__(
@@ -274,7 +305,7 @@ class experimental:  # noqa: N801  (a namespace)
 
 
 class ClusterResolver:
-    """The place of a process in its job, as TensorFlow's cluster resolvers give it."""
+    """The rank of a process, in the terms of TensorFlow's cluster resolvers."""
 
     task_type: str = "worker"
 
@@ -283,7 +314,7 @@ class ClusterResolver:
 
 
 class InputContext:
-    """The part of the input that a function makes: pipeline ``input_pipeline_id``."""
+    """The number of the input pipeline that a function makes, one for each process."""
 
     def __init__(
         self,
@@ -309,7 +340,7 @@ class InputContext:
 
 
 class ReplicaContext:
-    """The replica of this process in a step, as ``tf.distribute`` describes it."""
+    """The replica of this process in a step, with the methods of ``tf.distribute``."""
 
     def __init__(self, strategy: Strategy):
         self.strategy = strategy
@@ -347,28 +378,31 @@ _DEFAULT = Strategy()
 
 
 def get_strategy() -> Strategy:
-    """Return the strategy whose scope this is, or that of all models, or the default."""
+    """Return the current strategy.
+
+    It is that of the innermost scope, else that of `keras.distribution`, else the default.
+    """
     return _CURRENT.get() or _global_strategy or _DEFAULT
 
 
 def has_strategy() -> bool:
-    """Return whether there is another strategy than the default."""
+    """Return whether the current strategy is not the default."""
     return get_strategy() is not _DEFAULT
 
 
 def set_strategy(strategy: Strategy | None) -> None:
-    """Make a strategy that of all models that are made outside of a scope."""
+    """Set the strategy of all models that are made outside of a scope."""
     global _global_strategy
     _global_strategy = strategy
 
 
 def get_replica_context() -> ReplicaContext | None:
-    """Return the `ReplicaContext` of a step; None in a strategy's scope outside of steps."""
+    """Return the `ReplicaContext` of a step, None in a scope but outside of a step."""
     if in_cross_replica_context():
         return None
     return ReplicaContext(get_strategy())
 
 
 def in_cross_replica_context() -> bool:
-    """Return whether this is in a strategy's scope, and not in a step."""
+    """Return whether the call is in the scope of a strategy, but outside of a step."""
     return _CURRENT.get() is not None and not _IN_STEP.get()

@@ -26,15 +26,21 @@ _current = None
 
 
 class Distribution:
-    """Base of distributions, of which there is `DataParallel`."""
+    """Base class of distributions; `DataParallel` is the only one."""
 
 
 class DataParallel(Distribution):
-    """Each process of the MPI job has all variables, and a part of each batch.
+    """Each process of the MPI job holds all variables and computes a part of each batch.
 
-    Args: ``auto_shard_dataset``: True: `fit` takes of each batch the part of this
-    process; False: a `Dataset` yields batches for this process alone; ``device_mesh``
-    and ``devices`` must be None: MPI knows the processes.
+    Args: ``auto_shard_dataset``: True: `fit` takes the part of this process of each batch;
+    False: a `Dataset` yields batches for this process alone; ``device_mesh`` and
+    ``devices`` must be None, since MPI knows the processes.
+
+    Raises: ``ValueError`` for a ``device_mesh`` or ``devices``; ``ImportError`` if a
+    launcher has started several processes and mpi4py is not installed.
+
+    >>> set_distribution(DataParallel())
+    >>> set_distribution(None)
     """
 
     def __init__(
@@ -55,7 +61,7 @@ class DataParallel(Distribution):
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """A context: models made in it are trained in this way."""
+        """Return a context: `fit` trains models made in it by this distribution."""
         before = distribution()
         set_distribution(self)
         try:
@@ -65,7 +71,7 @@ class DataParallel(Distribution):
 
 
 def set_distribution(value: Distribution | None) -> None:
-    """Train all models that are made from here on as ``value`` says; None: one by one.
+    """Set the distribution of all models made from now on; None: each process for itself.
 
     Raises: ``TypeError`` for anything but a `DataParallel` or None.
     """

@@ -1,7 +1,7 @@
 """Reductions over the processes of a job, with derivatives.
 
-What is differentiated is the sum of the targets of all processes, each of which calls its
-tape: a rule reduces cotangents over the processes, too.
+Derivatives are those of the sum of the targets of all processes, each of which calls its
+own tape: VJP rules reduce cotangents over the processes, too.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def all_reduce(
 ) -> Tensor:
     """The sum, "mean", "max" or "min" of ``x`` over all processes, the same in each.
 
-    Args: ``x`` has one shape and dtype in all processes, which call the same collectives
-    in the same order; ``compression="float16"``: floating numbers travel in half
-    precision, scaled to its range, in sums and means. Derivatives are those of the sum of
-    the targets of all processes; where several have the largest entry they share its
-    cotangent.
+    Args: ``x``: of the same shape and dtype in all processes, which call the same
+    collectives in the same order; ``compression="float16"``: floating numbers travel in
+    half precision, scaled to its range, in sums and means. Derivatives are those of the
+    sum of the targets of all processes; processes that tie for a maximum or minimum share
+    its cotangent.
 
     Raises: ``CollectiveError`` in all processes if they do not call the same, or one has
     left; ``DTypeError`` for a dtype without this reduction; ``ValueError`` for another

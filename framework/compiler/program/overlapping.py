@@ -1,14 +1,14 @@
-"""`overlap_all_reduces`: sums over processes that go on beside the rest of a program.
+"""`overlap_all_reduces`: sums over processes that overlap with the rest of a program.
 
 Sums whose operands do not depend on each other's results are joined into buckets. A bucket
 starts right behind the instruction that makes its last operand, and is waited for right
 before the first one that needs a result.
 
-All processes must start the same buckets in the same order, although their programs differ
-where their parts of a batch do: one that has a single example needs no sum over examples. So
-buckets depend on nothing but the order of the all-reduces in the graph, their sizes, and
-which of them need results of others. The gradients of the last layers, which are there
-first, are usually asked for last: a group of all-reduces is taken from its end.
+All processes must start the same buckets in the same order, although programs for parts of
+a batch may differ: a part of one example needs no sum over examples. So buckets depend only
+on the order of the all-reduces in the graph, on their sizes, and on which of them need
+results of others. The gradients of the last layers are made first and, as variables are
+listed, reduced last: buckets are filled from the end of a group of all-reduces.
 """
 
 from tapewright.core import config

@@ -16,9 +16,9 @@ class Communicator:
     """The job of one process, and the interface of all communicators.
 
     ``rank`` of ``size``; ``local_rank`` of ``local_size`` on this host; ``step``: the
-    number of the step of training, from 1, for messages. Every rank must call the same
-    collectives in the same order, with arrays of the same shapes and dtypes: otherwise
-    all of them raise `CollectiveError`.
+    number of the training step, from 1, for messages. All ranks must call the same
+    collectives in the same order, with arrays of the same shapes and dtypes; otherwise
+    all raise `CollectiveError`.
     """
 
     rank, size = 0, 1
@@ -27,43 +27,40 @@ class Communicator:
     timeout = 600.0  # seconds for which ranks wait for each other
 
     def begin_step(self):
-        """Count a step: an update by an optimizer is made, the next step begins."""
+        """Count a training step: an optimizer has made its update."""
         self.step += 1
 
     def all_reduce(self, arrays, op="sum", compression=None):
-        """Return new arrays: the sum, "mean", "max" or "min" over all ranks.
+        """Return new arrays: the "sum", "mean", "max" or "min" over all ranks.
 
-        The ranks' arrays are added in the order of the ranks, so that each rank gets the
-        same bits; for arrays of GPUs see `gpu`. ``compression="float16"``: floating
-        numbers travel in half precision, scaled to its range, and are summed in single
-        precision or their own.
+        Arrays are added in the order of the ranks, so that all ranks get the same bits;
+        for arrays on GPUs see `gpu`. ``compression="float16"``: floating numbers travel in
+        half precision, scaled to its range, and are summed in single precision or their
+        own.
         """
         return self.start_all_reduce(arrays, op, compression).wait()
 
     def start_all_reduce(self, arrays, op="sum", compression=None):
-        """Begin an `all_reduce`, which goes on beside the caller; return a `Pending`.
+        """Start an `all_reduce` in the background; return a `Pending`.
 
-        The arrays must not change before its ``wait()``, which returns the results.
+        Its ``wait()`` returns the results; the arrays must not change before that.
         """
         check_operands(arrays, op, compression)
         return Pending([array_module(type(array)).array(array) for array in arrays])
 
     def all_gather(self, array):
-        """Return a list of the array of each rank; lengths along axis 0 may differ.
-
-        Here and in `broadcast`, arrays are NumPy's.
-        """
+        """Return a list of the NumPy arrays of all ranks; lengths along axis 0 may differ."""
         return [np.array(array)]
 
     def broadcast(self, arrays, root=0):
-        """Return new arrays, those of the rank ``root``."""
+        """Return copies of the NumPy arrays of the rank ``root``."""
         self.check_root(root)
         return [np.array(array) for array in arrays]
 
     def barrier(self):
-        """Wait until all ranks have come here."""
+        """Wait until all ranks have called this."""
 
-    # --- made of those above
+    # --- composed of the collectives above
 
     def any(self, flag):
         """Return whether ``flag`` is true on any rank."""

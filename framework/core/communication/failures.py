@@ -1,9 +1,8 @@
-"""The end of the whole job when a rank fails, with a message that says which, and why.
+"""The end of the whole job when a rank fails, with a message that names rank and cause.
 
-An error that nobody catches is printed, and ends the job (`MPI_Abort`). A process that is
-killed, or crashes, is seen by the watchdog of its host, a small process that the first
-rank there starts: it prints the message and ends the ranks that are left, as launchers
-do, or do not.
+An uncaught error is printed, and ends the job by `MPI_Abort`. A process that is killed or
+crashes is noticed by the watchdog of its host, a small process that the first rank there
+starts: it prints the message and ends the other ranks, as not all launchers do.
 """
 
 import os
@@ -96,9 +95,9 @@ def _connected(folder, row):
 
 
 def end_job_on_errors(rank, end):
-    """Make errors that nobody catches end the job, after they are printed.
+    """Make uncaught errors end the job by ``end(error, text)``, after they are printed.
 
-    ``end(error, text)`` does it, with a line of text that names the error.
+    ``text``: a line that names the error.
     """
     inner, pid = sys.excepthook, os.getpid()
 

@@ -15,9 +15,9 @@ from ..devices import array_module
 
 __all__ = ["CHUNK", "as_bytes", "packed_all_reduce", "parts_for_others"]
 
-SMALL = 1 << 15  # bytes of all ranks, up to which whole contributions are gathered
-ALONE = 1 << 18  # bytes from which an array is not joined with others
-CHUNK = 1 << 24  # bytes that are exchanged at once: few enough to stay in caches
+SMALL = 1 << 15  # bytes of all ranks, up to which all gather whole contributions
+ALONE = 1 << 18  # bytes from which an array travels alone: copying it costs more
+CHUNK = 1 << 24  # bytes to exchange at once, few enough to stay in caches
 
 
 def packed_all_reduce(channel, arrays, op, compression):
@@ -90,7 +90,7 @@ def _all_reduce(channel, flat, op, compression):
 
 
 def _compressed(channel, pieces, op):
-    """The same in half precision on the way; sums are in single precision at least."""
+    """Reduce pieces that travel in half precision; sums are in single precision at least."""
     xp = array_module(type(pieces))
     sent = _encoded(pieces)
     received = xp.empty_like(sent)

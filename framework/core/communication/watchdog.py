@@ -2,8 +2,8 @@
 
 It runs as a script of its own, ``python watchdog.py SOCKET STATE COUNT SIZE``, with the
 descriptors of a listening socket, to which each of the ``COUNT`` ranks of this host
-connects, and of a file with a row of `FIELDS` of each. The end of a connection is the end
-of its process, seen before any launcher has time to end the others.
+connects, and of a file with a row of `FIELDS` for each rank. The end of a connection is
+the end of its process, which the watchdog notices before a launcher ends the others.
 """
 
 import mmap
@@ -20,11 +20,11 @@ __all__ = ["FAILED", "FIELDS", "LEFT", "RUNNING", "main"]
 # Of each rank: its status, the step it is in, and the number of its latest collective.
 FIELDS = ("rank", "pid", "status", "step", "collective")
 RUNNING, LEFT, FAILED = 1, 2, 3
-PATIENCE = 2.0  # seconds that ranks have to end by themselves
+PATIENCE = 2.0  # seconds for ranks to end by themselves
 
 
 def main(server, state, count, size):
-    """Wait for the end of all ranks; after one that has not left, end the others."""
+    """Wait for the end of all ranks; when one has failed, end the others."""
     width = 8 * len(FIELDS)
     table = mmap.mmap(state, count * width, access=mmap.ACCESS_READ)
 

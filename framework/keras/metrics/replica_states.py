@@ -1,4 +1,4 @@
-"""`aggregated_states`: results of metrics from the states of all replicas."""
+"""`aggregated_states`: the states of metrics, combined over all replicas."""
 
 from contextlib import contextmanager
 
@@ -15,14 +15,14 @@ __all__ = ["aggregated_states"]
 
 @contextmanager
 def aggregated_states(metrics):
-    """Give the variables of metrics the values that all replicas have together.
+    """Return a context in which metrics have the combined states of all replicas.
 
-    Each is reduced as the ``aggregation`` of `Metric.add_variable` says, by one all-reduce
-    for each dtype, which all replicas must call. The block is in no replica context. At
-    its end the variables have the values of this replica again. Without a replica context
-    nothing changes.
+    Each variable is reduced by its ``aggregation``, see `Metric.add_variable`, in one
+    all-reduce for each dtype, which all replicas must call. Inside there is no replica
+    context; at the end the variables have the values of this replica again. Outside of a
+    replica context nothing changes.
 
-    Raises: ``ValueError`` for a variable that was made in another way.
+    Raises: ``ValueError`` for a variable without an ``aggregation``.
     """
     context = replica_context()
     if context is None:

@@ -1,20 +1,21 @@
-"""`Replicas`: the processes that train a model, one for itself or several together.
+"""`Replicas`: the processes that train a model, here one.
 
-Several take each step together, each with its part of the batch. `fit`, `evaluate` and
-single batches ask their `Replicas` wherever one process and several differ.
+Several take each step together, each with its part of the batch: see `several_replicas`,
+which is loaded when they do. `fit`, `evaluate` and single batches ask their `Replicas`
+wherever one process and several differ.
 """
 
 __all__ = ["Replicas"]
 
 
 class Replicas:
-    """One process, which trains for itself; the interface of several."""
+    """One process, and the interface of several."""
 
     def divide(self, adapter):
-        """Make the batches of an adapter those of this worker."""
+        """Make an adapter yield the parts of batches that are for this worker."""
 
     def convert(self, batch, batches):
-        """Return a batch of an `EpochIterator` as tensors; tell it the share."""
+        """Return a batch of an `EpochIterator` as tensors; set its ``share``."""
         return batches.adapter.convert(batch)
 
     def step(self, function, batches):
@@ -22,11 +23,11 @@ class Replicas:
         return function
 
     def run_own(self, who, function, batch):
-        """Return ``function(batch)``, a step by a batch that is this worker's own."""
+        """Return ``function(batch)``: a step in which each worker passes its own batch."""
         return function(batch)
 
     def any(self, flag):
-        """Return whether a flag is set in any worker."""
+        """Return whether ``flag`` is true on any worker."""
         return flag
 
     def check(self):

@@ -1,8 +1,8 @@
 """The content of a backup of several workers.
 
-Variables are the same on all workers, but those of metrics, of which each worker has its
-part; states of callbacks, data and global generators may differ. A backup holds the values
-of rank 0, and those of other ranks that differ below ``workers/<rank>``. In its info,
+Variables are the same on all workers, except those of metrics; states of callbacks, data
+and global generators may differ. A backup holds the values of rank 0, and under
+``workers/<rank>`` the values of another rank that differ. In its info,
 "workers" is a dict of
 
 "lacking"   for each worker, the names of states of rank 0 that it does not have
@@ -89,11 +89,10 @@ def _info(content):
 
 
 def content_for_worker(content, rank, size, has_own_data=False) -> Content:
-    """Return that part of the content of a backup with which one of ``size`` workers goes on.
+    """Return the content of a backup with which worker ``rank`` of ``size`` resumes.
 
-    With as many workers as before each one has its own values again. Among another number
-    the first has what the metrics of all have counted; workers that are new begin with the
-    states of rank 0.
+    With as many workers as before each gets its own values. With another number the first
+    worker gets the combined states of metrics, and new workers the states of rank 0.
 
     Raises: `SavingError` for another number of workers if each had read batches of its own,
     or does now (``has_own_data``): then the whole batches are others.
