@@ -72,10 +72,10 @@ def test_ranks_wait_at_the_end_for_one_that_works_on(run_ranks):
         from tapewright.core.communication.job import communicator
 
         job = communicator()
+        job.timeout = 0.5
         if job.rank == 0:
             time.sleep(2)  # more than the timeout
             print("done")
         """,
-        env={"TAPEWRIGHT_TIMEOUT": "0.5"},
     )
     assert (rc, stdout, stderr) == (0, "done\n", "")

@@ -38,7 +38,7 @@ KILLED = r"rank 1 of 2 \(process \d+ on .+\) was killed, crashed or exited in st
     }.items(),
 )
 def test_the_job_ends_with_a_message_when_a_rank_does(start_ranks, way, message):
-    timeout = {"TAPEWRIGHT_TIMEOUT": "3"} if way == "hang" else {}
+    timeout = {"TAPEWRIGHT_TIMEOUT": "10"} if way == "hang" else {}
     job = start_ranks(2, SCRIPTS / "failure.py", way, env=timeout)
     result = job.end(SECONDS)
     # That of mpiexec may be that of the rank that ended first, here os._exit(0).
@@ -66,6 +66,23 @@ def test_the_job_ends_when_a_rank_is_killed(start_ranks, work, options):
     assert result.rc != 0
     assert job.is_gone(SECONDS)
     assert re.findall(r"tapewright: rank (\d)", result.stderr) == [str(killed)], result
+
+
+def test_ranks_do_not_wait_for_one_that_fails_before_it_joins(start_ranks):
+    script = """
+        import os
+
+        import tapewright as tw
+
+        if os.environ["PMI_RANK"] == "1":
+            raise ValueError("no data")
+        tw.distribute.size()
+    """
+    job = start_ranks(2, script, env={"TAPEWRIGHT_TIMEOUT": "1"})
+    result = job.end(SECONDS)
+    assert result.rc != 0
+    assert "ValueError: no data" in result.stderr
+    assert "in _wait_for_all_ranks_to_join" in result.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

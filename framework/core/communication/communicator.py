@@ -1,5 +1,6 @@
 """`Communicator`: collectives among the processes of a job, here of one process."""
 
+import os
 import pickle
 
 import numpy as np
@@ -7,9 +8,29 @@ import numpy as np
 from ..devices import array_module
 from ..errors import DTypeError
 
-__all__ = ["Communicator", "OPERATIONS", "Pending", "check_operands"]
+__all__ = [
+    "Communicator",
+    "OPERATIONS",
+    "Pending",
+    "check_operands",
+    "timeout_seconds",
+]
 
 OPERATIONS = ("sum", "mean", "max", "min")
+
+
+def timeout_seconds():
+    """Return the seconds that ranks wait for each other: ``TAPEWRIGHT_TIMEOUT``, 600."""
+    text = os.environ.get("TAPEWRIGHT_TIMEOUT", "600")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not seconds > 0:
+        raise ValueError(
+            f"TAPEWRIGHT_TIMEOUT must be a positive number of seconds, got {text!r}"
+        )
+    return seconds
 
 
 class Communicator:

@@ -3,13 +3,14 @@
 Without a launcher (``mpiexec``, ``srun``) the job has one process, and MPI is not imported.
 """
 
+import faulthandler
 import importlib.util
 import os
 import sys
 import threading
 
 from .. import devices
-from .communicator import Communicator
+from .communicator import Communicator, timeout_seconds
 
 __all__ = ["communicator", "count_step", "launched_size"]
 
@@ -54,9 +55,7 @@ def _joined():
             f"{started if size > 1 else 'TAPEWRIGHT_MPI is set'}, but mpi4py, by which "
             'processes talk, is not installed: pip install "tapewright[mpi]"'
         )
-    from .mpi import MPICommunicator
-
-    joined = MPICommunicator()
+    joined = _wait_for_all_ranks_to_join()
     if joined.size < size:
         raise RuntimeError(
             f"{size} processes were started by an MPI launcher, but mpi4py sees "
@@ -68,6 +67,21 @@ def _joined():
     # Processes that this one starts inherit the variables of the launcher.
     os.environ[RANK] = str(os.getpid())
     return joined
+
+
+def _wait_for_all_ranks_to_join():
+    """Start MPI; after `timeout_seconds` print this function's name, and end the process.
+
+    MPI has no such limit. It holds the interpreter's lock meanwhile, so that no code of
+    Python can watch.
+    """
+    faulthandler.dump_traceback_later(timeout_seconds(), exit=True)
+    try:
+        from .mpi import MPICommunicator
+
+        return MPICommunicator()
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def launched_size():

@@ -17,7 +17,7 @@ from mpi4py import MPI
 from ..errors import CollectiveError
 from ..source_lines import user_line
 from ..watched_methods import watch_method
-from .communicator import Communicator, Pending, check_operands
+from .communicator import Communicator, Pending, check_operands, timeout_seconds
 from .failures import RankStatus, end_job_on_errors
 from .gpu import GPUReduction, holds_gpu_arrays
 from .reduction import CHUNK, as_bytes, packed_all_reduce, parts_for_others
@@ -28,20 +28,6 @@ __all__ = ["MPICommunicator"]
 TEXT = 512  # bytes of the description of a collective
 SPIN = 2e-4  # seconds for which a wait keeps its core, if somebody waits for the result
 LEAVING = "leave the job (the end of the program)"
-
-
-def _timeout():
-    """Return the seconds that ranks wait for each other: ``TAPEWRIGHT_TIMEOUT``, 600."""
-    text = os.environ.get("TAPEWRIGHT_TIMEOUT", "600")
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0
-    if not seconds > 0:
-        raise ValueError(
-            f"TAPEWRIGHT_TIMEOUT must be a positive number of seconds, got {text!r}"
-        )
-    return seconds
 
 
 class MPICommunicator(Communicator):
@@ -74,7 +60,7 @@ class MPICommunicator(Communicator):
         self._is_awaited = False  # somebody waits for the queue
         self._spin = SPIN if self.local_size <= (os.cpu_count() or 1) else 0
         self._request = None  # of MPI; its arrays live as long as it may write to them
-        self.timeout = _timeout()
+        self.timeout = timeout_seconds()
         self._pid, self._status = os.getpid(), None
         if self.size > 1:
             end_job_on_errors(self.rank, self._end)
@@ -303,7 +289,6 @@ class MPICommunicator(Communicator):
             )
             time.sleep(0.5)  # MPICH's launcher drops what it has not read at the abort
         finally:
-            time.sleep(0.3)  # mpiexec drops text that it has not read yet
             if hasattr(signal, "alarm"):  # MPI may wait for a host that is cut off
                 signal.signal(signal.SIGALRM, signal.SIG_DFL)
                 signal.alarm(5)
