@@ -12,6 +12,7 @@ _NOT_THE_USERS = (
     str(_PACKAGE),
     *[str(_PACKAGE.parent / name) for name in ("layers", "optimizers")],  # in a clone
     str(Path(np.__file__).parent),  # it calls back when it is given tensors
+    "<executable of ",  # Python code of traced functions
 )
 _recorded = False
 

@@ -1,5 +1,7 @@
 """All-reduces in traced functions, on several processes."""
 
+import re
+
 import pytest
 
 RANDOM_PROGRAMS = """
@@ -113,3 +115,18 @@ def test_the_profiler_shows_the_whole_time_of_an_all_reduce(run_ranks):
         *["instruction all_reduce_sum (start)"] * 2,
         *["instruction all_reduce_sum (wait)"] * 2,
     ]
+
+
+def test_errors_name_the_line_that_calls_a_traced_function(run_ranks):
+    script = """
+        import tapewright as tw
+
+        step = tw.function(lambda x: tw.distribute.all_reduce(x, "sum"))
+        step(tw.ones([2]))
+        if tw.distribute.rank() == 0:
+            step(tw.ones([2]))  # line 7
+    """
+    ended = run_ranks(2, script)
+    assert ended.rc != 0
+    named = r"rank 0: all_reduce sum of float32\[2\] \(step 1, .*script_\w+\.py:7\)"
+    assert re.search(named, ended.stderr), ended.stderr
