@@ -19,10 +19,12 @@ from tapewright.core.module import Module
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.replica_context import replica_context
 from tapewright.core.tape import Tape
+from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.trackable import owned
 from tapewright.core.variable import Variable
 from tapewright.layers import initializers
 from tapewright.ops.array.creation import zeros_like
+from tapewright.ops.math.comparison import where
 from tapewright.serialization.configured import Configured
 
 from .replica_states import aggregated_states
@@ -208,9 +210,15 @@ def _unchanged_if_idle(metric):
     if context is None or not context.is_idle:
         yield
         return
-    before = [(variable, variable.read()) for variable in metric.variables]
+    before = {id(v): v.read() for v in metric.variables}
     yield
-    if len(metric.variables) > len(before):
+    variables = metric.variables
+    updated = [v.read() for v in variables]
+    if len(variables) > len(before):
         metric.reset_state()
-    for variable, value in before:
-        variable.assign(value)
+    # By a value that is known in the step alone: traces of all replicas have the same
+    # order among all-reduces in the update and those of the states.
+    counts = convert_to_tensor(context.share) > 0
+    for variable, value in zip(variables, updated):
+        kept = before.get(id(variable))
+        variable.assign(where(counts, value, variable.read() if kept is None else kept))

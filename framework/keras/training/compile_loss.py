@@ -11,7 +11,7 @@ from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.trackable import Trackable, assign_pending
 from tapewright.ops.array.conversion import cast
-from tapewright.ops.math.elementwise import add
+from tapewright.ops.math.elementwise import add, divide_no_nan
 
 from .. import losses as losses_module
 from ..losses import Loss
@@ -66,7 +66,23 @@ class CompileLoss(Trackable):
             if tracker is not None:
                 track_loss(tracker, value, _select(each.outputs, predictions))
             values.append(value if each.weight is None else value * each.weight)
-        return sum_of(values)
+        return sum_of(_added_to_each(values))
+
+
+def _added_to_each(values):
+    """Return losses whose sum, where some are not reduced, has the others in each entry.
+
+    Those are parts of a replica, which has the same part of the entries.
+    """
+    context = replica_context()
+    if context is None or not any([len(value.shape) for value in values]):
+        return values
+    return [
+        value
+        if len(value.shape)
+        else divide_no_nan(value, cast(context.share, value.dtype))
+        for value in values
+    ]
 
 
 def track_loss(tracker, loss, batch):
@@ -77,14 +93,9 @@ def track_loss(tracker, loss, batch):
     """
     context, weight = replica_context(), batch_size_of(batch)
     if context is not None:
-        if context.is_idle:
-            return
         loss = convert_to_tensor(loss)
-        share = cast(context.share, loss.dtype)
-        if loss.shape.rank:  # no reduction: losses of examples
-            weight = cast(weight, loss.dtype) / share
-        else:
-            loss = loss / share
+        if not loss.shape.rank:  # else losses of examples, which have no reduction
+            loss = divide_no_nan(loss, cast(context.share, loss.dtype))
     tracker.update_state(loss, sample_weight=weight)
 
 

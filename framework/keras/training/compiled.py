@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tapewright import optimizers
 from tapewright.core import config
 from tapewright.core.nest import flatten
+from tapewright.core.replica_context import replica_context
 from tapewright.core.trackable import Trackable, drop_pending
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.reduction import reduce_sum
@@ -146,7 +147,7 @@ class CompiledModel:
         loss of the whole batch. An override that adds a mean of its own multiplies it by
         this replica's share, as the means of `tw.losses` are.
         """
-        losses, per_example = [], False
+        losses, in_each = [], False
         if self._compiled is not None and self._compiled.loss is not None:
             if y_pred is None:
                 raise TypeError(
@@ -154,13 +155,16 @@ class CompiledModel:
                     "statement missing?"
                 )
             loss = self._compiled.loss(y, y_pred, sample_weight)
-            per_example = loss is not None and len(loss.shape) > 0
+            context = replica_context()
+            is_idle = context is not None and context.is_idle
+            # Without a reduction it is in the loss of each example.
+            in_each = loss is not None and len(loss.shape) > 0 and not is_idle
             losses.append(loss)
         for loss in self.losses:
             if not loss.dtype.is_floating:
                 loss = cast(loss, "float32")
             loss = reduce_sum(loss) if len(loss.shape) else loss
-            losses.append(loss if per_example else scale_by_share(loss))
+            losses.append(loss if in_each else scale_by_share(loss))
         total = sum_of([loss for loss in losses if loss is not None])
         if total is None:
             raise ValueError(

@@ -140,6 +140,32 @@ def several_outputs():
     return model, numbers(ROWS, 5), {"a": numbers(ROWS, 1), "b": numbers(ROWS, 2)}, {}
 
 
+@case
+def losses_of_examples():
+    x = tw.Input((5,))
+    hidden = layers.Dense(6, activation="relu", kernel_regularizer="l2")(x)
+    outputs = {"a": layers.Dense(1, name="a")(hidden), "b": layers.Dense(2)(hidden)}
+    model = tw.Model(x, outputs)
+    model.compile(
+        "sgd", {"a": tw.losses.MeanSquaredError(reduction="none"), "b": "mae"}
+    )
+    return model, numbers(37, 5), {"a": numbers(37, 1), "b": numbers(37, 2)}, {}
+
+
+@case
+def metrics_with_sums_over_replicas():
+    model = dense()
+    labels = np.eye(3, dtype="f4")[digits(3, 37)]
+    model.compile("sgd", tw.losses.dice, metrics=["mse", tw.losses.tversky])
+    return model, numbers(37, 5), labels, {"batch_size": 9}
+
+
+@case
+def masks_in_evaluations():
+    model, words, y, options = lstm_with_masks()
+    return model, words[:31], y[:31], options  # 1 row is left by batches of 10
+
+
 class OwnStep(tw.Model):
     """A model with a `train_step` and a metric of its own."""
 
