@@ -165,9 +165,7 @@ class Node:
 class Rows:
     """Arrays of one length, whose rows are the elements of a node."""
 
-    reads_ahead = (
-        False  # True if numbers of rows are taken before those rows are wanted
-    )
+    reads_ahead = False  # whether numbers of rows are taken before the rows are wanted
 
     def __init__(self, structure, arrays):
         self.arrays = arrays

@@ -201,9 +201,8 @@ class _PartOfBatches(Node):
         return self.inputs[0].pipeline()
 
     def declares(self):
-        return (
-            False  # an element is more than the tensors of `spec`, which are a batch's
-        )
+        # An element is more than the tensors of `spec`, which are those of a batch.
+        return False
 
 
 class _PerWorker(Node):

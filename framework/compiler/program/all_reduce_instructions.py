@@ -21,9 +21,9 @@ class AllReduce(Opaque):
     may_alias = False
     is_tuple = True
 
-    def __init__(self, function, operands, node, keywords, new_memory=True, nodes=None):
-        super().__init__(function, operands, node, keywords, new_memory)
-        self.function, self.nodes = all_reduced, nodes or (node,)
+    def __init__(self, operands, node, keywords, nodes=None):
+        super().__init__(all_reduced, operands, node, keywords, new_memory=True)
+        self.nodes = nodes or (node,)
 
     @property
     def collectives(self):
@@ -40,7 +40,7 @@ class StartAllReduce(AllReduce):
     is_tuple = False
 
     def __init__(self, operands, node, keywords, nodes):
-        super().__init__(None, operands, node, keywords, nodes=nodes)
+        super().__init__(operands, node, keywords, nodes)
         self.function = started
         self.outputs = (Buffer((), np.dtype(object), instruction=self),)
 

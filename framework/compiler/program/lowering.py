@@ -144,12 +144,12 @@ def _lowered_op(program, node, operands, array_type, in_loops):
 
 def _collective(program, node, operands, array_type):
     """Lower an op that all processes call: to a call of its kernel, which is not traced."""
-    is_sum = array_type is np.ndarray and node.op is all_reduce_sum.primitive
-    kind, function = (
-        (AllReduce if is_sum else Opaque),
-        node.op.kernels.plain(array_type),
-    )
-    instruction = kind(function, operands, node, dict(node.attributes), True)
+    keywords = dict(node.attributes)
+    if array_type is np.ndarray and node.op is all_reduce_sum.primitive:
+        instruction = AllReduce(operands, node, keywords)
+    else:
+        kernel = node.op.kernels.plain(array_type)
+        instruction = Opaque(kernel, operands, node, keywords, new_memory=True)
     return program.append(instruction, *_specs(node))
 
 

@@ -83,10 +83,9 @@ def _buckets(instructions, limit):
         elif depends:
             tainted.update(each.outputs)
     close()
-    latest = -1
     for bucket in buckets:
         made = [number.get(a, -1) for a in bucket.operands]
-        latest = bucket.after = max(latest, bucket.after, *made)
+        bucket.after = max(bucket.after, *made)
     return buckets, order
 
 
@@ -163,8 +162,7 @@ class _Schedule:
         if self.made[-1] is not start:
             self.made.append(WaitAllReduce(start, bucket.outputs))
             return
-        both = AllReduce(None, start.operands, start.node, start.keywords,
-                         nodes=start.nodes)  # fmt: skip
+        both = AllReduce(start.operands, start.node, start.keywords, start.nodes)
         both.outputs = bucket.outputs
         for out in both.outputs:
             out.instruction = both

@@ -56,7 +56,10 @@ class Twins(Communicator):
         flat = np.concatenate([np.ravel(a) * a.dtype.type(factor) for a in arrays])
         stops = np.cumsum([a.size for a in arrays])
         parts = np.split(flat, stops[:-1])
-        return [p.astype(a.dtype).reshape(a.shape) for p, a in zip(parts, arrays)]
+        return [
+            p.astype(a.dtype, copy=False).reshape(a.shape)
+            for p, a in zip(parts, arrays)
+        ]
 
 
 @pytest.fixture
@@ -228,6 +231,20 @@ def test_the_order_does_not_depend_on_the_number_of_examples(twins, small_bucket
         tw.function(step)(numbers(count, 6))
         orders.append([shapes for name, shapes in twins.calls if name != "wait"])
     assert orders[0] == orders[1] == orders[2]
+
+
+def test_no_loop_nest_changes_the_order(twins, small_buckets, target):
+    """Also where an operand is made in one nest with what has to wait for something."""
+
+    @tw.function
+    def function(x, y, w):
+        early = tw.tanh(x)
+        second, first = all_reduce(y), all_reduce(early)  # a group starts from its end
+        return first, second, early * tw.matmul(w, w)
+
+    function(numbers(4, 4), numbers(5), numbers(4, 4))
+    started = [shapes for name, shapes in twins.calls if name != "wait"]
+    assert started == [[(4, 4)], [(5,)]]
 
 
 def test_the_pass_can_be_switched_off(twins, small_buckets):
@@ -573,7 +590,7 @@ def test_a_change_in_place_before_the_wait_is_found(twins, small_buckets, numpy_
             return self.operands[0]
 
     (operand,) = start.operands
-    each = Overwriting(None, (operand,), X, {})
+    each = Overwriting((operand,), X, {})
     each.node = program.instructions[0].node
     program.append(each, (operand.shape, operand.dtype))
     program.instructions.insert(i + 1, program.instructions.pop())
