@@ -137,11 +137,11 @@ def _refuse(error, attribute, array, variable):
 def all_reduce_gradients(gradients) -> list:
     """Return the sums of gradients over all replicas; the dense ones by one all-reduce."""
     dense = [i for i, g in enumerate(gradients) if type(g) is not SparseRows]
-    arrays = [to_numpy(gradients[i]) for i in dense]
+    arrays = [gradients[i] for i in dense]
     totals = communicator().all_reduce(arrays, "sum", replica_context().compression)
     sums = list(gradients)
     for i, total in zip(dense, totals):
-        sums[i] = array_module(type(gradients[i])).asarray(total)
+        sums[i] = total
     return [all_gather_rows(g) if type(g) is SparseRows else g for g in sums]
 
 

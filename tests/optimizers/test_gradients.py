@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.optimizers import SGD, Adam
+from tapewright.core.communication.communicator import Communicator
+from tapewright.core.replica_context import ReplicaContext, in_replica_context
+from tapewright.optimizers import SGD, Adam, gradients
 
 from .steps import run, stepped, variable
 
@@ -205,3 +207,18 @@ def test_a_gradient_that_does_not_fit_changes_nothing(rule, bad, error, message)
         optimizer.apply([tw.ones((2,)), bad], [a, b])
     for v, old in zip([a, b, *optimizer.variables], before):
         assert np.array_equal(v.numpy(), old)
+
+
+def test_sums_over_replicas_leave_gradients_on_their_device(strict, monkeypatch):
+    """How they travel between GPUs is up to the communicator."""
+
+    class Seen(Communicator):
+        def all_reduce(self, arrays, op="sum", compression=None):
+            assert [type(array) for array in arrays] == [type(dense)]
+            return super().all_reduce(arrays, op, compression)
+
+    dense = strict.asarray(np.array([1, 2], np.float32))
+    monkeypatch.setattr(gradients, "communicator", Seen)
+    with in_replica_context(ReplicaContext(1, 0, 1.0)):
+        (total,) = gradients.all_reduce_gradients([dense])
+    assert total.held.tolist() == [1, 2]
