@@ -1,17 +1,18 @@
 """What every test gets: fixed seeds, the device asked for, a look at the tapes after it.
 
 ``pytest --device cupy`` runs the very same tests on CuPy arrays, on a GPU, and
-``pytest --device strict`` on a stand-in for them that runs anywhere (strict_array.py).
+``pytest --device strict`` on a stand-in for them that runs anywhere (stand_in/arrays.py).
 Traced functions run on NumPy calls, as to compile the thousands of small ones of all tests
 takes half an hour; tests of machine code ask for it, and ``TAPEWRIGHT_TARGET=native pytest``
 runs any others on it.
 """
 
-import importlib.util
+import importlib
 import os
 import sys
 import threading
 from contextvars import copy_context
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every program that a test mak
 os.environ.setdefault("TAPEWRIGHT_TARGET", "numpy")
 
 from tapewright import random  # noqa: E402
+from tapewright.compiler.targets.cuda import cublaslt
 from tapewright.core import config, devices, interpreters, parallel
 from tapewright.core.naming import reset_name_counts  # noqa: E402
 
@@ -46,6 +48,8 @@ def pytest_configure(config):
     _import_sources_once()
     if config.getoption("--device") == "cupy" and (why := _no_gpu()):
         raise pytest.UsageError(f"--device cupy: {why}")
+    if config.getoption("--device") == "strict" and not find_spec("cupy"):
+        raise pytest.UsageError("--device strict: CuPy is not installed")
 
 
 def _import_sources_once():
@@ -85,14 +89,20 @@ def _no_gpu():
 
 
 @pytest.fixture(scope="session")
-def strict():
+def strict(request):
     """A stand-in for the module `cupy`, whose arrays NumPy cannot touch."""
-    path = Path(__file__).parent / "strict_array.py"
-    spec = importlib.util.spec_from_file_location("strict_array", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    devices.register_array_module(module.StrictArray, module.xp, module.to_numpy)
-    return module.xp
+    if request.config.getoption("--device") == "cupy":
+        pytest.skip("a test of the stand-in, whose products would take GPU addresses")
+    pytest.importorskip("cupy", reason="the stand-in reads CuPy's names and signatures")
+    from .stand_in import arrays, driver
+    from .stand_in.cublaslt import CublasLt
+
+    devices.register_array_module(arrays.Array, arrays.xp, arrays.to_numpy)
+    products = CublasLt(
+        run=lambda stream, work: driver.submit(stream, ("product",), work)
+    )
+    cublaslt.provide(lambda: products, lambda: 0)
+    return arrays.xp
 
 
 @pytest.fixture(autouse=True)

@@ -63,6 +63,7 @@ PACKAGES = {
 ALLOWED_OUTSIDE = {"numpy", "h5py", "tqdm", "cupy", "tapewright"}
 # Extras, imported where they are used: inside functions.
 ALLOWED_OUTSIDE |= {"llvmlite", "matplotlib", "mpi4py", "nccl", "pydot", "tensorboardX"}
+ALLOWED_OUTSIDE |= {"cuda"}  # what CuPy brings to find CUDA's libraries
 
 
 def sources():
@@ -244,6 +245,7 @@ def test_nothing_else_is_depended_on():
     "package, place",
     [
         ("cupy", "tapewright.core.devices"),
+        ("cuda", "tapewright.compiler.targets.cuda.cublaslt"),
         ("llvmlite", "tapewright.compiler.targets.native.engine"),
         ("nccl", "tapewright.core.communication.nccl"),
     ],

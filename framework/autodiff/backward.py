@@ -6,6 +6,7 @@ active, and through ops under an outer tape or a batcher, so that gradients of g
 come from the same rules.
 """
 
+from tapewright.core import devices
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import IndexedSlices, module_of, new_tensor, next_key
@@ -118,6 +119,9 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
                 f"in the gradient of {record[0].name}" + (f", {line}" if line else "")
             )
             raise
+        except MemoryError as error:
+            who = f"the gradient of {record[0].name}"
+            raise devices.memory_error(who, error) from None
     cotangents.update(kept)
 
 

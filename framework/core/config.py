@@ -18,7 +18,8 @@ from typing import Any, Literal, TextIO
 
 import numpy as np
 
-from . import blas, openblas
+from . import blas, gpu, openblas
+from .gpu import experimental, list_logical_devices, list_physical_devices
 from .openblas import Unavailable
 from .target_settings import (
     autotune,
@@ -26,6 +27,8 @@ from .target_settings import (
     current_product,
     current_target,
     follow_threads,
+    gpu_target_flaw,
+    offer_gpu_target,
     offer_target,
     set_target,
     set_threads,
@@ -39,12 +42,17 @@ __all__ = [
     "autotune",
     "autotune_is_on",
     "bucket_bytes",
+    "experimental",
     "follow_threads",
     "functions_are_verified",
     "functions_run_eagerly",
+    "gpu_flaw",
     "graph_pass_is_on",
     "graph_passes",
+    "list_logical_devices",
+    "list_physical_devices",
     "load_pipeline_later",
+    "offer_gpu_target",
     "offer_graph_pass",
     "offer_target",
     "report",
@@ -65,6 +73,8 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 ENVIRONMENT = (
     *("TAPEWRIGHT_MALLOC", "TAPEWRIGHT_BLAS_CALLS", "TAPEWRIGHT_VERIFY"),
     *("TAPEWRIGHT_TARGET", "TAPEWRIGHT_CACHE", "TAPEWRIGHT_BUCKET_BYTES"),
+    *("CUDA_VISIBLE_DEVICES", "CUPY_GPU_MEMORY_LIMIT", "CUPY_TF32"),
+    "NVIDIA_TF32_OVERRIDE",
     *("LD_PRELOAD", "GLIBC_TUNABLES"),
     *("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "OPENBLAS_CORETYPE"),
     *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
@@ -267,6 +277,11 @@ def target() -> Literal["native", "numpy"]:
     return current_target(_load_pipelines)
 
 
+def gpu_flaw(xp: Any) -> str | None:
+    """Return why functions on arrays of a GPU module run op by op; None: they do not."""
+    return gpu_target_flaw(xp, _load_pipelines)
+
+
 def target_product() -> Callable[[Any, Any], Any] | None:
     """Return ``product(a, b)`` of two large matrices on the target, None if it is NumPy's.
 
@@ -319,6 +334,7 @@ def report() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "numpy": np.__version__,
         "cupy": _cupy(),
+        "gpu": _gpu_report(),
         "blas": library | {"calls": blas.note()},
         "malloc": dict(_malloc),
         "graph_passes": dict(_passes),
@@ -326,6 +342,15 @@ def report() -> dict[str, Any]:
         "cpu_flags": sorted(vectors),
         "environment": {name: os.environ.get(name) for name in ENVIRONMENT},
     }
+
+
+def _gpu_report():
+    """Return what is used on the GPU, and how traced functions run there."""
+    facts = gpu.report() | {"target": None}
+    if facts["note"] is None:
+        flaw = gpu_flaw(sys.modules["cupy"])
+        facts["target"] = f"CuPy, op by op ({flaw})" if flaw else "CUDA graphs"
+    return facts
 
 
 def _or_none(function, *args):
@@ -359,7 +384,7 @@ def _cupy():
 
 
 def show(file: TextIO | None = None) -> None:
-    """Print versions, BLAS, malloc, target, CPU flags and environment switches, aligned.
+    """Print versions, GPU, BLAS, malloc, target, CPU flags and switches, aligned.
 
     Args: ``file``: that of ``print``.
 
@@ -376,6 +401,7 @@ def show(file: TextIO | None = None) -> None:
         "Python": facts["python"],
         "NumPy": facts["numpy"],
         "CuPy": facts["cupy"],
+        **_gpu_lines(facts["gpu"]),
         "BLAS": library["library"] or "not OpenBLAS, or not within reach",
         "  built as": library["config"] or "unknown",
         "  kernels": library["core"] or "unknown",
@@ -389,6 +415,28 @@ def show(file: TextIO | None = None) -> None:
     }
     for name, value in lines.items():
         print(f"{name:<12} {value}", file=file)
+
+
+def _gpu_lines(facts):
+    """The lines about the GPU: one where there is none."""
+    cuda = facts["cuda"] or {"runtime": "unknown", "driver": None}
+    driver = f"driver for {cuda['driver']}" if cuda["driver"] else "no driver"
+    libraries = {
+        "  CUDA": f"{cuda['runtime']}, {driver}",
+        "  NVRTC": facts["nvrtc"],
+        "  products": "TensorFloat-32" if facts["tf32"] else "float32",
+    }
+    if facts["note"] is not None:
+        return {"GPU": facts["note"]} | (libraries if facts["cuda"] else {})
+    used, free, total = [facts["memory"][k] >> 20 for k in ("used", "free", "total")]
+    memory = f"{used:,} MiB in use, {free:,} of {total:,} MiB free"
+    version = f"compute capability {facts['compute_capability']}"
+    return {
+        "GPU": f"{facts['name']}, {version}",
+        **libraries,
+        "  memory": memory,
+        "  functions": facts["target"],
+    }
 
 
 def _target_line(facts):

@@ -7,10 +7,11 @@ current device: the CPU, or that of `device`.
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,22 @@ from .errors import ResourceExhaustedError
 __all__ = [
     "array_module",
     "check_fits",
+    "check_later",
+    "check_results",
     "choose_gpu",
     "copy_to",
+    "cupy_module",
     "current_module",
     "device",
+    "free_memory",
+    "gpu_count",
     "is_array",
-    "list_physical_devices",
+    "is_out_of_memory",
+    "may_share_memory",
+    "linalg_errors",
+    "memory_error",
     "memory_owner",
+    "parse_device",
     "register_array_module",
     "to_numpy",
 ]
@@ -45,7 +55,7 @@ class _Modules(dict):
             self[array_type] = np
             return np
         if array_type.__module__.partition(".")[0] == "cupy":
-            self[array_type] = _cupy()
+            self[array_type] = cupy_module()
             return self[array_type]
         raise TypeError(
             f"{array_type.__name__} is no array of a known module (NumPy, CuPy)"
@@ -69,11 +79,15 @@ def is_array(value: object) -> bool:
 
 
 def register_array_module(
-    array_type: type[Any], module: Any, to_numpy: Callable[[Any], Any]
+    array_type: type[Any], module: Any, to_numpy: Callable[[Any], Any] | None
 ) -> None:
-    """Add a module with NumPy's functions; ``to_numpy`` copies its arrays to the host."""
+    """Add a module with NumPy's functions; ``to_numpy`` copies its arrays to the host.
+
+    None is for arrays without values, such as those of a tracer.
+    """
     _MODULES[array_type] = module
-    _TO_NUMPY[array_type] = to_numpy
+    if to_numpy is not None:
+        _TO_NUMPY[array_type] = to_numpy
 
 
 def current_module() -> Any:
@@ -81,14 +95,27 @@ def current_module() -> Any:
     return _CURRENT.get()
 
 
-def _cupy():
+def cupy_module(name: str = "cupy") -> Any:
+    """CuPy, or a module that is installed with it.
+
+    Raises: ``RuntimeError`` that says what to install, if CuPy is not.
+    """
     try:
         import cupy
     except ImportError as error:
         raise RuntimeError(
             "The GPU needs CuPy: install tapewright[cuda12] or tapewright[cuda13]"
         ) from error
-    return cupy
+    return cupy if name == "cupy" else importlib.import_module(name)
+
+
+def gpu_count() -> tuple[int, str]:
+    """The number of GPUs, and why there is none."""
+    try:
+        count = cupy_module().cuda.runtime.getDeviceCount()
+    except RuntimeError as error:  # CUDA's errors are RuntimeErrors
+        return 0, str(error)
+    return count, "" if count else "CUDA sees no GPU"
 
 
 @contextmanager
@@ -97,24 +124,49 @@ def device(name: str | None) -> Iterator[None]:
 
     Arrays never move by themselves: an op on arrays of two devices is an error. ``"GPU"``
     is the first GPU; among several processes of a host each has its own, by local rank.
+    Raises: ``RuntimeError`` if there is no such GPU.
 
     >>> with device("/CPU:0"):
     ...     current_module().__name__
     'numpy'
     """
-    kind, _, index = (
-        str(name).lower().replace("/", "").replace("device:", "").partition(":")
-    )
-    if kind not in ("cpu", "gpu") or not (index or "0").isdigit():
-        raise ValueError(
-            f"device: name must be like 'CPU', 'GPU' or '/GPU:1', got {name!r}"
-        )
-    with use_module(np if kind == "cpu" else _cupy()) as module:
-        if kind == "cpu":
+    kind, number = parse_device(name)
+    if kind == "CPU":
+        with use_module(np):
             yield
-        else:
-            with module.cuda.Device(int(index) if index else _own_gpu(module)):
-                yield
+        return
+    module = cupy_module()
+    if number is None:
+        number = _own_gpu(module)
+    _check_gpu(name, number)
+    with use_module(module), module.cuda.Device(number):
+        yield
+
+
+def parse_device(name: str | None, who: str = "device") -> tuple[str, int | None]:
+    """The type, ``"CPU"`` or ``"GPU"``, and the number, if there is one, of a device.
+
+    >>> parse_device("/device:GPU:1"), parse_device("cpu")
+    (('GPU', 1), ('CPU', None))
+    """
+    kind, _, index = (
+        str(name).upper().replace("/", "").replace("DEVICE:", "").partition(":")
+    )
+    if kind not in ("CPU", "GPU") or not (index or "0").isdigit():
+        raise ValueError(
+            f"{who}: name must be like 'CPU', 'GPU' or '/GPU:1', got {name!r}"
+        )
+    return kind, int(index) if index else None
+
+
+def _check_gpu(name, number):
+    count, flaw = gpu_count()
+    if number < count:
+        return
+    present = ", ".join(["/CPU:0", *[f"/GPU:{i}" for i in range(count)]])
+    reason = f"the devices are {present}" if count else f"{flaw}; there is {present}"
+    hint = "" if count else ". CUDA needs NVIDIA's driver; nvidia-smi lists its GPUs"
+    raise RuntimeError(f"device: there is no GPU for the name {name!r}: {reason}{hint}")
 
 
 _LOCAL_RANK = [lambda: 0]  # how to ask for the number of this process on its host
@@ -132,9 +184,10 @@ def _own_gpu(module):
     entered, as those of GPU 0 can.
     """
     rank = _LOCAL_RANK[0]()
-    if not rank:
+    count = gpu_count()[0] if rank else 0
+    if not count:
         return 0
-    number = rank % module.cuda.runtime.getDeviceCount()
+    number = rank % count
     module.cuda.Device(number).use()
     return number
 
@@ -149,22 +202,36 @@ def use_module(module):
         _CURRENT.reset(token)
 
 
-def list_physical_devices(device_type: str | None = None) -> list[str]:
-    """Names of the devices present, ``["/CPU:0", "/GPU:0", ...]``, of one type or all."""
-    names = ["/CPU:0"]
-    try:
-        names += [f"/GPU:{i}" for i in range(_cupy().cuda.runtime.getDeviceCount())]
-    except Exception:  # no CuPy, no driver, no device: each its own error class
-        pass
-    return [n for n in names if device_type is None or n[1:4] == device_type.upper()]
-
-
 def to_numpy(array: Any) -> Any:
     """The array in host memory: itself if it is a NumPy array, else a copy."""
     if isinstance(array, (np.ndarray, np.generic)):
         return array
     convert = _TO_NUMPY.get(type(array))
-    return convert(array) if convert is not None else array.get()
+    values = convert(array) if convert is not None else array.get()
+    if _checks:
+        check_results()
+    return values
+
+
+_checks: dict[int, Callable[[], None]] = {}  # that a look at results has to make first
+
+
+def check_later(check: Callable[[], None]) -> None:
+    """Call ``check()`` when a GPU array is next copied to the host, and the GPU is done.
+
+    It raises the error of work that was launched and not waited for.
+    """
+    _checks[id(check.__self__)] = check  # type: ignore[attr-defined]
+
+
+def check_results() -> None:
+    """Raise what has gone wrong on the GPU in work that is done."""
+    while _checks:
+        try:
+            _, check = _checks.popitem()
+        except KeyError:  # another thread has made the last one
+            return
+        check()
 
 
 def copy_to(module: Any, array: Any) -> Any:
@@ -175,7 +242,24 @@ def copy_to(module: Any, array: Any) -> Any:
     return module.asarray(to_numpy(array))
 
 
+def linalg_errors(array: Any) -> AbstractContextManager[None]:
+    """A context in which a matrix that cannot be factored is an error, as in NumPy.
+
+    CuPy raises none by itself, as it has to wait for the GPU.
+    """
+    if is_array(array) and array_module(type(array)) is not np:
+        return cupy_module("cupyx").errstate(linalg="raise")
+    return nullcontext()
+
+
 # -------------------------------------------------------------------------- memory
+
+
+def may_share_memory(a: Any, b: Any) -> bool:
+    """Return whether arrays may overlap: those of a GPU only if they have one owner."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.may_share_memory(a, b)
+    return memory_owner(a) is memory_owner(b)
 
 
 def memory_owner(array: Any) -> Any:
@@ -217,3 +301,52 @@ def _host_memory():
             text = path.read_text().strip()
             limits += [int(text)] if text.isdigit() else []
     return min(limits)
+
+
+def free_memory(module: Any) -> int:
+    """The bytes that new arrays can have on the current GPU: free, or kept by the pool."""
+    if not hasattr(module, "cuda"):  # arrays in host memory
+        return _host_memory()
+    free, _ = module.cuda.runtime.memGetInfo()
+    return free + module.get_default_memory_pool().free_bytes()
+
+
+# What an error says if CUDA itself, or a library of it, finds no memory.
+_NO_MEMORY = (
+    *("cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY"),
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error is a lack of memory, on the host or on a GPU."""
+    return isinstance(error, MemoryError) or any(
+        [code in str(error) for code in _NO_MEMORY]
+    )
+
+
+def memory_error(who: str, error: BaseException) -> ResourceExhaustedError:
+    """The error to raise for one of `is_out_of_memory`, with what a GPU has in use."""
+    if isinstance(error, ResourceExhaustedError):
+        return error
+    if type(error).__module__.partition(".")[0] not in ("cupy", "cupy_backends"):
+        return ResourceExhaustedError(f"{who}: {error}")
+    return ResourceExhaustedError(
+        f"{who}: {error}\n  {_memory_in_use()}\n  Make the batch smaller; leave persistent "
+        "tapes and drop tensors that are not needed; nvidia-smi shows other processes. "
+        "cupy.get_default_memory_pool().free_all_blocks() gives unused memory back"
+    )
+
+
+def _memory_in_use():
+    module = cupy_module()
+    try:
+        free, total = module.cuda.runtime.memGetInfo()
+        pool = module.get_default_memory_pool()
+        used, held = pool.used_bytes(), pool.total_bytes()
+    except Exception:  # the GPU is gone; the first error says more
+        return "What is in use cannot be found out."
+    return (
+        f"In use: {used:,} bytes by arrays, {held:,} by the memory pool; {free:,} of the "
+        f"{total:,} bytes of the GPU are free."
+    )

@@ -25,7 +25,6 @@ from .errors import (
     InvalidArgumentError,
     NumericsError,
     OpError,
-    ResourceExhaustedError,
 )
 from .interpreters import (
     ARRAY_EVAL,
@@ -573,8 +572,8 @@ class Primitive:
         """The error to raise for one of the kernel, if `infer` accepts the inputs."""
         if isinstance(error, NumericsError):
             return error
-        if isinstance(error, MemoryError):
-            return ResourceExhaustedError(f"{self.name}: {error}")
+        if devices.is_out_of_memory(error):
+            return devices.memory_error(self.name, error)
         if any(words in str(error) for words in _NO_LOOP):
             kinds = " and ".join(dict.fromkeys(x.dtype.name for x in inputs))
             names = {} if self.variadic else dict(zip(self.inputs, inputs))

@@ -16,6 +16,8 @@ __all__ = [
     "current_product",
     "current_target",
     "follow_threads",
+    "gpu_target_flaw",
+    "offer_gpu_target",
     "offer_target",
     "set_target",
     "set_threads",
@@ -29,6 +31,7 @@ MOST_THREADS = 64
 TARGETS = ("auto", "native", "numpy")
 
 _offered = {}  # target -> why it cannot be used, or None; what it is; its product
+_gpu: dict[str, Any] = {}  # "flaw": why functions on a GPU are not compiled, or None
 _asked = {"target": None, "by": ""}  # by a call; None: see the environment
 _autotune = {"on": False}
 _threads = {"asked": None, "followers": []}
@@ -40,6 +43,8 @@ def set_target(name: Literal["auto", "native", "numpy"]) -> None:
     ``"native"`` is machine code, made by LLVM; it needs the extra ``native``.
     ``"numpy"`` is calls of NumPy, which need nothing. Where there can be no machine code,
     and for parts of functions that have none, NumPy is called; ``show`` says why.
+    Functions on arrays of a GPU become CUDA graphs, unless the target is ``"numpy"``: then
+    CuPy runs them op by op.
 
     Args: ``name``: ``"native"``, ``"numpy"`` or ``"auto"``, the default: native where
     available. Before import, the environment can say the same: ``TAPEWRIGHT_TARGET=numpy``.
@@ -98,6 +103,20 @@ def current_product(load: Callable[[], None]) -> Callable[[Any, Any], Any] | Non
     return None if name == "numpy" else _offered[name][2]()
 
 
+def offer_gpu_target(flaw: Callable[[Any], str | None]) -> None:
+    """Register the target of functions on a GPU: ``flaw(xp)`` is why it cannot be used."""
+    _gpu["flaw"] = flaw
+
+
+def gpu_target_flaw(xp: Any, load: Callable[[], None]) -> str | None:
+    """Return why functions on arrays of ``xp`` run op by op; None: they are compiled."""
+    name, by = _wanted()
+    if name == "numpy":
+        return by
+    load()
+    return _gpu["flaw"](xp)
+
+
 def decided_target() -> tuple[Literal["native", "numpy"], str]:
     """Return the target of the next function, and the reason for it."""
     name, by = _decided(*_wanted())
@@ -144,6 +163,7 @@ def autotune(on: bool = True) -> None:
     the next process finds them without timing. Other tiles add in another order, so that
     results may differ by rounding from those of another machine, or of another run after
     the folder was cleared. Off is the default; functions compiled before are not changed.
+    On a GPU the algorithms of products are chosen in the same way, anew in each process.
     The NumPy target does not look at it.
 
     >>> from tapewright import config

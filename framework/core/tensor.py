@@ -472,7 +472,9 @@ def to_array(
         return _copied(value, dtype, hint, module)
     array = _from_python(value, dtype, hint)
     module = module or devices.current_module()
-    return array if module is np else module.asarray(array)
+    if module is np or array.dtype.kind == "U":  # strings stay on the host
+        return array
+    return module.asarray(array)
 
 
 def _copied(value, dtype, hint, module):
@@ -482,6 +484,7 @@ def _copied(value, dtype, hint, module):
         value = _as_strings(value)
     wanted = _wanted_dtype(value.dtype, value, dtype, hint)
     module = module or (own if own is not np else devices.current_module())
+    module = np if value.dtype.kind == "U" else module
     if module is not own:
         value = devices.copy_to(module, value)
     return module.array(value, dtype=wanted, copy=True)

@@ -373,7 +373,8 @@ class Variable(Operators):
         return self.__deepcopy__({})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        twin = type(self)(new_tensor(self._array), self.trainable, name=self._name)
+        with devices.use_module(devices.array_module(type(self._array))):
+            twin = type(self)(new_tensor(self._array), self.trainable, name=self._name)
         twin._path = self._path
         memo[id(self)] = twin
         vars(twin).update(deepcopy(vars(self), memo))

@@ -16,7 +16,7 @@ from tapewright.core.tensor import constant
 
 from .batching import Batch, PaddedBatch, Unbatch
 from .caching import Cache, Prefetch
-from .elements import as_element, call_function, concrete
+from .elements import as_element, concrete, detached, map_leaves
 from .iterator import DatasetIterator, check_state, refuse_loop, refuse_trace
 from .mapping import Concatenate, Enumerate, Filter, Map, Zip
 from .nesting import Interleave, Window
@@ -174,7 +174,8 @@ class Dataset:
         """Apply ``map_func`` to each element; a tuple arrives as several arguments.
 
         It runs in Python, one call after the other, whatever ``num_parallel_calls`` says;
-        `prefetch` runs it in a thread.
+        `prefetch` runs it in a thread. It runs on the CPU, where variables that it reads
+        have to be.
         """
         return Dataset(Map(self._node, map_func))
 
@@ -215,9 +216,9 @@ class Dataset:
         """
         if active_tracer() is not None:
             return traced_reduce(self, initial_state, reduce_func)
-        state = as_element(initial_state)
+        state = map_leaves(initial_state, detached)
         for element in self:
-            state = as_element(call_function(reduce_func, (state, element)))
+            state = map_leaves(reduce_func(state, element), detached)
         return state
 
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
@@ -403,7 +404,8 @@ class Dataset:
 
     def as_numpy_iterator(self) -> ElementIterator[Any]:
         """Iterate over the elements with NumPy arrays in place of tensors."""
-        for element in self:
+        iterator = iter(self)
+        while (element := iterator.take(lambda element: None)) is not None:
             yield map_structure(
                 lambda leaf: leaf.numpy() if hasattr(leaf, "numpy") else leaf, element
             )

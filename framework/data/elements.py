@@ -1,6 +1,7 @@
 """Elements of data sets: tensors in host memory, alone or in tuples and dicts.
 
-As in ``tf.data`` a list is no structure: it is one tensor.
+As in ``tf.data`` a list is no structure: it is one tensor. Functions of elements run on the
+host; elements are copied to the current device when they leave an iterator.
 """
 
 from functools import partial
@@ -24,7 +25,9 @@ __all__ = [
     "concrete",
     "describe",
     "host_tensor",
+    "detached",
     "map_leaves",
+    "on_device",
     "packer",
     "spec_of",
     "stack_elements",
@@ -77,6 +80,27 @@ def host_tensor(value, dtype=None):
     elif devices.current_module() is np:
         return convert_to_tensor(value, dtype)
     return new_tensor(devices.to_numpy(to_array(value, dtype, module=np)))
+
+
+def on_device(element):
+    """``element`` with its numbers on the current device: a GPU gets copies."""
+    module = devices.current_module()
+    if module is np:
+        return element
+    return map_structure(partial(_moved, module), element)
+
+
+def _moved(module, leaf):
+    array = getattr(leaf, "array", None)  # a data set in a data set has none
+    if array is None or array.dtype.kind not in "biufc":
+        return leaf
+    is_there = devices.array_module(type(array)) is module
+    return leaf if is_there else new_tensor(devices.copy_to(module, array))
+
+
+def detached(value):
+    """``value`` as a tensor apart from tapes."""
+    return new_tensor(convert_to_tensor(value).array)
 
 
 def call_function(function, element):

@@ -12,7 +12,7 @@ from tapewright.compiler.tracing.tracer import fall_back
 from tapewright.core.errors import OutOfRangeError
 from tapewright.core.interpreters import active_tracer, use_interpreters
 
-from .elements import spec_of
+from .elements import on_device, spec_of
 from .node import copy_position
 from .rng import warn_of_draws
 from .tracing import Optional, next_element, next_optional
@@ -66,7 +66,7 @@ class DatasetIterator(Resource):
         if active_tracer() is not None:
             return next_element(self.handle, self._declared_spec)
         with self._lock:
-            return self._popped() if self._ahead else self._advanced()
+            return on_device(self._popped() if self._ahead else self._advanced())
 
     def _popped(self):
         """The next element, of those ahead."""
@@ -103,7 +103,10 @@ class DatasetIterator(Resource):
             return self._ahead[number][0]
 
     def take(self, check: Callable[[Any], object]) -> Any:
-        """Take the next element, None at the end; it stays if ``check(element)`` raises."""
+        """Take the next element, in host memory, None at the end.
+
+        It stays if ``check(element)`` raises.
+        """
         with self._lock:
             element = self._peek(0)
             if element is None:

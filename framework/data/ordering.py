@@ -4,6 +4,8 @@ from itertools import islice
 
 import numpy as np
 
+from tapewright.core import devices
+
 from .node import INFINITE, UNKNOWN, Seeded, Selection, copy_position, in_blocks
 from .rng import permutation, shuffle_generator
 
@@ -49,7 +51,7 @@ class Shuffle(Seeded, Selection):
 
     def blocks(self, position, size):
         if 0 <= self.inputs[0].size() <= self._buffer_size:
-            order = self._whole_order(position)
+            order = _beside(self.rows, self._whole_order(position))
             starts = range(position["given"], len(order), size)
             blocks = (order[first : first + size] for first in starts)
         else:
@@ -82,7 +84,16 @@ class Shuffle(Seeded, Selection):
 
 def _numbers(block):
     """The numbers of rows in a slice or an array of them."""
-    return np.arange(block.start, block.stop) if isinstance(block, slice) else block
+    if isinstance(block, slice):
+        return np.arange(block.start, block.stop)
+    return devices.to_numpy(block)
+
+
+def _beside(rows, order):
+    """Numbers of rows; on the GPU if the rows are there, so that no batch copies its own."""
+    arrays = getattr(rows, "arrays", None)
+    module = devices.array_module(type(arrays[0])) if arrays else np
+    return order if module is np else module.asarray(order)
 
 
 class Repeat(Selection):

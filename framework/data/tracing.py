@@ -15,13 +15,14 @@ from tapewright.compiler.control_flow.printing import assert_true
 from tapewright.compiler.control_flow.while_loop import while_loop
 from tapewright.compiler.tracing.handles import UnexpectedElement, handle_of
 from tapewright.compiler.tracing.tracer import fall_back
+from tapewright.core import devices
 from tapewright.core.errors import OutOfRangeError
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.nest import flatten, map_structure
 from tapewright.core.tensor import TensorSpec, constant, convert_to_tensor
 from tapewright.ops.array.conversion import stop_gradient
 
-from .elements import call_function, describe, map_leaves, packer
+from .elements import describe, map_leaves, packer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +88,8 @@ def next_optional(handle, spec):
     def take(array):
         arrays = _take_arrays(array, leaves)
         if arrays is None:
-            return [np.array(False), *[np.zeros(*each) for each in _specs(leaves)]]
+            xp = devices.current_module()
+            return [np.array(False), *[xp.zeros(*each) for each in _specs(leaves)]]
         return [np.array(True), *arrays]
 
     specs = [((), np.dtype(bool)), *_specs(leaves)]
@@ -108,7 +110,7 @@ def traced_reduce(dataset, initial_state, reduce_func):
     state = map_leaves(initial_state, convert_to_tensor)
 
     def body(optional, state):
-        after = call_function(reduce_func, (state, optional.element))
+        after = reduce_func(state, optional.element)
         return next_optional(handle, spec), map_leaves(after, convert_to_tensor)
 
     first = next_optional(handle, spec)
@@ -123,8 +125,8 @@ def _specs(leaves):
 def _take_arrays(array, leaves):
     """The arrays of the next element of an iterator, which is in an array; or None.
 
-    They are copies: a variable may be bound to them. Raises: `UnexpectedElement` if the element
-    is of another spec; then it is still to come.
+    They are copies, on the current device: a variable may be bound to them. Raises:
+    `UnexpectedElement` if the element is of another spec; then it is still to come.
     """
 
     def check(element):
@@ -138,7 +140,8 @@ def _take_arrays(array, leaves):
     element = array.item().take(check)
     if element is None:
         return None
-    return [np.array(leaf.array) for leaf in flatten(element)]
+    module = devices.current_module()
+    return [devices.copy_to(module, leaf.array) for leaf in flatten(element)]
 
 
 class Optional:

@@ -12,6 +12,8 @@ import pytest
 
 from tapewright.core import config
 
+from ..stand_in.gpu import install
+
 SWITCHES = [name for name in config.ENVIRONMENT if not name.startswith("LD_")]
 
 
@@ -209,3 +211,23 @@ def test_a_cuda_failure_is_part_of_the_report(monkeypatch):
     cupy = types.SimpleNamespace(__version__="13.0", cuda=cuda)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     assert config.report()["cupy"] == "imported, devices unknown: no driver"
+
+
+@pytest.mark.parametrize(
+    ("flaw", "shown"),
+    [(None, "CUDA graphs"), ("no cublasLt", "op by op (no cublasLt)")],
+)
+def test_show_tells_of_the_gpu_and_how_functions_run_there(
+    monkeypatch, strict, flaw, shown
+):
+    install(monkeypatch, strict)
+    monkeypatch.setitem(sys.modules, "cupy", strict)
+    monkeypatch.setattr(strict, "__version__", "14.2", raising=False)
+    monkeypatch.setattr(config, "gpu_flaw", lambda xp: flaw)
+    stream = io.StringIO()
+    config.show(file=stream)
+    text = stream.getvalue()
+    assert "Card 0 (GPU:0), compute capability 9.0" in text
+    assert "CUDA       12.9, driver for 13.0" in text
+    assert "3 MiB in use, 80 of 100 MiB free" in text and shown in text
+    assert all(line[12] == " " and line[13] != " " for line in text.splitlines())

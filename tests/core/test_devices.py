@@ -5,6 +5,10 @@ import pytest
 
 import tapewright as tw
 from tapewright.core import devices
+from tapewright.core.errors import ResourceExhaustedError
+from tapewright.core.primitive import get_primitive
+
+from ..stand_in.gpu import MIB, OutOfMemoryError, install
 
 
 def test_arrays_and_numpy_scalars_belong_to_numpy():
@@ -44,12 +48,6 @@ def test_the_device_of_before_comes_back_even_after_an_error(strict):
     assert devices.current_module() is before
 
 
-def test_the_cpu_is_always_there():
-    assert "/CPU:0" in devices.list_physical_devices()
-    assert devices.list_physical_devices("cpu") == ["/CPU:0"]
-    assert devices.list_physical_devices("TPU") == []
-
-
 def test_without_cupy_the_gpu_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
     with (
@@ -57,6 +55,37 @@ def test_without_cupy_the_gpu_says_what_to_install(monkeypatch):
         devices.device("GPU"),
     ):
         pass
+
+
+@pytest.mark.parametrize("name", ["GPU:2", "/GPU:2", "/device:GPU:2", "gpu:17"])
+def test_a_gpu_that_is_not_there_is_an_error_that_names_those_that_are(
+    monkeypatch, strict, name
+):
+    install(monkeypatch, strict, count=2)
+    with pytest.raises(RuntimeError) as caught, devices.device(name):
+        pass
+    text = str(caught.value)
+    assert repr(name) in text and "the devices are /CPU:0, /GPU:0, /GPU:1" in text
+
+
+def test_without_a_gpu_the_error_says_why_and_what_cuda_needs(monkeypatch, strict):
+    cuda = install(monkeypatch, strict)
+
+    def no_driver():
+        raise RuntimeError("cudaErrorInsufficientDriver: too old")
+
+    cuda.runtime.getDeviceCount = no_driver
+    before = devices.current_module()
+    with pytest.raises(RuntimeError, match=r"'GPU'.*too old.*/CPU:0.*driver"):
+        devices.device("GPU").__enter__()
+    assert devices.current_module() is before
+
+
+def test_the_second_gpu_is_current_inside_of_its_block(monkeypatch, strict):
+    cuda = install(monkeypatch, strict, count=2)
+    with devices.device("/device:GPU:1"):
+        assert devices.current_module() is strict and cuda.current == [0, 1]
+    assert cuda.current == [0]
 
 
 def test_new_arrays_are_made_by_the_current_module(strict):
@@ -100,3 +129,64 @@ def test_to_numpy_and_copy_to_copy_across(strict):
     assert devices.to_numpy(here) is here
     twin = devices.copy_to(np, here)
     assert twin is not here and not np.shares_memory(twin, here)
+
+
+# ---------------------------------------------------------------------------- memory
+
+
+@pytest.fixture
+def full(monkeypatch, strict):
+    """A GPU whose memory is used up."""
+    install(monkeypatch, strict).free = 0
+
+
+def test_an_op_without_memory_says_what_it_wanted_what_is_used_and_what_to_do(
+    full, strict, monkeypatch
+):
+    op = get_primitive("cumsum")
+    with devices.use_module(strict):
+        x = tw.ones([2, 3])
+    monkeypatch.setitem(op.kernels, type(x.array), _without_memory)
+    with pytest.raises(ResourceExhaustedError) as caught:
+        tw.cumsum(x)
+    text = str(caught.value)
+    assert text.startswith("cumsum: Out of memory allocating 5,242,880 bytes")
+    assert "3,145,728 bytes by arrays, 8,388,608 by the memory pool; 0 of the" in text
+    assert "batch smaller" in text and "free_all_blocks()" in text
+    assert isinstance(caught.value, MemoryError)
+
+
+def test_a_gradient_without_memory_names_the_op(full, strict, monkeypatch):
+    with devices.use_module(strict):
+        x = tw.Variable([1.0, 2.0])
+    with tw.GradientTape() as tape:
+        y = tw.tanh(x)
+    op = get_primitive("tanh_grad")
+    monkeypatch.setitem(op.kernels, type(y.array), _without_memory)
+    with pytest.raises(
+        ResourceExhaustedError, match="(?s)gradient of tanh: Out of.*In use"
+    ):
+        tape.gradient(y, x)
+
+
+def _without_memory(*arrays, **attributes):
+    raise OutOfMemoryError(5 * MIB, 8 * MIB)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["cudaErrorMemoryAllocation: out of memory", "CUBLAS_STATUS_ALLOC_FAILED"],
+)
+def test_cudas_own_errors_of_memory_are_known(text):
+    assert devices.is_out_of_memory(RuntimeError(text))
+    assert not devices.is_out_of_memory(RuntimeError("cudaErrorIllegalAddress"))
+
+
+def test_memory_errors_of_the_host_say_nothing_of_a_gpu():
+    error = devices.memory_error("matmul", MemoryError("Unable to allocate 1 TiB"))
+    assert str(error) == "matmul: Unable to allocate 1 TiB"
+
+
+def test_free_memory_is_that_of_the_gpu_and_of_the_pool(monkeypatch, strict):
+    install(monkeypatch, strict)
+    assert devices.free_memory(strict) == 80 * MIB + 5 * MIB

@@ -385,7 +385,7 @@ def test_a_kernel_that_checks_values_keeps_its_check():
     """Kernels that only forward their inputs are replaced by NumPy's function."""
 
     def check(xp, x):
-        if xp is np and (x < 0).any():
+        if (x < 0).any():
             raise ValueError("x must not be negative")
 
     @primitive

@@ -3,6 +3,7 @@
 import numpy as np
 
 import tapewright as tw
+from tapewright.core import devices
 from tapewright.data import (
     Dataset,
 )
@@ -26,3 +27,31 @@ def test_the_spec_of_a_function_in_numpy_is_seen_from_an_element():
     ds = Dataset.range(3).map(lambda x: calls.append(1) or np.float32(x.numpy()))
     assert ds.element_spec == tw.TensorSpec((), "float32")
     assert values(ds) == [0, 1, 2]
+
+
+# --- where they are
+
+
+def test_elements_come_to_the_current_device_when_they_leave_the_iterator(strict):
+    places = []
+
+    def mapped(x):
+        places.append(x.device)
+        return x, x + 1
+
+    ds = Dataset.from_tensor_slices(X).map(mapped).batch(2)
+    with devices.use_module(strict):
+        for element in (next(iter(ds)), iter(ds).get_next()):
+            assert {x.device for x in element} == {"/GPU:0"}
+        traced = tw.function(lambda iterator: next(iterator))(iter(ds))
+        assert {x.device for x in traced} == {"/GPU:0"}
+        state = ds.reduce(np.float64(0), lambda total, xy: total + tw.reduce_sum(xy[0]))
+    np.testing.assert_allclose(state.numpy(), X.sum())
+    assert set(places) == {"/CPU:0"}
+
+
+def test_text_and_numpys_arrays_stay_on_the_host(strict):
+    with devices.use_module(strict):
+        (text,) = Dataset.from_tensors("text")
+        (array,) = Dataset.from_tensors([1.0]).as_numpy_iterator()
+    assert text.device == "/CPU:0" and type(array) is np.ndarray

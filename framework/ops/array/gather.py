@@ -21,6 +21,7 @@ from tapewright.core.errors import (
     OutOfBoundsError,
     ShapeError,
 )
+from tapewright.core.meeting import combine_at
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, normalize_axis
 from tapewright.core.symbolic_shape import agree
@@ -65,7 +66,16 @@ def index_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
 @index_op(name="gather", type_name="GatherV2", sizes=True, new_memory=True)
 def gather_p(xp, params: TensorLike, indices: TensorLike, axis: Axis = 0):
     _refuse_others(indices)
+    check_indices("gather", indices, params.shape[axis])
     return xp.take(params, indices, axis=axis)
+
+
+def check_indices(who, indices, size):
+    """Raise ``IndexError`` for an index that is out of range; a GPU is waited for."""
+    if ((indices < 0) | (indices >= size)).any():
+        raise OutOfBoundsError(
+            f"{who}: indices must be from 0 to {size - 1}, got {_misfit(indices)}"
+        )
 
 
 def _refuse_others(indices):
@@ -89,13 +99,11 @@ def _(xp, params, indices, *, axis=0):
             raise
         except IndexError:  # told with what was given, below
             pass
-    size = params.shape[axis]
-    raise OutOfBoundsError(
-        f"gather: indices must be from 0 to {size - 1}, got {_misfit(indices, size)}"
-    )
+    check_indices("gather", indices, params.shape[axis])
+    return np.take(params, indices, axis=axis)
 
 
-def _misfit(indices, size):
+def _misfit(indices):
     """One of those that are out of range."""
     low = int(indices.min())
     return low if low < 0 else int(indices.max())
@@ -176,32 +184,31 @@ def scatter_rows(
     xp, g: TensorLike, indices: TensorLike, shape: ShapeLike, axis: Axis = 0
 ):
     """The adjoint of `gather`: zeros of ``shape`` with ``g`` added at ``indices``."""
-    full = xp.zeros(shape, g.dtype)
-    index = (slice(None),) * (axis % len(shape)) + (indices,)
-    if g.dtype.kind == "c":  # a GPU adds real numbers only where several meet,
-        xp.add.at(full.real, index, g.real)
-        xp.add.at(full.imag, index, g.imag)
-    elif g.dtype == xp.int64:  # and of the long integers those without a sign
-        xp.add.at(full.view(xp.uint64), index, g.view(xp.uint64))
-    else:
-        xp.add.at(full, index, g)
+    full, (lead, size, tail) = xp.zeros(shape, g.dtype), _around(shape, axis)
+    check_indices("scatter_rows", indices, size)
+    rows = xp.moveaxis(g.reshape(lead, indices.size, tail), 1, 0)
+    places = xp.moveaxis(full.reshape(lead, size, tail), 1, 0)  # a view
+    combine_at(xp, xp.add, places, indices.reshape(-1), rows)
     return full
+
+
+def _around(shape, axis):
+    """The entries before, along and behind an axis."""
+    at = axis % len(shape)
+    return math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
 
 
 @scatter_rows.kernel_for("numpy")
 def _(xp, g, indices, *, shape, axis=0):
     """As above: where no index comes twice, in a thirtieth of the time, else in a fifth."""
-    at = axis % len(shape)
-    lead, size, tail = math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
-    picks = np.reshape(indices, -1)
+    (lead, size, tail), picks = _around(shape, axis), np.reshape(indices, -1)
     full = np.zeros((lead, size, tail), g.dtype)
     rows = np.reshape(g, (lead, picks.size, tail))
     if _are_distinct(picks, size):
         full[:, picks] = rows
     else:
-        numbers = picks.astype(np.int64)[:, None] * tail + np.arange(tail)
         for part, row in zip(full, rows):
-            np.add.at(part.reshape(-1), numbers.reshape(-1), row.reshape(-1))
+            combine_at(np, np.add, part, picks, row)
     return full.reshape(shape)
 
 
@@ -209,10 +216,7 @@ def _are_distinct(picks, size):
     """Return whether no index comes twice. Raises: ``IndexError`` if one is out of range."""
     if not picks.size:
         return True
-    if picks.min() < 0 or picks.max() >= size:
-        raise OutOfBoundsError(
-            f"indices must be from 0 to {size - 1}, got {_misfit(picks, size)}"
-        )
+    check_indices("scatter_rows", picks, size)
     if 8 * picks.size < size:
         ordered = np.sort(picks)
         return not (ordered[1:] == ordered[:-1]).any()
@@ -283,8 +287,7 @@ def flat_index(
     negative coordinates count from the end. ``who`` is the op to be named in errors.
     """
     places = indices.astype(xp.int64)
-    if xp is np:
-        _check_range(places, dims, wrap, who)
+    _check_range(places, dims, wrap, who)
     total = xp.zeros(places.shape[:-1], xp.int64)
     for i, size in enumerate(dims):
         place = places[..., i]
@@ -302,7 +305,9 @@ def _check_range(places, dims, wrap, who):
     if not places.size:
         return
     axes = tuple(range(places.ndim - 1))
-    lows, highs = places.min(axis=axes), places.max(axis=axes)
+    lows, highs = [
+        devices.to_numpy(extreme(axis=axes)) for extreme in (places.min, places.max)
+    ]
     for axis, (low, high, size) in enumerate(zip(lows, highs, dims)):
         least = -size if wrap else 0
         if low < least or high >= size:
@@ -360,8 +365,8 @@ def gather(
     its own; ``axis`` is by default the first behind them. Along axis 0 the gradient is
     `IndexedSlices`.
 
-    Raises: ``IndexError`` for an index that is negative or too large (on a GPU it is
-    not looked for), ``ShapeError`` if the common axes differ.
+    Raises: ``IndexError`` for an index that is negative or too large,
+    ``ShapeError`` if the common axes differ.
 
     >>> gather([10, 20, 30], [2, 0]).numpy()
     array([30, 10], dtype=int32)
@@ -555,13 +560,10 @@ def reverse_sequence(
 
 
 def _check_lengths(lengths, size):
-    """On a GPU nobody looks: it would have to wait."""
-    if (
-        isinstance(lengths, np.ndarray)
-        and not ((lengths >= 0) & (lengths <= size)).all()
-    ):
+    if devices.is_array(lengths) and not ((lengths >= 0) & (lengths <= size)).all():
         raise InvalidArgumentError(
-            f"reverse_sequence: seq_lengths must be from 0 to {size}, got {lengths}"
+            f"reverse_sequence: seq_lengths must be from 0 to {size}, "
+            f"got {devices.to_numpy(lengths)}"
         )
 
 

@@ -419,11 +419,11 @@ def _from_the_start(indices, x, axis):
     size, array = x.shape[axis], indices.array
     if array.dtype.kind == "u":
         return indices
-    if is_eager(indices) and module_of(indices) is np:
-        if not array.size or array.min() >= 0:
+    if is_eager(indices):
+        if not array.size or (low := int(array.min())) >= 0:
             return indices
-        if array.min() < -size or array.max() >= size:
-            wrong = array.min() if array.min() < -size else array.max()
+        if low < -size or array.max() >= size:
+            wrong = low if low < -size else int(array.max())
             raise OutOfBoundsError(
                 f"index {wrong} is out of range for axis {axis} of the shape {x.shape}"
             )

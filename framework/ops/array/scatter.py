@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
+from tapewright.core import devices
 from tapewright.core.errors import (
     InvalidArgumentError,
     OutOfBoundsError,
     ShapeError,
 )
+from tapewright.core.meeting import combine_at
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, infer_like_input
 from tapewright.core.tensor import (
@@ -312,11 +312,9 @@ def min_rows(xp, matrix: TensorLike, indices: TensorLike, rows: TensorLike):
 
 
 def _extremes(xp, function, matrix, indices, rows):
-    width = matrix.shape[1]
-    full = matrix.reshape(-1).copy()
-    numbers = indices[:, None] * width + xp.arange(width)
-    function.at(full, numbers.reshape(-1), rows.reshape(-1))
-    return full.reshape(matrix.shape)
+    full = matrix.copy()
+    combine_at(xp, function, full, indices, rows)
+    return full
 
 
 @max_rows.vjp("matrix")
@@ -382,7 +380,7 @@ def dynamic_partition(
 
     The shape of ``partitions`` is that of the first axes of ``data``; they become one.
 
-    Raises: ``ValueError`` for a partition out of range (on a GPU it is not looked for).
+    Raises: ``ValueError`` for a partition out of range.
 
     >>> even, odd = dynamic_partition([5, 6, 7], [0, 1, 0], 2)
     >>> even.numpy(), odd.numpy()
@@ -395,12 +393,12 @@ def dynamic_partition(
         raise ShapeError("dynamic_partition", "partitions must have the shape of the first "
                          "axes of data", data=data, partitions=partitions)  # fmt: skip
     numbers = partitions.array
-    if module_of(partitions) is np and isinstance(numbers, np.ndarray | np.generic):
+    if devices.is_array(numbers):
         wrong = numbers[(numbers < 0) | (numbers >= count)]
         if wrong.size:
             raise InvalidArgumentError(
                 f"dynamic_partition: partitions must be from 0 to {count - 1}, "
-                f"got {wrong.flat[0]}"
+                f"got {int(wrong.reshape(-1)[0])}"
             )
     rows = reshape(data, (math.prod(partitions.shape), *data.shape[depth:]))
     return [gather_p(rows, flatnonzero(equal(partitions, i)), 0) for i in range(count)]

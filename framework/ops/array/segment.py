@@ -24,6 +24,7 @@ from tapewright.core.errors import (
     TracingError,
 )
 from tapewright.core.interpreters import active_tracer
+from tapewright.core.meeting import combine_at
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     all_mapped,
@@ -77,19 +78,15 @@ __all__ = [
 def _reduced(xp, ufunc, data, ids, count, start):
     """``ufunc`` over the entries of each segment, ``start`` where there are none."""
     rows, ids = _flat(data, ids)
-    if xp is not np:  # what has no segment goes to one more, which is cut off
-        result = xp.full((count + 1, *rows.shape[1:]), start, data.dtype)
-        ufunc.at(result, xp.where((ids >= 0) & (ids < count), ids, count), rows)
-        return result[:count]
-    result = np.full((count, *rows.shape[1:]), start, data.dtype)
+    result = xp.full((count, *rows.shape[1:]), start, data.dtype)
     if not rows.size:
         return result
     _check_ids(ids, count)
     if ids.min() < 0:
         kept = ids >= 0
         rows, ids = rows[kept], ids[kept]
-    if rows.ndim == 1:
-        ufunc.at(result, ids, rows)
+    if xp is not np or rows.ndim == 1:
+        combine_at(xp, ufunc, result, ids, rows)
     elif len(ids):
         rows, ids = _sorted(rows, ids, count)
         starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
@@ -107,7 +104,7 @@ def _flat(data, ids):
 def _check_ids(ids, count):
     if ids.max() >= count:
         raise InvalidArgumentError(
-            f"segment_ids must be below num_segments ({count}), got {ids.max()}"
+            f"segment_ids must be below num_segments ({count}), got {int(ids.max())}"
         )
 
 
@@ -283,7 +280,7 @@ def _extreme(xp, ufunc, data, ids, count, empty, limit):
     result = _reduced(xp, ufunc, data, ids, count, getattr(limits(data.dtype), limit))
     if empty is not None:
         present = xp.zeros(count, bool)
-        present[ids.reshape(-1)] = True
+        present[ids[ids >= 0]] = True
         result[~present] = empty
     return result
 
@@ -305,29 +302,7 @@ def unsorted_segment_prod(
     >>> unsorted_segment_prod([3.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
     array([ 2., 12.], dtype=float32)
     """
-    rows, ids = _flat(data, segment_ids)
-    order = xp.argsort(ids, kind="stable")  # CuPy's sort keeps the order of equals too
-    rows, ids, done = rows[order], ids[order], 1
-    while done < len(
-        ids
-    ):  # each row the product of `done` rows of its segment up to it
-        same = (ids[done:] == ids[:-done]).reshape((-1,) + (1,) * (rows.ndim - 1))
-        rows[done:] = xp.where(same, rows[done:] * rows[:-done], rows[done:])
-        done *= 2
-    result = xp.ones((num_segments, *rows.shape[1:]), rows.dtype)
-    if rows.size and num_segments:
-        names = xp.arange(num_segments)
-        last = xp.searchsorted(ids, names, side="right") - 1
-        there = ((last >= 0) & (ids[last] == names)).reshape(
-            (-1,) + (1,) * (rows.ndim - 1)
-        )
-        result = xp.where(there, rows[last], result)
-    return result
-
-
-@unsorted_segment_prod.kernel_for("numpy")
-def _(xp, data, segment_ids, *, num_segments):
-    return _reduced(np, np.multiply, data, segment_ids, num_segments, 1)
+    return _reduced(xp, xp.multiply, data, segment_ids, num_segments, 1)
 
 
 @unsorted_segment_prod.vjp("data")

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from tapewright.core import dtypes
+from tapewright.core import devices, dtypes
 from tapewright.core.blas import ROW
 from tapewright.core.costs import per_input
 from tapewright.core.dispatch import composite
@@ -623,7 +623,7 @@ def unravel_index(xp, indices: TensorLike, dims: ShapeLike):
 
     Shape: ``[len(dims), ...]`` for indices ``[...]``. The inverse of flattening.
 
-    Raises: ``ValueError`` for an index out of range (on a GPU it is not looked for).
+    Raises: ``ValueError`` for an index out of range.
 
     >>> unravel_index([2, 5, 7], [3, 3]).numpy()
     array([[0, 1, 2],
@@ -632,9 +632,10 @@ def unravel_index(xp, indices: TensorLike, dims: ShapeLike):
     if any([n < 0 for n in dims]):
         raise ValueError
     count = math.prod(dims)
-    if xp is np and not ((indices >= 0) & (indices < count)).all():
+    if not ((indices >= 0) & (indices < count)).all():
         raise InvalidArgumentError(
-            f"unravel_index: indices must be from 0 to {count - 1}, got {indices}"
+            f"unravel_index: indices must be from 0 to {count - 1}, "
+            f"got {devices.to_numpy(indices)}"
         )
     places = xp.unravel_index(indices, tuple(dims))
     if not places:

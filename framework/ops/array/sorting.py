@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.core import dtypes
+from tapewright.core import devices, dtypes
 from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
@@ -470,10 +470,10 @@ def invert_permutation(xp, x: TensorLike):
     """
     if x.ndim != 1:
         raise ValueError("no permutation")
-    if xp is np and (np.sort(x) != np.arange(x.size)).any():
+    if (xp.sort(x) != xp.arange(x.size)).any():
         raise InvalidArgumentError(
             f"invert_permutation: x must hold each number from 0 to {x.size - 1} once, "
-            f"got {x}"
+            f"got {devices.to_numpy(x)}"
         )
     result = xp.empty(x.shape, x.dtype)
     result[x] = xp.arange(x.size, dtype=x.dtype)

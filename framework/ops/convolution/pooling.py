@@ -258,13 +258,13 @@ def spread_to_maxima_p(
         g, full = _in_order_of(g, input), xp.empty_like(input, g.dtype, shape=shape)
     else:
         full = xp.empty(shape, g.dtype)
-    halves = xp is np and in_halves(
-        input.shape, g.dtype, axis, size, stride, padding, dilation
-    )
+    halves = in_halves(input.shape, g.dtype, axis, size, stride, padding, dilation)
 
     def spread(part):
-        if halves:
+        if halves and xp is np:
             spread_to_halves(g[part], input[part], out=full[part], axis=axis)
+        elif halves:
+            _spread_to_pairs(xp, g[part], input[part], full[part], axis)
         else:
             pieces = g[part], input[part], maxima[part]
             _spread_part(xp, *pieces, full[part], axis, found)
@@ -284,6 +284,16 @@ def _spread_part(xp, g, input, maxima, full, axis, found):
             reached.add(seen.start % seen.step)
         else:
             target += _keep(xp, g[at(axis, windows)], hits)
+
+
+def _spread_to_pairs(xp, g, input, full, axis):
+    """`spread_to_halves` on arrays of any module."""
+    count = input.shape[axis] // 2
+    first, second = at(axis, slice(0, 2 * count, 2)), at(axis, slice(1, 2 * count, 2))
+    wins, zero = input[first] >= input[second], xp.zeros((), g.dtype)
+    full[first] = xp.where(wins, g, zero)
+    full[second] = xp.where(wins, zero, g)
+    full[at(axis, slice(2 * count, None))] = 0
 
 
 def _hits(xp, input, maxima, axis, found):

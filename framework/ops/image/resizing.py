@@ -93,7 +93,7 @@ def _matrix(size, extent, method, antialias):
 
 
 @functools.lru_cache(maxsize=256)
-def _bands(size, extent, method, antialias, transposed):
+def bands(size, extent, method, antialias, transposed):
     """The matrix as ``(indices, weights)``, each ``[band, size]``; weights None for ones."""
     matrix = _matrix(size, extent, method, antialias)
     matrix = matrix.T if transposed else matrix
@@ -132,8 +132,8 @@ def resample(
     xp, images: TensorLike, axis: Axis, size: int, method: str, antialias: bool = False
 ):
     """``images`` with ``size`` entries along ``axis``, which counts from the end."""
-    bands = _bands(size, images.shape[axis], method, antialias, False)
-    return _sampled(xp, images, axis, *bands)
+    picked = bands(size, images.shape[axis], method, antialias, False)
+    return _sampled(xp, images, axis, *picked)
 
 
 @resample.infer
@@ -165,7 +165,7 @@ def _resample_back(
     """The adjoint of `resample` on an axis of size ``extent``."""
     if g.shape[axis] != size:
         raise ValueError("shapes do not fit")  # `infer` says it better
-    return _sampled(xp, g, axis, *_bands(size, extent, method, antialias, True))
+    return _sampled(xp, g, axis, *bands(size, extent, method, antialias, True))
 
 
 @_resample_back.infer

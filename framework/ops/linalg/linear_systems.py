@@ -1,14 +1,14 @@
 """Linear systems: solving them, with what is known of the matrix, and inverses.
 
-Matrices are the last two axes; axes in front are a batch and broadcast. On the CPU a
-singular matrix is an error (NumPy's LinAlgError, a ValueError); a GPU does not look, and
-answers with infinities and NaN.
+Matrices are the last two axes; axes in front are a batch and broadcast. A singular matrix
+is an error (NumPy's LinAlgError, a ValueError); to find it, a GPU is waited for.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from tapewright.core import devices
 from tapewright.core.costs import cubic
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
@@ -84,10 +84,12 @@ def by_lapack(who, complaint, function, matrix, *args, finite=False):
     """
     lost = _spoiled(matrix, finite)
     if lost is not None:
-        unit = np.eye(*matrix.shape[-2:], dtype=matrix.dtype)
-        matrix = np.where(lost[..., None, None], unit, matrix)
+        xp = devices.array_module(type(matrix))
+        unit = xp.eye(*matrix.shape[-2:], dtype=matrix.dtype)
+        matrix = xp.where(lost[..., None, None], unit, matrix)
     try:
-        result = function(matrix, *args)
+        with devices.linalg_errors(matrix):
+            result = function(matrix, *args)
     except np.linalg.LinAlgError:
         raise MatrixError(f"{who}: {complaint}") from None
     if lost is None:
@@ -98,16 +100,17 @@ def by_lapack(who, complaint, function, matrix, *args, finite=False):
 
 
 def _spoiled(matrix, finite):
-    """Find matrices with a NaN (or an infinity); None if there is none, or on a GPU."""
-    if not isinstance(matrix, np.ndarray) or matrix.ndim < 2:
+    """Find matrices with a NaN (or an infinity); None if there is none."""
+    if not devices.is_array(matrix) or matrix.ndim < 2:
         return None
-    sound = np.isfinite(matrix) if finite else ~np.isnan(matrix)
+    xp = devices.array_module(type(matrix))
+    sound = xp.isfinite(matrix) if finite else ~xp.isnan(matrix)
     return None if sound.all() else ~sound.all((-2, -1))
 
 
 def _with_nan(out, lost):
-    rest = (1,) * (out.ndim - lost.ndim)
-    return np.where(lost.reshape(lost.shape + rest), out.dtype.type(np.nan), out)
+    xp, rest = devices.array_module(type(out)), (1,) * (out.ndim - lost.ndim)
+    return xp.where(lost.reshape(lost.shape + rest), out.dtype.type(np.nan), out)
 
 
 # ----------------------------------------------------------------------- any matrix
@@ -313,7 +316,7 @@ def _substituted(xp, matrix, rhs, lower):
         block = xp.tril(matrix) if lower else xp.triu(matrix)
         what = "the triangular matrix is not invertible: its diagonal has a zero"
         found = by_lapack("triangular_solve", what, xp.linalg.solve, block, rhs)
-        return found if xp is not np else _after_nan(block, rhs, found, lower)
+        return _after_nan(xp, block, rhs, found, lower)
     parts = slice(None, count // 2), slice(count // 2, None)
     first, second = parts if lower else parts[::-1]
     known = _substituted(xp, matrix[..., first, first], rhs[..., first, :], lower)
@@ -322,20 +325,18 @@ def _substituted(xp, matrix, rhs, lower):
     return xp.concatenate([known, found] if lower else [found, known], axis=-2)
 
 
-def _after_nan(block, rhs, found, lower):
+def _after_nan(xp, block, rhs, found, lower):
     """NaN from the first row on, in the order of substitution, that depends on a NaN."""
-    rows = np.isnan(block).any(-1, keepdims=True)
+    rows = xp.isnan(block).any(-1, keepdims=True)
     if not rows.any():
         return found
-    spoiled = rows | np.isnan(rhs)
-    if lower:
-        spoiled = np.logical_or.accumulate(spoiled, axis=-2)
-    else:
-        spoiled = np.logical_or.accumulate(spoiled[..., ::-1, :], axis=-2)[..., ::-1, :]
-    kept = np.where(rows, np.eye(block.shape[-1], dtype=block.dtype), block)
-    clean = np.where(spoiled, rhs.dtype.type(0), rhs)
-    found = np.linalg.solve(kept, clean)
-    return np.where(spoiled, found.dtype.type(np.nan), found)
+    order = slice(None) if lower else slice(None, None, -1)
+    spoiled = (rows | xp.isnan(rhs))[..., order, :]
+    spoiled = (xp.cumsum(spoiled, axis=-2) > 0)[..., order, :]
+    kept = xp.where(rows, xp.eye(block.shape[-1], dtype=block.dtype), block)
+    clean = xp.where(spoiled, rhs.dtype.type(0), rhs)
+    found = xp.linalg.solve(kept, clean)
+    return xp.where(spoiled, found.dtype.type(np.nan), found)
 
 
 triangular_solve_primitive.infer(_infer_system(triangular_solve_primitive.primitive))

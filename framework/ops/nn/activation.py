@@ -48,7 +48,12 @@ def relu(xp, features: TensorLike):
     >>> relu([-1.0, 2.0]).numpy()
     array([0., 2.], dtype=float32)
     """
-    # rows of zeros: NumPy's maximum with a scalar takes half as long again
+    return xp.maximum(features, features.dtype.type(0))
+
+
+@relu.kernel_for("numpy")
+def _(xp, features):
+    """Compare with rows of zeros: NumPy's maximum with a scalar takes half as long again."""
     if features.ndim < 3:
         return xp.maximum(features, xp.zeros(features.shape[-1:], features.dtype))
     outermost = max(range(features.ndim), key=features.strides.__getitem__)
@@ -326,6 +331,8 @@ def shifted_rows(xp, logits, axis=-1):
 
 @along_axis(name="softmax", ignores_float_errors=True, floating=True, cost=(4, 1))
 def softmax_p(xp, logits: TensorLike, axis: Axes = -1):
+    if not logits.ndim:  # NumPy takes a scalar for a vector
+        normalize_axis("softmax", axis, 0)
     weights, lies = shifted_rows(xp, logits, axis)
     xp.exp(weights, out=weights)
     weights /= weights.sum(axis=lies, keepdims=True)

@@ -1,0 +1,257 @@
+"""The GPUs of this machine under TensorFlow's names: list, memory, precision, a report.
+
+Nothing here imports CuPy unless it is asked about a GPU; `report` never does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import devices
+
+__all__ = [
+    "LogicalDevice",
+    "PhysicalDevice",
+    "experimental",
+    "list_logical_devices",
+    "list_physical_devices",
+    "report",
+    "tensor_float_32_execution_enabled",
+]
+
+
+class PhysicalDevice(NamedTuple):
+    """A device of this machine: its name, and ``"CPU"`` or ``"GPU"``."""
+
+    name: str
+    device_type: str
+
+
+class LogicalDevice(NamedTuple):
+    """A device as `device` takes it by name; each physical device is one."""
+
+    name: str
+    device_type: str
+
+
+def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """Return the devices of this machine, those of one type or all.
+
+    >>> list_physical_devices("CPU")
+    [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
+    """
+    names = _names(device_type)
+    return [PhysicalDevice(f"/physical_device:{kind}:{i}", kind) for kind, i in names]
+
+
+def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
+    """Return the devices, with names for `device`.
+
+    >>> list_logical_devices("CPU")
+    [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
+    """
+    names = _names(device_type)
+    return [LogicalDevice(f"/device:{kind}:{i}", kind) for kind, i in names]
+
+
+def _names(device_type):
+    wanted = None if device_type is None else device_type.upper()
+    found = [("CPU", 0)] if wanted in (None, "CPU") else []
+    count = devices.gpu_count()[0] if wanted in (None, "GPU") else 0
+    return found + [("GPU", number) for number in range(count)]
+
+
+# ----------------------------------------------------------------- one GPU, by its name
+
+
+def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
+    """Return ``device_name`` and ``compute_capability`` of a GPU; {} of the CPU."""
+    kind, number = _parsed("get_device_details", device)
+    if kind == "CPU":
+        return {}
+    facts = devices.cupy_module().cuda.runtime.getDeviceProperties(number)
+    name = facts["name"]
+    name = name.decode() if isinstance(name, bytes) else name
+    version = facts["major"], facts["minor"]
+    return {"device_name": name, "compute_capability": version}
+
+
+def get_memory_info(device: str) -> dict[str, int]:
+    """Return the bytes of a GPU that arrays have, ``current``, and their ``peak``.
+
+    The peak is what CuPy's memory pool holds: it takes memory from the GPU as arrays need
+    it, and keeps it. `reset_memory_stats` makes it give back what is not in use.
+    Raises: ``ValueError`` for the CPU.
+
+    >>> get_memory_info("GPU:0")  # doctest: +SKIP
+    {'current': 512, 'peak': 8192}
+    """
+    return _on_gpu("get_memory_info", device, _memory)
+
+
+def _memory(cupy):
+    pool = cupy.get_default_memory_pool()
+    return {"current": pool.used_bytes(), "peak": pool.total_bytes()}
+
+
+def reset_memory_stats(device: str) -> None:
+    """Give memory that no array of a GPU uses back to it; the peak is the current then."""
+    _on_gpu(
+        "reset_memory_stats",
+        device,
+        lambda cupy: cupy.get_default_memory_pool().free_all_blocks(),
+    )
+
+
+def get_memory_growth(device: PhysicalDevice) -> bool:
+    """Return True: the memory pool always grows as arrays need it."""
+    _parsed("get_memory_growth", device)
+    return True
+
+
+def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
+    """Change nothing: memory is taken from a GPU as arrays need it, never all at once.
+
+    ``CUPY_GPU_MEMORY_LIMIT`` in the environment limits it, in bytes or as ``50%``.
+    """
+    _parsed("set_memory_growth", device)
+
+
+def _on_gpu(who: str, device: Any, function: Callable[[Any], Any]):
+    """``function(cupy)`` with a GPU as the current one."""
+    kind, _ = _parsed(who, device)
+    if kind == "CPU":
+        raise ValueError(f"{who}: device must be a GPU, got {device!r}")
+    with devices.device(_name(device)):
+        return function(devices.current_module())
+
+
+def _name(device):
+    name = getattr(device, "name", device)
+    return name.replace("physical_device:", "") if isinstance(name, str) else name
+
+
+def _parsed(who, device):
+    kind, number = devices.parse_device(_name(device), who)
+    return kind, number or 0
+
+
+# ------------------------------------------------------------------------- precision
+
+_tf32 = {"on": None}  # None: as CuPy, which looks at CUPY_TF32
+
+
+def enable_tensor_float_32_execution(enabled: bool) -> None:
+    """Let float32 products on a GPU round their factors to TensorFloat-32, or no longer.
+
+    Its tensor cores then take them: several times as fast, with 10 bits of mantissa in
+    place of 23; sums stay float32. It is off by default, where TensorFlow has it on;
+    ``CUPY_TF32=1`` in the environment turns it on. Functions compiled before keep what was
+    set then.
+
+    >>> enable_tensor_float_32_execution(False)
+    >>> tensor_float_32_execution_enabled()
+    False
+    """
+    _tf32["on"] = bool(enabled)
+    if devices.gpu_count()[0]:
+        _set_products(devices.cupy_module(), enabled)
+
+
+def _set_products(cupy, enabled):
+    """Let CuPy's products use TensorFloat-32; there is no public function for it."""
+    try:
+        products = devices.cupy_module("cupy._core._routines_linalg")
+        kinds = products.COMPUTE_TYPE_DEFAULT, products.COMPUTE_TYPE_TF32
+        products.set_compute_type(np.float32, kinds[bool(enabled)])
+    except (ImportError, AttributeError):
+        warnings.warn(
+            f"CuPy {cupy.__version__} has no switch for TensorFloat-32: eager products keep "
+            "the setting of CUPY_TF32; traced functions follow this one",
+            stacklevel=3,
+        )
+
+
+def tensor_float_32_execution_enabled() -> bool:
+    """Return whether float32 products on a GPU may use TensorFloat-32."""
+    if _tf32["on"] is None:
+        return os.environ.get("CUPY_TF32", "0").strip() not in ("", "0")
+    return _tf32["on"]
+
+
+experimental = SimpleNamespace(
+    enable_tensor_float_32_execution=enable_tensor_float_32_execution,
+    get_device_details=get_device_details,
+    get_memory_growth=get_memory_growth,
+    get_memory_info=get_memory_info,
+    list_logical_devices=list_logical_devices,
+    list_physical_devices=list_physical_devices,
+    reset_memory_stats=reset_memory_stats,
+    set_memory_growth=set_memory_growth,
+    tensor_float_32_execution_enabled=tensor_float_32_execution_enabled,
+)
+
+
+# ---------------------------------------------------------------------------- report
+
+
+def report() -> dict[str, Any]:
+    """Return what is used on a GPU, as plain values, without importing CuPy.
+
+    A value that cannot be found out is None; ``note`` says why there is no GPU.
+    """
+    facts = dict.fromkeys(("name", "compute_capability", "memory", "cuda", "nvrtc"))
+    facts |= {"tf32": tensor_float_32_execution_enabled(), "note": None}
+    cupy = sys.modules.get("cupy")
+    if cupy is None:
+        return facts | {"note": "CuPy is not imported"}
+    facts |= {"nvrtc": _nvrtc(), "cuda": _cuda(cupy)}
+    count, flaw = devices.gpu_count()
+    if not count:
+        return facts | {"note": flaw}
+    try:
+        return facts | _current(cupy)
+    except Exception as error:  # a report does not fail
+        return facts | {"note": f"{type(error).__name__}: {error}"}
+
+
+def _current(cupy):
+    """The facts of the current GPU."""
+    number = cupy.cuda.Device().id
+    details = get_device_details(PhysicalDevice(f"GPU:{number}", "GPU"))
+    free, total = cupy.cuda.runtime.memGetInfo()
+    pool = cupy.get_default_memory_pool()
+    used, held = pool.used_bytes(), pool.total_bytes()
+    version = ".".join(map(str, details["compute_capability"]))
+    return {
+        "name": f"{details['device_name']} (GPU:{number})",
+        "compute_capability": version,
+        "memory": {"used": used, "held": held, "free": free, "total": total},
+    }
+
+
+def _cuda(cupy):
+    """The CUDA versions of CuPy's runtime, and of the driver, None if there is none."""
+    try:
+        runtime = cupy.cuda.runtime
+        versions = runtime.runtimeGetVersion(), runtime.driverGetVersion()
+    except (RuntimeError, AttributeError):
+        return None
+    runtime, driver = [f"{v // 1000}.{v % 1000 // 10}" if v else None for v in versions]
+    return {"runtime": runtime, "driver": driver}
+
+
+def _nvrtc():
+    """The version of NVRTC, or why it cannot be loaded."""
+    try:
+        nvrtc = devices.cupy_module("cupy_backends.cuda.libs.nvrtc")
+        return ".".join(map(str, nvrtc.getVersion()))
+    except Exception as error:  # whatever a missing library raises
+        return f"not found: {error}"

@@ -1,0 +1,142 @@
+"""Run kernels of CUDA C on the CPU: gcc compiles the source under `shim.h`.
+
+The same source is compiled for GPUs, so its arithmetic and its barriers can be tested on
+any machine. It must be plain C.
+"""
+
+import ctypes
+import functools
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["Module", "gcc"]
+
+_HEADER = Path(__file__).with_name("shim.h")
+_OPTIONS = (
+    *("-shared", "-fPIC", "-O1", "-std=gnu11", "-fvisibility=hidden", "-w"),
+    *("-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off"),
+)
+_KERNEL = re.compile(
+    r"__global__\s+void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)"
+)
+_SIZES = {
+    "char": 1, "signed char": 1, "unsigned char": 1, "boolean": 1,
+    "short": 2, "unsigned short": 2, "half_bits": 2,
+    "int": 4, "unsigned": 4, "unsigned int": 4,
+    "long long": 8, "unsigned long long": 8, "long": 8, "unsigned long": 8, "size_t": 8,
+}  # fmt: skip
+
+
+def gcc():
+    """The path of gcc, or None."""
+    return shutil.which("gcc")
+
+
+class Module:
+    """The kernels of a source, ready to be launched by name."""
+
+    def __init__(self, source):
+        self.parameters = {
+            name: [_type_of(p) for p in parameters.split(",") if p.strip()]
+            for name, parameters in _KERNEL.findall(source)
+        }
+        callers = [_caller(name, types) for name, types in self.parameters.items()]
+        text = source.replace('extern "C"', "")
+        self._library = _library("\n".join(['#include "shim.h"', text, *callers]))
+        self._launch = self._library.shim_launch
+        self._launch.restype = ctypes.c_char_p
+
+    def launch(self, name, grid, block, arguments, threads="one", seed=0):
+        """Run a kernel.
+
+        Args: ``grid``, ``block``, one to three numbers each; ``arguments``, an address for
+        a pointer, a number for a number, bytes for a structure; ``threads``, "one": a
+        single thread does all, or "fibers": as many as there would be; ``seed`` of the
+        order in which these take turns.
+        Raises: ``RuntimeError`` if not all threads of a block reach a barrier.
+        """
+        if threads not in ("one", "fibers"):
+            raise ValueError(f'threads must be "one" or "fibers", not {threads!r}')
+        types = self.parameters[name]
+        if len(types) != len(arguments):
+            raise TypeError(
+                f"{name} takes {len(types)} arguments, not {len(arguments)}"
+            )
+        held = [
+            ctypes.create_string_buffer(_bytes_of(type, value))
+            for type, value in zip(types, arguments)
+        ]
+        addresses = (ctypes.c_void_p * len(held))(*map(ctypes.addressof, held))
+        sizes = [1] * 6 if threads == "one" else [*_three(grid), *_three(block)]
+        kernel = ctypes.cast(
+            getattr(self._library, f"shim_call_{name}"), ctypes.c_void_p
+        )
+        error = self._launch(
+            kernel, (ctypes.c_uint * 6)(*sizes), addresses, threads == "fibers", seed
+        )
+        if error is not None:
+            raise RuntimeError(f"{name}: {error.decode()}")
+
+
+def _three(sizes):
+    sizes = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+    return (*sizes, *(1,) * (3 - len(sizes)))
+
+
+def _type_of(parameter):
+    """The type of a parameter, without qualifiers: ``"float*"`` of ``const float* x``."""
+    words = re.sub(r"__restrict__|\bconst\b", " ", parameter).replace("*", " * ")
+    *type, _ = words.split()
+    return " ".join(type).replace(" *", "*")
+
+
+def _caller(name, types):
+    """A function that calls a kernel with arguments at given addresses."""
+    values = ", ".join([f"*({type}*)at[{i}]" for i, type in enumerate(types)])
+    visible = '__attribute__((visibility("default")))'
+    return f"{visible} void shim_call_{name}(void **at) {{ {name}({values}); }}"
+
+
+def _bytes_of(type, value):
+    if isinstance(value, bytes):
+        return value
+    if type.endswith("*"):
+        return int(value).to_bytes(8, "little")
+    if type in ("float", "double"):
+        return np.array(value, {"float": "f4", "double": "f8"}[type]).tobytes()
+    size = _SIZES[type]
+    return (int(value) % (1 << 8 * size)).to_bytes(size, "little")
+
+
+@functools.cache
+def _library(source):
+    """The shared library of a source, from a folder of compiled ones if it is there."""
+    key = repr([source, _HEADER.read_text(), _OPTIONS])
+    digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
+    folder = Path(tempfile.gettempdir()) / "cuda_on_cpu"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{digest}.so"
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            text, built = Path(own, "kernels.c"), Path(own, "kernels.so")
+            text.write_text(source)
+            command = [
+                gcc(),
+                *_OPTIONS,
+                f"-I{_HEADER.parent}",
+                text,
+                "-o",
+                built,
+                "-lm",
+            ]
+            made = subprocess.run(command, capture_output=True, text=True)
+            if made.returncode:
+                raise RuntimeError(f"gcc refuses the source:\n{made.stderr[:4000]}")
+            built.replace(path)
+    return ctypes.CDLL(str(path))
