@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-import numpy as np
-
 from tapewright.core.blas import sum_of_squares
+from tapewright.core.devices import array_module
 from tapewright.core.trackable import assign_pending
 
 from .arithmetic import approach, subtract_scaled
@@ -182,9 +181,9 @@ class Nadam(_MomentOptimizer):
 
     def advance(self, step: int) -> None:
         product = self._u_product._array
-        real = product.dtype.type
-        grown = product[()] * real(self.beta_1) * real(1 - 0.5 * 0.96**step)
-        self._u_product._bind(np.asarray(grown, product.dtype))
+        xp, real = array_module(type(product)), product.dtype.type
+        grown = product * real(self.beta_1) * real(1 - 0.5 * 0.96**step)
+        self._u_product._bind(xp.asarray(grown, product.dtype))
 
     _coefficient_count = 5  # before the first step there are none to be counted
 

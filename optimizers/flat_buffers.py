@@ -82,7 +82,7 @@ class Segment:
 
     __slots__ = (
         "variables", "decays", "workspace", "starts", "block", "flats", "extras",
-        "owners", "_views", "_counts", "_rule_count",
+        "owners", "version", "_views", "_counts", "_rule_count",
     )  # fmt: skip
 
     def __init__(self, variables, slots, extras, decays, workspace):
@@ -98,6 +98,7 @@ class Segment:
         self.flats: list[None] = [None] * len(columns)
         self._views = [None] * len(self.owners)  # until they are first taken
         self._counts = None
+        self.version = 0  # of the addresses of flats
 
     def take(self):
         """Take the arrays from the variables, and make ``flats`` safe to write to.
@@ -152,6 +153,7 @@ class Segment:
         for view, array in zip(views, arrays):
             view[...] = array
         self.flats[k] = flat
+        self.version += 1
         self._views[first : first + len(views)] = views
 
     def extra(self, name):
@@ -166,6 +168,10 @@ class Segment:
         column = 0 if name is None else self._column(name)
         first = column * len(self.variables)
         return self._views[first : first + len(self.variables)]
+
+    def views_of_owners(self):
+        """Return the arrays of all owners, while they are taken."""
+        return self._views
 
     def runs(self, members):
         """Return ``(start, stop)`` of each unbroken stretch of variables, by number."""

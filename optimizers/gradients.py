@@ -13,6 +13,7 @@ from tapewright.core.blas import sum_of_squares
 from tapewright.core.communication.job import communicator
 from tapewright.core.devices import array_module, to_numpy
 from tapewright.core.errors import DTypeError, ShapeError
+from tapewright.core.meeting import combine_at
 from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import (
     IndexedSlices,
@@ -48,7 +49,7 @@ class SparseRows(NamedTuple):
         if rows.size == self.indices.size:
             values[inverse] = self.values
         else:
-            xp.add.at(values, inverse, self.values)
+            combine_at(xp, xp.add, values, inverse, self.values)
         return rows, values
 
 
@@ -165,7 +166,10 @@ class Scaling:
 
     def __init__(self, array, factor, folds):
         self.xp, self.folds = array_module(type(array)), folds
-        self.factor: Any = self.xp.asarray(factor, array.dtype)
+        if hasattr(factor, "astype"):
+            self.factor: Any = factor.astype(array.dtype, copy=False)
+        else:
+            self.factor = self.xp.asarray(factor, array.dtype)
 
     def __call__(self, block, out):
         return self.xp.multiply(block, self.factor, out=out)

@@ -8,14 +8,29 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from tapewright.compiler.control_flow.cond import cond
 from tapewright.core.devices import array_module
 from tapewright.core.interpreters import use_interpreters
+from tapewright.core.replica_context import replica_context
+from tapewright.core.tensor import IndexedSlices, convert_to_tensor
 from tapewright.core.variable import Variable
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import zeros_like
+from tapewright.ops.array.joining import stack
+from tapewright.ops.math.comparison import (
+    equal,
+    is_finite,
+    logical_and,
+    logical_not,
+    where,
+)
+from tapewright.ops.math.reduction import reduce_all
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.constructor_arguments import constructor_arguments
 
 from .gradients import SparseRows
 from .optimizer import Optimizer
+from .update import dense_on_device
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -71,7 +86,8 @@ class LossScaleOptimizer(Optimizer):
             self.dynamic_scale: Variable = self._new_variable(
                 initial_scale, "dynamic_scale", "float32"
             )
-        self.step_counter = self._scalar("step_counter", 0, "int64")
+            self.step_counter: Variable = self._new_variable(0, "step_counter", "int64")
+        self._seen: tuple[Any, ...] = (None, None)  # arrays of both, their values
 
     # --- state, followed by that of the inner optimizer
 
@@ -134,8 +150,7 @@ class LossScaleOptimizer(Optimizer):
         return update
 
     def take_step(self, update: Any, gradients: Any, share: float = 1.0) -> None:
-        scale, counter = self.dynamic_scale, self.step_counter
-        value, steps = scale._array.item(), int(counter._array)
+        value, steps = before, _ = self._state()
         if _all_finite(gradients):
             self.inner_optimizer.take_step(update, gradients, share / value)
             steps += 1
@@ -143,9 +158,52 @@ class LossScaleOptimizer(Optimizer):
                 steps, value = 0, value * 2
         else:
             steps, value = 0, value / 2
-        counter._bind(np.array(steps, np.int64))
-        xp = array_module(type(scale._array))
-        scale._bind(xp.asarray(value, np.float32))
+        xp = array_module(type(self.dynamic_scale._array))
+        self.step_counter._bind(xp.full((), steps, np.int64))
+        if value != before:
+            self.dynamic_scale._bind(xp.full((), value, np.float32))
+        self._seen = (*self._arrays(), value, steps)
+
+    def _arrays(self):
+        return self.dynamic_scale._array, self.step_counter._array
+
+    def _state(self):
+        """Return scale and counter; a GPU is not asked for what the host has set."""
+        scale, counter = self._arrays()
+        if self._seen[0] is not scale or self._seen[1] is not counter:
+            self._seen = scale, counter, scale.item(), int(counter.item())
+        return self._seen[2:]
+
+    def _trace_step(self, update, grads, variables, tracer):
+        on_host = isinstance(self.dynamic_scale._array, np.ndarray)
+        if on_host or replica_context() is not None:
+            super()._trace_step(update, grads, variables, tracer)
+        else:
+            self._trace_on_device(grads, variables)
+
+    def _trace_on_device(self, grads, variables):
+        """Record ops that compute scale and counter; the host looks once, whether to step."""
+        scale, steps = self.dynamic_scale.read(), self.step_counter.read()
+        grads = [
+            dense_on_device(self.inner_optimizer, g, v)
+            if isinstance(g, IndexedSlices)
+            else g
+            for g, v in zip(grads, variables)
+        ]
+        finite = reduce_all(
+            stack([reduce_all(is_finite(_values(g))) for g in grads if g is not None])
+        )
+
+        def step():
+            divided = [None if g is None else _divided(g, scale) for g in grads]
+            self.inner_optimizer.apply(divided, variables)
+
+        cond(finite, step, lambda: None)
+        grows = logical_and(finite, equal(steps + 1, self.dynamic_growth_steps))
+        kept = where(finite, scale, scale / 2)
+        self.dynamic_scale.assign(where(grows, scale * 2, kept))
+        goes_on = logical_and(finite, logical_not(grows))
+        self.step_counter.assign(where(goes_on, steps + 1, zeros_like(steps)))
 
     changes_gradients = True
     block_rule: Any = _of_inner("block_rule")
@@ -193,10 +251,24 @@ def _refuse_options(options):
 
 
 def _all_finite(gradients):
-    for gradient in gradients:
-        array = gradient.values if type(gradient) is SparseRows else gradient
-        xp = array_module(type(array))
-        # A finite sum has finite terms; one that overflows, in float16, may have them, too.
-        if not xp.isfinite(array.sum()) and not xp.isfinite(array).all():
-            return False
-    return True
+    """Look at all gradients at once: a GPU is waited for each time."""
+    arrays = [g.values if type(g) is SparseRows else g for g in gradients]
+    xp = array_module(type(arrays[0]))
+    # A finite sum has finite terms; one that overflows, in float16, may have them, too.
+    if xp.isfinite(xp.stack([array.sum() for array in arrays])).all():
+        return True
+    return bool(xp.stack([xp.isfinite(array).all() for array in arrays]).all())
+
+
+def _values(gradient):
+    """The stored values of a gradient, as a tensor."""
+    if isinstance(gradient, IndexedSlices):
+        gradient = gradient.values
+    return convert_to_tensor(gradient)
+
+
+def _divided(gradient, scale):
+    values = _values(gradient)
+    values = values * cast(1 / scale, values.dtype)
+    is_sparse = isinstance(gradient, IndexedSlices)
+    return gradient.with_values(values) if is_sparse else values

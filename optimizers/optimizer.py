@@ -22,7 +22,7 @@ import numpy as np
 from tapewright.compiler.program.variable_update import BlockRule
 from tapewright.core import config
 from tapewright.core.argument_validation import positive, share, whole
-from tapewright.core.devices import array_module
+from tapewright.core.devices import array_module, use_module
 from tapewright.core.dtypes import float32
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.naming import snake_case, unique_name
@@ -33,6 +33,7 @@ from tapewright.serialization import object_config, registry
 from tapewright.serialization.configured import Configured
 from tapewright.serialization.constructor_arguments import constructor_arguments
 
+from .device_update import device_update
 from .flat_buffers import lay_out
 from .gradients import clipping
 from .schedules import LearningRateSchedule
@@ -289,7 +290,9 @@ class Optimizer(State, Configured):
             return constant(rate.at(self._iterations._array.item()), float32)
         if not self._takes_iteration:
             return rate()
-        return rate(self._iterations.read() if traced else self._iterations.numpy())
+        with use_module(array_module(type(self._iterations._array))):
+            # in a traced function the rate is computed beside the count of updates
+            return rate(self._iterations.read() if traced else self._iterations.numpy())
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
@@ -348,10 +351,14 @@ class Optimizer(State, Configured):
         update = self.update_of(tuple(trainable_variables), grads)
         tracer = active_tracer()
         if tracer is not None:
-            update.trace(self, grads, tracer)
+            self._trace_step(update, grads, trainable_variables, tracer)
             return
         with np.errstate(all="ignore"):
             update.apply(self, grads)
+
+    def _trace_step(self, update, grads, variables, tracer):
+        """Record a step, which each replay takes."""
+        update.trace(self, grads, tracer)
 
     def _all_variables(self, grads):
         if not self.built:
@@ -510,6 +517,14 @@ class Optimizer(State, Configured):
         recorder = _ReadRecorder(self)
         function = make_update(_block_rule(self, recorder), dtype, decays, scaled)
         return function, tuple(recorder.values.items())
+
+    def device_update(self, update: Any) -> Any:
+        """Return a step of an `Update` for a device, or None if Python has to make it."""
+        if type(self).take_step is not Optimizer.take_step or not self.updates_blocks:
+            return None
+        recorder = _ReadRecorder(self)
+        rule = _block_rule(self, recorder)
+        return device_update(update, self, rule, recorder.values)
 
     @property
     def _coefficient_count(self):

@@ -27,6 +27,7 @@ from tapewright.core.tensor import (
 )
 from tapewright.core.variable import Variable, writing
 from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.gather import scatter_rows
 from tapewright.ops.collective import all_reduce
 
 from .arithmetic import accumulate, average, clear, pays
@@ -41,9 +42,11 @@ from .gradients import (
     to_gradient,
 )
 
-__all__ = ["Update", "update_alone"]
+__all__ = ["Update", "dense_on_device", "update_alone"]
 
 EFFECT = "apply_gradients"  # the name of an update in a graph
+# Entries of a variable up to which it pays to update rows without a gradient, too.
+LARGE = 1 << 26
 
 
 class GradientGroup(NamedTuple):
@@ -136,17 +139,22 @@ class Update:
             gradient = grads[i]
             if isinstance(gradient, IndexedSlices):
                 values = convert_to_tensor(gradient.values, dtype_hint=variable.dtype)
-                arrays = [values, convert_to_tensor(gradient.indices)]
+                indices = convert_to_tensor(gradient.indices)
                 shape = gradient.dense_shape  # a traced one is not known
                 shape = None if hasattr(shape, "symbol") else shape
-                gradient = IndexedSlices(*arrays, shape)
-                slices.append(gradient)
+                gradient = IndexedSlices(values, indices, shape)
+                if context is None:
+                    gradient = dense_on_device(rule, gradient, variable)
             else:
                 gradient = convert_to_tensor(gradient, dtype_hint=variable.dtype)
                 check_gradient(gradient.array, variable)
                 gradient = cast(gradient, variable.dtype)
                 if context is not None:
                     gradient = all_reduce(gradient, "sum", context.compression)
+            if isinstance(gradient, IndexedSlices):
+                arrays = [gradient.values, gradient.indices]
+                slices.append(gradient)
+            else:
                 arrays = [gradient]
                 slices.append(None)
             inputs += arrays
@@ -315,6 +323,9 @@ class TracedUpdate(VariableUpdate):
     def block_rule(self):
         return self.rule.block_rule
 
+    def on_device(self):
+        return self.rule.device_update(self.update) if self.dense else None
+
     def with_own_memory(self):
         other = copy.copy(self)
         other.update = self.update.with_own_memory()
@@ -328,7 +339,7 @@ class TracedUpdate(VariableUpdate):
         return {"optimizer": self.rule, "variables": variables, "gradients": gradients}
 
 
-@effect_maker(EFFECT)
+@effect_maker(EFFECT, on_host=False)
 def _traced_update(optimizer, variables, gradients):
     update = optimizer.update_of(tuple(variables), gradients)
     empty = IndexedSlices(None, None)
@@ -481,6 +492,25 @@ def _update_rows(rule, segment, rows, values):
         scratch = scratch, xp.empty_like(variable)
     rule.update_block(xp, gradient, variable, scratch, coefficients, *slots)
     segment.put_rows(rows, picked)
+
+
+def dense_on_device(rule, gradient, variable):
+    """Return a sparse gradient as a dense one, unless the host is to take it as it is.
+
+    Rows of zeros change nothing if zero is idle, and else the update makes them itself.
+    Where gradients are clipped, the norm is that of the sparse values.
+    """
+    shape, dtype, xp = _spec(variable._array)
+    values = convert_to_tensor(gradient.values, dtype_hint=variable.dtype)
+    indices = convert_to_tensor(gradient.indices)
+    fits = gradient.dense_shape is None or tuple(gradient.shape) == shape
+    fits = fits and indices.shape.rank == 1 and indices.dtype.is_integer
+    fits = fits and bool(shape) and tuple(values.shape)[1:] == shape[1:]
+    known = values.dtype.is_floating and dtype.kind == "f"
+    is_small = not rule.zero_is_idle or variable._array.size <= LARGE
+    if xp is np or rule.changes_gradients or not (fits and known and is_small):
+        return gradient
+    return scatter_rows(cast(values, variable.dtype), indices, shape=variable.shape)
 
 
 def update_alone(rule, step, learning_rate, gradient, variable, slots):

@@ -8,12 +8,16 @@ compute the very same numbers, to the bit. Each can be switched by its name:
 
 import functools
 
+import numpy as np
+
 from tapewright.core import config
+from tapewright.core.devices import current_module
 
 from .passes.algebra import algebra
 from .passes.common_subexpressions import common_subexpressions
 from .passes.constant_folding import constant_folding
 from .passes.dead_code import dead_nodes, dead_stores, narrow_control
+from .passes.host_constants import host_constants
 from .passes.pooling_passes import cropped_convolutions, pool_first
 from .passes.shared_weights import shared_weights
 from .program.lowering import lower
@@ -21,6 +25,7 @@ from .program.map_fusion import row_blocks
 from .program.overlapping import overlap_all_reduces
 from .program.simplification import drop_unused, merge_equal, uniform_constants
 from .program.verifier import verify_program
+from .targets.cuda.availability import flaw as cuda_flaw
 from .targets.native import engine
 from .targets.native.availability import availability
 from .targets.numpy.executable import Executable
@@ -68,14 +73,19 @@ for _each in (*GRAPH_PASSES, *PROGRAM_PASSES):
     config.offer_graph_pass(_each.__name__, on=_each is not shared_weights)
 for _each in (
     *("native_kernels", "sums_for_products", "loop_fusion", "slice_loops"),
-    "compiled_updates",
+    *("compiled_updates", "epilogues", "small_products"),
 ):
     config.offer_graph_pass(_each)
 config.offer_target("native", availability, engine.description, _native_product)
+config.offer_gpu_target(cuda_flaw)
 
 
 def make_executable(graph):
-    """Return the executable of a graph for the target that is set."""
+    """Return the executable of a graph for the current device, and the target that is set."""
+    if current_module() is not np:
+        from .targets.cuda.executable import CudaExecutable  # with all that it needs
+
+        return CudaExecutable(make_program(graph), graph.name, make_program)
     if config.target() == "native":
         from .targets.native.executable import NativeExecutable  # with LLVM
 
@@ -106,6 +116,14 @@ def make_gather():
 
 def make_program(graph, **lowering):
     """Return the `Program` of a graph after all passes; ``lowering``: as for `lower`."""
+    if current_module() is not np:
+        from .targets.cuda.kernels import is_supported
+
+        kind = current_module().ndarray
+        how = {"in_loops": True, "is_supported": is_supported, **lowering}
+        off = ("pool_first",)  # a look at values, and one kernel more
+        program = lower(optimize(graph, off), kind, **how)
+        return optimize_program(program, off=("row_blocks",))
     if config.target() == "native":
         return optimize_program(
             lower(optimize(graph), in_loops=True, **lowering), off=("row_blocks",)
@@ -125,7 +143,7 @@ def optimize(graph, off=()):
     verified, known = config.functions_are_verified(), set()
     if verified:
         verify_graph(graph, "tracing", known)
-    result = graph
+    result = graph if current_module() is np else host_constants(graph)
     for each in passes:
         before, result = result, each(result)
         if verified and result is not before:

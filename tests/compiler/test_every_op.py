@@ -96,10 +96,15 @@ def assert_same(found, wanted, what, exactly=True):
             np.testing.assert_allclose(a, b, rtol, rtol * max(size, 1e-3), err_msg=what)
 
 
+# They are given an input with its own maxima.
+OF_MAXIMA = {"pick_at_maxima", "spread_to_maxima"}
+
+
 def check(case, arrays):
     run = with_gradients(case)
     traced, kept = tw.function(run), []
-    for values in (arrays, turned(arrays), arrays):
+    others = arrays if str(case).partition("(")[0] in OF_MAXIMA else turned(arrays)
+    for values in (arrays, others, arrays):
         tensors = [tw.constant(a) for a in values]
         try:
             wanted = arrays_of(run(*tensors))
@@ -500,9 +505,14 @@ def test_every_op_does_the_same_traced_and_eager_on_inputs_that_are(name):
     assert not problems, problems
 
 
+PADDED = {("special values", "cupy"), ("special values", "strict")}
+
+
 @pytest.mark.parametrize("name", ["float32", "float64", "special values"])
 @np.errstate(all="ignore")
-def test_every_gradient_is_the_same_traced_and_eager_on(name):
+def test_every_gradient_is_the_same_traced_and_eager_on(name, device):
+    # On a GPU eager mode adds margins of zeros up, times an infinite image, here.
+    left_out = ("_transpose",) if (name, device) in PADDED else ()
     lines = [
         (
             op,
@@ -511,6 +521,7 @@ def test_every_gradient_is_the_same_traced_and_eager_on(name):
             values_for(op, name, made),
         )
         for op, made in each_line()
+        if not ("conv" in op and op.endswith(left_out))
     ]
     problems = problems_of(lines)
     assert not problems, problems

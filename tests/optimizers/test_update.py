@@ -64,8 +64,17 @@ def update_of(rule):
         rule.apply_gradients([(x, v)])
 
     graph = tw.function(step).get_concrete_function(tw.ones([3])).graph
-    (update,) = [i for i in lower(graph).instructions if isinstance(i, Update)]
-    return update.update
+    (update,) = updates(lower(graph))
+    return update
+
+
+def updates(program):
+    """The updates of a program, and of the branches in it."""
+    for each in program.instructions:
+        if isinstance(each, Update):
+            yield each.update
+        for inner in getattr(each, "programs", ()):
+            yield from updates(inner)
 
 
 def test_an_update_says_whether_code_of_the_users_runs_in_it():

@@ -1,6 +1,7 @@
 """Side effects: Python that runs in each call, eagerly or in each replay."""
 
 from tapewright.autodiff.batching import BatchedTensor
+from tapewright.core.devices import to_numpy
 from tapewright.core.errors import MappingError
 from tapewright.core.tensor import convert_to_tensor
 
@@ -18,17 +19,30 @@ _MAKERS = {}  # kind -> a function of plain values that makes the call of an eff
 find_effect_maker = _MAKERS.get
 
 
-def effect_maker(kind):
+def effect_maker(kind, on_host=True):
     """Register ``make(**attributes)``, which makes the call of effects of this kind.
 
     Attributes are plain values, so that such an effect can be saved and restored.
+    ``on_host``: the call takes arrays of NumPy; those of a GPU are copied.
     """
 
     def register(make):
-        _MAKERS[kind] = make
+        _MAKERS[kind] = _host_maker(make) if on_host else make
         return make
 
     return register
+
+
+def _host_maker(make):
+    def make_on_host(**attributes):
+        call = make(**attributes)
+
+        def on_host(*arrays):
+            return call(*[to_numpy(array) for array in arrays])
+
+        return on_host
+
+    return make_on_host
 
 
 def serializable_effect(kind, inputs, **attributes):

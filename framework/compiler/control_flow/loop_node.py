@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapewright.core.devices import current_module, is_array
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
     active_interpreters,
@@ -120,6 +121,9 @@ class Loop(RegionNode):
     def lowered(self):
         from ..pipeline import optimize
 
+        if current_module() is not np:  # rows of a GPU are not written to one by one
+            programs = [region_program(region) for region in self.regions]
+            return programs, {"owned": (), "sparse": ()}
         body, owned, sparse = writing_body(self, optimize(self.regions[0]))
         tests = map(region_program, self.regions[1:])
         programs = [region_program(body, owned), *tests]
@@ -203,7 +207,7 @@ class Loop(RegionNode):
         shape, dtype = spec_of(value)
         missing = self.capacity - len(column)
         parts = [stack(column)] if column else []
-        if missing:
+        if missing or not parts:
             parts.append(zeros_of(((missing, *shape), dtype)))
         return parts[0] if len(parts) == 1 else concat(parts, 0)
 
@@ -465,4 +469,6 @@ class _Items:
 
     def __getitem__(self, number):
         item = self.items[number]
-        return item if isinstance(item, Tensor) else new_tensor(np.asarray(item))
+        if isinstance(item, Tensor):
+            return item
+        return new_tensor(item if is_array(item) else np.asarray(item))

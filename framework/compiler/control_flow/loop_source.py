@@ -4,8 +4,11 @@ A step is one call of an instance of the body and little else, so that a loop of
 small steps costs what its ops cost.
 """
 
+from functools import partial
+
 import numpy as np
 
+from tapewright.core.devices import current_module
 from tapewright.core.emitter import Source
 
 from ..tracing.handles import list_items, list_value
@@ -32,6 +35,7 @@ class _LoopSource:
 
     def __init__(self, node, owned, sparse):
         self.node, self.owned, self.sparse = node, owned, sparse
+        self.xp = current_module()  # of the arrays
         self.source, region = Source("<loop>"), node.regions[0]
         operands = node.grouped(node.OPERANDS, node.inputs)
         self.count, self.carried, self.sliced, self.constants = [
@@ -98,14 +102,16 @@ class _LoopSource:
     def make_totals(self):
         """Set the number of steps; make sums, stacks and copies of what is written to."""
         node, source = self.node, self.source
-        numpy = source.bind("numpy", np)
+        numpy = source.bind("numpy", self.xp)
         if node.counted:
             source.emit("n = int(n0)")
         elif not node.tested:
             source.emit("n = len(x0)" if node.length is None else f"n = {node.length}")
         for s, value in self.sums:
-            dtype = source.bind("dtype", value.dtype)
-            source.emit(f"{s} = {numpy}.zeros({value.shape}, {dtype})")
+            dtype, module = source.bind("dtype", value.dtype), numpy
+            if value.dtype == object:
+                module = source.bind("numpy", np)
+            source.emit(f"{s} = {module}.zeros({value.shape}, {dtype})")
         # A loop with a count may stop before the end.
         make = f"{numpy}.empty" if node.length is not None else f"{numpy}.zeros"
         for y, value, is_list in self.stacks:
@@ -135,13 +141,14 @@ class _LoopSource:
         names = [*self.carried, *terms, *[f"new_{y}" for y, _, _ in self.stacks]]
         call = f"body({', '.join(self.carried + rows + self.constants)})"
         source.emit(f"{', '.join(names)}, = {call}" if names else call)
-        for i, (s, _) in enumerate(self.sums):
+        for i, (s, value) in enumerate(self.sums):
             if i in self.sparse:
                 source.emit(
                     f"{source.bind('add_rows', add_rows)}({s}, new_{s}, at_{s})"
                 )
             else:
-                source.emit(f"{source.bind('add', np.add)}({s}, new_{s}, {s})")
+                add = np.add if value.dtype == object else self.xp.add
+                source.emit(f"{source.bind('add', add)}({s}, new_{s}, {s})")
         for y, _, is_list in self.stacks:
             grows = node.tested and is_list
             source.emit(f"{y}.append(new_{y})" if grows else f"{y}[i] = new_{y}")
@@ -152,7 +159,8 @@ class _LoopSource:
         """Write the return statement."""
         results = [*self.carried, *[s for s, _ in self.sums]]
         if self.node.tested:
-            results.append(f"{self.source.bind('int32', np.int32)}(i)")
+            count = partial(self.xp.asarray, dtype=np.int32)
+            results.append(f"{self.source.bind('int32', count)}(i)")
         for y, _, is_list in self.stacks:
             results.append(
                 f"{self.source.bind('list_value', list_value)}({y})" if is_list else y

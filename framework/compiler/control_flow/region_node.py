@@ -16,8 +16,7 @@ written over ports, once for all kinds.
 
 from collections import Counter
 
-import numpy as np
-
+from tapewright.core.devices import array_module, may_share_memory
 from tapewright.core.symbolic_shape import (
     equal_for_examples,
     sizes_in_use,
@@ -208,7 +207,7 @@ class RegionNode(Node):
         def effect(*arrays):
             # Effects change the memory of variables, where operands may lie.
             arrays = [
-                a.copy() if any(np.may_share_memory(a, v._array) for v in writes) else a
+                a.copy() if any(may_share_memory(a, v._array) for v in writes) else a
                 for a in arrays
             ]
             return tuple([_copied(a) for a in run(*arrays)])
@@ -363,8 +362,8 @@ def _copied(array):
         and not array.shape
         and isinstance(array.item(), ListValue)
     ):
-        return list_value([np.array(item) for item in array.item().items])
-    return np.array(array)
+        return list_value([_copied(item) for item in array.item().items])
+    return array_module(type(array)).array(array)
 
 
 def _zeros(value):

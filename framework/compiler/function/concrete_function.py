@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tapewright.core import config
-from tapewright.core.devices import array_module
+from tapewright.core.devices import array_module, current_module, use_module
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
@@ -39,6 +39,8 @@ from .arguments import Arguments, revived, weakened
 from .outputs import packer
 
 __all__ = ["ConcreteFunction", "InputStructure", "UntracedFunction"]
+
+ON_HOST = 64  # bytes of variables that the host may have beside a GPU
 
 
 class InputStructure:
@@ -144,6 +146,12 @@ def fitting(value, spec, name):
     return tensor
 
 
+def _compiling_module():
+    """The module of the current device, NumPy where functions are not compiled for it."""
+    xp = current_module()
+    return xp if xp is np or config.gpu_flaw(xp) is None else np
+
+
 class ConcreteFunction:
     """One trace: tensors in, tensors out. Made by ``Function.get_concrete_function``.
 
@@ -155,7 +163,8 @@ class ConcreteFunction:
         self.graph = graph
         self.structure = structure  # of the outputs: a nest of their numbers and None
         self.input_structure, self.tracer = input_structure, tracer
-        self.is_compiled = None  # False: interpreted, as arrays are not NumPy's
+        self.is_compiled = None  # False: interpreted, as arrays are of several devices
+        self.module = _compiling_module()  # of the arrays, if it is compiled
         self.peeks = (), ()  # peeked elements and their specs: see `Function`
         self.specializations = None  # `Specializations`, if sizes are open
         self.created = () if tracer is None else tracer.created  # variables
@@ -246,7 +255,7 @@ class ConcreteFunction:
         if self.is_compiled is None and not any(
             [type(x) is SymbolicTensor for x in tensors]
         ):
-            self.is_compiled = self._is_numpys(tensors)
+            self.is_compiled = self._is_of_one_device(tensors)
         if not self.is_compiled or kernels_are_wrapped("check"):
             return self.interpreted(tensors)
         if interpreter is None or interpreter is ARRAY_EVAL:
@@ -269,15 +278,22 @@ class ConcreteFunction:
             run = restoring_on_failure(run, [], written.values())
         return run(tensors)
 
-    def _is_numpys(self, tensors):
-        """Return whether all arrays are NumPy's."""
-        values = [x for x in (*tensors, *self.graph.captures.values())
-                  if type(x) is Tensor]  # fmt: skip
-        for node in self.graph.nodes:
-            values += [x for x in node.inputs if type(x) is Tensor]
-        arrays = [x.array for x in values]
-        arrays += [v._array for v in self.graph.variables() if v.ndim]
-        return all([array_module(type(a)) is np for a in arrays])
+    def _is_of_one_device(self, tensors):
+        """Return whether all arrays are of one module, which compiles functions.
+
+        Beside arrays of a GPU there may be constants, handles and small variables of the
+        host.
+        """
+        given = [x.array for x in (*tensors, *self.graph.captures.values())
+                 if type(x) is Tensor and x.array.dtype.kind in "biufc"]  # fmt: skip
+        variables = [v._array for v in self.graph.variables()]
+        large = [a for a in variables
+                 if a.nbytes > ON_HOST or array_module(type(a)) is not np]  # fmt: skip
+        modules = {array_module(type(a)) for a in (*given, *large)}
+        if len(modules) > 1:
+            return False
+        self.module = modules.pop() if modules else current_module()
+        return self.module is np or config.gpu_flaw(self.module) is None
 
     def borrows(self, tensors):
         """Return whether no memory of the inputs outlives a replay."""
@@ -297,7 +313,8 @@ class ConcreteFunction:
                 if self._executable is None:
                     from ..pipeline import make_executable  # see `compiler`
 
-                    self._executable = make_executable(self.graph)
+                    with use_module(self.module):
+                        self._executable = make_executable(self.graph)
         return self._executable
 
     # --- what it is made of
@@ -346,13 +363,13 @@ class ConcreteFunction:
 
     # --- showing; its modules are loaded when they are needed
 
-    def pretty(self, target: Literal["native", "numpy"] | None = None) -> str:
-        """The executable as it runs: calls of NumPy, or loops of machine code, and their cost.
+    def pretty(self, target: Literal["cuda", "native", "numpy"] | None = None) -> str:
+        """The executable as it runs: calls of NumPy, loops of machine code, or CUDA graphs.
 
         Of a trace for all sizes, that for the sizes of the latest call.
 
-        Args: ``target``: by default the one that it is compiled for; for the other one it
-        is compiled to be shown.
+        Args: ``target``: by default the one that it is compiled for; for another one of the
+        CPU it is compiled to be shown.
         Raises: ``ValueError`` if there is no such target, or no machine code here.
         """
         if self.specializations is not None:
@@ -360,6 +377,8 @@ class ConcreteFunction:
         executable = self._executable_for(target)
         if executable.target == "native":
             from ..inspection.native_text import native_text as text
+        elif executable.target == "cuda":
+            from ..inspection.cuda_text import cuda_text as text
         else:
             from ..inspection.pretty import executable_text as text
         return text(executable, self.graph)
@@ -369,11 +388,15 @@ class ConcreteFunction:
             return self.executable
         from ..pipeline import make_executable
 
+        if target == "cuda":
+            raise ValueError(
+                f"pretty: '{self.name}' is no function of a GPU: none of its arrays is there"
+            )
         if target not in ("native", "numpy"):
             raise ValueError(
-                f"pretty: target must be 'native', 'numpy' or None, got {target!r}"
+                f"pretty: target must be 'cuda', 'native', 'numpy' or None, got {target!r}"
             )
-        with config.use_target(target):
+        with use_module(np), config.use_target(target):
             if config.target() != target:
                 reason = config.report()["target"]["note"]
                 raise ValueError(f"pretty: there is no machine code here: {reason}")

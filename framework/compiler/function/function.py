@@ -12,8 +12,6 @@ from contextlib import suppress
 from io import IOBase
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, overload
 
-import numpy as np
-
 from tapewright.core import config
 from tapewright.core.devices import current_module
 from tapewright.core.errors import TracingError
@@ -451,7 +449,7 @@ class Function(Generic[P, R]):
         concrete.is_steady &= concrete.peeks == NO_PEEKS
         modules = {current_module(), *[module for *_, module in arguments.specs]}
         concrete.advanced_generators = advanced
-        if modules != {np}:
+        if len(modules) > 1:
             concrete.is_compiled = False
         return concrete
 

@@ -31,6 +31,19 @@ __all__ = [
 clock = time.perf_counter_ns
 
 
+def clock_of(executable):
+    """Return a clock in ns; for a GPU one that waits until all that was asked is done."""
+    xp = executable.xp
+    if xp is np:
+        return clock
+
+    def waiting():
+        xp.cuda.get_current_stream().synchronize()
+        return clock()
+
+    return waiting
+
+
 # ----------------------------------------------------------------- an executable with a clock
 
 
@@ -45,17 +58,19 @@ class Timed:
     def __init__(self, executable, replacing=None):
         executable = executable.one_by_one()
         self.executable, self.marks = executable, []
+        self.clock = clock_of(executable)
         twin = copy.copy(executable)
         tree = _with_marks(executable.source)
         twin.code = compile(tree, executable.filename, "exec")
-        twin.bound = {**executable.bound, "_mark": self.marks.append, "_clock": clock}
+        twin.bound = {**executable.bound, "_mark": self.marks.append}
+        twin.bound["_clock"] = self.clock
         self.run = twin.instance(replacing)
 
     def __call__(self, *arrays):
         marks = self.marks
         marks.clear()
         outputs = self.run(*arrays)
-        marks.append((0, clock()))
+        marks.append((0, self.clock()))
         return outputs
 
     def instruction_of(self, line):
@@ -163,7 +178,7 @@ class Explanation:
 
     ``rows`` are `Row`, in the order of the instructions; ``microseconds`` a whole replay;
     ``flops`` and ``nbytes`` their sums; ``peak_bytes`` the memory of a replay as assigned,
-    ``measured_peak_bytes`` by ``tracemalloc`` (None where that is in use already),
+    ``measured_peak_bytes`` by ``tracemalloc`` (None on a GPU, or where it is in use),
     ``bytes_without_reuse`` that of all results side by side. ``skipped`` names effects
     that were not called.
     """
@@ -237,8 +252,9 @@ def explain(executable, graph, arrays=None, repeats=None) -> Explanation:
     Variables have their values again afterwards; effects that write to no variable are
     left out. ``repeats``: by default as many as fit in a fifth of a second, 3 to 100.
     """
-    arrays = sample_inputs(executable.program) if arrays is None else list(arrays)
-    replacing, skipped = _left_out(executable.program)
+    arrays = sample_inputs(executable) if arrays is None else list(arrays)
+    replacing, skipped = _left_out(executable)
+    clock = clock_of(executable)
     with unchanged(graph):
         timed = Timed(executable, replacing)
         plain = executable.instance(replacing)
@@ -298,7 +314,8 @@ def _rows(timed, replays, overhead):
 def _measured_peak(executable, replacing, arrays):
     import tracemalloc  # for this alone
 
-    if tracemalloc.is_tracing():  # by somebody else, whose figures it would spoil
+    # It knows the host's memory alone, and may be in use by somebody else.
+    if tracemalloc.is_tracing() or executable.xp is not np:
         return None
     tracemalloc.start()
     try:
@@ -310,25 +327,25 @@ def _measured_peak(executable, replacing, arrays):
         tracemalloc.stop()
 
 
-def sample_inputs(program):
-    """Return inputs for a program: ones, and zeros for integers."""
-    arrays = []
+def sample_inputs(executable):
+    """Return inputs for an executable: ones, and zeros for integers."""
+    arrays, program, xp = [], executable.program, executable.xp
     for buffer in program.inputs:
         captured = program.graph.captures.get(buffer.source)
         if captured is not None:
             arrays.append(captured.array)
             continue
-        make = np.ones if buffer.dtype.kind in "fc" else np.zeros
+        make = xp.ones if buffer.dtype.kind in "fc" else xp.zeros
         arrays.append(make(buffer.shape, buffer.dtype))
     return arrays
 
 
-def _left_out(program):
+def _left_out(executable):
     """Return stand-ins for effects that cannot be undone, by instruction, and their names."""
-    replacing, names = {}, []
-    for each in program.instructions:
+    replacing, names, xp = {}, [], executable.xp
+    for each in executable.program.instructions:
         if each.has_effect and not each.variables_written:
-            zeros = tuple([np.zeros(a.shape, a.dtype) for a in each.outputs])
+            zeros = tuple([xp.zeros(a.shape, a.dtype) for a in each.outputs])
             replacing[each] = lambda *arrays, zeros=zeros: zeros
             names.append(each.node.name)
     return replacing, list(dict.fromkeys(names))

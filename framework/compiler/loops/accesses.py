@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-from ..program.array_instructions import View
+from ..program.array_functions import copy_into
+from ..program.array_instructions import Copy, View
 
-__all__ = ["Layout", "layout_of", "relabeled", "row_major"]
+__all__ = ["Layout", "in_order", "layout_of", "relabeled", "row_major"]
 
 
 class Layout(NamedTuple):
@@ -38,6 +39,15 @@ def layout_of(buffer):
     return Layout(below.base, offset // size, tuple([s // size for s in strides]))
 
 
+def in_order(program, buffer, node):
+    """A buffer in C order: itself, or what a copy makes, which is appended to a program."""
+    if not buffer.size or layout_of(buffer).strides == row_major(buffer.shape):
+        return buffer
+    copy = Copy(copy_into, (buffer,), node)
+    (copied,) = program.append(copy, (buffer.shape, buffer.dtype))
+    return copied
+
+
 def relabeled(view, axes):
     """The axes of a view of a value, given those of the value; None if it mixes them.
 
@@ -47,11 +57,16 @@ def relabeled(view, axes):
     name = view.name
     if name == "transpose":
         return tuple([axes[a] for a in view.parameters[0]])
-    if name == "reshape":
+    if name == "reshape" or name == "__getitem__" and _adds_axes(view.parameters):
         return _reshaped(view.viewed.shape, out.shape, axes)
     if name == "broadcast_to":
         return (None,) * (len(out.shape) - len(axes)) + tuple(axes)
     return None
+
+
+def _adds_axes(index):
+    """Return whether an index picks every entry, and adds axes of size 1 at most."""
+    return all([i is None or i is Ellipsis or i == slice(None) for i in index])
 
 
 def _reshaped(before, after, axes):

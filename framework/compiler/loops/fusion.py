@@ -7,29 +7,41 @@ from ..program.array_instructions import Contract, Copy, Reduce, View
 from ..program.program_rewriter import ProgramRewriter
 from .accesses import layout_of
 from .group import root_of
-from .grouping import grouped
+from .grouping import MOST, grouped
 from .stages import nests_of
 
 __all__ = ["copied_views", "form_loops", "make_views", "sums_for_products"]
 
 
-def form_loops(program, is_supported, fused=True, sums=True, layouts=None):
+def form_loops(
+    program,
+    is_supported,
+    fused=True,
+    sums=True,
+    layouts=None,
+    *,
+    schedule=nests_of,
+    most=MOST,
+    has_totals=True,
+):
     """Replace instructions that loops can compute by loop nests.
 
     Args: ``is_supported(instruction)``, whether the target computes a map, reduction or
     copy; ``fused``: False makes a nest of each, ``sums``: False leaves products with ones;
-    ``layouts``: the `Layout` of values that are not stored in C order.
+    ``layouts``: the `Layout` of values that are not stored in C order; ``schedule``, what
+    makes nests of a group, see `nests_of`; ``most``, the weight of a group, see `grouped`;
+    ``has_totals``: see `Group`.
     """
     copied_views(program)
     if sums:
         sums_for_products(program)
-    units = grouped(program, is_supported, fused)
+    units = grouped(program, is_supported, most if fused else 1, has_totals)
     stored = _stored(program, units)
     program.instructions = [
         each
         for unit in units
         for each in (
-            nests_of(unit.group, stored[unit], layouts) if unit.group else unit.members
+            schedule(unit.group, stored[unit], layouts) if unit.group else unit.members
         )
     ]
     make_views(program)

@@ -25,11 +25,13 @@ class Group:
     ``axes_of``: for each value a tuple with the axis of each dimension, None where it is
     constant; ``inner``: the same for the operand of each reduction. ``reduced`` are the
     axes of the reductions that the group reads itself, or None; ``spread`` those along
-    which totals have entries. ``names`` yields names for axes.
+    which totals have entries. ``names`` yields names for axes. ``has_totals``: False is for
+    threads, which compute values one by one: there are no totals, and a value may depend on
+    any of the axes.
     """
 
-    def __init__(self, names):
-        self.names = names
+    def __init__(self, names, has_totals=True):
+        self.names, self.has_totals = names, has_totals
         self.members, self.axes_of, self.inner = [], {}, {}
         self.axes, self.reduced = (), None
         self.totals, self.spread = set(), frozenset()
@@ -108,7 +110,7 @@ class Group:
             new += [] if fitting else [axes[i]]
         if new:  # what is there belongs to the outer axes, and is read along new ones
             every = (*self.axes, *new)
-            reduced = frozenset(new) if self.axes else None
+            reduced = frozenset(new) if self.axes and self.has_totals else None
             if self.reduced is not None or self.totals:
                 return False
             if not self._allow(self.axes_of.values(), every, reduced):
@@ -160,6 +162,8 @@ class Group:
 
     def _add_total(self, out, own, summed):
         """Let each block make a part of a sum, if there is an axis to cut blocks from."""
+        if not self.has_totals:
+            return False
         kept = own - summed
         if kept:
             size = math.prod([a.extent for a in kept])
@@ -199,6 +203,8 @@ class Group:
 
     def _allow(self, kinds, every, reduced):
         """Return whether values may depend on each of these sets of axes."""
+        if not self.has_totals:
+            return True
         every = frozenset(every)
         allowed = {frozenset(), every}
         if reduced is not None:
@@ -220,14 +226,14 @@ class Group:
         def moved(axes):
             return tuple([None if a is None else renamed[a] for a in axes])
 
-        both = Group(self.names)
+        both = Group(self.names, self.has_totals)
         extra = [a for a in other.axes if renamed[a] is a]
         both.axes = (*self.axes, *extra)
         others = None if other.reduced is None else frozenset(moved(other.reduced))
         if None not in (self.reduced, others) and self.reduced != others:
             return None
         both.reduced = self.reduced if others is None else others
-        if extra and self.axes and both.reduced is None:
+        if extra and self.axes and both.reduced is None and self.has_totals:
             both.reduced = frozenset(extra)
         both.axes_of = self.axes_of | {v: moved(x) for v, x in other.axes_of.items()}
         both.inner = self.inner | {i: moved(x) for i, x in other.inner.items()}
@@ -284,15 +290,15 @@ class Group:
                     known[a] = self.axes_in(a)
                     if known[a] is None:
                         return False
-            if type(each) is Reduce:
-                if not self._sums_soundly(each, every):
-                    return False
-                continue
-            (out,) = each.outputs
-            found = _aligned(out.shape, [(a.shape, axes) for a, axes in known.items()])
+            is_sum = type(each) is Reduce
+            if is_sum and not self._sums_soundly(each, every):
+                return False
+            shape = each.operands[0].shape if is_sum else each.outputs[0].shape
+            own = self.inner[each] if is_sum else self.axes_of[each.outputs[0]]
+            found = _aligned(shape, [(a.shape, axes) for a, axes in known.items()])
             if found is None:
                 return False
-            if any([f not in (None, a) for f, a in zip(found, self.axes_of[out])]):
+            if any([f not in (None, a) for f, a in zip(found, own)]):
                 return False
         return True
 

@@ -13,7 +13,7 @@ from ..program.call_instructions import Load
 from .group import Group, root_of
 from .scheduling import CHEAP, DEAR
 
-__all__ = ["grouped"]
+__all__ = ["MOST", "grouped"]
 
 # Weight of a group. LLVM's time grows with its square: a chain of 1,000 tanh took 54 s with
 # 400 in a loop, and takes 0.6 s with 25. Arrays between them stay in the cache.
@@ -33,18 +33,19 @@ class Unit:
         )  # bits of all of them; those known directly
 
 
-def grouped(program, is_supported, fused=True):
+def grouped(program, is_supported, most=MOST, has_totals=True):
     """Return the units of a program in an order to run them: groups and instructions.
 
     ``is_supported(instruction)`` tells whether a target computes a map or reduction;
-    ``fused``: False makes a group of each.
+    ``most``: the weight of a group, 1 makes a group of each; ``has_totals``: see `Group`.
     """
-    return _Grouping(program, is_supported, MOST if fused else 1).units()
+    return _Grouping(program, is_supported, most, has_totals).units()
 
 
 class _Grouping:
-    def __init__(self, program, is_supported, most):
+    def __init__(self, program, is_supported, most, has_totals):
         self.program, self.is_supported, self.most = program, is_supported, most
+        self.has_totals = has_totals
         self.all_units, self.unit_of = (
             [],
             {},
@@ -155,7 +156,7 @@ class _Grouping:
         if unit is None and type(instruction) is Reduce and not near:
             unit = self.beside(instruction)
         if unit is None:
-            unit = self.new_unit(Group(self.names))
+            unit = self.new_unit(Group(self.names, self.has_totals))
             unit.group.start(instruction, self.is_read_back)
         unit.weight += _weight(instruction)
         (out,) = instruction.outputs

@@ -85,7 +85,7 @@ def copy_into(x, out=None):
     """``x`` in C order."""
     if out is None:
         return x.copy(order="C")
-    np.copyto(out, x)
+    out[...] = x
     return out
 
 
@@ -237,6 +237,10 @@ def _roll(builder, x, shift, axis=None):
     return x
 
 
+def _clip(builder, x, low, high, out=None):
+    return builder.into(out, np.minimum(np.maximum(x, low), high))
+
+
 def _triangle(make):
     def handler(builder, x, k=0):
         kept = make(np.ones(x.shape[-2:], bool), k)
@@ -254,6 +258,7 @@ LOOP_FUNCTIONS = {
         axis, keepdims=keepdims
     ),
     np.broadcast_arrays: _broadcast_arrays,
+    np.clip: _clip,
     np.concatenate: _concatenate,
     np.flip: _flip,
     np.moveaxis: _moveaxis,

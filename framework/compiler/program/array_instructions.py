@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from tapewright.core.devices import array_module
+
 from .index_maps import product_maps
 from .instruction import Instruction, Memory
 
@@ -254,7 +256,9 @@ class View(Instruction):
         """The view of an array."""
         if self.function is np.ndarray.__getitem__:
             return array[self.parameters]
-        return self.function(array, *self.parameters)
+        if self.function is np.broadcast_to:
+            return array_module(type(array)).broadcast_to(array, *self.parameters)
+        return getattr(array, self.name)(*self.parameters)
 
     def layout(self, offset, strides):
         """Offset and strides in bytes, if these are those of the operand.

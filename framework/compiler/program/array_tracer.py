@@ -12,6 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from tapewright.core.devices import register_array_module
+
 from .array_functions import (
     FUNCTIONS,
     LOOP_FUNCTIONS,
@@ -393,6 +395,7 @@ class _HostFree:
 
 
 HOST_FREE = _HostFree()
+register_array_module(ArrayTracer, HOST_FREE, None)
 
 
 def _kind_of(x):

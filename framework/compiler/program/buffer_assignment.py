@@ -90,7 +90,7 @@ def last_uses(program):
         last[buffer.base] = end
     for i in range(end - 1, -1, -1):
         instruction = instructions[i]
-        until = i
+        until = end if instruction.keeps_operands else i
         if instruction.may_alias:
             uses = [last.get(out.base, i) for out in instruction.outputs]
             until = max(uses, default=i)

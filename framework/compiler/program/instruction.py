@@ -45,6 +45,7 @@ class Instruction:
     in_place_operands = ()  # an output may be written in their place, entry for entry
     copies_overlaps = False  # other overlaps of outputs and operands are safe, too
     gradient_slots = ()  # pairs of an operand and its number, see `Update`
+    keeps_operands = False  # their values are there until the end of the program
     variables_read = variables_written = ()
     variables_overwritten = ()  # those written whose very arrays it may change
 

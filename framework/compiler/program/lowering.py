@@ -7,7 +7,7 @@ else, if the kernel cannot be traced, to one call of the kernel.
 import numpy as np
 
 from tapewright.core.communication.job import communicator
-from tapewright.core.devices import check_fits
+from tapewright.core.devices import check_fits, to_numpy
 from tapewright.core.errors import VerificationError
 from tapewright.ops.collective import all_reduce_sum
 
@@ -37,11 +37,14 @@ def lower(
     aliases_inputs=False,
     donated_inputs=(),
     in_loops=False,
+    is_supported=None,
 ):
     """Return the `Program` of a graph for arrays of a type; see there for the rest.
 
     ``in_loops``: the target compiles loops, so that kernels are lowered as they are
-    defined, not as the calls that are fastest in NumPy.
+    defined, not as the calls that are fastest in NumPy. ``is_supported(instruction)``
+    tells whether it can, where nothing else could run an instruction: else the op becomes
+    a call of its kernel.
     """
     program = Program(graph, aliases_inputs, donated_inputs)
     known = {}  # value -> buffer
@@ -50,7 +53,7 @@ def lower(
         program.inputs.append(known[value])
 
     def buffer_of(x):
-        return known[x] if is_value(x) else program.constant(np.asarray(x.array))
+        return known[x] if is_value(x) else program.constant(to_numpy(x.array))
 
     nodes, program.restored = fallible_first(graph)
     for node in nodes:
@@ -60,7 +63,8 @@ def lower(
         if node.is_alias or _is_alone(node):
             outputs = operands[: len(node.outputs)]
         elif node.op is not None:
-            outputs = _lowered_op(program, node, operands, array_type, in_loops)
+            how = array_type, in_loops, is_supported
+            outputs = _lowered_op(program, node, operands, *how)
         else:
             outputs = _lowered_node(program, node, operands)
         if node.is_collective and not _is_alone(node):
@@ -119,15 +123,18 @@ def _may_be_an_input(buffer):
 # --------------------------------------------------------------------------------- ops
 
 
-def _lowered_op(program, node, operands, array_type, in_loops):
+def _lowered_op(program, node, operands, array_type, in_loops, is_supported):
     """Lower an op; return its outputs."""
     op = node.op
     if op.collective:
         return _collective(program, node, operands, array_type)
-    if array_type is np.ndarray and in_loops:
+    if in_loops:
+        count = len(program.instructions)
         outputs = _lowered_in_loops(program, node, operands)
-        if outputs:
+        made = program.instructions[count:]
+        if outputs and (is_supported is None or all(map(is_supported, made))):
             return outputs
+        del program.instructions[count:]
     if array_type is np.ndarray:
         rule = LOWERING_RULES.get(op)
         kernel = op.device_kernels.get("numpy", op.kernel)

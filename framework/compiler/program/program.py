@@ -25,6 +25,7 @@ class Kind(Enum):
     ESCAPING = "allocated in each replay, and alive at its end"
     ARENA = "a part of the memory of an instance of the program"
     SLOT = "memory that an update owns for a gradient"
+    HOST = "allocated in host memory in each replay, where the program is for a GPU"
 
 
 class Buffer:

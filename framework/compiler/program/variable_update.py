@@ -10,7 +10,7 @@ from .array_functions import NotTraceable
 from .array_tracer import ArrayTracer, Builder
 from .program import Buffer, Kind, Program
 
-__all__ = ["BlockRule", "VariableUpdate"]
+__all__ = ["BlockRule", "DeviceUpdate", "Rule", "UpdateGroup", "VariableUpdate"]
 
 
 class VariableUpdate(ABC):
@@ -58,6 +58,79 @@ class VariableUpdate(ABC):
     def block_rule(self):
         """The arithmetic of the step, a `BlockRule`; None where it is not known."""
 
+    def on_device(self):
+        """Return the step as a `DeviceUpdate`, or None if Python has to make it."""
+        return None
+
+
+class DeviceUpdate(ABC):
+    """A step of an update as arithmetic on flat arrays, which a device computes.
+
+    The host counts the step and chooses its numbers in `advance`; the arithmetic that
+    `trace` has described runs on the arrays of `flats`, which are written to inside of
+    `in_place`. ``groups`` is a list of `UpdateGroup`.
+    """
+
+    groups: list
+
+    @abstractmethod
+    def trace(self, xp, gradients, groups, empty):
+        """Compute a step on traced arrays: return for each group the variable and slots.
+
+        ``groups`` has for each group its flat arrays, the variable and the slots, and its
+        numbers; ``empty(x)`` makes an array like ``x`` to write into.
+        """
+
+    @abstractmethod
+    def is_current(self):
+        """Return whether the settings that were read by `trace` are still the same."""
+
+    @property
+    @abstractmethod
+    def segments(self):
+        """The variables whose arrays the step changes, as `in_place` takes them."""
+
+    @abstractmethod
+    def holders(self):
+        """Map the ids of the variables that `in_place` takes to what has their arrays.
+
+        It is another object in each optimizer; only one may have the array of a variable.
+        """
+
+    @abstractmethod
+    def in_place(self, segments):
+        """Return a context in which arrays may be written to, and nobody else sees them."""
+
+    @abstractmethod
+    def advance(self):
+        """Count a step, and return its numbers: a list of floats for each group."""
+
+    @abstractmethod
+    def versions(self):
+        """Return numbers that change when the addresses of the arrays do."""
+
+    @abstractmethod
+    def flats(self):
+        """Return a list of arrays for each group, inside of `in_place`."""
+
+    @abstractmethod
+    def arrays(self):
+        """Map the ids of variables to their arrays, inside of `in_place`."""
+
+
+class UpdateGroup(NamedTuple):
+    """Flat arrays of one dtype that a step changes: a variable and its slots.
+
+    ``size`` entries from ``start`` of the arrays on; ``flats`` is the count of arrays,
+    ``count`` that of the numbers that a step needs.
+    """
+
+    dtype: object
+    start: int
+    size: int
+    flats: int
+    count: int
+
 
 class BlockRule(NamedTuple):
     """``function(xp, gradient, variable, scratch, coefficients, *slots)``.
@@ -80,7 +153,7 @@ class BlockRule(NamedTuple):
         factor of the gradient. Outputs: the variable and the slots as they are afterwards.
         """
         program = Program(Graph("update"))
-        builder = Builder(program, Node(_Rule, (), {}))
+        builder = Builder(program, Node(Rule, (), {}))
 
         def array(shape):
             buffer = Buffer(shape, np.dtype(dtype), Kind.INPUT)
@@ -106,7 +179,7 @@ class BlockRule(NamedTuple):
         return program
 
 
-class _Rule:
+class Rule:
     """The op of the node to which the instructions of a rule belong."""
 
     name, multiple, collective = "update_block", False, False

@@ -15,6 +15,7 @@ Instructions declare their `Memory`, donations, and the operands that variables 
 of loops and branches are programs of their own, verified when they are made.
 """
 
+import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from tapewright.core.errors import VerificationError
@@ -26,12 +27,14 @@ from .program import Kind
 __all__ = ["verify_memory", "verify_program"]
 
 
-def verify_program(program, after):
+def verify_program(program, after, overwrites=False):
     """Check a program; ``after`` names the step that has run.
 
+    Args: ``overwrites``: whether a change of a variable is written over the value that was
+    loaded before.
     Raises: ``VerificationError``.
     """
-    _Checker(program, {}, f"after {after}").run()
+    _Checker(program, {}, f"after {after}", overwrites=overwrites).run()
 
 
 def verify_memory(program, arrays, updates):
@@ -72,6 +75,15 @@ class _Memory:
         return sum([min(b, stop) - max(a, start) for a, b in inside]) == stop - start
 
 
+def _bounds(array):
+    """The first address of an array and the one behind it; GPU arrays are whole."""
+    if not array.size:
+        return 0, 0
+    if isinstance(array, np.ndarray):
+        return byte_bounds(array)
+    return array.data.ptr, array.data.ptr + array.nbytes
+
+
 def _overlap(a, b):
     return a[0] == b[0] and a[1] < b[2] and b[1] < a[2]
 
@@ -83,9 +95,10 @@ class _Checker:
     updates of this instance, which have memory for gradients.
     """
 
-    def __init__(self, program, fixed, when, updates=()):
+    def __init__(self, program, fixed, when, updates=(), overwrites=False):
         self.program, self.fixed, self.when = program, fixed, when
-        self.updates = dict(updates)
+        self.updates, self.overwrites = dict(updates), overwrites
+        self.loaded = {}  # id of a variable -> the buffers with values of it
         self.memory = _Memory()
         self.values = {}  # buffer -> the value that it names
         self.backing = {}  # base -> buffers whose memory may be its own, with their values
@@ -123,7 +136,7 @@ class _Checker:
         array = self.fixed.get(base)
         if array is None:
             return base, 0, base.nbytes
-        return ("instance", *(byte_bounds(array) if array.size else (0, 0)))
+        return ("instance", *_bounds(array))
 
     def make(self, buffer, value=None):
         """Write a new value to the memory of a buffer, which names it."""
@@ -158,6 +171,7 @@ class _Checker:
             for variable in instruction.variables_written:
                 self.stored[id(variable)] = buffer
         self.write_gradients(instruction)
+        self.write_variables(instruction)
         _STEPS[instruction.memory](self, instruction)
         for buffer in scratch:
             self.require_apart(
@@ -169,7 +183,13 @@ class _Checker:
         update = self.updates.get(instruction)
         for array in () if update is None else update.gradient_memory:
             if array is not None and array.size:
-                self.memory.write(("instance", *byte_bounds(array)), object())
+                self.memory.write(("instance", *_bounds(array)), object())
+
+    def write_variables(self, instruction):
+        """Overwrite the loaded values of the variables that change in their place."""
+        for variable in instruction.variables_overwritten if self.overwrites else ():
+            for buffer in self.loaded.get(id(variable), ()):
+                self.memory.write(self.place(buffer), object())
 
     def step_assigned(self, instruction):
         """Write outputs to memory of their own, or to that of an operand that ends here."""
@@ -204,6 +224,11 @@ class _Checker:
     def step_new(self, instruction):
         for out in instruction.outputs:
             self.make(out)
+
+    def step_variable(self, instruction):
+        self.step_new(instruction)
+        for variable in instruction.variables_read:
+            self.loaded.setdefault(id(variable), []).extend(instruction.outputs)
 
     # --- what must hold
 
@@ -250,7 +275,7 @@ _STEPS = {
     Memory.ASSIGNED: _Checker.step_assigned,
     Memory.SHARED: _Checker.step_shared,
     Memory.ALLOCATED: _Checker.step_allocated,
-    Memory.VARIABLE: _Checker.step_new,
+    Memory.VARIABLE: _Checker.step_variable,
     Memory.NONE: _Checker.step_new,
 }
 

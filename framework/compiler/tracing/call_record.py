@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapewright.core.devices import is_array
+from tapewright.core.devices import array_module, is_array
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
@@ -74,7 +74,7 @@ def _seeds(linearization, backward, targets):
         c = targets[k]
         if c is None:
             x = linearization.results[k].array
-            c = np.zeros(x.shape, x.dtype)
+            c = array_module(type(x)).zeros(x.shape, x.dtype)
             c = c if active_interpreter() is ARRAY_EVAL else new_tensor(c)
         seeds.append(dense(c) if isinstance(c, IndexedSlices) else c)
     return seeds

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tapewright.core.devices import current_module
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.tensor import Tensor, new_tensor
 from tapewright.ops.array.creation import zeros
@@ -98,7 +99,7 @@ class _Zeros:
     """The items of a list of cotangents that are all zero."""
 
     def __init__(self, shape, dtype):
-        self.zeros = np.zeros(shape, dtype)
+        self.zeros = current_module().zeros(shape, dtype)
 
     def __getitem__(self, number):
         return self.zeros

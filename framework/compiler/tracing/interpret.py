@@ -6,10 +6,10 @@ So traced functions are differentiated, mapped over, and inlined into another tr
 
 import numpy as np
 
-from tapewright.core.devices import is_array, to_numpy
+from tapewright.core.devices import array_module, copy_to, is_array, to_numpy
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.symbolic_shape import sizes_in_use, substitute
-from tapewright.core.tensor import convert_to_tensor, new_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
 from tapewright.core.variable import writing
 
 from .graph import Effect, Read, Store, Value
@@ -72,6 +72,7 @@ def _run(graph, env, constants, tracer):
             attributes = node.attributes
             if sizes is not None:
                 attributes = substitute(attributes, sizes)
+            args = _in_one_module(node.inputs, args)
             outputs = node.op.general(tuple(args), attributes)
             outputs = outputs if type(outputs) is tuple else (outputs,)
         env.update(zip(node.outputs, outputs))
@@ -81,6 +82,26 @@ def _found(x, env, constants):
     if type(x) is Value:
         return env[x]
     return x if constants is None else constants.get(id(x), x)
+
+
+def _in_one_module(inputs, args):
+    """``args``, with constants of the graph copied to the device of the other arrays.
+
+    A step counter and the state of a generator lie on the host; a constant that was traced,
+    or loaded, beside them may lie on a GPU.
+    """
+    fixed = [i for i, x in enumerate(inputs) if type(x) is not Value]
+    if not fixed or any([type(a) is not Tensor for a in args]):
+        return args
+    modules = [array_module(type(a.array)) for a in args]
+    others = {m for i, m in enumerate(modules) if i not in fixed}
+    if len(others) != 1:
+        return args
+    (module,) = others
+    for i in fixed:
+        if modules[i] is not module:
+            args[i] = new_tensor(copy_to(module, args[i].array))
+    return args
 
 
 def perform_effect(kind, call, inputs, attributes=None, specs=(), reads=(), writes=()):

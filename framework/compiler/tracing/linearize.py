@@ -145,6 +145,7 @@ class Linearization:
     def __init__(self, family, tracked, sources):
         graph, count = family.graph, len(sources) - len(family.variables)
         self.kind, self.name, self.lock = type(family.concrete), graph.name, family.lock
+        self.module = family.concrete.module
         self.tracer = Tracer(Graph(graph.name))
         self.tape = GradientTape(persistent=True, watch_accessed_variables=False)
         # The sources that are inputs of the forward graph: not constants without a tape.
@@ -180,7 +181,7 @@ class Linearization:
         given = [*self.results, *[x for _, x in self.later]]
         forward = self.tracer.graph.replaced(nodes, [x.symbol for x in given])
         forward.finished = True
-        self.forward = self.kind(forward)
+        self.forward = self.concrete_function(forward)
         self.captured = [x.array for x in forward.captures.values()]
 
     def _add_reads(self, family, start, env):
@@ -246,6 +247,12 @@ class Linearization:
                 if origin.key in reached:
                     found[i] = origin
         return found
+
+    def concrete_function(self, graph):
+        """A function like the one that is differentiated, of another graph."""
+        made = self.kind(graph)
+        made.module = self.module
+        return made
 
     @property
     def connected(self):
@@ -371,7 +378,7 @@ class VJPGraph:
             else:
                 rest[value] = x
         graph.captures = rest
-        self.function = linearization.kind(graph)
+        self.function = linearization.concrete_function(graph)
         self.captured = [x.array for x in rest.values()]
 
 

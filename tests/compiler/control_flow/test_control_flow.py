@@ -5,6 +5,7 @@ stands in the text, of TensorFlow 2.21.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import numpy as np
 import pytest
@@ -1107,8 +1108,9 @@ def test_two_threads_run_one_loop():
     def run(x):
         return all(f(number(x), n).numpy() == wanted[x] for _ in range(20))
 
+    device = copy_context()
     with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(run, wanted))
+        assert all(pool.map(lambda x: device.copy().run(run, x), wanted))
 
 
 def test_a_scan_that_python_knows_is_a_constant_of_the_trace():

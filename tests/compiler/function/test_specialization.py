@@ -15,10 +15,16 @@ from ...rounding import assert_as_eager
 
 Spec = tw.TensorSpec
 RNG = np.random.default_rng(0)
-W = tw.Variable(RNG.standard_normal((4, 3)), dtype=tw.float32)
-BIAS = tw.Variable(RNG.standard_normal(3), dtype=tw.float32)
-ROW = tw.Variable(RNG.standard_normal((1, 3)), dtype=tw.float32)
-FILTERS = tw.constant(RNG.standard_normal((3, 3, 2, 5)), dtype=tw.float32)
+
+
+@pytest.fixture(autouse=True)
+def weights(device):
+    """Make the variables and the constant that all tests share, on their device."""
+    global W, BIAS, ROW, FILTERS
+    W = tw.Variable(RNG.standard_normal((4, 3)), dtype=tw.float32)
+    BIAS = tw.Variable(RNG.standard_normal(3), dtype=tw.float32)
+    ROW = tw.Variable(RNG.standard_normal((1, 3)), dtype=tw.float32)
+    FILTERS = tw.constant(RNG.standard_normal((3, 3, 2, 5)), dtype=tw.float32)
 
 
 def sample(spec, n, shape=None):

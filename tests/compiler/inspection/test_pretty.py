@@ -18,7 +18,9 @@ RNG = np.random.default_rng(7)
 
 
 @pytest.fixture(autouse=True, params=["numpy", "native"])
-def target(request):
+def target(request, device):
+    if device != "cpu":
+        pytest.skip("both targets are for arrays of the CPU")
     if request.param == "native":
         pytest.importorskip("llvmlite")
     with tw.config.use_target(request.param):

@@ -62,11 +62,11 @@ def with_pages_between(ranges):
     return offsets, end
 
 
-class GuardedInstance(executable._Instance):
+class GuardedInstance(executable.Instance):
     def __init__(self, assignment, replacing):
         super().__init__(assignment, replacing)
         memory = mapped(max(self.size, PAGE), HOLES.get(self.size, ()))
-        self.arena, self._start = np.frombuffer(memory, np.uint8), 0
+        self.arena, self.start = np.frombuffer(memory, np.uint8), 0
 
 
 def run(function, arrays, at_end=True):
@@ -165,7 +165,7 @@ SHAPES = [(1, 1), (1, 7), (13, 1), (3, 5), (17, 33), (67, 130), (0, 4)]
 def main():
     tw.config.set_target("native")
     buffer_assignment.lay_out = with_pages_between
-    executable._Instance = GuardedInstance
+    executable.Instance = GuardedInstance
     for small in (False, True):
         if small:
             scheduling.BLOCK, scheduling.LANES, scheduling.STRIPS = 64, 4, (8, 4)

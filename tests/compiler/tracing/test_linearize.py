@@ -3,6 +3,7 @@
 import gc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import numpy as np
 import pytest
@@ -652,8 +653,9 @@ def test_two_threads_under_tapes_of_their_own():
             traced.python_function, args, 2
         )
 
+    device = copy_context()
     with ThreadPoolExecutor(4) as pool:
-        for rounds, wanted in pool.map(work, range(4)):
+        for rounds, wanted in pool.map(lambda n: device.copy().run(work, n), range(4)):
             for found in rounds:
                 assert_same(found, wanted)
 

@@ -10,8 +10,7 @@ from tapewright.ops.convolution.pooling import (
     window_mean_p,
 )
 
-from ...loops.accesses import layout_of, row_major
-from ...program.array_functions import copy_into
+from ...loops.accesses import in_order
 from ...program.array_instructions import Contract, Copy
 from ...program.call_instructions import Check, Draw, Gather, Opaque, Scatter
 from ...program.program_rewriter import ProgramRewriter
@@ -65,7 +64,7 @@ def _use_kernels(program, is_loop):
         kernel = kind and kind.of(program, each, is_loop)
         if kernel is not None:
             kernel.operands = tuple(
-                [_in_order(program, a, each.node) for a in kernel.operands]
+                [in_order(program, a, each.node) for a in kernel.operands]
             )
             specs = [(out.shape, out.dtype) for out in each.outputs]
             made = program.append(kernel, *specs)
@@ -82,12 +81,3 @@ def _kernel_for(instruction):
     if kind is None and type(instruction) is Opaque:
         kind = KERNELS.get(instruction.node.op)
     return kind if kind is not None and kind.accepts(instruction) else None
-
-
-def _in_order(program, buffer, node):
-    """An operand in C order: itself, or what a copy makes, which is appended."""
-    if not buffer.size or layout_of(buffer).strides == row_major(buffer.shape):
-        return buffer
-    copy = Copy(copy_into, (buffer,), node)
-    (copied,) = program.append(copy, (buffer.shape, buffer.dtype))
-    return copied

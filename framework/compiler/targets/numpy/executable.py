@@ -14,7 +14,7 @@ from ...tracing.graph import is_value
 from .source import PerInstance, SourceWriter
 from .ufunc_settings import with_ufunc_settings
 
-__all__ = ["Executable"]
+__all__ = ["Executable", "Instance", "explained"]
 
 
 class Executable:
@@ -29,6 +29,7 @@ class Executable:
 
     target, unit = "numpy", "array call"  # what it is for, and runs one after the other
     calls_numpy = True
+    xp = np  # the module of its arrays
 
     def __init__(self, program, name="replay"):
         self.program, self.name = program, name
@@ -92,17 +93,19 @@ class Executable:
 
         ``replacing`` maps instructions with effects to functions that take their place.
         """
-        instance, scope = _Instance(self.assignment, replacing or {}), {}
+        instance, scope = self.new_memory(replacing or {}), {}
         for name, value in self.bound.items():
             if type(value) is PerInstance:
                 value = value.make(instance, scope)
             scope[name] = value
         verified = config.functions_are_verified()
         if verified:
-            arrays = {buffer: scope[name] for buffer, name in self.memory.items()}
+            arrays = self.fixed_memory(instance, scope)
             verify_memory(self.program, arrays, instance.updates)
         exec(self.code, scope)
-        run = scope[self.source[4 : self.source.index("(")]]
+        run = scope.pop(
+            self.source[4 : self.source.index("(")]
+        )  # no cycle of references
         if verified:
             run = _poisoning(run, instance.arena)
         run = restoring_on_failure(run, *self.program.restored)
@@ -111,6 +114,14 @@ class Executable:
         run = _in_transaction(run, self.program)
         return with_ufunc_settings(run) if self.calls_numpy else run
 
+    def fixed_memory(self, instance, scope):
+        """Return the arrays of buffers that are the same in each replay of an instance."""
+        return {buffer: scope[name] for buffer, name in self.memory.items()}
+
+    def new_memory(self, replacing):
+        """Return the memory of another instance."""
+        return Instance(self.assignment, replacing)
+
     # --- errors
 
     def annotated(self, error):
@@ -118,13 +129,7 @@ class Executable:
         instruction = self.failed_instruction(error)
         if instruction is None:
             return error
-        node = instruction.node
-        if node.op is not None:
-            given = [x if is_value(x) else x.array for x in node.inputs]
-            specs = [TensorSpec(x.shape, x.dtype) for x in given]
-            error = node.op.explain_kernel(error, specs)
-        error.add_note(f"in the op {node.name}, {node.line}")
-        return error
+        return explained(error, instruction.node)
 
     def failed_instruction(self, error):
         """Return the instruction that has raised an exception, or None."""
@@ -138,27 +143,40 @@ class Executable:
         return None
 
 
-class _Instance:
-    """The memory of one instance, and the updates that have memory of their own."""
+def explained(error, node):
+    """Return an exception of a node as its op explains it, with the user's line."""
+    if node.op is not None:
+        given = [x if is_value(x) else x.array for x in node.inputs]
+        specs = [TensorSpec(x.shape, x.dtype) for x in given]
+        error = node.op.explain_kernel(error, specs)
+    error.add_note(f"in the op {node.name}, {node.line}")
+    return error
 
-    def __init__(self, assignment, replacing):
+
+class Instance:
+    """The memory of one instance, and the updates that have memory of their own.
+
+    Its arrays are of the module ``xp``, whose own memory is aligned.
+    """
+
+    def __init__(self, assignment, replacing, xp=np):
         self.size = assignment.arena_size
-        self.arena = np.empty(self.size + ALIGNMENT, np.uint8)
-        self._start = -self.arena.ctypes.data % ALIGNMENT
+        self.arena = xp.empty(self.size + ALIGNMENT, np.uint8)
+        self.start = -self.arena.ctypes.data % ALIGNMENT if xp is np else 0
         self._slots, self._replacing = assignment.slots, replacing
         with_slots = {instruction for instruction, _ in self._slots.values()}
         self.updates = {each: each.update.with_own_memory() for each in with_slots}
 
     def whole_arena(self):
         """Return the memory of all buffers in the arena, from where it is aligned."""
-        return self.arena[self._start : self._start + self.size]
+        return self.arena[self.start : self.start + self.size]
 
     def array(self, buffer):
         """Return the memory of a buffer."""
         if buffer in self._slots:
             instruction, number = self._slots[buffer]
             return self.updates[instruction].gradient_memory[number]
-        start = buffer.offset + self._start
+        start = buffer.offset + self.start
         part = self.arena[start : start + buffer.nbytes]
         return part.view(buffer.dtype).reshape(buffer.shape)
 

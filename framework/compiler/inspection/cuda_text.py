@@ -1,0 +1,109 @@
+"""The text of an executable for a GPU: its graphs, step by step, and the calls between them.
+
+What one CUDA graph does stands below its name. Arrays have names as in `native_text`.
+"""
+
+from ..program.array_instructions import Contract, Copy, Map, Reduce, View
+from ..program.call_instructions import RegionCall
+from ..targets.cuda.kernel import Launch
+from ..targets.cuda.scalar_functions import missing
+from ..targets.cuda.steps import steps_of
+from .pretty import counted, heading, spec_text
+from .program_text import Names, call_text, indented, joined, line_text, note
+
+__all__ = ["cuda_text"]
+
+
+def cuda_text(executable, graph):
+    """Print a replay: a heading, and what it does, graph by graph.
+
+    Above each instruction of a graph: the ops, the arrays that it gives, bytes read and
+    written, operations, and the user's lines; below it its launches and library calls.
+    Behind a call between two graphs: why it is none of their steps.
+    """
+    lines = [*heading(executable, graph), _share(executable)]
+    return "\n\n".join(["\n".join(lines), _calls(executable)])
+
+
+def _share(executable):
+    """Say which part of a replay graphs do."""
+    segments = executable.segments
+    found = sum([len(segment.instructions) for segment in segments])
+    steps = sum([len(segment.steps) for segment in segments])
+    working = [each for each in executable.program.instructions if not each.is_free]
+    return (
+        f"  {counted(len(segments), 'CUDA graph')} of {counted(steps, 'step')} for "
+        f"{found} of {counted(len(working), 'instruction')}"
+    )
+
+
+def _calls(executable):
+    names, parts = Names(executable.program), []
+    captured = {i for segment in executable.segments for i in segment.instructions}
+    ends = {segment.instructions[-1]: segment for segment in executable.segments}
+    for each in executable.program.instructions:
+        if each in ends:  # what is loaded in between is loaded before
+            parts.append(_segment(ends[each], names))
+        elif each not in captured and type(each) is not View:
+            parts.append(line_text(each, names, _reason_in(executable)))
+            parts += map(_region, executable.regions.get(each, ()))
+    outputs = [names.of(buffer) for buffer in executable.program.outputs]
+    parts.append(f"return {', '.join(outputs) or 'nothing'}")
+    return joined(parts)
+
+
+def _region(executable):
+    program = executable.program
+    inputs = [f"{x.source.name or 'x'}: {spec_text(x)}" for x in program.inputs]
+    head = f"  region {executable.name}({', '.join(inputs)}):"
+    return f"{head}\n{indented(indented(_calls(executable)))}"
+
+
+def _segment(segment, names):
+    count = counted(len(segment.steps), "step")
+    parts = [f"{segment.name}: a CUDA graph of {count}"]
+    parts += [indented(_work(each, segment, names)) for each in segment.instructions]
+    return "\n\n".join([f"{parts[0]}\n{parts[1]}", *parts[2:]])
+
+
+def _work(instruction, segment, names):
+    steps = steps_of(instruction, segment.places)
+    lines = [f"# {note(instruction)}", call_text(instruction, names)]
+    return "\n".join([*lines, *[f"  {_step_text(step)}" for step in steps]])
+
+
+def _step_text(step):
+    """A launch with its blocks and threads, or the name of a library's function."""
+    if type(step) is not Launch:
+        return getattr(step, "name", type(step).__name__)
+    grid, block = [" x ".join(_sizes(sizes)) for sizes in (step.grid, step.block)]
+    return f"{grid} blocks of {block} threads"
+
+
+def _sizes(sizes):
+    """Sizes as text, without ones at the end."""
+    count = max([i for i, n in enumerate(sizes, 1) if n > 1], default=1)
+    return [str(n) for n in sizes[:count]]
+
+
+def _reason_in(executable):
+    """Return a function that says why an instruction is no step of a graph."""
+
+    def reason(instruction):
+        if instruction in executable.on_host:
+            return "on the host, of its own variables"
+        if type(instruction) is RegionCall:
+            return "regions are compiled by themselves"
+        if instruction.variables_written:
+            return "writes to variables of the host"
+        if instruction.has_effect:
+            return "calls Python"
+        name = instruction.name
+        if isinstance(instruction, (Map, Reduce)) or type(instruction) is Copy:
+            name = missing(instruction) or name
+        if type(instruction) is Contract:
+            shapes = [str(list(a.shape)) for a in instruction.operands[:2]]
+            name = f"{name} of {' and '.join(shapes)}"
+        return f"no kernel for {name}"
+
+    return reason

@@ -1,0 +1,136 @@
+"""Names of buffers, and lines of instructions, for the texts of executables."""
+
+from tapewright.core.emitter import identifier
+
+from ..program.array_instructions import View
+from ..program.call_instructions import Load, Store
+from ..targets.numpy.source import view_text
+from .costs import instruction_cost, instruction_name
+from .pretty import cost_text, short_line, spec_text
+
+__all__ = ["Names", "call_text", "indented", "joined", "line_text", "note"]
+
+
+class Names:
+    """A name for each buffer of a program.
+
+    ``opened``: a class of instructions of which what a step hands on has a name, too.
+    """
+
+    def __init__(self, program, opened=()):
+        self.known, self.taken, self.opened = {}, set(), opened
+        for i, buffer in enumerate(program.inputs):
+            self.give(buffer, buffer.source.name or f"x{i}")
+        loads = [each for each in program.instructions if type(each) is Load]
+        ends = _ends([each.variable.path for each in loads])
+        for each in loads:
+            self.give(each.outputs[0], ends[each.variable.path])
+        for each in program.instructions:
+            if type(each) is View:
+                continue
+            self.give_outputs(each, each.outputs)
+
+    def give_outputs(self, instruction, seen):
+        """Name the outputs of the steps of an instruction that are ``seen`` by others."""
+        for step in instruction.steps or (instruction,):
+            inside = step.outputs if isinstance(instruction, self.opened) else seen
+            if step.steps:
+                self.give_outputs(step, inside)
+                continue
+            for out in step.outputs:
+                if out in inside and out not in self.known:
+                    self.give(out, step.node.name)
+        for out in instruction.outputs:  # what one nest hands on to the next
+            if out not in self.known:
+                self.give(out, instruction.node.name)
+
+    def give(self, buffer, stem):
+        name, n = identifier(stem), 1
+        stem = name
+        while name in self.taken:
+            n += 1
+            name = f"{stem}_{n}"
+        self.taken.add(name)
+        self.known[buffer] = name
+
+    def of(self, buffer):
+        if buffer not in self.known:
+            view = buffer.instruction
+            if type(view) is View:
+                return view_text(view, self.of(view.viewed), lambda f: f.__name__)
+            if buffer.is_constant and buffer.size == 1:
+                return str(buffer.source.reshape(-1)[0])
+            self.give(buffer, "constant")
+        return self.known[buffer]
+
+
+def _ends(paths):
+    """The shortest ends of paths by which they differ: ``dense/kernel`` -> ``kernel``."""
+    found = {}
+    for path in paths:
+        parts = path.split("/")
+        for n in range(1, len(parts) + 1):
+            end = parts[-n:]
+            if not any([p != path and p.split("/")[-n:] == end for p in paths]):
+                break
+        found[path] = "_".join(end)
+    return found
+
+
+def line_text(instruction, names, reason):
+    """A line for what is computed by itself; ``reason(instruction)`` says why it is."""
+    where = short_line(getattr(instruction.node, "line", None))
+    if type(instruction) is Load:
+        (out,) = instruction.outputs
+        path = instruction.variable.path
+        text = f"{names.of(out)} = variable '{path}'"
+        return f"{text:<40}  # {spec_text(out)}  {where}"
+    if type(instruction) is Store:
+        path = instruction.variable.path
+        text = f"variable '{path}' = {names.of(instruction.operands[0])}"
+        return f"{text:<40}  # {where}"
+    why = reason(instruction)
+    return f"{call_text(instruction, names):<40}  # {why};  {note(instruction)}"
+
+
+def call_text(instruction, names):
+    """The line of a call: ``outputs = name(operands)``."""
+    made = ", ".join([names.of(out) for out in instruction.outputs])
+    read = ", ".join([names.of(a) for a in instruction.reads])
+    return f"{made}{' = ' * bool(made)}{instruction.name}({read})"
+
+
+def note(instruction, more=""):
+    """The ops, the results, what they cost and the user's lines."""
+    made = ", ".join([spec_text(out) for out in instruction.outputs])
+    cost = cost_text(instruction_cost(instruction))
+    parts = [instruction_name(instruction), made, more, cost, _lines(instruction)]
+    return "  ".join([part for part in parts if part])
+
+
+def _lines(instruction, most=4):
+    """The user's lines of all steps: ``train.py:9, 12``."""
+    lines = {}
+    for step in instruction.steps or (instruction,):
+        file, _, number = short_line(getattr(step.node, "line", None)).rpartition(":")
+        if number:
+            lines.setdefault(file, {})[number] = None
+    texts = []
+    for file, numbers in lines.items():
+        listed = [*numbers][:most] + ["..."] * (len(numbers) > most)
+        texts.append(f"{file}:{', '.join(listed)}")
+    return "; ".join(texts)
+
+
+def joined(parts):
+    """Paragraphs, and lines that follow each other."""
+    text = ""
+    for before, part in zip(["", *parts], parts):
+        apart = "\n" in before or "\n" in part
+        text += ("\n\n" if apart else "\n") * bool(before) + part
+    return text
+
+
+def indented(text):
+    """The lines of ``text``, two spaces further in."""
+    return "\n".join([f"  {line}" if line else "" for line in text.split("\n")])

@@ -1,0 +1,414 @@
+"""Schedule a group as `ThreadNest`s: what each thread computes, and in which kernel.
+
+As in a loop nest, *passes* run over the reduced axes, and between two of them lies what
+depends on the outer axes alone. All members of a team compute the latter, and the first one
+stores it. A value of a pass that a later one needs is read back if it was stored, and else
+computed again.
+
+If most arrays are contiguous along a reduced axis, neighbouring threads lie along it, else
+along an outer one. Where the outer axes are too few for a GPU, each pass is a nest of its
+own. Its teams leave parts of the sums in memory, and a small nest adds them up.
+"""
+
+import math
+
+import numpy as np
+
+from ..program.program import Buffer
+from .accesses import row_major
+from .scheduling import CHEAP, DEAR
+from .statements import Access, Axis, Compute, Load, Scalar, Store
+from .thread_geometry import columns, parts_of, rows
+from .thread_nest import made_nest
+from .thread_statements import Begin, Combine, Fold, Guard, Members
+from .value_graph import ValueGraph
+
+__all__ = ["thread_nests"]
+
+AGAIN = 2 * DEAR  # the cost of values that each thread may compute for itself
+NEIGHBOURS = 32  # outer indices from which on neighbouring threads lie along them
+
+
+def thread_nests(group, stored, layouts=None):
+    """Return the nests of a group without totals; ``stored`` are values that others read."""
+    return _Schedule(group, stored, layouts or {}).nests()
+
+
+class _Schedule:
+    """Values with their times, and the nests that compute them.
+
+    ``memory``: the `Access` of values that an earlier nest has stored, and ``readers``: the
+    values that read one, by id of the node; ``done``: the buffers whose values a nest has
+    computed.
+    """
+
+    def __init__(self, group, stored, layouts):
+        self.group = group
+        graph = ValueGraph(group, stored, layouts)
+        self.nodes, self.loads, self.stores = graph.nodes, graph.loads, graph.stores
+        self.values = [*self.loads.values(), *graph.walk()]
+        self.memory, self.done, self.readers = {}, set(), {}
+        for node in self.values:
+            for a in node.inputs:
+                self.readers.setdefault(id(a), []).append(node)
+        self.assign_times()
+        self.choose_order(graph.outer, graph.reduced)
+
+    # --- times and order
+
+    def assign_times(self):
+        """Number the passes: even times are passes, odd ones lie between them.
+
+        A value has the first time at which it can be computed; -1 is before all passes.
+        """
+        reduced = frozenset().union(*[n.summed or () for n in self.values])
+        if not reduced:  # no pass: each index of all axes for itself
+            reduced = None
+        self.reduced, passes = reduced, set()
+        for node in self.values:
+            latest = max([a.time for a in node.inputs], default=-1)
+            is_inside = reduced is not None and bool(node.axes & reduced)
+            if node.summed is not None:
+                passes.add(latest + latest % 2)
+                node.time = latest + latest % 2 + 1
+            else:
+                node.time = latest + (latest % 2 != (not is_inside))
+            own = 1 if node.function is None or node.function in CHEAP else DEAR
+            node.cost = own + sum([a.cost for a in node.inputs if a.time == node.time])
+        inside = [n.time for n in self.values if n.time % 2 == 0]
+        if inside and max(inside) > max(passes):
+            passes.add(max(inside))
+        self.passes = sorted(passes)
+
+    def choose_order(self, outer, reduced):
+        """Order the axes: the last one is that along which most arrays are contiguous."""
+        loads = [node.access for node in self.loads.values()]
+        accesses = [*loads, *self.stores.values()]
+
+        def weight(axis):
+            own = [a for a in accesses if abs(a.stride(axis)) == 1]
+            sizes = [math.prod([x.extent for x, _ in a.strides]) for a in own]
+            return sum(sizes), axis.extent
+
+        def span(axis):
+            return max([abs(a.stride(axis)) for a in accesses], default=0)
+
+        every = [*outer, *reduced]
+        self.fastest = max(every, key=weight, default=None)
+
+        def ordered(axes):
+            return sorted(axes, key=lambda a: (a is self.fastest, -span(a)))
+
+        self.every = ordered(every)
+        self.outer = self.every if self.reduced is None else ordered(outer)
+        self.passed = [] if self.reduced is None else ordered(reduced)
+
+    # --- nests
+
+    def nests(self):
+        """One nest for all, or one for each pass where the outer axes are too few.
+
+        Those of dear values come before.
+        """
+        return [*self.of_dear_values(), *self.main_nests()]
+
+    def main_nests(self):
+        """The nests of all other values."""
+        if self.reduced is None:
+            return [self.last_pass(-1)]
+        count, extent = _size(self.outer), _size(self.passed)
+        shape = rows if self.fastest in self.reduced else columns
+        geometry = shape(count, extent)
+        parts = parts_of(geometry, extent)
+        if parts > 1:
+            return self.stages(geometry, parts)
+        nest = _Nest(self, self.outer, self.passed)
+        between = [n.time for n in self.values if n.time % 2]
+        for time in sorted({*self.passes, *between}):
+            nest.between(time) if time % 2 else nest.one_pass(time)
+        return [nest.made(geometry)]
+
+    def of_dear_values(self):
+        """Nests of values that cost much, and that many threads would compute again."""
+        found = {}
+        for node in self.values:
+            if node.time <= 0 and node.cost > AGAIN and self.is_read_along_more(node):
+                found.setdefault(node.axes, []).append(node)
+        for axes in sorted(found, key=len):
+            nest = _Nest(self, [a for a in self.every if a in axes], ())
+            for node in found[axes]:
+                nest.keep_value(node)
+            yield nest.made(rows(_size(nest.teams), 1))
+
+    def is_read_along_more(self, node):
+        """Return whether values on more axes, which no team shares, depend on a value."""
+        if node.time < 0 and self.reduced is not None or node.access is not None:
+            return False
+        return any([r.axes > node.axes for r in self.readers.get(id(node), ())])
+
+    def stages(self, geometry, parts):
+        """A nest for each pass, and one that adds up the parts of its sums."""
+        found = []
+        for time in self.passes:
+            if not self.sums_of(time):
+                found.append(self.last_pass(time))
+                continue
+            axis = Axis("part", parts)
+            nest = _Nest(self, [axis, *self.outer], self.passed, axis)
+            if time == self.passes[0]:
+                nest.between(-1)
+                nest.keep(-1, AGAIN)
+            accesses = nest.one_pass(time, axis)
+            blocks = -(-_size(nest.teams) // geometry.lanes)
+            found.append(nest.made(geometry._replace(blocks=blocks)))
+            found.append(self.adding(time, axis, accesses))
+        return found
+
+    def adding(self, time, parts, accesses):
+        """The nest that adds up the parts of sums, and computes what follows from them."""
+        nest = _Nest(self, self.outer, [parts])
+        nest.add_parts(accesses)
+        nest.between(time + 1)
+        nest.keep(time + 1)
+        shape = columns if _size(self.outer) >= NEIGHBOURS else rows
+        return nest.made(shape(_size(self.outer), parts.extent))
+
+    def last_pass(self, time):
+        """The nest of a pass without sums: a map over all axes.
+
+        Time -1 is all there is of a group without sums.
+        """
+        nest = _Nest(self, self.every, ())
+        for node in self.stored_in(time) if time >= 0 else self.nodes.values():
+            if node.buffer in self.stores:
+                nest.store(node)
+        return nest.made(rows(_size(self.every), 1))
+
+    # --- values
+
+    def sums_of(self, time):
+        """The sums that a pass makes."""
+        return [n for n in self.values if n.summed is not None and n.time == time + 1]
+
+    def stored_in(self, time):
+        """The values that a pass stores: those computed since the one before."""
+        before = max([t for t in self.passes if t < time], default=-1)
+        return [
+            n
+            for n in self.nodes.values()
+            if n.time % 2 == 0 and before < n.time <= time and n.buffer in self.stores
+        ]
+
+    def is_read_after(self, node, time):
+        """Return whether what is computed later than at ``time`` reads a value."""
+        return any([_time_of(r) > time for r in self.readers.get(id(node), ())])
+
+
+class _Nest:
+    """The statements of a nest, as they are written.
+
+    ``known``: the scalars of values that all members have; ``inner``: the same for each
+    index of a pass, and the statements.
+    """
+
+    def __init__(self, schedule, teams, members, parts=None):
+        self.schedule, self.teams, self.members = schedule, teams, members
+        self.parts, self.body, self.known, self.inner = parts, [], {}, None
+        self.filled, self.computed_here = {}, set()  # filled: stored in this nest
+
+    def made(self, geometry):
+        schedule, members = self.schedule, self.schedule.group.members
+        schedule.memory.update(self.filled)
+        own = [m for m in members if m.outputs[0] in self.computed_here - schedule.done]
+        schedule.done |= self.computed_here
+        return made_nest(
+            own or members[-1:],
+            self.teams,
+            self.members,
+            geometry,
+            self.body,
+            self.parts,
+        )
+
+    # --- passes
+
+    def between(self, time):
+        """Store what lies between two passes, or before the first one."""
+        for node in self.schedule.nodes.values():
+            if node.time == time and node.buffer in self.schedule.stores:
+                self.store(node)
+
+    def keep(self, time, least=0):
+        """Put what later nests read of this time into memory, unless it costs little."""
+        for node in self.schedule.values:
+            if node.time == time and node.cost > least and node.access is None:
+                if self.schedule.is_read_after(node, time):
+                    self.keep_value(node)
+
+    def keep_value(self, node):
+        if id(node) not in self.schedule.memory:
+            access = self.memory(node)
+            self.put(access, self.value(node))
+            self.schedule.memory[id(node)] = access
+
+    def memory(self, node):
+        """Memory of the program for a value."""
+        axes = [a for a in self.schedule.every if a in node.axes]
+        shape = tuple([a.extent for a in axes])
+        strides = tuple(zip(axes, row_major(shape)))
+        return Access(Buffer(shape, np.dtype(node.dtype)), 0, strides)
+
+    def one_pass(self, time, parts=None):
+        """Run over the members' axes: store values, and add up those of sums.
+
+        With ``parts``, store the sums there; return the accesses by sum.
+        """
+        sums = self.schedule.sums_of(time)
+        totals = self.begun(sums)
+        self.inner = [], {}
+        for node, total in totals.items():
+            value = self.converted(self.value(node.args[0]), total.dtype)
+            self.inner[0].append(Fold(total, node.function, value))
+        stored = self.schedule.stored_in(time)
+        for node in stored:
+            self.store(node)
+        statements, _ = self.inner
+        self.inner = None
+        self.body.append(Members(statements))
+        self.filled.update({id(n): self.schedule.stores[n.buffer] for n in stored})
+        self.combine(totals)
+        return {
+            node: self.store_part(node, totals[node], parts) for node in sums if parts
+        }
+
+    def begun(self, sums):
+        """The scalars in which sums are added up."""
+        totals = {node: Scalar("sum", _wide(node)) for node in sums}
+        for node, total in totals.items():
+            self.body.append(Begin(total, node.function))
+            self.computed_here.add(node.buffer)
+        return totals
+
+    def combine(self, totals):
+        if totals:
+            pairs = [(total, node.function) for node, total in totals.items()]
+            self.body.append(Combine(tuple(pairs)))
+        for node, total in totals.items():
+            self.known[id(node)] = self.converted(total, node.dtype)
+
+    def store_part(self, node, total, parts):
+        """Store the part of a sum; return where all of them are."""
+        outer = [a for a in self.schedule.outer if a in node.axes]
+        is_last = _size(self.schedule.outer) < NEIGHBOURS
+        axes = [*outer, parts] if is_last else [parts, *outer]
+        shape = tuple([a.extent for a in axes])
+        access = Access(
+            Buffer(shape, total.dtype), 0, tuple(zip(axes, row_major(shape)))
+        )
+        self.put(access, total)
+        return access
+
+    def add_parts(self, accesses):
+        totals, statements = self.begun(accesses), []
+        for node, total in totals.items():
+            part = Scalar("part", total.dtype)
+            statements.append(Load(part, accesses[node]))
+            statements.append(Fold(total, node.function, part))
+        self.body.append(Members(statements))
+        self.combine(totals)
+
+    # --- statements
+
+    def store(self, node):
+        """Store a value where the program wants it."""
+        access = self.schedule.stores[node.buffer]
+        self.put(access, self.value(node))
+        if self.inner is None:
+            self.schedule.memory[id(node)] = access
+
+    def put(self, access, value):
+        """Store a number, by one thread for each entry."""
+        here = list(self.teams)
+        if self.inner is not None:  # whose indices the parts share
+            here = [a for a in here if a is not self.parts] + list(self.members)
+        own = {axis for axis, _ in access.strides}
+        zeros = tuple([a for a in here if a.extent > 1 and a not in own])
+        body, is_first = self.statements, self.inner is None
+        last = body[-1] if body else None
+        if type(last) is not Guard or last[:2] != (is_first, zeros):
+            body.append(Guard(is_first, zeros, []))
+        body[-1].body.append(Store(access, value))
+
+    @property
+    def statements(self):
+        return self.body if self.inner is None else self.inner[0]
+
+    def converted(self, value, dtype):
+        """A number as one of another dtype."""
+        if value.dtype == dtype:
+            return value
+        out = Scalar("cast", dtype)
+        self.statements.append(Compute(out, "cast", (value,)))
+        return out
+
+    def value(self, node):
+        """The scalar of a value; what it takes is appended, each of it once."""
+        if type(node) is Scalar:
+            return node
+        stack = [node]
+        while stack:  # graphs are deep: no recursion
+            current = stack[-1]
+            known = self.known_beside(current)
+            pending = [] if self.given(current) else current.inputs
+            pending = [a for a in pending if id(a) not in self.known_beside(a)]
+            if id(current) in known or not pending:
+                stack.pop()
+                if id(current) not in known:
+                    known[id(current)] = self.computed(current)
+            else:
+                stack += pending
+        return self.known_beside(node)[id(node)]
+
+    def is_inner(self, node):
+        return self.inner is not None and not node.axes.isdisjoint(self.members)
+
+    def known_beside(self, node):
+        return self.inner[1] if self.is_inner(node) else self.known
+
+    def given(self, node):
+        """The access with a value, if it is in memory."""
+        found = node.access or self.filled.get(id(node))
+        return found or self.schedule.memory.get(id(node))
+
+    def computed(self, node):
+        """Append the statement for a value whose arguments are known."""
+        body = self.inner[0] if self.is_inner(node) else self.body
+        access = self.given(node)
+        if access is not None:
+            out = Scalar("load", np.dtype(node.dtype))
+            body.append(Load(out, access))
+            return out
+        self.computed_here.add(node.buffer)
+        args = [
+            a if type(a) is Scalar else self.known_beside(a)[id(a)] for a in node.args
+        ]
+        if node.function == "copy":
+            return args[0]
+        out = Scalar(node.function, np.dtype(node.dtype))
+        body.append(Compute(out, node.function, tuple(args)))
+        return out
+
+
+def _wide(node):
+    """The dtype in which a sum is added up: that of float16 is rounded once, at the end."""
+    is_half = node.dtype.str[1:] == "f2" and node.function == "add"
+    return np.dtype(np.float32 if is_half else node.dtype)
+
+
+def _time_of(node):
+    """The time at which a value is computed: a sum in the pass before it is known."""
+    return node.time - (node.summed is not None)
+
+
+def _size(axes):
+    return math.prod([a.extent for a in axes])

@@ -1,0 +1,30 @@
+"""A pass that copies constants of a GPU to the host, where the other passes look at them."""
+
+import numpy as np
+
+from tapewright.core.devices import to_numpy
+from tapewright.core.tensor import new_tensor
+
+from ..tracing.graph import is_value
+from .rewriting import GraphRewriter, is_op
+
+__all__ = ["host_constants"]
+
+
+def host_constants(graph):
+    """Replace constants that lie on a GPU by copies; a program has its own on the GPU."""
+    rewriter, copies = GraphRewriter(graph), {}
+
+    def on_host(x):
+        if is_value(x) or isinstance(x.array, np.ndarray):
+            return x
+        if id(x) not in copies:
+            copies[id(x)] = new_tensor(to_numpy(x.array))
+        return copies[id(x)]
+
+    for node in graph.nodes:
+        inputs = rewriter.inputs(node)
+        found = tuple(map(on_host, inputs)) if is_op(node) else inputs
+        same = all([a is b for a, b in zip(found, inputs, strict=True)])
+        rewriter.keep(node, inputs if same else found)
+    return rewriter.result()

@@ -1,0 +1,28 @@
+"""The reason why no functions can be compiled for a GPU in this process, if there is one."""
+
+import functools
+
+__all__ = ["flaw"]
+
+PROBE = 'extern "C" __global__ void probe(int* x) { x[0] = 1; }'
+
+
+@functools.cache
+def flaw(xp):
+    """Return None if CUDA graphs can be made with a module, else the reason why not.
+
+    Args: ``xp``: CuPy, or a module like it.
+    """
+    if not hasattr(xp, "RawModule") or not hasattr(xp, "cuda"):
+        return f"{xp.__name__} compiles no functions"
+    try:
+        xp.RawModule(code=PROBE, backend="nvrtc").get_function("probe")
+    except Exception as error:  # NVRTC is missing, or too old for the GPU
+        return f"NVRTC compiles nothing: {error}"
+    from . import cublaslt  # with ctypes
+
+    try:
+        cublaslt.library()
+    except (ImportError, OSError, RuntimeError) as error:
+        return f"cublasLt cannot be loaded: {error}"
+    return None

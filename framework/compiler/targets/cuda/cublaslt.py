@@ -1,0 +1,323 @@
+"""Products of matrices by cuBLASLt, whose C functions are called through ctypes.
+
+CuPy's own products cannot be captured in a graph; these can, as stream and workspace are
+given. Matrices are in column-major order: epilogues are not supported for others.
+
+Reference: NVIDIA, "cuBLAS Library", section "Using the cuBLASLt API".
+"""
+
+import contextlib
+import ctypes
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from tapewright.core.devices import cupy_module
+
+from .cublaslt_header import (
+    ADDRESS,
+    ATTRIBUTES,
+    REDUCTION_SCHEME_COMPUTE_TYPE,
+    SIGNATURES,
+    ComputeType,
+    DataType,
+    Epilogue,
+    HeuristicResult,
+    Status,
+)
+
+__all__ = [
+    "ALIGNMENTS",
+    "CublasLtError",
+    "MatrixLayout",
+    "Problem",
+    "WORKSPACE",
+    "WORKSPACE_BYTES",
+    "library",
+    "nvidias",
+    "provide",
+]
+
+# The key of the place of memory that algorithms work in: 256-byte aligned, and used by one
+# stream at a time.
+WORKSPACE = "workspace"
+WORKSPACE_BYTES = 32 << 20  # what NVIDIA advises for Hopper; others need less
+
+# dtype -> types of the entries, of the scale, and of the sums
+_TYPES = {
+    "e": (DataType.R_16F, DataType.R_32F, ComputeType.F32),
+    "f": (DataType.R_32F, DataType.R_32F, ComputeType.F32),
+    "d": (DataType.R_64F, DataType.R_64F, ComputeType.F64),
+}
+TRIED = 16  # algorithms that are timed where products are tuned
+# Bytes to which the addresses of a product with an epilogue may be rounded down.
+ALIGNMENTS = (256, 16, 4)
+_TITLES = {status: f"CUBLAS_STATUS_{status.name}" for status in Status}
+_ONE_AND_ZERO = {dtype: np.array([1, 0], dtype) for dtype in "fd"}  # in host memory
+
+
+# --------------------------------------------------------------------------- a problem
+
+
+class MatrixLayout(NamedTuple):
+    """Matrices in column-major order: columns are ``ld`` entries apart, matrices ``step``."""
+
+    rows: int
+    columns: int
+    ld: int
+    step: int = 0
+
+
+class Problem(NamedTuple):
+    """``d = epilogue(op(a) @ op(b))`` for ``count`` matrices: all that an algorithm is for.
+
+    ``transposes``: whether op transposes ``a``, and ``b``. ``tf32``: float32 is rounded to
+    the 10 bits of TF32 before it is multiplied. ``adds``: to what ``d`` holds.
+    """
+
+    dtype: str
+    transposes: tuple
+    a: MatrixLayout
+    b: MatrixLayout
+    d: MatrixLayout
+    count: int = 1
+    epilogue: Epilogue = Epilogue.DEFAULT
+    tf32: bool = False
+    adds: bool = False
+
+    @property
+    def compute_type(self):
+        fast = self.tf32 and self.dtype == "f"
+        return ComputeType.F32_FAST_TF32 if fast else _TYPES[self.dtype][2]
+
+
+class CublasLtError(RuntimeError):
+    """A function of cuBLASLt has failed; ``status`` is what it returned."""
+
+    def __init__(self, message, status=None):
+        super().__init__(message)
+        self.status = status
+
+
+class _Library:
+    """The functions of a library that has those of `SIGNATURES`.
+
+    ``device()`` is the number of the current device.
+    """
+
+    def __init__(self, functions, device):
+        self.functions, self.device = functions, device
+        self.handles, self.algorithms, self.trials = {}, {}, {}
+        self.tuned = set()  # keys of algorithms that were chosen by running them
+
+    def call(self, name, *args):
+        """Call a function. Raises: `CublasLtError` with the name of the status."""
+        status = getattr(self.functions, name)(*args)
+        if status:
+            title = _TITLES.get(status, status)
+            raise CublasLtError(f"{name} failed: {title}", status)
+
+    def multiply(self, problem, addresses, workspace, stream):
+        """Enqueue a product in a stream of the current device.
+
+        Args: ``addresses`` of a, b, d, and the vector of the epilogue, or 0; ``workspace``,
+        the address of `WORKSPACE_BYTES`; ``stream``, its address.
+        """
+        found = self.algorithm(problem, addresses)
+        self.run(found, problem, addresses, workspace, stream)
+
+    def run(self, found, problem, addresses, workspace, stream):
+        """Enqueue a product by the algorithm of a `HeuristicResult`."""
+        a, b, d, vector = addresses
+        one, zero = _scales(problem.dtype)
+        beta = one if problem.adds else zero
+        with self.descriptors(problem, vector) as (operation, of_a, of_b, of_d):
+            self.call(
+                "cublasLtMatmul", self.handle(), operation,
+                one, a, of_a, b, of_b, beta, d, of_d, d, of_d,
+                found.algorithm, workspace, WORKSPACE_BYTES, stream,
+            )  # fmt: skip
+
+    def supports(self, problem):
+        """Return whether there is an algorithm for each of `ALIGNMENTS`."""
+        found = [self.heuristic(problem, (n,) * 4) for n in ALIGNMENTS]
+        return None not in found
+
+    def algorithm(self, problem, addresses):
+        """The `HeuristicResult` for arrays at addresses, which is kept."""
+        known = _alignments(problem, addresses)
+        key = problem, known, self.device()
+        if key not in self.algorithms:
+            found = self.heuristic(problem, known)
+            if found is None:
+                raise CublasLtError(f"cuBLASLt has no algorithm for {problem}")
+            self.algorithms[key] = found
+        return self.algorithms[key]
+
+    def tune(self, problem, addresses, workspace, stream, seconds):
+        """Choose the algorithm by running those that cuBLASLt takes to be fast, once.
+
+        ``seconds(function)`` is how long the device needs for what a function enqueues.
+        """
+        known = _alignments(problem, addresses)
+        key = problem, known, self.device()
+        if key in self.tuned:
+            return
+        found = self.heuristics(problem, known, TRIED)
+        times = [
+            seconds(
+                functools.partial(self.run, each, problem, addresses, workspace, stream)
+            )
+            for each in found
+        ]
+        if times:
+            self.algorithms[key] = found[times.index(min(times))]
+        self.tuned.add(key)
+
+    def heuristic(self, problem, alignments):
+        """The algorithm that cuBLASLt expects to be fastest, or None."""
+        return next(iter(self.heuristics(problem, alignments, 1)), None)
+
+    def heuristics(self, problem, alignments, most):
+        """The algorithms that cuBLASLt takes to be fast, the best first."""
+        results, count = (HeuristicResult * most)(), ctypes.c_int(0)
+        vector = alignments[3]  # an address of no other alignment
+        with (
+            self.descriptors(problem, vector) as (operation, of_a, of_b, of_d),
+            self.preference(alignments) as preference,
+        ):
+            try:
+                self.call(
+                    "cublasLtMatmulAlgoGetHeuristic", self.handle(), operation,
+                    of_a, of_b, of_d, of_d, preference,
+                    most, results, ctypes.byref(count),
+                )  # fmt: skip
+            except CublasLtError as error:
+                if error.status != Status.NOT_SUPPORTED:
+                    raise
+                return []
+        return [each for each in results[: count.value] if not each.state]
+
+    def handle(self):
+        """The handle of the current device."""
+        device = self.device()
+        if device not in self.handles:
+            handle = ADDRESS()
+            self.call("cublasLtCreate", ctypes.byref(handle))
+            self.handles[device] = handle
+        return self.handles[device]
+
+    @contextlib.contextmanager
+    def descriptors(self, problem, vector):
+        """The layouts of the operation, of a, b and d."""
+        entries, scale, _ = _TYPES[problem.dtype]
+        with contextlib.ExitStack() as stack:
+
+            def new(kind, *args, **attributes):
+                return stack.enter_context(self.made(kind, args, attributes))
+
+            operation = new(
+                "MatmulDesc", problem.compute_type, scale,
+                **_attributes(problem, vector),
+            )  # fmt: skip
+            layouts = []
+            for rows, columns, ld, step in (problem.a, problem.b, problem.d):
+                many = {"BATCH_COUNT": problem.count, "STRIDED_BATCH_OFFSET": step}
+                many = many if problem.count > 1 else {}
+                layouts.append(new("MatrixLayout", entries, rows, columns, ld, **many))
+            yield operation, *layouts
+
+    def preference(self, alignments):
+        least = {f"MIN_ALIGNMENT_{x}_BYTES": n for x, n in zip("ABD", alignments)}
+        attributes = {
+            "MAX_WORKSPACE_BYTES": WORKSPACE_BYTES,
+            "REDUCTION_SCHEME_MASK": REDUCTION_SCHEME_COMPUTE_TYPE,
+            "MIN_ALIGNMENT_C_BYTES": alignments[2],
+            **least,
+        }
+        return self.made("MatmulPreference", (), attributes)
+
+    @contextlib.contextmanager
+    def made(self, kind, args, attributes):
+        """A descriptor with these attributes, which is destroyed in the end."""
+        made = ADDRESS()
+        self.call(f"cublasLt{kind}Create", ctypes.byref(made), *args)
+        try:
+            for name, value in attributes.items():
+                attribute, kind_of_value = ATTRIBUTES[kind][name]
+                held = kind_of_value(value)
+                place, size = ctypes.addressof(held), ctypes.sizeof(held)
+                self.call(f"cublasLt{kind}SetAttribute", made, attribute, place, size)
+            yield made
+        finally:
+            self.call(f"cublasLt{kind}Destroy", made)
+
+
+def _attributes(problem, vector):
+    """The attributes of the descriptor of an operation."""
+    a, b = problem.transposes
+    found = {"TRANSA": a, "TRANSB": b, "EPILOGUE": problem.epilogue}
+    if problem.epilogue.has_vector:
+        found["BIAS_POINTER"] = vector
+    return found
+
+
+def _scales(dtype):
+    """Addresses of 1 and 0 in host memory."""
+    held = _ONE_AND_ZERO["d" if dtype == "d" else "f"]
+    return held.ctypes.data, held.ctypes.data + held.itemsize
+
+
+def _alignments(problem, addresses):
+    """The bytes of which addresses are known to be multiples, for the choice of algorithms.
+
+    Where there is an epilogue they are one of `ALIGNMENTS`: so few algorithms can be tried.
+    """
+    if problem.epilogue == Epilogue.DEFAULT:
+        return tuple([min(at & -at, ALIGNMENTS[0]) for at in addresses])
+    known = [n for n in ALIGNMENTS if not any([at % n for at in addresses])]
+    return (known[0],) * 4
+
+
+# -------------------------------------------------------------------------- the library
+
+
+def nvidias():
+    """The functions of NVIDIA's library."""
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        path = load_nvidia_dynamic_lib("cublasLt").abs_path
+    except (ImportError, RuntimeError) as error:
+        raise RuntimeError(
+            "Products on a GPU need the library cublasLt, a part of CUDA: install CUDA, or "
+            "the extra [ctk] of CuPy, as in cupy-cuda12x[ctk]"
+        ) from error
+    functions = ctypes.CDLL(path)
+    for name, types in SIGNATURES.items():
+        getattr(functions, name).argtypes = types
+    return functions
+
+
+def _current_device():
+    return cupy_module().cuda.runtime.getDevice()
+
+
+_PROVIDED = [nvidias, _current_device]
+
+
+def provide(functions=nvidias, device=_current_device):
+    """Make ``functions()`` the library, any object with the functions of `SIGNATURES`.
+
+    ``device()`` is the number of the current device.
+    """
+    _PROVIDED[:] = functions, device
+    library.cache_clear()
+
+
+@functools.cache
+def library():
+    """The library that products call, which is loaded at the first call."""
+    functions, device = _PROVIDED
+    return _Library(functions(), device)

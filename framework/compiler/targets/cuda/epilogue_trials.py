@@ -1,0 +1,113 @@
+"""Trials of epilogues: whether a call computes what NumPy does, tried on the device.
+
+NVIDIA does not say what becomes of NaN in relu, and kernels may differ. So each problem is
+computed once, with all algorithms that products with it may take, on factors that make NaN,
+infinities and zeros, before a program uses it.
+"""
+
+import numpy as np
+
+from tapewright.core.devices import current_module
+
+from .cublaslt import ALIGNMENTS, WORKSPACE_BYTES, library
+from .cublaslt_header import Epilogue
+
+__all__ = ["is_usable"]
+
+# Entries of the product before the epilogue; with a bias of 1/2 one of them becomes 0.
+ENTRIES = np.array([np.nan, np.inf, -np.inf, -0.5, 0.0, 2.0, -3.0, 0.25], np.float32)
+BIAS = np.float32(0.5)
+MOST = 1 << 26  # bytes of the arrays of a trial; larger products gain little
+
+
+def is_usable(problem):
+    """Return whether the device computes a problem as NumPy does, NaN included."""
+    known = library().trials
+    key = problem, library().device()
+    if key not in known:
+        known[key] = _is_small(problem) and library().supports(problem)
+        known[key] = known[key] and _is_right(problem)
+    return known[key]
+
+
+def _is_small(problem):
+    layouts = problem.a, problem.b, problem.d
+    return problem.count == 1 and 4 * sum([x.ld * x.columns for x in layouts]) <= MOST
+
+
+def _is_right(problem):
+    trial = _Trial(problem, current_module())
+    return all([trial.run(at, offset) for at in trial.shifts for offset in ALIGNMENTS])
+
+
+class _Trial:
+    """Computes a problem on the device and compares with NumPy.
+
+    The product is constant along its shorter axis, and has `ENTRIES` along the other.
+    """
+
+    def __init__(self, problem, xp):
+        self.problem, self.xp = problem, xp
+        self.workspace = xp.empty(WORKSPACE_BYTES + 256, np.uint8)
+        self.sizes = m, n = problem.d.rows, problem.d.columns
+        self.shifts = range(0, len(ENTRIES), max(m, n))
+
+    def factors(self, shift):
+        """The factors after their transposition: all but the first summand is 0."""
+        m, n = self.sizes
+        k = (
+            self.problem.a.rows
+            if self.problem.transposes[0]
+            else self.problem.a.columns
+        )
+        a, b = np.zeros((m, k), np.float32), np.zeros((k, n), np.float32)
+        values = np.resize(np.roll(ENTRIES, -shift), max(m, n))
+        a[:, 0], b[0] = (values, 1) if m >= n else (1, values)
+        return a, b
+
+    def run(self, shift, offset):
+        """Return whether the results are right, with arrays at this alignment."""
+        problem, (m, n), (a, b) = self.problem, self.sizes, self.factors(shift)
+        layouts = zip((a, b), problem.transposes, (problem.a, problem.b))
+        held = [self.put(x.T if t else x, layout, offset) for x, t, layout in layouts]
+        held.append(self.put(np.full((m, n), np.nan), problem.d, offset))
+        held.append(self.device(np.full(m, BIAS), offset))
+        addresses = [at for _, at, _ in held]
+        workspace = self.workspace.data.ptr
+        workspace += -workspace % 256
+        stream = self.xp.cuda.get_current_stream().ptr
+        library().multiply(problem, addresses, workspace, stream)
+        out, vector = [self.get(x) for x in held[2:]]
+        found = out.reshape(n, problem.d.ld)[:, :m].T, vector
+        wanted = self.expected(a, b)
+        return all([np.array_equal(*x, equal_nan=True) for x in zip(found, wanted)])
+
+    def expected(self, a, b):
+        """The output and the vector after the call."""
+        kind, made = self.problem.epilogue, a[:, :1] * b[:1]
+        if kind & Epilogue.BIAS:
+            made = made + BIAS
+        if kind & Epilogue.RELU:
+            made = np.maximum(made, 0)
+        sums = a.sum(1) if kind == Epilogue.BGRADA else np.full(len(a), BIAS)
+        return made, sums
+
+    # --- memory of the device: the array, the address that is used, and the bytes from it
+
+    def put(self, matrix, layout, offset):
+        """A matrix in column-major order."""
+        whole = np.zeros((layout.columns, layout.ld), np.float32)
+        whole[:, : layout.rows] = matrix.T
+        return self.device(whole, offset)
+
+    def device(self, array, offset):
+        """A copy at an address that is a multiple of ``offset``, and of nothing more."""
+        values = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        whole = self.xp.empty(values.size + 1024, np.uint8)
+        start = -whole.data.ptr % 512 + offset
+        whole[start : start + values.size] = self.xp.asarray(values)
+        return whole, whole.data.ptr + start, slice(start, start + values.size)
+
+    def get(self, held):
+        whole, _, part = held
+        return whole.get()[part].view(np.float32)

@@ -1,0 +1,351 @@
+"""A program for a GPU: CUDA graphs, and between them what CuPy and Python compute.
+
+Instructions that follow each other and have kernels make a `Segment`, one graph. What
+depends on host variables alone is computed by NumPy before. A program without anything else,
+which a training step is as a rule, is one launch.
+"""
+
+import copy
+import functools
+import threading
+
+import numpy as np
+
+from tapewright.core import config
+from tapewright.core.devices import check_results, current_module, use_module
+
+from ...program.array_functions import copy_into
+from ...program.array_instructions import View
+from ...program.call_instructions import Draw, Load, RegionCall
+from ...program.program import Kind
+from ...program.verifier import verify_program
+from ..numpy.executable import Executable
+from ..numpy.source import PerInstance, SourceWriter
+from .checks import checks_first
+from .host_values import find_host_values
+from .kernels import form_kernels
+from .memory import DeviceInstance, MemoryPlan
+from .modules import compiled
+from .replay import Replay
+from .segments import Segment, can_fail
+from .steps import is_on_device
+from .updates import UpdateKernel
+
+__all__ = ["CudaExecutable"]
+
+
+class CudaExecutable(Executable):
+    """Like `Executable`, for arrays of the module of the current device.
+
+    ``make_program(graph)`` makes the program again when settings of an optimizer change.
+    """
+
+    target, unit = "cuda", "instruction"
+    calls_numpy = False
+
+    def __init__(self, program, name="replay", make_program=None):
+        self.make_program = make_program
+        self.xp, self.together, self._one_by_one = current_module(), True, None
+        self._lock = threading.Lock()
+        self.on_host = find_host_values(program)
+        form_kernels(program, self.on_host)
+        checks_first(program)
+        if config.functions_are_verified():
+            verify_program(program, "form_kernels", overwrites=True)
+        self.checks = [each for each in program.instructions if can_fail(each)]
+        self.host_variables = _changed_on_host(program)
+        kernels = [e for e in program.instructions if type(e) is UpdateKernel]
+        self.updates = [kernel.step for kernel in kernels]
+        super().__init__(program, name)
+        self._idle = {}  # GPU and address of a stream -> instances
+
+    def one_by_one(self):
+        if self._one_by_one is None:
+            twin = copy.copy(self)
+            twin.together, twin._idle = False, {}
+            twin.make_source()
+            self._one_by_one = twin
+        return self._one_by_one
+
+    def calls(self):
+        return self._calls
+
+    def write(self, assignment):
+        self.plan = MemoryPlan()
+        writer = _Writer(self, assignment)
+        written = writer.written()
+        self.segments, self._calls = writer.segments, writer.calls
+        self.regions = writer.regions
+        steps = [step for segment in self.segments for step in segment.steps]
+        functions = compiled(self.xp, steps)
+        for segment in self.segments:
+            segment.functions = functions
+        return written
+
+    # --- running
+
+    def acquire(self):
+        """Take an instance whose last replay, if it goes on, is in the current stream."""
+        if not all([each.is_current() for each in self.updates]):
+            self._compile_again()
+        idle = self._idle.get(self._queue())
+        try:
+            return idle.pop() if idle else self.instance()
+        except IndexError:  # another thread has taken the last one
+            return self.instance()
+
+    def release(self, instance):
+        if instance.program is self.program:
+            self._idle.setdefault(self._queue(), []).append(instance)
+
+    def _queue(self):
+        cuda = self.xp.cuda
+        return cuda.runtime.getDevice(), cuda.get_current_stream().ptr
+
+    def _compile_again(self):
+        """Compile the graph for the settings that optimizers have now."""
+        program, make = self.program, self.make_program
+        lent = {
+            "aliases_inputs": program.aliases_inputs,
+            "donated_inputs": program.donated_inputs,
+        }
+        with self._lock, use_module(self.xp):
+            made = CudaExecutable(make(program.graph, **lent), self.name, make)
+            made = made if self.together else made.one_by_one()
+            vars(self).update(vars(made))
+
+    def instance(self, replacing=None):
+        run, xp = super().instance(replacing), self.xp
+
+        def on_device(*arrays):
+            if current_module() is xp:
+                return run(*arrays)
+            with use_module(xp):
+                return run(*arrays)
+
+        on_device.program = self.program
+        return on_device
+
+    def fixed_memory(self, instance, scope):
+        """All that is in the arena, also what no line of the source names."""
+        made = [b for e in self.program.instructions for b in (*e.outputs, *e.scratch)]
+        named = super().fixed_memory(instance, scope)
+        return {b: instance.array(b) for b in made if b.offset is not None} | named
+
+    def new_memory(self, replacing):
+        return DeviceInstance(self, replacing)
+
+
+def _changed_on_host(program):
+    """The variables in host memory that a program changes."""
+    written = {id(v): v for e in program.instructions for v in e.variables_written}
+    return [v for v in written.values() if isinstance(v._array, np.ndarray)]
+
+
+class _Writer(SourceWriter):
+    """Collects instructions of segments, and writes one call for those of each.
+
+    ``calls``: the instructions of each call. Unless ``together``, it is one.
+    """
+
+    def __init__(self, executable, assignment):
+        make = functools.partial(CudaExecutable, make_program=executable.make_program)
+        super().__init__(assignment, executable.name, make)
+        self.executable, self.xp = executable, executable.xp
+        self.together, self.calls = executable.together, []
+        self.segments, self.segment, self.pending = [], None, []
+        self.views = []  # of what the segment gives, with their numbers
+        self.numbers = {each: n for n, each in enumerate(executable.checks, 1)}
+        self.may_have_failed = False
+        self.writes_host = False  # whether an instruction of NumPy's is being written
+        self.host_names, self.device_names = {}, {}  # of constants
+        self.needed = self.needed_by_python()
+
+    def needed_by_python(self):
+        """The buffers that Python reads, or that are returned."""
+        needed = set(self.program.outputs)
+        for each in reversed(self.program.instructions):
+            if is_on_device(each):
+                continue
+            if type(each) is not View or each.outputs[0] in needed:
+                needed.update(each.operands)
+        return needed
+
+    def write(self, i, instruction):
+        if is_on_device(instruction):
+            self.add(i, instruction)
+        elif type(instruction) is View and instruction.outputs[0] not in self.needed:
+            return
+        elif type(instruction) is View and self.is_made_by_segment(instruction.viewed):
+            self.views.append((i, instruction))
+        elif type(instruction) is Load:
+            self.load(i, instruction)
+        elif instruction in self.executable.on_host:
+            self.writes_host = True
+            super().write(i, instruction)
+            self.writes_host = False
+        elif instruction.is_free:
+            super().write(i, instruction)
+        else:
+            self.flush(before=instruction)
+            self.calls.append([instruction])
+            self.bring_operands(instruction)
+            super().write(i, instruction)
+            if type(instruction) is RegionCall:
+                self.look_at_regions(i, instruction)
+
+    def write_snapshot(self):
+        """Note what the host has before a replay that may find wrong values."""
+        if self.executable.checks:
+            begin = self.source.bind("begin_", PerInstance(_begin_of))
+            self.source.emit(f"{begin}()")
+        return ()
+
+    def look_at_regions(self, i, call):
+        """Wait for values that regions may have found wrong, before variables change."""
+        later = self.program.instructions[i + 1 :]
+        if any([each.variables_written for each in later]):
+            if any(map(_may_fail, self.regions[call])):
+                look = functools.partial(_look_at_results, self.xp)
+                self.source.emit(f"{self.source.bind('look', look)}()", call)
+
+    def load(self, i, load):
+        """Write a load if Python reads the array; a graph finds it by itself."""
+        if load in self.executable.on_host or self.is_read(load.outputs[0]):
+            if self.segment is not None and self.segment.writes(load.variable):
+                self.flush()
+            super().write(i, load)
+
+    def is_made_by_segment(self, buffer):
+        """Return whether a buffer has no name until the segment is called."""
+        made = self.segment is not None and buffer not in self.names
+        return made and buffer.base.instruction in self.segment.instructions
+
+    def is_read(self, buffer):
+        return any([each.base is buffer for each in self.needed])
+
+    def bring_operands(self, instruction):
+        """Copy the values of the host that a call on the GPU takes."""
+        if isinstance(instruction, Draw):
+            return  # drawn on the host
+        for a in instruction.operands:
+            if a.kind is Kind.HOST:
+                function = self.source.bind("asarray", self.xp.asarray)
+                name = self.name_of(a)
+                self.names[a] = register = next(self.registers)
+                self.source.emit(f"{register} = {function}({name})", instruction)
+
+    def name_of(self, buffer):
+        if not buffer.is_constant or buffer.is_view:
+            return super().name_of(buffer)
+        names = self.host_names if self.writes_host else self.device_names
+        if buffer not in names:
+            value = buffer.source
+            if not self.writes_host:
+                value = PerInstance(_constant_of(self.xp, buffer.source))
+            names[buffer] = self.source.bind("c", value)
+        return names[buffer]
+
+    def release(self, i, instruction):
+        """Clear registers before variables change; see `let_go` for those of a segment."""
+        if self.segment is None:
+            super().release(i, instruction)
+
+    def clear(self, registers, tag):
+        """Let go of arrays, unless a segment is still to be called with them."""
+        if self.segment is None:
+            super().clear(registers, tag)
+        else:
+            self.pending += registers
+
+    # --- segments
+
+    def add(self, i, instruction):
+        if not self.together or not (self.segment and self.segment.takes(instruction)):
+            self.flush()
+        if self.segment is None:
+            name = f"graph_{len(self.segments)}"
+            self.segment = Segment(name, self.executable.plan, self.numbers)
+            self.segments.append(self.segment)
+            self.calls.append(self.segment.instructions)
+        for out in instruction.outputs:
+            if self.is_read(out):
+                self.own_memory(out)
+        self.segment.append(instruction, self.may_have_failed)
+        self.clear(self.ending.pop(i, ()), instruction)
+        self.may_have_failed = self.may_have_failed or can_fail(instruction)
+        self.last = i
+
+    def flush(self, before=None):
+        """Write the call of the segment so far, ``before`` an instruction of Python's."""
+        segment, self.segment = self.segment, None
+        if segment is None:
+            return
+        is_seen = before is not None and before.has_effect
+        is_seen = is_seen or any(self.program.restored)  # if it fails
+        is_seen = is_seen or config.functions_are_verified()
+        segment.synchronizes = is_seen and self.may_have_failed or not self.together
+        segment.close(self.may_have_failed)
+        tag = segment.instructions[0]
+        args = [self.name_of(b) for b in (*segment.inputs, *segment.hosts)]
+        self.let_go(segment, args)
+        results = [self.register(b) for b in segment.results]
+        replay = self.source.bind("graph_", PerInstance(_replay_of(segment)))
+        left = f"{', '.join(results)}, = " if results else ""
+        self.source.emit(f"{left}{replay}({', '.join(args)})", tag)
+        views, self.views = self.views, []
+        for i, view in views:
+            self.write(i, view)
+        pending, self.pending = self.pending, []
+        self.clear(pending, tag)
+
+    def let_go(self, segment, args):
+        """Clear registers that may hold arrays of variables, which the segment changes."""
+        if any([each.variables_written for each in segment.instructions]):
+            last = self.assignment.last_use
+            held = [r for r, base in self.holding.items() if last[base] <= self.last]
+            done = [r for r in held if r not in args]
+            for register in done:
+                del self.holding[register]
+            if done:
+                self.source.emit(f"{' = '.join(done)} = None", segment.instructions[0])
+
+    def function_name(self, function, stem="f"):
+        if function is np.broadcast_to:
+            function = self.xp.broadcast_to
+        if function is copy_into:
+            function = _copied_into
+        return super().function_name(function, stem)
+
+
+def _copied_into(x, out=None):
+    """`copy_into` for arrays of any module."""
+    if out is None:
+        return x.copy(order="C")
+    out[...] = x
+    return out
+
+
+def _may_fail(executable):
+    """Return whether an executable, or a region of it, may find wrong values."""
+    inner = [each for regions in executable.regions.values() for each in regions]
+    return bool(executable.checks) or any(map(_may_fail, inner))
+
+
+def _look_at_results(xp):
+    xp.cuda.get_current_stream().synchronize()
+    check_results()
+
+
+def _constant_of(xp, source):
+    if source.dtype.kind not in "biufc":
+        return lambda instance, scope: source  # text, which only the host has
+    return lambda instance, scope: xp.asarray(np.array(source))
+
+
+def _begin_of(instance, scope):
+    return instance.begin
+
+
+def _replay_of(segment):
+    return lambda instance, scope: Replay(segment, instance)

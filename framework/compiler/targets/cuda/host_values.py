@@ -1,0 +1,76 @@
+"""Instructions that run on the host: those that depend on nothing but its variables.
+
+The state of a random generator, the count of steps and the learning rate are in host
+memory, also where all else is on a GPU. What is computed of them alone is computed by NumPy
+before a graph is launched, which finds the few numbers in memory of the device.
+"""
+
+import numpy as np
+
+from ...program.array_instructions import View
+from ...program.call_instructions import Draw, Load, Opaque, RegionCall
+from ...program.program import Kind
+
+__all__ = ["draw_first", "find_host_values"]
+
+
+def find_host_values(program):
+    """Move the instructions that depend on host variables alone; return them as a set.
+
+    Their outputs get `Kind.HOST`.
+    """
+    found = set()
+    for each in program.instructions:
+        if not _is_on_host(each):
+            continue
+        found.add(each)
+        for out in each.outputs:
+            out.kind = Kind.HOST
+        if isinstance(each, Opaque) and each.node.op is not None:
+            each.function = each.node.op.kernels.plain(np.ndarray)
+    return found
+
+
+def _is_on_host(instruction):
+    if type(instruction) is Load:
+        return isinstance(instruction.variable._array, np.ndarray)
+    if isinstance(instruction, (Draw, RegionCall)) or instruction.has_effect:
+        return False
+    given = [a for a in instruction.operands if not a.is_constant and not a.is_scratch]
+    if type(instruction) is View:
+        return given and given[0].kind is Kind.HOST
+    return bool(given) and all([a.kind is Kind.HOST for a in given])
+
+
+def draw_first(program, on_host):
+    """Move draws of NumPy's to the front, with what they need, instead of between graphs.
+
+    ``on_host`` is what `find_host_values` has found; a draw stays where it is if it needs
+    a value that is assigned in the program.
+    """
+    assigned, late, moved = set(), set(), set()
+    for each in program.instructions:
+        if type(each) is Load and id(each.variable) in assigned:
+            late.add(each)
+        assigned.update(map(id, each.variables_written))
+    for each in program.instructions:
+        if type(each) is Draw and all([_is_known(a) for a in each.operands]):
+            needed = _needed(each, on_host)
+            moved |= set() if needed & late else needed
+    rest = [each for each in program.instructions if each not in moved]
+    program.instructions[:] = [e for e in program.instructions if e in moved] + rest
+
+
+def _is_known(buffer):
+    return buffer.is_constant or buffer.kind is Kind.HOST
+
+
+def _needed(draw, on_host):
+    """A draw, and the instructions on the host that compute its operands."""
+    found, pending = set(), [draw]
+    while pending:
+        each = pending.pop()
+        found.add(each)
+        makers = [a.instruction for a in each.operands]
+        pending += [m for m in makers if m in on_host and m not in found]
+    return found

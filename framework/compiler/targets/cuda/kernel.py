@@ -1,0 +1,143 @@
+"""`CudaKernel`: an instruction that work on a GPU computes, and the work as `Launch`es.
+
+A kernel gives the steps that a stream takes for it, one after the other: launches of
+functions of CUDA C, and calls of libraries. A step names the memory that it uses by places:
+numbers of addresses, of which buffers that share memory share one.
+
+Functions are right for any number of blocks and threads: their loops stride by those that
+there are. So one thread on a CPU runs the same source.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from ...program.instruction import Instruction, Memory
+from ...program.program import Buffer, Kind
+
+__all__ = ["CudaKernel", "Launch", "Parameter", "STATUS", "c_type", "function_source"]
+
+# The key of the place of an int32: 0, or the number of the first failure of a replay.
+STATUS = "status"
+
+_TYPES = {"f2": "half_bits", "f4": "float", "f8": "double", "b1": "boolean"}
+_INTEGERS = {1: "char", 2: "short", 4: "int", 8: "long long"}
+
+
+def c_type(dtype):
+    """The type of a dtype in memory: `half_bits` and `boolean` are unsigned integers.
+
+    >>> import numpy as np
+    >>> c_type(np.dtype(np.int64)), c_type(np.dtype(np.uint8)), c_type(np.dtype(bool))
+    ('long long', 'unsigned char', 'boolean')
+    """
+    if dtype.str[1:] in _TYPES:
+        return _TYPES[dtype.str[1:]]
+    sign = "unsigned " if dtype.kind == "u" else "signed " * (dtype.itemsize == 1)
+    return f"{sign}{_INTEGERS[dtype.itemsize]}"
+
+
+class Parameter(NamedTuple):
+    """An address: the ``place`` of it, the dtype of the entries, and whether it is written."""
+
+    place: int
+    dtype: object
+    is_written: bool
+
+
+class Launch(NamedTuple):
+    """A function of CUDA C over ``grid`` blocks of ``block`` threads, both ``(x, y, z)``.
+
+    ``body`` is the code of the function, in which parameter ``i`` is ``p<i>``. No two
+    parameters have the same place.
+    """
+
+    body: str
+    parameters: tuple
+    grid: tuple
+    block: tuple
+
+    @property
+    def name(self):
+        """A name that equal functions share."""
+        text = repr([self.body, self.block, *[p[1:] for p in self.parameters]])
+        return f"k{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
+
+    def enqueue(self, functions, addresses, stream):
+        """Launch it in ``stream``, the current one; ``addresses`` has that of each place."""
+        arguments = tuple([addresses[p.place] for p in self.parameters])
+        functions[self.name](self.grid, self.block, arguments)
+
+
+def function_source(launch):
+    """The definition of the function of a launch."""
+    x, y, z = launch.block
+    declared = [
+        f"{'' if p.is_written else 'const '}{c_type(p.dtype)}* __restrict__ p{i}"
+        for i, p in enumerate(launch.parameters)
+    ]
+    return (
+        f'extern "C" __global__ void __launch_bounds__({x * y * z})\n'
+        f"{launch.name}({', '.join(declared)})\n{{\n{launch.body}}}\n"
+    )
+
+
+class CudaKernel(Instruction, ABC):
+    """Computes what ``replaced`` does, an instruction that an array module could run.
+
+    A subclass is a kind of such instructions, in a file of its own; it is named in the table
+    of `kernels`, and nothing else knows of it.
+
+    ``takes_views``: operands need not be in C order.
+
+    ``can_fail``: where values are wrong (an index out of range) the steps write ``number``,
+    which the executable sets, to the place ``places[STATUS]`` if 0 is there, by
+    ``atomicCAS``. Then nothing is stored in variables, and ``replaced`` raises the error.
+    """
+
+    __slots__ = ("replaced", "number")
+    memory, is_pure, is_free = Memory.ASSIGNED, True, False
+    has_effect = may_alias = False
+    can_fail = takes_views = False
+
+    def __init__(self, replaced):
+        scratch = [Buffer(*spec, Kind.SCRATCH) for spec in self.scratch_specs(replaced)]
+        super().__init__((*replaced.operands, *scratch), replaced.node)
+        self.replaced = replaced
+
+    @classmethod
+    @abstractmethod
+    def accepts(cls, instruction):
+        """Return whether there is code for an instruction of the class in the table."""
+
+    @classmethod
+    def of(cls, program, instruction):
+        """The kernel that replaces an instruction, or None.
+
+        What must run before it is appended to the program.
+        """
+        return cls(instruction)
+
+    @staticmethod
+    def scratch_specs(instruction):
+        """Shapes and dtypes of memory to work in, which are further operands."""
+        return ()
+
+    @property
+    def name(self):
+        return self.replaced.name
+
+    @property
+    def is_droppable(self):
+        return self.replaced.is_droppable
+
+    @property
+    def keeps_operands(self):
+        return self.can_fail  # to raise the error that belongs to them
+
+    @abstractmethod
+    def steps_on(self, places):
+        """The steps, `Launch`es or objects with ``enqueue``, for the places of buffers.
+
+        ``places`` maps base buffers (see `layout_of`) to the numbers of their addresses.
+        """

@@ -1,0 +1,47 @@
+"""Functions of CUDA C, compiled: one module for the launches of a program.
+
+CuPy has NVRTC compile it for the GPU that is current, and keeps the result in its folder
+of kernels, ``CUPY_CACHE_DIR``.
+"""
+
+import functools
+
+from .kernel import Launch, function_source
+from .prelude import PRELUDE
+
+__all__ = ["compiled", "numbers_function", "source_of"]
+
+OPTIONS = ("--std=c++11",)
+WORDS = 128  # that one launch writes
+
+
+def source_of(steps):
+    """The source of all functions that are launched, each once."""
+    launches = {step.name: step for step in steps if type(step) is Launch}
+    functions = [function_source(each) for each in launches.values()]
+    return "\n".join([PRELUDE, *functions])
+
+
+def compiled(xp, steps):
+    """Return the functions of launches by name, for arrays of the module ``xp``."""
+    names = {step.name for step in steps if type(step) is Launch}
+    if not names:
+        return {}
+    module = xp.RawModule(code=source_of(steps), options=OPTIONS, backend="nvrtc")
+    return {name: module.get_function(name) for name in names}
+
+
+@functools.cache
+def numbers_function(xp, count):
+    """Return a function that writes ``count`` words, its arguments, to an address.
+
+    They travel with the launch: no copy from the host is waited for.
+    """
+    words = ", ".join([f"long long n{i}" for i in range(count)])
+    writes = "".join([f"  to[{i}] = n{i};\n" for i in range(count)])
+    name = f"write_{count}_numbers"
+    source = (
+        f'extern "C" __global__ void {name}(long long* to, {words})\n{{\n{writes}}}\n'
+    )
+    module = xp.RawModule(code=source, options=OPTIONS, backend="nvrtc")
+    return module.get_function(name)

@@ -1,0 +1,18 @@
+"""The steps of any instruction that a GPU computes: nests of threads, and kernels."""
+
+from ...loops.thread_nest import ThreadNest
+from . import nests
+
+__all__ = ["is_on_device", "steps_of"]
+
+
+def is_on_device(instruction):
+    """Return whether an instruction is done by steps of a graph."""
+    return type(instruction) is ThreadNest or hasattr(instruction, "steps_on")
+
+
+def steps_of(instruction, places):
+    """Return the steps of an instruction, see `CudaKernel.steps_on`."""
+    if type(instruction) is ThreadNest:
+        return nests.steps_on(instruction, places)
+    return instruction.steps_on(places)

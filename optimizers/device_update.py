@@ -1,0 +1,132 @@
+"""A traced step of an optimizer for a device: arithmetic on the flat buffers of segments.
+
+The step is that of `Update.step`, divided in three: numbers and buffers from the host, the
+arithmetic, which is traced once and runs on the device, and the count of the step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapewright.compiler.program.variable_update import DeviceUpdate, UpdateGroup
+from tapewright.core.communication.job import count_step
+
+from .flat_buffers import InPlace
+from .gradients import clipping
+
+__all__ = ["device_update"]
+
+# Attributes of an optimizer that decide what a step computes, beside those of its rule.
+SETTINGS = (
+    *("clipnorm", "clipvalue", "global_clipnorm", "loss_scale_factor"),
+    *("weight_decay", "use_ema", "gradient_accumulation_steps"),
+)
+
+
+def device_update(update, rule, block_rule, values):
+    """Return the step of an `Update` as a `DeviceUpdate`, or None if Python has to make it.
+
+    ``block_rule`` is the arithmetic of the rule, whose settings go to ``values`` when they
+    are read.
+    """
+    is_plain = not (
+        rule.use_ema or rule.gradient_accumulation_steps or update.constrained
+    )
+    return _Step(update, rule, block_rule, values) if is_plain else None
+
+
+class _Step(DeviceUpdate):
+    def __init__(self, update, rule, block_rule, values):
+        self.update, self.rule = update, rule
+        self.block_rule, self.values = block_rule, values
+        values.update({name: getattr(rule, name) for name in SETTINGS})
+        count = 1 + block_rule.coefficients
+        self.parts = [  # a group of the update, and one of its stretches
+            (group, start, stop)
+            for group in update.groups
+            for start, stop in group.runs
+            if start < stop
+        ]
+        flats = 1 + block_rule.slots
+        self.groups = [
+            UpdateGroup(
+                group.segment.workspace.dtype, start, stop - start, flats, count
+            )
+            for group, start, stop in self.parts
+        ]
+
+    def trace(self, xp, gradients, groups, empty):
+        if self.rule.clipnorm:  # each gradient has a norm of its own
+            gradients = self._clipped(gradients, empty)
+        flat = [self._gathered(xp, part, gradients) for part in self.parts]
+        if not self.rule.clipnorm:
+            flat = self._clipped(flat, empty)
+        return [
+            self._traced(xp, part, gradient, *group, empty)
+            for part, gradient, group in zip(self.parts, flat, groups)
+        ]
+
+    def _clipped(self, gradients, empty):
+        rule = self.rule
+        limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
+        clips = clipping(gradients, *limits, 1.0 / (rule.loss_scale_factor or 1))
+        return [
+            x if clip is None else clip(x, empty(x))
+            for x, clip in zip(gradients, clips)
+        ]
+
+    @staticmethod
+    def _gathered(xp, part, gradients):
+        """The gradients of one stretch in one flat array."""
+        group, start, stop = part
+        rows = [
+            gradients[n].reshape(-1)
+            for m, n in group.members
+            if start <= group.segment.starts[m] < stop
+        ]
+        return rows[0] if len(rows) == 1 else xp.concatenate(rows)
+
+    def _traced(self, xp, part, gradient, flats, numbers, empty):
+        """The variable and slots of one stretch after the step."""
+        segment, (decay, *coefficients) = part[0].segment, numbers
+        variable, *slots = flats
+        if self.rule.weight_decay and segment.decays:
+            variable -= variable * decay
+        scratch = [empty(variable) for _ in range(self.block_rule.scratch)]
+        function = self.block_rule.function
+        function(xp, gradient, variable, scratch, coefficients, *slots)
+        return [variable, *slots]
+
+    def is_current(self):
+        values = self.values.items()
+        return all([getattr(self.rule, name) == value for name, value in values])
+
+    @property
+    def segments(self):
+        return self.update.touched(self.rule)
+
+    def holders(self):
+        return {id(v): segment for segment in self.segments for v in segment.owners}
+
+    def in_place(self, segments):
+        return InPlace(segments)
+
+    def advance(self):
+        made = int(self.rule._iterations._array)
+        self.update._prepare(self.rule, made + 1)
+        self.rule._iterations._bind(np.array(made + 1, np.int64))
+        count_step()
+        return [[*group.segment.workspace.numbers] for group, *_ in self.parts]
+
+    def versions(self):
+        return [group.segment.version for group, *_ in self.parts]
+
+    def flats(self):
+        return [group.segment.stretch(*stretch) for group, *stretch in self.parts]
+
+    def arrays(self):
+        return {
+            id(variable): view
+            for segment in self.update.changed
+            for variable, view in zip(segment.owners, segment.views_of_owners())
+        }

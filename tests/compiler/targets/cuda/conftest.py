@@ -1,0 +1,62 @@
+"""What the tests of the target cuda share."""
+
+import pytest
+
+from tapewright.compiler.targets.cuda import cublaslt
+from tapewright.core import config, devices
+
+from .program_runs import library
+
+
+@pytest.fixture(autouse=True)
+def without_a_gpu(request):
+    """Stand-ins take the place of CuPy, whose arrays no test here can be given."""
+    if request.config.getoption("--device") == "cupy":
+        if not request.node.get_closest_marker("gpu"):
+            pytest.skip("a test of stand-ins")
+
+
+@pytest.fixture
+def stand_in():
+    """Products are computed by a stand-in for cuBLASLt."""
+    with library() as made:
+        yield made
+
+
+@pytest.fixture
+def gpu(strict):
+    """Arrays are made on the stand-in for a GPU, and functions become CUDA graphs there."""
+    from ....stand_in import driver
+    from ....stand_in.cublaslt import CublasLt
+
+    def submit(stream, work):
+        driver.submit(stream, ("product",), work)
+
+    products, before = CublasLt(run=submit), tuple(cublaslt._PROVIDED)
+    cublaslt.provide(lambda: products, lambda: 0)
+    with config.use_target("auto"), devices.use_module(strict):
+        driver.log.clear()
+        yield strict
+        devices.check_results()
+    cublaslt.provide(*before)
+
+
+@pytest.fixture
+def unverified(monkeypatch):
+    """Functions are compiled as they are without tests: nothing waits for their end."""
+    monkeypatch.setattr(config, "_verify", False)
+
+
+@pytest.fixture
+def captured(gpu, monkeypatch):
+    """All graphs that are captured, in order."""
+    from ....stand_in import driver
+
+    class Graph(driver.Graph):
+        def __init__(self, work):
+            super().__init__(work)
+            found.append(self)
+
+    found = []
+    monkeypatch.setattr(driver, "Graph", Graph)
+    return found

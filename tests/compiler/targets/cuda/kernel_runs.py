@@ -1,0 +1,114 @@
+"""Runs of the steps of a `CudaKernel` on host memory, for the tests of kernels."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from tapewright.compiler.program.call_instructions import Opaque
+from tapewright.compiler.program.program import Buffer, Kind
+from tapewright.compiler.targets.cuda.kernel import STATUS
+from tapewright.compiler.targets.cuda.modules import source_of
+from tapewright.core.primitive import get_primitive
+
+from ....stand_in import shim
+from .program_runs import compile_launches
+
+CANARY, ROOM = 0xA5, 256
+NUMBER = 7  # of the failure of the kernel
+# Grids and blocks to run with, None for one thread: the work has to be done anyway.
+SHAPES = [(None, None), ((3, 1, 1), (33, 1, 1))]
+
+
+def named(name):
+    """An op by the name of its primitive."""
+    return SimpleNamespace(primitive=get_primitive(name))
+
+
+def instruction_of(op, arrays, keywords, kind=Opaque):
+    """An instruction that calls the kernel of an op for NumPy, and the arrays it makes."""
+    op = op.primitive
+    operands = [Buffer(a.shape, a.dtype, Kind.INPUT) for a in arrays]
+    node = SimpleNamespace(op=op, name=op.name, attributes=keywords)
+    instruction = kind(op.kernels.plain(np.ndarray), operands, node, dict(keywords))
+    with np.errstate(all="ignore"):
+        made = np.array(instruction.function(*arrays, **keywords), order="C")
+    instruction.outputs = (Buffer(made.shape, made.dtype, instruction=instruction),)
+    return instruction, [made]
+
+
+def kernel_of(kind, instruction):
+    assert kind.accepts(instruction)
+    kernel = kind.of(None, instruction)
+    kernel.outputs, kernel.number = instruction.outputs, NUMBER
+    return kernel
+
+
+class _Numbers(dict):
+    """Gives each base buffer a place of its own."""
+
+    def __missing__(self, key):
+        self[key] = len(self)
+        return self[key]
+
+
+def outputs_of(kernel, arrays, grid=None, block=None, places=(), status=0):
+    """The outputs of a kernel and its status, when it runs on the values of operands.
+
+    All memory has other values before, and so has what lies around it. ``places`` are those
+    of buffers that share memory, if any do; ``status`` is that before.
+    """
+    places = _Numbers(places)
+    steps, memory = kernel.steps_on(places), {}
+    given = dict(zip(kernel.reads, arrays))
+    for buffer in (*kernel.operands, *kernel.outputs):
+        size = buffer.nbytes + 2 * ROOM
+        memory.setdefault(places[buffer], np.full(size, CANARY, np.uint8))
+    for buffer, array in given.items():
+        _inside(memory[places[buffer]], buffer)[...] = array
+    addresses = {place: each.ctypes.data + ROOM for place, each in memory.items()}
+    status = np.array([status], np.int32)
+    addresses[places[STATUS]] = status.ctypes.data
+    module, threads = shim.Module(source_of(steps)), "fibers" if grid else "one"
+    for step in steps:
+        arguments = [addresses[p.place] for p in step.parameters]
+        module.launch(step.name, grid or 1, block or 1, arguments, threads=threads)
+    for each in memory.values():
+        assert (each[:ROOM] == CANARY).all() and (each[-ROOM:] == CANARY).all()
+    written = {places[out] for out in kernel.outputs}
+    for buffer, array in given.items():
+        if places[buffer] not in written:
+            after = _inside(memory[places[buffer]], buffer)
+            assert after.tobytes() == array.tobytes()
+    return [_inside(memory[places[b]], b) for b in kernel.outputs], int(status[0])
+
+
+def _inside(memory, buffer):
+    return memory[ROOM : ROOM + buffer.nbytes].view(buffer.dtype).reshape(buffer.shape)
+
+
+def compile_kernels(*kernels):
+    """Compile the functions of kernels for three generations of GPUs."""
+    compile_launches([step for each in kernels for step in each.steps_on(_Numbers())])
+
+
+def assert_same(found, wanted):
+    """The same bits, but for the payload of NaN."""
+    for a, b in zip(found, wanted, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        np.testing.assert_array_equal(a, b)
+        if a.dtype.kind == "f":
+            numbers = ~np.isnan(b)
+            np.testing.assert_array_equal(
+                np.signbit(a[numbers]), np.signbit(b[numbers])
+            )
+
+
+def check(kind, op, arrays, keywords, instructions=Opaque):
+    """Run a kernel with one thread, and with many in several shapes; compare with NumPy."""
+    instruction, wanted = instruction_of(op, arrays, keywords, instructions)
+    kernel = kernel_of(kind, instruction)
+    for grid, block in SHAPES:
+        found, status = outputs_of(kernel, arrays, grid, block)
+        assert status == 0
+        assert_same(found, wanted)
+    return kernel
