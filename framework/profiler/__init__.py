@@ -2,7 +2,8 @@
 
 While it is on, every kernel is timed, replays read a clock at each instruction (see
 `compiler.inspection.timings`), and the methods of `core.watched_methods` are wrapped. When
-it is off, nothing is wrapped, and it costs nothing.
+it is off, nothing is wrapped, and it costs nothing. On a GPU, which runs behind the host,
+its own times are recorded, too: see `gpu`.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ from tapewright.compiler.inspection.costs import (
 from tapewright.compiler.inspection.pretty import short_line, spec_text
 from tapewright.compiler.inspection.timings import Timed
 from tapewright.compiler.targets.numpy.executable import Executable
+from tapewright.core import devices
 from tapewright.core.costs import op_cost
 from tapewright.core.primitive import wrap_kernels
 from tapewright.core.typing import P, R
 from tapewright.core.watched_methods import watch_method, watched_methods
 
+from .gpu import GpuRecorder
 from .timeline import Event, chrome_trace, table_rows, table_text, write_json
 
 __all__ = ["annotate", "experimental", "trace"]
@@ -64,6 +67,11 @@ class trace:  # noqa: N801  (used as a statement)
     in all threads. The file opens in Perfetto or chrome://tracing; it has the shapes,
     dtypes and bytes of each op, and the memory of live results over time. At the end a
     table by op is printed. Gradients run op by op here, so that each op is recorded.
+
+    An op on a GPU returns before its work is done. Its events are what the call takes on the
+    host; those of category "gpu" are what the work takes on the GPU, from its launch on, and
+    hold the bytes that the op took from the memory pool and the peak of them, in
+    the thread of the ``with`` block.
 
     Args: ``path``: of the JSON file, none by default; ``table``: False prints no table.
 
@@ -113,7 +121,7 @@ class trace:  # noqa: N801  (used as a statement)
         self.rows = table_rows(self.events)
         if self.path is not None:
             content = chrome_trace(
-                self.events, session.start, session.threads, session.memory
+                self.events, session.start, session.threads, session.counters()
             )
             write_json(self.path, content)
         if self.table:
@@ -204,6 +212,7 @@ class _Session:
         self.threads = {}
         self.instances = weakref.WeakKeyDictionary()  # executables -> `Timed`s
         self.held = {}  # references to results, to hear of their end
+        self.gpus = {}  # type of arrays -> `GpuRecorder`, or None
         self.originals = []
 
     def begin(self):
@@ -221,8 +230,31 @@ class _Session:
         wrap_kernels(None, "profile")
         for owner, name, original in reversed(self.originals):
             setattr(owner, name, original)
+        for gpu in self.recorders():
+            gpu.finish()
         self.stop = clock()
         self.held.clear()
+
+    def recorders(self):
+        return [gpu for gpu in self.gpus.values() if gpu is not None]
+
+    def gpu_of(self, arrays):
+        """The recorder of the GPU that arrays are on, None if they are on the host."""
+        kind = type(arrays[0]) if arrays else devices.current_module().ndarray
+        if kind is np.ndarray:
+            return None
+        if kind not in self.gpus:
+            module = devices.array_module(kind)
+            has_events = hasattr(module, "cuda")
+            self.gpus[kind] = GpuRecorder(module) if has_events else None
+        return self.gpus[kind]
+
+    def counters(self):
+        """``(time, change in bytes)`` of each kind of memory."""
+        found = {"memory of results": self.memory}
+        for gpu in self.recorders():
+            found[f"memory of GPU {gpu.number}"] = gpu.memory
+        return found
 
     def thread(self):
         """The number of this thread; its name is remembered."""
@@ -253,12 +285,17 @@ class _Session:
         note, thread = self.ops.append, self.thread
 
         def run(*arrays, **attributes):
+            gpu = self.gpu_of(arrays)
+            measured = None if gpu is None else gpu.begin()
             start = clock()
             result = kernel(*arrays, **attributes)
             stop = clock()
+            if gpu is not None:
+                gpu.end(measured)
+                measured = gpu, measured
             outputs = result if type(result) is tuple else (result,)
             specs = _specs(arrays), _specs(outputs)
-            note((op, start, stop, thread(), *specs, attributes))
+            note((op, start, stop, thread(), *specs, attributes, measured))
             self.follow(outputs, arrays)
             return result
 
@@ -311,13 +348,15 @@ class _Session:
     def finished(self):
         """All events in the order of their start, outer ones first."""
         events = [Event(*each) for each in self.noted]
-        for op, start, stop, thread, given, made, attributes in self.ops:
+        for op, start, stop, thread, given, made, attributes, measured in self.ops:
             inputs, outputs = [_Spec(*x) for x in given], [_Spec(*x) for x in made]
             cost = op_cost(op, inputs, outputs, attributes)
             data = {"inputs": _text(inputs), "output": _text(outputs)}
             data |= {"flops": cost.flops} if cost.flops else {}
             event = Event("op", op.name, start, stop, thread, cost.nbytes, data)
             events.append(event)
+            if measured is not None:
+                events.append(self.on_gpu(event, *measured))
         described = {}
         for timed, marks, start, stop, thread in self.replays:
             name = timed.executable.name
@@ -338,6 +377,16 @@ class _Session:
                     events.append(Event(*given))
         events.sort(key=lambda e: (e.start, -e.stop))
         return events
+
+    def on_gpu(self, event, gpu, measured):
+        """The event of the work on a GPU of an op, whose call is ``event``."""
+        thread = -1 - gpu.number  # a row of its own
+        self.threads.setdefault(thread, f"GPU {gpu.number}")
+        data = dict(event.data)
+        if measured.allocated is not None:
+            data |= {"allocated": measured.allocated, "peak": measured.peak}
+        times = gpu.times(measured)
+        return Event("gpu", event.name, *times, thread, event.nbytes, data)
 
 
 class _Held(weakref.ref):

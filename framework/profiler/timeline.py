@@ -17,9 +17,9 @@ __all__ = [
 class Event:
     """Something that took time: ``category``, ``name``, when (ns), its thread, its data.
 
-    Categories are "op", "replay" (a call of a traced function), "instruction" (one of its
-    calls), "trace", "compile", "tape", "optimizer" and "user". ``nbytes`` are read and
-    written.
+    Categories are "op", "gpu" (the work of an op on a GPU), "replay" (a call of a traced
+    function), "instruction" (one of its calls), "trace", "compile", "tape", "optimizer" and
+    "user". ``nbytes`` are read and written.
     """
 
     __slots__ = ("category", "name", "start", "stop", "thread", "nbytes", "data")
@@ -40,14 +40,19 @@ class Event:
 class TableRow:
     """All events of one name: their count, and their time with and without inner events.
 
-    ``total`` and ``own`` are microseconds; ``nbytes`` are read and written.
+    ``total`` and ``own`` are microseconds; ``nbytes`` are read and written. On a GPU,
+    ``allocated`` are the bytes that all calls took from the memory pool, and ``peak`` the
+    most that one of them held at once.
     """
 
-    __slots__ = ("category", "name", "calls", "total", "own", "nbytes")
+    __slots__ = (
+        *("category", "name", "calls", "total", "own", "nbytes"),
+        *("allocated", "peak"),
+    )
 
     def __init__(self, category, name):
         self.category, self.name = category, name
-        self.calls = self.nbytes = 0
+        self.calls = self.nbytes = self.allocated = self.peak = 0
         self.total = self.own = 0.0
 
     def __repr__(self):
@@ -68,6 +73,8 @@ def table_rows(events):
         took = event.duration / 1000
         row.calls += 1
         row.nbytes += event.nbytes
+        row.allocated += event.data.get("allocated", 0)
+        row.peak = max(row.peak, event.data.get("peak", 0))
         row.own += took
         if not any(outer is row for _, outer in stack):  # else the outer event counts
             row.total += took
@@ -79,29 +86,37 @@ def table_rows(events):
 
 def table_text(rows, duration):
     """The rows as text; ``share`` is that of their own time in the duration."""
-    table = [
-        ("calls", "total ms", "mean us", "own ms", "share", "bytes", "kind", "name")
-    ]
+    head = ["calls", "total ms", "mean us", "own ms", "share", "bytes"]
+    on_gpu = any([row.category == "gpu" for row in rows])
+    head += ["allocated", "peak"] if on_gpu else []
+    table = [(*head, "kind", "name")]
     for row in rows:
         share = f"{row.own / max(duration, 1e-9) / 1e4:.1f}%"
         table.append(
             (str(row.calls), f"{row.total / 1000:.3f}", f"{row.total / row.calls:.1f}",
-             f"{row.own / 1000:.3f}", share,
-             quantity(row.nbytes, "B") if row.nbytes else "", row.category, row.name)
+             f"{row.own / 1000:.3f}", share, _bytes(row.nbytes),
+             *([_bytes(row.allocated), _bytes(row.peak)] if on_gpu else []),
+             row.category, row.name)
         )  # fmt: skip
-    widths = [max(len(row[i]) for row in table) for i in range(7)]
+    count = len(head)
+    widths = [max(len(row[i]) for row in table) for i in range(count + 1)]
     lines = [f"{duration * 1000:.1f} ms, {sum(row.calls for row in rows)} events"]
     for row in table:
-        cells = [x.rjust(w) for x, w in zip(row[:6], widths[:6], strict=True)]
-        lines.append("  ".join([*cells, row[6].ljust(widths[6]), row[7]]).rstrip())
+        cells = [x.rjust(w) for x, w in zip(row[:count], widths, strict=False)]
+        kind = row[count].ljust(widths[count])
+        lines.append("  ".join([*cells, kind, row[-1]]).rstrip())
     return "\n".join(lines)
 
 
-def chrome_trace(events, start, threads, memory):
+def _bytes(count):
+    return quantity(count, "B") if count else ""
+
+
+def chrome_trace(events, start, threads, counters):
     """The trace as the dict that Perfetto and chrome://tracing read as JSON.
 
-    Args: ``start``: the time that is 0; ``threads``: their names by number; ``memory``:
-    ``(time, change in bytes)``.
+    Args: ``start``: the time that is 0; ``threads``: their names by number;
+    ``counters``: ``(time, change in bytes)`` of each kind of memory, by its name.
     """
     process, numbers = os.getpid(), {}
     for thread in threads:
@@ -124,11 +139,12 @@ def chrome_trace(events, start, threads, memory):
              "tid": numbers[event.thread], "ts": at(event.start),
              "dur": event.duration / 1000, "args": data}
         )  # fmt: skip
-    held = 0
-    for moment, change in sorted(memory):
-        held += change
-        found.append({"ph": "C", "name": "memory of results", "pid": process, "tid": 0,
-                      "ts": at(moment), "args": {"bytes": held}})  # fmt: skip
+    for name, changes in counters.items():
+        held = 0
+        for moment, change in sorted(changes):
+            held += change
+            found.append({"ph": "C", "name": name, "pid": process, "tid": 0,
+                          "ts": at(moment), "args": {"bytes": held}})  # fmt: skip
     return {"traceEvents": found, "displayTimeUnit": "ms"}
 
 

@@ -193,7 +193,7 @@ class CUDA:
 def test_gpu_means_that_of_the_local_rank(monkeypatch, strict, local_rank, number):
     cuda = CUDA(4)
     monkeypatch.setattr(strict, "cuda", cuda, raising=False)
-    monkeypatch.setattr(devices, "_cupy", lambda: strict)
+    monkeypatch.setattr(devices, "cupy_module", lambda: strict)
     monkeypatch.setattr(devices, "_LOCAL_RANK", [lambda: local_rank])
     with devices.device("GPU"):
         assert devices.current_module() is strict and cuda.used[-1] == number
@@ -203,11 +203,11 @@ def test_gpu_means_that_of_the_local_rank(monkeypatch, strict, local_rank, numbe
     assert cuda.used == [number]
 
 
-def test_one_process_asks_for_no_count_of_gpus(monkeypatch, strict):
-    cuda = CUDA(None)
+def test_one_process_takes_the_first_gpu_whichever_is_current(monkeypatch, strict):
+    cuda = CUDA(4)
     cuda.used = [3]  # by the user
     monkeypatch.setattr(strict, "cuda", cuda, raising=False)
-    monkeypatch.setattr(devices, "_cupy", lambda: strict)
+    monkeypatch.setattr(devices, "cupy_module", lambda: strict)
     with devices.device("GPU"):
         assert cuda.used == [3, 0]
     assert cuda.used == [3]

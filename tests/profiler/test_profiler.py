@@ -8,14 +8,28 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.core import devices
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.primitive import kernels_are_wrapped
+from tapewright.core.primitive import get_primitive, kernels_are_wrapped
+
+from ..stand_in.gpu import install
 
 RNG = np.random.default_rng(3)
 
 
 def floats(*shape):
     return tw.constant(RNG.normal(size=shape).astype(np.float32))
+
+
+def on_the_cpu():
+    return devices.current_module() is np
+
+
+@pytest.fixture
+def on_cpu():
+    """The test is about NumPy's arrays, or about replays of functions on them."""
+    if not on_the_cpu():
+        pytest.skip("is about the CPU")
 
 
 def names_of(profile, category):
@@ -80,7 +94,9 @@ def test_gradients_are_the_same_while_profiling():
     np.testing.assert_array_equal(found, expected)
 
 
-def test_the_instructions_of_a_replay_are_recorded_within_its_replay(numpy_target):
+def test_the_instructions_of_a_replay_are_recorded_within_its_replay(
+    numpy_target, on_cpu
+):
     f = tw.function(lambda x: tw.tanh(tw.matmul(x, x)))
     x = floats(16, 16)
     expected = f(x).numpy()
@@ -96,13 +112,13 @@ def test_the_instructions_of_a_replay_are_recorded_within_its_replay(numpy_targe
     assert calls[0].data["line"].startswith("test_profiler.py:")
 
 
-def test_tracing_and_compiling_are_recorded():
+def test_tracing_and_compiling_are_recorded(on_cpu):
     with tw.profiler.trace(table=False) as profile:
         tw.function(lambda x: x + 1.0)(floats(3))
     assert names_of(profile, "trace") and names_of(profile, "compile")
 
 
-def test_a_traced_step_trains_as_ever_while_profiling():
+def test_a_traced_step_trains_as_ever_while_profiling(on_cpu):
     losses = []
     for profiled in (False, True):
         tw.random.set_seed(5)
@@ -193,7 +209,7 @@ def test_the_file_is_a_chrome_trace(tmp_path):
     for event in complete:
         assert {"name", "cat", "ts", "dur", "pid", "tid", "args"} <= event.keys()
         assert event["ts"] >= 0 and event["dur"] >= 0
-    assert {e["ph"] for e in events} == {"M", "X", "C"}
+    assert {e["ph"] for e in events} == {"M", "X", *("C" * on_the_cpu())}
     threads = {
         e["tid"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"
     }
@@ -202,16 +218,17 @@ def test_the_file_is_a_chrome_trace(tmp_path):
 
 def test_events_of_a_thread_are_nested(tmp_path):
     content, _ = traced_file(tmp_path)
-    stack = []
+    stacks = {}
     for event in [e for e in content["traceEvents"] if e["ph"] == "X"]:
         start, stop = event["ts"], event["ts"] + event["dur"]
+        stack = stacks.setdefault(event["tid"], [])
         while stack and stack[-1] <= start + 1e-6:
             stack.pop()
         assert not stack or stop <= stack[-1] + 1e-3
         stack.append(stop)
 
 
-def test_the_file_counts_the_memory_of_results(tmp_path):
+def test_the_file_counts_the_memory_of_results(tmp_path, on_cpu):
     path = tmp_path / "out.json"
     x = floats(1000)
     with tw.profiler.trace(path, table=False):
@@ -247,7 +264,8 @@ def test_the_table_is_printed_at_the_end(capsys):
     with tw.profiler.trace():
         tw.exp(floats(3))
     text = capsys.readouterr().out
-    heading = "calls total ms mean us own ms share bytes kind name"
+    on_gpu = "" if on_the_cpu() else "allocated peak "
+    heading = f"calls total ms mean us own ms share bytes {on_gpu}kind name"
     assert heading in [" ".join(line.split()) for line in text.splitlines()]
     assert text.rstrip().endswith("exp")
 
@@ -259,7 +277,7 @@ def test_times_of_their_own_add_up_to_no_more_than_the_whole():
     with tw.profiler.trace(table=False) as profile:
         step(x)
         f(x)
-    own = sum(row.own for row in profile.rows)
+    own = sum(row.own for row in profile.rows if row.category != "gpu")
     assert 0 < own <= profile.duration * 1e6 * 1.001
     assert all(row.own <= row.total + 1e-6 for row in profile.rows)
 
@@ -306,6 +324,8 @@ def test_nothing_is_left_in_place_afterwards(numpy_target):
     f(x)
     tw.exp(x)
     assert len(profile.events) == count
+    if not on_the_cpu():
+        return
     executable = f.get_concrete_function(x).executable
     (instruction,) = [
         each for each in executable.program.instructions if not each.is_free
@@ -341,7 +361,7 @@ def test_names_of_tensorflow(tmp_path):
         tw.profiler.experimental.stop()
 
 
-def test_an_error_in_a_replay_names_the_users_line_under_a_trace_too():
+def test_an_error_in_a_replay_names_the_users_line_under_a_trace_too(on_cpu):
     def refuse(value):
         raise ZeroDivisionError("no")
 
@@ -355,7 +375,7 @@ def test_an_error_in_a_replay_names_the_users_line_under_a_trace_too():
     assert any("test_profiler.py" in note for note in caught.value.__notes__)
 
 
-def test_an_array_that_an_op_hands_on_is_counted_once(tmp_path):
+def test_an_array_that_an_op_hands_on_is_counted_once(tmp_path, on_cpu):
     path = tmp_path / "out.json"
     x = floats(1000)
     with tw.profiler.trace(path, table=False):
@@ -364,3 +384,93 @@ def test_an_array_that_an_op_hands_on_is_counted_once(tmp_path):
     counts = [e["args"]["bytes"] for e in json.loads(path.read_text())["traceEvents"]
               if e["ph"] == "C"]  # fmt: skip
     assert counts == [4000] and z.shape == (1000,)
+
+
+# -------------------------------------------------------------------------- on a GPU
+
+
+@pytest.fixture
+def cuda(monkeypatch, strict):
+    return install(monkeypatch, strict)
+
+
+def profile_of_gpu(cuda, strict, monkeypatch, path=None):
+    """A profile of `exp`, whose call is over before the GPU takes 3 ms for it."""
+    with devices.use_module(strict):
+        x = tw.ones([2, 3])
+    op, kernel = get_primitive("exp"), get_primitive("exp").kernel
+
+    def slow(xp, x):
+        cuda.malloc(100)
+        cuda.malloc(24)
+        result = kernel(xp, x)
+        cuda.release(100)
+        cuda.time += 3.0
+        return result
+
+    monkeypatch.setattr(op, "kernel", slow)
+    op.kernels.clear()
+    try:
+        with tw.profiler.trace(path, table=False) as profile:
+            tw.exp(x)
+            cuda.time += 1.0  # of work that is no op
+            tw.exp(x)
+    finally:
+        monkeypatch.undo()
+        op.kernels.clear()
+    return profile
+
+
+def test_work_on_a_gpu_has_the_times_of_the_gpu(cuda, strict, monkeypatch):
+    profile = profile_of_gpu(cuda, strict, monkeypatch)
+    first, second = [e for e in profile.events if e.category == "gpu"]
+    assert first.name == second.name == "exp"
+    assert first.duration == second.duration == 3_000_000
+    assert second.start - first.stop == 1_000_000
+    (call, _) = [e for e in profile.events if e.category == "op"]
+    assert abs(first.start - call.start) < 1e9  # one clock
+    assert cuda.waits == 2  # at the beginning, and at the end
+
+
+def test_work_on_a_gpu_has_the_bytes_that_it_took(cuda, strict, monkeypatch):
+    profile = profile_of_gpu(cuda, strict, monkeypatch)
+    (event, _) = [e for e in profile.events if e.category == "gpu"]
+    assert (event.data["allocated"], event.data["peak"]) == (124, 124)
+    (row,) = [row for row in profile.rows if row.category == "gpu"]
+    assert (row.calls, row.allocated, row.peak, row.total) == (2, 248, 124, 6000.0)
+    assert not cuda.hooks
+    head = repr(profile).split("\n")[1].split()
+    assert head[-4:] == ["allocated", "peak", "kind", "name"]
+
+
+def test_a_gpu_has_a_row_and_a_memory_of_its_own_in_the_file(
+    cuda, strict, monkeypatch, tmp_path
+):
+    path = tmp_path / "out.json"
+    profile_of_gpu(cuda, strict, monkeypatch, path)
+    events = json.loads(path.read_text())["traceEvents"]
+    (thread,) = [e["tid"] for e in events if e["args"].get("name") == "GPU 0"]
+    works = [e for e in events if e["ph"] == "X" and e["cat"] == "gpu"]
+    assert {e["tid"] for e in works} == {thread} and works[0]["dur"] == 3000
+    held = [e["args"]["bytes"] for e in events if e["name"] == "memory of GPU 0"]
+    assert held == [100, 124, 24, 124, 148, 48]
+
+
+def test_a_replay_on_a_gpu_is_recorded_by_its_instructions(strict):
+    with devices.use_module(strict), tw.config.use_target("auto"):
+        w = tw.Variable(floats(3, 2))
+        f = tw.function(lambda x: tw.tanh(tw.matmul(x, w)))
+        x = floats(4, 3)
+        expected = f(x).numpy()
+        with tw.profiler.trace(table=False) as profile:
+            found = f(x).numpy()
+    np.testing.assert_array_equal(found, expected)
+    assert names_of(profile, "instruction") == ["matmul", "tanh"]
+
+
+def test_a_profile_of_the_cpu_has_no_columns_of_a_gpu(on_cpu):
+    x = tw.constant(np.ones(3, np.float32))
+    with tw.profiler.trace(table=False) as profile:
+        tw.exp(x)
+    assert "allocated" not in repr(profile)
+    assert not names_of(profile, "gpu")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tapewright import optimizers
 from tapewright.core import config
+from tapewright.core.argument_validation import whole
 from tapewright.core.nest import flatten
 from tapewright.core.replica_context import replica_context
 from tapewright.core.trackable import Trackable, drop_pending
@@ -53,7 +54,7 @@ class CompiledModel:
         metrics: Any = None,
         weighted_metrics: Any = None,
         run_eagerly: bool = False,
-        steps_per_execution: int = 1,
+        steps_per_execution: int | None = 1,
         jit_compile: bool | str = "auto",
         auto_scale_loss: bool = True,
     ) -> None:
@@ -67,13 +68,19 @@ class CompiledModel:
         ``run_eagerly``: steps run as plain Python, not traced. In a further `compile` a
         loss, or metrics, that are not passed stay those of the last one, as in Keras.
 
-        ``steps_per_execution`` and ``jit_compile`` are Keras', and change nothing here:
-        a traced step has no cost between one and the next; nor does
+        ``steps_per_execution``: so many steps of `fit` and `evaluate` are traced as one
+        function, and callbacks are called once for them. It serves a GPU, for which steps
+        are short; on the CPU it only takes longer to compile. What is left at the end of an
+        epoch runs step by step, as do several workers.
+
+        ``jit_compile`` is Keras', and changes nothing here, nor does
         ``auto_scale_loss``, since no layer computes in a dtype other than its weights'.
 
         Raises: ``ValueError`` for an unknown name, which lists similar ones, and for
         ``jit_compile=True`` with ``run_eagerly``.
         """
+        if steps_per_execution is not None:  # as in files of Keras 2
+            whole("compile", "steps_per_execution", steps_per_execution)
         if run_eagerly and jit_compile is True:
             raise ValueError(
                 "compile: jit_compile=True needs traced steps; run_eagerly must be False"
@@ -123,6 +130,13 @@ class CompiledModel:
         self._runs_eagerly = bool(value)
         if self._compiled is not None:
             self._compiled.options["run_eagerly"] = bool(value)
+
+    @property
+    def steps_per_execution(self) -> int:
+        """The number of steps that are one traced function, as `compile` was told."""
+        if self._compiled is None:
+            return 1
+        return self._compiled.options["steps_per_execution"] or 1
 
     def _need_compiled(self, what):
         if self._compiled is None:

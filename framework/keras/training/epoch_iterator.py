@@ -5,6 +5,7 @@ which passes follow each other.
 """
 
 import warnings
+from itertools import islice
 
 from tapewright.core.argument_validation import whole
 from tapewright.data.node import skip
@@ -110,6 +111,16 @@ class EpochIterator:
             self._pass = None  # it is at its end
         self._within = False
         self.adapter.notify("on_epoch_end")
+
+    def groups(self, count):
+        """Yield the batches of one epoch in lists of ``count``; the last may be shorter.
+
+        >>> [len(group) for group in EpochIterator([[0.0]] * 70, batch_size=10).groups(3)]
+        [3, 3, 1]
+        """
+        batches = iter(self)
+        while group := list(islice(batches, count)):
+            yield group
 
     def _end_with_pass(self):
         """End the epoch: the pass is at its end, with fewer batches than ``steps``."""

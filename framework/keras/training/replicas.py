@@ -22,6 +22,10 @@ class Replicas:
         """Return the step ``function`` for the batches of an `EpochIterator`."""
         return function
 
+    def group_size(self, count):
+        """Return how many of ``count`` steps in a row can be one call."""
+        return count
+
     def run_own(self, who, function, batch):
         """Return ``function(batch)``: a step in which each worker passes its own batch."""
         return function(batch)

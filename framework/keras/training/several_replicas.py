@@ -84,6 +84,9 @@ class SeveralReplicas(Replicas):
 
         return step_together
 
+    def group_size(self, count):
+        return 1  # each batch has a share of its own
+
     def run_own(self, who, function, batch):
         sizes = communicator().all_gather_object(_length(batch))
         if not all(sizes):

@@ -3,9 +3,10 @@
 import weakref
 
 from tapewright.compiler.function.function import Function
+from tapewright.core.nest import flatten
 from tapewright.core.replica_context import in_replica_context, replica_context
 
-__all__ = ["TracedStep", "TracedSteps"]
+__all__ = ["TracedStep", "TracedSteps", "run_all"]
 
 # After so many traces a step is traced for all sizes.
 TRACES = 4
@@ -25,7 +26,7 @@ class TracedStep:
     """A step of a model, traced for each size of batch, later once for all sizes.
 
     In a replica context its share of the batch is an input of the traces; steps of idle
-    replicas have traces of their own.
+    replicas have traces of their own. `run_all` traces steps in a row as one function.
     """
 
     def __init__(self, model, name):
@@ -33,6 +34,7 @@ class TracedStep:
         self._trained = None  # the layers, once the first trace has built them
         self._traces = _Traces(self._step(), name)
         self._of_replicas = {}  # context without its share -> traces
+        self._of_groups = _Traces(self._steps(), name)
 
     def __call__(self, data):
         context = replica_context()
@@ -41,13 +43,32 @@ class TracedStep:
         else:
             with in_replica_context(None):  # the share comes as an argument
                 answer = self._for_replica(context)(data, context.share)
+        self._note_layers()
+        return answer
+
+    def of_group(self, batches):
+        """Run the step for each of the batches, in one trace; return the last answer."""
+        answer = self._of_groups(batches)
+        self._note_layers()
+        return answer
+
+    def _note_layers(self):
         if self._trained is None:
             self._trained = _trained(self._method().__self__)
-        return answer
 
     def _step(self):
         method = self._method
         return lambda data: method()(data)
+
+    def _steps(self):
+        step = self._step()
+
+        def steps(batches):
+            for batch in batches:
+                answer = step(batch)
+            return answer
+
+        return steps
 
     def _for_replica(self, context):
         constant = context._replace(share=None)
@@ -66,6 +87,25 @@ class TracedStep:
     def holds(self, model):
         """Return whether the model has the same layers, and trainable ones, as when traced."""
         return self._trained is None or self._trained == _trained(model)
+
+
+def run_all(step, batches, count):
+    """Run a step for each batch, in order; return the last answer.
+
+    ``count`` batches of equal shapes are one call of a `TracedStep`.
+    """
+    if 1 < len(batches) == count and isinstance(step, TracedStep):
+        if all([_specs(batch) == _specs(batches[0]) for batch in batches]):
+            return step.of_group(batches)
+    for batch in batches:
+        answer = step(batch)
+    return answer
+
+
+def _specs(batch):
+    return [
+        leaf if leaf is None else (leaf.shape, leaf.dtype) for leaf in flatten(batch)
+    ]
 
 
 class _Traces:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tapewright.core import devices
 from tapewright.core.errors import ShapeError
-from tapewright.core.nest import flatten, map_structure, pack
+from tapewright.core.nest import flatten, map_structure
 from tapewright.core.tensor import is_tensor
 from tapewright.serialization.constructor_arguments import is_own
 
@@ -25,7 +22,9 @@ from .data_adapters.data_adapter_utils import (
     unpack_x_y_sample_weight,
 )
 from .epoch_iterator import EpochIterator
+from .outputs import Outputs
 from .replicas import Replicas
+from .traced_step import run_all
 from .train_steps import TrainSteps
 
 if TYPE_CHECKING:
@@ -160,18 +159,20 @@ class Trainer(TrainSteps):
         logs = run.logs if count else {}
         hooks = callbacks.wants_train_batches
         agrees = run.replicas.any(hooks and _has_users_callback(callbacks))
-        for batch in () if count and self.stop_training else batches:
+        size = run.replicas.group_size(self.steps_per_execution)
+        for group in () if count and self.stop_training else batches.groups(size):
             if run.checks_labels:
-                self._compiled.check_labels(batch)
-            run.batch = batch
+                for batch in group:
+                    self._compiled.check_labels(batch)
+            run.batch = group[-1]
             if hooks:
                 callbacks.on_train_batch_begin(count)
-            logs = step(batch)
+            logs = run_all(step, group, size)
+            count += len(group)
             if hooks:
-                callbacks.on_train_batch_end(count, logs)
+                callbacks.on_train_batch_end(count - 1, logs)
             if agrees:
                 self.stop_training = run.replicas.any(self.stop_training)
-            count += 1
             if self.stop_training:
                 break
         return Logs(logs).copy()
@@ -267,15 +268,16 @@ class Trainer(TrainSteps):
         callbacks.on_test_begin()
         hooks = callbacks.wants_test_batches
         agrees = replicas.any(hooks and _has_users_callback(callbacks))
-        for batch in batches:
+        size = replicas.group_size(self.steps_per_execution)
+        for group in batches.groups(size):
             if hooks:
                 callbacks.on_test_batch_begin(count)
-            logs = step(batch)
+            logs = run_all(step, group, size)
+            count += len(group)
             if hooks:
-                callbacks.on_test_batch_end(count, logs)
+                callbacks.on_test_batch_end(count - 1, logs)
             if agrees:
                 self.stop_evaluating = replicas.any(self.stop_evaluating)
-            count += 1
             if self.stop_evaluating:
                 break
         logs = Logs(logs)
@@ -302,7 +304,7 @@ class Trainer(TrainSteps):
         callbacks = self._callbacks(
             callbacks, verbose, False, epochs=1, steps=batches.num_batches
         )
-        step, outputs, structure = self.make_predict_function(), [], None
+        step, outputs = self.make_predict_function(), Outputs()
         self.stop_predicting = False
         try:
             callbacks.on_predict_begin()
@@ -316,7 +318,7 @@ class Trainer(TrainSteps):
                         f"model '{self.name}': call() returned None; is a return "
                         "statement missing?"
                     )
-                outputs.append([_array(y) for y in flatten(structure)])
+                outputs.append(structure)
                 if hooks:
                     logs = {"outputs": structure}
                     callbacks.on_predict_batch_end(count, logs)
@@ -325,7 +327,7 @@ class Trainer(TrainSteps):
             callbacks.on_predict_end()
         finally:
             callbacks.close()
-        return pack(structure, [_joined(parts) for parts in zip(*outputs)])
+        return outputs.joined()
 
     # --- single batches
 
@@ -457,17 +459,3 @@ def _batch(who, x, y, sample_weight):
     parts = (x, y, sample_weight)
     count = 3 if sample_weight is not None else 2 if y is not None else 1
     return as_batch(who, parts[:count])
-
-
-def _array(y):
-    if is_tensor(y):
-        return devices.to_numpy(y.array)
-    return np.asarray(y)
-
-
-def _joined(parts):
-    if len(parts) == 1:
-        return np.array(parts[0])
-    if not parts[0].ndim:
-        return np.stack(parts)
-    return np.concatenate(parts)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tapewright.core import devices
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.data.batching import Batch
 from tapewright.data.dataset import Dataset
@@ -62,7 +63,8 @@ def _arrays(dataset):
         if isinstance(dataset._node, Batch):
             batch_size = dataset._node.batch_size
             dataset = dataset.unbatch()
-        elements = list(dataset)
+        with devices.use_module(np):  # the elements stay on the host
+            elements = list(dataset)
         if not elements:
             raise ValueError("split_dataset: the Dataset is empty")
         dataset = stack_elements(elements, "split_dataset")

@@ -16,7 +16,6 @@ from .reference import record_keras2_functions as reference
 keras = tw.keras
 FOLDER = pathlib.Path(__file__).parent / "reference"
 RECORDED = json.loads((FOLDER / "keras2_functions.json").read_text())
-INPUTS = [tw.constant(x) for x in reference.inputs()]
 
 
 def read(config):
@@ -24,14 +23,19 @@ def read(config):
         return keras.Model.from_config(keras3_config(config)[0])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def model():
     return read(copy.deepcopy(RECORDED["config"]))
 
 
-@pytest.fixture(scope="module")
-def outputs(model):
-    return model(INPUTS)
+@pytest.fixture
+def inputs():
+    return [tw.constant(x) for x in reference.inputs()]
+
+
+@pytest.fixture
+def outputs(model, inputs):
+    return model(inputs)
 
 
 @pytest.mark.parametrize("key", RECORDED["outputs"])
@@ -48,8 +52,8 @@ def test_the_model_is_one_of_operations_with_the_names_that_the_file_has(model):
     assert "TFOpLambda" not in kinds and "OpCall" not in kinds
 
 
-def test_the_model_is_written_in_the_present_form(model, outputs):
-    again = keras.Model.from_config(json.loads(json.dumps(model.get_config())))(INPUTS)
+def test_the_model_is_written_in_the_present_form(model, inputs, outputs):
+    again = keras.Model.from_config(json.loads(json.dumps(model.get_config())))(inputs)
     for key, value in outputs.items():
         np.testing.assert_array_equal(again[key], value)
 

@@ -15,7 +15,14 @@ from .reference import record_operations as reference
 
 keras, ops = tw.keras, tw.keras.ops
 FOLDER = pathlib.Path(__file__).parent / "reference"
-INPUTS = {name: tw.constant(x) for name, x in reference.inputs().items()}
+INPUTS = {}
+
+
+@pytest.fixture(autouse=True)
+def inputs(device):
+    INPUTS.update({name: tw.constant(x) for name, x in reference.inputs().items()})
+
+
 RECORDED = {
     family: json.loads((FOLDER / f"operations_{family}.json").read_text())
     for family in reference.CASES
@@ -62,11 +69,11 @@ def recorded_part(family, key):
             needed.add(name)
             text = json.dumps(layers[name]["inbound_nodes"])
             ahead += re.findall(r'"keras_history": \["(\w+)"', text)
-    needed |= set(INPUTS)
+    needed |= set(reference.inputs())
     return {
         "name": "part",
         "layers": [layer for name, layer in layers.items() if name in needed],
-        "input_layers": {name: [name, 0, 0] for name in INPUTS},
+        "input_layers": {name: [name, 0, 0] for name in reference.inputs()},
         "output_layers": end,
     }
 

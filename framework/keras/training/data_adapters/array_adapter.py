@@ -3,13 +3,24 @@
 Slices are views, shuffled rows one gather per array. A thread that gathers ahead was
 measured not to pay: 468 gathers of 128 rows of 784 take 20 ms (10 by machine code, see
 `row_taker`), and matrix products leave no core idle meanwhile.
+
+On a GPU the arrays are copied there once, if they fit, and batches are gathered there by an
+order that is copied once a pass.
 """
 
 import math
 import numbers
 
+import numpy as np
+
 from tapewright.core import devices
-from tapewright.core.nest import assert_same_structure, flatten, is_nested, pack
+from tapewright.core.nest import (
+    assert_same_structure,
+    flatten,
+    is_nested,
+    map_structure,
+    pack,
+)
 from tapewright.data.batching import Batch
 from tapewright.data.dataset import Dataset
 from tapewright.data.node import Seeded, Selection
@@ -27,13 +38,17 @@ from .data_adapter_utils import (
 
 __all__ = ["ArrayAdapter", "train_validation_split"]
 
+# Arrays move to a GPU if they take no more than this part of what is free there.
+PART_OF_MEMORY = 0.5
+
 
 class ArrayAdapter(DataAdapter):
     """Batches of arrays of one length; the last one may be shorter.
 
     ``shuffle`` is False, True (a new order in each pass) or ``"batch"`` (only within
     each batch). The orders follow from a key drawn from `random`'s global generator.
-    ``arrays``: all of them, ``x``, ``(x, y)`` or ``(x, y, sample_weight)``.
+    ``arrays``: all of them, ``x``, ``(x, y)`` or ``(x, y, sample_weight)``, on the current
+    device if they fit.
     """
 
     def __init__(self, x, y, sample_weight, batch_size, steps, shuffle, class_weight):
@@ -47,7 +62,7 @@ class ArrayAdapter(DataAdapter):
             raise ValueError("sample_weight: needs y")
         self.num_samples = count = _length(x, y, sample_weight)
         self.batch_size = batch_size or (math.ceil(count / steps) if steps else 32)
-        self.arrays = pack_x_y_sample_weight(x, y, sample_weight)
+        self.arrays = _on_device(pack_x_y_sample_weight(x, y, sample_weight))
         rows = Slices(self.arrays)
         if shuffle == "batch":
             rows = _BatchShuffle(rows)
@@ -61,6 +76,32 @@ class ArrayAdapter(DataAdapter):
         if self._modules == {devices.current_module()}:
             return batch
         return super().convert(batch)
+
+
+def _on_device(arrays):
+    """The arrays on the current GPU; as they are on the CPU, or if they do not fit."""
+    module = devices.current_module()
+    host = [
+        leaf
+        for leaf in flatten(arrays)
+        if leaf is not None and devices.array_module(type(leaf)) is not module
+    ]
+    if not host or module is np:
+        return arrays
+    size, are_numbers = 0, True
+    for leaf in host:
+        size += leaf.nbytes
+        are_numbers &= leaf.dtype.kind in "biufc"
+    if not are_numbers or size > PART_OF_MEMORY * devices.free_memory(module):
+        return arrays
+    return map_structure(
+        lambda leaf: leaf if leaf is None else _moved(module, leaf), arrays
+    )
+
+
+def _moved(module, array):
+    own = devices.array_module(type(array)) is module
+    return array if own else devices.copy_to(module, array)
 
 
 class _BatchShuffle(Seeded, Selection):

@@ -97,11 +97,11 @@ def _tensors(name, structure):
 
 def _tensor(name, value):
     array = _array(name, value)
-    if array is value and not is_tensor(value):
-        array = array.copy()
-    module = devices.current_module()
-    if devices.array_module(type(array)) is not module:
+    module, is_text = devices.current_module(), array.dtype.kind == "U"
+    if devices.array_module(type(array)) is not module and not is_text:
         array = devices.copy_to(module, array)
+    elif array is value and not is_tensor(value):
+        array = array.copy()
     return new_tensor(array)
 
 
