@@ -162,7 +162,7 @@ def save(
                 _write_variable(root, number, variable)
         if optimizers:
             root.json("optimizers", optimizers)
-        states = [n for each in optimizers for n in each["state"].values()]
+        states = [n for each in optimizers for n in each.get("state", {}).values()]
         root.json("objects", tree.form(states))
         root.json("counts", [len(tree.variables), len(tree.functions)])
 

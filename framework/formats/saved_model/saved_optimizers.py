@@ -3,7 +3,7 @@
 Each is ``{"config": {...}, "variables": [0, 1], "spared": [1], "constraints": [...],
 "state": {"iteration": 2, "momentum/0": 3...}}``: the trained variables, those of them
 without weight decay, their constraints, and the optimizer's own variables. All are variables
-of the file by number.
+of the file by number. ``{"child": "inner_optimizer", "of": 0}`` is a child of another one.
 """
 
 from tapewright.core.devices import to_numpy
@@ -63,10 +63,21 @@ class OptimizerWriter:
 
     def form(self, variables: list) -> list[dict]:
         """Return the JSON, once all functions are written; appends to the variables."""
+        children = {
+            id(child): {"child": name, "of": number}
+            for number, optimizer in enumerate(self._listed)
+            for name, child in _children(optimizer).items()
+        }
         return [
-            _form(optimizer, config, variables)
+            children.get(id(optimizer)) or _form(optimizer, config, variables)
             for optimizer, config in zip(self._listed, self._configs)
         ]
+
+
+def _children(optimizer):
+    """The optimizers that are parts of one, by name."""
+    children = optimizer.__children__()
+    return {name: x for name, x in children.items() if is_optimizer(x)}
 
 
 def _form(optimizer, config, variables):
@@ -98,16 +109,20 @@ def read_optimizers(root: Group, variables: list) -> list:
     forms = root.json(NAME) if root.has(NAME) else []
     if not isinstance(forms, list) or len(forms) > MANY:
         root.fail("must be a list of optimizers", NAME)
-    found, taken = [], set()
-    for form in forms:
-        try:
-            with from_file(root.path, NAME):
-                found.append(_read(form, variables, taken))
-        except SavingError:
-            raise
-        except FAULTS as error:
-            root.fail(f"holds no optimizer: {error}", NAME)
-    return found
+    found, taken = {}, set()
+    try:
+        with from_file(root.path, NAME):
+            for number, form in enumerate(forms):
+                if "of" not in form:
+                    found[number] = _read(form, variables, taken)
+            for number, form in enumerate(forms):
+                if "of" in form:
+                    found[number] = _children(found[form["of"]])[form["child"]]
+    except SavingError:
+        raise
+    except FAULTS as error:
+        root.fail(f"holds no optimizer: {error}", NAME)
+    return [found[number] for number in range(len(forms))]
 
 
 def _read(form, variables, taken):

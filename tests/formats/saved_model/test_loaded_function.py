@@ -38,25 +38,26 @@ def arranged(x, y=2.0, *, flag=True, nest=None):
     return {"r": r, "list": [r, None, (r * 2.0,)], "pair": Pair(r, -r)}
 
 
-CALLS = [
-    ((tw.constant(1.0),), {}),
-    ((tw.constant(1.0), 4.0), {"flag": False}),
-    ((), {"x": tw.constant([1.0, 2.0]), "nest": {"k": [tw.constant(2.0)]}}),
-    ((tw.constant(1.0), tw.constant(5.0)), {}),
-]
+def calls():
+    return [
+        ((tw.constant(1.0),), {}),
+        ((tw.constant(1.0), 4.0), {"flag": False}),
+        ((), {"x": tw.constant([1.0, 2.0]), "nest": {"k": [tw.constant(2.0)]}}),
+        ((tw.constant(1.0), tw.constant(5.0)), {}),
+    ]
 
 
 @pytest.fixture
 def called(tmp_path):
     function = tw.function(arranged)
-    for args, kwargs in CALLS:
+    for args, kwargs in calls():
         function(*args, **kwargs)
     return function, again(holding(f=function), tmp_path).f
 
 
 def test_a_function_without_a_signature_is_kept_for_what_it_was_called_with(called):
     function, loaded = called
-    for args, kwargs in CALLS:
+    for args, kwargs in calls():
         found = loaded(*args, **kwargs)
         assert str(found) == str(function(*args, **kwargs))
         assert found["pair"]._fields == ("a", "b") and type(found["list"][2]) is tuple
