@@ -1,0 +1,248 @@
+"""PyTorch's part of `gpu.py`: eager, and compiled with ``mode="reduce-overhead"``.
+
+Compiled, a step is one function, optimizer included, whose state keeps its addresses, so that
+it becomes one CUDA graph.
+"""
+
+import numpy as np
+import torch
+from gpu_works import (
+    BETA_1,
+    BETA_2,
+    CHECKED,
+    EPSILON,
+    PENALTIES,
+    RATES,
+    arrays,
+    weights_of,
+)
+
+__all__ = ["make"]
+
+functional = torch.nn.functional
+
+
+def make(name, work, tiny, device):
+    """Return ``(step, numbers)`` of a work on ``"GPU"`` or ``"CPU"``."""
+    place = torch.device("cuda" if device == "GPU" else "cpu")
+    torch.set_default_device(place)
+    data, work = arrays(work, tiny), work.removesuffix("_8")
+    given = {key: torch.as_tensor(data[key]) for key in ("x", "y", "z") if key in data}
+    given = {key: value.to(place) for key, value in given.items()}
+    weights = [torch.as_tensor(data[k].copy()).to(place) for k in weights_of(data)]
+    if work == "W10":
+        weights, given = _channels_first(data, weights, given)
+    compiled = name == "torch_compile"
+    if work == "row":
+        return _row(weights, given["x"], compiled)
+    train = (_Compiled if compiled else _Eager)(work, weights, given)
+    if work == "epoch":
+        return _epoch(train, given, 8 if tiny else 128)
+
+    def step():
+        return train(given)
+
+    step.wait = lambda loss: loss.item()
+    return step, (lambda loss: [loss.item(), *train.numbers()])
+
+
+def _channels_first(data, weights, given):
+    k1, c1, k2, c2, w3, b3 = weights
+    channels = data["c2"].size
+    side = round((len(data["w3"]) / channels) ** 0.5)
+    w3 = w3.reshape(side, side, channels, -1).permute(2, 0, 1, 3).flatten(0, 2)
+    kernels = [k.permute(3, 2, 0, 1).contiguous() for k in (k1, k2)]
+    x = given["x"].permute(0, 3, 1, 2).contiguous()
+    found = [kernels[0], c1, kernels[1], c2, w3.contiguous(), b3]
+    return found, given | {"x": x}
+
+
+# -------------------------------------------------------------------------- the losses
+
+
+def _hidden(x, w, b):
+    return torch.relu(torch.addmm(b, x, w))
+
+
+def _loss(work, p, c):
+    """The loss of a work on parameters and constants."""
+    x, y = c["x"], c["y"]
+    if work in ("W1", "epoch"):
+        w1, b1, w2, b2 = p
+        loss = functional.cross_entropy(torch.addmm(b2, _hidden(x, w1, b1), w2), y)
+        penalty = (w1 * w1).sum() + (w2 * w2).sum() if work == "W1" else 0.0
+        return loss + PENALTIES["W1"] * penalty
+    if work == "W4":
+        w1, gamma1, b1, w2, gamma2, b2, w3, b3 = p
+        h = _normalized(x @ w1, *c["moving"][:2], gamma1, b1)
+        h = _normalized(h @ w2, *c["moving"][2:], gamma2, b2)
+        return functional.cross_entropy(torch.addmm(b3, h, w3), y)
+    k1, c1, k2, c2, w3, b3 = p
+    pool, conv = functional.max_pool2d, functional.conv2d
+    h = pool(torch.relu(conv(x, k1, c1)), 2)
+    h = pool(torch.relu(conv(h, k2, c2)), 2)
+    return functional.cross_entropy(torch.addmm(b3, h.flatten(1), w3), y)
+
+
+def _normalized(x, mean, variance, gamma, beta):
+    normed = functional.batch_norm(x, mean, variance, gamma, beta, True, 0.01, 1e-3)
+    return torch.relu(normed)
+
+
+def _gan_losses(p, c):
+    gw1, gb1, gw2, gb2, dw1, db1, dw2, db2 = p
+    fake = torch.tanh(torch.addmm(gb2, _hidden(c["z"], gw1, gb1), gw2))
+    real, made = [torch.addmm(db2, _hidden(x, dw1, db1), dw2) for x in (c["x"], fake)]
+    binary = functional.binary_cross_entropy_with_logits
+    ones, zeros = torch.ones_like(made), torch.zeros_like(made)
+    return binary(real, ones) + binary(made, zeros), binary(made, ones)
+
+
+def _entropy_sum(x, p, y):
+    logits = torch.addmm(p[3], _hidden(x, p[0], p[1]), p[2])
+    return functional.cross_entropy(logits, y, reduction="sum")
+
+
+# --------------------------------------------------------------------------- the steps
+
+
+class _Eager:
+    """Autograd and torch's fused optimizers."""
+
+    def __init__(self, work, weights, given):
+        self.work, self.p = work, [w.requires_grad_() for w in weights]
+        self.moving, self.count = _moving(work, weights), 0
+        if work == "W3":
+            self.optimizer = torch.optim.SGD(self.p, RATES[work], fused=True)
+        else:
+            self.optimizer = torch.optim.Adam(self.p, RATES[work], fused=True)
+
+    def __call__(self, c):
+        loss, gradients = self.gradients(c | {"moving": self.moving})
+        for p, g in zip(self.p, gradients, strict=True):
+            p.grad = g.contiguous()  # in the order of p, as fused optimizers demand
+        self.count += 1
+        if self.work != "W3":  # torch adds epsilon after the bias correction
+            corrected = EPSILON / (1 - BETA_2**self.count) ** 0.5
+            self.optimizer.param_groups[0]["eps"] = corrected
+        self.optimizer.step()
+        return loss.detach()
+
+    def gradients(self, c):
+        p, grad = self.p, torch.autograd.grad
+        if self.work == "W2":
+            d_loss, g_loss = _gan_losses(p, c)
+            of_d = grad(d_loss, p[4:], retain_graph=True)
+            return d_loss + g_loss, grad(g_loss, p[:4]) + of_d
+        if self.work == "W3":
+            x = c["x"].detach().requires_grad_()
+            total = _entropy_sum(x, p, c["y"])
+            (slope,) = grad(total, x, create_graph=True)
+            loss = total / len(x) + PENALTIES["W3"] * (slope * slope).sum(1).mean()
+            return loss, grad(loss, p)
+        loss = _loss(self.work, p, c)
+        gradients = grad(loss, p)
+        return loss, _clipped(gradients) if self.work == "W1" else gradients
+
+    def numbers(self):
+        return [p.detach().abs().sum().item() for p in self.p]
+
+
+class _Compiled:
+    """The whole step, optimizer included, as one compiled function."""
+
+    def __init__(self, work, weights, given):
+        self.work, self.p, self.count = work, weights, 0
+        self.m, self.v = [[torch.zeros_like(w) for w in weights] for _ in range(2)]
+        self.moving = _moving(work, weights)
+        for tensor in (*self.p, *self.m, *self.v, *self.moving):
+            torch._dynamo.mark_static_address(tensor)
+        self.step = torch.compile(self.functional, mode="reduce-overhead")
+
+    def __call__(self, c):
+        self.count += 1
+        t = self.count
+        rate = RATES[self.work] * (1 - BETA_2**t) ** 0.5 / (1 - BETA_1**t)
+        with torch.no_grad():
+            rate = torch.tensor(rate)
+            state = self.p, self.m, self.v
+            loss = self.step(*state, c | {"moving": self.moving}, rate)
+            return loss.clone()  # the next step overwrites it
+
+    def functional(self, p, m, v, c, rate):
+        loss, gradients = self.gradients(p, c)
+        if self.work == "W3":
+            for each, g in zip(p, gradients, strict=True):
+                each.sub_(g * RATES["W3"])
+            return loss
+        if self.work == "W1":
+            gradients = _clipped(gradients)
+        gradients = list(gradients)
+        torch._foreach_lerp_(m, gradients, 1 - BETA_1)
+        torch._foreach_mul_(v, BETA_2)
+        torch._foreach_addcmul_(v, gradients, gradients, 1 - BETA_2)
+        roots = torch._foreach_sqrt(v)
+        torch._foreach_add_(roots, EPSILON)
+        updates = torch._foreach_div(m, roots)
+        torch._foreach_mul_(updates, rate)
+        torch._foreach_sub_(p, updates)
+        return loss
+
+    def gradients(self, p, c):
+        grad = torch.func.grad_and_value
+        if self.work == "W2":
+            of_g, g_loss = grad(lambda g: _gan_losses([*g, *p[4:]], c)[1])(p[:4])
+            of_d, d_loss = grad(lambda d: _gan_losses([*p[:4], *d], c)[0])(p[4:])
+            return d_loss + g_loss, [*of_g, *of_d]
+        loss_of = self.penalized if self.work == "W3" else _loss
+        gradients, loss = grad(lambda p: loss_of(self.work, p, c))(p)
+        return loss, gradients
+
+    @staticmethod
+    def penalized(work, p, c):
+        slope, total = torch.func.grad_and_value(_entropy_sum)(c["x"], p, c["y"])
+        penalty = (slope * slope).sum(1).mean()
+        return total / len(c["x"]) + PENALTIES["W3"] * penalty
+
+    numbers = _Eager.numbers
+
+
+def _moving(work, weights):
+    """The moving means and variances of W4."""
+    makers = (torch.zeros_like, torch.ones_like) * 2 if work == "W4" else ()
+    return [make(weights[2]).detach() for make in makers]
+
+
+def _clipped(gradients):
+    norms = torch._foreach_norm(gradients)
+    return [g / n.clamp(min=1.0) for g, n in zip(gradients, norms, strict=True)]
+
+
+def _row(weights, x, compiled):
+    w1, b1, w2, b2 = weights
+
+    def call(x):
+        return torch.softmax(torch.addmm(b2, _hidden(x, w1, b1), w2), -1)
+
+    call = torch.compile(call, mode="reduce-overhead") if compiled else call
+
+    def step():
+        with torch.no_grad():
+            return call(x)
+
+    step.wait = lambda outputs: outputs.cpu()
+    return step, (lambda outputs: np.asarray(outputs.cpu()).ravel().tolist())
+
+
+def _epoch(train, given, batch):
+    x, y, epochs = given["x"], given["y"], 0
+
+    def step():
+        nonlocal epochs
+        epochs += 1
+        order = torch.randperm(len(x)) if epochs > CHECKED else torch.arange(len(x))
+        for rows in order.split(batch):
+            loss = train({"x": x[rows], "y": y[rows]})
+        return loss.item()
+
+    return step, (lambda loss: train.numbers())

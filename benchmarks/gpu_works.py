@@ -1,0 +1,119 @@
+"""The work of `gpu.py`: its arrays, the same for every library, full size or tiny.
+
+| work | one step |
+| --- | --- |
+| W1 | MLP 784-128-10, batch 128: cross-entropy and an L2 penalty; each gradient clipped by norm; Adam |
+| W2 | GAN, generator 100-128-784 and discriminator 784-128-1, batch 128: both updated by Adam |
+| W3 | MLP 784-256-10, batch 128: cross-entropy and a penalty on the gradient by the inputs; SGD |
+| W4 | 784-1024-1024-10 with BatchNormalization, batch 256: cross-entropy, Adam |
+| W10 | two convolutions with pooling, batch 64: cross-entropy, Adam |
+| row | one row through an MLP 784-128-10, with softmax |
+| epoch | an epoch of an MLP 784-128-10 over 60,000 rows in shuffled batches of 128: Adam |
+| epoch_8 | the same, with 8 steps as one traced function in tapewright |
+
+Numbers are float32. Adam is Keras', with epsilon 1e-7 before the bias correction.
+"""  # noqa: E501
+
+import numpy as np
+
+__all__ = [
+    "BETA_1",
+    "BETA_2",
+    "CHECKED",
+    "EPSILON",
+    "PENALTIES",
+    "RATES",
+    "WORKS",
+    "arrays",
+    "weights_of",
+]
+
+WORKS = ("W1", "W2", "W3", "W4", "W10", "row", "epoch", "epoch_8")
+RATES = {"W1": 1e-3, "W2": 2e-4, "W3": 0.1, "W4": 1e-3, "W10": 1e-3, "epoch": 1e-3}
+PENALTIES = {"W1": 0.01, "W3": 0.1}
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-7
+CHECKED = (
+    4  # first steps, whose numbers are compared; epochs among them keep their order
+)
+
+# (batch, inputs, hidden units) at full size, and tiny
+SIZES = {
+    "W1": ((128, 784, 128), (4, 9, 8)),
+    "W2": ((128, 784, 128), (4, 9, 8)),
+    "W3": ((128, 784, 256), (4, 9, 8)),
+    "W4": ((256, 784, 1024), (8, 9, 8)),
+    "W10": ((64, 28, 32), (4, 10, 3)),  # the side of an image; channels
+    "row": ((1, 784, 128), (1, 9, 8)),
+    "epoch": ((128, 784, 128), (8, 9, 8)),
+}
+ROWS = (60_000, 44)
+CLASSES, NOISE = 10, 100
+
+
+def arrays(work, tiny):
+    """Return the arrays of a work by name: weights, then ``x``, ``y`` and the like."""
+    work = work.removesuffix("_8")
+    batch, inputs, units = SIZES[work][tiny]
+    rng = np.random.default_rng(20261120)
+    if work == "W2":
+        return _gan(rng, batch, inputs, units)
+    if work == "W10":
+        return _convnet(rng, batch, inputs, units)
+    sizes = (
+        [inputs, units, units, CLASSES] if work == "W4" else [inputs, units, CLASSES]
+    )
+    found = {}
+    for i, pair in enumerate(zip(sizes, sizes[1:], strict=False), 1):
+        found[f"w{i}"] = _glorot(rng, *pair)
+        normalized = work == "W4" and i < 3
+        if normalized:
+            found[f"gamma{i}"] = np.ones(pair[1], "f4")
+        found[f"b{i}"] = np.zeros(pair[1], "f4")
+    rows = ROWS[tiny] if work == "epoch" else batch
+    found["x"] = rng.random((rows, inputs), "f4")
+    if work == "epoch":
+        teacher = rng.standard_normal((inputs, CLASSES), "f4")
+        found["y"] = ((found["x"] - 0.5) @ teacher).argmax(1)
+    elif work != "row":
+        found["y"] = _one_hot(rng, batch)
+    return found
+
+
+def weights_of(data):
+    """The names of the weights among `arrays`."""
+    return [name for name in data if name not in ("x", "y", "z")]
+
+
+def _gan(rng, batch, inputs, units):
+    found = {}
+    for part, sizes in ("g", (NOISE, units, inputs)), ("d", (inputs, units, 1)):
+        for i in (0, 1):
+            found[f"{part}w{i + 1}"] = _glorot(rng, sizes[i], sizes[i + 1])
+            found[f"{part}b{i + 1}"] = np.zeros(sizes[i + 1], "f4")
+    found["z"] = rng.standard_normal((batch, NOISE), "f4")
+    found["x"] = rng.random((batch, inputs), "f4") * 2 - 1
+    return found
+
+
+def _convnet(rng, batch, side, channels):
+    left = ((side - 2) // 2 - 2) // 2
+    return {
+        "k1": _glorot(rng, 3, 3, 1, channels),
+        "c1": np.zeros(channels, "f4"),
+        "k2": _glorot(rng, 3, 3, channels, 2 * channels),
+        "c2": np.zeros(2 * channels, "f4"),
+        "w3": _glorot(rng, left * left * 2 * channels, CLASSES),
+        "b3": np.zeros(CLASSES, "f4"),
+        "x": rng.random((batch, side, side, 1), "f4"),
+        "y": _one_hot(rng, batch),
+    }
+
+
+def _glorot(rng, *shape):
+    field = int(np.prod(shape[:-2]))
+    limit = np.sqrt(6 / (field * (shape[-2] + shape[-1])))
+    return rng.uniform(-limit, limit, shape).astype("f4")
+
+
+def _one_hot(rng, count):
+    return np.eye(CLASSES, dtype="f4")[rng.integers(0, CLASSES, count)]
