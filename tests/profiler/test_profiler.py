@@ -465,7 +465,7 @@ def test_a_replay_on_a_gpu_is_recorded_by_its_instructions(strict):
         with tw.profiler.trace(table=False) as profile:
             found = f(x).numpy()
     np.testing.assert_array_equal(found, expected)
-    assert names_of(profile, "instruction") == ["matmul", "tanh"]
+    assert names_of(profile, "instruction") == ["matmul+tanh"]
 
 
 def test_a_profile_of_the_cpu_has_no_columns_of_a_gpu(on_cpu):
