@@ -8,6 +8,8 @@ target, which prints the statements.
 from enum import Enum
 from typing import NamedTuple
 
+import numpy as np
+
 __all__ = [
     "Access",
     "Accumulate",
@@ -20,6 +22,7 @@ __all__ = [
     "Scalar",
     "Span",
     "Store",
+    "identity_of",
     "statements_in",
 ]
 
@@ -137,3 +140,17 @@ def statements_in(body, path=()):
             yield from statements_in(each.body, (*path, each))
         else:
             yield path, each
+
+
+def identity_of(ufunc, dtype):
+    """The number that changes no other one; adding -0.0 keeps the sign of zero."""
+    if ufunc == "multiply":
+        return 1
+    if ufunc == "add":
+        return -0.0 if dtype.kind == "f" else 0
+    if dtype.kind == "f":
+        return -np.inf if ufunc == "maximum" else np.inf
+    if dtype.kind == "b":
+        return ufunc == "minimum"
+    limits = np.iinfo(dtype)
+    return limits.min if ufunc == "maximum" else limits.max

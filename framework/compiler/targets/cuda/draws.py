@@ -10,7 +10,8 @@ import numpy as np
 
 from tapewright.ops.random.philox import GENERATOR
 
-from .entries import bits_of, each_entry, index_type, launch
+from ...program.kernel import bits_of
+from .entries import each_entry, index_type, launch
 from .kernel import CudaKernel, c_type
 from .scalar_functions import literal
 

@@ -1,13 +1,11 @@
 """CUDA C that kernels share: launches over the entries of buffers, and loops."""
 
-import math
-
 import numpy as np
 
 from ...loops.accesses import layout_of
 from .kernel import STATUS, Launch, Parameter, c_type
 
-__all__ = ["around", "bits_of", "each_entry", "index_type", "launch"]
+__all__ = ["each_entry", "index_type", "launch"]
 
 BLOCK, MOST_BLOCKS = 256, 4096
 # Entries up to which 32 bits number them, and what a loop over all threads adds to that.
@@ -62,15 +60,3 @@ def each_entry(kind, name, count):
 def index_type(*buffers):
     """The type of integers that number the entries of buffers."""
     return "int" if max([b.size for b in buffers]) <= FEW_ENTRIES else "long long"
-
-
-def around(shape, axis):
-    """Entries before an axis, along it, and of the axes behind it."""
-    at = axis % len(shape)
-    return math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
-
-
-def bits_of(dtype):
-    """The integers that are as wide as a dtype, to move entries; None if there are none."""
-    size = np.dtype(dtype).itemsize
-    return np.dtype(f"u{size}") if size in (1, 2, 4, 8) else None

@@ -8,8 +8,9 @@ rows of an entry lie side by side.
 
 from tapewright.ops.nn.cross_entropy import check_labels
 
+from ...program.kernel import around, bits_of
 from . import index_order
-from .entries import BLOCK, around, bits_of, each_entry, index_type, launch
+from .entries import BLOCK, each_entry, index_type, launch
 from .kernel import STATUS, CudaKernel, c_type
 from .rows import TEAM
 

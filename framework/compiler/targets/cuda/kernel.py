@@ -9,11 +9,10 @@ there are. So one thread on a CPU runs the same source.
 """
 
 import hashlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import NamedTuple
 
-from ...program.instruction import Instruction, Memory
-from ...program.program import Buffer, Kind
+from ...program.kernel import Kernel
 
 __all__ = ["CudaKernel", "Launch", "Parameter", "STATUS", "c_type", "function_source"]
 
@@ -82,54 +81,18 @@ def function_source(launch):
     )
 
 
-class CudaKernel(Instruction, ABC):
-    """Computes what ``replaced`` does, an instruction that an array module could run.
-
-    A subclass is a kind of such instructions, in a file of its own; it is named in the table
-    of `kernels`, and nothing else knows of it.
+class CudaKernel(Kernel):
+    """A `Kernel` whose work a stream of a GPU does.
 
     ``takes_views``: operands need not be in C order.
 
-    ``can_fail``: where values are wrong (an index out of range) the steps write ``number``,
-    which the executable sets, to the place ``places[STATUS]`` if 0 is there, by
-    ``atomicCAS``. Then nothing is stored in variables, and ``replaced`` raises the error.
+    If it ``can_fail`` and values are wrong, the steps write ``number``, which the executable
+    sets, to the place ``places[STATUS]`` if 0 is there, by ``atomicCAS``. Then nothing is
+    stored in variables.
     """
 
-    __slots__ = ("replaced", "number")
-    memory, is_pure, is_free = Memory.ASSIGNED, True, False
-    has_effect = may_alias = False
-    can_fail = takes_views = False
-
-    def __init__(self, replaced):
-        scratch = [Buffer(*spec, Kind.SCRATCH) for spec in self.scratch_specs(replaced)]
-        super().__init__((*replaced.operands, *scratch), replaced.node)
-        self.replaced = replaced
-
-    @classmethod
-    @abstractmethod
-    def accepts(cls, instruction):
-        """Return whether there is code for an instruction of the class in the table."""
-
-    @classmethod
-    def of(cls, program, instruction):
-        """The kernel that replaces an instruction, or None.
-
-        What must run before it is appended to the program.
-        """
-        return cls(instruction)
-
-    @staticmethod
-    def scratch_specs(instruction):
-        """Shapes and dtypes of memory to work in, which are further operands."""
-        return ()
-
-    @property
-    def name(self):
-        return self.replaced.name
-
-    @property
-    def is_droppable(self):
-        return self.replaced.is_droppable
+    __slots__ = ("number",)
+    takes_views = False
 
     @property
     def keeps_operands(self):

@@ -7,7 +7,8 @@ where it lies there.
 import math
 
 from ...loops.accesses import row_major
-from .entries import around, bits_of, each_entry, index_type, launch
+from ...program.kernel import around, bits_of
+from .entries import each_entry, index_type, launch
 from .kernel import CudaKernel
 
 __all__ = ["ConcatKernel", "PadKernel", "PlaceKernel", "RepeatKernel"]

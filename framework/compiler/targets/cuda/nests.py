@@ -8,9 +8,7 @@ up in the same order.
 import contextlib
 import itertools
 
-import numpy as np
-
-from ...loops.statements import Compute, Load, Store
+from ...loops.statements import Compute, Load, Store, identity_of
 from ...loops.thread_statements import (
     Begin,
     Combine,
@@ -169,7 +167,7 @@ class _Function:
         self.line(f"{self.entry(each.access)} = {value};")
 
     def begin(self, each):
-        number = literal(_neutral(each.ufunc, each.out.dtype), each.out.dtype)
+        number = literal(identity_of(each.ufunc, each.out.dtype), each.out.dtype)
         self.line(f"{self.new(each.out, '')} = {number};")
 
     def fold(self, each):
@@ -254,20 +252,6 @@ _STATEMENTS = {
     Fold: _Function.fold,
     Combine: _Function.combine,
 }
-
-
-def _neutral(ufunc, dtype):
-    """The number that changes no other one; adding -0.0 keeps the sign of zero."""
-    if ufunc == "multiply":
-        return 1
-    if ufunc == "add":
-        return -0.0 if dtype.kind == "f" else 0
-    if dtype.kind == "f":
-        return -np.inf if ufunc == "maximum" else np.inf
-    if dtype.kind == "b":
-        return ufunc == "minimum"
-    limits = np.iinfo(dtype)
-    return limits.min if ufunc == "maximum" else limits.max
 
 
 def _largest_index(nest):

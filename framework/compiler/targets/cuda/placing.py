@@ -2,7 +2,8 @@
 
 import math
 
-from .entries import around, bits_of, each_entry, index_type, launch
+from ...program.kernel import around, bits_of
+from .entries import each_entry, index_type, launch
 from .kernel import STATUS, CudaKernel
 
 __all__ = ["FlatIndexKernel", "PlaceAlongKernel"]

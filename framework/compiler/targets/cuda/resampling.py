@@ -7,7 +7,8 @@ import numpy as np
 
 from tapewright.ops.image.resizing import bands
 
-from .entries import around, bits_of, each_entry, index_type, launch
+from ...program.kernel import around, bits_of
+from .entries import each_entry, index_type, launch
 from .kernel import CudaKernel, c_type
 
 __all__ = ["ResampleKernel"]

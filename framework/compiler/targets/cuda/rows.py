@@ -4,7 +4,8 @@ A row is long enough to be worth a block of threads, or one thread has it whole.
 threads find is combined in the same order in each run.
 """
 
-from .entries import around, each_entry
+from ...program.kernel import around
+from .entries import each_entry
 from .kernel import c_type
 
 __all__ = ["Rows", "TEAM"]

@@ -5,7 +5,8 @@ entries as it has threads in logarithmically many steps, and goes on with what t
 Integers have no sign here, as their overflow is defined.
 """
 
-from .entries import bits_of, launch
+from ...program.kernel import bits_of
+from .entries import launch
 from .kernel import CudaKernel
 from .rows import TEAM, Rows
 from .scalar_functions import literal, register_type, scalar_function

@@ -20,9 +20,10 @@ from ...program.array_functions import copy_into
 from ...program.array_instructions import Contract, Copy, View
 from ...program.buffer_assignment import BufferAssignment
 from ...program.instruction import Instruction
+from ...program.kernel import bits_of
 from ...program.program import Buffer, Kind
 from ...program.step_tracer import Memory, Region, trace_steps
-from .entries import bits_of, each_entry, index_type, launch
+from .entries import each_entry, index_type, launch
 from .kernel import CudaKernel, Launch
 from .products import Multiply, ProductKernel, zeros
 from .scalar_functions import is_loop

@@ -17,7 +17,8 @@ from tapewright.ops.convolution.windows import (
     window_positions,
 )
 
-from .entries import around, bits_of, each_entry, index_type, launch
+from ...program.kernel import around, bits_of
+from .entries import each_entry, index_type, launch
 from .kernel import CudaKernel, c_type
 from .scalar_functions import literal, scalar_function
 

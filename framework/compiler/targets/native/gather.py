@@ -8,14 +8,8 @@ import numpy as np
 
 from tapewright.ops.nn.cross_entropy import check_labels
 
-from .kernel import (
-    BLOCK,
-    NativeKernel,
-    around,
-    bits_of,
-    block_function,
-    call_blocks,
-)
+from ...program.kernel import around, bits_of
+from .kernel import BLOCK, NativeKernel, block_function, call_blocks
 
 __all__ = ["GatherKernel", "RangeKernel", "ScatterKernel"]
 

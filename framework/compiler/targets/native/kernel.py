@@ -1,19 +1,15 @@
 """`NativeKernel`: an instruction that machine code of its own computes.
 
-A subclass is a kind of such instructions, in a file of its own: which instructions of a
-program it replaces, and the code. It is named in the table of `kernels`; nothing else
-knows of it. Its operands are in C order.
+Its operands are in C order.
 """
 
 import contextlib
-import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import numpy as np
 
 from ...loops.accesses import layout_of
-from ...program.instruction import Instruction, Memory
-from ...program.program import Buffer, Kind
+from ...program.kernel import Kernel
 from . import runtime
 from .llvm_writer import POINTER
 
@@ -21,8 +17,6 @@ __all__ = [
     "Arguments",
     "NativeKernel",
     "SLICE",
-    "around",
-    "bits_of",
     "block_function",
     "call_blocks",
     "is_shared",
@@ -34,51 +28,23 @@ BLOCK = 1 << 15  # operations of a block, at least
 SLICE = 1 << 15  # entries of a slice, at least, where any number of slices will do
 
 
-class NativeKernel(Instruction, ABC):
-    """Computes what ``replaced`` does, an instruction that NumPy could run.
+class NativeKernel(Kernel):
+    """A `Kernel` of machine code.
 
-    A subclass has ``accepts(instruction)``, ``write``, and what else is different:
-    ``can_fail``: `write` returns a condition under which it has failed, before it has
-    written anything; then ``replaced`` is run, to raise what it raises.
+    A subclass has ``accepts(instruction)``, ``write``, and what else is different. If it
+    ``can_fail``, `write` returns a condition under which it has failed, before it has
+    written anything.
     """
 
-    __slots__ = ("replaced",)
-    memory, is_pure, is_free = Memory.ASSIGNED, True, False
-    has_effect = may_alias = False
-    can_fail = calls_blas = False
+    __slots__ = ()
+    calls_blas = False
     slices = None  # the number of slices of its output that it can make one by one
     takes_any_slices = False  # other numbers will do as well
 
-    def __init__(self, replaced):
-        scratch = [Buffer(*spec, Kind.SCRATCH) for spec in self.scratch_specs(replaced)]
-        super().__init__((*replaced.operands, *scratch), replaced.node)
-        self.replaced = replaced
-
-    @classmethod
-    @abstractmethod
-    def accepts(cls, instruction):
-        """Return whether there is code for an instruction of the class in the table."""
-
     @classmethod
     def of(cls, program, instruction, is_loop):
-        """The kernel that replaces an instruction, or None; see `use_kernels`.
-
-        What must run before it is appended to the program.
-        """
+        """The kernel that replaces an instruction, or None; see `use_kernels`."""
         return cls(instruction)
-
-    @staticmethod
-    def scratch_specs(instruction):
-        """Shapes and dtypes of memory to work in, which are further operands."""
-        return ()
-
-    @property
-    def name(self):
-        return self.replaced.name
-
-    @property
-    def is_droppable(self):
-        return self.replaced.is_droppable
 
     @property
     def work(self):
@@ -164,15 +130,3 @@ def call_blocks(writer, name, context, count, work):
 def is_shared(count, work):
     """Return whether blocks that take so many operations go to several threads."""
     return count > 1 and work >= SHARED
-
-
-def around(shape, axis):
-    """Entries before an axis, along it, and of the axes behind it."""
-    at = axis % len(shape)
-    return math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
-
-
-def bits_of(dtype):
-    """The integers that are as wide as a dtype, to move entries; None if there are none."""
-    size = np.dtype(dtype).itemsize
-    return np.dtype(f"u{size}") if size in (1, 2, 4, 8) else None

@@ -11,6 +11,7 @@ from ...loops.statements import (
     Reset,
     Span,
     Store,
+    identity_of,
 )
 from .llvm_writer import POINTER, Value
 from .math_functions import scalar_function
@@ -176,7 +177,7 @@ class _Function:
 
     def reset(self, reset):
         dtype = reset.access.array.dtype
-        number = _neutral(reset.ufunc, dtype)
+        number = identity_of(reset.ufunc, dtype)
         self.writer.store(self.writer.const(number, dtype), self.address(reset.access))
 
     def accumulate(self, each):
@@ -201,17 +202,3 @@ _STATEMENTS = {
     Reset: _Function.reset,
     Accumulate: _Function.accumulate,
 }
-
-
-def _neutral(ufunc, dtype):
-    """The number that changes no other one; adding -0.0 keeps the sign of zero."""
-    if ufunc == "multiply":
-        return 1
-    if ufunc == "add":
-        return -0.0 if dtype.kind == "f" else 0
-    if dtype.kind == "f":
-        return -np.inf if ufunc == "maximum" else np.inf
-    if dtype.kind == "b":
-        return ufunc == "minimum"
-    limits = np.iinfo(dtype)
-    return limits.min if ufunc == "maximum" else limits.max

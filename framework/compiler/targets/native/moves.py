@@ -7,7 +7,8 @@ import numpy as np
 from tapewright.ops.array.indexing import getitem_p
 
 from ...loops.accesses import row_major
-from .kernel import BLOCK, NativeKernel, bits_of, block_function, call_blocks
+from ...program.kernel import bits_of
+from .kernel import BLOCK, NativeKernel, block_function, call_blocks
 
 __all__ = ["ConcatKernel", "PlaceKernel"]
 

@@ -23,14 +23,8 @@ from tapewright.ops.convolution.windows import (
 
 from ...loops.accesses import layout_of, row_major
 from ...loops.contraction_schedule import greatest_divisor
-from .kernel import (
-    BLOCK,
-    SLICE,
-    NativeKernel,
-    around,
-    block_function,
-    call_blocks,
-)
+from ...program.kernel import around
+from .kernel import BLOCK, SLICE, NativeKernel, block_function, call_blocks
 from .math_functions import scalar_function
 
 __all__ = [

@@ -1,0 +1,70 @@
+"""`Kernel`: an instruction that generated code of its own computes, on some target."""
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from .instruction import Instruction, Memory
+from .program import Buffer, Kind
+
+__all__ = ["Kernel", "around", "bits_of"]
+
+
+class Kernel(Instruction, ABC):
+    """Computes what ``replaced`` does, an instruction that an array module could run.
+
+    A subclass is a kind of such instructions, in a file of its own: the instructions of a
+    program that it replaces, and the code. The table of a target's kernels names it, and
+    nothing else knows of it.
+
+    ``can_fail``: the code finds wrong values, such as an index out of range; then
+    ``replaced`` is run, to raise the error.
+    """
+
+    __slots__ = ("replaced",)
+    memory, is_pure, is_free = Memory.ASSIGNED, True, False
+    has_effect = may_alias = can_fail = False
+
+    def __init__(self, replaced):
+        scratch = [Buffer(*spec, Kind.SCRATCH) for spec in self.scratch_specs(replaced)]
+        super().__init__((*replaced.operands, *scratch), replaced.node)
+        self.replaced = replaced
+
+    @classmethod
+    @abstractmethod
+    def accepts(cls, instruction):
+        """Return whether there is code for an instruction of the class in the table."""
+
+    @classmethod
+    def of(cls, program, instruction):
+        """The kernel that replaces an instruction, or None.
+
+        Instructions that must run before it are appended to the program.
+        """
+        return cls(instruction)
+
+    @staticmethod
+    def scratch_specs(instruction):
+        """Shapes and dtypes of memory to work in, which are further operands."""
+        return ()
+
+    @property
+    def name(self):
+        return self.replaced.name
+
+    @property
+    def is_droppable(self):
+        return self.replaced.is_droppable
+
+
+def around(shape, axis):
+    """Entries before an axis, along it, and of the axes behind it."""
+    at = axis % len(shape)
+    return math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
+
+
+def bits_of(dtype):
+    """The integers that are as wide as a dtype, to move entries; None if there are none."""
+    size = np.dtype(dtype).itemsize
+    return np.dtype(f"u{size}") if size in (1, 2, 4, 8) else None
