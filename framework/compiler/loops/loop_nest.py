@@ -51,6 +51,10 @@ class LoopNest(Instruction):
     def in_place_operands(self):
         return self.operands
 
+    def statements(self):
+        """The statements, in order, each with the loops around it."""
+        return statements_in((*self.body, *self.finish))
+
     def is_done_with(self, operand, out):
         """Return whether each entry of an operand is read before that of ``out``, which has
         the same place, is written: at the same indices of the same axes, the reads first."""

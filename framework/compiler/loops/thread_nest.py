@@ -63,13 +63,17 @@ class ThreadNest(Instruction):
     def in_place_operands(self):
         return self.operands
 
+    def statements(self):
+        """The statements, in order, each with what is around it."""
+        return thread_statements(self.body)
+
     def is_done_with(self, operand, out):
         """Return whether each entry of an operand is read before that of ``out``, which has
         the same place, is written: by the same thread, at the same indices."""
         if operand.dtype != out.dtype:
             return False
         where, is_written = set(), False
-        for _, each in thread_statements(self.body):
+        for _, each in self.statements():
             access = getattr(each, "access", None)
             if access is None or access.array not in (operand, out):
                 continue

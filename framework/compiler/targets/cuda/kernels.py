@@ -16,6 +16,7 @@ from tapewright.ops.convolution.pooling import (
 
 from ...loops.accesses import in_order
 from ...loops.fusion import form_loops
+from ...loops.recurrent_steps import RECURRENT
 from ...loops.thread_scheduling import thread_nests
 from ...program.array_instructions import Contract, Copy, Map, Reduce, View
 from ...program.call_instructions import (
@@ -48,7 +49,7 @@ from .resampling import ResampleKernel
 from .scalar_functions import is_loop
 from .scans import ScanKernel
 from .small_products import sum_small_products
-from .step_loop import RECURRENT, StepLoop
+from .step_loop import StepLoop
 from .stores import StoreKernel, copy_overwritten
 from .updates import UpdateKernel
 from .windows import (

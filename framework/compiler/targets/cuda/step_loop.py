@@ -11,31 +11,29 @@ from typing import NamedTuple
 
 from tapewright.core.config import graph_pass_is_on
 
-from ...loops.accesses import Layout, layout_of
+from ...loops.accesses import layout_of
 from ...loops.fusion import form_loops
-from ...loops.thread_nest import ThreadNest
+from ...loops.recurrent_steps import (
+    accepts_recurrent,
+    initial_rows,
+    is_safe,
+    join_in_place,
+    step_instructions,
+)
 from ...loops.thread_scheduling import thread_nests
-from ...loops.thread_statements import thread_statements
-from ...program.array_functions import copy_into
-from ...program.array_instructions import Contract, Copy, View
+from ...program.array_instructions import Contract
 from ...program.buffer_assignment import BufferAssignment
 from ...program.instruction import Instruction
 from ...program.kernel import bits_of
 from ...program.program import Buffer, Kind
-from ...program.step_tracer import Memory, Region, trace_steps
+from ...program.step_tracer import Region, trace_steps
 from .entries import each_entry, index_type, launch
 from .kernel import CudaKernel, Launch
 from .products import Multiply, ProductKernel, zeros
 from .scalar_functions import is_loop
 from .steps import is_on_device, steps_of
 
-__all__ = ["RECURRENT", "StepLoop"]
-
-RECURRENT = [
-    f"{cell}_{part}"
-    for cell in ("lstm", "gru", "simple_rnn")
-    for part in ("steps", "vjp", "jvp")
-]
+__all__ = ["StepLoop"]
 
 MOST = 400  # the weight of a group of loops, see `grouped`
 _BYTE = bits_of("u1")
@@ -76,12 +74,7 @@ class StepLoop(CudaKernel):
     """
 
     __slots__ = ("trace", "slots", "filled")
-
-    @classmethod
-    def accepts(cls, instruction):
-        dtypes = {a.dtype.char for a in instruction.operands} - {"?"}
-        sizes = [a.size for a in (*instruction.operands, *instruction.outputs)]
-        return len(dtypes) == 1 and dtypes <= {"f", "d"} and all(sizes)
+    accepts = staticmethod(accepts_recurrent)
 
     @classmethod
     def of(cls, program, instruction):
@@ -89,7 +82,7 @@ class StepLoop(CudaKernel):
         if trace is None:
             return None
         _use_products(trace.program)
-        layouts = _join_in_place(trace)
+        layouts = join_in_place(trace, Join)
         fused = graph_pass_is_on("loop_fusion")
         form_loops(
             *(trace.program, is_loop, fused),
@@ -98,8 +91,8 @@ class StepLoop(CudaKernel):
             most=MOST,
             has_totals=False,
         )
-        known = [is_on_device(each) for each in _instructions(trace)]
-        if not all(known) or not _is_safe(trace):
+        known = [is_on_device(each) for each in step_instructions(trace)]
+        if not all(known) or not is_safe(trace):
             return None
         return cls(program, instruction, trace, layouts)
 
@@ -129,7 +122,7 @@ class StepLoop(CudaKernel):
                 return Slot(operand(program.constant(base.source)))
             return Slot(operand(base.source))
 
-        for each in _instructions(trace):
+        for each in step_instructions(trace):
             for buffer in (*each.operands, *each.outputs):
                 base = layout_of(buffer).base
                 self.slots[base] = slot_of(base)
@@ -138,7 +131,7 @@ class StepLoop(CudaKernel):
         self.filled += [
             (i, row, operand(value))
             for i, memory in memories
-            for row, value in _initial(memory)
+            for row, value in initial_rows(memory)
             if value is not None
         ]
         self.operands = tuple(arrays)
@@ -147,7 +140,7 @@ class StepLoop(CudaKernel):
         """The steps of one time step, repeated at the addresses of each."""
         found = [self._fill(places, *each) for each in self.filled]
         numbers, count = _Numbers(self.slots), self.trace.steps
-        steps = [s for e in _instructions(self.trace) for s in steps_of(e, numbers)]
+        steps = [s for e in step_instructions(self.trace) for s in steps_of(e, numbers)]
         for t in reversed(range(count)) if self.trace.backwards else range(count):
             table = [self._place(places, key, t) for key in numbers.found]
             found += [_moved(step, table) for step in steps]
@@ -197,17 +190,6 @@ def _moved(step, table):
     return step._replace(operands=tuple(operands), workspace=table[step.workspace])
 
 
-def _instructions(trace):
-    return [each for each in trace.program.instructions if type(each) is not View]
-
-
-def _initial(memory):
-    """Pairs of a row, None for all, and the buffer that is copied there."""
-    if type(memory.initial) is Memory:
-        yield None, memory.initial.initial
-    yield from memory.rows.items()
-
-
 def _use_products(program):
     """Replace products by kernels, which make the very same buffers."""
     instructions, program.instructions = program.instructions, []
@@ -219,81 +201,3 @@ def _use_products(program):
                 out.instruction = kernel
             each = kernel
         program.instructions.append(each)
-
-
-def _join_in_place(trace):
-    """Replace concatenations by parts that are stored in the memory of the whole.
-
-    Returns the layouts of these parts, and of those that lie in regions.
-    """
-    program, layouts = trace.program, {}
-    instructions, program.instructions = program.instructions, []
-    for each in instructions:
-        if type(each) is not Copy or each.axis is None:
-            program.instructions.append(each)
-            continue
-        (whole,), parts, start = each.outputs, [], 0
-        for operand in each.operands:
-            copy = Copy(copy_into, (operand,), each.node)
-            (part,) = program.append(copy, (operand.shape, operand.dtype))
-            layouts[part] = Layout(whole, start, (whole.shape[-1], 1))
-            start += operand.shape[-1]
-            part.kind = Kind.INPUT
-            parts.append(part)
-        join = Join(each)
-        join.operands, join.outputs = tuple(parts), (whole,)
-        whole.instruction, whole.kind = join, Kind.INPUT
-        whole.source = Buffer(whole.shape, whole.dtype, Kind.SCRATCH)
-        program.instructions.append(join)
-    for out, region in trace.outputs.items():
-        width = region.memory.shape[-1]
-        if out.shape[-1] != width:
-            layouts[out] = Layout(out, region.start, (width, 1))
-    return layouts
-
-
-def _is_safe(trace):
-    """Return whether what a region held is read before the region is written.
-
-    In one nest that must be so for each entry.
-    """
-    instructions = _instructions(trace)
-    for i, each in enumerate(instructions):
-        for out in each.outputs:
-            region = trace.outputs.get(out)
-            if region is None:
-                continue
-            for j, other in enumerate(instructions[i:], i):
-                for a in other.operands:
-                    held = trace.inputs.get(layout_of(a).base)
-                    if not _same_row(held, region):
-                        continue
-                    if type(other) is not ThreadNest:
-                        return False
-                    if _is_apart(other, a, region, out.shape[-1]):
-                        continue
-                    if j > i or not each.is_done_with(a, out):
-                        return False
-    return True
-
-
-def _same_row(held, region):
-    return type(held) is Region and (
-        (held.memory, held.ahead) == (region.memory, region.ahead)
-    )
-
-
-def _is_apart(nest, operand, region, width):
-    """Return whether a nest reads other columns of a row than those of a region."""
-    size = region.memory.shape[-1]
-    for _, each in thread_statements(nest.body):
-        access = getattr(each, "access", None)
-        if access is None or access.array is not operand:
-            continue
-        along = [(a.extent - 1) * s for a, s in access.strides if 0 <= s < size]
-        first = access.offset % size
-        if len(along) < len(access.strides) - 1 or first + sum(along) >= size:
-            return False
-        if first < region.start + width and region.start <= first + sum(along):
-            return False
-    return True

@@ -11,6 +11,7 @@ from tapewright.ops.convolution.pooling import (
 )
 
 from ...loops.accesses import in_order
+from ...loops.recurrent_steps import RECURRENT
 from ...program.array_instructions import Contract, Copy
 from ...program.call_instructions import Check, Draw, Gather, Opaque, Scatter
 from ...program.program_rewriter import ProgramRewriter
@@ -19,7 +20,7 @@ from .contractions import ContractionKernel
 from .draws import DrawKernel
 from .gather import GatherKernel, RangeKernel, ScatterKernel
 from .moves import ConcatKernel, PlaceKernel
-from .step_loop import RECURRENT, StepLoop
+from .step_loop import StepLoop
 from .windows import (
     MaxKernel,
     MeanKernel,

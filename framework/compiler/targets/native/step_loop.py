@@ -15,28 +15,25 @@ import numpy as np
 
 from tapewright.core import config
 
-from ...loops.accesses import Layout, layout_of
+from ...loops.accesses import layout_of
 from ...loops.fusion import form_loops
-from ...loops.loop_nest import LoopNest
-from ...loops.statements import statements_in
-from ...program.array_functions import copy_into
-from ...program.array_instructions import Copy, View
+from ...loops.recurrent_steps import (
+    accepts_recurrent,
+    initial_rows,
+    is_safe,
+    join_in_place,
+    step_instructions,
+)
 from ...program.buffer_assignment import BufferAssignment
 from ...program.instruction import Instruction
 from ...program.program import Buffer, Kind
-from ...program.step_tracer import Memory, Region, trace_steps
+from ...program.step_tracer import Region, trace_steps
 from . import segments
 from .kernel import Arguments, NativeKernel, call_blocks
 from .llvm_writer import POINTER
 from .step_products import StepProduct
 
-__all__ = ["RECURRENT", "StepLoop"]
-
-RECURRENT = [
-    f"{cell}_{part}"
-    for cell in ("lstm", "gru", "simple_rnn")
-    for part in ("steps", "vjp", "jvp")
-]
+__all__ = ["StepLoop"]
 
 FEWEST, MOST = 4, 32  # examples of a chunk
 LEAST = (
@@ -78,12 +75,7 @@ class StepLoop(NativeKernel):
     """``trace.program`` for each step; ``places`` are the numbers of buffers in the table."""
 
     __slots__ = ("trace", "chunks", "places", "slots", "filled", "codes", "packed")
-
-    @classmethod
-    def accepts(cls, instruction):
-        dtypes = {a.dtype.char for a in instruction.operands} - {"?"}
-        sizes = [a.size for a in (*instruction.operands, *instruction.outputs)]
-        return len(dtypes) == 1 and dtypes <= {"f", "d"} and all(sizes)
+    accepts = staticmethod(accepts_recurrent)
 
     @classmethod
     def of(cls, program, instruction, is_loop):
@@ -93,15 +85,15 @@ class StepLoop(NativeKernel):
         trace = trace_steps(program, instruction, batch // chunks)
         if trace is None:
             return None
-        layouts = _join_in_place(trace, chunks)
+        layouts = join_in_place(trace, Join, chunks)
         form_loops(trace.program, is_loop, layouts=layouts)
         codes = [
             is_packed and _packed_product(trace, each, chunks) or segments.code_of(each)
-            for each in _instructions(trace)
+            for each in step_instructions(trace)
         ]
         if any([code is None or code.can_fail for code in codes]):
             return None
-        if not _is_safe(trace):
+        if not is_safe(trace):
             return None
         return cls(program, instruction, trace, chunks, layouts, codes)
 
@@ -140,7 +132,7 @@ class StepLoop(NativeKernel):
 
         room = Buffer((arena * chunks,), np.dtype(np.uint8), Kind.SCRATCH)
         self.places, self.slots = {}, {}
-        for each in _instructions(trace):
+        for each in step_instructions(trace):
             for buffer in (*each.operands, *each.outputs):
                 base = layout_of(buffer).base
                 self.places[base] = self.place(slot_of(base))
@@ -148,7 +140,7 @@ class StepLoop(NativeKernel):
         self.filled = [  # the number of an output, and what is put into it at first
             (i, row, operand(value))
             for i, memory in enumerate(trace.results)
-            for row, value in _initial(memory)
+            for row, value in initial_rows(memory)
             if value is not None
         ]
         zeros = [memory for memory in trace.results if type(memory.initial) is int]
@@ -264,93 +256,3 @@ def _packed_product(trace, instruction, chunks):
     code = StepProduct(instruction, is_shared=chunks == 1)
     held = trace.inputs.get(code.product.b.base)
     return None if held is None or type(held) is Region else code
-
-
-def _instructions(trace):
-    return [each for each in trace.program.instructions if type(each) is not View]
-
-
-def _initial(memory):
-    """Pairs of a row, None for all, and the buffer that is copied there."""
-    if type(memory.initial) is Memory:
-        yield None, memory.initial.initial
-    yield from memory.rows.items()
-
-
-def _join_in_place(trace, chunks):
-    """Replace concatenations by parts that are stored in the memory of the whole.
-
-    Returns the layouts of these parts, and of those that lie in regions.
-    """
-    program, layouts = trace.program, {}
-    instructions, program.instructions = program.instructions, []
-    for each in instructions:
-        if type(each) is not Copy or each.axis is None:
-            program.instructions.append(each)
-            continue
-        (whole,), parts, start = each.outputs, [], 0
-        for operand in each.operands:
-            copy = Copy(copy_into, (operand,), each.node)
-            (part,) = program.append(copy, (operand.shape, operand.dtype))
-            layouts[part] = Layout(whole, start, (whole.shape[-1], 1))
-            start += operand.shape[-1]
-            part.kind = Kind.INPUT
-            parts.append(part)
-        join = Join(each)
-        join.operands, join.outputs = tuple(parts), (whole,)
-        whole.instruction, whole.kind = join, Kind.INPUT
-        shape = (chunks, *whole.shape)
-        whole.source = Buffer(shape, whole.dtype, Kind.SCRATCH)
-        program.instructions.append(join)
-    for out, region in trace.outputs.items():
-        width = region.memory.shape[-1]
-        if out.shape[-1] != width:
-            layouts[out] = Layout(out, region.start, (width, 1))
-    return layouts
-
-
-def _is_safe(trace):
-    """Return whether what a region held is read before the region is written.
-
-    In one nest that must be so for each entry.
-    """
-    instructions = _instructions(trace)
-    for i, each in enumerate(instructions):
-        for out in each.outputs:
-            region = trace.outputs.get(out)
-            if region is None:
-                continue
-            for j, other in enumerate(instructions[i:], i):
-                for a in other.operands:
-                    held = trace.inputs.get(layout_of(a).base)
-                    if not _same_row(held, region):
-                        continue
-                    if type(other) is not LoopNest:
-                        return False
-                    if _is_apart(other, a, region, out.shape[-1]):
-                        continue
-                    if j > i or not each.is_done_with(a, out):
-                        return False
-    return True
-
-
-def _same_row(held, region):
-    return type(held) is Region and (
-        (held.memory, held.ahead) == (region.memory, region.ahead)
-    )
-
-
-def _is_apart(nest, operand, region, width):
-    """Return whether a nest reads other columns of a row than those of a region."""
-    size = region.memory.shape[-1]
-    for _, each in statements_in((*nest.body, *nest.finish)):
-        access = getattr(each, "access", None)
-        if access is None or access.array is not operand:
-            continue
-        along = [(a.extent - 1) * s for a, s in access.strides if 0 <= s < size]
-        first = access.offset % size
-        if len(along) < len(access.strides) - 1 or first + sum(along) >= size:
-            return False
-        if first < region.start + width and region.start <= first + sum(along):
-            return False
-    return True

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.compiler.loops.recurrent_steps import RECURRENT
 from tapewright.compiler.pipeline import optimize
 from tapewright.compiler.program.call_instructions import Opaque
 from tapewright.compiler.program.lowering import lower
-from tapewright.compiler.targets.cuda.step_loop import RECURRENT, StepLoop
+from tapewright.compiler.targets.cuda.step_loop import StepLoop
 
 from .program_runs import Memory, add_input, compile_launches, new_program, run
 
