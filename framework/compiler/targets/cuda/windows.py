@@ -9,15 +9,13 @@ from abc import abstractmethod
 
 import numpy as np
 
-from tapewright.ops.convolution.pooling import in_halves, shares_of
+from tapewright.ops.convolution.pooling import shares_of
 from tapewright.ops.convolution.windows import (
-    is_everywhere,
-    resized,
-    taps,
     window_positions,
 )
 
 from ...program.kernel import around, bits_of
+from ...program.windows import SpreadToMaxima, Windows
 from .entries import each_entry, index_type, launch
 from .kernel import CudaKernel, c_type
 from .scalar_functions import literal, scalar_function
@@ -30,10 +28,8 @@ __all__ = [
     "SpreadMeansKernel",
 ]
 
-_DTYPES = "fdbBhHiIlLqQ"
 
-
-class WindowKernel(CudaKernel):
+class WindowKernel(Windows, CudaKernel):
     """An op along an axis; a subclass has the code that computes an entry, in `value`.
 
     There ``place`` is that of the entry along the axis, and ``x<n>[at_<n>(p)]`` entry ``p``
@@ -41,36 +37,7 @@ class WindowKernel(CudaKernel):
     """
 
     __slots__ = ()
-    spreads = False  # from windows to what is in them
     most_taps = 1 << 10
-
-    @classmethod
-    def accepts(cls, instruction):
-        arrays = (*instruction.operands, *instruction.outputs)
-        axis, window = instruction.keywords["axis"], instruction.keywords
-        around_it = {resized(a.shape, axis, 1) for a in arrays}
-        plain = [a.size and a.dtype.isnative for a in arrays]
-        known = [a.dtype.char in _DTYPES for a in arrays]
-        small = window["size"] <= cls.most_taps
-        return bool(len(around_it) == 1 and all(plain) and all(known) and small)
-
-    @property
-    def axis(self):
-        return self.replaced.keywords["axis"]
-
-    @property
-    def window(self):
-        """Extent of the axis before pooling, size, stride, padding, dilation."""
-        replaced = self.replaced
-        whole = (replaced.outputs if self.spreads else replaced.operands)[0]
-        names = ("size", "stride", "padding", "dilation")
-        return whole.shape[self.axis], *[replaced.keywords[name] for name in names]
-
-    @property
-    def is_everywhere(self):
-        """Return whether all taps of all windows meet an entry."""
-        count, found = taps(*self.window)
-        return len(found) == self.window[1] and is_everywhere(found, count)
 
     @property
     def kind(self):
@@ -210,28 +177,11 @@ class PickKernel(WindowKernel):
 """
 
 
-class SpreadKernel(WindowKernel):
+class SpreadKernel(SpreadToMaxima, WindowKernel):
     """`spread_to_maxima`, of cotangents, the input and its maxima."""
 
     __slots__ = ()
-    spreads = True
     most_taps = 64  # each looks at all before it
-
-    def __init__(self, replaced):
-        super().__init__(replaced)
-        if self.halves:  # no maxima are needed, so that they may lie elsewhere by now
-            self.operands = self.operands[:2]
-
-    @property
-    def halves(self):
-        """Return whether windows of two lie side by side, see `spread_to_halves`."""
-        (out,) = self.replaced.outputs
-        return in_halves(out.shape, out.dtype, self.axis, *self.window[1:])
-
-    @property
-    def in_place_operands(self):
-        """The input, of which a thread reads the entries that it then writes, and no others."""
-        return (self.operands[1],) if self.halves else ()
 
     def value(self):
         extent, _, stride, _, dilation = self.window

@@ -13,17 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.ops.convolution.pooling import in_halves, shares_of
+from tapewright.ops.convolution.pooling import shares_of
 from tapewright.ops.convolution.windows import (
-    is_everywhere,
-    resized,
-    taps,
     window_positions,
 )
 
 from ...loops.accesses import layout_of, row_major
 from ...loops.contraction_schedule import greatest_divisor
 from ...program.kernel import around
+from ...program.windows import SpreadToMaxima, Windows
 from .kernel import BLOCK, SLICE, NativeKernel, block_function, call_blocks
 from .math_functions import scalar_function
 
@@ -34,8 +32,6 @@ __all__ = [
     "SpreadKernel",
     "SpreadMeansKernel",
 ]
-
-_DTYPES = "fdbBhHiIlLqQ"
 
 
 class Meeting(NamedTuple):
@@ -85,7 +81,7 @@ class Geometry(NamedTuple):
         return first, max(first, last)
 
 
-class WindowKernel(NativeKernel):
+class WindowKernel(Windows, NativeKernel):
     """An op along an axis; a subclass computes one entry of its output, in `value`.
 
     ``count`` is the number of slices that a `SliceLoop` has, or None.
@@ -93,34 +89,11 @@ class WindowKernel(NativeKernel):
 
     __slots__ = ("count",)
     takes_any_slices = True
-    spreads = False  # from windows to what is in them
-    most_taps = 32
-
-    @classmethod
-    def accepts(cls, instruction):
-        arrays = (*instruction.operands, *instruction.outputs)
-        axis, window = instruction.keywords["axis"], instruction.keywords
-        around_it = {resized(a.shape, axis, 1) for a in arrays}
-        plain = [a.size and a.dtype.isnative for a in arrays]
-        known = [a.dtype.char in _DTYPES for a in arrays]
-        small = window["size"] <= cls.most_taps and window["stride"] <= 32
-        return bool(len(around_it) == 1 and all(plain) and all(known) and small)
+    most_taps = most_stride = 32
 
     def __init__(self, replaced):
         super().__init__(replaced)
         self.count = None
-
-    @property
-    def axis(self):
-        return self.replaced.keywords["axis"]
-
-    @property
-    def window(self):
-        """Extent of the axis before pooling, size, stride, padding, dilation."""
-        replaced = self.replaced
-        whole = (replaced.outputs if self.spreads else replaced.operands)[0]
-        names = ("size", "stride", "padding", "dilation")
-        return whole.shape[self.axis], *[replaced.keywords[name] for name in names]
 
     @property
     def geometry(self):
@@ -129,12 +102,6 @@ class WindowKernel(NativeKernel):
         if self.spreads:
             return Geometry(size, extent, count, 1, -dilation, before, stride)
         return Geometry(size, count, extent, stride, dilation, -before, 1)
-
-    @property
-    def is_everywhere(self):
-        """Return whether all taps of all windows meet an entry."""
-        count, found = taps(*self.window)
-        return len(found) == self.window[1] and is_everywhere(found, count)
 
     @property
     def blocks(self):
@@ -352,11 +319,10 @@ class PickKernel(WindowKernel):
         return total
 
 
-class SpreadKernel(WindowKernel):
+class SpreadKernel(SpreadToMaxima, WindowKernel):
     """`spread_to_maxima`, of cotangents, the input and its maxima."""
 
     __slots__ = ()
-    spreads = True
     most_taps = 12  # each looks at all before it
 
     @property
@@ -365,22 +331,6 @@ class SpreadKernel(WindowKernel):
         dilation, groups = self.window[-1], enumerate(self.geometry.offsets)
         starts = [j - t * dilation for j, each in groups for t, _ in each]
         return max([-(start // self.geometry.d) for start in starts], default=0)
-
-    def __init__(self, replaced):
-        super().__init__(replaced)
-        if self.halves:  # no maxima are needed, so that they may lie elsewhere by now
-            self.operands = self.operands[:2]
-
-    @property
-    def halves(self):
-        """Return whether windows of two lie side by side, see `spread_to_halves`."""
-        (out,) = self.replaced.outputs
-        return in_halves(out.shape, out.dtype, self.axis, *self.window[1:])
-
-    @property
-    def in_place_operands(self):
-        """The input, of which a group reads the entries that it then writes, and no others."""
-        return (self.operands[1],) if self.halves else ()
 
     def value(self, at, place, met):
         total = at.const(0)
