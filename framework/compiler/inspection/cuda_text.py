@@ -3,13 +3,13 @@
 What one CUDA graph does stands below its name. Arrays have names as in `native_text`.
 """
 
-from ..program.array_instructions import Contract, Copy, Map, Reduce, View
+from ..program.array_instructions import Contract, Copy, Map, Reduce
 from ..program.call_instructions import RegionCall
 from ..targets.cuda.kernel import Launch
 from ..targets.cuda.scalar_functions import missing
 from ..targets.cuda.steps import steps_of
-from .pretty import counted, heading, spec_text
-from .program_text import Names, call_text, indented, joined, line_text, note
+from .pretty import counted, heading
+from .program_text import call_text, calls_text, indented, note
 
 __all__ = ["cuda_text"]
 
@@ -22,7 +22,8 @@ def cuda_text(executable, graph):
     Behind a call between two graphs: why it is none of their steps.
     """
     lines = [*heading(executable, graph), _share(executable)]
-    return "\n\n".join(["\n".join(lines), _calls(executable)])
+    calls = calls_text(executable, _segment, _reason_in)
+    return "\n\n".join(["\n".join(lines), calls])
 
 
 def _share(executable):
@@ -35,28 +36,6 @@ def _share(executable):
         f"  {counted(len(segments), 'CUDA graph')} of {counted(steps, 'step')} for "
         f"{found} of {counted(len(working), 'instruction')}"
     )
-
-
-def _calls(executable):
-    names, parts = Names(executable.program), []
-    captured = {i for segment in executable.segments for i in segment.instructions}
-    ends = {segment.instructions[-1]: segment for segment in executable.segments}
-    for each in executable.program.instructions:
-        if each in ends:  # what is loaded in between is loaded before
-            parts.append(_segment(ends[each], names))
-        elif each not in captured and type(each) is not View:
-            parts.append(line_text(each, names, _reason_in(executable)))
-            parts += map(_region, executable.regions.get(each, ()))
-    outputs = [names.of(buffer) for buffer in executable.program.outputs]
-    parts.append(f"return {', '.join(outputs) or 'nothing'}")
-    return joined(parts)
-
-
-def _region(executable):
-    program = executable.program
-    inputs = [f"{x.source.name or 'x'}: {spec_text(x)}" for x in program.inputs]
-    head = f"  region {executable.name}({', '.join(inputs)}):"
-    return f"{head}\n{indented(indented(_calls(executable)))}"
 
 
 def _segment(segment, names):

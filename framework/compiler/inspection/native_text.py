@@ -10,15 +10,15 @@ from tapewright.core import config
 
 from ..loops.loop_nest import LoopNest
 from ..loops.pretty import nest_text
-from ..program.array_instructions import Contract, View
+from ..program.array_instructions import Contract
 from ..targets.native import blas
 from ..targets.native.executable import reason_for_numpy
 from ..targets.native.kernel import is_shared
 from ..targets.native.products import is_product, product_of
 from ..targets.native.segments import code_of
 from ..targets.native.slice_loop import SliceLoop
-from .pretty import counted, heading, spec_text
-from .program_text import Names, call_text, indented, joined, line_text, note
+from .pretty import counted, heading
+from .program_text import call_text, calls_text, indented, note
 
 __all__ = ["native_text"]
 
@@ -30,22 +30,8 @@ def native_text(executable, graph):
     operations, and the user's lines. Behind a call of NumPy: why it is no machine code.
     """
     lines = [*heading(executable, graph), _share(executable)]
-    return "\n\n".join(["\n".join(lines), _calls(executable)])
-
-
-def _calls(executable):
-    names, parts = Names(executable.program, SliceLoop), []
-    native = {i for segment in executable.segments for i in segment.instructions}
-    ends = {segment.instructions[-1]: segment for segment in executable.segments}
-    for each in executable.program.instructions:
-        if each in ends:  # what is loaded in between is loaded before
-            parts.append(_segment(ends[each], names))
-        elif each not in native and type(each) is not View:
-            parts.append(line_text(each, names, reason_for_numpy))
-            parts += map(_region, executable.regions.get(each, ()))
-    outputs = [names.of(buffer) for buffer in executable.program.outputs]
-    parts.append(f"return {', '.join(outputs) or 'nothing'}")
-    return joined(parts)
+    calls = calls_text(executable, _segment, lambda _: reason_for_numpy, SliceLoop)
+    return "\n\n".join(["\n".join(lines), calls])
 
 
 def _share(executable):
@@ -59,13 +45,6 @@ def _share(executable):
         f"  machine code for {found} of {counted(len(working), 'instruction')}, in "
         f"{functions}, on up to {threads}"
     )
-
-
-def _region(executable):
-    program = executable.program
-    inputs = [f"{x.source.name or 'x'}: {spec_text(x)}" for x in program.inputs]
-    head = f"  region {executable.name}({', '.join(inputs)}):"
-    return f"{head}\n{indented(indented(_calls(executable)))}"
 
 
 def _segment(segment, names):

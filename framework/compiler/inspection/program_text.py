@@ -8,7 +8,7 @@ from ..targets.numpy.source import view_text
 from .costs import instruction_cost, instruction_name
 from .pretty import cost_text, short_line, spec_text
 
-__all__ = ["Names", "call_text", "indented", "joined", "line_text", "note"]
+__all__ = ["Names", "call_text", "calls_text", "indented", "note"]
 
 
 class Names:
@@ -75,6 +75,34 @@ def _ends(paths):
                 break
         found[path] = "_".join(end)
     return found
+
+
+def calls_text(executable, segment_text, reason_in, opened=()):
+    """A replay, call by call: segments, what is computed between them, and its regions.
+
+    ``segment_text(segment, names)`` prints a segment; ``reason_in(executable)`` is a function
+    that says why an instruction is in none. ``opened``: as for `Names`.
+    """
+    names, parts = Names(executable.program, opened), []
+    inside = {i for segment in executable.segments for i in segment.instructions}
+    ends = {segment.instructions[-1]: segment for segment in executable.segments}
+    for each in executable.program.instructions:
+        if each in ends:  # what is loaded in between is loaded before
+            parts.append(segment_text(ends[each], names))
+        elif each not in inside and type(each) is not View:
+            parts.append(line_text(each, names, reason_in(executable)))
+            for region in executable.regions.get(each, ()):
+                text = calls_text(region, segment_text, reason_in, opened)
+                parts.append(f"{_region_head(region)}\n{indented(indented(text))}")
+    outputs = [names.of(buffer) for buffer in executable.program.outputs]
+    parts.append(f"return {', '.join(outputs) or 'nothing'}")
+    return joined(parts)
+
+
+def _region_head(executable):
+    inputs = executable.program.inputs
+    listed = [f"{x.source.name or 'x'}: {spec_text(x)}" for x in inputs]
+    return f"  region {executable.name}({', '.join(listed)}):"
 
 
 def line_text(instruction, names, reason):
