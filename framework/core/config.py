@@ -317,7 +317,7 @@ def report() -> dict[str, Any]:
 
     >>> from tapewright import config
     >>> sorted(config.report())  # doctest: +ELLIPSIS
-    ['blas', 'cpu_flags', 'cupy', 'environment', 'graph_passes', 'malloc', ...]
+    ['blas', 'cpu_flags', 'cupy', 'environment', 'gpu', ...]
     >>> sorted(config.report()["blas"])
     ['calls', 'config', 'core', 'library', 'threads']
     """

@@ -51,6 +51,7 @@ MEANT = {
         less less_equal maximum minimum multiply negative not_equal power reciprocal
         subtract""".split()
     },
+    "compiler/loops/statements.py": {"add", "maximum", "minimum", "multiply"},
     "compiler/loops/thread_scheduling.py": {"add", "cast"},
     "compiler/loops/value_graph.py": {"cast"},
     "compiler/program/array_functions.py": {"matmul"},
