@@ -22,7 +22,7 @@ os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every program that a test mak
 os.environ.setdefault("TAPEWRIGHT_TARGET", "numpy")
 
 from tapewright import random  # noqa: E402
-from tapewright.compiler.targets.cuda import cublaslt
+from tapewright.compiler.targets.cuda.products import cublaslt
 from tapewright.core import config, devices, interpreters, parallel
 from tapewright.core.naming import reset_name_counts  # noqa: E402
 

@@ -245,7 +245,7 @@ def test_nothing_else_is_depended_on():
     "package, place",
     [
         ("cupy", "tapewright.core.devices"),
-        ("cuda", "tapewright.compiler.targets.cuda.cublaslt"),
+        ("cuda", "tapewright.compiler.targets.cuda.products.cublaslt"),
         ("llvmlite", "tapewright.compiler.targets.native.engine"),
         ("nccl", "tapewright.core.communication.nccl"),
     ],

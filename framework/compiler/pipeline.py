@@ -117,7 +117,7 @@ def make_gather():
 def make_program(graph, **lowering):
     """Return the `Program` of a graph after all passes; ``lowering``: as for `lower`."""
     if current_module() is not np:
-        from .targets.cuda.kernels import is_supported
+        from .targets.cuda.kernels.table import is_supported
 
         kind = current_module().ndarray
         how = {"in_loops": True, "is_supported": is_supported, **lowering}

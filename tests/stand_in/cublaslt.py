@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tapewright.compiler.targets.cuda.cublaslt_header import (
+from tapewright.compiler.targets.cuda.products.cublaslt_header import (
     SIGNATURES,
     DescriptorAttribute,
     Epilogue,

@@ -7,7 +7,10 @@ import tapewright as tw
 from tapewright.compiler.pipeline import make_program
 from tapewright.compiler.program.array_instructions import Copy
 from tapewright.compiler.program.verifier import verify_program
-from tapewright.compiler.targets.cuda.stores import StoreKernel, copy_overwritten
+from tapewright.compiler.targets.cuda.kernels.stores import (
+    StoreKernel,
+    copy_overwritten,
+)
 from tapewright.core.errors import VerificationError
 
 

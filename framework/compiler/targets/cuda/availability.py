@@ -19,7 +19,7 @@ def flaw(xp):
         xp.RawModule(code=PROBE, backend="nvrtc").get_function("probe")
     except Exception as error:  # NVRTC is missing, or too old for the GPU
         return f"NVRTC compiles nothing: {error}"
-    from . import cublaslt  # with ctypes
+    from .products import cublaslt  # with ctypes
 
     try:
         cublaslt.library()

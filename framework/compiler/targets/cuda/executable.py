@@ -23,13 +23,13 @@ from ..numpy.executable import Executable
 from ..numpy.source import PerInstance, SourceWriter
 from .checks import checks_first
 from .host_values import find_host_values
-from .kernels import form_kernels
+from .kernels.table import form_kernels
+from .kernels.updates import UpdateKernel
 from .memory import DeviceInstance, MemoryPlan
 from .modules import compiled
 from .replay import Replay
 from .segments import Segment, can_fail
 from .steps import is_on_device
-from .updates import UpdateKernel
 
 __all__ = ["CudaExecutable"]
 

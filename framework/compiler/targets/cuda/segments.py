@@ -10,10 +10,10 @@ import numpy as np
 
 from ...program.program import Kind
 from .kernel import STATUS, Launch, Parameter
+from .kernels.stores import StoreKernel, copy_steps, guarded
+from .kernels.updates import UpdateKernel
 from .places import Places, Root
 from .steps import is_on_device, steps_of
-from .stores import StoreKernel, copy_steps, guarded
-from .updates import UpdateKernel
 
 __all__ = ["PINNED", "Segment", "can_fail"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tapewright.compiler.targets.cuda import cublaslt
+from tapewright.compiler.targets.cuda.products import cublaslt
 from tapewright.core import config, devices
 
 from .program_runs import library

@@ -16,8 +16,6 @@ from tapewright.compiler.program.array_instructions import Contract, View
 from tapewright.compiler.program.program import Buffer, Kind, Program
 from tapewright.compiler.program.program_rewriter import ProgramRewriter
 from tapewright.compiler.program.verifier import verify_program
-from tapewright.compiler.targets.cuda import cublaslt
-from tapewright.compiler.targets.cuda.cublaslt import WORKSPACE, WORKSPACE_BYTES
 from tapewright.compiler.targets.cuda.kernel import (
     CudaKernel,
     Launch,
@@ -25,6 +23,11 @@ from tapewright.compiler.targets.cuda.kernel import (
 )
 from tapewright.compiler.targets.cuda.places import Places, Root
 from tapewright.compiler.targets.cuda.prelude import PRELUDE
+from tapewright.compiler.targets.cuda.products import cublaslt
+from tapewright.compiler.targets.cuda.products.cublaslt import (
+    WORKSPACE,
+    WORKSPACE_BYTES,
+)
 
 from ....stand_in import shim
 from ....stand_in.cublaslt import CublasLt

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.targets.cuda import cublaslt
 from tapewright.compiler.targets.cuda.availability import flaw
+from tapewright.compiler.targets.cuda.products import cublaslt
 from tapewright.core import config
 
 from .runtime_runs import asked, new_log

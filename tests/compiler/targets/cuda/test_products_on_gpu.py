@@ -3,18 +3,24 @@
 import numpy as np
 import pytest
 
-from tapewright.compiler.targets.cuda import convolution
-from tapewright.compiler.targets.cuda.convolution import DirectKernel, WindowsKernel
-from tapewright.compiler.targets.cuda.cublaslt import WORKSPACE
-from tapewright.compiler.targets.cuda.cublaslt_header import Epilogue
-from tapewright.compiler.targets.cuda.epilogues import EpilogueProduct, fuse_epilogues
+from tapewright.compiler.targets.cuda.kernels import convolution
+from tapewright.compiler.targets.cuda.kernels.convolution import (
+    DirectKernel,
+    WindowsKernel,
+)
 from tapewright.compiler.targets.cuda.prelude import PRELUDE
-from tapewright.compiler.targets.cuda.products import ProductKernel
+from tapewright.compiler.targets.cuda.products.cublaslt import WORKSPACE
+from tapewright.compiler.targets.cuda.products.cublaslt_header import Epilogue
+from tapewright.compiler.targets.cuda.products.epilogues import (
+    EpilogueProduct,
+    fuse_epilogues,
+)
+from tapewright.compiler.targets.cuda.products.product import ProductKernel
 from tapewright.core import devices
 
-from . import test_convolution as convolutions
-from . import test_epilogues as epilogues
-from . import test_products as products
+from .kernels import test_convolution as convolutions
+from .products import test_epilogues as epilogues
+from .products import test_product as products
 from .program_runs import add_input, add_product, new_program, run, use_kernel
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("numpy_target")]

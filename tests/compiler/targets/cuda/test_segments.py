@@ -6,9 +6,9 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.program.program import Kind
 from tapewright.compiler.targets.cuda.kernel import STATUS, Launch
+from tapewright.compiler.targets.cuda.kernels.stores import StoreKernel
+from tapewright.compiler.targets.cuda.kernels.updates import UpdateKernel
 from tapewright.compiler.targets.cuda.segments import PINNED, REPORT, can_fail
-from tapewright.compiler.targets.cuda.stores import StoreKernel
-from tapewright.compiler.targets.cuda.updates import UpdateKernel
 
 from .runtime_runs import both, executable_of
 

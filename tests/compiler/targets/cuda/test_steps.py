@@ -3,9 +3,9 @@
 from tapewright.compiler.loops.thread_nest import ThreadNest
 from tapewright.compiler.program.array_instructions import View
 from tapewright.compiler.program.call_instructions import Load, Store, Update
+from tapewright.compiler.targets.cuda.kernels.stores import StoreKernel
+from tapewright.compiler.targets.cuda.kernels.updates import UpdateKernel
 from tapewright.compiler.targets.cuda.steps import is_on_device
-from tapewright.compiler.targets.cuda.stores import StoreKernel
-from tapewright.compiler.targets.cuda.updates import UpdateKernel
 
 
 def of(kind):

@@ -1,0 +1,25 @@
+"""`EmptyKernel`: what has results without entries takes no steps."""
+
+from ..kernel import CudaKernel
+
+__all__ = ["EmptyKernel"]
+
+
+class EmptyKernel(CudaKernel):
+    """Does nothing, in place of an instruction of which all results are empty."""
+
+    __slots__ = ()
+
+    def __init__(self, replaced):
+        super().__init__(replaced)
+        self.operands = ()
+
+    @classmethod
+    def accepts(cls, instruction):
+        """Return whether there is nothing to compute."""
+        is_empty = not any([out.size for out in instruction.outputs])
+        computes = instruction.is_pure and not instruction.is_free
+        return bool(instruction.outputs) and is_empty and computes
+
+    def steps_on(self, places):
+        return []

@@ -1,0 +1,62 @@
+"""CUDA C that kernels share: launches over the entries of buffers, and loops."""
+
+import numpy as np
+
+from ....loops.accesses import layout_of
+from ..kernel import STATUS, Launch, Parameter, c_type
+
+__all__ = ["each_entry", "index_type", "launch"]
+
+BLOCK, MOST_BLOCKS = 256, 4096
+# Entries up to which 32 bits number them, and what a loop over all threads adds to that.
+FEW_ENTRIES = 1 << 30
+_INT32 = np.dtype(np.int32)
+
+
+def launch(places, code, count, reads, writes, block=BLOCK):
+    """The `Launch` of ``code`` over ``count`` threads, or as many as there can be.
+
+    In the code the keys of ``reads`` and ``writes`` are pointers to the first entries of
+    buffers; a pair has the dtype as which entries are moved. `STATUS` is no buffer, but the
+    place of that name. Buffers in the same place share a parameter.
+    """
+    parameters, lines = {}, []
+    for given, is_written in ((reads, False), (writes, True)):
+        for name, buffer in given.items():
+            place, offset, dtype = _address(places, buffer)
+            known = parameters.get(place, Parameter(place, dtype, False))
+            parameters[place] = known._replace(
+                is_written=known.is_written or is_written
+            )
+            kind = f"{'' if is_written else 'const '}{c_type(dtype)}*"
+            at = f"p{list(parameters).index(place)}"
+            at = (
+                f"{at} + {offset}"
+                if dtype == known.dtype
+                else f"({kind}){at} + {offset}"
+            )
+            lines.append(f"  {kind} {name} = {at.removesuffix(' + 0')};\n")
+    blocks = min(max(1, -(-count // block)), MOST_BLOCKS)
+    body = "".join(lines) + code
+    return Launch(body, tuple(parameters.values()), (blocks, 1, 1), (block, 1, 1))
+
+
+def _address(places, buffer):
+    """The number of an address, the entry from which a buffer lies there, the dtype."""
+    if buffer == STATUS:
+        return places[STATUS], 0, _INT32
+    buffer, dtype = buffer if type(buffer) is tuple else (buffer, buffer.dtype)
+    base, offset, _ = layout_of(buffer)
+    return places[base], offset, dtype
+
+
+def each_entry(kind, name, count):
+    """The head of a loop in which all threads of a launch share ``count`` numbers."""
+    first = f"({kind})blockIdx.x * blockDim.x + threadIdx.x"
+    step = f"({kind})gridDim.x * blockDim.x"
+    return f"for ({kind} {name} = {first}; {name} < {count}; {name} += {step})"
+
+
+def index_type(*buffers):
+    """The type of integers that number the entries of buffers."""
+    return "int" if max([b.size for b in buffers]) <= FEW_ENTRIES else "long long"

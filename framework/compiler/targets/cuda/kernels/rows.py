@@ -1,0 +1,84 @@
+"""Rows along an axis, for kernels that look at whole rows: their entries, and teams.
+
+A row is long enough to be worth a block of threads, or one thread has it whole. All that
+threads find is combined in the same order in each run.
+"""
+
+from ....program.kernel import around
+from ..kernel import c_type
+from .entries import each_entry
+
+__all__ = ["Rows", "TEAM"]
+
+TEAM = 128  # threads of a row, at most
+
+
+class Rows:
+    """The rows of a buffer along an axis, and lines of code for them."""
+
+    def __init__(self, buffer, axis):
+        self.dtype = buffer.dtype
+        _, self.size, self.tail = around(buffer.shape, axis)
+        self.count = buffer.size // self.size
+        self.is_large = buffer.size > 1 << 30
+
+    @property
+    def kind(self):
+        """The type of numbers of entries."""
+        return "long long" if self.is_large else "int"
+
+    @property
+    def have_teams(self):
+        """Return whether rows are long, and few enough for a block each."""
+        return self.size >= 64 and (self.tail == 1 or self.count <= 4096)
+
+    @property
+    def block(self):
+        """The threads of a block."""
+        return TEAM if self.have_teams else 256
+
+    @property
+    def threads(self):
+        """The threads of all rows."""
+        return self.count * (TEAM if self.have_teams else 1)
+
+    @property
+    def member(self):
+        """The number of a thread in its team."""
+        return "threadIdx.x" if self.have_teams else "0"
+
+    @property
+    def members(self):
+        return "blockDim.x" if self.have_teams else "1"
+
+    def each(self):
+        """The head of a loop over rows, which declares ``row``."""
+        if not self.have_teams:
+            return each_entry(self.kind, "row", self.count)
+        step = "row += gridDim.x"
+        return f"for ({self.kind} row = blockIdx.x; row < {self.count}; {step})"
+
+    def start(self):
+        """The declaration of ``start``, the number of the first entry of ``row``."""
+        above = f"row / {self.tail} * {self.size * self.tail} + row % {self.tail}"
+        text = above if self.tail > 1 else f"row * {self.size}"
+        return f"const {self.kind} start = {text};"
+
+    def place(self, k):
+        """The number of the ``k``-th entry of the row."""
+        return (
+            f"start + {k}"
+            if self.tail == 1
+            else f"start + ({self.kind}){k} * {self.tail}"
+        )
+
+    def entry(self, k, array="x"):
+        """The value of the ``k``-th entry of the row, of float16 as float."""
+        text = f"{array}[{self.place(k)}]"
+        return f"float_of_half({text})" if self.dtype.char == "e" else text
+
+    def stored(self, value):
+        """A number as what an entry is made of."""
+        if self.dtype.char == "e":
+            return f"half_of_float({value})"
+        return f"({c_type(self.dtype)})({value})"

@@ -1,0 +1,177 @@
+"""The table of `CudaKernel`s, and the passes that make a program one of kernels."""
+
+from tapewright.core import config
+from tapewright.core.primitive import get_primitive
+from tapewright.ops.array.gather import flat_index
+from tapewright.ops.array.indexing import scatter_index
+from tapewright.ops.array.segment import segment_rows, unsorted_segment_sum
+from tapewright.ops.array.sorting import in_top_k, place_along_axis
+from tapewright.ops.convolution.pooling import (
+    pick_at_maxima_p,
+    spread_means_p,
+    spread_to_maxima_p,
+    window_max_p,
+    window_mean_p,
+)
+
+from ....loops.accesses import in_order
+from ....loops.fusion import form_loops
+from ....loops.recurrent_steps import RECURRENT
+from ....loops.thread_scheduling import thread_nests
+from ....program.array_instructions import Contract, Copy, Map, Reduce, View
+from ....program.call_instructions import (
+    Check,
+    Draw,
+    Gather,
+    Opaque,
+    Scatter,
+    Store,
+    Update,
+)
+from ....program.program_rewriter import ProgramRewriter
+from ..host_values import draw_first
+from ..products.epilogues import fuse_epilogues
+from ..products.small_products import sum_small_products
+from ..scalar_functions import is_loop
+from .arg_reduction import ArgReductionKernel
+from .convolution import ContractionKernel
+from .draws import DrawKernel
+from .empty import EmptyKernel
+from .gather import (
+    GatherKernel,
+    RangeKernel,
+    ScatterKernel,
+    SegmentRowsKernel,
+    SegmentSumKernel,
+)
+from .moves import ConcatKernel, PadKernel, PlaceKernel, RepeatKernel
+from .placing import FlatIndexKernel, PlaceAlongKernel
+from .ranks import InTopKernel, SearchKernel, SortKernel, TopKernel
+from .resampling import ResampleKernel
+from .scans import ScanKernel
+from .step_loop import StepLoop
+from .stores import StoreKernel, copy_overwritten
+from .updates import UpdateKernel
+from .windows import (
+    MaxKernel,
+    MeanKernel,
+    PickKernel,
+    SpreadKernel,
+    SpreadMeansKernel,
+)
+
+__all__ = ["KERNELS", "form_kernels", "is_supported"]
+
+
+def _by_name(kernel, *names):
+    return dict.fromkeys(map(get_primitive, names), kernel)
+
+
+# class of instructions, or op -> the kernel that may replace one
+KERNELS = {
+    Check: RangeKernel,
+    Contract: ContractionKernel,
+    Copy: ConcatKernel,
+    Draw: DrawKernel,
+    Gather: GatherKernel,
+    Scatter: ScatterKernel,
+    pick_at_maxima_p.primitive: PickKernel,
+    scatter_index.primitive: PlaceKernel,
+    spread_means_p.primitive: SpreadMeansKernel,
+    spread_to_maxima_p.primitive: SpreadKernel,
+    window_max_p.primitive: MaxKernel,
+    window_mean_p.primitive: MeanKernel,
+    flat_index.primitive: FlatIndexKernel,
+    in_top_k.primitive: InTopKernel,
+    place_along_axis.primitive: PlaceAlongKernel,
+    segment_rows.primitive: SegmentRowsKernel,
+    unsorted_segment_sum.primitive: SegmentSumKernel,
+    **_by_name(ArgReductionKernel, "argmax", "argmin"),
+    **_by_name(PadKernel, "pad"),
+    **_by_name(RepeatKernel, "upsample"),
+    **_by_name(ResampleKernel, "resample", "resample_back"),
+    **_by_name(ScanKernel, "cumsum", "cumprod"),
+    **_by_name(SearchKernel, "searchsorted"),
+    **_by_name(SortKernel, "sort", "argsort"),
+    **_by_name(StepLoop, *RECURRENT),
+    **_by_name(TopKernel, "top_k"),
+}
+
+MOST = 400  # the weight of a group of loops, see `grouped`
+
+
+def is_supported(instruction):
+    """Return whether there is a kernel for an instruction, which nothing else could run."""
+    if type(instruction) is View:
+        return True
+    if isinstance(instruction, Reduce) and not instruction.operands[0].size:
+        return False
+    if isinstance(instruction, (Map, Reduce)) or type(instruction) is Copy:
+        if getattr(instruction, "axis", None) is None or isinstance(
+            instruction, Reduce
+        ):
+            return is_loop(instruction)
+    return _kernel_for(instruction) is not None
+
+
+def form_kernels(program, on_host=()):
+    """Replace instructions by kernels, but for those ``on_host``.
+
+    What is left of others is run by CuPy or Python, between two graphs.
+    """
+    if config.graph_pass_is_on("small_products"):
+        sum_small_products(program, is_loop)
+    use_kernels(program, on_host)
+    draw_first(program, on_host)
+    if config.graph_pass_is_on("epilogues"):
+        fuse_epilogues(program)
+    copy_overwritten(program)
+    form_loops(
+        program,
+        lambda each: each not in on_host and is_loop(each),
+        config.graph_pass_is_on("loop_fusion"),
+        config.graph_pass_is_on("sums_for_products"),
+        schedule=thread_nests,
+        most=MOST,
+        has_totals=False,
+    )
+
+
+def use_kernels(program, on_host):
+    """Replace the instructions for which there are kernels of their own."""
+    rewriter, count = ProgramRewriter(program), len(program.instructions)
+    for each in program.instructions[:count]:
+        kernel = None if each in on_host else _kernel_of(program, each)
+        if kernel is not None:
+            specs = [(out.shape, out.dtype) for out in each.outputs]
+            made = program.append(kernel, *specs)
+            for out, other in zip(each.outputs, made, strict=True):
+                rewriter.replace(out, other)
+            rewriter.put(each, program.instructions[count:])
+        del program.instructions[count:]
+    rewriter.apply()
+
+
+def _kernel_of(program, instruction):
+    """The kernel that replaces an instruction, or None."""
+    if type(instruction) is Update:
+        return UpdateKernel.of(program, instruction, form_kernels)
+    if type(instruction) is Store:
+        return StoreKernel.of(program, instruction)
+    kind = _kernel_for(instruction)
+    kernel = kind and kind.of(program, instruction)
+    if kernel is not None and not kernel.takes_views:
+        kernel.operands = tuple(
+            [in_order(program, a, instruction.node) for a in kernel.operands]
+        )
+    return kernel
+
+
+def _kernel_for(instruction):
+    """The class of the kernel that computes an instruction, or None."""
+    if EmptyKernel.accepts(instruction):
+        return EmptyKernel
+    kind = KERNELS.get(type(instruction))
+    if kind is None and type(instruction) is Opaque:
+        kind = KERNELS.get(instruction.node.op)
+    return kind if kind is not None and kind.accepts(instruction) else None

@@ -1,0 +1,314 @@
+"""Products of matrices as calls of cuBLASLt, with views as they lie.
+
+An array in C order is the transposed matrix in column-major order, so ``out = a @ b`` is
+computed as ``out.T = b.T @ a.T``: the first factor of cuBLASLt is the second one here.
+"""
+
+import functools
+import itertools
+import math
+import operator
+from typing import NamedTuple
+
+import numpy as np
+
+from tapewright.core import config
+from tapewright.core.devices import current_module
+from tapewright.core.gpu import tensor_float_32_execution_enabled
+
+from ....loops.accesses import in_order, layout_of, row_major
+from ....program.array_instructions import View
+from ..kernel import CudaKernel
+from ..kernels.entries import each_entry, index_type, launch
+from . import cublaslt
+from .cublaslt import WORKSPACE, MatrixLayout, Problem
+from .cublaslt_header import Epilogue
+
+__all__ = [
+    "Matrix",
+    "Multiply",
+    "Product",
+    "ProductKernel",
+    "calls_of",
+    "problem_of",
+    "product_of",
+    "zeros",
+]
+
+MOST = 1 << 31  # rows or columns, from which on cuBLASLt does not take them
+MOST_AT_ONCE = (1 << 16) - 1  # matrices of a call, as the grids of CUDA have them
+RUNS = 8  # of a product that is timed
+MOST_CALLS = 16  # of a batch whose matrices do not lie at equal distances
+
+
+class Matrix(NamedTuple):
+    """Matrices in an array in C order, which begin at ``offset + sum(steps * index)``.
+
+    ``rows`` is the distance between two rows in memory, or of the transposed matrix if it
+    is ``transposed``.
+    """
+
+    base: object
+    offset: int
+    steps: tuple
+    transposed: bool
+    rows: int
+
+
+class Product(NamedTuple):
+    """``out[batch] = a[batch] @ b[batch]``, of shapes ``(m, k) @ (k, n)``."""
+
+    batch: tuple
+    m: int
+    n: int
+    k: int
+    a: Matrix
+    b: Matrix
+    out: Matrix
+
+
+class Multiply(NamedTuple):
+    """A call of cuBLASLt, a step of a stream.
+
+    ``operands``: place and offset in bytes of a, b, d, and of the vector of the epilogue,
+    or None.
+    """
+
+    problem: Problem
+    operands: tuple
+    workspace: int
+    workspace_bytes = cublaslt.WORKSPACE_BYTES
+    name = "cublasLtMatmul"
+
+    def prepare(self, addresses, stream):
+        """Choose the algorithm by timing several, if `config.autotune` is on."""
+        if config.autotune_is_on():
+            given = self._given(addresses)
+            seconds = functools.partial(_seconds, stream)
+            cublaslt.library().tune(self.problem, *given, stream.ptr, seconds)
+
+    def enqueue(self, functions, addresses, stream):
+        """Enqueue the call in a stream; ``addresses`` has the address of each place."""
+        given = self._given(addresses)
+        cublaslt.library().multiply(self.problem, *given, stream.ptr)
+
+    def _given(self, addresses):
+        """The addresses of the operands, and that of the workspace."""
+        given = [0 if o is None else addresses[o[0]] + o[1] for o in self.operands]
+        return given, addresses[self.workspace]
+
+
+def _seconds(stream, function):
+    """The time that the device needs for what a function enqueues in a stream.
+
+    A graph of some runs is timed: the host would take longer than they do.
+    """
+    function()  # loads what a capture cannot
+    stream.begin_capture()
+    try:
+        for _ in range(RUNS):
+            function()
+    finally:
+        graph = stream.end_capture()
+    times = []
+    for _ in range(RUNS):
+        start = stream.record()
+        graph.launch(stream)
+        end = stream.record()
+        end.synchronize()
+        times.append(current_module().cuda.get_elapsed_time(start, end))
+    return min(times)
+
+
+# ---------------------------------------------------------------------------- layouts
+
+
+def product_of(a, b, out):
+    """The `Product` of buffers whose entries lie as cuBLASLt takes them, or None."""
+    shape_a = (1, *a.shape) if len(a.shape) == 1 else a.shape
+    shape_b = (*b.shape, 1) if len(b.shape) == 1 else b.shape
+    batch = np.broadcast_shapes(shape_a[:-2], shape_b[:-2])
+    (m, k), n = shape_a[-2:], shape_b[-1]
+    left = _matrix(a, shape_a, batch, ahead=len(a.shape) == 1)
+    right = _matrix(b, shape_b, batch, ahead=False)
+    if left is None or right is None or max(m, n, k) >= MOST:
+        return None
+    steps = row_major((*batch, m, n))[: len(batch)]
+    made = Product(batch, m, n, k, left, right, Matrix(out, 0, steps, False, n))
+    return _as_one(_joined(made))
+
+
+def _matrix(buffer, shape, batch, ahead):
+    """The matrices of a buffer of this shape, or None; a vector has one more axis.
+
+    ``ahead``: this axis comes first.
+    """
+    base, offset, steps = layout_of(buffer)
+    if len(steps) == 1:
+        steps = (shape[-1], *steps) if ahead else (*steps, 1)
+    (rows, columns), (down, along) = shape[-2:], steps[-2:]
+    lead = [0] * (len(batch) - len(shape) + 2)
+    batched = (*lead, *[s if n > 1 else 0 for s, n in zip(steps[:-2], shape[:-2])])
+    if min(batched, default=0) < 0:
+        return None
+    if (columns == 1 or along == 1) and (rows == 1 or down >= columns):
+        width = columns if rows == 1 else down
+        return Matrix(base, offset, batched, False, width)
+    if (rows == 1 or down == 1) and (columns == 1 or along >= rows):
+        return Matrix(base, offset, batched, True, along)
+    return None
+
+
+def _joined(product):
+    """The product with as few axes of the batch as its layouts allow."""
+    matrices, axes = (product.a, product.b, product.out), []
+    for n, *steps in zip(product.batch, *[each.steps for each in matrices]):
+        if n == 1:
+            continue
+        if axes and all([o == n * i for o, i in zip(axes[-1][1:], steps)]):
+            n *= axes.pop()[0]
+        axes.append((n, *steps))
+    batch, *steps = zip(*axes) if axes else ((),) * 4
+    a, b, out = [x._replace(steps=s) for x, s in zip(matrices, steps)]
+    return product._replace(batch=batch, a=a, b=b, out=out)
+
+
+def _as_one(product):
+    """A stack of matrices times one, as one product, if all rows are at equal distances."""
+    a, b, m = product.a, product.b, product.m
+    count = math.prod(product.batch)
+    if len(product.batch) != 1 or a.transposed or any(b.steps) or count * m >= MOST:
+        return product
+    rows = a.steps[0] if m == 1 else a.rows
+    if a.steps[0] != m * rows or rows < product.k:
+        return product
+    a, out = a._replace(steps=(), rows=rows), product.out._replace(steps=())
+    return Product((), count * m, *product[2:4], a, b._replace(steps=()), out)
+
+
+def _inner_axis(product):
+    """The axis of the batch that one call takes: the longest."""
+    return int(np.argmax(product.batch)) if product.batch else None
+
+
+def _count_calls(product):
+    return math.prod(product.batch) // max(product.batch, default=1)
+
+
+# ------------------------------------------------------------------------------- steps
+
+
+def calls_of(product, problem, places, vector=None):
+    """The `Multiply` steps of a product.
+
+    Args: ``problem`` of one of them, see `problem_of`; ``vector``: place and offset in
+    bytes of the vector of an epilogue.
+    """
+    size, inner = np.dtype(problem.dtype).itemsize, _inner_axis(product)
+    rounds = [
+        range(0, n, MOST_AT_ONCE if axis == inner else 1)
+        for axis, n in enumerate(product.batch)
+    ]
+    matrices = product.b, product.a, product.out
+    steps = []
+    for index in itertools.product(*rounds):
+        if index:
+            count = min(product.batch[inner] - index[inner], MOST_AT_ONCE)
+            problem = problem._replace(count=count)
+        starts = [x.offset + sum(map(operator.mul, x.steps, index)) for x in matrices]
+        at = [(places[x.base], size * n) for x, n in zip(matrices, starts)]
+        steps.append(Multiply(problem, (*at, vector), places[WORKSPACE]))
+    return steps
+
+
+def problem_of(product, dtype, epilogue=Epilogue.DEFAULT, tf32=False, adds=False):
+    """The `Problem` of each call of a product."""
+    m, n, k, a, b, out = product[1:]
+    inner = _inner_axis(product)
+
+    def layout(matrix, rows, columns):
+        step = matrix.steps[inner] if product.batch else 0
+        if matrix.transposed:
+            rows, columns = columns, rows
+        return MatrixLayout(columns, rows, matrix.rows, step)
+
+    layouts = layout(b, k, n), layout(a, m, k), layout(out, m, n)
+    count = product.batch[inner] if product.batch else 1
+    transposes = b.transposed, a.transposed
+    return Problem(dtype.char, transposes, *layouts, count, epilogue, tf32, adds)
+
+
+def zeros(places, out):
+    """A launch that fills a buffer with zeros."""
+    kind = index_type(out)
+    code = f"  {each_entry(kind, 'i', out.size)} out[i] = 0;\n"
+    return launch(places, code, out.size, {}, {"out": out})
+
+
+# ------------------------------------------------------------------------- the kernel
+
+
+class ProductKernel(CudaKernel):
+    """``np.dot`` or ``np.matmul`` of arrays of rank 1 and more.
+
+    ``takes_views``: operands need not be in C order. ``tf32``: see `Problem`.
+    """
+
+    __slots__ = ("tf32",)
+    takes_views = True
+
+    def __init__(self, replaced, tf32=False):
+        super().__init__(replaced)
+        self.tf32 = tf32
+
+    @classmethod
+    def accepts(cls, instruction):
+        """Return whether it is a product of arrays of one floating dtype."""
+        if instruction.function not in (np.dot, np.matmul) or instruction.keywords:
+            return False
+        a, b = instruction.operands
+        (out,) = instruction.outputs
+        return a.dtype == b.dtype == out.dtype and out.dtype.char in "efd"
+
+    @classmethod
+    def of(cls, program, instruction):
+        kernel = cls(instruction, tensor_float_32_execution_enabled())
+        kernel.operands = _as_taken(program, instruction)
+        return kernel
+
+    @property
+    def product(self):
+        a, b = self.operands[:2]
+        return product_of(a, b, self.outputs[0])
+
+    def steps_on(self, places):
+        (out,) = self.outputs
+        if not out.size:
+            return []
+        if not self.operands[0].shape[-1]:
+            return [zeros(places, out)]
+        product = self.product
+        problem = problem_of(product, out.dtype, tf32=self.tf32)
+        return calls_of(product, problem, places)
+
+
+def _as_taken(program, instruction):
+    """The operands, or copies of them where cuBLASLt does not take how they lie."""
+    a, b = instruction.operands
+    (out,) = instruction.outputs
+    if not out.size or not a.size:
+        return a, b
+    node = instruction.node
+    if product_of(a, b, out) is None:
+        a, b = in_order(program, a, node), in_order(program, b, node)
+    if _count_calls(product_of(a, b, out)) > MOST_CALLS:
+        batch = out.shape[:-2]
+        a, b = [_repeated(program, x, (*batch, *x.shape[-2:]), node) for x in (a, b)]
+    return a, b
+
+
+def _repeated(program, buffer, shape, node):
+    """A stack of matrices, copied to a larger shape."""
+    view = View(np.broadcast_to, buffer, (shape,), node)
+    (whole,) = program.append(view, (shape, buffer.dtype))
+    return in_order(program, whole, node)

@@ -1,0 +1,61 @@
+"""A pass that makes sums of small products of matrices, which nests of threads compute.
+
+A call of cuBLASLt takes 5 to 8 microseconds, however few entries there are: the tiles of its
+kernels are large. A nest for 128x128 by 128x10 takes 2, and adds the bias, too.
+"""
+
+import math
+
+import numpy as np
+
+from ....program.array_functions import NotTraceable
+from ....program.array_instructions import Contract
+from ....program.array_tracer import ArrayTracer, LoopBuilder
+from ....program.program_rewriter import ProgramRewriter
+
+__all__ = ["sum_small_products"]
+
+MOST = 1 << 19  # multiplications
+
+
+def sum_small_products(program, is_supported):
+    """Replace small products of two matrices by multiplications and sums.
+
+    ``is_supported(instruction)`` tells whether nests compute a map or a reduction.
+    """
+    rewriter, instructions = ProgramRewriter(program), program.instructions
+    for each in list(instructions):
+        if not _is_small(each):
+            continue
+        count = len(instructions)
+        try:
+            out = _sums(LoopBuilder(program, each.node), *each.operands)
+        except NotTraceable:
+            out = None
+        made = instructions[count:]
+        del instructions[count:]
+        if out is not None and all([m.is_free or is_supported(m) for m in made]):
+            rewriter.replace(each.outputs[0], out)
+            rewriter.put(each, made)
+    rewriter.apply()
+
+
+def _is_small(instruction):
+    """Return whether an instruction is a product of two matrices with few entries."""
+    if type(instruction) is not Contract or instruction.keywords:
+        return False
+    if instruction.function not in (np.dot, np.matmul):
+        return False
+    a, b = instruction.operands
+    if len(a.shape) != 2 or len(b.shape) != 2 or a.dtype.char not in "fd":
+        return False
+    return 0 < math.prod((*a.shape, b.shape[1])) <= MOST
+
+
+def _sums(builder, a, b):
+    """``sum(a[:, :, None] * b, axis=1)`` as traced; return its buffer."""
+    x, y = ArrayTracer(a, builder), ArrayTracer(b, builder)
+    m, k = a.shape
+    return builder.reduce(
+        np.add, x.reshape(m, k, 1) * y.reshape(1, *b.shape), 1, None, None, False
+    ).buffer

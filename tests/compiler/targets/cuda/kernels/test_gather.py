@@ -1,0 +1,309 @@
+"""Gather, scatter and checks of ranges in CUDA C: the numbers of NumPy's kernels."""
+
+import numpy as np
+import pytest
+
+from tapewright.compiler.program.call_instructions import (
+    Check,
+    Gather,
+    Opaque,
+    Scatter,
+)
+from tapewright.compiler.program.program import Buffer, Kind
+from tapewright.compiler.targets.cuda.kernel import STATUS
+from tapewright.compiler.targets.cuda.kernels import gather, index_order
+from tapewright.compiler.targets.cuda.kernels.gather import (
+    GatherKernel,
+    RangeKernel,
+    ScatterKernel,
+    SegmentRowsKernel,
+    SegmentSumKernel,
+)
+from tapewright.ops.array.gather import gather_p, scatter_rows
+from tapewright.ops.array.segment import segment_rows, unsorted_segment_sum
+from tapewright.ops.nn.cross_entropy import check_labels
+
+from ..kernel_runs import (
+    NUMBER,
+    check,
+    compile_kernels,
+    instruction_of,
+    kernel_of,
+    outputs_of,
+)
+
+
+def numbers(*shape, dtype=np.float32):
+    return (np.random.default_rng(0).standard_normal(shape) * 10).astype(dtype)
+
+
+def picks(size, *shape, dtype=np.int64):
+    return np.random.default_rng(1).integers(0, size, shape).astype(dtype)
+
+
+# ---------------------------------------------------------------------------- gather
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i4", "?", "c8"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_rows_are_gathered(dtype, axis):
+    arrays = [numbers(5, 7, 9, dtype=dtype), picks(5, 3, 4, dtype=np.int32)]
+    check(GatherKernel, gather_p, arrays, {"axis": axis}, Gather)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint32, np.uint64, np.int64])
+def test_indices_may_be_any_integers(dtype):
+    arrays = [numbers(100, 3), picks(100, 17, dtype=dtype)]
+    check(GatherKernel, gather_p, arrays, {"axis": 0}, Gather)
+
+
+def test_infinities_and_negative_zeros_are_gathered_as_they_are():
+    x = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-42], np.float32)
+    check(GatherKernel, gather_p, [x, picks(6, 50)], {"axis": 0}, Gather)
+
+
+def test_one_index_without_an_axis_picks_one_row():
+    arrays = [numbers(4, 3), np.array(2, np.int64)]
+    check(GatherKernel, gather_p, arrays, {"axis": 0}, Gather)
+
+
+def failures_of(kind, op, instructions, x, indices, wrong, **keywords):
+    """The status when the last index is a wrong one, for one thread and many."""
+    instruction, _ = instruction_of(op, [x, indices], keywords, instructions)
+    kernel, indices = kernel_of(kind, instruction), indices.copy()
+    indices.reshape(-1)[-1] = wrong
+    shapes = [(None, None), ((2, 1, 1), (32, 1, 1))]
+    return {outputs_of(kernel, [x, indices], *shape)[1] for shape in shapes}
+
+
+@pytest.mark.parametrize("wrong", [-1, -7, 7, 2**32, 2**62, -(2**63)])
+def test_an_index_out_of_range_sets_the_status(wrong):
+    given = numbers(7, 5), picks(7, 3, 4), wrong
+    assert failures_of(GatherKernel, gather_p, Gather, *given, axis=0) == {NUMBER}
+
+
+def test_only_the_first_failure_is_told():
+    instruction, _ = instruction_of(
+        gather_p, [numbers(7, 5), picks(7, 3)], {"axis": 0}, Gather
+    )
+    kernel = kernel_of(GatherKernel, instruction)
+    wrong = np.array([1, 9, 2])
+    assert outputs_of(kernel, [numbers(7, 5), wrong], status=3)[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("x", "indices"),
+    [
+        (numbers(0, 3), picks(1, 0)),
+        (numbers(3, 0), picks(3, 2)),
+        (numbers(3, 3), picks(3, 0)),
+        (numbers(3, 3, dtype=np.complex128), picks(3, 2)),
+    ],
+)
+def test_empty_arrays_and_wide_entries_are_not_accepted(x, indices):
+    instruction, _ = instruction_of(gather_p, [x, indices], {"axis": 0}, Gather)
+    assert not GatherKernel.accepts(instruction)
+
+
+# --------------------------------------------------------------------------- scatter
+
+FEW, RANKED, CHUNK = gather.FEW, index_order.RANKED, index_order.CHUNK
+MANY = gather.MANY
+
+
+@pytest.fixture(autouse=True)
+def each_sum_by_one_thread(monkeypatch):
+    monkeypatch.setattr(gather, "MANY", 1 << 30)
+
+
+def check_scatter(shape, axis, count, dtype=np.float32, indices=None):
+    size = shape[axis]
+    indices = picks(size, count) if indices is None else indices
+    rows = list(shape)
+    rows[axis] = count
+    arrays = [numbers(*rows, dtype=dtype), indices]
+    keywords = {"shape": tuple(shape), "axis": axis}
+    return check(ScatterKernel, scatter_rows, arrays, keywords, Scatter)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize(
+    "count", [1, FEW, FEW + 1, 300, RANKED, RANKED + 1, 3 * CHUNK + 7]
+)
+def test_rows_of_equal_indices_add_up_in_order(axis, count):
+    shape = [2, 2, 2]
+    shape[axis] = 11
+    check_scatter(shape, axis, count)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i1", "u1", "i2", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("count", [20, 200])
+def test_integers_wrap_around(dtype, count):
+    check_scatter((3, 2), 0, count, dtype)
+
+
+@pytest.mark.parametrize("size", [1, 2, 255, 256, 257, 1 << 16, (1 << 16) + 1])
+def test_indices_are_sorted_by_all_of_their_bytes(size, monkeypatch):
+    monkeypatch.setattr(index_order, "RANKED", 64)
+    check_scatter((size, 1), 0, 1500)
+
+
+@pytest.mark.parametrize("count", [1025, 4000])
+def test_stretches_of_several_chunks_are_sorted(count, monkeypatch):
+    monkeypatch.setattr(index_order, "STRETCHES", 3)
+    check_scatter((300, 1), 0, count)
+
+
+@pytest.mark.parametrize("count", [5, 100, 1100])
+def test_all_indices_may_be_equal(count):
+    check_scatter((9, 2), 0, count, indices=np.full(count, 4))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int32, np.uint64])
+@pytest.mark.parametrize("count", [9, 90, 1100])
+def test_rows_are_scattered_to_indices_of_any_integers(dtype, count):
+    check_scatter((100, 1), 0, count, indices=picks(100, count, dtype=dtype))
+
+
+@pytest.mark.parametrize("count", [6, 60, 1100])
+def test_nan_and_infinities_add_up(count):
+    special = np.array([np.nan, np.inf, -np.inf, -0.0, 1.0, 3e38], np.float32)
+    x, indices = special[picks(6, count, 2)], picks(3, count)
+    keywords = {"shape": (3, 2), "axis": 0}
+    check(ScatterKernel, scatter_rows, [x, indices], keywords, Scatter)
+
+
+@pytest.mark.parametrize("count", [6, 60, 1100])
+@pytest.mark.parametrize("wrong", [-1, 3, 2**40])
+def test_a_scatter_to_no_row_sets_the_status(count, wrong):
+    given = numbers(count, 2), picks(3, count), wrong
+    found = failures_of(
+        ScatterKernel, scatter_rows, Scatter, *given, shape=(3, 2), axis=0
+    )
+    assert found == {NUMBER}
+
+
+@pytest.mark.parametrize("dtype", [np.float16, bool, np.complex64])
+def test_what_cannot_be_added_is_not_accepted(dtype):
+    arrays = [numbers(4, 2, dtype=dtype), np.arange(4)]
+    instruction, _ = instruction_of(
+        scatter_rows, arrays, {"shape": (5, 2), "axis": 0}, Scatter
+    )
+    assert not ScatterKernel.accepts(instruction)
+
+
+@pytest.mark.parametrize("count", [FEW + 1, 3 * MANY + 1, 1500])
+@pytest.mark.parametrize("shape", [(3, 2), (1, 1), (3,)])
+def test_a_block_adds_up_many_rows_of_an_index(shape, count, monkeypatch):
+    monkeypatch.setattr(gather, "MANY", MANY)
+    for dtype in (np.int8, np.int64):
+        check_scatter(shape, 0, count, dtype)
+    rows = np.round(numbers(count, *shape[1:]))  # sums are exact in any order
+    keywords = {"shape": shape, "axis": 0}
+    indices = picks(shape[0], count)
+    kernel = check(ScatterKernel, scatter_rows, [rows, indices], keywords, Scatter)
+    assert kernel.has_teams == (count > MANY * shape[0])
+    buffers = [*kernel.operands, *kernel.outputs, STATUS]
+    sums = kernel.steps_on({buffer: n for n, buffer in enumerate(buffers)})[-1]
+    assert ("__syncthreads" in sums.body) == kernel.has_teams
+
+
+# ---------------------------------------------------------------------------- segments
+
+
+def segment_ids(size, *shape, dtype=np.int64):
+    """Ids of which some are negative, and so name no segment."""
+    return np.random.default_rng(1).integers(-2, size, shape).astype(dtype)
+
+
+def check_segments(data, ids, count):
+    keywords = {"num_segments": count}
+    return check(SegmentSumKernel, unsorted_segment_sum, [data, ids], keywords)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u4", "i8"])
+@pytest.mark.parametrize("count", [1, FEW, FEW + 1, RANKED + 1, 3 * CHUNK + 7])
+def test_segments_are_summed_without_negative_ids(dtype, count, monkeypatch):
+    for many in (MANY, 1 << 30):
+        monkeypatch.setattr(gather, "MANY", many)
+        data = np.abs(np.round(numbers(count, 3))).astype(dtype)
+        check_segments(data, segment_ids(7, count), 7)
+        check_segments(data[:, 0].copy(), segment_ids(300, count, dtype=np.int32), 300)
+
+
+@pytest.mark.parametrize("size", [1, 255, 256, 257])
+@pytest.mark.parametrize("ids", [-1, -(2**40), 0])
+def test_all_ids_may_be_equal(size, ids):
+    for count in (5, 100, 1100):
+        check_segments(np.ones(count), np.full(count, ids), size)
+
+
+def test_ids_may_have_several_axes():
+    check_segments(np.round(numbers(4, 20, 3)), segment_ids(6, 4, 20), 6)
+
+
+@pytest.mark.parametrize("count", [6, 60, 1100])
+@pytest.mark.parametrize("wrong", [3, 2**40])
+def test_an_id_of_no_segment_sets_the_status(count, wrong):
+    given = numbers(count, 2), picks(3, count), wrong
+    op, kind = unsorted_segment_sum, SegmentSumKernel
+    assert failures_of(kind, op, Opaque, *given, num_segments=3) == {NUMBER}
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i4", "?", "c8"])
+def test_rows_of_segments_are_picked_and_zeros_for_negative_ids(dtype):
+    for ids in (segment_ids(5, 3, 8), segment_ids(5, 30, dtype=np.int8)):
+        check(SegmentRowsKernel, segment_rows, [numbers(5, 4, dtype=dtype), ids], {})
+        check(SegmentRowsKernel, segment_rows, [numbers(5, dtype=dtype), ids], {})
+
+
+# ---------------------------------------------------------------------------- checks
+
+
+def status_of(labels, classes):
+    buffer = Buffer(labels.shape, labels.dtype, Kind.INPUT)
+    instruction = Check(check_labels, (buffer,), None, {"classes": classes})
+    kernel = kernel_of(RangeKernel, instruction)
+    shapes = [(None, None), ((2, 1, 1), (32, 1, 1))]
+    (found,) = {outputs_of(kernel, [labels], *shape)[1] for shape in shapes}
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
+def test_labels_are_below_the_number_of_classes(dtype):
+    labels = picks(10, 5, 9, dtype=dtype)
+    assert status_of(labels, 10) == 0
+    assert status_of(labels, int(labels.max())) == NUMBER
+
+
+@pytest.mark.parametrize("wrong", [-1, 10, 2**32, -(2**63)])
+@pytest.mark.parametrize("at", [0, 44])
+def test_one_wrong_label_sets_the_status(wrong, at):
+    labels = picks(10, 5, 9)
+    labels.reshape(-1)[at] = wrong
+    assert status_of(labels, 10) == NUMBER
+
+
+# --------------------------------------------------------------------------- compiled
+
+
+def test_the_functions_are_compiled_for_gpus():
+    picked, _ = instruction_of(
+        gather_p, [numbers(4, 3), picks(4, 7)], {"axis": 0}, Gather
+    )
+    kernels = [kernel_of(GatherKernel, picked)]
+    for count, dtype in ((5, "f4"), (500, "f8"), (5000, "i1")):
+        arrays = [numbers(count, 2, dtype=dtype), picks(300, count)]
+        keywords = {"shape": (300, 2), "axis": 0}
+        scattered, _ = instruction_of(scatter_rows, arrays, keywords, Scatter)
+        kernels.append(kernel_of(ScatterKernel, scattered))
+    buffer = Buffer((7,), np.dtype(np.int32), Kind.INPUT)
+    looked_at = Check(check_labels, (buffer,), None, {"classes": 3})
+    for op, kind, keywords in (
+        (unsorted_segment_sum, SegmentSumKernel, {"num_segments": 3}),
+        (segment_rows, SegmentRowsKernel, {}),
+    ):
+        for count in (9, 90, 2000):
+            arrays = [numbers(count, 2), picks(3, count)]
+            kernels.append(kernel_of(kind, instruction_of(op, arrays, keywords)[0]))
+    compile_kernels(*kernels, kernel_of(RangeKernel, looked_at))

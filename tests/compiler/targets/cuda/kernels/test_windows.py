@@ -1,0 +1,170 @@
+"""Pooling in CUDA C: the numbers of NumPy's kernels, whatever windows and arrays are."""
+
+import numpy as np
+import pytest
+
+from tapewright.compiler.targets.cuda.kernels.windows import (
+    MaxKernel,
+    MeanKernel,
+    PickKernel,
+    SpreadKernel,
+    SpreadMeansKernel,
+)
+from tapewright.ops.convolution.pooling import (
+    pick_at_maxima_p,
+    spread_means_p,
+    spread_to_maxima_p,
+    window_max_p,
+    window_mean_p,
+)
+from tapewright.ops.convolution.windows import resized, window_positions
+
+from ..kernel_runs import (
+    SHAPES,
+    assert_same,
+    check,
+    compile_kernels,
+    instruction_of,
+    kernel_of,
+    outputs_of,
+)
+
+KINDS = {
+    window_max_p: MaxKernel,
+    window_mean_p: MeanKernel,
+    spread_means_p: SpreadMeansKernel,
+    spread_to_maxima_p: SpreadKernel,
+    pick_at_maxima_p: PickKernel,
+}
+MEANS = window_mean_p, spread_means_p
+
+
+def values(rng, shape, dtype):
+    """Few numbers, so that maxima are equal; with NaN and infinities among them."""
+    dtype = np.dtype(dtype)
+    if dtype.kind != "f":
+        limits = np.iinfo(dtype)
+        kinds = [limits.min, limits.max, 0, 1, 2, 3]
+    else:
+        kinds = [-np.inf, np.inf, np.nan, 0.0, -0.0, *rng.normal(size=8)]
+    return np.array(kinds, dtype)[rng.integers(0, len(kinds), shape)]
+
+
+def window_of(rng):
+    """``(extent, size, stride, padding, dilation)`` of which there is a window."""
+    while True:
+        extent, size, stride = [int(rng.integers(1, n)) for n in (13, 6, 5)]
+        dilation = int(rng.choice([1, 1, 1, 2, 3]))
+        padding = ("VALID", "SAME", tuple(map(int, rng.integers(0, 9, 2))))
+        window = extent, size, stride, padding[rng.integers(3)], dilation
+        if rng.random() < 0.15:
+            window = extent, 2, 2, "VALID", 1
+        if window_positions(*window)[-1]:
+            return window
+
+
+def operands_of(op, rng, shape, axis, window, dtype, other):
+    """The arrays of an op on an axis whose extent before pooling is in the shape."""
+    pooled, names = resized(shape, axis, window_positions(*window)[-1]), window[1:]
+    keywords = dict(zip(("size", "stride", "padding", "dilation"), names, strict=True))
+    keywords["axis"], x = axis, values(rng, shape, dtype)
+    if op in (window_max_p, window_mean_p):
+        return [x], keywords
+    if op is spread_means_p:
+        return [values(rng, pooled, dtype)], {**keywords, "extent": window[0]}
+    with np.errstate(all="ignore"):
+        maxima = window_max_p.primitive.kernel(np, x, **keywords)
+    first = pooled if op is spread_to_maxima_p else shape
+    maxima = np.ascontiguousarray(maxima)
+    return [values(rng, first, other), x, maxima], keywords
+
+
+def case_of(op, seed):
+    rng = np.random.default_rng(seed)
+    window, rank = window_of(rng), int(rng.integers(1, 4))
+    axis = -int(rng.integers(1, rank + 1))
+    shape = tuple([int(n) for n in rng.integers(1, 6, rank)])
+    shape = resized(shape, axis, window[0])
+    dtypes = ["f4", "f8"] if op in MEANS else ["f4", "f8", "i1", "u2", "i4", "u8"]
+    other = rng.choice(["f4", "f8", "i1", "i4"])
+    return operands_of(op, rng, shape, axis, window, rng.choice(dtypes), other)
+
+
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("op", KINDS, ids=lambda op: op.__name__)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_all_windows_are_those_of_numpy(op, seed):
+    with np.errstate(all="ignore"):
+        check(KINDS[op], op, *case_of(op, seed))
+
+
+LARGE = {
+    "windows side by side": (31, 2, 2, "VALID", 1),
+    "overlapping": (33, 3, 2, "SAME", 1),
+    "apart": (33, 2, 5, (1, 1), 1),
+    "with holes": (40, 3, 1, (2, 1), 4),
+    "long": (200, 60, 7, (20, 30), 1),
+}
+
+
+@pytest.mark.parametrize("window", LARGE.values(), ids=LARGE)
+@pytest.mark.parametrize("axis", [-1, -2])
+@pytest.mark.parametrize("op", KINDS, ids=lambda op: op.__name__)
+def test_large_arrays_are_pooled(op, axis, window):
+    rng, shape = np.random.default_rng(0), resized((3, 5, 7), axis, window[0])
+    with np.errstate(all="ignore"):
+        check(KINDS[op], op, *operands_of(op, rng, shape, axis, window, "f4", "f4"))
+
+
+def spread_in_halves(shape, axis, dtype="f4"):
+    rng = np.random.default_rng(1)
+    window = shape[axis], 2, 2, "VALID", 1
+    given = operands_of(spread_to_maxima_p, rng, shape, axis, window, dtype, dtype)
+    return (*instruction_of(spread_to_maxima_p, *given), given[0])
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((4, 9), -1), ((3, 8, 5), -2), ((6,), -1)])
+def test_cotangents_of_halves_may_be_written_over_the_input(shape, axis):
+    instruction, wanted, arrays = spread_in_halves(shape, axis)
+    kernel = kernel_of(SpreadKernel, instruction)
+    g, x = kernel.operands
+    assert kernel.in_place_operands == (x,)
+    for run in SHAPES:
+        places = {g: 0, x: 1, kernel.outputs[0]: 1}
+        found, _ = outputs_of(kernel, arrays[:2], *run, places=places)
+        assert_same(found, wanted)
+
+
+def test_other_spread_cotangents_do_not_overwrite_the_input():
+    rng = np.random.default_rng(0)
+    given = operands_of(
+        spread_to_maxima_p, rng, (4, 9), -1, (9, 3, 2, "VALID", 1), "f4", "f4"
+    )
+    instruction, _ = instruction_of(spread_to_maxima_p, *given)
+    assert kernel_of(SpreadKernel, instruction).in_place_operands == ()
+
+
+def test_arrays_that_broadcast_are_not_accepted():
+    _, _, (g, x, maxima) = spread_in_halves((3, 8, 5), -2)
+    keywords = {"axis": -2, "size": 2, "stride": 2, "padding": "VALID", "dilation": 1}
+    many = np.stack([g, g])
+    instruction, _ = instruction_of(spread_to_maxima_p, [many, x, maxima], keywords)
+    assert not SpreadKernel.accepts(instruction)
+
+
+@pytest.mark.parametrize("op", [window_max_p, window_mean_p], ids=["max", "mean"])
+def test_float16_and_empty_arrays_are_not_accepted(op):
+    keywords = {"axis": -1, "size": 2, "stride": 1, "padding": "SAME", "dilation": 1}
+    for x in (np.ones((3, 4), np.float16), np.ones((0, 4), np.float32)):
+        instruction, _ = instruction_of(op, [x], keywords)
+        assert not KINDS[op].accepts(instruction)
+
+
+def test_the_functions_are_compiled_for_gpus():
+    kernels = []
+    for op, kind in KINDS.items():
+        for seed in (0, 3):
+            instruction, _ = instruction_of(op, *case_of(op, seed))
+            kernels.append(kernel_of(kind, instruction))
+    instruction, _, _ = spread_in_halves((4, 9), -1)
+    compile_kernels(*kernels, kernel_of(SpreadKernel, instruction))
