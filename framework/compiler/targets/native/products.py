@@ -1,51 +1,18 @@
 """Products of matrices: calls of our own code or of BLAS, with views as they lie.
 
-A stack of products is one call if the rows of the stack lie like those of one matrix (a
-batch of sequences times a kernel); else the products are shared among the threads.
+The products of a stack are shared among the threads.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
-from ...loops.accesses import layout_of, row_major
+from ...loops import matrix_products
 from ...program.array_instructions import Contract
 from . import blas, gemm
 from .llvm_writer import POINTER
 
 __all__ = ["calls_blas", "is_product", "product_of", "product_work", "write_product"]
-
-
-class Matrix(NamedTuple):
-    """Matrices in an array: ``offset + sum(strides * batch index)`` is where one begins.
-
-    ``rows`` is the distance between two rows in memory, or of the transposed matrix if it
-    is ``transposed``.
-    """
-
-    base: object
-    offset: int
-    strides: tuple
-    transposed: bool
-    rows: int
-
-    @property
-    def steps(self):
-        """Entries to the next row and to the next column."""
-        return (1, self.rows) if self.transposed else (self.rows, 1)
-
-
-class Product(NamedTuple):
-    """``out[batch] = a[batch] @ b[batch]``, of shapes ``(m, k) @ (k, n)``."""
-
-    batch: tuple
-    m: int
-    n: int
-    k: int
-    a: Matrix
-    b: Matrix
-    out: Matrix
 
 
 def is_product(instruction):
@@ -71,46 +38,9 @@ def product_of(instruction):
     if instruction.function not in (np.dot, np.matmul) or instruction.keywords:
         return None
     a, b = instruction.operands
-    (out,) = instruction.outputs
     if a.dtype.char not in "fd" or not a.size or not b.size:
         return None
-    shape_a = (1, *a.shape) if len(a.shape) == 1 else a.shape
-    shape_b = (*b.shape, 1) if len(b.shape) == 1 else b.shape
-    batch = np.broadcast_shapes(shape_a[:-2], shape_b[:-2])
-    (m, k), n = shape_a[-2:], shape_b[-1]
-    base_a, at_a, steps_a = layout_of(a)
-    base_b, at_b, steps_b = layout_of(b)
-    steps_a = (k, *steps_a) if len(a.shape) == 1 else steps_a
-    steps_b = (*steps_b, 1) if len(b.shape) == 1 else steps_b
-    steps_out = row_major((*batch, m, n))[: len(batch)]
-    if len(shape_b) == 2 and len(shape_a) > 2 and _is_one(shape_a, steps_a):
-        m, batch, steps_out = m * math.prod(batch), (), ()  # one matrix with many rows
-        shape_a, steps_a = (m, k), steps_a[-2:]
-    left = _matrix(base_a, at_a, shape_a, steps_a, batch)
-    right = _matrix(base_b, at_b, shape_b, steps_b, batch)
-    if left is None or right is None:
-        return None
-    return Product(batch, m, n, k, left, right, Matrix(out, 0, steps_out, False, n))
-
-
-def _is_one(shape, steps):
-    """Return whether the rows of a stack of matrices are those of one."""
-    if steps[-1] != 1 and shape[-1] != 1:
-        return False
-    pairs = zip(steps[:-2], shape[1:-1], steps[1:-1])
-    return all([outer == n * inner for outer, n, inner in pairs])
-
-
-def _matrix(base, offset, shape, steps, batch):
-    """The matrices of an array as BLAS takes them, or None."""
-    (rows, columns), (down, along) = shape[-2:], steps[-2:]
-    lead = [0] * (len(batch) - len(shape) + 2)
-    strides = (*lead, *[s if n > 1 else 0 for s, n in zip(steps[:-2], shape[:-2])])
-    if (columns == 1 or along == 1) and (rows == 1 or down >= columns):
-        return Matrix(base, offset, strides, False, max(down, columns, 1))
-    if (rows == 1 or down == 1) and (columns == 1 or along >= rows):
-        return Matrix(base, offset, strides, True, max(along, rows, 1))
-    return None
+    return matrix_products.product_of(a, b, instruction.outputs[0])
 
 
 def write_product(writer, instruction, name, places):

@@ -15,10 +15,11 @@ import numpy as np
 from tapewright.core.gpu import tensor_float_32_execution_enabled
 
 from ....loops.accesses import in_order, layout_of
+from ....loops.matrix_products import Matrix, Product
 from ....program.array_instructions import View
 from ....program.index_maps import Affine, convolution_maps
 from ..kernel import CudaKernel
-from ..products.product import Matrix, Product, ProductKernel, calls_of, problem_of
+from ..products.product import ProductKernel, calls_of, problem_of
 from .contraction import array_of, contract, count_parts, sum_parts
 
 __all__ = [
@@ -343,6 +344,6 @@ def _group_matrices(array, shape, groups):
     rows, columns = shape
     rows = math.prod(array.shape) // (groups * columns) if rows == -1 else rows
     base, offset, _ = layout_of(array.buffer)
-    steps, width = (columns,), groups * columns
-    matrix = Matrix(base, offset + array.offset, steps, False, width)
+    strides, width = (columns,), groups * columns
+    matrix = Matrix(base, offset + array.offset, strides, False, width)
     return _GroupMatrices((rows, columns), groups, matrix)

@@ -16,7 +16,8 @@ from tapewright.core import config
 from tapewright.core.devices import current_module
 from tapewright.core.gpu import tensor_float_32_execution_enabled
 
-from ....loops.accesses import in_order, layout_of, row_major
+from ....loops.accesses import in_order
+from ....loops.matrix_products import MOST, product_of
 from ....program.array_instructions import View
 from ..kernel import CudaKernel
 from ..kernels.entries import each_entry, index_type, launch
@@ -25,46 +26,16 @@ from .cublaslt import WORKSPACE, MatrixLayout, Problem
 from .cublaslt_header import Epilogue
 
 __all__ = [
-    "Matrix",
     "Multiply",
-    "Product",
     "ProductKernel",
     "calls_of",
     "problem_of",
-    "product_of",
     "zeros",
 ]
 
-MOST = 1 << 31  # rows or columns, from which on cuBLASLt does not take them
 MOST_AT_ONCE = (1 << 16) - 1  # matrices of a call, as the grids of CUDA have them
 RUNS = 8  # of a product that is timed
 MOST_CALLS = 16  # of a batch whose matrices do not lie at equal distances
-
-
-class Matrix(NamedTuple):
-    """Matrices in an array in C order, which begin at ``offset + sum(steps * index)``.
-
-    ``rows`` is the distance between two rows in memory, or of the transposed matrix if it
-    is ``transposed``.
-    """
-
-    base: object
-    offset: int
-    steps: tuple
-    transposed: bool
-    rows: int
-
-
-class Product(NamedTuple):
-    """``out[batch] = a[batch] @ b[batch]``, of shapes ``(m, k) @ (k, n)``."""
-
-    batch: tuple
-    m: int
-    n: int
-    k: int
-    a: Matrix
-    b: Matrix
-    out: Matrix
 
 
 class Multiply(NamedTuple):
@@ -120,70 +91,7 @@ def _seconds(stream, function):
     return min(times)
 
 
-# ---------------------------------------------------------------------------- layouts
-
-
-def product_of(a, b, out):
-    """The `Product` of buffers whose entries lie as cuBLASLt takes them, or None."""
-    shape_a = (1, *a.shape) if len(a.shape) == 1 else a.shape
-    shape_b = (*b.shape, 1) if len(b.shape) == 1 else b.shape
-    batch = np.broadcast_shapes(shape_a[:-2], shape_b[:-2])
-    (m, k), n = shape_a[-2:], shape_b[-1]
-    left = _matrix(a, shape_a, batch, ahead=len(a.shape) == 1)
-    right = _matrix(b, shape_b, batch, ahead=False)
-    if left is None or right is None or max(m, n, k) >= MOST:
-        return None
-    steps = row_major((*batch, m, n))[: len(batch)]
-    made = Product(batch, m, n, k, left, right, Matrix(out, 0, steps, False, n))
-    return _as_one(_joined(made))
-
-
-def _matrix(buffer, shape, batch, ahead):
-    """The matrices of a buffer of this shape, or None; a vector has one more axis.
-
-    ``ahead``: this axis comes first.
-    """
-    base, offset, steps = layout_of(buffer)
-    if len(steps) == 1:
-        steps = (shape[-1], *steps) if ahead else (*steps, 1)
-    (rows, columns), (down, along) = shape[-2:], steps[-2:]
-    lead = [0] * (len(batch) - len(shape) + 2)
-    batched = (*lead, *[s if n > 1 else 0 for s, n in zip(steps[:-2], shape[:-2])])
-    if min(batched, default=0) < 0:
-        return None
-    if (columns == 1 or along == 1) and (rows == 1 or down >= columns):
-        width = columns if rows == 1 else down
-        return Matrix(base, offset, batched, False, width)
-    if (rows == 1 or down == 1) and (columns == 1 or along >= rows):
-        return Matrix(base, offset, batched, True, along)
-    return None
-
-
-def _joined(product):
-    """The product with as few axes of the batch as its layouts allow."""
-    matrices, axes = (product.a, product.b, product.out), []
-    for n, *steps in zip(product.batch, *[each.steps for each in matrices]):
-        if n == 1:
-            continue
-        if axes and all([o == n * i for o, i in zip(axes[-1][1:], steps)]):
-            n *= axes.pop()[0]
-        axes.append((n, *steps))
-    batch, *steps = zip(*axes) if axes else ((),) * 4
-    a, b, out = [x._replace(steps=s) for x, s in zip(matrices, steps)]
-    return product._replace(batch=batch, a=a, b=b, out=out)
-
-
-def _as_one(product):
-    """A stack of matrices times one, as one product, if all rows are at equal distances."""
-    a, b, m = product.a, product.b, product.m
-    count = math.prod(product.batch)
-    if len(product.batch) != 1 or a.transposed or any(b.steps) or count * m >= MOST:
-        return product
-    rows = a.steps[0] if m == 1 else a.rows
-    if a.steps[0] != m * rows or rows < product.k:
-        return product
-    a, out = a._replace(steps=(), rows=rows), product.out._replace(steps=())
-    return Product((), count * m, *product[2:4], a, b._replace(steps=()), out)
+# ---------------------------------------------------------------------------- products
 
 
 def _inner_axis(product):
@@ -215,7 +123,7 @@ def calls_of(product, problem, places, vector=None):
         if index:
             count = min(product.batch[inner] - index[inner], MOST_AT_ONCE)
             problem = problem._replace(count=count)
-        starts = [x.offset + sum(map(operator.mul, x.steps, index)) for x in matrices]
+        starts = [x.offset + sum(map(operator.mul, x.strides, index)) for x in matrices]
         at = [(places[x.base], size * n) for x, n in zip(matrices, starts)]
         steps.append(Multiply(problem, (*at, vector), places[WORKSPACE]))
     return steps
@@ -227,7 +135,7 @@ def problem_of(product, dtype, epilogue=Epilogue.DEFAULT, tf32=False, adds=False
     inner = _inner_axis(product)
 
     def layout(matrix, rows, columns):
-        step = matrix.steps[inner] if product.batch else 0
+        step = matrix.strides[inner] if product.batch else 0
         if matrix.transposed:
             rows, columns = columns, rows
         return MatrixLayout(columns, rows, matrix.rows, step)
@@ -268,7 +176,8 @@ class ProductKernel(CudaKernel):
             return False
         a, b = instruction.operands
         (out,) = instruction.outputs
-        return a.dtype == b.dtype == out.dtype and out.dtype.char in "efd"
+        is_small = max(1, *a.shape, *b.shape) < MOST
+        return is_small and a.dtype == b.dtype == out.dtype and out.dtype.char in "efd"
 
     @classmethod
     def of(cls, program, instruction):
@@ -299,12 +208,19 @@ def _as_taken(program, instruction):
     if not out.size or not a.size:
         return a, b
     node = instruction.node
-    if product_of(a, b, out) is None:
+    if not _is_taken(product_of(a, b, out)):
         a, b = in_order(program, a, node), in_order(program, b, node)
     if _count_calls(product_of(a, b, out)) > MOST_CALLS:
         batch = out.shape[:-2]
         a, b = [_repeated(program, x, (*batch, *x.shape[-2:]), node) for x in (a, b)]
     return a, b
+
+
+def _is_taken(product):
+    """Return whether cuBLASLt takes how matrices lie: one after the other, in a batch."""
+    if product is None:
+        return False
+    return min((*product.a.strides, *product.b.strides), default=0) >= 0
 
 
 def _repeated(program, buffer, shape, node):
