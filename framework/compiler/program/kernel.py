@@ -5,10 +5,12 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from .call_instructions import Opaque
 from .instruction import Instruction, Memory
 from .program import Buffer, Kind
+from .program_rewriter import ProgramRewriter
 
-__all__ = ["Kernel", "around", "bits_of"]
+__all__ = ["Kernel", "around", "bits_of", "kernel_for", "use_kernels"]
 
 
 class Kernel(Instruction, ABC):
@@ -56,6 +58,34 @@ class Kernel(Instruction, ABC):
     @property
     def is_droppable(self):
         return self.replaced.is_droppable
+
+
+def kernel_for(table, instruction):
+    """The class of kernels in a table that computes an instruction, or None.
+
+    ``table``: a class of instructions, or the primitive of a call -> the class of kernels.
+    """
+    kind = table.get(type(instruction))
+    if kind is None and type(instruction) is Opaque:
+        kind = table.get(instruction.node.op)
+    return kind if kind is not None and kind.accepts(instruction) else None
+
+
+def use_kernels(program, kernel_of):
+    """Replace each instruction by ``kernel_of(instruction)``, if it is one.
+
+    Instructions that this appends to the program run before the kernel.
+    """
+    rewriter, count = ProgramRewriter(program), len(program.instructions)
+    for each in program.instructions[:count]:
+        if kernel := kernel_of(each):
+            specs = [(out.shape, out.dtype) for out in each.outputs]
+            made = program.append(kernel, *specs)
+            for out, other in zip(each.outputs, made, strict=True):
+                rewriter.replace(out, other)
+            rewriter.put(each, program.instructions[count:])
+        del program.instructions[count:]
+    rewriter.apply()
 
 
 def around(shape, axis):

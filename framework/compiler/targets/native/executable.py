@@ -13,7 +13,7 @@ from ...program.call_instructions import RegionCall
 from ...program.rematerialization import rematerialize
 from ..numpy.executable import Executable
 from ..numpy.source import PerInstance, SourceWriter
-from .kernels import use_kernels
+from .kernels import form_kernels
 from .math_functions import is_supported
 from .output_memory import LEAST, new_array
 from .segments import ARENA, FIRST_ERROR, Segment, code_of, compiled_segments
@@ -32,7 +32,7 @@ class NativeExecutable(Executable):
         if is_on("slice_loops"):
             rematerialize(program)
         if is_on("native_kernels"):
-            use_kernels(program, is_loop)
+            form_kernels(program, is_loop)
         form_loops(program, is_loop, is_on("loop_fusion"), is_on("sums_for_products"))
         if is_on("slice_loops"):
             form_slices(program)

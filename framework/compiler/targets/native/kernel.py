@@ -43,7 +43,7 @@ class NativeKernel(Kernel):
 
     @classmethod
     def of(cls, program, instruction, is_loop):
-        """The kernel that replaces an instruction, or None; see `use_kernels`."""
+        """The kernel that replaces an instruction, or None; see `form_kernels`."""
         return cls(instruction)
 
     @property

@@ -13,8 +13,8 @@ from tapewright.ops.convolution.pooling import (
 from ...loops.accesses import in_order
 from ...loops.recurrent_steps import RECURRENT
 from ...program.array_instructions import Contract, Copy
-from ...program.call_instructions import Check, Draw, Gather, Opaque, Scatter
-from ...program.program_rewriter import ProgramRewriter
+from ...program.call_instructions import Check, Draw, Gather, Scatter
+from ...program.kernel import kernel_for, use_kernels
 from . import autotune
 from .contractions import ContractionKernel
 from .draws import DrawKernel
@@ -29,7 +29,7 @@ from .windows import (
     SpreadMeansKernel,
 )
 
-__all__ = ["KERNELS", "use_kernels"]
+__all__ = ["KERNELS", "form_kernels"]
 
 # class of instructions, or op -> the kernel that may replace one
 KERNELS = {
@@ -49,36 +49,20 @@ KERNELS = {
 }
 
 
-def use_kernels(program, is_loop):
+def form_kernels(program, is_loop):
     """Replace instructions for which there is machine code of their own.
 
     Args: ``is_loop(instruction)``, whether loop nests compute a map, reduction or copy.
     """
-    with autotune.progress():
-        _use_kernels(program, is_loop)
 
-
-def _use_kernels(program, is_loop):
-    rewriter, count = ProgramRewriter(program), len(program.instructions)
-    for each in program.instructions[:count]:
-        kind = _kernel_for(each)
-        kernel = kind and kind.of(program, each, is_loop)
+    def kernel_of(instruction):
+        kind = kernel_for(KERNELS, instruction)
+        kernel = kind and kind.of(program, instruction, is_loop)
         if kernel is not None:
             kernel.operands = tuple(
-                [in_order(program, a, each.node) for a in kernel.operands]
+                [in_order(program, a, instruction.node) for a in kernel.operands]
             )
-            specs = [(out.shape, out.dtype) for out in each.outputs]
-            made = program.append(kernel, *specs)
-            for out, other in zip(each.outputs, made, strict=True):
-                rewriter.replace(out, other)
-            rewriter.put(each, program.instructions[count:])
-        del program.instructions[count:]
-    rewriter.apply()
+        return kernel
 
-
-def _kernel_for(instruction):
-    """The class of the kernel that computes an instruction, or None."""
-    kind = KERNELS.get(type(instruction))
-    if kind is None and type(instruction) is Opaque:
-        kind = KERNELS.get(instruction.node.op)
-    return kind if kind is not None and kind.accepts(instruction) else None
+    with autotune.progress():
+        use_kernels(program, kernel_of)

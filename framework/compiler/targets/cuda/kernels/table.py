@@ -23,12 +23,11 @@ from ....program.call_instructions import (
     Check,
     Draw,
     Gather,
-    Opaque,
     Scatter,
     Store,
     Update,
 )
-from ....program.program_rewriter import ProgramRewriter
+from ....program.kernel import kernel_for, use_kernels
 from ..host_values import draw_first
 from ..products.epilogues import fuse_epilogues
 from ..products.small_products import sum_small_products
@@ -121,7 +120,7 @@ def form_kernels(program, on_host=()):
     """
     if config.graph_pass_is_on("small_products"):
         sum_small_products(program, is_loop)
-    use_kernels(program, on_host)
+    use_kernels(program, lambda each: each not in on_host and _kernel_of(program, each))
     draw_first(program, on_host)
     if config.graph_pass_is_on("epilogues"):
         fuse_epilogues(program)
@@ -135,21 +134,6 @@ def form_kernels(program, on_host=()):
         most=MOST,
         has_totals=False,
     )
-
-
-def use_kernels(program, on_host):
-    """Replace the instructions for which there are kernels of their own."""
-    rewriter, count = ProgramRewriter(program), len(program.instructions)
-    for each in program.instructions[:count]:
-        kernel = None if each in on_host else _kernel_of(program, each)
-        if kernel is not None:
-            specs = [(out.shape, out.dtype) for out in each.outputs]
-            made = program.append(kernel, *specs)
-            for out, other in zip(each.outputs, made, strict=True):
-                rewriter.replace(out, other)
-            rewriter.put(each, program.instructions[count:])
-        del program.instructions[count:]
-    rewriter.apply()
 
 
 def _kernel_of(program, instruction):
@@ -171,7 +155,4 @@ def _kernel_for(instruction):
     """The class of the kernel that computes an instruction, or None."""
     if EmptyKernel.accepts(instruction):
         return EmptyKernel
-    kind = KERNELS.get(type(instruction))
-    if kind is None and type(instruction) is Opaque:
-        kind = KERNELS.get(instruction.node.op)
-    return kind if kind is not None and kind.accepts(instruction) else None
+    return kernel_for(KERNELS, instruction)
