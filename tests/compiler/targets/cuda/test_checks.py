@@ -49,7 +49,7 @@ def test_a_wrong_label_of_the_second_step_stops_the_first(gpu, unverified):
     assert int(rule.iterations.numpy()) == count + 2
 
 
-def test_a_look_that_needs_the_update_stays_behind_it(gpu, unverified):
+def test_a_look_at_what_is_assigned_stops_the_assignment(gpu, unverified):
     v = tw.Variable(np.arange(4.0, dtype=np.float32))
 
     @tw.function
@@ -61,3 +61,36 @@ def test_a_look_that_needs_the_update_stays_behind_it(gpu, unverified):
     with pytest.raises((IndexError, tw.errors.OutOfRangeError, ValueError)):
         step(tw.constant([9.0, 0.0, 0.0, 0.0])).numpy()
     assert (v.numpy() == v_before).all()
+
+
+def test_a_look_at_updated_weights_stays_behind_and_what_is_before_it_is_restored(gpu):
+    w, rule = tw.Variable(np.zeros(2, np.float32)), tw.optimizers.SGD(1.0)
+
+    @tw.function
+    def step(x):
+        rule.apply_gradients([(x, w)])
+        return tw.gather(x, tw.cast(w[:1], "int32"))
+
+    x = tw.constant([-1.0, 7.0])
+    assert step(x).numpy() == [7.0]
+    with pytest.raises(tw.errors.InvalidArgumentError):
+        step(x).numpy()
+    assert w.numpy().tolist() == [1.0, -7.0] and int(rule.iterations.numpy()) == 1
+
+
+def test_a_variable_whose_array_is_held_keeps_its_value_if_a_look_fails(
+    gpu, unverified
+):
+    v = tw.Variable(np.arange(4.0, dtype=np.float32))
+
+    @tw.function
+    def step(x, index):
+        v.assign_add(x + tw.gather(x, index))
+
+    x = tw.constant([1.0, 2.0, 3.0, 4.0])
+    step(x, tw.constant(0))
+    held = v.read_value()
+    with pytest.raises(tw.errors.InvalidArgumentError):
+        step(x, tw.constant(4))
+        v.numpy()
+    assert v.numpy().tolist() == held.numpy().tolist() == [2.0, 4.0, 6.0, 8.0]
