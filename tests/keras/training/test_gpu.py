@@ -107,7 +107,7 @@ def test_the_order_is_copied_once_a_pass(strict, monkeypatch):
 
 
 def test_arrays_that_take_too_much_of_the_memory_go_over_batch_by_batch(
-    strict, copies, monkeypatch
+    strict, copies, monkeypatch, numpy_target
 ):
     expected = trained(np)
     cuda = install(monkeypatch, strict)
@@ -172,11 +172,11 @@ def test_outputs_of_many_batches_come_back_at_once(strict, copies, monkeypatch):
             return to_numpy(array)
 
         monkeypatch.setattr(devices, "to_numpy", counted)
-        np.testing.assert_array_equal(made.predict(X, 8, verbose=0), expected)
+        np.testing.assert_allclose(made.predict(X, 8, verbose=0), expected, 0, ROUNDING)
         assert events == ["step"] * 7 + ["copy"] * 7
         events.clear()
         monkeypatch.setattr(outputs, "WAITING", 3 * 8 * 3 * 4 - 1)
-        np.testing.assert_array_equal(made.predict(X, 8, verbose=0), expected)
+        np.testing.assert_allclose(made.predict(X, 8, verbose=0), expected, 0, ROUNDING)
         assert events == 2 * (["step"] * 3 + ["copy"] * 3) + ["step", "copy"]
 
 
