@@ -25,7 +25,7 @@ import sys
 
 import numpy as np
 from gpu_works import CHECKED, WORKS
-from turns import PACKAGES, arguments, save, serve, take_turns, working
+from turns import PACKAGES, arguments, save, serve, some_of, take_turns, working
 
 __all__ = ["NO_GPU", "measure"]
 
@@ -137,6 +137,7 @@ def main():
     parser.add_argument("--tf32", action="store_true", help="products may use TF32")
     parser.add_argument("--dry-run", action="store_true", help="tiny, on the CPU")
     options = arguments(parser, IMPLEMENTATIONS, rounds=5, seconds=0.5)
+    works = some_of(parser, "--works", options.works, WORKS)
     if options.dry_run:
         options.rounds, options.seconds = 1, 0.01
     reason = None if options.dry_run else why_no_gpu()
@@ -149,7 +150,7 @@ def main():
         print(f"{name}: {value}")
     print(f"\n{head(options.peers)}", flush=True)
     results = {"machine": lines}
-    for work in options.works.split(","):
+    for work in works:
         results[work] = measure(options.peers, work, options)
         print(table_row(work, results[work]), flush=True)
     save(results, options.json)

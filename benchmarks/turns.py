@@ -189,12 +189,20 @@ def arguments(parser, names, rounds, seconds):
     add("--realtime", action="store_true", help="outrank all else (root)")
     add("--json", metavar="FILE", help="a file for the figures")
     options = parser.parse_args()
-    options.peers = [
-        name
-        for name in options.peers.split(",")
-        if importlib.util.find_spec(PACKAGES[name])
-    ]
+    asked = some_of(parser, "--peers", options.peers, names)
+    options.peers = [name for name in asked if importlib.util.find_spec(PACKAGES[name])]
+    if not options.peers:
+        parser.error(f"--peers: none of {', '.join(asked)} is installed")
     return options
+
+
+def some_of(parser, option, text, names):
+    """The names that an option lists; the parser ends the process for an unknown one."""
+    asked = text.split(",")
+    for name in asked:
+        if name not in names:
+            parser.error(f"{option}: {name!r} is none of {', '.join(names)}")
+    return asked
 
 
 def save(results, path):

@@ -19,7 +19,13 @@ from typing import Any, Literal, TextIO
 import numpy as np
 
 from . import blas, gpu, openblas
-from .gpu import experimental, list_logical_devices, list_physical_devices
+from .gpu import (
+    LogicalDevice,
+    PhysicalDevice,
+    experimental,
+    list_logical_devices,
+    list_physical_devices,
+)
 from .openblas import Unavailable
 from .target_settings import (
     autotune,
@@ -38,6 +44,8 @@ from .target_settings import (
 )
 
 __all__ = [
+    "LogicalDevice",
+    "PhysicalDevice",
     "apply_defaults",
     "autotune",
     "autotune_is_on",
@@ -73,8 +81,9 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 ENVIRONMENT = (
     *("TAPEWRIGHT_MALLOC", "TAPEWRIGHT_BLAS_CALLS", "TAPEWRIGHT_VERIFY"),
     *("TAPEWRIGHT_TARGET", "TAPEWRIGHT_CACHE", "TAPEWRIGHT_BUCKET_BYTES"),
-    *("CUDA_VISIBLE_DEVICES", "CUPY_GPU_MEMORY_LIMIT", "CUPY_TF32"),
-    "NVIDIA_TF32_OVERRIDE",
+    *("CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUPY_GPU_MEMORY_LIMIT"),
+    *("CUPY_CACHE_DIR", "CUPY_TF32", "NVIDIA_TF32_OVERRIDE"),
+    "TAPEWRIGHT_GPU_TRANSPORT",
     *("LD_PRELOAD", "GLIBC_TUNABLES"),
     *("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "OPENBLAS_CORETYPE"),
     *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
@@ -347,6 +356,8 @@ def report() -> dict[str, Any]:
 def _gpu_report():
     """Return what is used on the GPU, and how traced functions run there."""
     facts = gpu.report() | {"target": None}
+    if "cupy" not in sys.modules:
+        facts["note"] = f"CuPy is {_cupy()}"
     if facts["note"] is None:
         flaw = gpu_flaw(sys.modules["cupy"])
         facts["target"] = f"CuPy, op by op ({flaw})" if flaw else "CUDA graphs"

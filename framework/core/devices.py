@@ -10,6 +10,7 @@ import functools
 import importlib
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -30,6 +31,8 @@ __all__ = [
     "cupy_module",
     "current_module",
     "device",
+    "device_of",
+    "find_device",
     "free_memory",
     "gpu_count",
     "is_array",
@@ -98,39 +101,56 @@ def current_module() -> Any:
 def cupy_module(name: str = "cupy") -> Any:
     """CuPy, or a module that is installed with it.
 
-    Raises: ``RuntimeError`` that says what to install, if CuPy is not.
+    Raises: ``RuntimeError`` if CuPy is not installed, or cannot be imported.
     """
     try:
         import cupy
-    except ImportError as error:
-        raise RuntimeError(
-            "The GPU needs CuPy: install tapewright[cuda12] or tapewright[cuda13]"
-        ) from error
+    except (ImportError, OSError) as error:  # OSError: of a library that it loads
+        if getattr(error, "name", None) == "cupy":
+            raise RuntimeError(
+                "CuPy is not installed: tapewright[cuda12] and tapewright[cuda13] bring it"
+            ) from error
+        raise RuntimeError(f"CuPy cannot be imported: {error}") from error
     return cupy if name == "cupy" else importlib.import_module(name)
 
 
 def gpu_count() -> tuple[int, str]:
     """The number of GPUs, and why there is none."""
     try:
-        count = cupy_module().cuda.runtime.getDeviceCount()
-    except RuntimeError as error:  # CUDA's errors are RuntimeErrors
+        runtime = cupy_module().cuda.runtime
+    except RuntimeError as error:
         return 0, str(error)
+    try:
+        count = runtime.getDeviceCount()
+    except RuntimeError as error:  # CUDA's errors are RuntimeErrors
+        return 0, f"{error} (CUDA needs NVIDIA's driver; nvidia-smi lists its GPUs)"
     return count, "" if count else "CUDA sees no GPU"
 
 
+def device_of(array: Any) -> str:
+    """The name of the device of an array: ``"/CPU:0"``, ``"/GPU:1"``."""
+    is_on_host = array_module(type(array)) is np
+    return "/CPU:0" if is_on_host else f"/GPU:{array.device.id}"
+
+
 @contextmanager
-def device(name: str | None) -> Iterator[None]:
+def device(name: Any) -> Iterator[None]:
     """A context that creates new arrays on a device: ``"CPU"``, ``"GPU"``, ``"/GPU:1"``.
 
-    Arrays never move by themselves: an op on arrays of two devices is an error. ``"GPU"``
+    Tensors never move by themselves: an op on tensors of two devices is an error. ``"GPU"``
     is the first GPU; among several processes of a host each has its own, by local rank.
-    Raises: ``RuntimeError`` if there is no such GPU.
+
+    Args: ``name``: also a `LogicalDevice`; None stays on the current device.
+    Raises: ``RuntimeError`` if there is no such device, ``ValueError`` for other names.
 
     >>> with device("/CPU:0"):
     ...     current_module().__name__
     'numpy'
     """
-    kind, number = parse_device(name)
+    if name is None:
+        yield
+        return
+    kind, number = find_device(name)
     if kind == "CPU":
         with use_module(np):
             yield
@@ -138,35 +158,43 @@ def device(name: str | None) -> Iterator[None]:
     module = cupy_module()
     if number is None:
         number = _own_gpu(module)
-    _check_gpu(name, number)
     with use_module(module), module.cuda.Device(number):
         yield
 
 
-def parse_device(name: str | None, who: str = "device") -> tuple[str, int | None]:
+_DEVICE_NAME = re.compile(
+    r"/?(?:job:localhost/replica:0/task:0/)?(?:device:)?(CPU|GPU)(?::([0-9]+))?",
+    re.IGNORECASE,
+)
+
+
+def parse_device(name: Any, who: str = "device") -> tuple[str, int | None]:
     """The type, ``"CPU"`` or ``"GPU"``, and the number, if there is one, of a device.
 
     >>> parse_device("/device:GPU:1"), parse_device("cpu")
     (('GPU', 1), ('CPU', None))
     """
-    kind, _, index = (
-        str(name).upper().replace("/", "").replace("DEVICE:", "").partition(":")
-    )
-    if kind not in ("CPU", "GPU") or not (index or "0").isdigit():
+    text = getattr(name, "name", name)
+    found = _DEVICE_NAME.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
         raise ValueError(
             f"{who}: name must be like 'CPU', 'GPU' or '/GPU:1', got {name!r}"
         )
-    return kind, int(index) if index else None
+    kind, number = found.groups()
+    return kind.upper(), None if number is None else int(number)
 
 
-def _check_gpu(name, number):
+def find_device(name: Any, who: str = "device") -> tuple[str, int | None]:
+    """`parse_device` of a device that there is; else a ``RuntimeError`` names the others."""
+    kind, number = parse_device(name, who)
+    if kind == "CPU" and not number:
+        return kind, number
     count, flaw = gpu_count()
-    if number < count:
-        return
+    if kind == "GPU" and (number or 0) < count:
+        return kind, number
     present = ", ".join(["/CPU:0", *[f"/GPU:{i}" for i in range(count)]])
     reason = f"the devices are {present}" if count else f"{flaw}; there is {present}"
-    hint = "" if count else ". CUDA needs NVIDIA's driver; nvidia-smi lists its GPUs"
-    raise RuntimeError(f"device: there is no GPU for the name {name!r}: {reason}{hint}")
+    raise RuntimeError(f"{who}: there is no {kind} for the name {name!r}: {reason}")
 
 
 _LOCAL_RANK = [lambda: 0]  # how to ask for the number of this process on its host
@@ -307,8 +335,10 @@ def free_memory(module: Any) -> int:
     """The bytes that new arrays can have on the current GPU: free, or kept by the pool."""
     if not hasattr(module, "cuda"):  # arrays in host memory
         return _host_memory()
-    free, _ = module.cuda.runtime.memGetInfo()
-    return free + module.get_default_memory_pool().free_bytes()
+    pool = module.get_default_memory_pool()
+    free = module.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
+    limit = pool.get_limit()  # 0: none
+    return min(free, max(0, limit - pool.used_bytes())) if limit else free
 
 
 # What an error says if CUDA itself, or a library of it, finds no memory.

@@ -9,6 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -44,6 +45,8 @@ class LogicalDevice(NamedTuple):
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """Return the devices of this machine, those of one type or all.
 
+    CuPy is imported to find the GPUs; without it there are none.
+
     >>> list_physical_devices("CPU")
     [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
     """
@@ -62,6 +65,10 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
 
 
 def _names(device_type):
+    if not isinstance(device_type, (str, type(None))):
+        raise TypeError(
+            f"device_type must be 'CPU', 'GPU' or None, got {device_type!r}"
+        )
     wanted = None if device_type is None else device_type.upper()
     found = [("CPU", 0)] if wanted in (None, "CPU") else []
     count = devices.gpu_count()[0] if wanted in (None, "GPU") else 0
@@ -72,8 +79,14 @@ def _names(device_type):
 
 
 def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
-    """Return ``device_name`` and ``compute_capability`` of a GPU; {} of the CPU."""
-    kind, number = _parsed("get_device_details", device)
+    """Return ``device_name`` and ``compute_capability``, a pair, of a GPU; {} of the CPU.
+
+    Raises: ``RuntimeError`` if there is no such device, ``ValueError`` for other names.
+
+    >>> get_device_details(list_physical_devices("GPU")[0])  # doctest: +SKIP
+    {'device_name': 'NVIDIA H100 80GB HBM3', 'compute_capability': (9, 0)}
+    """
+    kind, number = _found("get_device_details", device)
     if kind == "CPU":
         return {}
     facts = devices.cupy_module().cuda.runtime.getDeviceProperties(number)
@@ -88,7 +101,8 @@ def get_memory_info(device: str) -> dict[str, int]:
 
     The peak is what CuPy's memory pool holds: it takes memory from the GPU as arrays need
     it, and keeps it. `reset_memory_stats` makes it give back what is not in use.
-    Raises: ``ValueError`` for the CPU.
+
+    Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
 
     >>> get_memory_info("GPU:0")  # doctest: +SKIP
     {'current': 512, 'peak': 8192}
@@ -102,7 +116,14 @@ def _memory(cupy):
 
 
 def reset_memory_stats(device: str) -> None:
-    """Give memory that no array of a GPU uses back to it; the peak is the current then."""
+    """Give a GPU the memory back that no array uses; ``peak`` counts anew from there.
+
+    The pool gives back whole blocks, so that the peak may stay above ``current``.
+
+    Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
+
+    >>> reset_memory_stats("GPU:0")  # doctest: +SKIP
+    """
     _on_gpu(
         "reset_memory_stats",
         device,
@@ -111,8 +132,11 @@ def reset_memory_stats(device: str) -> None:
 
 
 def get_memory_growth(device: PhysicalDevice) -> bool:
-    """Return True: the memory pool always grows as arrays need it."""
-    _parsed("get_memory_growth", device)
+    """Return True: the memory pool always grows as arrays need it.
+
+    Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
+    """
+    _found_gpu("get_memory_growth", device)
     return True
 
 
@@ -120,15 +144,25 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     """Change nothing: memory is taken from a GPU as arrays need it, never all at once.
 
     ``CUPY_GPU_MEMORY_LIMIT`` in the environment limits it, in bytes or as ``50%``.
+
+    Args: ``enable``: False is a warning, as memory grows nevertheless.
+    Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
+
+    >>> for gpu in list_physical_devices("GPU"):
+    ...     set_memory_growth(gpu, True)
     """
-    _parsed("set_memory_growth", device)
+    _found_gpu("set_memory_growth", device)
+    if not enable:
+        warnings.warn(
+            "set_memory_growth: memory of a GPU always grows as needed; "
+            "CUPY_GPU_MEMORY_LIMIT in the environment limits it",
+            stacklevel=2,
+        )
 
 
 def _on_gpu(who: str, device: Any, function: Callable[[Any], Any]):
     """``function(cupy)`` with a GPU as the current one."""
-    kind, _ = _parsed(who, device)
-    if kind == "CPU":
-        raise ValueError(f"{who}: device must be a GPU, got {device!r}")
+    _found_gpu(who, device)
     with devices.device(_name(device)):
         return function(devices.current_module())
 
@@ -138,9 +172,16 @@ def _name(device):
     return name.replace("physical_device:", "") if isinstance(name, str) else name
 
 
-def _parsed(who, device):
-    kind, number = devices.parse_device(_name(device), who)
+def _found(who, device):
+    """The type and the number of a device that there is."""
+    kind, number = devices.find_device(_name(device), who)
     return kind, number or 0
+
+
+def _found_gpu(who, device):
+    kind, _ = _found(who, device)
+    if kind == "CPU":
+        raise ValueError(f"{who}: device must be a GPU, got {device!r}")
 
 
 # ------------------------------------------------------------------------- precision
@@ -151,10 +192,13 @@ _tf32 = {"on": None}  # None: as CuPy, which looks at CUPY_TF32
 def enable_tensor_float_32_execution(enabled: bool) -> None:
     """Let float32 products on a GPU round their factors to TensorFloat-32, or no longer.
 
-    Its tensor cores then take them: several times as fast, with 10 bits of mantissa in
-    place of 23; sums stay float32. It is off by default, where TensorFlow has it on;
-    ``CUPY_TF32=1`` in the environment turns it on. Functions compiled before keep what was
-    set then.
+    Tensor cores then compute the products, several times as fast, with 10 bits of mantissa
+    in place of 23; sums stay float32. TensorFlow has it on by default, this package off;
+    ``CUPY_TF32=1`` in the environment turns it on, ``NVIDIA_TF32_OVERRIDE=0`` keeps it off
+    whatever is set. Functions compiled before keep what was set then. GPUs below compute
+    capability 8.0 have no TensorFloat-32. CuPy is imported, if it is installed.
+
+    A warning says so if CuPy's eager products cannot follow.
 
     >>> enable_tensor_float_32_execution(False)
     >>> tensor_float_32_execution_enabled()
@@ -180,10 +224,19 @@ def _set_products(cupy, enabled):
 
 
 def tensor_float_32_execution_enabled() -> bool:
-    """Return whether float32 products on a GPU may use TensorFloat-32."""
-    if _tf32["on"] is None:
-        return os.environ.get("CUPY_TF32", "0").strip() not in ("", "0")
-    return _tf32["on"]
+    """Return whether float32 products on a GPU may use TensorFloat-32.
+
+    Raises: ``ValueError`` if ``CUPY_TF32`` is no integer.
+    """
+    if os.environ.get("NVIDIA_TF32_OVERRIDE", "").strip() == "0":
+        return False
+    if _tf32["on"] is not None:
+        return _tf32["on"]
+    asked = os.environ.get("CUPY_TF32", "").strip() or "0"
+    try:
+        return int(asked) > 0
+    except ValueError:
+        raise ValueError(f"CUPY_TF32 must be 0 or 1, got {asked!r}") from None
 
 
 experimental = SimpleNamespace(
@@ -205,10 +258,15 @@ experimental = SimpleNamespace(
 def report() -> dict[str, Any]:
     """Return what is used on a GPU, as plain values, without importing CuPy.
 
-    A value that cannot be found out is None; ``note`` says why there is no GPU.
+    ``name``, ``compute_capability``; ``memory``: bytes ``used`` by arrays, ``held`` by the
+    pool, ``free`` and ``total``; ``cuda``: versions of ``runtime`` and ``driver``;
+    ``nvrtc``: its version; ``tf32``: whether products may use TensorFloat-32. A value that
+    cannot be found out is None; ``note`` says why there is no GPU.
     """
     facts = dict.fromkeys(("name", "compute_capability", "memory", "cuda", "nvrtc"))
-    facts |= {"tf32": tensor_float_32_execution_enabled(), "note": None}
+    facts |= {"tf32": None, "note": None}
+    with suppress(ValueError):  # of a wrong CUPY_TF32; a report does not fail
+        facts["tf32"] = tensor_float_32_execution_enabled()
     cupy = sys.modules.get("cupy")
     if cupy is None:
         return facts | {"note": "CuPy is not imported"}

@@ -574,6 +574,13 @@ class Primitive:
             return error
         if devices.is_out_of_memory(error):
             return devices.memory_error(self.name, error)
+        arrays = [x.array for x in inputs if isinstance(x, Tensor)]
+        places = [devices.device_of(a) for a in arrays if devices.is_array(a)]
+        if len(set(places)) > 1:
+            return InvalidArgumentError(
+                f"{self.name}: the inputs are on {', '.join(places)}; tensors never move by "
+                "themselves: make them and call the op inside of one `tw.device`"
+            )
         if any(words in str(error) for words in _NO_LOOP):
             kinds = " and ".join(dict.fromkeys(x.dtype.name for x in inputs))
             names = {} if self.variadic else dict(zip(self.inputs, inputs))

@@ -59,10 +59,7 @@ class Tensor(Operators):
 
     @property
     def device(self) -> str:
-        module = devices.array_module(type(self.array))
-        if module is np:
-            return "/CPU:0"
-        return f"/GPU:{self.array.device.id}"
+        return devices.device_of(self.array)
 
     def get_shape(self) -> TensorShape:
         return self.shape

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import devices
 from .dtypes import BY_NUMPY, DType, as_dtype
-from .errors import DTypeError, ShapeError
+from .errors import DTypeError, InvalidArgumentError, ShapeError
 from .interpreters import (
     ARRAY_EVAL,
     active_interpreter,
@@ -165,6 +165,10 @@ class Variable(Operators):
     @property
     def shape(self) -> TensorShape:
         return TensorShape(self._array.shape)
+
+    @property
+    def device(self) -> str:
+        return devices.device_of(self._array)
 
     @property
     def dtype(self) -> DType:
@@ -329,10 +333,21 @@ class Variable(Operators):
             if not devices.is_array(array):  # a batched tensor, which raises here
                 array = np.asarray(value)
         else:
-            module = devices.array_module(type(own))
-            array = to_array(value, None, own.dtype, module)
+            array = to_array(value, None, own.dtype, devices.array_module(type(own)))
         self.check_assigned(method, array)
-        return array
+        return array if type(array) is type(own) else self._moved(method, array)
+
+    def _moved(self, method, array):
+        """The array on the device of the variable, if ``method`` may copy it there."""
+        module = devices.array_module(type(self._array))
+        if devices.array_module(type(array)) is module:
+            return array
+        if method == "assign":
+            return devices.copy_to(module, array)
+        raise InvalidArgumentError(
+            f"Variable.{method}: '{self.path}' is on {self.device}, the value on "
+            f"{devices.device_of(array)}; only assign copies between devices"
+        )
 
     def check_assigned(self, method: str, array: Any) -> None:
         """Raise unless an array, or the spec of one, fits the variable."""

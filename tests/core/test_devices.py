@@ -1,5 +1,7 @@
 """The array module: decided by the array at hand, or by the device named."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -24,14 +26,21 @@ def test_what_is_no_array_has_no_module():
     assert devices.is_array(np.ones(1)) and devices.is_array(np.float32(1.0))
 
 
-@pytest.mark.parametrize("name", ["CPU", "cpu", "/CPU:0", "/device:CPU:0", "CPU:0"])
+LONG = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+
+@pytest.mark.parametrize(
+    "name", ["CPU", "cpu", "/CPU:0", "/device:CPU:0", "CPU:0", LONG]
+)
 def test_the_cpu_has_many_names(name):
     with devices.device(name):
         assert devices.current_module() is np
         assert tw.zeros([1]).device == "/CPU:0"
 
 
-@pytest.mark.parametrize("name", ["TPU", "", "GPU:x", None, 0, "CPUs"])
+@pytest.mark.parametrize(
+    "name", ["TPU", "", "GPU:x", "GPU:", "G/PU", "GPU:\u00b2", "GPU:-1", 0, "CPUs"]
+)
 def test_an_unknown_device_is_a_value_error(name):
     with (
         pytest.raises(ValueError, match="device: name must be like"),
@@ -48,13 +57,36 @@ def test_the_device_of_before_comes_back_even_after_an_error(strict):
     assert devices.current_module() is before
 
 
+def test_none_stays_on_the_current_device(strict):
+    with devices.use_module(strict), devices.device(None):
+        assert devices.current_module() is strict
+
+
+def test_there_is_one_cpu():
+    with pytest.raises(RuntimeError, match="no CPU for the name 'CPU:1'"):
+        devices.device("CPU:1").__enter__()
+
+
 def test_without_cupy_the_gpu_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    monkeypatch.setitem(sys.modules, "cupy", None)
     with (
-        pytest.raises(RuntimeError, match=r"tapewright\[cuda12\]"),
-        devices.device("GPU"),
+        pytest.raises(
+            RuntimeError, match=r"device: .*'GPU:1'.*tapewright\[cuda12\].*CPU"
+        ),
+        devices.device("GPU:1"),
     ):
         pass
+
+
+@pytest.mark.parametrize("kind", [ImportError, OSError])
+def test_a_cupy_that_cannot_be_imported_says_why(monkeypatch, tmp_path, kind):
+    text = f"raise {kind.__name__}('libcublas.so.12: cannot open shared object file')"
+    (tmp_path / "cupy.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    assert tw.config.list_physical_devices("GPU") == []
+    with pytest.raises(RuntimeError, match=r"cannot be imported: libcublas\.so\.12"):
+        devices.device("GPU").__enter__()
 
 
 @pytest.mark.parametrize("name", ["GPU:2", "/GPU:2", "/device:GPU:2", "gpu:17"])
@@ -76,7 +108,7 @@ def test_without_a_gpu_the_error_says_why_and_what_cuda_needs(monkeypatch, stric
 
     cuda.runtime.getDeviceCount = no_driver
     before = devices.current_module()
-    with pytest.raises(RuntimeError, match=r"'GPU'.*too old.*/CPU:0.*driver"):
+    with pytest.raises(RuntimeError, match=r"'GPU'.*too old.*driver.*/CPU:0"):
         devices.device("GPU").__enter__()
     assert devices.current_module() is before
 
@@ -112,13 +144,51 @@ def test_results_stay_with_the_arrays_they_come_from(strict):
     np.testing.assert_allclose(gradient.numpy(), 2 * np.exp([2.0, 4.0]), rtol=1e-6)
 
 
-def test_arrays_never_move_by_themselves(strict):
+def test_tensors_never_move_by_themselves(strict):
     with devices.use_module(strict):
         there = tw.constant([1.0, 2.0])
-    here = tw.constant(np.array([1.0, 2.0], np.float32))
-    if devices.array_module(type(here.array)) is np:
-        with pytest.raises(Exception):  # noqa: B017  (CuPy's own, whatever it is)
-            tw.add(there, here)
+    with devices.use_module(np):
+        here = tw.constant([1.0, 2.0])
+    for a, b in ((here, there), (there, here)):
+        places = f"add: the inputs are on {a.device}, {b.device}"
+        with pytest.raises(tw.errors.InvalidArgumentError, match=places):
+            tw.add(a, b)
+
+
+def test_a_model_that_is_called_elsewhere_says_where_its_weights_are(strict):
+    with devices.use_module(strict):
+        model = tw.Sequential([tw.Input((2,)), tw.layers.Dense(3)])
+        model.compile("sgd", "mse")
+    x, y = np.ones((4, 2), np.float32), np.ones((4, 3), np.float32)
+    for call in (model, model.predict, lambda x: model.fit(x, y, verbose=0)):
+        wrong = pytest.raises(tw.errors.InvalidArgumentError, match="/CPU:0, /GPU:0")
+        with wrong, devices.use_module(np):
+            call(x)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_variable_stays_on_its_device(strict, traced):
+    value = np.array([3.0, 4.0], np.float32)
+    for own, other in ((strict, np), (np, strict)):
+        with devices.use_module(own):
+            variable = tw.Variable([1.0, 1.0])
+            place = variable.device
+        with devices.use_module(other):
+            tensor = tw.constant(value)
+        assert tensor.device != place
+        for method in ("assign_add", "assign_sub", "assign"):
+
+            def change(tensor, variable=variable, method=method):
+                getattr(variable, method)(tensor)
+
+            call = tw.function(change) if traced else change
+            if method == "assign":
+                call(tensor)
+            else:
+                with pytest.raises(tw.errors.InvalidArgumentError, match=place):
+                    call(tensor)
+        assert variable.device == variable.read_value().device == place
+        np.testing.assert_array_equal(variable.numpy(), value)
 
 
 def test_to_numpy_and_copy_to_copy_across(strict):

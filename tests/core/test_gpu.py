@@ -44,8 +44,9 @@ def test_gpus_are_listed_by_their_numbers(cuda):
 
 def test_names_of_logical_devices_are_for_device(cuda, strict):
     for i, each in enumerate(tw.config.list_logical_devices("GPU")):
-        with tw.device(each.name):
-            assert devices.current_module() is strict and cuda.current[-1] == i
+        for name in (each, each.name):
+            with tw.device(name):
+                assert devices.current_module() is strict and cuda.current[-1] == i
 
 
 def test_details_are_name_and_compute_capability(cuda):
@@ -63,16 +64,42 @@ def test_memory_is_that_of_the_pool_and_its_peak_can_be_reset(cuda):
     assert experimental.get_memory_info("GPU:0")["peak"] == 3 * MIB
 
 
+FUNCTIONS = {
+    "get_device_details": experimental.get_device_details,
+    "get_memory_growth": experimental.get_memory_growth,
+    "get_memory_info": experimental.get_memory_info,
+    "reset_memory_stats": experimental.reset_memory_stats,
+    "set_memory_growth": lambda device: experimental.set_memory_growth(device, True),
+}
+
+
 @pytest.mark.parametrize("name", ["CPU:0", "/device:CPU:0"])
-def test_the_cpu_has_no_pool_of_memory(name):
-    with pytest.raises(ValueError, match="get_memory_info: device must be a GPU"):
-        experimental.get_memory_info(name)
+@pytest.mark.parametrize("function", FUNCTIONS.keys() - {"get_device_details"})
+def test_the_cpu_has_no_pool_of_memory(name, function):
+    with pytest.raises(ValueError, match=f"{function}: device must be a GPU"):
+        FUNCTIONS[function](name)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_gpu_that_is_not_there_is_an_error_of_the_function(function, cuda):
+    with pytest.raises(RuntimeError, match=f"^{function}: .*'GPU:5'.*/GPU:0, /GPU:1"):
+        FUNCTIONS[function]("GPU:5")
 
 
 def test_memory_grows_whatever_is_set(cuda):
     for device in tw.config.list_physical_devices("GPU"):
         experimental.set_memory_growth(device, True)
         assert experimental.get_memory_growth(device)
+        with pytest.warns(UserWarning, match="always grows"):
+            experimental.set_memory_growth(device, False)
+
+
+def test_free_memory_is_within_the_limit_of_the_pool(cuda, strict):
+    assert devices.free_memory(strict) == 85 * MIB
+    cuda.pool.limit = 10 * MIB
+    assert devices.free_memory(strict) == 7 * MIB
+    cuda.pool.limit = 2 * MIB
+    assert devices.free_memory(strict) == 0
 
 
 def test_an_unknown_name_is_a_value_error():
@@ -102,9 +129,19 @@ def test_tensor_float_32_is_off_unless_asked_for(monkeypatch):
     monkeypatch.setattr(gpu, "_tf32", {"on": None})
     monkeypatch.delenv("CUPY_TF32", raising=False)
     assert not experimental.tensor_float_32_execution_enabled()
-    for value, on in (("1", True), ("0", False), ("", False)):
+    for value, on in (("1", True), ("0", False), ("", False), ("-1", False)):
         monkeypatch.setenv("CUPY_TF32", value)
         assert experimental.tensor_float_32_execution_enabled() == on
+    monkeypatch.setenv("CUPY_TF32", "true")
+    with pytest.raises(ValueError, match="CUPY_TF32 must be 0 or 1, got 'true'"):
+        experimental.tensor_float_32_execution_enabled()
+    assert gpu.report()["tf32"] is None
+
+
+def test_the_override_of_nvidia_keeps_tensor_float_32_off(monkeypatch):
+    monkeypatch.setattr(gpu, "_tf32", {"on": True})
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
+    assert not experimental.tensor_float_32_execution_enabled()
 
 
 def test_the_switch_is_also_that_of_cupys_products(products):
@@ -160,6 +197,12 @@ def test_the_report_says_why_there_is_no_gpu(no_gpu, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(cuda=None))
     facts = gpu.report()
     assert facts["note"] == "no driver" and facts["name"] is None
+
+
+@pytest.mark.parametrize("device_type", [3, ["GPU"]])
+def test_a_type_of_devices_is_a_string(device_type):
+    with pytest.raises(TypeError, match="device_type must be 'CPU', 'GPU' or None"):
+        tw.config.list_physical_devices(device_type)
 
 
 def test_importing_and_showing_leave_cupy_alone():

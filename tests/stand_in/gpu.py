@@ -28,7 +28,10 @@ class Pool:
     """A memory pool: ``used`` and ``held`` bytes, which tests set."""
 
     def __init__(self):
-        self.used, self.held = 3 * MIB, 8 * MIB
+        self.used, self.held, self.limit = 3 * MIB, 8 * MIB, 0
+
+    def get_limit(self):
+        return self.limit
 
     def used_bytes(self):
         return self.used

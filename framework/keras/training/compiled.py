@@ -76,8 +76,9 @@ class CompiledModel:
         ``jit_compile`` is Keras', and changes nothing here, nor does
         ``auto_scale_loss``, since no layer computes in a dtype other than its weights'.
 
-        Raises: ``ValueError`` for an unknown name, which lists similar ones, and for
-        ``jit_compile=True`` with ``run_eagerly``.
+        Raises: ``ValueError`` for an unknown name, which lists similar ones, for
+        ``jit_compile=True`` with ``run_eagerly``, and for ``steps_per_execution`` that is no
+        integer from 1 on.
         """
         if steps_per_execution is not None:  # as in files of Keras 2
             whole("compile", "steps_per_execution", steps_per_execution)
@@ -133,10 +134,17 @@ class CompiledModel:
 
     @property
     def steps_per_execution(self) -> int:
-        """The number of steps that are one traced function, as `compile` was told."""
+        """The number of steps that are one traced function; may be set after `compile`."""
         if self._compiled is None:
             return 1
         return self._compiled.options["steps_per_execution"] or 1
+
+    @steps_per_execution.setter
+    def steps_per_execution(self, value: int) -> None:
+        compiled = self._need_compiled("setting steps_per_execution")
+        compiled.options["steps_per_execution"] = whole(
+            "steps_per_execution", "value", value
+        )
 
     def _need_compiled(self, what):
         if self._compiled is None:

@@ -16,7 +16,7 @@ from tapewright.keras.training.data_adapters.array_adapter import ArrayAdapter
 from tapewright.layers import Dense, Dropout
 
 from ...stand_in import driver
-from ...stand_in.gpu import MIB, install
+from ...stand_in.gpu import MIB, OutOfMemoryError, install
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(50, 6)).astype("float32")
@@ -118,6 +118,20 @@ def test_arrays_that_take_too_much_of_the_memory_go_over_batch_by_batch(
     copies.there.clear()
     trained(strict)
     assert copies.there == [(50, 6), (50,)]
+
+
+def test_a_data_set_that_finds_no_memory_is_an_error_that_says_so(strict, monkeypatch):
+    install(monkeypatch, strict)
+
+    def full(array, *args, **kwargs):
+        raise OutOfMemoryError(array.nbytes, 8 * MIB)
+
+    monkeypatch.setattr(strict, "asarray", full, raising=False)
+    wrong = pytest.raises(
+        tw.errors.ResourceExhaustedError, match="the data set.*1,200 b"
+    )
+    with wrong, devices.use_module(strict):
+        ArrayAdapter(X, Y, None, 8, None, True, None)
 
 
 def test_strings_stay_on_the_host(strict):
@@ -281,6 +295,24 @@ def test_training_stops_between_executions():
     made = model(steps_per_execution=3)
     made.fit(X, Y, batch_size=5, epochs=2, verbose=0, callbacks=[Stop()])
     assert int(made.optimizer.iterations.numpy()) == 3
+
+
+def test_steps_per_execution_may_be_set():
+    made = model()
+    made.steps_per_execution = 3
+    assert made.steps_per_execution == 3
+    assert made.get_compile_config()["steps_per_execution"] == 3
+    found = (
+        made.fit(X, Y, batch_size=8, epochs=3, verbose=0).history,
+        made.get_weights(),
+    )
+    assert_equal(found, trained(devices.current_module()), rtol=1e-5)
+    with pytest.raises(
+        ValueError, match="steps_per_execution: value must be a positive"
+    ):
+        made.steps_per_execution = 0
+    with pytest.raises(RuntimeError, match="call compile"):
+        Sequential([Dense(1)]).steps_per_execution = 2
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "auto", True])

@@ -100,8 +100,14 @@ def _on_device(arrays):
 
 
 def _moved(module, array):
-    own = devices.array_module(type(array)) is module
-    return array if own else devices.copy_to(module, array)
+    if devices.array_module(type(array)) is module:
+        return array
+    try:
+        return devices.copy_to(module, array)
+    except Exception as error:
+        if devices.is_out_of_memory(error):
+            raise devices.memory_error("copying the data set", error) from None
+        raise
 
 
 class _BatchShuffle(Seeded, Selection):
