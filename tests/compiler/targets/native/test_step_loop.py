@@ -84,8 +84,7 @@ def test_a_layer_computes_what_eager_mode_computes(name, sizes, sequences, maske
 
 
 @pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("units", [8, 33])
+@pytest.mark.parametrize("dtype, units", [("float32", 33), ("float64", 8)])
 def test_results_do_not_depend_on_how_a_batch_is_cut(name, dtype, units):
     layer = LAYERS[name](units, return_sequences=True, dtype=dtype)
     mask = tw.constant(np.random.default_rng(1).random((12, 6)) > 0.3)
@@ -93,7 +92,7 @@ def test_results_do_not_depend_on_how_a_batch_is_cut(name, dtype, units):
     run, chunks, found, before = with_gradients(layer, mask), [], [], config.threads()
     wanted = arrays_of(run(x))
     try:
-        for threads in (1, 2, 3, 5):
+        for threads in (1, 2, 5):
             config.set_threads(threads)
             traced = tw.function(run)
             found.append([a.tobytes() for a in arrays_of(traced(x))])
@@ -103,8 +102,8 @@ def test_results_do_not_depend_on_how_a_batch_is_cut(name, dtype, units):
             assert all([each.packed for each in loops])
     finally:
         config.set_threads(before)
-    assert chunks == [[1, 1], [2, 2], [3, 3], [3, 3]]
-    assert found[0] == found[1] == found[2] == found[3]
+    assert chunks == [[1, 1], [2, 2], [3, 3]]
+    assert found[0] == found[1] == found[2]
     for a, b in zip(found[0], wanted):
         a = np.frombuffer(a, dtype).reshape(b.shape)
         np.testing.assert_allclose(a, b, 1e-4, 2e-5 * np.abs(b).max())
