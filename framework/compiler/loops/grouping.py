@@ -116,7 +116,7 @@ class _Grouping:
         self.require(unit, map(self.producer, instruction.operands))
         if type(instruction) is Load:
             (out,) = instruction.outputs
-            self.loaded[out] = id(instruction.variable)
+            self.loaded[out] = {id(instruction.variable)}
             self.require(unit, self.effects[-1:])
             self.loads.append(unit)
         elif instruction.touches_variables:
@@ -130,15 +130,19 @@ class _Grouping:
         if instruction.collectives:  # their order is that of all processes
             self.require(unit, self.collectives[-1:])
             self.collectives.append(unit)
-        self.note_readers(unit, instruction)
+        held = self.note_readers(unit, instruction)
         for out in instruction.outputs:
             self.unit_of[out] = unit
+            if instruction.may_alias:
+                self.loaded[out] = held
 
     def note_readers(self, unit, instruction):
-        for a in instruction.operands:
-            variable = self.loaded.get(a.base)
-            if variable is not None:
-                self.readers.setdefault(variable, set()).add(unit)
+        """Note that a unit may read the arrays of variables, of which it returns the ids."""
+        bases = [a.base for a in instruction.operands]
+        held = {v for base in bases for v in self.loaded.get(base, ())}
+        for variable in held:
+            self.readers.setdefault(variable, set()).add(unit)
+        return held
 
     def may_join(self, instruction, unit):
         """Return whether a unit may wait for the other operands of an instruction."""

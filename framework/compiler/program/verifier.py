@@ -186,10 +186,14 @@ class _Checker:
                 self.memory.write(("instance", *_bounds(array)), object())
 
     def write_variables(self, instruction):
-        """Overwrite the loaded values of the variables that change in their place."""
+        """Overwrite the loaded values of the variables that change in their place.
+
+        Those of host memory get new arrays.
+        """
         for variable in instruction.variables_overwritten if self.overwrites else ():
             for buffer in self.loaded.get(id(variable), ()):
-                self.memory.write(self.place(buffer), object())
+                if buffer.kind is not Kind.HOST:
+                    self.memory.write(self.place(buffer), object())
 
     def step_assigned(self, instruction):
         """Write outputs to memory of their own, or to that of an operand that ends here."""
@@ -214,7 +218,9 @@ class _Checker:
             changed = object()
             self.memory.write(self.place(donated), changed)
         for buffer in instruction.reads if instruction.may_alias else ():
-            if not buffer.is_constant:
+            if (
+                not buffer.is_constant and buffer.kind is not Kind.HOST
+            ):  # which is copied
                 value = changed if buffer is donated else self.values[buffer]
                 backing += [(buffer, value), *self.backing.get(buffer.base, ())]
         for out in instruction.outputs:

@@ -12,17 +12,24 @@ import threading
 import numpy as np
 
 from tapewright.core import config
-from tapewright.core.devices import check_results, current_module, use_module
+from tapewright.core.devices import (
+    check_results,
+    current_module,
+    to_numpy,
+    use_module,
+)
 
 from ...program.array_functions import copy_into
 from ...program.array_instructions import View
-from ...program.call_instructions import Draw, Load, RegionCall
+from ...program.atomicity import may_fail
+from ...program.call_instructions import Draw, Load, RegionCall, Store
 from ...program.program import Kind
 from ...program.verifier import verify_program
 from ..numpy.executable import Executable
 from ..numpy.source import PerInstance, SourceWriter
 from .checks import checks_first
 from .host_values import find_host_values
+from .kernels.stores import HostStore
 from .kernels.table import form_kernels
 from .kernels.updates import UpdateKernel
 from .memory import DeviceInstance, MemoryPlan
@@ -180,6 +187,8 @@ class _Writer(SourceWriter):
             self.views.append((i, instruction))
         elif type(instruction) is Load:
             self.load(i, instruction)
+        elif isinstance(instruction, Store):
+            self.store(i, instruction)
         elif instruction in self.executable.on_host:
             self.writes_host = True
             super().write(i, instruction)
@@ -189,8 +198,9 @@ class _Writer(SourceWriter):
         else:
             self.flush(before=instruction)
             self.calls.append([instruction])
-            self.bring_operands(instruction)
+            on_host = self.bring_operands(instruction)
             super().write(i, instruction)
+            self.names.update(on_host)
             if type(instruction) is RegionCall:
                 self.look_at_regions(i, instruction)
 
@@ -202,12 +212,18 @@ class _Writer(SourceWriter):
         return ()
 
     def look_at_regions(self, i, call):
-        """Wait for values that regions may have found wrong, before variables change."""
+        """Wait for values that regions may have found wrong, if that matters behind them.
+
+        It does if variables change there, or have to be restored, or if an error would
+        follow that comes of the wrong values.
+        """
         later = self.program.instructions[i + 1 :]
-        if any([each.variables_written for each in later]):
-            if any(map(_may_fail, self.regions[call])):
-                look = functools.partial(_look_at_results, self.xp)
-                self.source.emit(f"{self.source.bind('look', look)}()", call)
+        matters = any(self.program.restored) or any(
+            [each.variables_written or _fails_on_host(each) for each in later]
+        )
+        if matters and any(map(_may_fail, self.regions[call])):
+            look = functools.partial(_look_at_results, self.xp)
+            self.source.emit(f"{self.source.bind('look', look)}()", call)
 
     def load(self, i, load):
         """Write a load if Python reads the array; a graph finds it by itself."""
@@ -215,6 +231,24 @@ class _Writer(SourceWriter):
             if self.segment is not None and self.segment.writes(load.variable):
                 self.flush()
             super().write(i, load)
+
+    def store(self, i, store):
+        """Write a store to a variable of the host, behind the updates that read it."""
+        is_copied = type(store) is HostStore
+        if is_copied or (self.segment and self.segment.uses(store.variable)):
+            self.flush()
+        if not is_copied:
+            self.writes_host = True
+            super().write(i, store)
+            self.writes_host = False
+            return
+        self.release(i, store)
+        variable = self.source.bind("v", store.variable)
+        value = (
+            f"{self.source.bind('to_numpy_', to_numpy)}({self.listed(store.operands)})"
+        )
+        self.source.emit(f"{variable}._bind({value})", store)
+        self.clear(self.ending.pop(i, ()), store)
 
     def is_made_by_segment(self, buffer):
         """Return whether a buffer has no name until the segment is called."""
@@ -225,15 +259,20 @@ class _Writer(SourceWriter):
         return any([each.base is buffer for each in self.needed])
 
     def bring_operands(self, instruction):
-        """Copy the values of the host that a call on the GPU takes."""
+        """Copy the values of the host that a call on the GPU takes.
+
+        Returns their names on the host: the call takes those of the copies.
+        """
+        names = {}
         if isinstance(instruction, Draw):
-            return  # drawn on the host
-        for a in instruction.operands:
+            return names  # drawn on the host
+        for a in dict.fromkeys(instruction.operands):
             if a.kind is Kind.HOST:
                 function = self.source.bind("asarray", self.xp.asarray)
-                name = self.name_of(a)
+                names[a] = self.name_of(a)
                 self.names[a] = register = next(self.registers)
-                self.source.emit(f"{register} = {function}({name})", instruction)
+                self.source.emit(f"{register} = {function}({names[a]})", instruction)
+        return names
 
     def name_of(self, buffer):
         if not buffer.is_constant or buffer.is_view:
@@ -281,7 +320,7 @@ class _Writer(SourceWriter):
         segment, self.segment = self.segment, None
         if segment is None:
             return
-        is_seen = before is not None and before.has_effect
+        is_seen = before is not None and (before.has_effect or _fails_on_host(before))
         is_seen = is_seen or any(self.program.restored)  # if it fails
         is_seen = is_seen or config.functions_are_verified()
         segment.synchronizes = is_seen and self.may_have_failed or not self.together
@@ -330,6 +369,11 @@ def _may_fail(executable):
     """Return whether an executable, or a region of it, may find wrong values."""
     inner = [each for regions in executable.regions.values() for each in regions]
     return bool(executable.checks) or any(map(_may_fail, inner))
+
+
+def _fails_on_host(instruction):
+    """Return whether Python or CuPy runs an instruction, and may raise its error."""
+    return not is_on_device(instruction) and may_fail(instruction.node)
 
 
 def _look_at_results(xp):

@@ -121,7 +121,8 @@ class DeviceInstance(Instance):
             _, arrays = self.before[0]
             for variable, array in arrays:
                 variable._bind(array)
-            self.blocks["status"].fill(0)
+            with self.stream:
+                self.blocks["status"].fill(0)
             self.report[:] = self.launched = 0
             self.before.clear()
             raise self._error(self.checks[number - 1])

@@ -98,6 +98,13 @@ class Segment:
         written = [v for each in self.instructions for v in each.variables_written]
         return any([v is variable for v in written])
 
+    def uses(self, variable):
+        """Return whether the updates of the segment read or change a variable of the host."""
+        used = [
+            v for e in self.updates for v in (*e.variables_read, *e.variables_written)
+        ]
+        return any([v is variable for v in used])
+
     @property
     def reports(self):
         """Return whether values may be found wrong."""

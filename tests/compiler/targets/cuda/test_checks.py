@@ -94,3 +94,38 @@ def test_a_variable_whose_array_is_held_keeps_its_value_if_a_look_fails(
         step(x, tw.constant(4))
         v.numpy()
     assert v.numpy().tolist() == held.numpy().tolist() == [2.0, 4.0, 6.0, 8.0]
+
+
+def test_a_region_that_fails_behind_an_update_undoes_it(gpu, unverified):
+    w, rule = tw.Variable(np.ones(2, np.float32)), tw.optimizers.Adam(0.1)
+    rows = tw.constant([1.0, 2.0, 3.0])
+
+    @tw.function
+    def step(index):
+        rule.apply_gradients([(w * 1.0, w)])
+        return tw.cond(w[0] > 0, lambda: tw.gather(rows, index), lambda: rows[:1])
+
+    step(tw.constant([1]))
+    before = w.numpy()
+    with pytest.raises(tw.errors.InvalidArgumentError):
+        step(tw.constant([7]))
+    assert (w.numpy() == before).all() and int(rule.iterations.numpy()) == 1
+
+
+@pytest.mark.parametrize("call", [tw.linalg.inv, tw.linalg.cholesky])
+@pytest.mark.parametrize("in_region", [False, True])
+def test_the_error_is_that_of_the_cause(call, in_region, gpu, unverified):
+    matrices = tw.constant(np.eye(2, dtype=np.float32) + 1)
+
+    @tw.function
+    def step(index):
+        if in_region:
+            condition = matrices[0, 0] > 0
+            return call(
+                tw.cond(condition, lambda: tw.gather(matrices, index), lambda: matrices)
+            )
+        return call(tw.gather(matrices, index))
+
+    with pytest.raises(IndexError, match="indices must be from 0 to 1"):
+        step(tw.constant([0, 9]))
+    assert tw.function(lambda x: x + 1.0)(tw.constant(1.0)).numpy() == 2.0

@@ -332,3 +332,42 @@ def test_many_threads_give_the_numbers_of_one(gpu):
 
     with driver.threads("fibers"):
         both(train, 1e-5)
+
+
+def test_what_a_region_returns_is_read_before_its_variable_changes(gpu):
+    def run():
+        v, rule = tw.Variable([1.0, 2.0]), tw.optimizers.SGD(0.5)
+
+        @tw.function
+        def f(x):
+            y = tw.cond(x[0] > 0, lambda: v.read_value(), lambda: x) + 1.0
+            rule.apply_gradients([(x, v)])
+            return y * v
+
+        return [*[f(tw.constant([1.0, 3.0])) for _ in range(3)], v]
+
+    both(run)
+
+
+def test_the_choice_of_algorithms_writes_to_no_memory_of_the_program(gpu):
+    """The second graph is captured when the arena holds what the first one has made."""
+    rng = np.random.default_rng(0)
+    matrices = [rng.normal(size=(128, 128)).astype("f") for _ in range(3)]
+
+    def run():
+        x, w, u = map(tw.constant, matrices)
+
+        @tw.function
+        def f(x):
+            a = x @ w
+            b = a * tw.tanh(tw.linalg.inv(x))
+            c = tw.tanh(tw.tanh(b) @ u) @ tw.transpose(u)  # may lie where a was
+            return tw.reduce_sum(c, 0)
+
+        return [f(x), f(x)]
+
+    tw.config.autotune(True)
+    try:
+        both(run, tolerance=1e-3)
+    finally:
+        tw.config.autotune(False)

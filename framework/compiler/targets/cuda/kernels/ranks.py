@@ -13,7 +13,7 @@ __all__ = ["InTopKernel", "SearchKernel", "SortKernel", "TopKernel"]
 
 DTYPES = "?bBhHiIlLqQefd"
 MOST, MOST_PAIRS = 4096, 1 << 31  # entries of a row, and pairs of them in all
-MOST_CLASSES = 1 << 20
+MOST_CLASSES, MOST_SEARCHED = 1 << 20, 1 << 30
 
 
 class RankKernel(CudaKernel):
@@ -145,7 +145,8 @@ class SearchKernel(CudaKernel):
     def accepts(cls, instruction):
         row, values = instruction.operands
         known = row.dtype.char in DTYPES and row.dtype.isnative
-        return bool(known and row.dtype == values.dtype and row.size and values.size)
+        whole = row.size and values.size and row.shape[-1] <= MOST_SEARCHED
+        return bool(known and row.dtype == values.dtype and whole)
 
     def steps_on(self, places):
         (row, values), (out,) = self.operands, self.outputs

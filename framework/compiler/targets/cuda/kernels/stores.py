@@ -11,11 +11,13 @@ from ....loops.accesses import in_order, layout_of
 from ....program.array_functions import copy_into
 from ....program.array_instructions import Copy, View
 from ....program.call_instructions import Load, Store
+from ....program.program import Kind
 from ....program.program_rewriter import ProgramRewriter
 from ..kernel import Launch, Parameter
 from ..places import Root
 
 __all__ = [
+    "HostStore",
     "StoreKernel",
     "copy_overwritten",
     "copy_steps",
@@ -36,10 +38,11 @@ class StoreKernel(Store):
 
     @classmethod
     def of(cls, program, store):
-        """The kernel for a `Store`, None if the variable is on the host."""
-        if isinstance(store.variable._array, np.ndarray):
-            return None
+        """The kernel for a `Store`; for a variable of the host a `HostStore`, if need be."""
         (buffer,) = store.operands
+        if isinstance(store.variable._array, np.ndarray):
+            is_there = buffer.is_constant or buffer.kind is Kind.HOST
+            return None if is_there else HostStore(store.operands, store.node)
         return cls((in_order(program, buffer, store.node),), store.node)
 
     @property
@@ -58,6 +61,13 @@ class StoreKernel(Store):
 
     def steps_on(self, places):
         return copy_steps([self.pair(places)])
+
+
+class HostStore(Store):
+    """A `Store` of a value of the device to a variable of the host, which gets a copy."""
+
+    __slots__ = ()
+    kept = ()
 
 
 def start_of(places, buffer):
@@ -98,9 +108,14 @@ def copy_overwritten(program):
 
 
 def _sharing(program):
-    """Instructions whose outputs may be in memory of variables, with the ids of these."""
+    """Instructions whose outputs may be in memory of variables, with the ids of these.
+
+    Those of the host are left out, whose variables get new arrays.
+    """
     held = {}  # buffer -> ids of variables
     for each in program.instructions:
+        if any([out.kind is Kind.HOST for out in each.outputs]):
+            continue
         if type(each) is Load:
             found = {id(each.variable)}
         elif each.may_alias:

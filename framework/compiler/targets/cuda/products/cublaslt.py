@@ -87,6 +87,12 @@ class Problem(NamedTuple):
     adds: bool = False
 
     @property
+    def extent(self):
+        """Entries of memory from the first to the last of ``d``."""
+        rows, columns, ld, step = self.d
+        return (self.count - 1) * step + (columns - 1) * ld + rows
+
+    @property
     def compute_type(self):
         fast = self.tf32 and self.dtype == "f"
         return ComputeType.F32_FAST_TF32 if fast else _TYPES[self.dtype][2]

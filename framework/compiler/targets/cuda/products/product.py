@@ -54,9 +54,18 @@ class Multiply(NamedTuple):
     def prepare(self, addresses, stream):
         """Choose the algorithm by timing several, if `config.autotune` is on."""
         if config.autotune_is_on():
-            given = self._given(addresses)
-            seconds = functools.partial(_seconds, stream)
-            cublaslt.library().tune(self.problem, *given, stream.ptr, seconds)
+            (a, b, d, vector), _ = self._given(addresses)
+            problem, size = self.problem, np.dtype(self.problem.dtype).itemsize
+            length = max(problem.d.rows, problem.d.columns)
+            # Memory of the program may be in use: results go to other memory.
+            scratch = [
+                _Scratch(d, problem.extent * size),
+                _Scratch(vector, length * size),
+                _Scratch(cublaslt.ALIGNMENTS[0], self.workspace_bytes),
+            ]
+            d, vector, workspace = [each.address for each in scratch]
+            seconds, given = functools.partial(_seconds, stream), (a, b, d, vector)
+            cublaslt.library().tune(problem, given, workspace, stream.ptr, seconds)
 
     def enqueue(self, functions, addresses, stream):
         """Enqueue the call in a stream; ``addresses`` has the address of each place."""
@@ -67,6 +76,16 @@ class Multiply(NamedTuple):
         """The addresses of the operands, and that of the workspace."""
         given = [0 if o is None else addresses[o[0]] + o[1] for o in self.operands]
         return given, addresses[self.workspace]
+
+
+class _Scratch:
+    """Memory of so many bytes, at an address aligned as ``like``; none in place of 0."""
+
+    def __init__(self, like, nbytes):
+        alignment = cublaslt.ALIGNMENTS[0]
+        self.memory = current_module().empty(nbytes + 2 * alignment, np.uint8)
+        start = self.memory.data.ptr
+        self.address = like and start + -start % alignment + like % alignment
 
 
 def _seconds(stream, function):
