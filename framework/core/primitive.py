@@ -124,6 +124,11 @@ _KINDS = {"f": "floating", "c": "complex", "i": "integer", "u": "integer",
 
 # Phrases in NumPy's errors for dtypes that a function does not take.
 _NO_LOOP = ("ufunc", "numpy boolean", "resolved dtypes", "provide an itemsize")
+# Phrases in the errors of NumPy and CuPy for arrays of the other one.
+_MIXED = (
+    *("Unsupported type", "Implicit conversion", "__array_ufunc__"),
+    *("__array_function__", "Only cupy arrays"),
+)
 
 
 class Primitive:
@@ -574,9 +579,8 @@ class Primitive:
             return error
         if devices.is_out_of_memory(error):
             return devices.memory_error(self.name, error)
-        arrays = [x.array for x in inputs if isinstance(x, Tensor)]
-        places = [devices.device_of(a) for a in arrays if devices.is_array(a)]
-        if len(set(places)) > 1:
+        places = _places(inputs)
+        if len(set(places)) > 1 and any(words in str(error) for words in _MIXED):
             return InvalidArgumentError(
                 f"{self.name}: the inputs are on {', '.join(places)}; tensors never move by "
                 "themselves: make them and call the op inside of one `tw.device`"
@@ -589,6 +593,12 @@ class Primitive:
         error = _as_op_error(error)
         error.add_note(f"in the op {self.name} on {given}")
         return error
+
+
+def _places(inputs):
+    """The devices of tensors that have values."""
+    arrays = [x.array for x in inputs if isinstance(x, Tensor)]
+    return [devices.device_of(a) for a in arrays if devices.is_array(a)]
 
 
 def _name_rule(rule, name):
