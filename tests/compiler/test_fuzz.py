@@ -5,6 +5,7 @@ programs are made.
 """
 
 import functools
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,9 @@ from tapewright.compiler.program.call_instructions import Store
 
 from .fuzzing import checking, generating, shrinking
 
-SEED, PROGRAMS = 0, 150
+SEED = 0
+# Machine code takes long to make.
+PROGRAMS = 60 if os.environ.get("TAPEWRIGHT_TARGET") == "native" else 150
 FUZZ = Path(__file__).parent / "fuzz.py"
 
 

@@ -272,14 +272,14 @@ VIEWS = {
 
 @pytest.mark.parametrize("kind", POOLS)
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("size, stride", [(3, 1), (3, 2)])
-def test_windows_of_views(view, kind, size, stride, monkeypatch):
+def test_windows_of_views(view, kind, monkeypatch):
     monkeypatch.setattr(windows, "SLICE", 1)
     rng = np.random.default_rng(13)
+    stride = 1 + ([*VIEWS].index(view) + [*POOLS].index(kind)) % 2
 
     def run(x, kernel):
         y = tw.nn.relu(tw.nn.conv2d(x, kernel, 1, "SAME"))
-        z = POOLS[kind](VIEWS[view](y), size, stride, "SAME")
+        z = POOLS[kind](VIEWS[view](y), 3, stride, "SAME")
         return tw.tanh(z)
 
     arrays = numbers(rng, 6, 8, 8, 4), numbers(rng, 3, 3, 4, 4)

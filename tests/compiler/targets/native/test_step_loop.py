@@ -72,8 +72,7 @@ def with_gradients(layer, mask=None, of=lambda y: tw.reduce_sum(y * y)):
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("sequences", [False, True])
-@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("sequences, masked", [(False, False), (True, True)])
 def test_a_layer_computes_what_eager_mode_computes(name, sizes, sequences, masked):
     batch, steps, units = sizes
     layer = LAYERS[name](units, return_sequences=sequences)
