@@ -400,6 +400,6 @@ random_normal_initializer = initializers.RandomNormal
 random_uniform_initializer = initializers.RandomUniform
 zeros_initializer = initializers.Zeros
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 keep_public(sys.modules[__name__], "formats", "inspection", "storage")

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import tapewright as tw
 from tapewright.compiler.targets.native import object_cache
 from tapewright.compiler.targets.native.object_cache import (
     HEADER,
@@ -307,7 +308,7 @@ def test_a_damaged_object_is_compiled_again_and_replaced(engine, change):
     assert engine.compilations == ["module", "b"]
 
 
-@pytest.mark.parametrize("made_of", ["0.1.0", "O2", "avx2"])
+@pytest.mark.parametrize("made_of", [tw.__version__, "O2", "avx2"])
 def test_an_object_that_was_made_in_another_way_is_not_used(
     engine, made_of, monkeypatch
 ):
