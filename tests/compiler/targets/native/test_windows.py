@@ -243,7 +243,7 @@ def test_operands_lie_one_behind_the_other_in_an_array(window):
         (spread_means_p, "f4", (90, 3, 40, "VALID", 1)),
         (window_max_p, "f2", (8, 3, 2, "SAME", 1)),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_other_pools_are_calls_of_numpy(op, dtype, window):
     rng = np.random.default_rng(0)
