@@ -48,6 +48,12 @@ def test_a_job_may_have_one_process_and_mpi4py_may_come_first(run_ranks):
     assert sorted(stdout.splitlines()) == ["0 2 2 True", "1 2 2 True"]
 
 
+def test_a_job_is_joined_where_stderr_is_no_file(run_ranks):
+    first = "import io; from mpi4py import MPI; sys.stderr = io.StringIO()"
+    rc, stdout, stderr = run_ranks(1, ASK.format(first=first))
+    assert (rc, stdout) == (0, "0 1 1 True\n"), stderr
+
+
 def test_several_processes_without_mpi4py_are_an_error_on_every_rank(run_ranks):
     rc, stdout, stderr = run_ranks(2, ASK.format(first="sys.modules['mpi4py'] = None"))
     assert rc != 0

@@ -19,6 +19,7 @@ SIZES = (
     *("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE"),
     *("SLURM_STEP_NUM_TASKS", "PRTE_LAUNCHED_SIZE"),
 )
+STDERR = 2  # its file descriptor
 RANK = "TAPEWRIGHT_RANK_PROCESS"  # the process of a rank, for those that it starts
 
 _JOB = []  # the communicator, once there is one
@@ -73,9 +74,9 @@ def _wait_for_all_ranks_to_join():
     """Start MPI; after `timeout_seconds` print this function's name, and end the process.
 
     MPI has no such limit. It holds the interpreter's lock meanwhile, so that no code of
-    Python can watch.
+    Python can watch. The name goes where MPI prints; `sys.stderr` may be no file.
     """
-    faulthandler.dump_traceback_later(timeout_seconds(), exit=True)
+    faulthandler.dump_traceback_later(timeout_seconds(), exit=True, file=STDERR)
     try:
         from .mpi import MPICommunicator
 
