@@ -7,9 +7,9 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from .core import config
+from .core.config import apply_defaults
 
-config.apply_defaults()  # before any array of a size worth speaking of is made
+apply_defaults()  # before any array of a size worth speaking of is made
 
 # Infinities and NaN are values here, as in TensorFlow: NumPy's remarks on them, where
 # they come from our own calls, are left out.
@@ -19,7 +19,7 @@ from tapewright import datasets, layers, optimizers
 from tapewright.layers import Input, initializers
 
 from . import autodiff, data, debugging, keras
-from .api import bitwise, linalg, math, nn, signal
+from .api import bitwise, config, errors, linalg, math, nest, nn, signal
 from .autodiff.custom_gradient import *
 from .autodiff.gradient_tape import *
 from .autodiff.vectorized_map import *
@@ -31,7 +31,7 @@ from .compiler.control_flow.tensor_array import TensorArray
 from .compiler.control_flow.while_loop import while_loop
 from .compiler.function.function import function
 from .compiler.function.scopes import *
-from .core import dtypes, errors, nest
+from .core import dtypes
 from .core.devices import device
 from .core.dtypes import *
 from .core.lazy_import import alias_modules, import_lazily, keep_public
@@ -375,12 +375,12 @@ import_lazily(
 alias_modules(  # `from tapewright.errors import ShapeError`
     __name__,
     bitwise="tapewright.api.bitwise",
-    config="tapewright.core.config",
+    config="tapewright.api.config",
     dtypes="tapewright.core.dtypes",
-    errors="tapewright.core.errors",
+    errors="tapewright.api.errors",
     linalg="tapewright.api.linalg",
     math="tapewright.api.math",
-    nest="tapewright.core.nest",
+    nest="tapewright.api.nest",
     nn="tapewright.api.nn",
     signal="tapewright.api.signal",
 )

@@ -23,7 +23,7 @@ def run(code, **variables):
     script = f"""
 import json, os, warnings
 import numpy as np
-from tapewright import config
+from tapewright.core import config
 config.apply_defaults()
 {code}
 print(json.dumps(result))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.core.errors import printable
 from tapewright.storage.checksum import seal
 
 STEERING = "\x1b]0;title\x07\x1b[2J"
@@ -171,7 +172,7 @@ def test_what_a_file_asserts_cannot_steer_the_terminal(tmp_path):
 
 def test_a_variable_of_any_name_is_shown_in_one_harmless_line():
     shown = repr(tw.Variable(1.0, name=f"{STEERING}\n"))
-    assert tw.errors.printable(shown) == shown
+    assert printable(shown) == shown
 
 
 def test_an_error_cannot_steer_the_terminal():

@@ -19,6 +19,7 @@ from tapewright.compiler.program.all_reduce_instructions import (
 )
 from tapewright.compiler.program.call_instructions import RegionCall, Store, Update
 from tapewright.compiler.program.verifier import verify_program
+from tapewright.core import config
 from tapewright.core.communication.communicator import Communicator, Pending
 from tapewright.ops import collective
 from tapewright.ops.collective import all_reduce
@@ -179,7 +180,7 @@ def test_the_last_gradients_that_are_asked_for_start_first(twins, small_buckets)
 
 
 def test_buckets_are_filled_up_to_their_size(twins, monkeypatch):
-    monkeypatch.setattr(tw.config, "_bucket_bytes", 2 * 6 * 6 * 4)
+    monkeypatch.setattr(config, "_bucket_bytes", 2 * 6 * 6 * 4)
     program = program_of(lambda x: [all_reduce(g) for g in gradients(vs, x)[1]], X)
     assert [n for name, n in collectives(program) if "Wait" not in name] == [2, 2]
 
@@ -342,7 +343,7 @@ def test_in_one_process_there_is_no_instruction(numpy_target):
 
 @pytest.mark.parametrize("limit", [0, 300, 1 << 20])
 def test_a_step_of_training_is_as_eager(limit, twins, target, monkeypatch):
-    monkeypatch.setattr(tw.config, "_bucket_bytes", limit)
+    monkeypatch.setattr(config, "_bucket_bytes", limit)
     ours, theirs = weights(), weights()
     step = tw.function(lambda x: trained(ours, x))
     for _ in range(3):

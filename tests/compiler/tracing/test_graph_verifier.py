@@ -13,6 +13,7 @@ from tapewright.compiler.tracing.graph_verifier import (
     verify_graph,
 )
 from tapewright.compiler.tracing.tracer import Tracer
+from tapewright.core import config
 
 X = np.array([[1.5, 2.0, 3.0], [-2.0, 0.5, 7.0]], np.float32)
 
@@ -299,7 +300,7 @@ def test_a_mistake_of_the_tracer_is_found_when_a_function_is_traced(monkeypatch)
 
 
 def test_nothing_is_verified_where_it_was_not_asked_for(monkeypatch):
-    monkeypatch.setattr(tw.config, "_verify", False)
+    monkeypatch.setattr(config, "_verify", False)
     passes = wrong("constant_folding", widened)
     monkeypatch.setattr(pipeline, "GRAPH_PASSES", passes)
     assert pipeline.optimize(graph_of(chain)).passes
