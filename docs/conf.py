@@ -1,0 +1,82 @@
+"""Settings of the site: `sphinx-build -W docs docs/_build/html` builds it."""
+
+import os
+import sys
+from pathlib import Path
+
+import tapewright
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS / "_ext"))
+
+project = "tapewright"
+author = "The tapewright developers"
+copyright = "2026, the tapewright developers"
+version = release = tapewright.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    #"sphinx_gallery.gen_gallery",
+    #"gallery",
+    "reference",
+]
+exclude_patterns = ["_build", "README.md"]
+nitpicky = True  # a name in a docstring that is nowhere is an error
+
+# ------------------------------------------------------------------------- pages
+
+myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath", "substitution"]
+myst_heading_anchors = 3
+myst_substitutions = {"version": version}
+default_role = "py:obj"
+
+# --------------------------------------------------------------------- reference
+
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_inherit_docstrings = False
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_display_short_literal_types = True
+python_maximum_signature_line_length = 72
+viewcode_line_numbers = True
+
+# ----------------------------------------------------------------------- gallery
+
+# One epoch each instead of a full run, to see that all of them work.
+SHORT = os.environ.get("TAPEWRIGHT_DOCS") == "short"
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "examples",
+    "filename_pattern": r"\.py$",
+    "download_all_examples": False,
+    "image_scrapers": ("gallery.written_pictures",),
+    "reset_argv": "gallery.arguments",
+    "reset_modules": (),
+    "within_subsection_order": "gallery.in_reading_order",
+    "min_reported_time": 1,
+    "abort_on_example_error": True,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "first_notebook_cell": "%pip install tapewright[native,plot]",
+}
+
+# -------------------------------------------------------------------------- HTML
+
+html_theme = "furo"
+html_title = f"tapewright {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0b6e8f", "color-brand-content": "#0b6e8f"},
+    "dark_css_variables": {"color-brand-primary": "#62c6e6", "color-brand-content": "#62c6e6"},
+}  # fmt: skip
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+linkcheck_ignore = [r"https?://localhost"]
