@@ -1,4 +1,8 @@
-"""What `pip install` makes of the four folders: one package, and nothing beside it."""
+"""The result of `pip install`: one package of the four folders, and nothing beside it.
+
+It holds of an ordinary install, as by a wheel, if the tests run with one. If they run with
+an editable install, one is made of a copy of the checkout.
+"""
 
 import functools
 import importlib.metadata
@@ -142,8 +146,26 @@ def test_the_version_is_the_same_everywhere():
     assert f"## {tapewright.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
+def test_the_citation_is_of_the_newest_version_in_the_changelog():
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    heading = re.search(
+        r"^## ([\d.]+) \((.*)\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M
+    )
+    assert heading[1] == SETTINGS["project"]["version"]
+    assert f"\nversion: {heading[1]}\ndate-released: {heading[2]}\n" in citation
+    assert f"\nlicense: {SETTINGS['project']['license']}\n" in citation
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
+    """The folder into which the package is installed in the ordinary way."""
+    here = Path(tapewright.__file__)
+    return (
+        built_site(tmp_path_factory) if here.is_relative_to(ROOT) else here.parents[1]
+    )
+
+
+def built_site(tmp_path_factory):
     """A folder into which a copy of the checkout was installed, without the network."""
     pytest.importorskip("setuptools", reason="building needs setuptools")
     version = importlib.metadata.version("setuptools")
@@ -169,25 +191,31 @@ def site(tmp_path_factory):
     return site
 
 
-def test_an_install_adds_one_package_and_its_metadata(site):
+@pytest.fixture(scope="module")
+def installed(site):
+    """The files that the install has brought, relative to ``site``, without bytecode."""
+    (metadata,) = importlib.metadata.distributions(name="tapewright", path=[str(site)])
+    return {Path(path) for path in metadata.files if path.suffix != ".pyc"}
+
+
+def test_an_install_adds_one_package_and_its_metadata(site, installed):
     version = SETTINGS["project"]["version"]
-    added = sorted(path.name for path in site.iterdir())
-    assert added == ["tapewright", f"tapewright-{version}.dist-info"]
+    added = {path.parts[0] for path in installed}
+    assert added == {"tapewright", f"tapewright-{version}.dist-info"}
+    assert all((site / path).is_file() for path in installed)
 
 
-def test_an_install_holds_every_module_and_no_other(site):
+def test_an_install_holds_every_module_and_no_other_file(installed):
     expected = {
         Path(package.replace(".", "/"), file.name)
         for package, folder in SETTINGS["tool"]["setuptools"]["package-dir"].items()
         for file in (ROOT / folder).glob("*.py")
     }
-    assert {p.relative_to(site) for p in site.rglob("*.py")} == expected
-
-
-def test_an_install_tells_type_checkers_that_it_is_typed(site):
-    assert (site / "tapewright" / "py.typed").is_file()
+    marker = Path("tapewright/py.typed")  # tells type checkers that there are types
+    packaged = {path for path in installed if path.parts[0] == "tapewright"}
+    assert packaged == expected | {marker}
 
 
 def test_an_install_carries_its_licence(site):
-    (licence,) = site.glob("*.dist-info/**/LICENSE")
+    (licence,) = site.glob("tapewright-*.dist-info/**/LICENSE")
     assert licence.read_bytes() == (ROOT / "LICENSE").read_bytes()

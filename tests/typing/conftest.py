@@ -1,11 +1,14 @@
 """An environment with an ordinary install of the package, for the type checker."""
 
 import shutil
+import sys
 import sysconfig
 import venv
 from pathlib import Path
 
 import pytest
+
+import tapewright
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -14,8 +17,11 @@ ROOT = Path(__file__).parent.parent.parent
 def python(tmp_path_factory):
     """Return the interpreter of an environment with the package and its dependencies.
 
-    The checker finds nothing through an editable install.
+    The tests run with an ordinary install, or with an editable one, through which the
+    checker finds nothing: that is copied as an ordinary one would be.
     """
+    if not Path(tapewright.__file__).is_relative_to(ROOT / "framework"):
+        return Path(sys.executable)
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
