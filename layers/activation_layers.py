@@ -38,9 +38,17 @@ class _Activation(ShapePreserving, Layer):
 
 
 class ReLU(_Activation):
-    """``x`` above ``threshold``, at most ``max_value``; below, ``negative_slope`` as steep.
+    """``x`` above ``threshold``, at most ``max_value``; a line of ``negative_slope`` below it.
 
-        negative_slope * (x - threshold)   where x <= threshold
+        max_value                            where x >= max_value
+        x                                    where threshold < x < max_value
+        negative_slope * (x - threshold)     where x <= threshold
+
+    Args: ``max_value``: None for no bound. All three are 0 or more.
+
+    Shapes: inputs and outputs ``[...]``.
+
+    Raises: ``ValueError`` for a negative argument.
 
     >>> ReLU(max_value=6.0, negative_slope=0.5)([-2.0, 3.0, 9.0]).numpy()
     array([-1.,  3.,  6.], dtype=float32)
@@ -71,8 +79,15 @@ class ReLU(_Activation):
 class LeakyReLU(_Activation):
     """``x`` where positive, else ``negative_slope * x``.
 
+    Shapes: inputs and outputs ``[...]``.
+
+    Raises: ``ValueError`` if ``negative_slope`` is negative.
+
     Reference: Maas et al., "Rectifier nonlinearities improve neural network acoustic
     models" (2013).
+
+    >>> LeakyReLU(0.1)([-2.0, 3.0]).numpy()
+    array([-0.2,  3. ], dtype=float32)
     """
 
     def __init__(
@@ -87,12 +102,21 @@ class LeakyReLU(_Activation):
 
 
 class PReLU(_Activation):
-    """``x`` where positive, else ``alpha * x`` with ``alpha`` learned.
+    """``x`` where positive, else ``alpha * x`` with a learned ``alpha``.
 
-    The weight ``alpha`` has the shape of one example. Args: ``shared_axes``: axes, the
-    batch being 0, along which it is the same, as ``[1, 2]`` for images.
+    Args: ``shared_axes``: axes that share one ``alpha``, counted with the batch as 0:
+    ``[1, 2]`` leaves one for each channel of images.
+
+    Shapes: inputs and outputs ``[batch, ...]``; weight ``alpha [...]``, of size 1 along
+    ``shared_axes``.
+
+    Raises: ``ValueError`` if one of ``shared_axes`` is not an axis behind the batch.
 
     Reference: He et al., "Delving deep into rectifiers" (2015).
+
+    >>> layer = PReLU(alpha_initializer="ones", shared_axes=[1])
+    >>> layer([[[-2.0, 3.0]]]).numpy(), layer.alpha.shape
+    (array([[[-2.,  3.]]], dtype=float32), TensorShape([1, 2]))
     """
 
     def __init__(
@@ -133,8 +157,13 @@ class PReLU(_Activation):
 class ELU(_Activation):
     """``x`` where positive, else ``alpha * (exp(x) - 1)``.
 
+    Shapes: inputs and outputs ``[...]``.
+
     Reference: Clevert et al., "Fast and accurate deep network learning by exponential
     linear units" (2016).
+
+    >>> ELU()([-1.0, 2.0]).numpy().round(3)
+    array([-0.632,  2.   ], dtype=float32)
     """
 
     def __init__(self, alpha: float = 1.0, **kwargs: Unpack[RegularizedLayerOptions]):
@@ -148,8 +177,10 @@ class ELU(_Activation):
 class Softmax(_Activation):
     """``exp(x) / sum(exp(x))`` over ``axis``, one or several.
 
-    ``mask``, an argument of the call that broadcasts to the inputs, is False (or at most
-    0.5) where an entry does not count: there the output is 0.
+    The call takes a ``mask`` that broadcasts to the inputs: an entry where it is False (or
+    at most 0.5) does not count, and its output is 0.
+
+    Shapes: inputs and outputs ``[...]``.
 
     >>> Softmax()([[1.0, 1.0, 5.0]], mask=[[True, True, False]]).numpy()
     array([[0.5, 0.5, 0. ]], dtype=float32)

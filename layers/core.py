@@ -49,8 +49,16 @@ class _Projection(Layer):
 class Dense(_Projection):
     """Every output sees every input: ``outputs = activation(inputs @ kernel + bias)``.
 
+    Args: ``units``: the size of the outputs; ``activation``: a name of `keras.activations`,
+    a function of a tensor, or None for the plain product; ``use_bias``: False leaves
+    ``bias`` out. An initializer, regularizer or constraint is an object, its name, or None.
+    Further keyword arguments are those of `Layer`.
+
     Shapes: inputs ``[batch, ..., features]``, outputs ``[batch, ..., units]``; weights
     ``kernel [features, units]`` and ``bias [units]``. Integer inputs are cast.
+
+    Raises: ``ValueError`` if ``units`` is not a positive integer, or for an unknown name;
+    ``TypeError`` for an unknown argument.
 
     >>> layer = Dense(2, kernel_initializer="ones", activation="relu")
     >>> layer([[1.0, 2.0, 3.0]]).numpy()
@@ -103,11 +111,15 @@ class EinsumDense(_Projection):
 
     Args: ``equation``: as ``"abc,cd->abd"``, the first letter the batch; ``...`` may stand
     in front of inputs and outputs, or behind both. ``output_shape``: the sizes of the
-    outputs without the batch and what ``...`` stands for; None where the inputs tell.
+    outputs without the batch and the axes of ``...``; None for a size of the inputs.
     ``bias_axes``: the letters of the outputs that the bias has; None for no bias.
 
-    Weights: ``kernel`` with the axes of the second term; ``bias`` with those of
-    ``bias_axes``, and 1 for each other letter behind the first of them.
+    Shapes: inputs and outputs have the axes of the first and third term; weights:
+    ``kernel`` has the axes of the second term, ``bias`` those of ``bias_axes``, and 1 for
+    each other letter behind the first of them.
+
+    Raises: ``ValueError`` for an equation of another form, a letter that stands in one term
+    only, or an ``output_shape`` that does not match the equation and the inputs.
 
     >>> layer = EinsumDense("abc,cde->abde", output_shape=(None, 2, 5), bias_axes="de")
     >>> layer([[[1.0, 2.0, 3.0]]]).shape, layer.kernel.shape, layer.bias.shape
@@ -245,7 +257,17 @@ def _parsed(equation):
 
 
 class Activation(ShapePreserving, Layer):
-    """``activation(inputs)``: a name, or any function of a tensor."""
+    """``activation(inputs)`` as a layer.
+
+    Args: ``activation``: a name of `keras.activations`, or any function of a tensor.
+
+    Shapes: inputs and outputs ``[...]``.
+
+    Raises: ``ValueError`` for an unknown name.
+
+    >>> Activation("relu")([-1.0, 2.0]).numpy()
+    array([0., 2.], dtype=float32)
+    """
 
     supports_masking = True
     _shape_tells = True
@@ -261,7 +283,10 @@ class Activation(ShapePreserving, Layer):
 
 
 class Identity(Layer):
-    """The inputs, as they are: a tensor, or a nest of tensors."""
+    """Returns its inputs unchanged: a tensor, or a nest of tensors.
+
+    Shapes: inputs and outputs ``[...]``.
+    """
 
     supports_masking = True
 

@@ -58,16 +58,29 @@ class BaseNoise(ShapePreserving, Layer):
 
 
 class Dropout(BaseNoise):
-    """In training, zeroes each input with probability ``rate`` and scales the others up.
+    """In training, sets each input to 0 with probability ``rate`` and scales up the others.
 
         outputs = inputs * mask / (1 - rate),   mask 0 or 1
 
-    Otherwise the inputs pass unchanged. Args: ``noise_shape``: the shape of the mask,
-    None where it is that of the inputs; axes of size 1 share one draw. ``seed``: for a
-    stream of random numbers of its own.
+    Outside of training the inputs pass unchanged.
+
+    Args: ``rate``: from 0 to 1; ``noise_shape``: the shape of the mask, None for an axis
+    as in the inputs; axes of size 1 share one draw. ``seed``: an int or a
+    `keras.random.SeedGenerator` for a random stream of the layer's own; None draws from the
+    global stream, see `keras.utils.set_random_seed`.
+
+    Shapes: inputs and outputs ``[...]``, floating.
+
+    Raises: ``ValueError`` if ``rate`` is not from 0 to 1.
 
     Reference: Srivastava et al., "Dropout: a simple way to prevent neural networks from
     overfitting" (2014).
+
+    >>> layer = Dropout(0.5, seed=0)
+    >>> layer([[1.0, 1.0, 1.0, 1.0]]).numpy()
+    array([[1., 1., 1., 1.]], dtype=float32)
+    >>> sorted(set(layer([[1.0] * 100], training=True).numpy()[0].tolist()))
+    [0.0, 2.0]
     """
 
     def __init__(
@@ -119,9 +132,11 @@ class _SpatialDropout(Dropout):
 
 
 class SpatialDropout1D(_SpatialDropout):
-    """`Dropout` of whole channels: those of an example are zeroed over all time steps.
+    """`Dropout` of whole channels: a channel of an example is 0 at all time steps.
 
-    Shapes: inputs ``[batch, steps, channels]``.
+    Shapes: inputs and outputs ``[batch, steps, channels]``.
+
+    Raises: ``ValueError`` if ``rate`` is not from 0 to 1.
 
     Reference: Tompson et al., "Efficient object localization using convolutional
     networks" (2015).
@@ -142,25 +157,46 @@ class _SpatialDropoutOfImages(_SpatialDropout):
 
 
 class SpatialDropout2D(_SpatialDropoutOfImages):
-    """`Dropout` of whole channels: ``[batch, height, width, channels]`` is the default.
+    """`Dropout` of whole channels of images.
 
-    ``data_format``: "channels_last", or "channels_first" where channels are axis 1.
+    Args: ``data_format``: "channels_last" (default), or "channels_first" with the channels
+    on axis 1; ``rate`` and ``seed`` as for `Dropout`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``.
+
+    Raises: ``ValueError`` if ``rate`` is not from 0 to 1.
+
+    >>> from tapewright import ones
+    >>> outputs = SpatialDropout2D(0.5, seed=0)(ones([1, 2, 2, 3]), training=True)
+    >>> all(len(set(outputs.numpy()[0, :, :, c].ravel())) == 1 for c in range(3))
+    True
     """
 
     rank = 4
 
 
 class SpatialDropout3D(_SpatialDropoutOfImages):
-    """`Dropout` of whole channels of volumes: ``[batch, x, y, z, channels]`` by default.
+    """`Dropout` of whole channels of volumes.
 
-    ``data_format``: "channels_last", or "channels_first" where channels are axis 1.
+    Args: as for `SpatialDropout2D`.
+
+    Shapes: inputs and outputs ``[batch, depth, height, width, channels]``.
+
+    Raises: ``ValueError`` if ``rate`` is not from 0 to 1.
     """
 
     rank = 5
 
 
 class GaussianNoise(BaseNoise):
-    """In training, adds normal noise: ``outputs = inputs + normal(0, stddev)``."""
+    """In training, adds normal noise: ``outputs = inputs + normal(0, stddev)``.
+
+    Args: ``stddev``: 0 or more; ``seed`` as for `Dropout`.
+
+    Shapes: inputs and outputs ``[...]``, floating.
+
+    Raises: ``ValueError`` if ``stddev`` is negative.
+    """
 
     def __init__(
         self,
@@ -185,6 +221,12 @@ class GaussianDropout(BaseNoise):
     """In training, multiplies by normal noise: ``outputs = inputs * normal(1, stddev)``.
 
     ``stddev`` is ``sqrt(rate / (1 - rate))``, that of the mask of a `Dropout`.
+
+    Args: ``rate``: 0 or more and less than 1; ``seed`` as for `Dropout`.
+
+    Shapes: inputs and outputs ``[...]``, floating.
+
+    Raises: ``ValueError`` for another ``rate``.
 
     Reference: Srivastava et al., "Dropout" (2014), section 10.
     """
@@ -217,8 +259,13 @@ class AlphaDropout(BaseNoise):
 
         outputs = a * where(kept, inputs, low) + b
 
-    ``a`` and ``b`` are such that inputs of mean 0 and variance 1 keep both. Args: those
-    of `Dropout`.
+    ``a`` and ``b`` are such that inputs of mean 0 and variance 1 keep both.
+
+    Args: ``rate``: 0 or more and less than 1; ``noise_shape`` and ``seed`` as for `Dropout`.
+
+    Shapes: inputs and outputs ``[...]``, floating.
+
+    Raises: ``ValueError`` for another ``rate``.
 
     Reference: Klambauer et al., "Self-normalizing neural networks" (2017).
     """
@@ -251,9 +298,18 @@ class AlphaDropout(BaseNoise):
 
 
 class ActivityRegularization(ShapePreserving, Layer):
-    """The inputs, and the penalty ``l1 * sum(|x|) + l2 * sum(x ** 2)`` in `losses`.
+    """Returns its inputs, and adds ``l1 * sum(|x|) + l2 * sum(x ** 2)`` to `losses`.
 
-    The penalty is that of one example: it is divided by the batch size.
+    The penalty is divided by the batch size.
+
+    Shapes: inputs and outputs ``[batch, ...]``.
+
+    Raises: ``ValueError`` if ``l1`` or ``l2`` is negative.
+
+    >>> layer = ActivityRegularization(l2=0.1)
+    >>> _ = layer([[1.0, 3.0], [0.0, 0.0]])
+    >>> layer.losses[0].numpy().round(3)
+    np.float32(0.5)
     """
 
     supports_masking = True
