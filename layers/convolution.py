@@ -197,10 +197,17 @@ class _Convolution(_ConvolutionBase):
 class Conv1D(_Convolution):
     """Each output step is the product of its window of the inputs with the filters.
 
+    Args: as for `Conv2D`, with ints for pairs; ``padding`` may also be "causal": zeros
+    before the first step, so that no output depends on later inputs.
+
     Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, filters]``;
     weights ``kernel [kernel_size, channels / groups, filters]``, ``bias [filters]``.
-    Arguments as for `Conv2D`, and ``padding`` may be "causal": zeros before the first
-    step, so that no output sees what comes later.
+
+    Raises: as `Conv2D`.
+
+    >>> layer = Conv1D(1, 2, padding="causal", kernel_initializer="ones")
+    >>> layer([[[1.0], [2.0], [4.0]]]).numpy().ravel()
+    array([1., 3., 6.], dtype=float32)
     """
 
     rank = 1
@@ -213,16 +220,20 @@ class Conv2D(_Convolution):
         outputs[y, x, o] = activation(bias[o] + sum_{i, j, c}
             inputs[y * s + i * d, x * s + j * d, c] * kernel[i, j, c, o])
 
-    Args: ``filters``: how many channels come out; ``kernel_size``, ``strides`` s,
-    ``dilation_rate`` d: an int or (height, width), and not both of the last two above 1;
+    Args: ``filters``: the number of output channels; ``kernel_size``, ``strides`` s,
+    ``dilation_rate`` d: an int or (height, width), strides and dilation not both above 1;
     ``padding``: "valid" (windows inside the inputs only) or "same" (zeros around, so that
-    stride 1 keeps the size); ``groups``: the i-th of so many parts of the input channels
-    makes the i-th part of the outputs.
+    stride 1 keeps the size); ``groups``: the channels of inputs and outputs are cut into
+    that many parts, and each part of the outputs sees one part of the inputs;
+    ``data_format``: "channels_last" (default), or "channels_first" with the channels on
+    axis 1; the others as for `Dense`.
+
     Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
-    filters]``, both with the channels behind the batch for ``data_format``
-    "channels_first"; weights ``kernel [height, width, channels / groups, filters]`` and
+    filters]``; weights ``kernel [height, width, channels / groups, filters]`` and
     ``bias [filters]``. Integer inputs are cast.
-    Raises: ``ShapeError`` for a window larger than the inputs.
+
+    Raises: `ShapeError` for a window larger than the inputs, or channels that ``groups``
+    does not divide; ``ValueError`` for other arguments that do not fit.
 
     >>> layer = Conv2D(1, (1, 2), kernel_initializer="ones", activation="relu")
     >>> layer([[[[1.0], [2.0], [-5.0]]]]).numpy()[0, :, :, 0]
@@ -233,7 +244,16 @@ class Conv2D(_Convolution):
 
 
 class Conv3D(_Convolution):
-    """`Conv2D` with a third spatial axis: ``[batch, depth, height, width, channels]``."""
+    """Each output voxel is the product of its window of the inputs with the filters.
+
+    Args: as for `Conv2D`, with (depth, height, width) for pairs.
+
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch, windows
+    along the three axes, filters]``; weights ``kernel [depth, height, width, channels /
+    groups, filters]``, ``bias [filters]``.
+
+    Raises: as `Conv2D`.
+    """
 
     rank = 3
 
@@ -321,9 +341,14 @@ class _TransposedConvolution(_ConvolutionBase):
 
 
 class Conv1DTranspose(_TransposedConvolution):
-    """`Conv2DTranspose` with one spatial axis: ``[batch, steps, channels]``.
+    """Each input step adds its product with the filters to a window of the outputs.
 
-    Weights: ``kernel [kernel_size, filters, channels]``, ``bias [filters]``.
+    Args: as for `Conv2DTranspose`, with ints for pairs.
+
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, steps * strides,
+    filters]`` ("same") or ``[batch, steps * strides + max(kernel_size - strides, 0),
+    filters]`` ("valid"); weights ``kernel [kernel_size, filters, channels]``, ``bias
+    [filters]``.
     """
 
     rank = 1
@@ -334,17 +359,20 @@ class Conv2DTranspose(_TransposedConvolution):
 
         outputs[y * s + i * d, x * s + j * d, o] += inputs[y, x, c] * kernel[i, j, o, c]
 
-    The adjoint of a `Conv2D` with these arguments; then bias and activation.
+    This is the adjoint of a `Conv2D` with these arguments, followed by bias and activation.
 
-    Args: ``filters``: how many channels come out; ``kernel_size``, ``strides`` s,
-    ``dilation_rate`` d: an int or (height, width), and not both of the last two above 1;
-    ``padding``: "same" makes the size ``size * strides``, "valid" keeps all that a window
-    reaches; ``output_padding``: for another size, ``(size - 1) * strides`` and
-    ``kernel_size`` ("valid") or its remainder by 2 ("same"), plus this number, which is
-    below the stride.
-    Shapes: inputs ``[batch, height, width, channels]``, channels behind the batch for
-    ``data_format`` "channels_first"; weights ``kernel [height, width, filters,
-    channels]`` and ``bias [filters]``.
+    Args: ``filters``: the number of output channels; ``kernel_size``, ``strides`` s,
+    ``dilation_rate`` d: an int or (height, width), strides and dilation not both above 1;
+    ``padding``: "same" makes the size ``size * strides``, "valid" keeps all entries that a
+    window reaches; ``output_padding``, less than the stride: the size is then
+    ``(size - 1) * strides + output_padding`` plus ``kernel_size`` ("valid") or plus its
+    remainder by 2 ("same"); ``data_format``: as for `Conv2D`.
+
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
+    filters]``; weights ``kernel [height, width, filters, channels]`` and ``bias
+    [filters]``.
+
+    Raises: ``ValueError`` if ``output_padding`` is not less than ``strides``.
 
     >>> layer = Conv2DTranspose(1, (1, 2), (1, 2), kernel_initializer="ones")
     >>> layer([[[[1.0], [2.0]]]]).numpy()[0, :, :, 0]
@@ -355,9 +383,14 @@ class Conv2DTranspose(_TransposedConvolution):
 
 
 class Conv3DTranspose(_TransposedConvolution):
-    """`Conv2DTranspose` with a third spatial axis, depth, before height and width.
+    """Each input voxel adds its product with the filters to a window of the outputs.
 
-    By position ``data_format`` comes before ``output_padding``, as in Keras.
+    Args: as for `Conv2DTranspose`, with (depth, height, width) for pairs. By position
+    ``data_format`` comes before ``output_padding``, as in Keras.
+
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs likewise with
+    ``filters`` channels; weights ``kernel [depth, height, width, filters, channels]``,
+    ``bias [filters]``.
     """
 
     rank = 3
@@ -436,26 +469,33 @@ class _DepthwiseConvolution(_ByChannel):
 
 
 class DepthwiseConv1D(_DepthwiseConvolution):
-    """`DepthwiseConv2D` with one spatial axis: ``[batch, steps, channels]``.
+    """Convolves each channel with filters of its own, along one axis.
 
-    Weights: ``kernel [kernel_size, channels, depth_multiplier]``, ``bias [channels *
-    depth_multiplier]``.
+    Args: as for `DepthwiseConv2D`, with ints for pairs.
+
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, channels *
+    depth_multiplier]``; weights ``kernel [kernel_size, channels, depth_multiplier]``,
+    ``bias [channels * depth_multiplier]``.
     """
 
     rank = 1
 
 
 class DepthwiseConv2D(_DepthwiseConvolution):
-    """Each channel convolved with filters of its own, ``depth_multiplier`` of them.
+    """Convolves each channel with ``depth_multiplier`` filters of its own.
 
         outputs[y, x, c * multiplier + m] =
             sum_{i, j} inputs[y * s + i * d, x * s + j * d, c] * kernel[i, j, c, m]
 
-    and then bias and activation. Arguments as for `Conv2D`, without filters and groups.
+    Bias and activation follow.
+
+    Args: as for `Conv2D`, without ``filters`` and ``groups``.
 
     Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
     channels * depth_multiplier]``; weights ``kernel [height, width, channels,
     depth_multiplier]`` and ``bias [channels * depth_multiplier]``.
+
+    Raises: `ShapeError` for a window larger than the inputs.
 
     >>> layer = DepthwiseConv2D((1, 2), depthwise_initializer="ones")
     >>> layer([[[[1.0, 10.0], [2.0, 20.0]]]]).numpy().ravel()
@@ -519,9 +559,12 @@ class _SeparableConvolution(_ByChannel):
 
 
 class SeparableConv1D(_SeparableConvolution):
-    """`SeparableConv2D` with one spatial axis: ``[batch, steps, channels]``.
+    """A `DepthwiseConv1D`, then a `Conv1D` of window 1 that mixes the channels.
 
-    Weights: ``depthwise_kernel [kernel_size, channels, depth_multiplier]``,
+    Args: as for `SeparableConv2D`, with ints for pairs.
+
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, filters]``;
+    weights ``depthwise_kernel [kernel_size, channels, depth_multiplier]``,
     ``pointwise_kernel [1, channels * depth_multiplier, filters]``, ``bias [filters]``.
     """
 
@@ -531,11 +574,25 @@ class SeparableConv1D(_SeparableConvolution):
 class SeparableConv2D(_SeparableConvolution):
     """A `DepthwiseConv2D`, then a `Conv2D` of window 1 x 1 that mixes the channels.
 
-    Bias and activation come at the end, once. Arguments as for both.
+    Bias and activation come once, at the end.
+
+    Args: as for `Conv2D`, without ``groups``; ``depth_multiplier`` as for
+    `DepthwiseConv2D`.
 
     Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
     filters]``; weights ``depthwise_kernel [height, width, channels, depth_multiplier]``,
     ``pointwise_kernel [1, 1, channels * depth_multiplier, filters]``, ``bias [filters]``.
+
+    Raises: `ShapeError` for a window larger than the inputs.
+
+    Reference: Chollet, "Xception: Deep learning with depthwise separable convolutions"
+    (2017).
+
+    >>> layer = SeparableConv2D(
+    ...     1, (1, 2), depthwise_initializer="ones", pointwise_initializer="ones"
+    ... )
+    >>> layer([[[[1.0, 10.0], [2.0, 20.0]]]]).numpy().ravel()
+    array([33.], dtype=float32)
     """
 
     rank = 2

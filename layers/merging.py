@@ -131,7 +131,13 @@ def _of_rank(x, rank):
 
 
 class Add(_Merge):
-    """The sum of the inputs.
+    """The sum of a list of inputs.
+
+    Shapes: each input ``[batch, ...]``, outputs the broadcast shape. Inputs of lower rank
+    get axes of size 1 behind the batch. The outputs have a mask if all inputs have one: it
+    is True where any of them is.
+
+    Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
 
     >>> from tapewright import constant
     >>> Add()([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
@@ -142,7 +148,16 @@ class Add(_Merge):
 
 
 class Subtract(_Merge):
-    """``inputs[0] - inputs[1]``."""
+    """The difference of two inputs: ``inputs[0] - inputs[1]``.
+
+    Shapes: as for `Add`.
+
+    Raises: ``ValueError`` for another number of inputs, or shapes that do not broadcast.
+
+    >>> from tapewright import constant
+    >>> Subtract()([constant([[1.0, 2.0]]), constant([[3.0, 5.0]])]).numpy()
+    array([[-2., -3.]], dtype=float32)
+    """
 
     function: Any = staticmethod(ops.subtract)
 
@@ -153,7 +168,16 @@ class Subtract(_Merge):
 
 
 class Average(_Merge):
-    """The mean of the inputs."""
+    """The mean of a list of inputs, entry by entry.
+
+    Shapes: as for `Add`. Integers are cast.
+
+    Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
+
+    >>> from tapewright import constant
+    >>> Average()([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+    array([[2., 3.]], dtype=float32)
+    """
 
     function: Any = staticmethod(ops.add)
 
@@ -165,9 +189,17 @@ class Average(_Merge):
 
 
 class Multiply(_Merge):
-    """The product of the inputs; what a mask leaves out counts as 1.
+    """The product of a list of inputs; entries that a mask leaves out count as 1.
 
-    Where all inputs are left out the outputs are 0.
+    Where the masks of all inputs are False the outputs are 0.
+
+    Shapes: as for `Add`.
+
+    Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
+
+    >>> from tapewright import constant
+    >>> Multiply()([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+    array([[3., 8.]], dtype=float32)
     """
 
     function: Any = staticmethod(ops.multiply)
@@ -197,13 +229,31 @@ class _Extremum(_Merge):
 
 
 class Maximum(_Extremum):
-    """The greatest of the inputs, entry by entry."""
+    """The greatest of a list of inputs, entry by entry; masked entries do not count.
+
+    Shapes: as for `Add`.
+
+    Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
+
+    >>> from tapewright import constant
+    >>> Maximum()([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
+    array([[3., 5.]], dtype=float32)
+    """
 
     function: Any = staticmethod(ops.maximum)
 
 
 class Minimum(_Extremum):
-    """The least of the inputs, entry by entry."""
+    """The least of a list of inputs, entry by entry; masked entries do not count.
+
+    Shapes: as for `Add`.
+
+    Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
+
+    >>> from tapewright import constant
+    >>> Minimum()([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
+    array([[1., 4.]], dtype=float32)
+    """
 
     function: Any = staticmethod(ops.minimum)
 
@@ -214,7 +264,12 @@ def _along(mask):
 
 
 class Concatenate(_Merge):
-    """The inputs side by side along ``axis``; they agree in all other axes.
+    """Joins a list of inputs along ``axis``.
+
+    Shapes: each input ``[batch, ...]``, of the same sizes on all axes but ``axis``, whose
+    sizes add up in the outputs.
+
+    Raises: ``ValueError`` if the inputs are no list, or disagree on another axis.
 
     >>> from tapewright import constant
     >>> Concatenate()([constant([[1.0, 2.0]]), constant([[3.0]])]).numpy()
@@ -280,11 +335,14 @@ def _of_shape(x, mask):
 class Dot(_Merge):
     """Sums of products over one axis of each of two inputs, example by example.
 
-        outputs = [batch, other axes of the first, other axes of the second]
-
     Args: ``axes``: that of both, or a pair, none of them the batch axis 0; ``normalize``:
-    whether to scale both to length 1 along it first, which gives cosines. Two inputs of
-    rank 2 give ``[batch, 1]``. The outputs have no mask.
+    first scale both to length 1 along it, which gives cosines.
+
+    Shapes: two inputs ``[batch, ...]``, outputs ``[batch, other axes of the first, other
+    axes of the second]``, and ``[batch, 1]`` for inputs of rank 2. The outputs have no mask.
+
+    Raises: ``ValueError`` for another number of inputs, axes that these do not have, or
+    sizes along them that differ.
 
     >>> from tapewright import constant
     >>> Dot(axes=1)([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
@@ -362,40 +420,68 @@ def _clash(m, n):
 
 
 def add(inputs: Tensor, **kwargs: Any) -> Tensor:
-    """The sum of the inputs, by an `Add` layer."""
+    """The sum of a list of inputs: ``Add(**kwargs)(inputs)``.
+
+    Shapes: as for `Add`.
+
+    >>> from tapewright import constant
+    >>> add([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+    array([[4., 6.]], dtype=float32)
+    """
     return Add(**kwargs)(inputs)
 
 
 def subtract(inputs: Tensor, **kwargs: Any) -> Tensor:
-    """``inputs[0] - inputs[1]``, by a `Subtract` layer."""
+    """The difference of two inputs: ``Subtract(**kwargs)(inputs)``.
+
+    Shapes: as for `Add`.
+    """
     return Subtract(**kwargs)(inputs)
 
 
 def multiply(inputs: Tensor, **kwargs: Any) -> Tensor:
-    """The product of the inputs, by a `Multiply` layer."""
+    """The product of a list of inputs: ``Multiply(**kwargs)(inputs)``.
+
+    Shapes: as for `Add`.
+    """
     return Multiply(**kwargs)(inputs)
 
 
 def average(inputs: Tensor, **kwargs: Any) -> Tensor:
-    """The mean of the inputs, by an `Average` layer."""
+    """The mean of a list of inputs: ``Average(**kwargs)(inputs)``.
+
+    Shapes: as for `Add`.
+    """
     return Average(**kwargs)(inputs)
 
 
 def maximum(inputs: Tensor, **kwargs: Any) -> Tensor:
-    """The greatest of the inputs, by a `Maximum` layer."""
+    """The greatest of a list of inputs, entry by entry: ``Maximum(**kwargs)(inputs)``.
+
+    Shapes: as for `Add`.
+    """
     return Maximum(**kwargs)(inputs)
 
 
 def minimum(inputs: Tensor, **kwargs: Any) -> Tensor:
-    """The least of the inputs, by a `Minimum` layer."""
+    """The least of a list of inputs, entry by entry: ``Minimum(**kwargs)(inputs)``.
+
+    Shapes: as for `Add`.
+    """
     return Minimum(**kwargs)(inputs)
 
 
 def concatenate(inputs: Tensor, axis: Axes = -1, **kwargs: Any) -> Tensor:
-    """The inputs side by side, by a `Concatenate` layer."""
+    """Joins a list of inputs along ``axis``: ``Concatenate(axis, **kwargs)(inputs)``.
+
+    Shapes: as for `Concatenate`.
+    """
     return Concatenate(axis=axis, **kwargs)(inputs)
 
 
 def dot(inputs: Tensor, axes: int | Sequence[int] = -1, **kwargs: Any) -> Tensor:
-    """Sums of products over an axis, by a `Dot` layer."""
+    """Sums of products over an axis of two inputs: ``Dot(axes, **kwargs)(inputs)``.
+
+    Shapes: as for `Dot`.
+    """
     return Dot(axes=axes, **kwargs)(inputs)

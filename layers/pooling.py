@@ -124,24 +124,34 @@ class _AveragePooling(_Pooling):
 
 
 class MaxPooling1D(_MaxPooling):
-    """The largest entry of each window of ``pool_size`` steps.
+    """The largest entry of each window of ``pool_size`` steps, channel by channel.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, channels]``;
-    arguments as for `MaxPooling2D`.
+    Args: as for `MaxPooling2D`, with ints for ``pool_size`` and ``strides``.
+
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, channels]`` with
+    ``(steps - pool_size) // strides + 1`` windows ("valid") or ``steps / strides``, rounded
+    up ("same").
+
+    >>> MaxPooling1D(2)([[[1.0], [3.0], [2.0], [0.0]]]).numpy().ravel()
+    array([3., 2.], dtype=float32)
     """
 
     rank = 1
 
 
 class MaxPooling2D(_MaxPooling):
-    """The largest entry of each window of ``pool_size`` pixels, for each channel.
+    """The largest entry of each window of ``pool_size`` pixels, channel by channel.
 
-    Args: ``pool_size`` (2), ``strides`` (as the pool size): an int or (height, width);
-    ``padding``: "valid", or "same" with margins that never win; ``data_format``:
-    "channels_last" (default) or "channels_first".
+    Args: ``pool_size``, ``strides`` (default: the pool size): an int or (height, width);
+    ``padding``: "valid" (windows inside the inputs only), or "same" with margins that never
+    win; ``data_format``: "channels_last" (default), or "channels_first" with the channels
+    on axis 1.
+
     Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
     channels]`` with ``(size - pool_size) // strides + 1`` windows ("valid") or ``size /
     strides``, rounded up ("same").
+
+    Raises: `ShapeError` if a window is larger than the inputs.
 
     >>> MaxPooling2D()([[[[1.0], [2.0]], [[4.0], [3.0]]]]).numpy().ravel()
     array([4.], dtype=float32)
@@ -151,15 +161,24 @@ class MaxPooling2D(_MaxPooling):
 
 
 class MaxPooling3D(_MaxPooling):
-    """`MaxPooling2D` with a third spatial axis: ``[batch, depth, height, width, channels]``."""
+    """The largest entry of each window of ``pool_size`` voxels, channel by channel.
+
+    Args: as for `MaxPooling2D`, with (depth, height, width) for pairs.
+
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs likewise with the
+    numbers of windows along the three spatial axes.
+    """
 
     rank = 3
 
 
 class AveragePooling1D(_AveragePooling):
-    """The mean of each window of ``pool_size`` steps.
+    """The mean of each window of ``pool_size`` steps; "same" margins do not count.
 
-    Shapes and arguments as for `MaxPooling1D`.
+    Args: as for `MaxPooling1D`, but ``pool_size`` has no default.
+
+    Shapes: inputs ``[batch, steps, channels]``, floating, outputs ``[batch, windows,
+    channels]``, as for `MaxPooling1D`.
     """
 
     rank = 1
@@ -168,7 +187,10 @@ class AveragePooling1D(_AveragePooling):
 class AveragePooling2D(_AveragePooling):
     """The mean of each window of ``pool_size`` pixels; "same" margins do not count.
 
-    Shapes and arguments as for `MaxPooling2D`.
+    Args: as for `MaxPooling2D`, but ``pool_size`` has no default.
+
+    Shapes: inputs ``[batch, height, width, channels]``, floating, outputs ``[batch, rows,
+    columns, channels]``, as for `MaxPooling2D`.
 
     >>> AveragePooling2D(2)([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy().ravel()
     array([3.], dtype=float32)
@@ -178,7 +200,13 @@ class AveragePooling2D(_AveragePooling):
 
 
 class AveragePooling3D(_AveragePooling):
-    """The mean of each window of ``pool_size`` voxels; see `AveragePooling2D`."""
+    """The mean of each window of ``pool_size`` voxels; "same" margins do not count.
+
+    Args: as for `MaxPooling3D`, but ``pool_size`` has no default.
+
+    Shapes: inputs ``[batch, depth, height, width, channels]``, floating, outputs as for
+    `MaxPooling3D`.
+    """
 
     rank = 3
 
@@ -230,32 +258,56 @@ class _GlobalAveragePooling(_GlobalPooling):
 
 
 class GlobalMaxPooling1D(_GlobalMaxPooling):
-    """The largest entry of each channel: ``[batch, steps, channels]`` to ``[batch, channels]``.
+    """The largest entry of each channel over all steps.
 
-    Arguments as for `GlobalAveragePooling2D`.
+    Args: as for `GlobalAveragePooling2D`.
+
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, channels]``, or ``[batch,
+    1, channels]`` with ``keepdims``.
     """
 
     rank = 1
 
 
 class GlobalMaxPooling2D(_GlobalMaxPooling):
-    """The largest entry of each channel of an image; see `GlobalAveragePooling2D`."""
+    """The largest entry of each channel of an image.
+
+    Args: as for `GlobalAveragePooling2D`.
+
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``, or
+    ``[batch, 1, 1, channels]`` with ``keepdims``.
+
+    >>> GlobalMaxPooling2D()([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy()
+    array([[5.]], dtype=float32)
+    """
 
     rank = 2
 
 
 class GlobalMaxPooling3D(_GlobalMaxPooling):
-    """The largest entry of each channel of a volume; see `GlobalAveragePooling2D`."""
+    """The largest entry of each channel of a volume.
+
+    Args: as for `GlobalAveragePooling2D`.
+
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
+    channels]``, or ``[batch, 1, 1, 1, channels]`` with ``keepdims``.
+    """
 
     rank = 3
 
 
 class GlobalAveragePooling1D(_GlobalAveragePooling):
-    """The mean of each channel over the steps, masked ones left out.
+    """The mean of each channel over the steps that the mask keeps.
+
+    Args: as for `GlobalAveragePooling2D`. If an example has no step that counts its outputs
+    are NaN.
 
     Shapes: inputs ``[batch, steps, channels]``, ``mask`` ``[batch, steps]``, outputs
-    ``[batch, channels]``; arguments as for `GlobalAveragePooling2D`. Where every step is
-    masked the mean is that of nothing, NaN.
+    ``[batch, channels]``, or ``[batch, 1, channels]`` with ``keepdims``.
+
+    >>> inputs = [[[1.0], [3.0], [8.0]]]
+    >>> GlobalAveragePooling1D()(inputs, mask=[[True, True, False]]).numpy()
+    array([[2.]], dtype=float32)
     """
 
     rank = 1
@@ -277,9 +329,11 @@ class GlobalAveragePooling1D(_GlobalAveragePooling):
 class GlobalAveragePooling2D(_GlobalAveragePooling):
     """The mean of each channel of an image.
 
-    Args: ``data_format``: "channels_last" (default) or "channels_first"; ``keepdims``:
-    leaves the spatial axes there, with size 1.
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``.
+    Args: ``data_format``: "channels_last" (default), or "channels_first" with the channels
+    on axis 1; ``keepdims``: keep the spatial axes, with size 1.
+
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``, or
+    ``[batch, 1, 1, channels]`` with ``keepdims``. Integer inputs are cast.
 
     >>> GlobalAveragePooling2D()([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy()
     array([[3.]], dtype=float32)
@@ -289,7 +343,13 @@ class GlobalAveragePooling2D(_GlobalAveragePooling):
 
 
 class GlobalAveragePooling3D(_GlobalAveragePooling):
-    """The mean of each channel of a volume; see `GlobalAveragePooling2D`."""
+    """The mean of each channel of a volume.
+
+    Args: as for `GlobalAveragePooling2D`.
+
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
+    channels]``, or ``[batch, 1, 1, 1, channels]`` with ``keepdims``.
+    """
 
     rank = 3
 
@@ -367,21 +427,32 @@ class _AdaptiveMaxPooling(_AdaptivePooling):
 
 
 class AdaptiveAveragePooling1D(_AdaptiveAveragePooling):
-    """The means of ``output_size`` windows; see `AdaptiveAveragePooling2D`."""
+    """The means of ``output_size`` windows that together cover all steps.
+
+    Args: as for `AdaptiveAveragePooling2D`.
+
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, output_size, channels]``.
+
+    >>> AdaptiveAveragePooling1D(2)([[[1.0], [2.0], [6.0]]]).numpy().ravel()
+    array([1.5, 4. ], dtype=float32)
+    """
 
     rank = 1
 
 
 class AdaptiveAveragePooling2D(_AdaptiveAveragePooling):
-    """The means of ``output_size`` windows that cover each spatial axis.
+    """The means of ``output_size`` windows that together cover each spatial axis.
 
-    Of n entries and k windows, window i has those from ``i n / k``, rounded down, to
-    ``(i + 1) n / k``, rounded up; neighbours may share an entry.
+    Of ``n`` entries and ``k`` windows, window ``i`` has the entries from ``i * n / k``,
+    rounded down, to ``(i + 1) * n / k``, rounded up; neighbours may share an entry.
 
-    Args: ``output_size``: an int or (height, width); ``data_format``: "channels_last"
-    (default) or "channels_first".
+    Args: ``output_size``: an int or (height, width), at most 4096; ``data_format``:
+    "channels_last" (default), or "channels_first" with the channels on axis 1.
+
     Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, *output_size,
     channels]``.
+
+    Raises: ``ValueError`` for an ``output_size`` that is not positive, or too large.
 
     >>> AdaptiveAveragePooling2D((1, 2))([[[[1.0], [2.0], [6.0]]]]).numpy().ravel()
     array([1.5, 4. ], dtype=float32)
@@ -391,24 +462,50 @@ class AdaptiveAveragePooling2D(_AdaptiveAveragePooling):
 
 
 class AdaptiveAveragePooling3D(_AdaptiveAveragePooling):
-    """The means of ``output_size`` windows; see `AdaptiveAveragePooling2D`."""
+    """The means of ``output_size`` windows that together cover each spatial axis.
+
+    Args: as for `AdaptiveAveragePooling2D`.
+
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
+    *output_size, channels]``.
+    """
 
     rank = 3
 
 
 class AdaptiveMaxPooling1D(_AdaptiveMaxPooling):
-    """The maxima of ``output_size`` windows; see `AdaptiveAveragePooling2D`."""
+    """The maxima of ``output_size`` windows that together cover all steps.
+
+    Args: as for `AdaptiveAveragePooling2D`, which also defines the windows.
+
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, output_size, channels]``.
+    """
 
     rank = 1
 
 
 class AdaptiveMaxPooling2D(_AdaptiveMaxPooling):
-    """The maxima of ``output_size`` windows; see `AdaptiveAveragePooling2D`."""
+    """The maxima of ``output_size`` windows that together cover each spatial axis.
+
+    Args: as for `AdaptiveAveragePooling2D`, which also defines the windows.
+
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, *output_size,
+    channels]``.
+
+    >>> AdaptiveMaxPooling2D((1, 2))([[[[1.0], [2.0], [6.0]]]]).numpy().ravel()
+    array([2., 6.], dtype=float32)
+    """
 
     rank = 2
 
 
 class AdaptiveMaxPooling3D(_AdaptiveMaxPooling):
-    """The maxima of ``output_size`` windows; see `AdaptiveAveragePooling2D`."""
+    """The maxima of ``output_size`` windows that together cover each spatial axis.
+
+    Args: as for `AdaptiveAveragePooling2D`, which also defines the windows.
+
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
+    *output_size, channels]``.
+    """
 
     rank = 3

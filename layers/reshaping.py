@@ -51,10 +51,16 @@ __all__ = [
 
 
 class Flatten(Layer):
-    """All axes but the first become one; a scalar for each example, one of size 1.
+    """Makes one axis of all axes but the batch.
 
-    Shapes: inputs ``[batch, ...]``, outputs ``[batch, n]``. ``data_format``:
-    "channels_last" (default), or "channels_first" to move axis 1 to the end first.
+    Args: ``data_format``: "channels_last" (default), or "channels_first", which moves axis 1
+    to the end first.
+
+    Shapes: inputs ``[batch, ...]``, outputs ``[batch, n]``; ``[batch, 1]`` for inputs
+    ``[batch]``.
+
+    >>> Flatten()([[[1.0, 2.0], [3.0, 4.0]]]).numpy()
+    array([[1., 2., 3., 4.]], dtype=float32)
     """
 
     _shape_tells = True
@@ -78,9 +84,14 @@ class Flatten(Layer):
 
 
 class Reshape(Layer):
-    """Each example in another shape, ``target_shape``, where one axis may be -1: the rest.
+    """Gives each example the shape ``target_shape``.
+
+    Args: ``target_shape``: without the batch; one axis may be -1, for the size that is left.
 
     Shapes: inputs ``[batch, ...]``, outputs ``[batch, *target_shape]``.
+
+    Raises: ``ValueError`` if more than one axis is -1; `ShapeError` if the number of
+    entries differs.
 
     >>> Reshape((-1, 2))([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]).shape
     TensorShape([1, 3, 2])
@@ -129,7 +140,13 @@ class Reshape(Layer):
 
 
 class Permute(Layer):
-    """The axes of each example in another order: ``dims`` numbers them from 1.
+    """Puts the axes of each example in another order.
+
+    Args: ``dims``: for each axis of the outputs that of the inputs, from 1.
+
+    Shapes: inputs ``[batch, ...]`` of rank ``len(dims) + 1``, outputs with these axes.
+
+    Raises: ``ValueError`` if ``dims`` is not a permutation of 1 to its length.
 
     >>> Permute((2, 1))([[[1, 2, 3]]]).shape
     TensorShape([1, 3, 1])
@@ -155,7 +172,11 @@ class Permute(Layer):
 
 
 class RepeatVector(Layer):
-    """Each vector ``n`` times: ``[batch, features]`` to ``[batch, n, features]``.
+    """Repeats each vector ``n`` times.
+
+    Shapes: inputs ``[batch, features]``, outputs ``[batch, n, features]``.
+
+    Raises: ``ValueError`` if ``n`` is not a positive integer.
 
     >>> RepeatVector(2)([[1.0, 2.0]]).numpy()
     array([[[1., 2.],
@@ -205,10 +226,13 @@ class _UpSampling(Layer):
 
 
 class UpSampling1D(_UpSampling):
-    """Each step ``size`` times.
+    """Repeats each step ``size`` times.
 
     Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, steps * size,
     channels]``.
+
+    >>> UpSampling1D(2)([[[1.0], [2.0]]]).numpy().ravel()
+    array([1., 1., 2., 2.], dtype=float32)
     """
 
     size: int
@@ -222,12 +246,14 @@ class UpSampling1D(_UpSampling):
 
 
 class UpSampling2D(_UpSampling):
-    """Each row and column ``size`` times, or the image resized to as many.
+    """Repeats each row and column ``size`` times, or resizes the images by this factor.
 
     Args: ``size``: an int or (height, width); ``interpolation``: "nearest" (repeats),
     "bilinear", "bicubic", "lanczos3" or "lanczos5"; ``data_format``: "channels_last"
-    (default) or "channels_first".
-    Shapes: ``[batch, height, width, channels]``, height and width times ``size``.
+    (default), or "channels_first" with the channels on axis 1.
+
+    Shapes: inputs ``[batch, height, width, channels]``, outputs with height and width times
+    ``size``.
 
     >>> UpSampling2D((1, 2))([[[[1.0], [2.0]]]]).numpy().ravel()
     array([1., 1., 2., 2.], dtype=float32)
@@ -265,9 +291,12 @@ class UpSampling2D(_UpSampling):
 
 
 class UpSampling3D(_UpSampling):
-    """Each entry ``size`` times along the three spatial axes.
+    """Repeats each entry ``size`` times along the three spatial axes.
 
-    Shapes: ``[batch, depth, height, width, channels]``; see `UpSampling2D`.
+    Args: ``size``: an int or (depth, height, width); ``data_format`` as for `UpSampling2D`.
+
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs with the three
+    spatial sizes times ``size``.
     """
 
     size: tuple[int, ...]
@@ -338,10 +367,18 @@ class _ZeroPadding(Layer):
 
 
 class ZeroPadding1D(_ZeroPadding):
-    """Zeros before and after the steps of ``[batch, steps, channels]``.
+    """Adds zeros before and after the steps.
 
-    ``padding``: how many, an int or (before, after); ``data_format``: "channels_last"
-    (default) or "channels_first".
+    Args: ``padding``: an int for both ends, or (before, after); ``data_format``:
+    "channels_last" (default), or "channels_first" with the channels on axis 1.
+
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, before + steps + after,
+    channels]``.
+
+    Raises: ``ValueError`` for a negative number.
+
+    >>> ZeroPadding1D((1, 0))([[[5.0], [6.0]]]).numpy().ravel()
+    array([0., 5., 6.], dtype=float32)
     """
 
     rank = 1
@@ -351,10 +388,16 @@ class ZeroPadding1D(_ZeroPadding):
 
 
 class ZeroPadding2D(_ZeroPadding):
-    """Rows and columns of zeros around images ``[batch, height, width, channels]``.
+    """Adds rows and columns of zeros around images.
 
-    ``padding``: an int, (height, width), or ((top, bottom), (left, right));
-    ``data_format``: "channels_last" (default) or "channels_first".
+    Args: ``padding``: an int, (height, width), or ((top, bottom), (left, right));
+    ``data_format``: "channels_last" (default), or "channels_first" with the channels on
+    axis 1.
+
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, top + height +
+    bottom, left + width + right, channels]``.
+
+    Raises: ``ValueError`` for a negative number.
 
     >>> ZeroPadding2D(((0, 1), (1, 0)))([[[[5.0]]]]).numpy()[0, :, :, 0]
     array([[0., 5.],
@@ -365,9 +408,15 @@ class ZeroPadding2D(_ZeroPadding):
 
 
 class ZeroPadding3D(_ZeroPadding):
-    """Zeros around volumes ``[batch, depth, height, width, channels]``.
+    """Adds zeros around volumes.
 
-    ``padding``: an int, one for each axis, or a pair (before, after) for each.
+    Args: ``padding``: an int, one for each axis, or a pair (before, after) for each;
+    ``data_format`` as for `ZeroPadding2D`.
+
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs with each spatial
+    axis longer by its pair.
+
+    Raises: ``ValueError`` for a negative number.
     """
 
     rank = 3
@@ -406,9 +455,14 @@ class _Cropping(Layer):
 
 
 class Cropping1D(_Cropping):
-    """The steps of ``[batch, steps, channels]`` without some at both ends.
+    """Removes steps at both ends.
 
-    ``cropping``: how many, an int or (before, after).
+    Args: ``cropping``: an int for both ends, or (before, after).
+
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, steps - before - after,
+    channels]``.
+
+    Raises: ``ValueError`` for a negative number; `ShapeError` if no step is left.
 
     >>> Cropping1D((1, 0))([[[1.0], [2.0], [3.0]]]).numpy().ravel()
     array([2., 3.], dtype=float32)
@@ -428,10 +482,19 @@ class Cropping1D(_Cropping):
 
 
 class Cropping2D(_Cropping):
-    """Images ``[batch, height, width, channels]`` without some rows and columns around.
+    """Removes rows and columns around images.
 
-    ``cropping``: an int, (height, width), or ((top, bottom), (left, right));
-    ``data_format``: "channels_last" (default) or "channels_first".
+    Args: ``cropping``: an int, (height, width), or ((top, bottom), (left, right));
+    ``data_format``: "channels_last" (default), or "channels_first" with the channels on
+    axis 1.
+
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, height - top -
+    bottom, width - left - right, channels]``.
+
+    Raises: ``ValueError`` for a negative number; `ShapeError` if nothing is left.
+
+    >>> Cropping2D(((0, 0), (1, 0)))([[[[1.0], [2.0], [3.0]]]]).numpy().ravel()
+    array([2., 3.], dtype=float32)
     """
 
     rank = 2
@@ -448,9 +511,15 @@ class Cropping2D(_Cropping):
 
 
 class Cropping3D(_Cropping):
-    """Volumes ``[batch, depth, height, width, channels]`` without some entries around.
+    """Removes entries around volumes.
 
-    ``cropping``: an int, one for each axis, or a pair (before, after) for each.
+    Args: ``cropping``: an int, one for each axis, or a pair (before, after) for each;
+    ``data_format`` as for `Cropping2D`.
+
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs with each spatial
+    axis shorter by its pair.
+
+    Raises: ``ValueError`` for a negative number; `ShapeError` if nothing is left.
     """
 
     rank = 3
