@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tapewright.core.errors import SavingError
+from tapewright.core.nest import flatten
 from tapewright.core.own_variables import keeps_plainly
 from tapewright.core.trackable import Opaque
 from tapewright.core.variable import Variable
@@ -70,6 +71,9 @@ def _write(group, layer):
     if None in functions:
         group.text("refused", "the layer was not called on the inputs of a model")
         return
+    if _depends_on_masks(layer):
+        group.text("refused", "masks pass through the layer, which no graph holds")
+        return
     paths = _weight_paths(layer, weights)
     if paths is None:
         group.text("refused", "a layer inside has its own save_own_variables")
@@ -94,6 +98,15 @@ def _write(group, layer):
         "states": len(variables) - len(weights),
     }
     group.json("layer", head)  # last: without it there is nothing here
+
+
+def _depends_on_masks(layer):
+    """Return whether the layer uses a mask of its inputs, or gives one to its outputs."""
+    if isinstance(layer, SavedLayer):
+        return False
+    masked = [x.mask_spec is not None for x in flatten(layer.input)]
+    given = [x.mask_spec is not None for x in flatten(layer.output)]
+    return any(given) or (any(masked) and bool(layer._signature.masks))
 
 
 def _weight_paths(layer, weights):

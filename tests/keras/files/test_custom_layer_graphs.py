@@ -240,3 +240,38 @@ def test_what_a_file_says_of_such_a_layer_is_checked(key, value, reason, tmp_pat
         attributes["layer"] = json.dumps(head)
     with pytest.raises(tw.errors.SavingError, match=reason):
         tw.keras.models.load_model(tmp_path / "o.h5")
+
+
+class MaskedMean(tw.layers.Layer):
+    """The mean over the steps that the mask has, which later layers do not see."""
+
+    def call(self, inputs, mask=None):
+        counted = tw.cast(mask, inputs.dtype)[:, :, None]
+        return tw.reduce_sum(inputs * counted, 1) / tw.reduce_sum(counted, 1)
+
+    def compute_mask(self, inputs, previous_mask):
+        return None
+
+
+class MaskedDouble(tw.layers.Layer):
+    """Hands the mask on, without a look at it."""
+
+    supports_masking = True
+
+    def call(self, inputs):
+        return inputs * 2.0
+
+
+@both
+@pytest.mark.parametrize("cls", [MaskedMean, MaskedDouble])
+def test_a_layer_through_which_masks_pass_needs_its_class(cls, ending, tmp_path):
+    embedding = tw.layers.Embedding(10, 2, mask_zero=True)
+    inputs, path = tw.Input((4,)), tmp_path / f"m{ending}"
+    end = [] if cls is MaskedMean else [tw.layers.LSTM(2)]
+    model = tw.keras.Sequential([inputs, embedding, cls(), *end])
+    model.save(path)
+    with pytest.raises(tw.errors.SavingError, match=cls.__name__):
+        tw.keras.models.load_model(path)
+    x, custom = np.array([[1, 2, 0, 0]]), {cls.__name__: cls}
+    loaded = tw.keras.models.load_model(path, custom_objects=custom)
+    same([loaded(x)], [model(x)])
