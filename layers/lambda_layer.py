@@ -26,16 +26,20 @@ _FAMILIES = ("function", "activation")
 
 
 class Lambda(Layer):
-    """``function(inputs, **arguments)``, for what needs no weights.
+    """Applies a function without weights: ``function(inputs, **arguments)``.
 
-    Args: ``function``: a callable, or the name of a registered one; it also gets
-    ``training`` and ``mask`` if it has arguments of these names. ``output_shape``: that of
-    the outputs without the batch, or a function of the shape of the inputs; found by a
-    trace if None. ``mask``: that of the outputs, or a function ``mask(inputs, mask)``.
-    ``arguments``: a dict of further arguments.
+    Args: ``function``: a callable, or the name of a registered one; if it has parameters
+    ``training`` and ``mask`` it gets those too. ``output_shape``: the shape of the outputs
+    without the batch, or a function of the shape of the inputs; None finds it by a trace.
+    ``mask``: the mask of the outputs, or a function ``mask(inputs, mask)``; ``arguments``: a
+    dict of further arguments.
 
-    A config only names functions, those that are registered. For any other function
-    `get_config` raises ``ValueError``: code is neither saved nor loaded.
+    A config only names functions, registered ones: code is neither saved nor loaded.
+
+    Shapes: inputs and outputs of ``function``.
+
+    Raises: ``TypeError`` if ``function`` is no callable; ``ValueError`` for an unknown name,
+    and from `get_config` if the function is not registered.
 
     >>> Lambda(lambda x, power: x**power, arguments={"power": 2})([3.0]).numpy()
     array([9.], dtype=float32)

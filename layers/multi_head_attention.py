@@ -188,22 +188,31 @@ class _Heads(Layer):
 
 
 class MultiHeadAttention(_Heads):
-    """``num_heads`` means of the values, weighted by how queries match keys, side by side.
+    """Each head takes means of the values, weighted by how queries match keys.
 
         head = softmax(scale * (query @ q) @ (key @ k)^T) @ (value @ v)
         outputs = all heads @ kernel + bias,   scale = 1 / sqrt(key_dim)
 
+    Args: ``num_heads``; ``key_dim``, ``value_dim``: the sizes of a head, ``value_dim`` by
+    default as ``key_dim``; ``dropout``: the share of the weights that is dropped in training;
+    ``output_shape``: in place of ``dim``, a size or several; ``attention_axes``: the axes
+    over which to attend, by default all between batch and features; ``sliding_window``: a
+    query sees only keys less than that far away; ``use_gate``: multiply the heads by
+    ``sigmoid(query @ gate)``; ``flash_attention``: not available, it must be None or False.
+
+    Call: ``layer(query, value, key=value)``; ``query_mask``, ``value_mask``, ``key_mask``
+    ``[batch, length]``, by default those that the tensors carry; ``attention_mask`` ``[batch,
+    queries, keys]``: False where a query may not look; ``use_causal_mask``: a query sees keys
+    up to its own position; ``return_attention_scores``: return the weights ``[batch, heads,
+    queries, keys]`` as well.
+
     Shapes: ``query [batch, queries, dim]``, ``value`` and ``key [batch, keys, ...]``,
-    outputs ``[batch, queries, dim]``. Weights: ``query/kernel [dim, heads, key_dim]``,
+    outputs ``[batch, queries, dim]``; weights ``query/kernel [dim, heads, key_dim]``,
     likewise ``key`` and ``value``, ``attention_output/kernel [heads, value_dim, dim]``,
     each with a ``bias``.
 
-    Args: ``value_dim``: ``key_dim`` if None; ``output_shape``: in place of ``dim``, a size
-    or several; ``attention_axes``: over which to attend, by default all between batch and
-    features; ``sliding_window``: a query sees keys less than that far away; ``use_gate``:
-    multiply the heads by ``sigmoid(query @ gate)``. The call takes a mask for each input,
-    ``attention_mask`` ``[batch, queries, keys]``, ``use_causal_mask`` and
-    ``return_attention_scores``.
+    Raises: ``ValueError`` for sizes that are not positive, or a ``value`` and a ``key`` of
+    different lengths; ``TypeError`` for a call without ``value``.
 
     Reference: Vaswani et al., "Attention is all you need" (2017).
 
@@ -273,19 +282,22 @@ class MultiHeadAttention(_Heads):
     # Files have the parts by these names: those of `GroupedQueryAttention` are private.
     @property
     def query_dense(self) -> Any:
-        """The projection of the queries, an `EinsumDense`; likewise the next three."""
+        """The projection of the queries, an `EinsumDense`; None before the layer is built."""
         return self._query_dense
 
     @property
     def key_dense(self) -> Any:
+        """The projection of the keys."""
         return self._key_dense
 
     @property
     def value_dense(self) -> Any:
+        """The projection of the values."""
         return self._value_dense
 
     @property
     def output_dense(self) -> Any:
+        """The projection of the heads to the outputs."""
         return self._output_dense
 
     def _head_projection(self, name, rank, size, activation=None):
@@ -327,14 +339,23 @@ class GroupedQueryAttention(_Heads):
 
         num_query_heads / num_key_value_heads  query heads share a head of keys and values
 
+    Args: ``head_dim``: the size of a head; ``num_key_value_heads``: a divisor of
+    ``num_query_heads``; the others, and those of the call, as for `MultiHeadAttention`.
+
     Shapes: ``query [batch, queries, dim]``, ``value`` and ``key [batch, keys, dim]``,
-    outputs as ``query``. Weights: ``query/kernel [dim, num_query_heads, head_dim]``,
+    outputs as ``query``; weights ``query/kernel [dim, num_query_heads, head_dim]``,
     ``key/kernel`` and ``value/kernel [dim, num_key_value_heads, head_dim]``,
     ``attention_output/kernel [num_query_heads, head_dim, dim]``, each with a ``bias``.
-    All else is as in `MultiHeadAttention`.
+
+    Raises: ``ValueError`` if ``num_key_value_heads`` does not divide ``num_query_heads``.
 
     Reference: Ainslie et al., "GQA: Training generalized multi-query transformer models
     from multi-head checkpoints" (2023).
+
+    >>> from tapewright import ones
+    >>> layer = GroupedQueryAttention(3, num_query_heads=4, num_key_value_heads=2)
+    >>> layer(ones([5, 3, 2]), ones([5, 4, 2])).shape
+    TensorShape([5, 3, 2])
     """
 
     def __init__(

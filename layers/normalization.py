@@ -78,18 +78,34 @@ class BatchNormalization(_ScaleAndShift):
 
         outputs = (inputs - mean) / sqrt(variance + epsilon) * gamma + beta
 
-    With ``training=True`` mean and variance are those of the batch (the variance is the
-    biased one), and the moving ones follow them: ``moving <- moving * momentum + new *
-    (1 - momentum)``. Otherwise, and while ``trainable`` is False, the moving ones count.
+    With ``training=True`` mean and (biased) variance are those of the batch, and the moving
+    ones follow: ``moving <- moving * momentum + new * (1 - momentum)``. Otherwise, and while
+    ``trainable`` is False, the layer uses the moving ones. Derivatives are exact at every
+    order, also through mean and variance.
 
-    Args: ``axis``: the channels; ``center``, ``scale``: whether there is a ``beta``, a
-    ``gamma``; ``renorm``: not supported, it must be False; ``synchronized``: whether mean
-    and variance are those of the batches of all processes, which must all make the call.
-    Otherwise the moving ones of replicas follow the averages of theirs. Derivatives are
-    exact at every order, also through mean and variance. Where ``mask``, an argument of
-    the call, is False, entries do not count for the moments.
+    Args: ``axis``: the channels; ``momentum``: the share of the moving statistics that an
+    update keeps; ``center``, ``scale``: False leaves out ``beta``, ``gamma``; ``renorm``:
+    not supported, it must be False; ``synchronized``: use the statistics of the batches of
+    all processes, which must all make the call. Without it the replicas of a strategy
+    average their moving statistics.
+
+    The call takes a ``mask`` with all axes of the inputs but the last: entries where it is
+    False do not count in mean and variance.
+
+    Shapes: inputs and outputs ``[batch, ..., channels]``; weights ``gamma``, ``beta``,
+    ``moving_mean`` and ``moving_variance`` ``[channels]``, the last two not trainable.
+
+    Raises: ``ValueError`` for a ``momentum`` that is not from 0 to 1, a negative ``epsilon``
+    or ``renorm=True``; ``TypeError`` if ``axis`` is no int.
 
     Reference: Ioffe & Szegedy, "Batch normalization" (2015).
+
+    >>> layer = BatchNormalization(momentum=0.9)
+    >>> layer([[1.0], [3.0]], training=True).numpy().round(2)
+    array([[-1.],
+           [ 1.]], dtype=float32)
+    >>> layer.moving_mean.numpy()
+    array([0.2], dtype=float32)
     """
 
     moving_mean_initializer: Any
@@ -277,11 +293,23 @@ class LayerNormalization(_ScaleAndShift):
 
         outputs = (inputs - mean) / sqrt(variance + epsilon) * gamma + beta
 
-    Args: ``axis``: one axis or several, which ``gamma`` and ``beta`` have too, in order;
-    ``center``, ``scale``: whether there is a ``beta``, a ``gamma``; ``rms_scaling``: give
-    ``inputs / sqrt(variance + epsilon) * gamma`` instead, which Keras keeps for old models
-    (`RMSNormalization` divides by the root mean square). Derivatives are exact at every
-    order. Reference: Ba et al., "Layer normalization" (2016).
+    Derivatives are exact at every order.
+
+    Args: ``axis``: one axis or several; ``center``, ``scale``: False leaves out ``beta``,
+    ``gamma``; ``rms_scaling``: compute ``inputs / sqrt(variance + epsilon) * gamma``
+    instead, as Keras does for old models (`RMSNormalization` divides by the root mean
+    square).
+
+    Shapes: inputs and outputs ``[batch, ...]``; weights ``gamma`` and ``beta`` with the
+    sizes along ``axis``, in the order of the inputs.
+
+    Raises: ``ValueError`` for a negative ``epsilon``; ``TypeError`` if ``axis`` is neither an
+    int nor a list of ints.
+
+    Reference: Ba et al., "Layer normalization" (2016).
+
+    >>> LayerNormalization()([[1.0, 3.0]]).numpy().round(2)
+    array([[-1.,  1.]], dtype=float32)
     """
 
     input_spec: InputSpec
@@ -334,11 +362,21 @@ class GroupNormalization(_ScaleAndShift):
 
         outputs = (inputs - mean) / sqrt(variance + epsilon) * gamma + beta
 
-    Args: ``groups``: how many, dividing the number of channels; 1 is layer normalization
-    over all axes, -1 (each channel its own) instance normalization; ``axis``: the
-    channels. Derivatives are exact at every order.
+    Derivatives are exact at every order.
+
+    Args: ``groups``: a divisor of the number of channels; 1 is layer normalization over all
+    axes, -1 (a group for each channel) instance normalization; ``axis``: the channels;
+    ``center``, ``scale``: False leaves out ``beta``, ``gamma``.
+
+    Shapes: inputs and outputs ``[batch, ..., channels]``; weights ``gamma`` and ``beta``
+    ``[channels]``.
+
+    Raises: ``ValueError`` if ``groups`` does not divide the number of channels.
 
     Reference: Wu & He, "Group normalization" (2018).
+
+    >>> GroupNormalization(groups=2)([[1.0, 3.0, 10.0, 30.0]]).numpy().round(2)
+    array([[-1.,  1., -1.,  1.]], dtype=float32)
     """
 
     input_spec: InputSpec
@@ -396,8 +434,18 @@ class RMSNormalization(ShapePreserving, Layer):
 
         outputs = inputs / sqrt(mean(inputs ** 2) + epsilon) * scale
 
-    Args: ``axis``: one axis or several, which the weight ``scale`` has too, in order.
+    Args: ``axis``: one axis or several.
+
+    Shapes: inputs and outputs ``[batch, ...]``; weight ``scale`` with the sizes along
+    ``axis``, in the order of the inputs.
+
+    Raises: ``ValueError`` for a negative ``epsilon``; ``TypeError`` if ``axis`` is neither an
+    int nor a list of ints.
+
     Reference: Zhang & Sennrich, "Root mean square layer normalization" (2019).
+
+    >>> RMSNormalization()([[1.0, 7.0]]).numpy().round(3)
+    array([[0.2, 1.4]], dtype=float32)
     """
 
     input_spec: InputSpec
@@ -425,6 +473,10 @@ class RMSNormalization(ShapePreserving, Layer):
 
 class UnitNormalization(ShapePreserving, Layer):
     """Scales each example to Euclidean length 1 over ``axis``, one or several.
+
+    Shapes: inputs and outputs ``[batch, ...]``.
+
+    Raises: ``TypeError`` if ``axis`` is neither an int nor a list of ints.
 
     >>> UnitNormalization()([[3.0, 4.0]]).numpy()
     array([[0.6, 0.8]], dtype=float32)

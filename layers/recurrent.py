@@ -122,9 +122,15 @@ class SimpleRNN(_WithCell):
 
         h <- activation(inputs @ kernel + h @ recurrent_kernel + bias)
 
-    Arguments as of `SimpleRNNCell`, then of `RNN`. Shapes: inputs ``[batch, time,
-    features]``, outputs ``[batch, units]``, or ``[batch, time, units]`` with
-    ``return_sequences``.
+    Args: those of `SimpleRNNCell` and of `RNN`.
+
+    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, units]``, or ``[batch, time,
+    units]`` with ``return_sequences``; weights as of `SimpleRNNCell`.
+
+    Raises: ``ValueError`` if ``units`` is not a positive integer.
+
+    >>> SimpleRNN(4)([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]).shape
+    TensorShape([1, 4])
     """
 
     def __init__(
@@ -178,10 +184,24 @@ class LSTM(_WithCell):
         i, f, n, o = the quarters of inputs @ kernel + h @ recurrent_kernel + bias
         c <- sigmoid(f) * c + sigmoid(i) * tanh(n)        h <- sigmoid(o) * tanh(c)
 
-    Arguments as of `LSTMCell`, then of `RNN`. Shapes: inputs ``[batch, time, features]``,
-    outputs ``[batch, units]``, or ``[batch, time, units]`` with ``return_sequences``.
+    With the default activations and no ``recurrent_dropout`` all steps are one op.
+
+    Args: those of `LSTMCell` and of `RNN`; ``use_cudnn``: "auto" and False change nothing,
+    True requires the arguments that make one op.
+
+    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, units]``, or ``[batch, time,
+    units]`` with ``return_sequences``; with ``return_state`` also h and c ``[batch, units]``;
+    weights as of `LSTMCell`.
+
+    Raises: ``ValueError`` if ``units`` is not a positive integer, or for ``use_cudnn=True``
+    with other activations.
 
     Reference: Hochreiter & Schmidhuber, "Long short-term memory" (1997).
+
+    >>> layer = LSTM(4, return_sequences=True, return_state=True)
+    >>> outputs, h, c = layer([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]])
+    >>> outputs.shape, h.shape, c.shape
+    (TensorShape([1, 3, 4]), TensorShape([1, 4]), TensorShape([1, 4]))
     """
 
     def __init__(
@@ -229,11 +249,21 @@ class GRU(_WithCell):
         z, r = sigmoid(x_z + y_z), sigmoid(x_r + y_r)
         h <- z * h + (1 - z) * tanh(x_n + r * y_n)
 
-    Arguments as of `GRUCell`, then of `RNN`. Shapes: inputs ``[batch, time, features]``,
-    outputs ``[batch, units]``, or ``[batch, time, units]`` with ``return_sequences``.
+    With the default activations, ``reset_after`` and no ``recurrent_dropout`` all steps are
+    one op.
+
+    Args: those of `GRUCell` and of `RNN`; ``use_cudnn`` as for `LSTM`.
+
+    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, units]``, or ``[batch, time,
+    units]`` with ``return_sequences``; weights as of `GRUCell`.
+
+    Raises: ``ValueError`` if ``units`` is not a positive integer.
 
     Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder for
     statistical machine translation" (2014).
+
+    >>> GRU(4, return_sequences=True)([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]).shape
+    TensorShape([1, 3, 4])
     """
 
     def __init__(

@@ -86,7 +86,7 @@ class _Cell(Layer):
         return self._new_weight("bias", (width,))
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
-        """States of zeros, ``[batch, units]``."""
+        """Return a list of states of zeros, ``[batch, units]`` each."""
         sizes = flatten(self.state_size)
         return [zeros((batch_size, size), self._dtype) for size in sizes]
 
@@ -146,13 +146,26 @@ def _by_blocks(x, masks, kernel):
 
 
 class SimpleRNNCell(_Cell):
-    """A step of a plain recurrent network, whose output is its state.
+    """One step of a plain recurrent network, whose output is its state.
 
         h <- activation(inputs @ kernel + h @ recurrent_kernel + bias)
 
-    Shapes: inputs ``[batch, features]``, state and outputs ``[batch, units]``.
-    ``dropout`` and ``recurrent_dropout`` act on what the two kernels are given; inside
-    an `RNN` with one mask for all steps of a call.
+    Args: ``dropout``, ``recurrent_dropout``: the share of the inputs and of the state that is
+    dropped in training, from 0 to 1; inside an `RNN` with one mask for all steps of a call.
+    ``seed`` as for `Dropout`; ``implementation``: 1 draws a dropout mask for each gate, as
+    ``recurrent_dropout`` does anyhow.
+
+    Call: ``cell(inputs, states)`` returns ``(outputs, new_states)``.
+
+    Shapes: inputs ``[batch, features]``, state and outputs ``[batch, units]``; weights
+    ``kernel [features, units]``, ``recurrent_kernel [units, units]``, ``bias [units]``.
+
+    Raises: ``ValueError`` if ``units`` is not a positive integer.
+
+    >>> from tapewright import ones
+    >>> outputs, states = SimpleRNNCell(4)(ones([2, 3]), [zeros([2, 4])])
+    >>> outputs.shape, len(states)
+    (TensorShape([2, 4]), 1)
     """
 
     def __init__(
@@ -186,15 +199,19 @@ class SimpleRNNCell(_Cell):
 
 
 class LSTMCell(_Cell):
-    """A step of a long short-term memory, with the states h (the output) and c.
+    """One step of a long short-term memory, with the states h (the output) and c.
 
         i, f, n, o = the quarters of inputs @ kernel + h @ recurrent_kernel + bias
         c <- sigmoid(f) * c + sigmoid(i) * tanh(n)        h <- sigmoid(o) * tanh(c)
 
-    Shapes: inputs ``[batch, features]``, states and outputs ``[batch, units]``; kernels
-    ``[features or units, 4 * units]``, bias ``[4 * units]``. ``recurrent_activation``
-    takes the place of the sigmoids, ``activation`` that of tanh. ``unit_forget_bias``:
-    the bias of f starts at 1. Dropout as in `SimpleRNNCell`.
+    Args: ``recurrent_activation`` replaces the sigmoids, ``activation`` tanh;
+    ``unit_forget_bias``: the bias of f starts at 1; dropout as for `SimpleRNNCell`.
+
+    Shapes: inputs ``[batch, features]``, states and outputs ``[batch, units]``; weights
+    ``kernel [features, 4 * units]``, ``recurrent_kernel [units, 4 * units]``, ``bias [4 *
+    units]``.
+
+    Raises: ``ValueError`` if ``units`` is not a positive integer.
 
     Reference: Hochreiter & Schmidhuber, "Long short-term memory" (1997).
     """
@@ -247,17 +264,21 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """A step of a gated recurrent unit, whose output is its state.
+    """One step of a gated recurrent unit, whose output is its state.
 
         x = inputs @ kernel + bias[0]       y = h @ recurrent_kernel + bias[1]
         z, r = sigmoid(x_z + y_z), sigmoid(x_r + y_r)
         h <- z * h + (1 - z) * tanh(x_n + r * y_n)
 
-    Shapes: inputs ``[batch, features]``, state and outputs ``[batch, units]``; kernels
-    ``[features or units, 3 * units]`` in the order z, r, n, bias ``[2, 3 * units]``.
-    Without ``reset_after``, r acts on h instead of the product, and the bias is the first
-    alone, ``[3 * units]``. ``recurrent_activation`` takes the place of the sigmoids,
-    ``activation`` that of tanh. Dropout as in `SimpleRNNCell`.
+    Args: ``recurrent_activation`` replaces the sigmoids, ``activation`` tanh;
+    ``reset_after``: False applies r to h in place of the product, with the first bias alone;
+    dropout as for `SimpleRNNCell`.
+
+    Shapes: inputs ``[batch, features]``, state and outputs ``[batch, units]``; weights, in
+    the order z, r, n, ``kernel [features, 3 * units]``, ``recurrent_kernel [units, 3 *
+    units]``, ``bias [2, 3 * units]``, or ``[3 * units]`` without ``reset_after``.
+
+    Raises: ``ValueError`` if ``units`` is not a positive integer.
 
     Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder for
     statistical machine translation" (2014).
@@ -316,9 +337,20 @@ class GRUCell(_Cell):
 
 
 class StackedRNNCells(Layer):
-    """Cells one above the other as a single one: each takes the outputs of the one below.
+    """Stacks cells to one: each takes the outputs of the one below.
 
-    The states are those of all cells, a list for each with several.
+    Args: ``cells``: a list of cells.
+
+    Shapes: inputs ``[batch, features]``, outputs ``[batch, units of the last cell]``; the
+    states are a list with an entry for each cell, a list where it has several.
+
+    Raises: ``ValueError`` for an empty list, or an entry without ``call`` or ``state_size``.
+
+    >>> from tapewright import ones
+    >>> from tapewright.layers import RNN
+    >>> layer = RNN(StackedRNNCells([LSTMCell(4), LSTMCell(3)]))
+    >>> layer(ones([2, 5, 1])).shape
+    TensorShape([2, 3])
     """
 
     def __init__(
@@ -340,10 +372,12 @@ class StackedRNNCells(Layer):
 
     @property
     def state_size(self) -> Any:
+        """The state sizes of the cells, a list."""
         return [cell.state_size for cell in self.cells]
 
     @property
     def output_size(self) -> Any:
+        """The output size of the last cell."""
         return size_of_output(self.cells[-1])
 
     def build(self, input_shape: Any) -> None:
@@ -353,7 +387,7 @@ class StackedRNNCells(Layer):
             input_shape = (input_shape[0], size_of_output(cell))
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
-        """States of zeros for each cell."""
+        """Return a list of states of zeros for each cell."""
         states = []
         for cell in self.cells:
             if hasattr(cell, "get_initial_state"):

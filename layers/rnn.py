@@ -34,21 +34,26 @@ __all__ = ["RNN"]
 
 
 class RNN(Layer):
-    """Apply a cell to all steps of sequences.
+    """Applies a cell to all steps of sequences.
 
-    Args: ``cell``: has ``call(inputs, states)``, which gives the outputs of a step and
-    the new states, ``state_size`` (a number or a list of them), and may have
-    ``output_size`` and ``get_initial_state(batch_size)``; a list of cells is stacked.
-    ``return_sequences``: outputs of all steps, not the last; ``return_state``: the last
-    states, too; ``go_backwards``: from the last step to the first; ``stateful``: a call
-    starts with the states in which the one before ended, see `reset_state`; ``unroll``:
-    each step is written down in traced functions; ``zero_output_for_mask``: steps that
-    the mask leaves out give 0, not the output before.
+    Args: ``cell``: an object with ``call(inputs, states)``, which returns the outputs of a
+    step and the new states, and with ``state_size`` (a number or a list of them); it may
+    have ``output_size`` and ``get_initial_state(batch_size)``. A list of cells is stacked.
+    ``return_sequences``: return the outputs of all steps, not of the last; ``return_state``:
+    return the last states as well; ``go_backwards``: run from the last step to the first;
+    ``stateful``: start each call with the last states of the call before, see `reset_state`;
+    ``unroll``: write each step down in traced functions instead of a loop;
+    ``zero_output_for_mask``: outputs of masked steps are 0, not those of the step before.
 
-    Call: ``sequences [batch, time, ...]``, ``mask`` (boolean, ``[batch, time]``): where
-    it is False the states stay as they are; ``initial_state``, a list, zeros by default.
-    Returns outputs ``[batch, time, ...]`` or ``[batch, ...]``; with ``return_state``
-    then each state.
+    Call: ``initial_state``: a list of states, zeros by default; ``mask`` ``[batch, time]``,
+    boolean: where it is False the states stay as they are.
+
+    Shapes: inputs ``[batch, time, ...]``, outputs ``[batch, output_size]``, or ``[batch,
+    time, output_size]`` with ``return_sequences``; with ``return_state`` then each state
+    ``[batch, size]``.
+
+    Raises: ``ValueError`` for a cell without ``call`` or ``state_size``, initial states of
+    other sizes, a mask of another shape, or a batch of another size if ``stateful``.
 
     >>> from tapewright.layers import RNN, SimpleRNNCell
     >>> layer = RNN(SimpleRNNCell(4), return_sequences=True, return_state=True)
@@ -94,7 +99,7 @@ class RNN(Layer):
 
     @property
     def states(self) -> Any:
-        """The states that a ``stateful`` layer keeps, a list of variables; or None."""
+        """The states that a ``stateful`` layer keeps, a list of variables; None otherwise."""
         return self._kept.states
 
     def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:
@@ -117,7 +122,7 @@ class RNN(Layer):
         return Variable(value, trainable=False, name="rnn_state")
 
     def get_initial_state(self, batch_size: int | None) -> list[Tensor]:
-        """The states at the start, a list of zeros unless the cell says otherwise."""
+        """Return a list of the initial states: those of the cell, by default zeros."""
         make = getattr(self.cell, "get_initial_state", None)
         if make is None:
             return [zeros((batch_size, n), self._dtype) for n in self.state_size]
@@ -125,7 +130,7 @@ class RNN(Layer):
         return list(states) if is_nested(states) else [states]
 
     def reset_state(self) -> None:
-        """Set the states of a ``stateful`` layer to zero."""
+        """Set the states of a ``stateful`` layer to zero; also called ``reset_states``."""
         for state in flatten(self.states or []):
             state.assign(zeros_like(state))
 
@@ -191,7 +196,7 @@ class RNN(Layer):
     def inner_loop(
         self, sequences: Tensor, initial_state: Any, mask: Any, training: bool = False
     ) -> Any:
-        """The outputs that `call` gives, of all steps or the last, and the last states."""
+        """Return the outputs, of all steps or the last, and the last states."""
         x = time_first(sequences)
         mask = None if mask is None else time_first(cast(mask, "bool"))
         if self.go_backwards:

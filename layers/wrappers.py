@@ -38,7 +38,10 @@ __all__ = [
 
 
 class Wrapper(Layer):
-    """Base of layers around another one, which is their ``layer``."""
+    """Base of layers around another layer, their attribute ``layer``.
+
+    Raises: ``ValueError`` if ``layer`` is no `Layer`.
+    """
 
     def __init__(self, layer: Layer, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
@@ -61,10 +64,13 @@ def _checked(who, name, layer):
 
 
 class TimeDistributed(Wrapper):
-    """The same layer for each step of sequences, one after the other.
+    """Applies the same layer to each step of sequences.
 
-    Shapes: inputs ``[batch, time, ...]``, what the layer is given ``[batch, ...]``. A
-    ``mask [batch, time, ...]`` is handed down step by step if the layer takes one.
+    Shapes: inputs ``[batch, time, ...]``, outputs ``[batch, time, ...]``; the inner layer
+    sees ``[batch, ...]``. A ``mask [batch, time, ...]`` is passed step by step to a layer
+    that takes one.
+
+    Raises: ``ValueError`` if ``layer`` is no `Layer`, or for inputs of rank below 3.
 
     >>> from tapewright.layers import Dense, TimeDistributed
     >>> tuple(TimeDistributed(Dense(4))([[[1.0, 2.0], [3.0, 4.0]]]).shape)
@@ -131,16 +137,22 @@ MERGE_MODES = ("sum", "mul", "ave", "concat", None)
 
 
 class Bidirectional(Layer):
-    """A recurrent layer that runs both ways, from the first step and from the last.
+    """Runs a recurrent layer from the first step and from the last, and merges the outputs.
 
-    Args: ``layer``: an `RNN`, `LSTM`, `GRU` or the like; ``merge_mode``: how the outputs
-    of both are made one: "concat", "sum", "mul", "ave", or None for a pair of them;
-    ``backward_layer``: the layer that goes backwards, by default one like ``layer``;
-    ``weights``: arrays to start with, those of ``layer`` first.
+    Args: ``layer``: an `RNN`, `LSTM`, `GRU` or the like; ``merge_mode``: "concat", "sum",
+    "mul", "ave", or None for a pair of outputs; ``backward_layer``: a layer with
+    ``go_backwards=True``, by default one like ``layer``; ``weights``: arrays of initial
+    values, first those of ``layer``.
 
-    Both are made anew from their configs. With ``return_state`` the states follow the
-    outputs, first those of the forward layer; ``initial_state`` is in the same order. The
-    steps of the backward layer's outputs are in the order of the inputs.
+    The layer works with copies made from the configs. With ``return_state`` the states
+    follow the outputs, first those of the forward layer; ``initial_state`` is in the same
+    order. Outputs of the backward layer are in the order of the inputs.
+
+    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, 2 * units]`` ("concat") or
+    ``[batch, units]``, with ``time`` as second axis if ``layer`` has ``return_sequences``.
+
+    Raises: ``ValueError`` if ``layer`` is not recurrent, for another ``merge_mode``, or a
+    ``backward_layer`` whose options differ from those of ``layer``.
 
     >>> from tapewright.layers import LSTM, Bidirectional
     >>> tuple(Bidirectional(LSTM(4))([[[1.0, 2.0], [3.0, 4.0]]]).shape)
@@ -190,7 +202,7 @@ class Bidirectional(Layer):
 
     @property
     def layer(self) -> Layer:
-        """The layer that goes forwards."""
+        """The forward layer."""
         return self.forward_layer
 
     def _check_that_they_fit(self):
@@ -257,7 +269,7 @@ class Bidirectional(Layer):
 
     @property
     def states(self) -> Any:
-        """The states that both layers keep, if ``stateful``; else None."""
+        """The states of both layers, if ``stateful``; else None."""
         forward, backward = self.forward_layer.states, self.backward_layer.states
         return (*forward, *backward) if forward and backward else None
 
@@ -314,19 +326,28 @@ def _again(layer, prefix, **changes):
 
 
 class SpectralNormalization(Wrapper):
-    """Divides the kernel of ``layer`` by its largest singular value, call by call.
+    """Divides the kernel of ``layer`` by its largest singular value at each call in training.
 
         v <- u @ K^T / |u @ K^T|,  u <- v @ K / |v @ K|,  K <- K / (v @ K @ u^T)
 
-    ``K`` is the ``kernel`` (or ``embeddings``) as a matrix ``[..., outputs]``. This
-    happens in training, ``power_iterations`` times in a row; the kernel itself is
-    assigned. As in Keras, no gradient passes through the division: that of the kernel is
-    its gradient as divided. Weight ``vector_u [1, outputs]``, not trainable.
+    ``K`` is the ``kernel`` (or ``embeddings``) as a matrix ``[..., outputs]``; the quotient
+    is assigned to it. As in Keras, no gradient passes through the division.
+
+    Args: ``power_iterations``: how often a call updates v and u.
+
+    Shapes: inputs and outputs of ``layer``; weight ``vector_u [1, outputs]``, not trainable.
 
     Raises: ``ValueError`` if ``layer`` has no kernel and no embeddings.
 
     Reference: Miyato et al., "Spectral normalization for generative adversarial networks"
     (2018).
+
+    >>> from tapewright.layers import Dense
+    >>> layer = SpectralNormalization(Dense(2, kernel_initializer="ones"), 5)
+    >>> _ = layer([[1.0, 1.0]], training=True)
+    >>> layer.kernel.numpy().round(3)
+    array([[0.5, 0.5],
+           [0.5, 0.5]], dtype=float32)
     """
 
     def __init__(

@@ -10,11 +10,11 @@ __all__ = ["SavedLayer"]
 
 
 class SavedLayer(Layer):
-    """Run the graphs that a file has for a layer of the user's, in place of its code.
+    """A layer from a file whose class is not known: it runs the graphs of its saved calls.
 
-    Made by ``load_model`` where the class of a layer is not known: gradients of its own
-    (`custom_gradient`) are those that were saved. ``class_name`` and ``config`` are those
-    of the layer that was saved, ``saved_calls`` its functions in inference and training.
+    Made by `load_model`. Custom gradients are those that were saved. ``class_name`` and
+    ``config`` describe the layer that was saved, ``saved_calls`` are its functions in
+    inference and in training.
     """
 
     class_name: str
@@ -31,7 +31,7 @@ class SavedLayer(Layer):
         return self.saved_calls[bool(training)](inputs)
 
     def get_config(self) -> dict[str, Any]:
-        """The config of the layer that was saved."""
+        """Return the config of the layer that was saved."""
         return self.config
 
     @classmethod
