@@ -72,10 +72,13 @@ _range = range  # the name is ours below
 def zeros(
     shape: ShapeLike, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """A tensor of zeros.
+    """A tensor of zeros; of strings, empty ones.
 
-    >>> zeros([2, 3]).shape
-    TensorShape([2, 3])
+    Raises: ``ValueError`` for a negative size.
+
+    >>> zeros([2, 2]).numpy()
+    array([[0., 0.],
+           [0., 0.]], dtype=float32)
     """
     dims = as_shape(shape)
     if has_symbolic_shape(dims):
@@ -87,7 +90,14 @@ def zeros(
 def ones(
     shape: ShapeLike, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """A tensor of ones. Raises: ``TypeError`` for strings, of which none is one."""
+    """A tensor of ones.
+
+    Raises: ``ValueError`` for a negative size; ``TypeError`` for strings.
+
+    >>> ones([2, 2]).numpy()
+    array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
     dims = as_shape(shape)
     if dtypes.as_dtype(dtype) == dtypes.string:
         raise DTypeError("ones", "dtype must be numeric or bool, got string")
@@ -105,7 +115,14 @@ def _check_dims(who, dims, dtype):
 
 
 def fill(dims: ShapeLike, value: TensorLike, name: str | None = None) -> Tensor:
-    """A tensor of shape ``dims`` with ``value``, a scalar, everywhere."""
+    """A tensor of shape ``dims`` whose entries are all ``value``, a scalar.
+
+    Raises: ``ValueError`` for a negative size, or if ``value`` has axes.
+
+    >>> fill([2, 2], 7).numpy()
+    array([[7, 7],
+           [7, 7]], dtype=int32)
+    """
     value = convert_to_tensor(value)
     if known_rank("fill", "value", value) != 0:
         raise InvalidArgumentError(
@@ -121,7 +138,11 @@ def fill(dims: ShapeLike, value: TensorLike, name: str | None = None) -> Tensor:
 def zeros_like(
     input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Tensor:
-    """Zeros in the shape, and the dtype if none is named, of ``input``."""
+    """Zeros in the shape of ``input``, and in its dtype unless ``dtype`` is given.
+
+    >>> zeros_like([[1, 2]]).numpy()
+    array([[0, 0]], dtype=int32)
+    """
     return _like("zeros_like", input, dtype)
 
 
@@ -129,7 +150,11 @@ def zeros_like(
 def ones_like(
     input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Tensor:
-    """Ones in the shape, and the dtype if none is named, of ``input``."""
+    """Ones in the shape of ``input``, and in its dtype unless ``dtype`` is given.
+
+    >>> ones_like([[1, 2]]).numpy()
+    array([[1, 1]], dtype=int32)
+    """
     return _like("ones_like", input, dtype)
 
 
@@ -152,7 +177,17 @@ def eye(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """The unit matrix ``[..., num_rows, num_columns]``, repeated over ``batch_shape``."""
+    """Identity matrices: ones on the diagonal, zeros elsewhere.
+
+    Shapes: ``[*batch_shape, num_rows, num_columns]``; ``num_columns`` is by default
+    ``num_rows``.
+
+    Raises: ``ValueError`` for a negative size.
+
+    >>> eye(2, 3).numpy()
+    array([[1., 0., 0.],
+           [0., 1., 0.]], dtype=float32)
+    """
     xp = devices.current_module()
     rows = as_int(num_rows)
     columns = rows if num_columns is None else as_int(num_columns)
@@ -176,6 +211,11 @@ def linspace(
     axis: Axis = 0,
 ) -> Tensor:
     """``num`` evenly spaced values from ``start`` to ``stop``, both included.
+
+    Shapes: ``start`` and ``stop`` broadcast; the result has a new ``axis`` of size
+    ``num``. Integers give float64.
+
+    Raises: ``ValueError`` for ``num`` below 1.
 
     >>> linspace(0.0, 1.0, 5).numpy()
     array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
@@ -209,12 +249,17 @@ def range(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:  # noqa: A001
-    """``start, start + delta, ...`` up to and without ``limit``; ``range(limit)`` from 0.
+    """The numbers ``start, start + delta, ...`` below ``limit``; ``range(limit)`` starts at 0.
 
-    Raises: ``ValueError`` if ``delta`` is 0, or leads away from ``limit``.
+    With a negative ``delta`` they go down, above ``limit``. The dtype is the common one
+    of the arguments unless ``dtype`` is given.
+
+    Raises: ``ValueError`` if ``delta`` is 0 or leads away from ``limit``.
 
     >>> range(3).numpy(), range(1.0, 2.0, 0.5).numpy()
     (array([0, 1, 2], dtype=int32), array([1. , 1.5], dtype=float32))
+    >>> range(3, 0, -1).numpy()
+    array([3, 2, 1], dtype=int32)
     """
     if limit is None:
         start, limit = 0, start
@@ -292,8 +337,12 @@ def meshgrid(
 ) -> list[Tensor]:
     """The coordinates of a grid: each vector repeated along the axes of all the others.
 
-    Shapes: of vectors with ``m``, ``n``, ... entries tensors ``[n, m, ...]``, or with
-    ``indexing="ij"`` ``[m, n, ...]``. Gradients pass to the vectors.
+    Args: ``indexing``: "xy" exchanges the first two axes of the result, "ij" does not.
+
+    Shapes: vectors of ``m``, ``n``, ... entries give tensors ``[n, m, ...]``, or ``[m,
+    n, ...]`` with "ij".
+
+    Raises: ``ValueError`` for another ``indexing``.
 
     >>> x, y = meshgrid([1, 2, 3], [4, 5])
     >>> x.numpy()
@@ -321,9 +370,10 @@ def sequence_mask(
     dtype: DTypeLike = dtypes.bool,
     name: str | None = None,
 ) -> Tensor:
-    """For each length a row of ``maxlen`` entries, of which as many are true.
+    """True in the first ``lengths[i]`` entries of row ``i``.
 
-    ``maxlen`` is the greatest length if not given.
+    Shapes: ``lengths`` ``[...]``, the result ``[..., maxlen]``; ``maxlen`` is by
+    default the greatest length. With a numeric ``dtype``, ones and zeros.
 
     >>> sequence_mask([1, 3, 2]).numpy()
     array([[ True, False, False],

@@ -358,15 +358,17 @@ def gather(
     batch_dims: IntLike = 0,
     name: str | None = None,
 ) -> Tensor:
-    """The slices of ``params`` along ``axis`` that ``indices`` names.
+    """The slices of ``params`` at ``indices`` along ``axis``.
 
-    Shape: that of ``params`` with the axis replaced by the shape of ``indices``. The
-    first ``batch_dims`` axes are common to both, and each of their entries picks from
-    its own; ``axis`` is by default the first behind them. Along axis 0 the gradient is
-    `IndexedSlices`.
+    Args: ``indices``: integers from 0 to the size of the axis less 1; ``batch_dims``:
+    the number of first axes that both have in common: each of their entries picks from
+    its own slice; ``axis``: default ``batch_dims``. ``validate_indices`` changes
+    nothing: indices are always checked.
 
-    Raises: ``IndexError`` for an index that is negative or too large,
-    ``ShapeError`` if the common axes differ.
+    Shapes: that of ``params`` with the axis replaced by ``indices.shape[batch_dims:]``.
+    Along axis 0 the gradient of ``params`` is `IndexedSlices`.
+
+    Raises: ``IndexError`` for an index that is negative or too large.
 
     >>> gather([10, 20, 30], [2, 0]).numpy()
     array([30, 10], dtype=int32)
@@ -418,11 +420,11 @@ def gather_nd(
 ) -> Tensor:
     """The entries or slices of ``params`` at the coordinates in the last axis of ``indices``.
 
-    Shape: ``indices.shape[:-1] + params.shape[k:]`` for ``k`` coordinates each; with
-    ``batch_dims``, so many first axes are common to both.
+    Shapes: ``indices`` ``[..., k]``; the result ``indices.shape[:-1] +
+    params.shape[k:]``. With ``batch_dims``, so many first axes are common to both and
+    no coordinates.
 
-    Raises: ``IndexError`` for a coordinate out of range, ``ShapeError`` if there are
-    more coordinates than axes.
+    Raises: ``IndexError`` for a coordinate out of range.
 
     >>> gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]]).numpy()
     array([2, 3], dtype=int32)
@@ -457,12 +459,16 @@ def boolean_mask(
     axis: Axis | None = None,
     name: str | None = "boolean_mask",
 ) -> Tensor:
-    """The entries where ``mask``, a part of the shape from ``axis`` on, is true.
+    """The entries of ``tensor`` where ``mask`` is true, along one axis.
 
-    The axes of the mask (default: the first ones) become one.
+    Shapes: ``mask`` has the sizes of the axes of ``tensor`` from ``axis`` (default 0)
+    on; in the result these axes are one, of the number of true entries.
 
     >>> boolean_mask([1, 2, 3], [True, False, True]).numpy()
     array([1, 3], dtype=int32)
+    >>> boolean_mask([[1, 2, 3], [4, 5, 6]], [True, False, True], axis=1).numpy()
+    array([[1, 3],
+           [4, 6]], dtype=int32)
     """
     tensor, mask = convert_to_tensor(tensor), convert_to_tensor(mask)
     shape, depth = tuple(tensor.shape), len(mask.shape)
@@ -485,9 +491,12 @@ def repeat(
     axis: Axis | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Each entry along ``axis`` ``repeats`` times: one number, or one for each entry.
+    """Each entry along ``axis``, ``repeats`` times.
 
-    Without an axis, the entries of the flattened input.
+    Args: ``repeats``: one number, or one for each entry along the axis; ``axis``: None
+    flattens ``input`` first.
+
+    Raises: ``ValueError`` for negative ``repeats``.
 
     >>> repeat([1, 2], 2).numpy()
     array([1, 1, 2, 2], dtype=int32)
@@ -529,8 +538,12 @@ def reverse_sequence(
 ) -> Tensor:
     """The first ``seq_lengths[i]`` entries of example ``i`` in opposite order.
 
-    ``seq_axis`` counts the steps, ``batch_axis`` (default 0) the examples; what lies
-    behind the length of an example stays.
+    Args: ``seq_lengths``: one number for each example; entries beyond it stay.
+    ``seq_axis``: the axis of the steps, which must be given; ``batch_axis``: that of
+    the examples, default 0.
+
+    Raises: ``ValueError`` without ``seq_axis``, or for a length beyond the size of that
+    axis.
 
     >>> reverse_sequence([[1, 2, 3], [4, 5, 6]], [2, 3], seq_axis=1).numpy()
     array([[2, 1, 3],
@@ -573,10 +586,14 @@ def embedding_lookup(
     max_norm: float | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The rows of ``params`` that ``ids`` names; its gradient is `IndexedSlices`.
+    """The rows of ``params`` at ``ids``; the gradient is `IndexedSlices`.
 
     Args: ``params``: a table of rows, or a list of its parts, one behind the other;
-    ``max_norm``: the length to which longer rows are scaled down.
+    ``ids``: integers; ``max_norm``: the length to which longer rows are scaled down.
+
+    Shapes: ``params`` ``[rows, ...]``, the result ``ids.shape + params.shape[1:]``.
+
+    Raises: ``IndexError`` for an id out of range.
 
     >>> embedding_lookup([[1.0, 2.0], [3.0, 4.0]], [1, 1]).numpy()
     array([[3., 4.],

@@ -434,7 +434,11 @@ def _from_the_start(indices, x, axis):
 def slice(
     input_: TensorLike, begin: ShapeLike, size: ShapeLike, name: str | None = None
 ) -> Tensor:  # noqa: A001
-    """``size[i]`` entries from ``begin[i]`` on along axis ``i``; size -1 takes the rest.
+    """The block of ``size[i]`` entries from ``begin[i]`` on, along each axis ``i``.
+
+    A size of -1 takes the rest of the axis. Both lists have one number for each axis.
+
+    Raises: ``ShapeError`` if the block reaches beyond ``input_``.
 
     >>> slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy()
     array([[2, 3],
@@ -470,14 +474,18 @@ def strided_slice(
 ) -> Tensor:
     """``input_[begin[0]:end[0]:strides[0], ...]``, an index written in numbers.
 
-    Bit ``i`` of a mask changes item ``i``: ``begin_mask`` and ``end_mask`` leave that end
-    of the slice open, ``ellipsis_mask`` makes it ``...``, ``new_axis_mask`` a new axis,
-    and ``shrink_axis_mask`` the single entry at ``begin[i]``. ``var`` is not supported.
+    Bit ``i`` of a mask changes item ``i``: ``begin_mask`` and ``end_mask`` leave that
+    end of the slice open, ``ellipsis_mask`` makes it ``...``, ``new_axis_mask`` a new
+    axis, and ``shrink_axis_mask`` the single entry at ``begin[i]``. ``var`` is not
+    supported.
 
-    Raises: ``ValueError`` for a stride of 0 or lists of different lengths.
+    Raises: ``ValueError`` for a stride of 0 or lists of different lengths;
+    ``IndexError`` for more items than axes.
 
     >>> strided_slice([1, 2, 3, 4], [-1], [0], [-2]).numpy()
     array([4, 2], dtype=int32)
+    >>> strided_slice([[1, 2], [3, 4]], [0, 1], [2, 2], shrink_axis_mask=2).numpy()
+    array([2, 4], dtype=int32)
     """
     if var is not None:
         raise InvalidArgumentError(
@@ -553,12 +561,16 @@ def one_hot(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``on_value`` (1) at each index, ``off_value`` (0) elsewhere, along a new ``axis``.
+    """``on_value`` at each index along a new ``axis``, ``off_value`` elsewhere.
 
-    The new axis has size ``depth`` and is the last unless ``axis`` says otherwise. An
-    index out of range gives a row of ``off_value``. Floating indices must be whole.
+    Args: ``depth``: the size of the new axis; ``on_value``, ``off_value``: 1 and 0 by
+    default; ``axis``: the last unless given. An index out of range gives only
+    ``off_value``. Floating indices must be whole.
 
-    Raises: ``TypeError`` if ``on_value``, ``off_value`` and ``dtype`` differ in dtype.
+    Shapes: ``indices`` ``[...]``, the result ``[..., depth]``.
+
+    Raises: ``TypeError`` if ``on_value``, ``off_value`` and ``dtype`` differ in dtype;
+    ``ValueError`` for a negative ``depth``.
 
     >>> one_hot([1, 0], 3).numpy()
     array([[0., 1., 0.],
@@ -634,7 +646,16 @@ def argmax(
     output_type: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """The index of the largest entry along ``axis`` (default 0), the first of equals."""
+    """The index of the largest entry along ``axis``, the first one of equals.
+
+    Shapes: the result lacks ``axis``, which is 0 unless given.
+
+    Raises: ``ShapeError`` if the axis is empty; ``TypeError`` for an ``output_type``
+    that is no integer type.
+
+    >>> argmax([[1, 7], [5, 2]], axis=1).numpy()
+    array([1, 0])
+    """
     axis, output_type = _place("argmax", axis, output_type)
     return _argmax(input, axis=axis, output_type=output_type)
 
@@ -645,7 +666,16 @@ def argmin(
     output_type: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """The index of the smallest entry along ``axis`` (default 0), the first of equals."""
+    """The index of the smallest entry along ``axis``, the first one of equals.
+
+    Shapes: the result lacks ``axis``, which is 0 unless given.
+
+    Raises: ``ShapeError`` if the axis is empty; ``TypeError`` for an ``output_type``
+    that is no integer type.
+
+    >>> argmin([[1, 7], [5, 2]], axis=1).numpy()
+    array([0, 1])
+    """
     axis, output_type = _place("argmin", axis, output_type)
     return _argmin(input, axis=axis, output_type=output_type)
 

@@ -100,9 +100,12 @@ def _(axes, *values, axis):
 
 
 def concat(values: TensorLike, axis: Axis, name: str | None = None) -> Tensor:
-    """The tensors of a list, one behind the other along an existing axis.
+    """Join the tensors of a list along an existing axis.
 
     A tensor in place of the list is returned as it is.
+
+    Shapes: all sizes but that of ``axis`` must be the same; that of the result is the
+    sum.
 
     >>> concat([[1, 2], [3]], axis=0).numpy()
     array([1, 2, 3], dtype=int32)
@@ -152,7 +155,10 @@ def _(axes, *values, axis):
 
 
 def stack(values: TensorLike, axis: Axis = 0, name: str | None = None) -> Tensor:
-    """The tensors of a list, all of one shape, along a new axis.
+    """Join the tensors of a list, all of one shape, along a new axis.
+
+    ``axis`` is that of the result, from ``-rank - 1`` to ``rank`` for tensors of this
+    rank.
 
     >>> stack([[1, 2], [3, 4]], axis=1).numpy()
     array([[1, 3],
@@ -214,11 +220,16 @@ def split(
     num: IntLike | None = None,
     name: str | None = None,
 ) -> list[Tensor]:
-    """A list of pieces along ``axis``: so many of equal size, or of the sizes listed.
+    """A list of pieces of ``value`` along ``axis``.
 
-    One size may be -1, for the rest. Raises: ``ShapeError`` if the sizes do not add up
-    to the size of the axis.
+    Args: ``num_or_size_splits``: a number of pieces of equal size, or a list of their
+    sizes, of which one may be -1 for the rest; ``num``: the length of that list.
 
+    Raises: ``ShapeError`` if the sizes do not add up to the size of the axis;
+    ``ValueError`` if ``num`` is not their number.
+
+    >>> [part.numpy().tolist() for part in split([1, 2, 3, 4], 2)]
+    [[1, 2], [3, 4]]
     >>> [part.numpy().tolist() for part in split([1, 2, 3, 4, 5], [2, -1])]
     [[1, 2], [3, 4, 5]]
     """
@@ -294,9 +305,9 @@ def unstack(
     axis: Axis = 0,
     name: str | None = None,
 ) -> list[Tensor]:
-    """A list of the slices of ``value`` along ``axis``, which disappears.
+    """A list of the slices of ``value`` along ``axis``, without that axis.
 
-    Raises: ``ValueError`` if ``num`` is given, and is not their number.
+    Raises: ``ValueError`` if ``num`` is given and is not their number.
 
     >>> [part.numpy().tolist() for part in unstack([[1, 2], [3, 4]], axis=1)]
     [[1, 3], [2, 4]]
@@ -417,11 +428,18 @@ def pad(
 ) -> Tensor:
     """``tensor`` with a margin: ``paddings[i] = (before, after)`` entries on axis ``i``.
 
-    ``mode``: "CONSTANT" (filled with ``constant_values``), "REFLECT" (mirrored, the edge
-    once) or "SYMMETRIC" (mirrored, the edge twice).
+    Args: ``mode``, in upper or lower case: "CONSTANT", filled with ``constant_values``;
+    "REFLECT", mirrored without the edge; "SYMMETRIC", mirrored with the edge.
+
+    Raises: ``ValueError`` for another ``mode``; ``ShapeError`` for negative paddings,
+    or for more of them than there are entries to mirror.
 
     >>> pad([1, 2], [[1, 1]]).numpy()
     array([0, 1, 2, 0], dtype=int32)
+    >>> pad([1, 2, 3], [[2, 2]], mode="REFLECT").numpy()
+    array([3, 2, 1, 2, 3, 2, 1], dtype=int32)
+    >>> pad([1, 2, 3], [[2, 2]], mode="SYMMETRIC").numpy()
+    array([2, 1, 1, 2, 3, 3, 2], dtype=int32)
     """
     mode, tensor = str(mode).upper(), convert_to_tensor(tensor)
     check_choice("pad", "mode", mode, ("CONSTANT", "REFLECT", "SYMMETRIC"))
@@ -461,7 +479,12 @@ def pad(
     diagonal=diagonal_along_axis,
 )
 def reverse(xp, tensor: TensorLike, axis: Axes):
-    """The entries in opposite order along one or several axes."""
+    """The entries in reverse order along ``axis``, one number or a list.
+
+    >>> reverse([[1, 2], [3, 4]], axis=[1]).numpy()
+    array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
     if axis is None:
         raise TypeError  # where NumPy would take all axes
     return xp.flip(tensor, axis)
@@ -484,9 +507,11 @@ def _(g, axis):
     sizes=True, linear=True, batch=batch_along_axis, diagonal=diagonal_along_axis
 )
 def roll(xp, input: TensorLike, shift: Axes, axis: Axes):
-    """The entries moved by ``shift`` along ``axis``; what leaves at the end comes in front.
+    """The entries moved by ``shift`` along ``axis``, around the end.
 
-    Several shifts go with several axes; an axis that comes twice moves by both.
+    A list of shifts goes with a list of axes; an axis that occurs twice moves by both.
+
+    Raises: ``ValueError`` if the lists differ in length.
 
     >>> roll([0, 1, 2, 3, 4], shift=2, axis=0).numpy()
     array([3, 4, 0, 1, 2], dtype=int32)
@@ -523,6 +548,9 @@ def _(g, shift, axis):
 @composite
 def tile(input: TensorLike, multiples: ShapeLike, name: str | None = None) -> Tensor:
     """``input`` repeated ``multiples[i]`` times along axis ``i``.
+
+    Shapes: ``multiples`` has one number for each axis; size ``n`` becomes ``n *
+    multiples[i]``.
 
     >>> tile([1, 2], [2]).numpy()
     array([1, 2, 1, 2], dtype=int32)

@@ -70,10 +70,10 @@ def scatter_nd(
 ) -> Tensor:
     """Zeros of ``shape`` with ``updates`` added at the coordinates ``indices``.
 
-    The last axis of ``indices`` holds ``k`` coordinates; the shape of ``updates`` is
-    ``indices.shape[:-1] + shape[k:]``. What meets at one place is summed.
+    Shapes: ``indices`` ``[..., k]`` holds ``k`` coordinates; ``updates`` has the shape
+    ``indices.shape[:-1] + shape[k:]``. Updates at one place are summed.
 
-    Raises: ``IndexError`` for a coordinate out of range, ``ShapeError``.
+    Raises: ``IndexError`` for a coordinate out of range.
 
     >>> scatter_nd([[1], [3], [1]], [1.0, 2.0, 3.0], [4]).numpy()
     array([0., 4., 0., 2.], dtype=float32)
@@ -104,7 +104,11 @@ def tensor_scatter_nd_add(
     updates: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``tensor`` with ``updates`` added at the coordinates ``indices``; see `scatter_nd`.
+    """``tensor`` with ``updates`` added at the coordinates ``indices``.
+
+    Shapes: as in `scatter_nd`, with the shape of ``tensor``.
+
+    Raises: ``IndexError`` for a coordinate out of range.
 
     >>> tensor_scatter_nd_add([1, 1, 1], [[0], [2], [0]], [5, 6, 7]).numpy()
     array([13,  1,  7], dtype=int32)
@@ -119,7 +123,15 @@ def tensor_scatter_nd_sub(
     updates: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``tensor`` with ``updates`` subtracted at ``indices``; see `scatter_nd`."""
+    """``tensor`` with ``updates`` subtracted at the coordinates ``indices``.
+
+    Shapes: as in `scatter_nd`, with the shape of ``tensor``.
+
+    Raises: ``IndexError`` for a coordinate out of range.
+
+    >>> tensor_scatter_nd_sub([9, 9, 9], [[0], [2], [0]], [1, 2, 3]).numpy()
+    array([5, 9, 7], dtype=int32)
+    """
     tensor, updates = _alike(tensor, updates)
     return tensor - scatter_nd(indices, updates, tensor.shape)
 
@@ -278,10 +290,14 @@ def tensor_scatter_nd_update(
     updates: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``tensor`` with ``updates`` in the place of the entries at ``indices``.
+    """``tensor`` with ``updates`` in place of its entries at the coordinates ``indices``.
 
-    Shapes as in `scatter_nd`. Of several for one place the last counts, for the value
-    and for the gradient.
+    If several updates have the same coordinates the last one counts, for the value and
+    for the gradient.
+
+    Shapes: as in `scatter_nd`, with the shape of ``tensor``.
+
+    Raises: ``IndexError`` for a coordinate out of range.
 
     >>> tensor_scatter_nd_update([1, 2, 3], [[2], [0]], [8, 9]).numpy()
     array([9, 2, 8], dtype=int32)
@@ -344,9 +360,13 @@ def tensor_scatter_nd_max(
     updates: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``tensor`` with its entries at ``indices`` raised to ``updates`` where larger.
+    """``tensor``, raised to ``updates`` at ``indices`` where they are larger.
 
-    Shapes as in `scatter_nd`. Ties share the gradient equally.
+    Ties share the gradient equally.
+
+    Shapes: as in `scatter_nd`, with the shape of ``tensor``.
+
+    Raises: ``IndexError`` for a coordinate out of range.
 
     >>> tensor_scatter_nd_max([1, 5, 3], [[0], [1]], [4, 4]).numpy()
     array([4, 5, 3], dtype=int32)
@@ -360,9 +380,16 @@ def tensor_scatter_nd_min(
     updates: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``tensor`` with its entries at ``indices`` lowered to ``updates`` where smaller.
+    """``tensor``, lowered to ``updates`` at ``indices`` where they are smaller.
 
-    Shapes as in `scatter_nd`. Ties share the gradient equally.
+    Ties share the gradient equally.
+
+    Shapes: as in `scatter_nd`, with the shape of ``tensor``.
+
+    Raises: ``IndexError`` for a coordinate out of range.
+
+    >>> tensor_scatter_nd_min([1, 5, 3], [[0], [1]], [4, 4]).numpy()
+    array([1, 4, 3], dtype=int32)
     """
     return _written("tensor_scatter_nd_min", min_rows, tensor, indices, updates)
 
@@ -376,11 +403,12 @@ def dynamic_partition(
     num_partitions: IntLike,
     name: str | None = None,
 ) -> list[Tensor]:
-    """A list of ``num_partitions`` tensors: part ``i`` holds what ``partitions`` calls i.
+    """A list of ``num_partitions`` tensors; part ``i`` has the rows with ``partitions == i``.
 
-    The shape of ``partitions`` is that of the first axes of ``data``; they become one.
+    Shapes: ``partitions`` has the sizes of the first axes of ``data``; in each part
+    these axes are one.
 
-    Raises: ``ValueError`` for a partition out of range.
+    Raises: ``ValueError`` for a partition that is not from 0 to ``num_partitions - 1``.
 
     >>> even, odd = dynamic_partition([5, 6, 7], [0, 1, 0], 2)
     >>> even.numpy(), odd.numpy()
@@ -407,11 +435,12 @@ def dynamic_partition(
 def dynamic_stitch(
     indices: Sequence[TensorLike], data: Sequence[TensorLike], name: str | None = None
 ) -> Tensor:
-    """The inverse of `dynamic_partition`: row ``indices[i][j]`` is ``data[i][j]``.
+    """The inverse of `dynamic_partition`: ``data[i][j]`` becomes row ``indices[i][j]``.
 
-    Of several for one row the last counts; a row that none names is zero.
+    The result has as many rows as the largest index plus 1. Where an index occurs twice
+    the last row counts; a row without an index is zero.
 
-    Raises: ``ShapeError`` if the rows differ in shape.
+    Raises: ``ValueError`` for a negative index.
 
     >>> dynamic_stitch([[0, 2], [1]], [[5, 7], [6]]).numpy()
     array([5, 6, 7], dtype=int32)

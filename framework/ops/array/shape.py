@@ -76,9 +76,9 @@ MANY = 1 << 16
 
 @primitive(sizes=True, linear=True, view=True)
 def reshape(xp, tensor: TensorLike, shape: ShapeLike):
-    """The same entries, in order, in another shape; one dimension may be -1.
+    """The same entries, row by row, in another shape.
 
-    Raises: ``ShapeError`` if the number of entries differs.
+    One size may be -1: it follows from the others.
 
     >>> reshape([[1, 2], [3, 4]], [-1]).numpy()
     array([1, 2, 3, 4], dtype=int32)
@@ -152,7 +152,13 @@ def _(axes, tensor, *, shape):
 
 @primitive(sizes=True, linear=True, view=True)
 def expand_dims(xp, input: TensorLike, axis: Axis):
-    """A dimension of size 1 at ``axis`` of the result (several with a list of axes)."""
+    """``input`` with a new axis of size 1, at ``axis`` of the result.
+
+    A list of axes adds several at once.
+
+    >>> expand_dims([1, 2], 0).shape, expand_dims([1, 2], -1).shape
+    (TensorShape([1, 2]), TensorShape([2, 1]))
+    """
     if isinstance(axis, int):
         rank = input.ndim + 1
         if -rank <= axis < rank:
@@ -192,7 +198,13 @@ def from_the_end(axis, rank, grows=False):
 
 @primitive(sizes=True, linear=True, view=True)
 def squeeze(xp, input: TensorLike, axis: Axes = None):
-    """Without the dimensions of size 1, all or those named by ``axis``."""
+    """``input`` without its axes of size 1, or without those in ``axis``.
+
+    Raises: ``ShapeError`` if an axis in ``axis`` has another size.
+
+    >>> squeeze([[[1], [2]]]).shape, squeeze([[[1], [2]]], axis=[0]).shape
+    (TensorShape([2]), TensorShape([2, 1]))
+    """
     return xp.squeeze(input, None if axis == () else axis)
 
 
@@ -247,10 +259,15 @@ def _(axes, input, *, axis):
 
 @primitive(sizes=True, linear=True, view=True)
 def transpose(xp, a: TensorLike, perm: Axes = None, conjugate: bool = False):
-    """Axis ``i`` of the result is axis ``perm[i]`` of ``a``; without perm, reversed.
+    """``a`` with its axes in the order ``perm``.
+
+    Axis ``i`` of the result is axis ``perm[i]`` of ``a``; None reverses the axes.
+    ``conjugate`` also takes the complex conjugate.
 
     >>> transpose([[1, 2, 3]]).shape
     TensorShape([3, 1])
+    >>> transpose([[[1, 2, 3]]], perm=[0, 2, 1]).shape
+    TensorShape([1, 3, 1])
     """
     moved = xp.transpose(a, perm)
     return xp.conj(moved) if conjugate and a.dtype.kind == "c" else moved
@@ -298,10 +315,12 @@ def space_to_depth(
     data_format: str = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """Each block of ``block_size`` times ``block_size`` pixels as the channels of one.
+    """Stack each block of ``block_size`` times ``block_size`` pixels into the channels of one.
 
-    Shape: ``[batch, height, width, channels]`` to ``[batch, height / block_size, width /
-    block_size, channels * block_size ** 2]``; "NCHW" has the channels in front.
+    Shapes: ``[batch, height, width, channels]`` to ``[batch, height / block_size, width
+    / block_size, channels * block_size ** 2]``; in "NCHW" the channels are axis 1.
+
+    Raises: ``ValueError`` for a ``block_size`` below 2 or another ``data_format``.
 
     >>> space_to_depth([[[[1], [2]], [[3], [4]]]], 2).numpy()
     array([[[[1, 2, 3, 4]]]], dtype=int32)
@@ -328,7 +347,12 @@ def depth_to_space(
     data_format: str = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of `space_to_depth`: channels of a pixel as a block of pixels.
+    """Spread the channels of each pixel over a block of pixels: undoes `space_to_depth`.
+
+    Shapes: ``[batch, height, width, channels]`` to ``[batch, height * block_size, width
+    * block_size, channels / block_size ** 2]``; in "NCHW" the channels are axis 1.
+
+    Raises: ``ValueError`` for a ``block_size`` below 2 or another ``data_format``.
 
     >>> depth_to_space([[[[1, 2, 3, 4]]]], 2).numpy().tolist()
     [[[[1], [2]], [[3], [4]]]]
@@ -366,7 +390,12 @@ def _image_dims(who, x, block_size, data_format):
 
 @primitive(sizes=True, grows=True, linear=True, view=True)
 def broadcast_to(xp, input: TensorLike, shape: ShapeLike):
-    """``input`` repeated along new axes, and along axes of size 1."""
+    """``input`` repeated along new first axes, and along axes of size 1, to ``shape``.
+
+    >>> broadcast_to([1, 2], [2, 2]).numpy()
+    array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     return xp.broadcast_to(input, shape)
 
 
@@ -554,7 +583,13 @@ def sum_sparse(x, axis, summed, shape):
 def shape(
     input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """The shape as an integer tensor."""
+    """The shape of ``input`` as a tensor ``[rank]`` of ``out_type``.
+
+    In a traced function it also has the sizes that are unknown while tracing.
+
+    >>> shape([[1, 2, 3], [4, 5, 6]]).numpy()
+    array([2, 3], dtype=int32)
+    """
     input = convert_to_tensor(input)
     return _beside(input, tuple(input.shape), out_type)
 
@@ -563,13 +598,21 @@ def shape(
 def size(
     input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """The number of entries, as an integer tensor."""
+    """The number of entries, a scalar of ``out_type``.
+
+    >>> size([[1, 2, 3], [4, 5, 6]]).numpy()
+    np.int32(6)
+    """
     input = convert_to_tensor(input)
     return _beside(input, input.array.size, out_type)
 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
-    """The number of axes, as an integer tensor."""
+    """The number of axes, an int32 scalar.
+
+    >>> rank([[1, 2], [3, 4]]).numpy()
+    np.int32(2)
+    """
     input = convert_to_tensor(input)
     return _beside(input, input.array.ndim, dtypes.int32)
 
@@ -585,7 +628,16 @@ def _beside(tensor, numbers, dtype):
 def ensure_shape(
     x: TensorLike, shape: StaticShapeLike, name: str | None = None
 ) -> Tensor:
-    """``x``, checked against ``shape``. Raises: ``ShapeError`` if it does not fit."""
+    """``x``, after a check that it has ``shape``, where None is any size.
+
+    In a traced function, sizes that are unknown while tracing are checked in each call,
+    and the result has the known shape.
+
+    Raises: ``ShapeError`` (a ValueError) if the shape is another.
+
+    >>> ensure_shape([[1, 2]], [None, 2]).shape
+    TensorShape([1, 2])
+    """
     x = convert_to_tensor(x)
     if not x.shape.is_compatible_with(shape):
         raise ShapeError("ensure_shape", f"the shape must be {TensorShape(shape)}", x=x)
@@ -597,7 +649,7 @@ def broadcast_static_shape(
 ) -> TensorShape:
     """The `TensorShape` to which two shapes broadcast.
 
-    Raises: ``ShapeError`` (a ValueError) if they do not.
+    Raises: ``ShapeError`` (a ValueError) if they do not broadcast.
 
     >>> broadcast_static_shape([1, 2, 3], [5, 1, 3])
     TensorShape([5, 2, 3])
@@ -609,6 +661,8 @@ def broadcast_static_shape(
 def broadcast_dynamic_shape(shape_x: ShapeLike, shape_y: ShapeLike) -> Tensor:
     """The shape to which two shapes broadcast, all three as integer tensors.
 
+    Raises: ``ShapeError`` (a ValueError) if they do not broadcast.
+
     >>> broadcast_dynamic_shape([1, 2, 3], [5, 1, 3]).numpy()
     array([5, 2, 3], dtype=int32)
     """
@@ -619,9 +673,9 @@ def broadcast_dynamic_shape(shape_x: ShapeLike, shape_y: ShapeLike) -> Tensor:
 
 @primitive(kinds="iu", may_raise=True, no_gradient=True)
 def unravel_index(xp, indices: TensorLike, dims: ShapeLike):
-    """The coordinates, in a tensor of shape ``dims``, of entries counted row by row.
+    """The coordinates of flat indices in a tensor of shape ``dims``, counted row by row.
 
-    Shape: ``[len(dims), ...]`` for indices ``[...]``. The inverse of flattening.
+    Shapes: ``indices`` ``[...]``, the result ``[len(dims), ...]``.
 
     Raises: ``ValueError`` for an index out of range.
 
