@@ -66,7 +66,7 @@ class _RandomLayer(ShapePreserving, ImageLayer):
     def get_random_transformation(
         self, data: Any, training: bool = True, seed: SeedLike = None
     ) -> Any:
-        """A transformation for these images; None if not ``training``."""
+        """Draw a transformation for these images; None if not ``training``."""
         generator = self.generator or get_global_generator()
         generator = generator_of(checked_seed(self, seed)) or generator
 
@@ -78,7 +78,7 @@ class _RandomLayer(ShapePreserving, ImageLayer):
     def transform_images(
         self, images: Tensor, transformation: Any, training: bool = True
     ) -> Tensor:
-        """The images, floating, after ``transformation``; as they are if not ``training``."""
+        """Return the transformed images, floating; only cast if not ``training``."""
         images = self._as_own_dtype(images)
         return self._changed(images, transformation) if training else images
 
@@ -94,8 +94,20 @@ class _RandomLayer(ShapePreserving, ImageLayer):
 class RandomFlip(_RandomLayer):
     """In training, mirrors each image with probability 1/2.
 
-    ``mode``: "horizontal" (left and right are swapped), "vertical" (up and down) or
-    "horizontal_and_vertical" (both at once).
+    Args: ``mode``: "horizontal" (swaps left and right), "vertical" (up and down) or
+    "horizontal_and_vertical" (both at once); ``seed``: an int or a
+    `keras.random.SeedGenerator` for a random stream of the layer's own; None draws from the
+    global stream; ``data_format``: "channels_last" (default) or "channels_first".
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image without the
+    batch. Integers are cast.
+
+    Raises: ``ValueError`` for another ``mode``.
+
+    >>> layer = RandomFlip("horizontal", seed=0)
+    >>> image = [[[1.0], [2.0]]]
+    >>> layer(image).numpy().ravel(), layer(image, training=False).numpy().ravel()
+    (array([2., 1.], dtype=float32), array([1., 2.], dtype=float32))
     """
 
     def __init__(
@@ -164,13 +176,22 @@ def _rows_of_eight(a0, a1, a2, b0, b1, b2):
 
 
 class RandomRotation(_Warping):
-    """In training, turns each image about its middle by a random angle.
+    """In training, rotates each image about its center by a random angle.
 
     Args: ``factor``: the largest angle either way, as a share of a full turn, or a pair
-    (lowest, highest) of which positive ones turn counter-clockwise; ``fill_mode``: what
-    comes from outside the image, "reflect" (``d c b a | a b c d``), "wrap", "nearest" or
-    "constant", which is ``fill_value``; ``interpolation``: "bilinear" or "nearest".
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image.
+    (lowest, highest); positive angles turn counter-clockwise. ``fill_mode``: the pixels
+    outside of the image are "reflect" (``d c b a | a b c d``), "wrap", "nearest" or
+    "constant", which is ``fill_value``; ``interpolation``: "bilinear" or "nearest";
+    ``seed``, ``data_format`` as for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image without the
+    batch. Integers are cast.
+
+    Raises: ``ValueError`` for a ``factor`` that is not from -1 to 1, or another mode.
+
+    >>> from tapewright import ones
+    >>> RandomRotation(0.1)(ones([2, 8, 8, 3])).shape
+    TensorShape([2, 8, 8, 3])
     """
 
     def __init__(
@@ -207,8 +228,17 @@ class RandomTranslation(_Warping):
     """In training, moves each image by a random share of its height and of its width.
 
     Args: ``height_factor``, ``width_factor``: the largest share either way, or a pair
-    (lowest, highest) of which positive ones move down and to the right; the others as
-    for `RandomRotation`.
+    (lowest, highest); positive shares move down and to the right. The others as for
+    `RandomRotation`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image without the
+    batch. Integers are cast.
+
+    Raises: ``ValueError`` for a factor that is not from -1 to 1, or another mode.
+
+    >>> layer = RandomTranslation((0.0, 0.0), (0.5, 0.5), fill_mode="constant")
+    >>> layer([[[1.0], [2.0]]]).numpy().ravel()
+    array([0., 1.], dtype=float32)
     """
 
     height_factor: float | Sequence[float]
@@ -246,12 +276,16 @@ class RandomTranslation(_Warping):
 
 
 class RandomZoom(_Warping):
-    """In training, makes each image larger or smaller by a random factor.
+    """In training, enlarges or shrinks each image by a random factor.
 
-    Args: ``height_factor``: the largest change either way, or a pair (lowest, highest);
-    0.2 shows a fifth more of the height, and so smaller, -0.2 a fifth less;
-    ``width_factor``: the same for the width; None keeps the ratio. The others as for
-    `RandomRotation`.
+    Args: ``height_factor``: the largest change either way, or a pair (lowest, highest); 0.2
+    shows a fifth more of the height, and so smaller, -0.2 a fifth less; ``width_factor``: the
+    same for the width; None keeps the ratio. The others as for `RandomRotation`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image without the
+    batch. Integers are cast.
+
+    Raises: ``ValueError`` for a factor that is not above -1 and at most 1, or another mode.
     """
 
     height_factor: float | Sequence[float]
@@ -302,11 +336,23 @@ class RandomZoom(_Warping):
 
 
 class RandomCrop(_RandomLayer):
-    """In training, cuts a box of ``height`` by ``width`` out of the images, anywhere.
+    """In training, cuts a box of ``height`` by ``width`` out of the images, at a random place.
 
-    It is the same for the images of a batch. Images that are not larger on both axes are
+    All images of a batch have the same place. Images that are not larger on both axes are
     cut around the middle, and resized. Outside of training nothing is cut, as in Keras 3:
-    put a `CenterCrop` or `Resizing` behind where layers need that size.
+    add a `CenterCrop` or `Resizing` if later layers need that size.
+
+    Args: ``seed``, ``data_format`` as for `RandomFlip`.
+
+    Shapes: inputs ``[batch, rows, columns, channels]``, or one image without the batch,
+    outputs with ``height`` and ``width`` in place of rows and columns. Integers are cast.
+
+    Raises: ``ValueError`` for sizes that are not positive.
+
+    >>> from tapewright import ones
+    >>> layer, images = RandomCrop(4, 4), ones([2, 8, 8, 3])
+    >>> layer(images).shape, layer(images, training=False).shape
+    (TensorShape([2, 4, 4, 3]), TensorShape([2, 8, 8, 3]))
     """
 
     def __init__(
@@ -354,9 +400,20 @@ class RandomCrop(_RandomLayer):
 
 
 class RandomBrightness(_RandomLayer):
-    """In training, adds a random number to each image, within ``value_range``.
+    """In training, adds a random number to each image, and clips to ``value_range``.
 
-    ``factor``: the largest share of the range either way, or a pair (lowest, highest).
+    Args: ``factor``: the largest share of the range either way, or a pair (lowest, highest);
+    ``value_range``: the lowest and the highest value of a pixel; ``seed``, ``data_format`` as
+    for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image without the
+    batch. Integers are cast.
+
+    Raises: ``ValueError`` for a ``factor`` that is not from -1 to 1.
+
+    >>> layer = RandomBrightness((0.5, 0.5), value_range=(0, 1))
+    >>> layer([[[0.25], [0.75]]]).numpy().ravel()
+    array([0.75, 1.  ], dtype=float32)
     """
 
     def __init__(
@@ -385,9 +442,15 @@ class RandomBrightness(_RandomLayer):
 class RandomContrast(_RandomLayer):
     """In training, ``(x - mean) * factor + mean`` with a random factor for each image.
 
-    The mean is that of a channel. ``factor``: a pair (lower, upper), for factors from
-    ``1 - lower`` to ``1 + upper``, or one number for both. What leaves ``value_range``
-    is set to its ends.
+    The mean is that of the image's channel; the result is clipped to ``value_range``.
+
+    Args: ``factor``: a pair (lower, upper), for factors from ``1 - lower`` to ``1 + upper``,
+    or one number for both; ``seed``, ``data_format`` as for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image without the
+    batch. Integers are cast.
+
+    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1.
     """
 
     def __init__(

@@ -79,15 +79,19 @@ class ImageLayer(Layer):
 
 
 class Resizing(ImageLayer):
-    """Images in another size, in their dtype: integers are rounded.
+    """Resizes images and keeps their dtype: integers are rounded.
 
-    Args: ``height``, ``width``; ``interpolation``: "bilinear", "nearest", "bicubic",
-    "area", "lanczos3" or "lanczos5"; ``crop_to_aspect_ratio``: of the images only the
-    largest box in the middle with the new ratio; ``pad_to_aspect_ratio``: around them
-    ``fill_value`` up to the new ratio; ``antialias``: where an axis shrinks, each pixel
-    gathers from as many more; ``data_format``: "channels_last" (default) or
-    "channels_first".
-    Shapes: as for all image layers, one image or a batch.
+    Args: ``interpolation``: "bilinear", "nearest", "bicubic", "area", "lanczos3" or
+    "lanczos5"; ``crop_to_aspect_ratio``: first cut the largest box with the new ratio out of
+    the middle; ``pad_to_aspect_ratio``: first add ``fill_value`` around the images up to the
+    new ratio; ``antialias``: along an axis that shrinks, average over more pixels;
+    ``data_format``: "channels_last" (default) or "channels_first".
+
+    Shapes: inputs ``[batch, rows, columns, channels]`` or ``[rows, columns, channels]``,
+    outputs with ``height`` and ``width`` in place of rows and columns.
+
+    Raises: ``ValueError`` for sizes that are not positive, another ``interpolation``, or
+    both cropping and padding.
 
     >>> Resizing(1, 4)([[[0.0], [4.0]]]).numpy().ravel()
     array([0., 1., 3., 4.], dtype=float32)
@@ -150,10 +154,17 @@ class Resizing(ImageLayer):
 
 
 class CenterCrop(ImageLayer):
-    """The middle of the images, ``height`` by ``width``; smaller ones are resized.
+    """Cuts a box of ``height`` by ``width`` out of the middle of images.
 
-    Of images that are smaller on either axis, the largest box with the new ratio is cut
-    and resized. Integers are cast.
+    If images are smaller on either axis, the largest box with the new ratio is cut out and
+    resized. Integers are cast.
+
+    Args: ``data_format``: "channels_last" (default) or "channels_first".
+
+    Shapes: inputs ``[batch, rows, columns, channels]`` or ``[rows, columns, channels]``,
+    outputs with ``height`` and ``width`` in place of rows and columns.
+
+    Raises: ``ValueError`` for sizes that are not positive.
 
     >>> CenterCrop(1, 1)([[[1.0], [2.0], [3.0]]]).numpy().ravel()
     array([2.], dtype=float32)

@@ -282,7 +282,7 @@ class MultiHeadAttention(_Heads):
     # Files have the parts by these names: those of `GroupedQueryAttention` are private.
     @property
     def query_dense(self) -> Any:
-        """The projection of the queries, an `EinsumDense`; None before the layer is built."""
+        """The projection of the queries, an `EinsumDense` of the built layer."""
         return self._query_dense
 
     @property

@@ -37,7 +37,9 @@ _BLOCK = 1 << 20  # numbers of an array that `adapt` looks at together
 class Rescaling(ShapePreserving, Layer):
     """``outputs = inputs * scale + offset``; integers are cast first.
 
-    ``scale``, ``offset``: numbers, or what broadcasts to the inputs.
+    Args: ``scale``, ``offset``: numbers, or arrays that broadcast to the inputs.
+
+    Shapes: inputs and outputs ``[...]``.
 
     >>> Rescaling(1 / 127.5, offset=-1)(np.array([0, 255], np.uint8)).numpy()
     array([-1.,  1.], dtype=float32)
@@ -66,11 +68,16 @@ class Rescaling(ShapePreserving, Layer):
 class Normalization(ShapePreserving, Layer):
     """``outputs = (inputs - mean) / sqrt(variance)``, with statistics of a data set.
 
-    They are given, or found by `adapt`, for each position along ``axis`` (an int, several,
-    or None for the same of all entries). ``invert`` undoes it: ``inputs * sqrt(variance)
-    + mean``. A deviation below 1e-7 counts as 1e-7.
+    Args: ``axis``: an int, several, or None: a mean and a variance for each position along
+    these axes; ``mean``, ``variance``: the statistics; without them `adapt` finds them;
+    ``invert``: undo it, ``inputs * sqrt(variance) + mean``. A standard deviation below 1e-7
+    counts as 1e-7.
 
-    Weights, unless mean and variance are given: ``mean``, ``variance``, ``count``.
+    Shapes: inputs and outputs ``[batch, ...]``; weights, unless mean and variance are given,
+    ``mean`` and ``variance`` with the sizes along ``axis`` and ``count []``, not trainable.
+
+    Raises: ``ValueError`` if only one of ``mean`` and ``variance`` is given, or their shapes
+    differ.
 
     >>> layer = Normalization(axis=None)
     >>> layer.adapt(np.array([1.0, 3.0]))
@@ -159,12 +166,12 @@ class Normalization(ShapePreserving, Layer):
 
     @property
     def mean(self) -> Tensor:
-        """The mean, in a shape that meets the inputs; None before the layer is built."""
+        """The mean, in a shape that broadcasts to the inputs; None before `build`."""
         return self._statistic(0)
 
     @property
     def variance(self) -> Tensor:
-        """The variance, in a shape that meets the inputs; None before it is built."""
+        """The variance, in a shape that broadcasts to the inputs; None before `build`."""
         return self._statistic(1)
 
     def _statistic(self, which):
@@ -187,10 +194,14 @@ class Normalization(ShapePreserving, Layer):
         return {**super().get_config(), "mean": mean, "variance": variance}
 
     def adapt(self, data: Any) -> None:
-        """Take over the mean and the (biased) variance of ``data``, exactly.
+        """Set mean and (biased) variance to those of ``data``.
 
-        ``data``: an array or tensor, or batches: a dataset, or anything that iterates
-        over arrays or over tuples whose first entry is one. Starts anew at each call.
+        Each call starts anew. Args: ``data``: an array or tensor, or batches: a dataset, or an
+        iterable of arrays or of tuples whose first entry is an array.
+
+        Raises: ``ValueError`` if there are no data, or mean and variance were given to the
+        constructor; `ShapeError` for data of other sizes than the layer was built for;
+        ``TypeError`` for other objects.
         """
         if self.input_mean is not None:
             raise ValueError(
@@ -259,13 +270,18 @@ def _batches(data):
 
 
 class CategoryEncoding(Layer):
-    """Integers from 0 to ``num_tokens - 1`` as rows of ``num_tokens`` numbers.
+    """Encodes integers from 0 to ``num_tokens - 1`` as vectors of ``num_tokens`` numbers.
 
-    ``output_mode``: "multi_hot" (1 for each that occurs in an example), "one_hot" (a row
-    for each integer; a last axis of size 1 goes away) or "count" (how often each
-    occurs, or the sum of its ``count_weights``). Others leave no trace.
+    Args: ``output_mode``: "multi_hot" (1 for each integer that occurs in an example),
+    "one_hot" (a vector for each integer) or "count" (how often each occurs, or the sum of
+    its ``count_weights``, an argument of the call); ``sparse``: not supported, it must be
+    False. Integers outside of the range are ignored.
 
-    Shapes: ``[batch, n]`` to ``[batch, num_tokens]``; "one_hot" ``[..., num_tokens]``.
+    Shapes: inputs ``[batch, n]``, outputs ``[batch, num_tokens]``; for "one_hot" inputs
+    ``[...]`` or ``[..., 1]``, outputs ``[..., num_tokens]``.
+
+    Raises: ``ValueError`` without ``num_tokens``, for another ``output_mode``, or for
+    ``count_weights`` in another mode than "count".
 
     >>> CategoryEncoding(3, "count")([[0, 2, 2]]).numpy()
     array([[1., 0., 2.]], dtype=float32)
@@ -338,12 +354,18 @@ def _encoded_shape(shape, mode, depth):
 
 
 class Discretization(Layer):
-    """The number of the bin in which each input lies: how many boundaries are not above it.
+    """Returns the bin of each input: the number of boundaries that are not above it.
 
-    Args: ``bin_boundaries``, ascending, or ``num_bins``, for which `adapt` finds
-    boundaries with as many values between any two, up to a share of ``epsilon``;
-    ``output_mode``: "int" (int32), or "one_hot", "multi_hot", "count", as for
-    `CategoryEncoding`.
+    Args: ``bin_boundaries``, ascending, or ``num_bins``, for which `adapt` finds boundaries
+    with as many values between any two, up to a share of ``epsilon``; ``output_mode``: "int"
+    (int32), or "one_hot", "multi_hot", "count" as for `CategoryEncoding`; ``sparse``: not
+    supported, it must be False.
+
+    Shapes: inputs ``[batch, ...]``, outputs the same ("int"), or as for `CategoryEncoding`
+    with the number of bins.
+
+    Raises: ``ValueError`` unless exactly one of ``bin_boundaries`` and ``num_bins`` is given,
+    and for a call before `adapt`.
 
     >>> Discretization([0.0, 1.0])([[-1.5, 0.0, 3.0]]).numpy()
     array([[0, 1, 2]], dtype=int32)
@@ -410,7 +432,10 @@ class Discretization(Layer):
     def adapt(self, data: Any, steps: int | None = None) -> None:
         """Find ``num_bins - 1`` boundaries between which ``data`` is spread evenly.
 
-        ``data``: as for `Normalization.adapt`; ``steps``: the most batches to look at.
+        Args: ``data``: as for `Normalization.adapt`; ``steps``: the largest number of
+        batches to look at.
+
+        Raises: ``ValueError`` if there are no data, or ``bin_boundaries`` were given.
         """
         if self.num_bins is None:
             raise ValueError(

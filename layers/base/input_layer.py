@@ -21,7 +21,16 @@ __all__ = ["Input", "InputLayer"]
 
 
 class InputLayer(Layer):
-    """Stands for what a model is called with; made by `Input`."""
+    """The layer of an `Input`, a placeholder for the arrays that a model gets.
+
+    Args: as for `Input`, with ``input_tensor`` for its ``tensor``. Pass the layer to a
+    `Sequential`, or its `output` to other layers.
+
+    Raises: ``ValueError`` without a shape.
+
+    >>> InputLayer((3,), name="features").output.shape
+    (None, 3)
+    """
 
     def __init__(
         self,
@@ -73,7 +82,7 @@ class InputLayer(Layer):
         return inputs
 
     def get_config(self) -> dict[str, Any]:
-        """The shape with the batch, dtype and name."""
+        """Return the shape with the batch, the dtype and the name."""
         return {
             "batch_shape": self.batch_shape and list(self.batch_shape),
             "dtype": self.dtype,
@@ -92,14 +101,18 @@ def Input(
     tensor: Any = None,
     optional: bool = False,
 ) -> Tensor:
-    """A symbolic tensor with which a model begins: ``Model(inputs, outputs)``.
+    """Return a symbolic tensor, the input of a model: ``Model(inputs, outputs)``.
 
-    Args: ``shape`` of one example, None where it may vary; ``batch_size`` if it is fixed;
-    ``batch_shape``: both in one; ``dtype``, default `floatx`; ``name``: by which `fit` can
-    be given the input in a dict; ``tensor``: a symbolic tensor that is to be the input
-    itself, whatever made it so far.
+    Args: ``shape`` of one example, None for sizes that vary; ``batch_size`` if it is fixed;
+    ``batch_shape``: both in one; ``dtype``, default `floatx`; ``name``: the key of this input
+    if `fit` gets a dict; ``tensor``: a symbolic tensor to use as the input, also one that
+    layers made; ``optional``: the model may get None for it; ``sparse``, ``ragged``: not
+    supported, they must be False.
 
-    Raises: ``ValueError`` without a shape.
+    Shapes: the result is ``[batch_size, *shape]``.
+
+    Raises: ``ValueError`` without a shape, for an int as shape, or for ``shape`` and
+    ``batch_shape`` both.
 
     >>> from tapewright.layers import Dense, Input
     >>> x = Input((3,))

@@ -13,10 +13,15 @@ __all__ = ["InputSpec"]
 
 
 class InputSpec:
-    """The demands of a layer on an input: its rank, the sizes of axes, its dtype.
+    """Constraints of a layer on an input: its rank, sizes of axes, its dtype.
 
-    ``shape`` gives rank and sizes together, None where a size is open;
-    ``allow_last_axis_squeeze``: a last axis of size 1 counts on neither side.
+    Args: ``shape``: rank and sizes together, None where any size is allowed; ``ndim``,
+    ``min_ndim``, ``max_ndim``: the rank; ``axes``: ``{axis: size}``;
+    ``allow_last_axis_squeeze``: ignore a last axis of size 1 on either side; ``optional``:
+    the input may be None.
+
+    A `Layer` with the attribute ``input_spec`` checks each call and raises `ShapeError`, a
+    ``ValueError``.
 
     >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((5, 4))
     'expected size 3 on axis -1 of the inputs, got shape (5, 4)'
@@ -53,7 +58,7 @@ class InputSpec:
     def problem(
         self, shape: Shape | None, dtype: DTypeLike | None = None
     ) -> str | None:
-        """Say what is wrong with this shape, and dtype if it is given; None if nothing is."""
+        """Return the constraint that a shape and a dtype break, in words; None if they fit."""
         rank = len(shape)
         if self.allow_last_axis_squeeze and self.shape is not None:
             if not _same(_squeezed(self.shape), _squeezed(shape)):

@@ -79,17 +79,20 @@ class HasCall(Protocol[Outputs]):
 
 
 class Layer(Operation, Tracked, LayerConfig):
-    """Base of all layers: an op with weights.
+    """Base of all layers: a computation with weights.
 
-    Args: ``name``, unique by default; ``trainable``: False freezes the weights;
-    ``dtype`` of the weights (default `floatx`), to which floating inputs are cast;
-    ``activity_regularizer``: adds a penalty on the outputs, divided by the batch size,
-    to `losses`; ``autocast``: False leaves the dtype of the inputs alone;
-    ``input_shape``: of one example, for the first layer of a `Sequential`.
+    Args: ``name``, unique by default; ``trainable``: False freezes the weights; ``dtype``:
+    that of the weights (default `floatx`), to which floating inputs are cast;
+    ``activity_regularizer``: adds a penalty on the outputs, divided by the batch size, to
+    `losses`; ``autocast``: False leaves the dtype of the inputs alone; ``input_shape``: the
+    shape of an example, for the first layer of a `Sequential`.
 
-    Subclasses define ``call(inputs)``, which may also take ``training`` and ``mask``;
-    ``build(input_shape)`` where they have weights; and keep constructor arguments as
-    attributes of the same names, which are the config.
+    Subclasses define ``call(inputs)``, which may also take ``training`` and ``mask``, and
+    ``build(input_shape)`` if they have weights. They keep constructor arguments as
+    attributes of the same names: these are the config. Set ``supports_masking = True`` to
+    pass the mask of the inputs on, and ``input_spec`` to an `InputSpec` to check inputs.
+
+    Raises: ``TypeError`` for an unknown argument; ``ValueError`` for a name with "/".
 
     >>> class Scale(Layer):
     ...     def build(self, input_shape):
@@ -176,31 +179,35 @@ class Layer(Operation, Tracked, LayerConfig):
     # --- what subclasses define
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights for inputs of this shape; by default there are none."""
+        """Create the weights for inputs of this shape; by default there are none.
+
+        A layer builds itself in its first call. For several inputs with a shape each, name the
+        arguments after those of `call`: ``build(query_shape, value_shape)``.
+        """
         self.built = True
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """The outputs."""
+        """Return the outputs; subclasses define it, users call the layer itself."""
         raise NotImplementedError(f"{type(self).__name__} must define call(inputs)")
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
-        """The mask of the outputs; by default that of the inputs, as it is."""
+        """Return the mask of the outputs, by default that of the inputs."""
         return previous_mask
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The shape of the outputs, found by a trace of `call` unless a subclass knows it.
+        """Return the shape of the outputs, by default found by a trace of `call`.
 
-        ``input_shape`` has None for what is not known; it is a nest of shapes for a nest
-        of inputs, and so is the answer for several outputs.
+        ``input_shape`` has None for unknown sizes. For a nest of inputs it is a nest of shapes,
+        as is the result for several outputs.
         """
         inputs = _map_shapes(lambda s: KerasTensor(s, self._dtype), input_shape)
         outputs = self.compute_output_spec(inputs)
         return map_structure(lambda x: tuple(x.shape), outputs)
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        """Shapes and dtypes of the outputs for these inputs: `KerasTensor` for each.
+        """Return a `KerasTensor` with shape and dtype for each of the outputs.
 
-        The layer is built for them; `call` is traced, not run.
+        The layer is built for these inputs; `call` is traced, not run.
         """
         if not self.built:
             with self._building():
@@ -508,9 +515,9 @@ class Layer(Operation, Tracked, LayerConfig):
         )
 
     def add_loss(self, loss: Any) -> None:
-        """Add scalars, made of what `call` computes, to `losses` until the next call.
+        """Add scalars, computed in `call`, to `losses` until the next call.
 
-        Raises: ``ValueError`` for what is no tensor.
+        Raises: ``ValueError`` for a value that is no tensor.
         """
         losses = flatten(loss)
         for each in losses:
@@ -539,12 +546,18 @@ class Layer(Operation, Tracked, LayerConfig):
 
     @property
     def input(self) -> Any:
-        """The symbolic inputs of the first call in a model, see `Input`."""
+        """The symbolic inputs of the first call in a model, see `Input`.
+
+        Raises: ``AttributeError`` if there was no such call.
+        """
         return self._first_node("input").inputs
 
     @property
     def output(self) -> Any:
-        """The symbolic outputs of the first call in a model."""
+        """The symbolic outputs of the first call in a model.
+
+        Raises: ``AttributeError`` if there was no such call.
+        """
         return self._first_node("output").outputs
 
     def _first_node(self, what):
@@ -559,11 +572,12 @@ class Layer(Operation, Tracked, LayerConfig):
 
     @property
     def path(self) -> str:
-        """The name with those of the layers around in front: ``sequential/dense``."""
+        """The name, behind the names of the layers around: ``sequential/dense``."""
         return f"{self._parent_path}/{self._name}" if self._parent_path else self._name
 
     @property
     def name(self) -> str:
+        """The name, by default made of the class: ``dense``, ``dense_1``."""
         return self._name or snake_case(type(self).__name__)
 
     @name.setter
@@ -573,7 +587,10 @@ class Layer(Operation, Tracked, LayerConfig):
 
     @property
     def dtype(self) -> str:
-        """The name of the weights' dtype."""
+        """The name of the weights' dtype.
+
+        The same under Keras' names ``variable_dtype``, ``compute_dtype`` and ``input_dtype``.
+        """
         return self._dtype.name
 
     variable_dtype: property = dtype

@@ -32,9 +32,9 @@ class LayerConfig(Configured):
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:
-        """Name, trainable, dtype, and the arguments of the constructor.
+        """Return name, trainable, dtype, and the arguments of the constructor.
 
-        A subclass may add to it what its ``from_config`` needs. Arguments that are plain
+        A subclass may extend it with what its ``from_config`` needs. Arguments that are plain
         values (numbers, strings, lists and dicts of them) need not be kept as attributes.
         """
         config = super().get_config()
@@ -45,7 +45,7 @@ class LayerConfig(Configured):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """A layer like the one that gave the config, with weights of its own."""
+        """Return a layer with this config, and new weights."""
         known = constructor_arguments(cls)
         rest = {key: config[key] for key in _BASE if key in config and key not in known}
         layer = cls(**{key: value for key, value in config.items() if key not in rest})
@@ -58,8 +58,11 @@ class LayerConfig(Configured):
         return layer
 
     def get_build_config(self) -> dict[str, Any] | None:
-        """``{"input_shape": ...}`` if it is built, ``{"shapes_dict": ...}`` for several
-        inputs with a shape each, else None: what `build_from_config` takes."""
+        """Return the shapes that `build_from_config` takes; None before the layer is built.
+
+        ``{"input_shape": shape}``, or ``{"shapes_dict": shapes}`` for several inputs with a
+        shape each.
+        """
         if self._build_shapes is None:
             return None
         shapes = self._build_shapes.value
@@ -68,7 +71,7 @@ class LayerConfig(Configured):
         return {"shapes_dict": dict(shapes)}
 
     def build_from_config(self, config: dict[str, Any] | None) -> None:
-        """Build the layer by the config of `get_build_config`."""
+        """Build the layer for the shapes of `get_build_config`."""
         if not config or self.built:
             return
         if "input_shape" in config:
@@ -79,7 +82,7 @@ class LayerConfig(Configured):
         self.built = True
 
     def own_build_config(self) -> dict[str, Any]:
-        """The entry for configs of a class that says by itself how it is built."""
+        """Return the build config if the class defines `get_build_config`, else ``{}``."""
         if (
             type(self).get_build_config is LayerConfig.get_build_config
             or not self.built
@@ -88,7 +91,7 @@ class LayerConfig(Configured):
         return {"build_config": plain(self.get_build_config())}
 
     def build_by_own_config(self, config: dict[str, Any]) -> None:
-        """`build_from_config` of a class that defines one."""
+        """Call `build_from_config` if the class defines it."""
         if (
             type(self).build_from_config is not LayerConfig.build_from_config
             and not self.built

@@ -96,8 +96,15 @@ _DTYPES = {dtype: _DType(dtype.name, dtype.dtype) for dtype in BY_NUMPY.values()
 class KerasTensor(Tensor):
     """A symbolic tensor between the layers of a model: a shape and a dtype, no values.
 
-    Layers and ops take it, and note that they were called; see `Input`. ``mask_spec`` is
-    the `TensorSpec` of the mask that the tensors it stands for will carry, or None.
+    `Input` returns one. Layers and ops that get it record the call and return symbolic
+    tensors as well. ``mask_spec`` is the `TensorSpec` of the mask that the later tensors will
+    carry, or None.
+
+    Raises: ``TypeError`` for uses that need values, such as ``numpy()``, ``if`` or ``for``.
+
+    >>> x = KerasTensor((None, 3), "float32", name="x")
+    >>> x, (x * 2.0).shape
+    (<KerasTensor shape=(None, 3), dtype=float32, name=x>, (None, 3))
     """
 
     __slots__ = ("_shape", "name", "_keras_history", "sparse", "mask_spec")
@@ -120,7 +127,7 @@ class KerasTensor(Tensor):
 
     @property
     def shape(self) -> TensorShape:
-        """A tuple, as in Keras, None where a size is unknown."""
+        """A tuple, as in Keras, with None for unknown sizes."""
         return _Shape(self._shape)
 
     @property
@@ -140,9 +147,9 @@ class KerasTensor(Tensor):
         )
 
     def record_op(self, op: Any, inputs: Any, attributes: dict[str, Any]) -> Any:
-        """Note the call of an op, and return its symbolic outputs.
+        """Record the call of an op, and return its symbolic outputs.
 
-        As one of the function of `keras.ops` that does the same, if there is one.
+        It is recorded as the function of `keras.ops` that does the same, if there is one.
         """
         refuse_variables(op.name, inputs)
         translate = registry.find("translation", "keras.ops.translate")
@@ -152,7 +159,7 @@ class KerasTensor(Tensor):
     def record_function(
         self, function: Callable[..., Any], args: Any, kwargs: Any
     ) -> Any:
-        """Note the call of a function of several ops, as one call or as those of its ops."""
+        """Record the call of a function of several ops, as one call or as those of its ops."""
         refuse_variables(function.__name__, args)
         translate = registry.find("translation", "keras.ops.translate_function")
         outputs = translate(function, args, kwargs)

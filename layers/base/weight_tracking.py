@@ -72,16 +72,17 @@ class Tracked(Module):
         aggregation: str = "none",
         name: str | None = None,
     ) -> Variable:
-        """A new variable that belongs to the layer.
+        """Create a variable that belongs to the layer.
 
-        By position: shape, initializer and dtype, as in Keras 3. Args: ``shape``, ``()``
-        by default; ``initializer``: an `Initializer` or its name (default:
-        "glorot_uniform", or "zeros" for integers); ``regularizer``: adds a penalty to
-        `losses`; ``constraint``: what an optimizer puts the variable through after each
-        update.
+        Shape, initializer and dtype may be given by position, as in Keras 3.
 
-        Raises: ``ValueError`` if a dimension of ``shape`` is unknown, or a name is given
-        by position.
+        Args: ``shape``: ``()`` by default; ``initializer``: an `Initializer` or its name
+        (default: "glorot_uniform", or "zeros" for integers); ``trainable``: False excludes it
+        from `trainable_variables`; ``regularizer``: adds a penalty to `losses`;
+        ``constraint``: a function that an optimizer applies to the variable after each update.
+
+        Raises: ``ValueError`` if a dimension of ``shape`` is unknown, or a name is given by
+        position.
         """
         if self._name is None:
             raise RuntimeError(
@@ -152,7 +153,7 @@ class Tracked(Module):
 
     @property
     def weights(self) -> list[Variable]:
-        """All weights, those of layers inside too; of each, the trainable ones first."""
+        """All weights, with those of inner layers; of each layer the trainable ones first."""
         return self._gather(with_states=False)
 
     @property
@@ -162,29 +163,33 @@ class Tracked(Module):
 
     @property
     def trainable_variables(self) -> list[Variable]:
+        """The variables that training changes; none while ``trainable`` is False."""
         if not self._trainable:
             return []
         return [v for v in self.variables if v.trainable]
 
     @property
     def non_trainable_variables(self) -> list[Variable]:
+        """The variables that training does not change, with the states of random generators."""
         if not self._trainable:
             return self.variables
         return [v for v in self.variables if not v.trainable]
 
     @property
     def trainable_weights(self) -> list[Variable]:
+        """The weights that training changes; none while ``trainable`` is False."""
         return [v for v in self.weights if v.trainable] if self._trainable else []
 
     @property
     def non_trainable_weights(self) -> list[Variable]:
+        """The weights that training does not change."""
         if not self._trainable:
             return self.weights
         return [v for v in self.weights if not v.trainable]
 
     @property
     def trainable(self) -> bool:
-        """True if the weights are to be trained; setting it reaches the layers inside."""
+        """True if training changes the weights; setting it sets it for inner layers as well."""
         return self._trainable
 
     @trainable.setter
@@ -202,8 +207,10 @@ class Tracked(Module):
 
     @property
     def losses(self) -> list[Tensor]:
-        """The losses given to `add_loss` in the latest call, then the penalties of
-        regularized trainable weights: one scalar each."""
+        """The losses given to `add_loss` in the latest call, and the penalties of weights.
+
+        One scalar each; only regularized trainable weights have a penalty.
+        """
         added, penalties = [], []
         for layer, _ in self._walk():
             added += layer._added
@@ -214,7 +221,7 @@ class Tracked(Module):
 
     @property
     def metrics(self) -> list[Any]:
-        """The metrics among the attributes, of layers inside too."""
+        """The metrics among the attributes, with those of inner layers."""
         metrics = []
         for layer, _ in self._walk():
             metrics += [leaf for leaf in owned(layer) if _is_metric(leaf)]
@@ -222,11 +229,14 @@ class Tracked(Module):
 
     @property
     def metrics_variables(self) -> list[Variable]:
-        """The state of all metrics."""
+        """The variables of all metrics."""
         return [v for metric in self.metrics for v in metric.variables]
 
     def count_params(self) -> int:
-        """The number of entries of all weights. Raises: ``ValueError`` before `build`."""
+        """Return the number of entries of all weights.
+
+        Raises: ``ValueError`` if the layer is not built.
+        """
         if not self.built and not self.weights:
             raise ValueError(
                 f"count_params: layer '{self._name}' is not built yet; call it, or "
@@ -235,11 +245,11 @@ class Tracked(Module):
         return sum(math.prod(v.shape) for v in self.weights)
 
     def get_weights(self) -> list[Array]:
-        """The weights as NumPy arrays."""
+        """Return the weights as a list of NumPy arrays, in the order of `weights`."""
         return [np.asarray(v.numpy()) for v in self.weights]
 
     def set_weights(self, weights: Sequence[TensorLike]) -> None:
-        """Assign arrays, in the order of `get_weights`.
+        """Assign arrays to the weights, in the order of `get_weights`.
 
         Raises: ``ValueError`` if their number or a shape differs; then none is assigned.
         """
@@ -255,7 +265,7 @@ class Tracked(Module):
     load_own_variables = load_own_variables
 
     def own_variables(self) -> list[Variable]:
-        """The weights of this layer itself, without the layers inside."""
+        """Return the weights of this layer itself, without those of inner layers."""
         own = {id(v): v for v in _variables_of(self._parts())}
         return sorted(own.values(), key=self._is_never_trainable)
 
