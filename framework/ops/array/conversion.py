@@ -70,10 +70,15 @@ def _(g, x_dtype):
 
 
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
-    """``x`` in another dtype; of a complex number cast to a real one, the real part.
+    """``x`` in another dtype.
 
-    Only between floating and complex numbers do gradients pass. Raises: ``DTypeError``
-    for strings, whatever they spell.
+    Floating numbers are cut towards 0 for integers, complex numbers become their real
+    part, and booleans 0 or 1. Gradients pass between floating and complex dtypes only.
+
+    Raises: ``DTypeError`` for strings.
+
+    >>> cast([1.9, -1.9], "int32").numpy()
+    array([ 1, -1], dtype=int32)
     """
     dtype = dtypes.as_dtype(dtype)
     if isinstance(x, IndexedSlices):
@@ -137,9 +142,9 @@ def _(g, value, value_dtype, dtype):
 def saturate_cast(
     value: TensorLike, dtype: DTypeLike, name: str | None = None
 ) -> Tensor:
-    """`cast`, of what ``dtype`` cannot hold to the nearest that it can.
+    """`cast`, with values out of the range of ``dtype`` moved to its nearest end.
 
-    Gradients pass between floating numbers, where the value is not limited.
+    Gradients pass between floating dtypes, where the value is in range.
 
     Raises: ``TypeError`` for booleans.
 
@@ -195,13 +200,15 @@ def _(input, type):
 def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tensor:
     """The same bytes read as another dtype; the gradient is None.
 
-    To a smaller dtype a last axis is added, to a larger one the last axis vanishes.
+    Shapes: to a dtype of smaller size ``[...]`` to ``[..., ratio]``, the ratio of the
+    sizes; to a larger one ``[..., ratio]`` to ``[...]``.
 
-    Raises: ``ShapeError`` if that axis does not have the right size, ``TypeError`` for
-    booleans and strings.
+    Raises: ``TypeError`` for booleans and strings.
 
     >>> bitcast(1.0, "int32").numpy()
     np.int32(1065353216)
+    >>> bitcast([1], "int16").numpy()
+    array([[1, 0]], dtype=int16)
     """
     input, to = convert_to_tensor(input), dtypes.as_dtype(type)
     _check_numeric("bitcast", input=input.dtype, type=to)
@@ -237,7 +244,11 @@ def _(g):
 
 
 def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:  # noqa: A001
-    """``real + i * imag`` of two float32 or float64 tensors."""
+    """``real + i * imag`` of two float32 or float64 tensors, which broadcast.
+
+    >>> complex([1.0, 2.0], 3.0).numpy()
+    array([1.+3.j, 2.+3.j], dtype=complex64)
+    """
     return _complex(real, imag)
 
 
@@ -303,7 +314,7 @@ def _is_complex(x):
 
 @elementwise(sizes=True, linear=True, cost=(0, 0), view=True)
 def identity(xp, input: TensorLike):
-    """``input`` as another tensor; gradients pass."""
+    """``input`` as a new tensor with the same value; gradients pass."""
     return input
 
 
@@ -328,7 +339,7 @@ def _(g):
 
 
 def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Tensor]:
-    """The tensors of a list, each as another tensor; gradients pass."""
+    """The tensors of a list, each as a new tensor; gradients pass."""
     return [identity(each) for each in input]
 
 

@@ -187,7 +187,14 @@ def _beside_the_ids(axes, data, ids):
 def unsorted_segment_sum(
     xp, data: TensorLike, segment_ids: TensorLike, num_segments: int
 ):
-    """The sum of each segment, 0 where it is empty.
+    """The sum of each segment, of ids in any order; 0 for an empty one.
+
+    Entries with a negative id count nowhere.
+
+    Shapes: ``segment_ids`` has the sizes of the first axes of ``data``; in the result
+    these axes are one, of size ``num_segments``.
+
+    Raises: ``ValueError`` for an id that is not below ``num_segments``.
 
     >>> unsorted_segment_sum([1.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
     array([2., 5.], dtype=float32)
@@ -297,7 +304,10 @@ def _(g, data, segment_ids, out, num_segments):
 def unsorted_segment_prod(
     xp, data: TensorLike, segment_ids: TensorLike, num_segments: int
 ):
-    """The product of each segment, 1 where it is empty; exact derivatives with zeros.
+    """The product of each segment, of ids in any order; 1 for an empty one.
+
+    Derivatives are exact with zeros too. Shapes and errors are those of
+    `unsorted_segment_sum`.
 
     >>> unsorted_segment_prod([3.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
     array([ 2., 12.], dtype=float32)
@@ -350,9 +360,10 @@ def unsorted_segment_max(
     num_segments: IntLike,
     name: str | None = None,
 ) -> Tensor:
-    """The largest entry of each segment; ties share the gradient equally.
+    """The largest entry of each segment, of ids in any order.
 
-    An empty segment holds the lowest finite number of the dtype.
+    An empty segment gets the lowest finite number of the dtype. Ties share the gradient
+    equally. Shapes and errors are those of `unsorted_segment_sum`.
 
     >>> unsorted_segment_max([3, 2, 4], [1, 0, 1], 2).numpy()
     array([2, 4], dtype=int32)
@@ -366,9 +377,10 @@ def unsorted_segment_min(
     num_segments: IntLike,
     name: str | None = None,
 ) -> Tensor:
-    """The smallest entry of each segment; ties share the gradient equally.
+    """The smallest entry of each segment, of ids in any order.
 
-    An empty segment holds the highest finite number of the dtype.
+    An empty segment gets the highest finite number of the dtype. Ties share the
+    gradient equally. Shapes and errors are those of `unsorted_segment_sum`.
 
     >>> unsorted_segment_min([3, 2, 4], [1, 0, 1], 2).numpy()
     array([2, 3], dtype=int32)
@@ -382,7 +394,9 @@ def unsorted_segment_mean(
     num_segments: IntLike,
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each segment, 0 where it is empty.
+    """The mean of each segment, of ids in any order; 0 for an empty one.
+
+    Shapes and errors are those of `unsorted_segment_sum`.
 
     >>> unsorted_segment_mean([1.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
     array([2. , 2.5], dtype=float32)
@@ -397,7 +411,9 @@ def unsorted_segment_sqrt_n(
     num_segments: IntLike,
     name: str | None = None,
 ) -> Tensor:
-    """The sum of each segment divided by the root of its size, 0 where it is empty.
+    """The sum of each segment divided by the square root of its size; 0 for an empty one.
+
+    Shapes and errors are those of `unsorted_segment_sum`.
 
     >>> unsorted_segment_sqrt_n([1.0, 1.0, 1.0, 1.0], [0, 0, 0, 0], 2).numpy()
     array([2., 0.], dtype=float32)
@@ -421,7 +437,7 @@ def _total_and_count(data, segment_ids, num_segments):
 def segment_sum(
     data: TensorLike, segment_ids: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The sum of each segment of sorted ids, 0 where it is empty.
+    """The sum of each segment of sorted ids; 0 for an empty one.
 
     Shapes: ``segment_ids`` ``[n]``, ``data`` ``[n, ...]``, the result ``[last id + 1,
     ...]``.
@@ -437,9 +453,10 @@ def segment_sum(
 def segment_mean(
     data: TensorLike, segment_ids: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The mean of each segment of sorted ids, 0 where it is empty; see `segment_sum`.
+    """The mean of each segment of sorted ids; 0 for an empty one.
 
-    The mean of integers is rounded towards 0.
+    The mean of integers is rounded towards 0. Shapes and errors are those of
+    `segment_sum`.
 
     >>> segment_mean([1.0, 2.0, 4.0], [0, 0, 2]).numpy()
     array([1.5, 0. , 4. ], dtype=float32)
@@ -454,9 +471,9 @@ def segment_mean(
 def segment_max(
     data: TensorLike, segment_ids: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The largest entry of each segment of sorted ids, 0 where it is empty.
+    """The largest entry of each segment of sorted ids; 0 for an empty one.
 
-    Ties share the gradient equally. See `segment_sum`.
+    Ties share the gradient equally. Shapes and errors are those of `segment_sum`.
 
     >>> segment_max([1, 2, 4], [0, 0, 2]).numpy()
     array([2, 0, 4], dtype=int32)
@@ -467,9 +484,9 @@ def segment_max(
 def segment_min(
     data: TensorLike, segment_ids: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The smallest entry of each segment of sorted ids, 0 where it is empty.
+    """The smallest entry of each segment of sorted ids; 0 for an empty one.
 
-    Ties share the gradient equally. See `segment_sum`.
+    Ties share the gradient equally. Shapes and errors are those of `segment_sum`.
 
     >>> segment_min([1, 2, 4], [0, 0, 2]).numpy()
     array([1, 0, 4], dtype=int32)
@@ -480,7 +497,9 @@ def segment_min(
 def segment_prod(
     data: TensorLike, segment_ids: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The product of each segment of sorted ids, 1 where it is empty; see `segment_sum`.
+    """The product of each segment of sorted ids; 1 for an empty one.
+
+    Shapes and errors are those of `segment_sum`.
 
     >>> segment_prod([3, 2, 4], [0, 0, 2]).numpy()
     array([6, 1, 4], dtype=int32)

@@ -127,12 +127,17 @@ def sort(
     direction: str = "ASCENDING",
     name: str | None = None,
 ) -> Tensor:
-    """The entries of each row, along ``axis``, in order; or "DESCENDING".
+    """The entries of each row along ``axis`` in order, "ASCENDING" or "DESCENDING".
 
-    Gradients go where the entries came from. NaN comes last either way.
+    NaN comes last in both directions. Gradients go where the entries came from.
+
+    Raises: ``ValueError`` for another ``direction``; ``TypeError`` for complex numbers.
 
     >>> sort([3.0, 1.0, 2.0]).numpy()
     array([1., 2., 3.], dtype=float32)
+    >>> sort([[3, 1], [2, 5]], axis=0, direction="DESCENDING").numpy()
+    array([[3, 5],
+           [2, 1]], dtype=int32)
     """
     return _sort(values, axis, _descends("sort", direction))
 
@@ -144,9 +149,11 @@ def argsort(
     stable: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The indices, int32, that sort each row along ``axis``.
+    """The int32 indices that sort each row along ``axis``.
 
-    Equal entries keep their order, whether ``stable`` is asked for or not.
+    Equal entries keep their order, with ``stable`` and without.
+
+    Raises: ``ValueError`` for a ``direction`` other than "ASCENDING" and "DESCENDING".
 
     >>> argsort([3.0, 1.0, 2.0], direction="DESCENDING").numpy()
     array([0, 2, 1], dtype=int32)
@@ -222,10 +229,14 @@ def top_k(
     index_type: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> TopKV2:  # noqa: A002
-    """The ``k`` largest entries of each row (the last axis), and where they are.
+    """The ``k`` largest entries of each row, the last axis, and their indices.
 
-    Returns: a named tuple ``(values, indices)``, in descending order; of equals the first
-    comes first. Gradients pass through the values.
+    Entries are in descending order, equal ones in order of their indices, also without
+    ``sorted``. Gradients pass through the values.
+
+    Shapes: ``[..., n]`` to ``[..., k]``, both.
+
+    Returns: a named tuple ``(values, indices)``.
 
     >>> values, indices = top_k([1.0, 4.0, 2.0, 4.0], k=3)
     >>> values.numpy(), indices.numpy()
@@ -238,10 +249,11 @@ def top_k(
 def in_top_k(xp, targets: TensorLike, predictions: TensorLike, k: int):
     """True where the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``.
 
-    All classes tied with the last of them count. A row that is not finite, or whose
-    target is no class, gives False.
+    Classes tied with the last one of the ``k`` count too. A row with a number that is
+    not finite, or with a target out of range, gives False.
 
-    Shapes: ``targets`` ``[batch]``, integers; ``predictions`` ``[batch, classes]``.
+    Shapes: ``targets`` ``[batch]``, integers; ``predictions`` ``[batch, classes]``;
+    result ``[batch]``.
 
     >>> in_top_k([0, 1], [[0.1, 0.9], [0.1, 0.9]], 1).numpy()
     array([False,  True])
@@ -365,7 +377,9 @@ def _(mapped, x, *, out_idx):
 def unique(
     x: TensorLike, out_idx: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Unique:
-    """The unique entries of a list, in the order in which they first come.
+    """The distinct entries of a vector, in the order in which they first occur.
+
+    Shapes: ``x`` ``[n]``, ``y`` ``[distinct]``, ``idx`` ``[n]``.
 
     Returns: a named tuple ``(y, idx)`` with ``x[i] == y[idx[i]]``. No gradient passes.
 
@@ -379,7 +393,9 @@ def unique(
 def unique_with_counts(
     x: TensorLike, out_idx: DTypeLike = dtypes.int32, name: str | None = None
 ) -> UniqueWithCounts:
-    """As `unique`, and how often each entry comes: ``(y, idx, count)``.
+    """`unique`, and the number of occurrences of each entry.
+
+    Returns: a named tuple ``(y, idx, count)``; ``count`` has the shape of ``y``.
 
     >>> unique_with_counts([3, 1, 3, 2]).count.numpy()
     array([2, 1, 1], dtype=int32)
@@ -446,13 +462,20 @@ def searchsorted(
     out_type: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """The place of each value in its sorted row: the number of entries that are smaller.
+    """The index at which each value would be inserted into its sorted row.
 
-    With ``side="right"``: how many are smaller or equal. Rows are the last axis; the axes
-    before it must be the same, or ``sorted_sequence`` be a single row.
+    It is the number of smaller entries, or with ``side="right"`` of smaller and equal
+    ones.
+
+    Shapes: ``sorted_sequence`` ``[..., n]``, ``values`` ``[..., m]``, result ``[...,
+    m]``; ``sorted_sequence`` may be a single row ``[n]``.
+
+    Raises: ``ValueError`` for a ``side`` other than "left" and "right".
 
     >>> searchsorted([1, 3, 5], [0, 3, 6]).numpy()
     array([0, 1, 3], dtype=int32)
+    >>> searchsorted([1, 3, 5], [0, 3, 6], side="right").numpy()
+    array([0, 2, 3], dtype=int32)
     """
     check_choice("searchsorted", "side", side, ("left", "right"))
     out_type = dtypes.as_dtype(dtypes.int32 if out_type is None else out_type)
@@ -463,7 +486,9 @@ def searchsorted(
 
 @primitive(kinds="iu", may_raise=True, no_gradient=True)
 def invert_permutation(xp, x: TensorLike):
-    """``y`` with ``y[x[i]] == i``, for the numbers from 0 to n - 1 in any order.
+    """The inverse of a permutation of the numbers 0 to n - 1: ``y`` with ``y[x[i]] == i``.
+
+    Raises: ``ValueError`` if ``x`` is no permutation.
 
     >>> invert_permutation([2, 0, 1]).numpy()
     array([1, 2, 0], dtype=int32)
@@ -493,7 +518,9 @@ def _(mapped, x):
 
 
 def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """True if each entry of ``x``, flattened, is as large as the one before; NaN is not.
+    """True if no entry of ``x``, flattened, is smaller than the one before.
+
+    The result is a scalar. Comparisons with NaN are false.
 
     >>> is_non_decreasing([1, 1, 2]).numpy()
     np.True_
@@ -503,7 +530,9 @@ def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """True if each entry of ``x``, flattened, is larger than the one before; NaN is not.
+    """True if each entry of ``x``, flattened, is larger than the one before.
+
+    The result is a scalar. Comparisons with NaN are false.
 
     >>> is_strictly_increasing([1, 1, 2]).numpy()
     np.False_

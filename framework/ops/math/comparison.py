@@ -255,12 +255,18 @@ def where(
     y: TensorLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``x`` where ``condition`` is true, else ``y``; all three broadcast.
+    """``x`` where ``condition`` is true, else ``y``.
 
-    With ``condition`` alone: the indices of its true entries, ``[count, rank]``, int64.
+    Shapes: all three broadcast. Without ``x`` and ``y`` the result is ``[count,
+    rank]``, int64: the coordinates of the true entries.
+
+    Raises: ``ValueError`` if only one of ``x`` and ``y`` is given.
 
     >>> where([True, False], [1.0, 2.0], 0.0).numpy()
     array([1., 0.], dtype=float32)
+    >>> where([[True, False], [False, True]]).numpy()
+    array([[0, 0],
+           [1, 1]])
     """
     if (x is None) != (y is None):
         raise InvalidArgumentError("where: x and y must both be given, or neither")

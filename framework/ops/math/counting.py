@@ -86,13 +86,17 @@ def bincount(
 ) -> Tensor:
     """Count each number 0, 1, ... in ``arr``, or sum up its ``weights``.
 
-    Args: ``weights``: in the shape of ``arr``; gradients pass to them, and the result has
-    their dtype. ``minlength``, ``maxlength``: bounds for the length of the result, which
-    is else the largest number plus 1; numbers beyond are passed over. ``axis``: None or 0
-    counts all of ``arr`` together, -1 each row. ``binary_output``: 1 for each number that
-    comes, in place of how often.
+    Args: ``weights``: in the shape of ``arr``; gradients pass to them, and the result
+    has their dtype. ``minlength``, ``maxlength``: bounds for the length of the result;
+    larger numbers are not counted. ``axis``: None or 0 counts all of ``arr`` together,
+    -1 each row. ``binary_output``: 1 for each number that occurs, in place of its
+    count.
 
-    Raises: ``ValueError`` for negative numbers, or weights with ``binary_output``.
+    Shapes: ``[length]``, or ``[..., length]`` for ``axis=-1``; the length is the
+    largest number plus 1, within the bounds.
+
+    Raises: ``ValueError`` for negative numbers, another ``axis``, or weights with
+    ``binary_output``.
 
     >>> bincount([1, 1, 5]).numpy()
     array([0, 2, 0, 0, 0, 1], dtype=int32)
@@ -151,9 +155,13 @@ def histogram_fixed_width_bins(
     dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """The bin of each value, of ``nbins`` bins of equal width over ``value_range``.
+    """The index of the bin of each value, of ``nbins`` bins of equal width.
 
-    What is below or above the range counts in the first or last bin; NaN has bin -1.
+    The bins divide ``value_range``, a pair of numbers. Values below and above it count
+    in the first and the last bin; NaN has bin -1.
+
+    Raises: ``ValueError`` for a range that is not ascending and finite, or ``nbins``
+    below 1.
 
     >>> histogram_fixed_width_bins([-1.0, 1.5, 5.0], [0.0, 5.0], nbins=5).numpy()
     array([0, 1, 4], dtype=int32)
@@ -184,9 +192,13 @@ def histogram_fixed_width(
     dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """The number of values in each bin; see `histogram_fixed_width_bins`.
+    """The number of values in each of ``nbins`` bins of equal width.
 
-    Raises: ``ValueError`` for NaN.
+    Shapes: ``values`` ``[...]``, ``value_range`` ``[2]``, result ``[nbins]``. Values
+    outside of the range count in the first and the last bin.
+
+    Raises: ``ValueError`` for NaN, for a range that is not ascending and finite, or
+    ``nbins`` below 1.
 
     >>> histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 9.0], [0.0, 5.0], nbins=5).numpy()
     array([2, 1, 1, 0, 1], dtype=int32)
@@ -203,10 +215,13 @@ def confusion_matrix(
     dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """``[num_classes, num_classes]``: how often label ``i`` was predicted as ``j``.
+    """The number of examples of each label (row) with each prediction (column).
 
-    ``num_classes`` is the largest class plus 1 if not given; with ``weights`` they are
-    added up in place of ones.
+    Args: ``num_classes``: the largest class plus 1 unless given; ``weights``: one
+    number for each example, summed in place of 1, in ``dtype``.
+
+    Shapes: ``labels``, ``predictions`` and ``weights`` ``[n]``, result ``[num_classes,
+    num_classes]``.
 
     Raises: ``ValueError`` for a class that is negative or not below ``num_classes``.
 

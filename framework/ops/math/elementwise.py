@@ -170,7 +170,7 @@ def _divided(xp, x, y):
     stable_form="math.divide_no_nan(x, y), which is 0 where y is 0",
 )
 def divide(xp, x: TensorLike, y: TensorLike):
-    """``x / y``; of integers in float64, or float32 for those of 8 and 16 bits."""
+    """``x / y``; the quotient of integers is float64, of 8 and 16 bits float32."""
     return _divided(xp, x, y)
 
 
@@ -195,7 +195,11 @@ truediv = divide
     linear=[{"x"}],
 )
 def divide_no_nan(xp, x: TensorLike, y: TensorLike):
-    """``x / y``, and 0 where ``y`` is 0."""
+    """``x / y``, and 0 where ``y`` is 0.
+
+    >>> divide_no_nan([1.0, 2.0], [0.0, 4.0]).numpy()
+    array([0. , 0.5], dtype=float32)
+    """
     if xp is np and not y.ndim and y != 0:  # a mean, say
         return _divided(xp, x, y)
     quotient = _divided(xp, x, y)
@@ -302,6 +306,9 @@ def floordiv(xp, x: TensorLike, y: TensorLike):
     """``floor(x / y)``; its gradient is None.
 
     Raises: ``ValueError`` for integers divided by 0.
+
+    >>> floordiv([7, -7], 2).numpy()
+    array([ 3, -4], dtype=int32)
     """
     if x.dtype.kind == "f":
         return xp.floor(xp.divide(x, y))
@@ -311,7 +318,13 @@ def floordiv(xp, x: TensorLike, y: TensorLike):
 
 @division("floormod", type_name="FloorMod")
 def floormod(xp, x: TensorLike, y: TensorLike):
-    """``x - floor(x / y) * y``: the remainder with the sign of ``y``."""
+    """``x - floor(x / y) * y``: the remainder with the sign of ``y``.
+
+    Raises: ``ValueError`` for integers divided by 0.
+
+    >>> floormod([7, -7], 2).numpy()
+    array([1, 1], dtype=int32)
+    """
     _check_divisor(xp, "floormod", y)
     return xp.remainder(x, y)
 
@@ -331,7 +344,13 @@ mod = floormod
 
 @division("truncatediv", type_name="TruncateDiv", no_gradient=True)
 def truncatediv(xp, x: TensorLike, y: TensorLike):
-    """``x / y`` rounded towards zero, as C divides integers; its gradient is None."""
+    """``x / y`` rounded towards zero, as C divides integers; its gradient is None.
+
+    Raises: ``ValueError`` for integers divided by 0.
+
+    >>> truncatediv([7, -7], 2).numpy()
+    array([ 3, -3], dtype=int32)
+    """
     if x.dtype.kind in "iu":
         _check_divisor(xp, "truncatediv", y)
         return xp.floor_divide(x - xp.fmod(x, y), y)
@@ -350,7 +369,13 @@ def _remainder(x, y):
 
 @division("truncatemod", type_name="TruncateMod")
 def truncatemod(xp, x: TensorLike, y: TensorLike):
-    """``x - truncatediv(x, y) * y``: the remainder with the sign of ``x``, as in C."""
+    """``x - truncatediv(x, y) * y``: the remainder with the sign of ``x``, as in C.
+
+    Raises: ``ValueError`` for integers divided by 0.
+
+    >>> truncatemod([7, -7], 2).numpy()
+    array([ 1, -1], dtype=int32)
+    """
     _check_divisor(xp, "truncatemod", y)
     return xp.fmod(x, y)
 
@@ -383,7 +408,10 @@ def _(g):
 
 @elementwise(zero_when=UNARY, result_dtype=real_dtype, sizes=True)
 def abs(xp, x: TensorLike):  # noqa: A001
-    """``|x|``; of a complex number, its modulus. The derivative at 0 is 0."""
+    """The absolute value ``|x|``, or the modulus of a complex number.
+
+    The derivative at 0 is 0.
+    """
     return xp.abs(x)
 
 
@@ -475,12 +503,16 @@ def _(g, out):
 
 
 def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
-    """``1 / x``, and 0 where ``x`` is 0."""
+    """``1 / x``, and 0 where ``x`` is 0.
+
+    >>> reciprocal_no_nan([2.0, 0.0]).numpy()
+    array([0.5, 0. ], dtype=float32)
+    """
     return divide_no_nan(1.0, x)
 
 
 def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """``scalar * x``, where ``scalar`` is one number; IndexedSlices stay sparse.
+    """``scalar * x`` for a scalar without axes; `IndexedSlices` stay sparse.
 
     Raises: ``ValueError`` if ``scalar`` has axes.
     """
@@ -551,7 +583,7 @@ def _(axes, *inputs):
 def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
     """The sum of a list of tensors of one shape and dtype.
 
-    Raises: ``ValueError`` if there is none, or if their shapes differ.
+    Raises: ``ValueError`` if the list is empty.
 
     >>> add_n([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).numpy()
     array([ 9., 12.], dtype=float32)
@@ -570,9 +602,13 @@ def accumulate_n(
     tensor_dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`add_n`, which also checks what is known beforehand of the shape and the dtype.
+    """`add_n`, after a check of the shape and the dtype of the inputs.
 
-    Raises: ``ValueError`` if the inputs have another shape, ``TypeError`` if another dtype.
+    Raises: ``ValueError`` if their shape is not ``shape``; ``TypeError`` if their dtype
+    is not ``tensor_dtype``.
+
+    >>> accumulate_n([[1.0, 2.0], [3.0, 4.0]], shape=[2]).numpy()
+    array([4., 6.], dtype=float32)
     """
     total = add_n(inputs)
     if shape is not None and not total.shape.is_compatible_with(shape):
@@ -591,9 +627,11 @@ def accumulate_n(
 def polyval(
     coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None
 ) -> Tensor:
-    """``coeffs[0] * x ** (n - 1) + ... + coeffs[n - 1]``, by Horner's scheme.
+    """The polynomial ``coeffs[0] * x ** (n - 1) + ... + coeffs[n - 1]``, by Horner's scheme.
 
-    Raises: ``ValueError`` if ``coeffs`` is not a list; its items are numbers or tensors.
+    Shapes: ``coeffs`` is a list of numbers or tensors that broadcast with ``x``.
+
+    Raises: ``ValueError`` if ``coeffs`` is no list or tuple.
 
     >>> polyval([1.0, 0.0, -2.0], [3.0]).numpy()
     array([7.], dtype=float32)
@@ -687,10 +725,12 @@ def _is_integer(x):
 
 
 def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:  # noqa: A001
-    """``x ** y``.
+    """``x ** y``, entry by entry; ``x`` and ``y`` broadcast.
 
     The derivative by ``x`` is ``y * x ** (y - 1)``, 0 where ``y`` is 0; by ``y`` it is
     ``x ** y * log(x)``, 0 where ``x`` is not positive.
+
+    Raises: ``ValueError`` for integers with a negative integer exponent.
 
     >>> pow(3.0, 2.0).numpy()
     np.float32(9.0)
@@ -838,9 +878,10 @@ def clip_by_value(
     clip_value_max: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``t`` limited to [``clip_value_min``, ``clip_value_max``]; the edges pass gradients.
+    """``t`` limited to the range from ``clip_value_min`` to ``clip_value_max``.
 
-    IndexedSlices stay sparse.
+    Shapes: all three broadcast to the shape of ``t``. Entries at a bound pass
+    gradients, those beyond it do not. `IndexedSlices` stay sparse.
 
     >>> clip_by_value([-1.0, 0.5, 9.0], 0.0, 1.0).numpy()
     array([0. , 0.5, 1. ], dtype=float32)

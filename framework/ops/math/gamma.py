@@ -244,7 +244,9 @@ def _(g, a, x):
 
 
 def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The ``a``-th derivative of `digamma`, of order 0, 1, ...; ``a`` has no gradient.
+    """The derivative of order ``a`` of `digamma`; ``a`` is 0, 1, ... and has no gradient.
+
+    ``a`` and ``x`` broadcast. Other orders give NaN.
 
     >>> polygamma(1.0, 1.0).numpy()  # pi ** 2 / 6
     np.float32(1.644934)
@@ -257,7 +259,11 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
-    """The logarithm of Beta along the last axis: ``sum(lgamma(x)) - lgamma(sum(x))``.
+    """The logarithm of the Beta function along the last axis.
+
+    It is ``sum(lgamma(x)) - lgamma(sum(x))``.
+
+    Shapes: ``[..., n]`` to ``[...]``.
 
     >>> lbeta([1.0, 2.0]).numpy()  # log(1 / 2)
     np.float32(-0.6931472)

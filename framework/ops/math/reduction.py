@@ -157,10 +157,18 @@ def _count(shape, axis):
 
 @reduction(type_name="Sum", sizes=True, linear=True)
 def reduce_sum(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
-    """The sum over ``axis``.
+    """The sum over ``axis``: one axis, a list of them, or None for all.
 
+    Shapes: the result lacks the axes of ``axis``, or has size 1 there with
+    ``keepdims``.
+
+    >>> reduce_sum([[1, 2], [3, 4]]).numpy()
+    np.int32(10)
     >>> reduce_sum([[1, 2], [3, 4]], axis=0).numpy()
     array([4, 6], dtype=int32)
+    >>> reduce_sum([[1, 2], [3, 4]], axis=1, keepdims=True).numpy()
+    array([[3],
+           [7]], dtype=int32)
     """
     _check_axis(input_tensor, axis)
     return _total(xp, input_tensor, axis, keepdims)
@@ -202,7 +210,13 @@ def _(position, sparse_axis, x, axis, keepdims):
 def reduce_mean(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
 ):
-    """The mean over ``axis``, in the dtype of the input; of integers rounded towards 0."""
+    """The mean over ``axis``, in the dtype of the input; of integers rounded towards 0.
+
+    Shapes: as in `reduce_sum`.
+
+    >>> reduce_mean([[1.0, 2.0], [3.0, 6.0]], axis=1).numpy()
+    array([1.5, 4.5], dtype=float32)
+    """
     dtype = input_tensor.dtype
     count = _count(input_tensor.shape, axis)
     if dtype.kind in "iu":  # the sum may be larger than the dtype holds
@@ -231,6 +245,8 @@ def reduce_variance(
 ) -> Tensor:
     """The mean squared distance from the mean, ``mean(|x - mean(x)| ** 2)``.
 
+    Shapes: as in `reduce_sum`.
+
     Raises: ``DTypeError`` (a TypeError) for integers, whose mean would be rounded.
 
     >>> reduce_variance([1.0, 3.0]).numpy()
@@ -251,6 +267,10 @@ def reduce_std(
     name: str | None = None,
 ) -> Tensor:
     """The square root of `reduce_variance`; its derivatives at a constant are 0.
+
+    Shapes: as in `reduce_sum`.
+
+    Raises: ``DTypeError`` (a TypeError) for integers.
 
     >>> reduce_std([1.0, 3.0]).numpy()
     np.float32(1.0)
@@ -282,7 +302,15 @@ def _first(x, axis):
 
 @reduction(type_name="Max", kinds="iuf", sizes=True)
 def reduce_max(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
-    """The largest entry over ``axis``; ties share the gradient equally."""
+    """The largest entry over ``axis``; ties share the gradient equally.
+
+    NaN if there is one; the lowest value of the dtype (-inf) without entries.
+
+    Shapes: as in `reduce_sum`.
+
+    >>> reduce_max([[1, 7], [5, 2]], axis=1).numpy()
+    array([7, 5], dtype=int32)
+    """
     _check_axis(input_tensor, axis)
     if not input_tensor.size and not _count(input_tensor.shape, axis):
         dtype = input_tensor.dtype
@@ -293,7 +321,15 @@ def reduce_max(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
 
 @reduction(type_name="Min", kinds="iuf", sizes=True)
 def reduce_min(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
-    """The smallest entry over ``axis``; ties share the gradient equally."""
+    """The smallest entry over ``axis``; ties share the gradient equally.
+
+    NaN if there is one; the highest value of the dtype (inf) without entries.
+
+    Shapes: as in `reduce_sum`.
+
+    >>> reduce_min([[1, 7], [5, 2]], axis=1).numpy()
+    array([1, 2], dtype=int32)
+    """
     _check_axis(input_tensor, axis)
     if not input_tensor.size and not _count(input_tensor.shape, axis):
         dtype = input_tensor.dtype
@@ -329,7 +365,13 @@ def _(g, input_tensor, input_tensor_shape, input_tensor_dtype, out, axis, keepdi
 def reduce_prod(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
 ):
-    """The product over ``axis``; exact derivatives where factors are zero."""
+    """The product over ``axis``, with exact derivatives where factors are zero.
+
+    Shapes: as in `reduce_sum`.
+
+    >>> reduce_prod([[1, 2], [3, 4]], axis=1).numpy()
+    array([ 2, 12], dtype=int32)
+    """
     _check_axis(input_tensor, axis)
     return input_tensor.prod(axis=axis, dtype=input_tensor.dtype, keepdims=keepdims)
 
@@ -368,14 +410,26 @@ def _products_of_others(x):
 
 @reduction(type_name="All", kinds="b", result_dtype=dtypes.bool, no_gradient=True)
 def reduce_all(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
-    """True where all entries over ``axis`` are true."""
+    """True where all entries over ``axis`` are true.
+
+    Shapes: as in `reduce_sum`.
+
+    >>> reduce_all([[True, False], [True, True]], axis=1).numpy()
+    array([False,  True])
+    """
     _check_axis(input_tensor, axis)
     return input_tensor.all(axis=axis, keepdims=keepdims)
 
 
 @reduction(type_name="Any", kinds="b", result_dtype=dtypes.bool, no_gradient=True)
 def reduce_any(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
-    """True where any entry over ``axis`` is true."""
+    """True where any entry over ``axis`` is true.
+
+    Shapes: as in `reduce_sum`.
+
+    >>> reduce_any([[True, False], [False, False]], axis=1).numpy()
+    array([ True, False])
+    """
     _check_axis(input_tensor, axis)
     return input_tensor.any(axis=axis, keepdims=keepdims)
 
@@ -397,7 +451,9 @@ def count_nonzero(
     dtype: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """The number of entries over ``axis`` that are not zero (false, the empty string).
+    """The number of entries over ``axis`` that are not zero, false or an empty string.
+
+    Shapes: as in `reduce_sum`.
 
     >>> count_nonzero([[0, 1, 0], [1, 1, 0]], axis=1).numpy()
     array([1, 2])
@@ -414,7 +470,13 @@ def count_nonzero(
 def reduce_logsumexp(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
 ):
-    """``log(sum(exp(x)))`` without overflow; ``-inf`` everywhere gives ``-inf``."""
+    """``log(sum(exp(x)))`` over ``axis``, without overflow; -inf if all entries are.
+
+    Shapes: as in `reduce_sum`.
+
+    >>> reduce_logsumexp([1000.0, 1000.0]).numpy()
+    np.float32(1000.6932)
+    """
     top = reduce_max.primitive.kernel(xp, input_tensor, axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     total = xp.exp(input_tensor - top).sum(axis=axis, keepdims=True)
@@ -436,7 +498,15 @@ def reduce_euclidean_norm(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """``sqrt(sum(|x| ** 2))``, of integers rounded down; its derivatives at 0 are 0."""
+    """``sqrt(sum(|x| ** 2))`` over ``axis``; its derivatives at 0 are 0.
+
+    The norm of integers is rounded down to one.
+
+    Shapes: as in `reduce_sum`.
+
+    >>> reduce_euclidean_norm([3.0, 4.0]).numpy()
+    np.float32(5.0)
+    """
     x = convert_to_tensor(input_tensor)
     if x.dtype.is_integer:
         length = reduce_euclidean_norm(cast(x, "float64"), axis, keepdims)
@@ -552,7 +622,15 @@ def _(mapped, *t_list):
 
 
 def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) -> Tensor:
-    """``sqrt(sum of norm(t) ** 2)`` over the tensors of a list; None entries count 0."""
+    """The Euclidean norm of all entries of a list of tensors.
+
+    None entries of the list count 0; of `IndexedSlices` the values count.
+
+    Raises: ``ValueError`` if the list holds no tensor.
+
+    >>> global_norm([[3.0], [[4.0]]]).numpy()
+    np.float32(5.0)
+    """
     present = [_values(t) for t in t_list if t is not None]
     if not present:
         raise InvalidArgumentError("global_norm: t_list holds no tensor")
@@ -569,12 +647,20 @@ def clip_by_global_norm(
     use_norm: TensorLike | None = None,
     name: str | None = None,
 ) -> tuple[list[Any], Tensor]:
-    """The tensors, all scaled by ``clip_norm / max(global_norm, clip_norm)``, and the norm.
+    """Scale all tensors of a list by one factor, so that their `global_norm` is limited.
 
-    ``use_norm`` is the global norm where it is known already. None entries stay None,
-    IndexedSlices sparse. A norm that is not finite makes every entry NaN.
+    The factor is ``clip_norm / max(global_norm, clip_norm)``. None entries stay None
+    and `IndexedSlices` sparse. A norm that is not finite makes every entry NaN.
+
+    Args: ``use_norm``: the global norm, if it is known already.
 
     Returns: ``(list of tensors, global_norm)``.
+
+    Raises: ``ValueError`` if the list holds no tensor.
+
+    >>> clipped, norm = clip_by_global_norm([[3.0], [4.0]], 1.0)
+    >>> [t.numpy().tolist() for t in clipped], norm.numpy()
+    ([[0.6000000238418579], [0.800000011920929]], np.float32(5.0))
     """
     total = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
     clip_norm = convert_to_tensor(clip_norm, dtype_hint=total.dtype)

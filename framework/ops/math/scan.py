@@ -40,7 +40,9 @@ __all__ = ["cumprod", "cumsum", "cumulative_logsumexp"]
 def cumsum(
     xp, x: TensorLike, axis: IntLike = 0, exclusive: bool = False, reverse: bool = False
 ):
-    """The sums of the entries up to each place of ``axis``.
+    """The sum of the entries along ``axis`` up to each one.
+
+    ``exclusive`` leaves out the entry itself; ``reverse`` sums from the end.
 
     >>> cumsum([1, 2, 3]).numpy(), cumsum([1, 2, 3], exclusive=True).numpy()
     (array([1, 3, 6], dtype=int32), array([0, 1, 3], dtype=int32))
@@ -54,8 +56,9 @@ def cumsum(
 def cumprod(
     xp, x: TensorLike, axis: IntLike = 0, exclusive: bool = False, reverse: bool = False
 ):
-    """The products of the entries up to each place of ``axis``.
+    """The product of the entries along ``axis`` up to each one.
 
+    ``exclusive`` leaves out the entry itself; ``reverse`` multiplies from the end.
     Derivatives are exact at every order, with any number of zeros.
 
     >>> cumprod([2, 3, 4]).numpy(), cumprod([2, 3, 4], exclusive=True).numpy()
@@ -149,8 +152,8 @@ def cumulative_logsumexp(
 ) -> Tensor:
     """``log(cumsum(exp(x)))`` along ``axis``, without overflow.
 
-    Where all entries so far are -inf (or, with ``exclusive``, there are none) the value
-    is -inf and the derivative 0.
+    ``exclusive`` and ``reverse`` are those of `cumsum`. Where all entries so far are
+    -inf, or there are none, the value is -inf and the derivative 0.
 
     >>> cumulative_logsumexp([0.0, 0.0, 0.0]).numpy()
     array([0.       , 0.6931472, 1.0986123], dtype=float32)

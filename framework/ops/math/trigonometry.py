@@ -137,9 +137,9 @@ def _(g, y, x):
 
 @elementwise(result_dtype=real_dtype, floating=True, cost=(0, 1))
 def angle(xp, input: TensorLike):
-    """The angle from -pi to pi of a complex number; of a real one, 0 or pi.
+    """The angle of a complex number, from -pi to pi; 0 or pi for a real number.
 
-    At 0, where it jumps, the gradient is 0.
+    At 0, where the angle jumps, the gradient is 0.
 
     >>> angle([1 + 1j, -2.0]).numpy()
     array([0.78539816, 3.14159265])
@@ -226,7 +226,7 @@ def _(g, x):
 
 @transcendental(stable_form="acosh(maximum(x, 1.0))")
 def acosh(xp, x: TensorLike):
-    """The number, not negative, whose `cosh` is ``x``; NaN for a real ``x`` below 1."""
+    """The non-negative number whose `cosh` is ``x``; NaN for a real ``x`` below 1."""
     return xp.arccosh(x)
 
 
