@@ -19,8 +19,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
-    #"sphinx_gallery.gen_gallery",
-    #"gallery",
+    "sphinx_gallery.gen_gallery",
+    "gallery",
     "reference",
 ]
 exclude_patterns = ["_build", "README.md"]
@@ -39,6 +39,16 @@ autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_inherit_docstrings = False
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
+# names of unions, which would else be written out; `reference/types.md` explains them
+autodoc_type_aliases = {
+    name: name
+    for name in """
+        ActivationLike Array Axes Axis Band ConstraintLike Differentiated DTypeLike
+        Gradient Index InitializerLike IntLike LearningRate Margin OptionalLogs Padding
+        Paddings RegularizerLike SeedLike Shape ShapeLike Sizes StaticShapeLike
+        TensorLike TensorNest Windows
+    """.split()
+}
 python_display_short_literal_types = True
 python_maximum_signature_line_length = 72
 viewcode_line_numbers = True
@@ -61,7 +71,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "show_signature": False,
     "remove_config_comments": True,
-    "first_notebook_cell": "%pip install tapewright[native,plot]",
+    "notebook_extensions": set(),
 }
 
 # -------------------------------------------------------------------------- HTML

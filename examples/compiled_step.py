@@ -1,4 +1,9 @@
-"""Compare one training loop, run eagerly and traced.
+"""Eager and traced, timed
+=======================
+
+Compare one training loop, run eagerly and traced.
+
+::
 
     python examples/compiled_step.py     (about 20 s)
 
@@ -136,5 +141,5 @@ def main():
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

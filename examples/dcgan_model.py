@@ -1,4 +1,9 @@
-"""Train a convolutional GAN as a Keras model with its own `train_step`.
+"""DCGAN as a Keras model
+======================
+
+Train a convolutional GAN as a Keras model with its own `train_step`.
+
+::
 
     python examples/dcgan_model.py                  (about 2 min; digits from epoch 3)
     python examples/dcgan_model.py --data mnist     the real images, downloaded once
@@ -191,5 +196,5 @@ def main():
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

@@ -1,4 +1,9 @@
-"""Average gradients over several processes in a training loop of one's own.
+"""A loop on several processes
+===========================
+
+Average gradients over several processes in a training loop of one's own.
+
+::
 
     python examples/distributed_loop.py                     one process (about 2 s)
     mpiexec -n 4 python examples/distributed_loop.py        four
@@ -111,5 +116,5 @@ def main():
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

@@ -1,4 +1,9 @@
-"""Train one model by `fit` on several processes, and get the numbers of one.
+"""fit on several processes
+========================
+
+Train one model by `fit` on several processes, and get the numbers of one.
+
+::
 
     python examples/distributed_mnist.py                    one process (about 3 s)
     mpiexec -n 4 python examples/distributed_mnist.py       four, with the same result
@@ -95,5 +100,5 @@ def main():
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

@@ -1,4 +1,9 @@
-"""Train a GAN: one network draws digits, another tells them from real ones.
+"""Two networks on one tape (GAN)
+==============================
+
+Train a GAN: one network draws digits, another tells them from real ones.
+
+::
 
     python examples/gan.py                  (about 1 min; digits from epoch 10 on)
     python examples/gan.py --data mnist     the real images, downloaded once
@@ -191,5 +196,5 @@ def main():
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

@@ -1,10 +1,17 @@
-"""Make a classifier robust by a penalty on the gradient of its loss by the pixels.
+"""Robust by an input-gradient penalty
+===================================
+
+Make a classifier robust by a penalty on the gradient of its loss by the pixels.
+
+::
 
     python examples/input_gradient_regularization.py                 (about 10 s)
     python examples/input_gradient_regularization.py --data mnist    the real images
     python examples/input_gradient_regularization.py --eager         without tracing
 
 The script trains the same network twice, the second time with the loss
+
+::
 
     loss + 10 * mean |d loss_i / d image_i|^2
 
@@ -168,5 +175,5 @@ def main():
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

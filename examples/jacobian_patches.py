@@ -1,4 +1,9 @@
-"""Draw the Jacobian of a small network: the dependence of each output on each input.
+"""The Jacobian of two layers
+==========================
+
+Draw the Jacobian of a small network: the dependence of each output on each input.
+
+::
 
     python examples/jacobian_patches.py            (about 1 s; out/jacobian_patches.png)
 
@@ -117,5 +122,5 @@ def main():
     draw(args.out / "jacobian_patches.png", results)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

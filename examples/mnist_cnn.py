@@ -1,4 +1,9 @@
-"""Classify handwritten digits with a convolutional network and augmented images.
+"""Digits with a convolutional network
+===================================
+
+Classify handwritten digits with a convolutional network and augmented images.
+
+::
 
     python examples/mnist_cnn.py                  (about 25 s, 99.4 % on test)
     python examples/mnist_cnn.py --data mnist     the real images, downloaded once
@@ -9,7 +14,7 @@
 Batches come from a `tw.data.Dataset`, which prepares the next one in a thread. In
 training only, the first layers shift and rotate each image at random, so the network
 never sees the same image twice. The learning rate falls to 0 on a cosine. The script
-prints the accuracy on the test images, as they are and moved in the same way:
+prints the accuracy on the test images, as they are and moved in the same way::
 
                                       as they are   moved
     2,000 drawn digits                   99.4 %     98.4 %
@@ -156,5 +161,5 @@ def main():
     return code
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

@@ -1,4 +1,9 @@
-"""Classify handwritten digits with Keras: compile, fit, evaluate, predict.
+"""Digits with fit
+===============
+
+Classify handwritten digits with Keras: compile, fit, evaluate, predict.
+
+::
 
     python examples/mnist_fit.py                  (about 6 s, 99 % on test)
     python examples/mnist_fit.py --data mnist     the real images, downloaded once
@@ -141,5 +146,5 @@ def main():
     return 0 if finished else 130
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

@@ -1,4 +1,9 @@
-"""Classify handwritten digits with a two-layer network and an explicit training loop.
+"""Digits with a training loop
+===========================
+
+Classify handwritten digits with a two-layer network and an explicit training loop.
+
+::
 
     python examples/mnist_mlp.py                  (about 4 s, 98.5 % on test)
     python examples/mnist_mlp.py --data mnist     the real images, downloaded once
@@ -165,5 +170,5 @@ def main():
     return code
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

@@ -1,9 +1,14 @@
-"""Compute a Hessian and minimize with Newton's method.
+"""Hessian and Newton's method
+===========================
+
+Compute a Hessian and minimize with Newton's method.
+
+::
 
     python examples/newton_hessian.py                (about 2 s; out/newton_hessian.png)
 
 The script takes the Hessian of a small network's loss by all its variables, and
-descends:
+descends::
 
     variables <- variables - (H + eps I)^-1 g
 
@@ -183,5 +188,5 @@ def main():
     )
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

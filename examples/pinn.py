@@ -1,9 +1,14 @@
-"""Solve Burgers' equation with a physics-informed network.
+"""Burgers' equation (PINN)
+========================
+
+Solve Burgers' equation with a physics-informed network.
+
+::
 
     python examples/pinn.py          (about 20 s; within 0.5 % of the exact solution)
     python examples/pinn.py --eager  without tracing, for a debugger
 
-A wave ``u(t, x)`` steepens until friction stops it:
+A wave ``u(t, x)`` steepens until friction stops it::
 
     u_t + u u_x = nu u_xx,    u(0, x) = -sin(pi x),    u(t, -1) = u(t, 1) = 0
 
@@ -149,5 +154,5 @@ def main():
     return code
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

@@ -1,4 +1,9 @@
-"""Train a network, save it, and load the files in new processes.
+"""Save and load a model
+=====================
+
+Train a network, save it, and load the files in new processes.
+
+::
 
     python examples/save_and_reload.py            (about 10 s; files in out/)
 
@@ -109,5 +114,5 @@ def main():
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

@@ -1,4 +1,9 @@
-"""Save a custom gradient, and use it in a process without its code.
+"""A custom gradient in a file
+===========================
+
+Save a custom gradient, and use it in a process without its code.
+
+::
 
     python examples/saved_custom_gradient.py  (about 3 s; out/saved_custom_gradient.png)
 
@@ -141,5 +146,5 @@ def main():
     return 0 if same else "the loaded gradient differs"
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

@@ -1,4 +1,9 @@
-"""Draw the sigmoid and its derivatives, computed by nested tapes.
+"""Derivatives of the sigmoid
+==========================
+
+Draw the sigmoid and its derivatives, computed by nested tapes.
+
+::
 
     python examples/sigmoid_derivative.py        (about 1 s; out/sigmoid_derivative.png)
 
@@ -78,5 +83,5 @@ def main():
     draw(args.out / "sigmoid_derivative.png", x.numpy(), values)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

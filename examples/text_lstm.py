@@ -1,11 +1,16 @@
-"""Train an LSTM on two nonsense poems, letter by letter, and let it write a third.
+"""Text with an LSTM
+=================
+
+Train an LSTM on two nonsense poems, letter by letter, and let it write a third.
+
+::
 
     python examples/text_lstm.py            (about 15 s)
     python examples/text_lstm.py --eager    without tracing, for a debugger
 
 The network predicts each next letter from the letters so far. Every five epochs it
 continues an opening that is in neither poem, at the end at length. It nearly memorizes
-so short a text, and its own text is a collage of it:
+so short a text, and its own text is a collage of it::
 
     Pussy said to a small guitar,
     "O lovely Pussy! O Pussy, my love,
@@ -206,5 +211,5 @@ def main():
     return code
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

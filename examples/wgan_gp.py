@@ -1,4 +1,9 @@
-"""Train a Wasserstein GAN with gradient penalty (WGAN-GP) to draw digits.
+"""WGAN with gradient penalty
+==========================
+
+Train a Wasserstein GAN with gradient penalty (WGAN-GP) to draw digits.
+
+::
 
     python examples/wgan_gp.py                 (about 1 min; digits from epoch 5 on)
     python examples/wgan_gp.py --data mnist    the real images, downloaded once
@@ -6,7 +11,7 @@
 
 The critic scores images, high for real and low for generated ones. If its slope is at
 most 1 everywhere, the gap between the mean scores is the Wasserstein distance between
-the two kinds of images. The penalty holds the slope at 1:
+the two kinds of images. The penalty holds the slope at 1::
 
     loss = mean critic(drawn) - mean critic(real) + 10 mean (|d critic / d image| - 1)^2
 
@@ -161,5 +166,5 @@ def main():
     return code
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__" and (code := main()):
+    sys.exit(code)

@@ -2,10 +2,10 @@
 
 An object with several names (`tw.exp`, `tw.math.exp`) is described in the first of the
 `NAMESPACES` that has it; the entry lists its other names, and all of them work as
-references. A namespace with more than `MOST` entries has a page for each family, which is
-the file that defines them.
+references. A namespace of more than `MOST` entries has a page for each family.
 """
 
+import builtins
 import importlib
 import inspect
 import re
@@ -13,12 +13,15 @@ import types
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from docutils import nodes
-from sphinx.util.osutil import ensuredir
+from sphinx import addnodes
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.nodes import make_refnode
+
+from tapewright.core.primitive import Primitive
 
 __all__ = ["setup"]
 
-# In the order in which they claim objects: ops belong to a namespace before the top level.
+# In the order in which they claim objects: a subject comes before the top level.
 NAMESPACES = """
     keras.layers keras.models keras.losses keras.metrics keras.callbacks keras.optimizers
     keras.optimizers.schedules keras.initializers keras.regularizers keras.constraints
@@ -28,7 +31,14 @@ NAMESPACES = """
     data datasets datasets.digits datasets.mnist datasets.fashion_mnist
     saved_model train distribute debugging profiler plot test
 """.split() + [""]  # fmt: skip
-MOST = 40
+MOST = 70
+# The families of the top level, by the folder or file that defines an object.
+TOPICS = {
+    "tapewright.core": "tensors and variables",
+    "tapewright.autodiff": "gradients",
+    "tapewright.compiler": "functions and control flow",
+    "tapewright.ops": "arrays",
+}
 
 
 @dataclass
@@ -40,41 +50,53 @@ class Entry:
     others: list[str] = field(default_factory=list)
 
     @property
+    def short(self):
+        return self.name.rpartition(".")[2]
+
+    @property
     def family(self):
-        """The file that defines it, without the folders."""
         module = getattr(self.value, "__module__", None) or ""
-        return module.rpartition(".")[2]
+        if self.name.count(".") == 1:
+            found = [
+                topic for start, topic in TOPICS.items() if module.startswith(start)
+            ]
+            return found[0] if found else "tensors and variables"
+        return module.rpartition(".")[2].replace("_", " ").strip() or "others"
 
     @property
     def summary(self):
-        """The first line of its docstring."""
+        if not (inspect.isroutine(self.value) or inspect.isclass(self.value)):
+            return f"``{self.value!r}``"
         return (inspect.getdoc(self.value) or "").partition("\n")[0]
 
 
 def public_names(module):
-    """The names of a namespace that are no modules."""
+    """The names of a namespace that are no modules, those of definitions first."""
     names = getattr(module, "__all__", None) or [n for n in dir(module) if n[0] != "_"]
-    return [n for n in names if not isinstance(getattr(module, n), types.ModuleType)]
+    names = [n for n in names if not isinstance(getattr(module, n), types.ModuleType)]
+    return sorted(names, key=lambda n: getattr(getattr(module, n), "__name__", n) != n)
+
+
+def full_name(namespace):
+    return ".".join(filter(None, ("tapewright", namespace)))
 
 
 def find_entries():
-    """``{namespace: its entries}``, and the entry of each object."""
+    """``{namespace: its entries}``, and all entries."""
     pages, entries = {}, {}
     for namespace in NAMESPACES:
-        full = ".".join(filter(None, ("tapewright", namespace)))
+        full = full_name(namespace)
         module, pages[namespace] = importlib.import_module(full), []
-        names = public_names(module)
-        # the name by which it was defined comes first, then aliases: `AvgPool2D`
-        names.sort(key=lambda n: getattr(getattr(module, n), "__name__", n) != n)
-        for name in names:
+        for name in public_names(module):
             value = getattr(module, name)
-            plain = inspect.isroutine(value) or inspect.isclass(value)
-            key = id(value) if plain else f"{full}.{name}"
+            is_number = value is None or isinstance(value, int)
+            key = f"{full}.{name}" if is_number else id(value)
             if key in entries:
                 entries[key].others.append(f"{full}.{name}")
             else:
                 entries[key] = Entry(value, f"{full}.{name}")
                 pages[namespace].append(entries[key])
+        pages[namespace].sort(key=lambda entry: entry.name.lower())
     return pages, list(entries.values())
 
 
@@ -90,89 +112,80 @@ def directive(entry, documented):
     value, name = entry.value, entry.name
     if inspect.isclass(value):
         kind = "exception" if issubclass(value, BaseException) else "class"
-        bases = [base for base in value.__mro__[1:] if base in documented]
-        hidden = [b for b in value.__mro__[1:-1] if b not in documented]
-        options = ""
-        if any(b.__module__.startswith("tapewright") for b in hidden):
-            named = {c.__name__ for b in bases for c in b.__mro__}
-            options = f"   :inherited-members: {', '.join(sorted({*named, 'object'}))}\n"
+        bases = [base for base in value.__mro__[1:-1] if base in documented]
+        others = [base for base in value.__mro__[1:-1] if base not in documented]
+        again = [
+            name
+            for name, member in vars(value).items()
+            if inspect.isclass(member) and member in documented
+        ]
+        options = f"   :exclude-members: {', '.join(again)}\n" if again else ""
+        if any(base.__module__.startswith("tapewright") for base in others):
+            named = {c.__name__ for base in bases for c in base.__mro__} | {"object"}
+            options += f"   :inherited-members: {', '.join(sorted(named))}\n"
         return f".. auto{kind}:: {name}\n{options}\n"
     if inspect.isroutine(value):
         return f".. autofunction:: {name}\n\n"
-    return f".. autodata:: {name}\n   :annotation: = {value!r}\n\n"
+    note = "" if type(value).__doc__ == value.__doc__ else inspect.getdoc(value) or ""
+    return f".. py:data:: {name}\n   :value: {value!r}\n\n   {note}\n\n"
 
 
-def table(rows):
-    """A table of two columns: ``(name, summary)``."""
+def table(entries):
+    """A table of names and first lines."""
     lines = [".. list-table::", "   :widths: 30 70", "   :class: names", ""]
-    for name, summary in rows:
-        lines += [f"   * - {name}", f"     - {summary}"]
+    for entry in entries:
+        lines += [f"   * - :py:obj:`{entry.short} <{entry.name}>`"]
+        lines += [f"     - {entry.summary or '..'}"]
     return "\n".join(lines) + "\n\n"
 
 
-def summary_row(entry):
-    short = entry.name.rpartition(".")[2]
-    return f":py:obj:`{short} <{entry.name}>`", as_rst(entry.summary)
-
-
-def page(title, intro, entries, elsewhere, documented):
-    """The text of one page: tables of names, then the entries."""
-    text = heading(title, "=") + (f"{intro}\n\n" if intro else "")
-    entries = sorted(entries, key=lambda e: e.name.lower())
-    if entries:
-        text += table(map(summary_row, entries))
-    if elsewhere:
-        text += heading("Described elsewhere", "-")
-        text += ", ".join(f":py:obj:`{n} <{entry.name}>`" for n, entry in elsewhere)
-        text += "\n\n"
-    if entries:
-        text += heading("Entries", "-") + ".. rst-class:: entries\n\n" * 0
-        text += "".join(directive(entry, documented) for entry in entries)
-    return text
-
-
-def intro_of(module):
-    """The docstring of a namespace, without its first word."""
-    return as_rst(inspect.getdoc(module) or "")
+def named_elsewhere(full, own, entries):
+    """A paragraph of the names of a namespace whose entries are on other pages."""
+    found = [
+        (name.rpartition(".")[2], entry.name)
+        for entry in entries
+        if entry not in own
+        for name in entry.others
+        if name.rpartition(".")[0] == full
+    ]
+    if not found:
+        return ""
+    links = (f":py:obj:`{short} <{name}>`" for short, name in sorted(found))
+    return heading("Names described elsewhere", "-") + ", ".join(links) + "\n\n"
 
 
 def write_pages(app):
-    """Write the pages below ``reference/``; leave those alone that do not change."""
+    """Write the pages into ``reference/names``; leave those alone that do not change."""
     pages, entries = find_entries()
-    documented = {e.value for e in entries if inspect.isclass(e.value)}
-    folder, written = Path(app.srcdir) / "reference" / "names", {}
-    top = []
+    documented = {entry.value for entry in entries if inspect.isclass(entry.value)}
+    written = {}
     for namespace, own in pages.items():
-        full = ".".join(filter(None, ("tapewright", namespace)))
-        intro = intro_of(importlib.import_module(full))
-        mine = [e for e in entries if any(n.rpartition(".")[0] == full for n in e.others)]
-        elsewhere = sorted(
-            ((n.rpartition(".")[2], e) for e in mine for n in e.others
-             if n.rpartition(".")[0] == full and e not in own),
-            key=lambda pair: pair[0].lower(),
-        )  # fmt: skip
-        top.append(full)
-        if len(own) <= MOST:
-            written[full] = page(full, intro, own, elsewhere, documented)
-            continue
-        families = {}
-        for entry in own:
-            families.setdefault(entry.family, []).append(entry)
-        text = heading(full, "=") + intro + "\n\n"
-        children = []
-        for family, some in sorted(families.items()):
-            title = f"{full}: {family.replace('_', ' ')}"
-            children.append(f"{full}.{family}" if family else f"{full}.names")
-            written[children[-1]] = page(title, "", some, [], documented)
-            text += heading(family.replace("_", " ") or "other names", "-")
-            some.sort(key=lambda e: e.name.lower())
-            text += table(map(summary_row, some))
-        if elsewhere:
-            text += heading("Described elsewhere", "-")
-            text += ", ".join(f":py:obj:`{n} <{e.name}>`" for n, e in elsewhere) + "\n\n"
-        text += ".. toctree::\n   :hidden:\n\n" + "".join(f"   {c}\n" for c in children)
+        full = full_name(namespace)
+        text = heading(full, "=")
+        text += (inspect.getdoc(importlib.import_module(full)) or "") + "\n\n"
+        families = {"": own}
+        if len(own) > MOST:
+            families = {}
+            for entry in sorted(own, key=lambda entry: entry.family):
+                families.setdefault(entry.family, []).append(entry)
+        for family, some in families.items():
+            body = "".join(directive(entry, documented) for entry in some)
+            if family:
+                name = f"{full}.{family.replace(' ', '_')}"
+                title = f"{full.removeprefix('tapewright.')}: {family}"
+                written[name] = heading(title, "=") + body
+                text += heading(family.capitalize(), "-") + table(some)
+            elif some:
+                text += table(some)
+        text += named_elsewhere(full, own, entries)
+        if families.keys() - {""}:
+            text += ".. toctree::\n   :hidden:\n\n"
+            text += "".join(f"   {full}.{f.replace(' ', '_')}\n" for f in families)
+        elif own:
+            text += heading("Entries", "-") + body
         written[full] = text
-    ensuredir(folder)
+    folder = Path(app.srcdir) / "reference" / "names"
+    folder.mkdir(exist_ok=True)
     for path in folder.glob("*.rst"):
         if path.stem not in written:
             path.unlink()
@@ -180,22 +193,37 @@ def write_pages(app):
         path = folder / f"{name}.rst"
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
-    app.env.tapewright_names = {
-        other: e.name for e in entries for other in (*e.others, e.name)
-    }
-    app.env.tapewright_others = {e.name: e.others for e in entries}
+    app.entries = {entry.name: entry for entry in entries}
+    app.names = {name: e.name for e in entries for name in (*e.others, e.name)}
+
+
+class Namespaces(SphinxDirective):
+    """``.. namespaces:: data train``: a table of namespaces, and their first lines."""
+
+    has_content = True
+    optional_arguments, final_argument_whitespace = 1, True
+
+    def run(self):
+        lines = [".. list-table::", "   :widths: 30 70", "   :class: names", ""]
+        for name in self.arguments[0].split():
+            full = full_name("" if name == "tapewright" else name)
+            doc = inspect.getdoc(importlib.import_module(full)) or ""
+            first = re.sub(r"^`[\w.]+`: ", "", doc.partition("\n")[0])
+            lines += [
+                f"   * - :doc:`{full.replace('tapewright.', 'tw.')} <names/{full}>`"
+            ]
+            lines += [f"     - {first[:1].upper()}{first[1:]}"]
+        return self.parse_text_to_nodes("\n".join(lines))
 
 
 # -------------------------------------------------------------------- docstrings
 
 LABELS = re.compile(
-    r"^(Args|Arguments|Shapes?|Inputs?|Outputs?|Returns|Yields|Raises|References?|Dtypes?|"
-    r"Units?|Source|Example|Note|Defaults)(:)(?= |$)"
+    r"^(Args|Arguments|Shapes?|Inputs?|Outputs?|Returns?|Yields|Raises|References?|Dtypes?"
+    r"|Source|Examples?|Notes?|Defaults?|Weights):(?= |$)"
 )
-
-
-def as_rst(line):
-    return line
+KINDS = {"f": "floating", "c": "complex", "i": "integer", "u": "unsigned integer",
+         "b": "boolean", "U": "string"}  # fmt: skip
 
 
 def tidy(app, what, name, obj, options, lines):
@@ -206,39 +234,123 @@ def tidy(app, what, name, obj, options, lines):
         if label:
             if tidied and tidied[-1]:
                 tidied.append("")
-            line = f"**{label[1]}:**{line[label.end():]}"
-        indented = line[:1] == " " and line.strip()
-        if indented and tidied and not tidied[-1]:
-            before = next((t for t in reversed(tidied) if t), "")
-            opens = before[:1] not in (" ", "-", "*") or before.startswith("**")
-            if opens and not re.match(r"\d+\. |>>>|\.\. ", before):
+            line = f"**{label[1]}:**{line[label.end() :]}"
+        if line.strip() and line[0] == " " and tidied and not tidied[-1]:
+            before = next((text for text in reversed(tidied) if text), "")
+            is_text = before[0] != " " and not re.match(
+                r"[-*] |\d+\. |>>>|\.\. ", before
+            )
+            if is_text and not before.endswith("::"):
                 tidied += ["::", ""]
         tidied.append(line)
-    others = getattr(app.env, "tapewright_others", {}).get(name)
-    if others:
-        names = ", ".join(f"``{n.replace('tapewright', 'tw', 1)}``" for n in others)
-        tidied += ["", f"**Also:** {names}", ""]
+    op = getattr(obj, "primitive", None)
+    if isinstance(op, Primitive):
+        tidied += ["", *facts_of(op)]
+    entry = app.entries.get(name)
+    if entry is not None and entry.others:
+        names = (f"``{n.replace('tapewright', 'tw', 1)}``" for n in entry.others)
+        tidied += ["", f"**Also:** {', '.join(names)}", ""]
     lines[:] = tidied
 
 
+def facts_of(op):
+    """Shapes, dtypes and derivatives of a primitive, from its traits and rules."""
+    facts = []
+    if op.elementwise:
+        several = len(op.inputs) > 1
+        shape = "their common shape" if several else "the shape of the input"
+        facts.append(f"elementwise, the output has {shape}")
+    if op.kinds:
+        kinds = list(dict.fromkeys(KINDS[k] for k in op.kinds if k in KINDS))
+        facts.append(f"dtypes: {', '.join(kinds)}")
+    with_rule = [i for i in op.inputs if i in op.rules or op.linear]
+    if op.non_differentiable >= set(op.inputs):
+        facts.append("no gradient")
+    elif op.non_differentiable:
+        named = [f"``{i}``" for i in op.inputs if i not in op.non_differentiable]
+        facts.append(f"gradients of every order by {', '.join(named)}")
+    elif with_rule:
+        facts.append("gradients of every order")
+    text = "; ".join(facts)
+    return [f"*{text[0].upper()}{text[1:]}.*", ""] if text else []
+
+
+def typed_signature(app, what, name, obj, options, signature, result):
+    """The signature of an op with the types of its kernel, which its function lacks."""
+    op = getattr(obj, "primitive", None)
+    if not isinstance(op, Primitive) or what not in ("function", "method"):
+        return None
+    kernel = inspect.signature(op.kernel)
+    shown = []
+    for parameter in inspect.signature(obj).parameters.values():
+        annotation = "TensorLike"
+        if parameter.name == "name":
+            annotation = "str | None"
+        elif parameter.name in kernel.parameters:
+            given = kernel.parameters[parameter.name].annotation
+            annotation = "TensorLike" if given is parameter.empty else given
+        default = (
+            "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        )
+        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
+        shown.append(
+            f"{star.get(parameter.kind, '')}{parameter.name}: {annotation}{default}"
+        )
+    result = "tuple[Tensor, ...]" if op.multiple else "Tensor"
+    return f"({', '.join(shown)})", result
+
+
+# Words in backquotes that are no public names: parameters, other libraries, internals.
+ROLES = ("obj", "class", "data", "exc", "meth", "func", "attr")
+
+
 def find_public(app, env, node, contnode):
-    """References by another public name, and by `tw.` for `tapewright.`."""
+    """References by another public name, by `tw.` or `tf.`, or from the top level."""
     if node.get("refdomain") != "py":
         return None
-    names, target = env.tapewright_names, node.get("reftarget", "")
-    target = re.sub(r"^~?(tw\.|tf\.|tapewright\.)?", "tapewright.", target)
-    domain = env.get_domain("py")
-    known = names.get(target) or names.get(target.replace("tapewright.", "tapewright.keras.", 1))
-    if known is None or known not in domain.objects:
-        return contnode if node.get("reftype") in ("obj", "class", "data", "exc") else None
-    entry = domain.objects[known]
-    from sphinx.util.nodes import make_refnode
+    target = re.sub(r"^~?(tw\.|tf\.|tapewright\.)?", "", node.get("reftarget", ""))
+    objects = env.get_domain("py").objects
+    for start in ("tapewright.", "tapewright.keras.", *near(node)):
+        known = app.names.get(start + target, start + target)
+        stem, _, member = known.rpartition(".")
+        if known not in objects:
+            known = f"{app.names.get(stem, stem)}.{member}"
+        if known in objects:
+            entry = objects[known]
+            place = entry.docname, entry.node_id
+            return make_refnode(app.builder, node["refdoc"], *place, contnode)
+    return contnode if node.get("reftype") in ROLES else None
 
-    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode)
+
+def unlink_builtins(app, doctree):
+    """Let ``bool`` and ``complex`` in signatures be Python's, not names of this package."""
+    for node in list(doctree.findall(addnodes.pending_xref)):
+        if node.get("refdomain") == "py" and hasattr(
+            builtins, node.get("reftarget", "")
+        ):
+            if node.get("reftype") == "class":
+                node.replace_self(node.children)
+
+
+def near(node):
+    """Where else a docstring may mean a name: in its namespace, and in its class."""
+    module, owner = node.get("py:module"), node.get("py:class")
+    if owner:
+        yield f"{owner}."
+        yield f"{owner.rpartition('.')[0]}."
+    if module:
+        yield f"{module}."
+    yield "tapewright.keras.layers."
+    yield "tapewright.math."
+    yield "tapewright.nn."
+    yield "tapewright.errors."
 
 
 def setup(app):
+    app.add_directive("namespaces", Namespaces)
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", tidy)
+    app.connect("autodoc-process-signature", typed_signature)
+    app.connect("doctree-read", unlink_builtins)
     app.connect("missing-reference", find_public)
-    return {"parallel_read_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
