@@ -235,15 +235,20 @@ def einsum(
     optimize: str = "greedy",
     name: str | None = None,
 ) -> Tensor:
-    """Sums of products by named axes: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
+    """Sums of products over named axes: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
-    A label twice in one operand takes its diagonal; one that is missing in the result is
-    summed over. Without ``->`` the result has the labels that stand once, in order. An
-    ellipsis stands for further axes, which broadcast. ``optimize`` says how the order of
-    three operands and more is sought: "greedy", "optimal", "auto" or "branch-2".
+    A label that occurs twice in one operand takes its diagonal; one that the result
+    lacks is summed over. Without ``->`` the result has the labels that occur once, in
+    alphabetical order. An ellipsis stands for further axes, which broadcast.
 
-    Raises: ``ValueError`` for an equation that does not fit the operands.
+    Args: ``optimize``: the search for the order of three and more operands: "greedy",
+    "optimal", "auto", "branch-2" or "branch-all".
 
+    Raises: ``ValueError`` for an equation that is not valid or does not fit the
+    operands, or for another ``optimize``.
+
+    >>> einsum("ij,jk->ik", [[1, 2]], [[3], [4]]).numpy()
+    array([[11]], dtype=int32)
     >>> einsum("ii->i", [[1, 2], [3, 4]]).numpy()
     array([1, 4], dtype=int32)
     """
@@ -330,12 +335,15 @@ def _refuse_hidden_axes(terms, tensors, equation):
 def tensordot(
     a: TensorLike, b: TensorLike, axes: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Sums of products over ``axes``: a number of axes, or the lists of both sides.
+    """Sums of products over the last axes of ``a`` and the first of ``b``, or listed ones.
 
-    With a number n: the last n axes of ``a`` with the first n of ``b``. The axes that are
-    left make the result, those of ``a`` first.
+    Args: ``axes``: a number n, for the last n axes of ``a`` with the first n of ``b``;
+    or a pair of an axis or list of axes of each.
 
-    Raises: ``ShapeError`` (a ValueError) if the sizes of a pair of axes differ.
+    Shapes: the remaining axes of ``a``, then those of ``b``.
+
+    Raises: ``ShapeError`` (a ValueError) if the sizes of a pair of axes differ;
+    ``ValueError`` for a number beyond the smaller rank.
 
     >>> tensordot([[1, 2], [3, 4]], [[1, 0], [0, 1]], axes=2).numpy()
     np.int32(5)
@@ -386,7 +394,9 @@ def _paired_axes(axes, rank_a, rank_b):
 
 
 def trace(x: TensorLike, name: str | None = None) -> Tensor:
-    """The sum of the diagonal of the last two axes.
+    """The sum of the main diagonal of each matrix.
+
+    Shapes: ``[..., m, n]`` to ``[...]``.
 
     >>> trace([[1.0, 2.0], [3.0, 4.0]]).numpy()
     np.float32(5.0)

@@ -89,10 +89,12 @@ def _gaps(values, dtype):
     batch=batch_leading,
 )
 def cholesky(xp, input: TensorLike):
-    """The lower triangle ``L`` with ``L @ L^H = input``, for positive definite matrices.
+    """The lower triangular ``L`` with ``L @ L^H = input``, of positive definite matrices.
 
-    Of an input that is not Hermitian its Hermitian part is taken, ``(A + A^H) / 2``: the
-    gradient is Hermitian, as in TensorFlow.
+    An input that is not Hermitian counts as its Hermitian part ``(A + A^H) / 2``, so
+    that the gradient is Hermitian, as in TensorFlow.
+
+    Shapes: ``[..., n, n]``, input and result.
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is not positive definite.
 
@@ -180,11 +182,18 @@ def _qr_square(g_q, g_r, q, r):
 def qr(
     input: TensorLike, full_matrices: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """``(q, r)`` with ``input = q @ r``: orthonormal columns times an upper triangle.
+    """Orthonormal columns ``q`` and an upper triangle ``r`` with ``input = q @ r``.
 
-    Shapes: ``[..., m, n]`` to ``[..., m, k]`` and ``[..., k, n]`` with k the smaller of m
-    and n; with ``full_matrices`` k is m. Derivatives need independent columns (the first
-    m of a wide matrix).
+    Derivatives need linearly independent columns (the first m of a wide matrix).
+
+    Shapes: ``[..., m, n]`` to ``q`` ``[..., m, k]`` and ``r`` ``[..., k, n]``, where k
+    is the smaller of m and n, or m with ``full_matrices``.
+
+    Returns: ``(q, r)``.
+
+    >>> q, r = qr([[3.0, 0.0], [4.0, 5.0]])
+    >>> bool(abs(q @ r - [[3.0, 0.0], [4.0, 5.0]]).numpy().max() < 1e-6)
+    True
     """
     return _qr(input, full_matrices=bool(full_matrices))
 
@@ -278,11 +287,16 @@ def svd(
     name: str | None = None,
 ) -> Tensor: ...
 def svd(tensor, full_matrices=False, compute_uv=True, name=None):
-    """``(s, u, v)`` with ``tensor = u @ diag(s) @ v^H``; without ``compute_uv`` just ``s``.
+    """The singular value decomposition ``tensor = u @ diag(s) @ v^H``.
 
-    ``s`` are the singular values, the largest first. Shapes: ``[..., m, n]`` to ``[...,
-    k]``, ``[..., m, k]`` and ``[..., n, k]`` with k the smaller of m and n; with
-    ``full_matrices`` u and v are square. The order is TensorFlow's; NumPy gives u, s, v^H.
+    The singular values ``s`` are in descending order. The order of the results is
+    TensorFlow's; NumPy gives u, s, v^H.
+
+    Shapes: ``[..., m, n]`` to ``s`` ``[..., k]``, ``u`` ``[..., m, k]`` and ``v``
+    ``[..., n, k]``, where k is the smaller of m and n; with ``full_matrices`` u and v
+    are square.
+
+    Returns: ``(s, u, v)``, or ``s`` alone without ``compute_uv``.
 
     >>> svd([[0.0, 2.0], [1.0, 0.0]], compute_uv=False).numpy()
     array([2., 1.], dtype=float32)
@@ -300,8 +314,11 @@ def matrix_rank(
 ) -> Tensor:
     """The number of singular values above ``tol``, an int32.
 
-    ``tol`` broadcasts against the singular values, ``[..., k]``. The default is
-    the largest one times the longer side times the rounding error.
+    Args: ``tol``: by default the largest singular value times the longer side times the
+    rounding error. ``validate_args`` changes nothing.
+
+    Shapes: ``a`` ``[..., m, n]``, ``tol`` broadcasts to ``[..., min(m, n)]``, result
+    ``[...]``.
 
     >>> matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy()
     np.int32(1)
@@ -374,11 +391,15 @@ def _(g, tensor):
 
 
 def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """``(e, v)``: eigenvalues, the smallest first, and eigenvectors of Hermitian matrices.
+    """Eigenvalues, in ascending order, and eigenvectors of Hermitian matrices.
 
-    ``tensor @ v = v @ diag(e)``, the columns of ``v`` orthonormal. Only the lower triangle
-    is read, and only it gets a gradient. Both have the dtype of the input. Shapes:
-    ``[..., n, n]`` to ``[..., n]`` and ``[..., n, n]``.
+    ``tensor @ v = v @ diag(e)``, with orthonormal columns of ``v``. Only the lower
+    triangle is read, and only it gets a gradient. Both results have the dtype of the
+    input.
+
+    Shapes: ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
+
+    Returns: ``(e, v)``.
 
     >>> eigh([[2.0, 0.0], [0.0, 1.0]])[0].numpy()
     array([1., 2.], dtype=float32)
@@ -388,7 +409,9 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """The eigenvalues of Hermitian matrices, the smallest first; see `eigh`.
+    """The eigenvalues of Hermitian matrices, in ascending order; see `eigh`.
+
+    Shapes: ``[..., n, n]`` to ``[..., n]``.
 
     >>> eigvalsh([[2.0, 0.0], [0.0, 1.0]]).numpy()
     array([1., 2.], dtype=float32)
@@ -443,10 +466,14 @@ def _unit(matrix):
 
 
 def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """``(e, v)``: eigenvalues and eigenvectors of any square matrices, both complex.
+    """Eigenvalues and eigenvectors of square matrices, both complex.
 
-    ``tensor @ v = v @ diag(e)``; the columns of ``v`` have length 1. The eigenvalues are
-    in no order. Derivatives need vectors that are linearly independent.
+    ``tensor @ v = v @ diag(e)``; the columns of ``v`` have length 1. The eigenvalues
+    are in no order. Derivatives need linearly independent eigenvectors.
+
+    Shapes: ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
+
+    Returns: ``(e, v)``.
 
     >>> eig([[0.0, 1.0], [-4.0, 0.0]])[0].numpy()
     array([0.+2.j, 0.-2.j], dtype=complex64)
@@ -455,5 +482,11 @@ def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """The eigenvalues of any square matrices, complex and in no order; see `eig`."""
+    """The eigenvalues of square matrices, complex and in no order; see `eig`.
+
+    Shapes: ``[..., n, n]`` to ``[..., n]``.
+
+    >>> eigvals([[0.0, 1.0], [-4.0, 0.0]]).numpy()
+    array([0.+2.j, 0.-2.j], dtype=complex64)
+    """
     return _eig(tensor)[0]

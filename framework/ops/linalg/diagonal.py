@@ -242,16 +242,27 @@ def diag(
     padding_value: TensorLike = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """Matrices that are ``padding_value`` but for the given diagonals.
+    """Matrices with the given diagonals, and ``padding_value`` elsewhere.
 
-    Shape: ``[..., n]`` to ``[..., rows, cols]``, by default the smallest square that
-    holds diagonal ``k``; for a band ``k = (low, high)`` from ``[..., high - low + 1, n]``.
+    Args: ``k``: 0 is the main diagonal, positive numbers count upwards; a pair ``(low,
+    high)`` is a band, whose first row is the highest diagonal. ``num_rows``,
+    ``num_cols``: by default the smallest square that holds the diagonal. ``align``: the
+    ends to which shorter diagonals of a band are aligned, above and below the main one:
+    "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT" or "RIGHT_RIGHT".
 
-    Raises: ``ShapeError`` if ``num_rows`` or ``num_cols`` are too small or both too large.
+    Shapes: ``[..., n]`` to ``[..., rows, cols]``; a band has ``[..., high - low + 1,
+    n]``.
+
+    Raises: ``ShapeError`` if ``num_rows`` or ``num_cols`` are too small or both too
+    large; ``ValueError`` for another ``align``.
 
     >>> diag([1, 2]).numpy()
     array([[1, 0],
            [0, 2]], dtype=int32)
+    >>> diag([1, 2], k=1, padding_value=9).numpy()
+    array([[9, 1, 9],
+           [9, 9, 2],
+           [9, 9, 9]], dtype=int32)
     """
     diagonal, k = convert_to_tensor(diagonal), as_band(k)
     depth, shape = 1 if k[0] == k[1] else 2, tuple(diagonal.shape)
@@ -296,13 +307,22 @@ def diag_part(
     padding_value: TensorLike = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """Diagonal ``k`` of each matrix, or the diagonals of a band, highest first.
+    """Diagonal ``k`` of each matrix, or the diagonals of a band, the highest first.
 
-    Shape: ``[..., rows, cols]`` to ``[..., n]`` with the length of the diagonal; for a
-    band ``[..., high - low + 1, n]``, shorter ones filled with ``padding_value``.
+    Args: those of `diag`; ``padding_value`` fills up the shorter diagonals of a band.
+
+    Shapes: ``[..., rows, cols]`` to ``[..., n]``, the length of the diagonal; for a
+    band ``k = (low, high)`` to ``[..., high - low + 1, n]``.
+
+    Raises: ``ShapeError`` if there is no such diagonal; ``ValueError`` if ``k``
+    descends.
 
     >>> diag_part([[1, 2], [3, 4]]).numpy()
     array([1, 4], dtype=int32)
+    >>> diag_part([[1, 2], [3, 4]], k=(-1, 1)).numpy()
+    array([[0, 2],
+           [1, 4],
+           [3, 0]], dtype=int32)
     """
     input, k = convert_to_tensor(input), as_band(k)
     _check("diag_part", input, k, align)
@@ -328,7 +348,10 @@ def set_diag(
     k: IntLike | Sequence[IntLike] = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """``input`` with the given diagonals in the place of its own; see `diag_part`.
+    """``input`` with the given diagonals in place of its own.
+
+    Arguments are those of `diag`; ``diagonal`` has the shape of the result of
+    `diag_part`.
 
     >>> set_diag([[1, 2], [3, 4]], [7, 8]).numpy()
     array([[7, 2],
@@ -348,8 +371,10 @@ def set_diag(
 def band_part(xp, input: TensorLike, num_lower: int, num_upper: int):
     """Each matrix with zeros outside of a band around the main diagonal.
 
-    ``num_lower`` diagonals below it and ``num_upper`` above it are kept; -1 keeps all:
-    ``(-1, 0)`` gives the lower triangle, ``(0, 0)`` the diagonal.
+    Args: ``num_lower``, ``num_upper``: how many diagonals below and above the main one
+    stay, -1 for all: ``(-1, 0)`` gives the lower triangle, ``(0, 0)`` the diagonal.
+
+    Shapes: ``[..., m, n]``, input and result.
 
     >>> band_part([[1, 2], [3, 4]], -1, 0).numpy()
     array([[1, 0],
@@ -376,6 +401,8 @@ def _(g, num_lower, num_upper):
 def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
     """Zeros with ``diagonal[i, ..., k]`` at ``[i, ..., k, i, ..., k]``.
 
+    Shapes: ``[d0, ..., dk]`` to ``[d0, ..., dk, d0, ..., dk]``.
+
     >>> tensor_diag([1, 2]).numpy()
     array([[1, 0],
            [0, 2]], dtype=int32)
@@ -388,9 +415,9 @@ def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
-    """The entries ``input[i, ..., k, i, ..., k]``, a tensor of half the rank.
+    """The entries ``input[i, ..., k, i, ..., k]``: undoes `tensor_diag`.
 
-    Raises: ``ShapeError`` if the shape is not twice the same.
+    Shapes: ``[d0, ..., dk, d0, ..., dk]`` to ``[d0, ..., dk]``.
 
     >>> tensor_diag_part([[1, 2], [3, 4]]).numpy()
     array([1, 4], dtype=int32)

@@ -189,9 +189,12 @@ def _in_one(solver, matrix, rhs):
 def solve(
     matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
-    """``x`` with ``matrix @ x = rhs``: ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``.
+    """The solution ``x`` of ``matrix @ x = rhs``, for square matrices.
 
-    With ``adjoint`` the conjugate transpose of the matrix takes its place.
+    With ``adjoint``, that of ``matrix^H @ x = rhs``.
+
+    Shapes: ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``; the axes in front
+    broadcast.
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
 
@@ -222,7 +225,9 @@ def _(g, out):
 
 
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The inverse of each matrix ``[..., n, n]`` (of its adjoint, if asked).
+    """The inverse of each matrix, or of its adjoint with ``adjoint``.
+
+    Shapes: ``[..., n, n]``, input and result.
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
 
@@ -267,9 +272,11 @@ def pinv(
 ) -> Tensor:
     """The Moore-Penrose inverse of each matrix, ``[..., m, n]`` to ``[..., n, m]``.
 
-    Singular values up to ``rcond`` times the largest count as zero; the default is ten
-    times the rounding error times the longer side. Derivatives are those for changes that
-    keep the rank.
+    Derivatives are those along changes that keep the rank.
+
+    Args: ``rcond``: singular values up to ``rcond`` times the largest one count as
+    zero; by default ten times the rounding error times the longer side.
+    ``validate_args`` changes nothing.
 
     >>> pinv([[2.0, 0.0], [0.0, 0.0]]).numpy()
     array([[0.5, 0. ],
@@ -370,9 +377,11 @@ def triangular_solve(
     adjoint: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """``x`` with ``matrix @ x = rhs``, of ``matrix`` only the ``lower`` (or upper) half.
+    """The solution ``x`` of ``matrix @ x = rhs``, for lower or upper triangular matrices.
 
-    The other half is not read. With ``adjoint`` the conjugate transpose takes its place.
+    The other triangle of ``matrix`` is not read. With ``adjoint``, ``matrix^H @ x =
+    rhs``.
+
     Shapes: as in `solve`.
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if there is a zero on the diagonal.
@@ -390,7 +399,11 @@ def triangular_solve(
 def cholesky_solve(
     chol: TensorLike, rhs: TensorLike, name: str | None = None
 ) -> Tensor:
-    """``x`` with ``chol @ chol^H @ x = rhs``, for ``chol`` as `cholesky` gives it.
+    """``x`` with ``chol @ chol^H @ x = rhs``, for a factor of `cholesky`.
+
+    Shapes: ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``.
+
+    Raises: ``ValueError`` (NumPy's LinAlgError) if there is a zero on the diagonal.
 
     >>> cholesky_solve([[2.0, 0.0], [0.0, 1.0]], [[4.0], [1.0]]).numpy()
     array([[1.],

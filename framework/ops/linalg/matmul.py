@@ -46,7 +46,14 @@ __all__ = [
 def matrix_transpose(
     a: TensorLike, name: str | None = None, conjugate: bool = False
 ) -> Tensor:
-    """``a`` with its last two axes exchanged, and conjugated if asked."""
+    """``a`` with its last two axes exchanged, and conjugated if ``conjugate``.
+
+    Shapes: ``[..., m, n]`` to ``[..., n, m]``.
+
+    >>> matrix_transpose([[1, 2], [3, 4]]).numpy()
+    array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     a = a if hasattr(a, "shape") else convert_to_tensor(a)
     rank = len(a.shape)
     if rank < 2:
@@ -55,7 +62,14 @@ def matrix_transpose(
 
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """The conjugate transpose of the last two axes."""
+    """The conjugate transpose of the last two axes.
+
+    Shapes: ``[..., m, n]`` to ``[..., n, m]``.
+
+    >>> adjoint([[1.0 + 1j, 2.0]]).numpy()
+    array([[1.-1.j],
+           [2.-0.j]])
+    """
     return matrix_transpose(matrix, conjugate=True)
 
 
@@ -278,17 +292,22 @@ def matmul(
     grad_b: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The product of the last two axes, ``[..., m, k] @ [..., k, n] -> [..., m, n]``.
+    """The matrix product of the last two axes, ``[..., m, k] @ [..., k, n] -> [..., m, n]``.
 
-    Axes in front broadcast. ``transpose_*`` exchanges the last two axes of an operand
-    first; ``adjoint_*`` conjugates it too. In ``output_type``, if one is named, the
-    product is computed. ``*_is_sparse`` and ``grad_*`` are hints that TensorFlow takes;
-    they change nothing here.
+    The axes in front broadcast.
+
+    Args: ``transpose_a``, ``transpose_b``: exchange the last two axes of an operand
+    first; ``adjoint_a``, ``adjoint_b``: also conjugate it; ``output_type``: the dtype
+    in which the product is computed. ``a_is_sparse``, ``b_is_sparse``, ``grad_a`` and
+    ``grad_b`` are TensorFlow's hints, and change nothing.
 
     Raises: ``ShapeError`` (a ValueError) if the inner dimensions differ or an operand
-    has less than two axes; `matvec` takes vectors.
+    has less than two axes (`matvec` takes vectors); ``ValueError`` if an operand is
+    both transposed and adjoint.
 
     >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy()
+    array([[11.]], dtype=float32)
+    >>> matmul([[1.0, 2.0]], [[3.0, 4.0]], transpose_b=True).numpy()
     array([[11.]], dtype=float32)
     """
     if output_type is not None:
@@ -314,7 +333,9 @@ def matvec(
     b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Matrix times vector, ``[..., m, k] @ [..., k] -> [..., m]``; see `matmul`.
+    """The product of matrices and vectors, ``[..., m, k] @ [..., k] -> [..., m]``.
+
+    Arguments are those of `matmul`.
 
     >>> matvec([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).numpy()
     array([3., 7.], dtype=float32)
@@ -336,9 +357,13 @@ def pair(a, b):
 
 @primitive(linear=[{"inputs", "bias"}, {"kernel", "bias"}], cost=_affine_cost)
 def affine(xp, inputs: TensorLike, kernel: TensorLike, bias: TensorLike):
-    """``inputs @ kernel + bias`` in one go: the sum is made in place.
+    """``inputs @ kernel + bias`` in one op, which adds the bias in place.
 
-    Shapes: ``inputs [..., k]``, ``kernel [k, n]``, ``bias [n]``, result ``[..., n]``.
+    Shapes: ``inputs`` ``[..., k]``, ``kernel`` ``[k, n]``, ``bias`` ``[n]``, result
+    ``[..., n]``.
+
+    >>> affine([[1.0, 2.0]], [[3.0], [4.0]], [0.5]).numpy()
+    array([[11.5]], dtype=float32)
     """
     if inputs.ndim < 2 or kernel.ndim != 2 or bias.shape != kernel.shape[1:]:
         raise ValueError("shapes do not fit")  # `infer` says it better
@@ -397,7 +422,7 @@ def _(mapped, inputs, kernel, bias):
 
 @primitive(broadcasts=True, linear="each", batch=batch_leading)
 def cross(xp, a: TensorLike, b: TensorLike):
-    """The vector product over the last axis, which has size 3; other axes broadcast.
+    """The cross product of vectors ``[..., 3]``; the axes in front broadcast.
 
     >>> cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).numpy()
     array([0., 0., 1.], dtype=float32)

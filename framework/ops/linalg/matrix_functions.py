@@ -67,9 +67,11 @@ __all__ = [
     batch=batch_leading,
 )
 def det(xp, input: TensorLike):
-    """The determinant of each matrix, ``[..., n, n]`` to ``[...]``.
+    """The determinant of each matrix.
 
     Its first and second derivatives are exact for singular matrices too.
+
+    Shapes: ``[..., n, n]`` to ``[...]``.
 
     >>> det([[1.0, 2.0], [3.0, 5.0]]).numpy()
     np.float32(-1.0)
@@ -206,10 +208,15 @@ def _(g, input, out, input_dtype):
 
 
 def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
-    """``(sign, log_abs_determinant)`` with ``det(input) = sign * exp(log_abs_determinant)``.
+    """The sign of the determinant of each matrix, and the logarithm of its modulus.
 
-    No determinant is too large or too small for it. Of a singular matrix: 0 and -inf. Both
-    have the dtype of the input, the sign of a complex one is ``det / |det|``.
+    ``det(input) = sign * exp(log_abs_determinant)``, which neither overflows nor
+    underflows. A singular matrix gives 0 and -inf. Both results have the dtype of the
+    input; the sign of a complex determinant is ``det / |det|``.
+
+    Shapes: ``[..., n, n]`` to ``[...]``, both.
+
+    Returns: a named tuple ``(sign, log_abs_determinant)``.
 
     >>> slogdet([[2.0, 0.0], [0.0, -2.0]]).sign.numpy()
     np.float32(-1.0)
@@ -220,7 +227,9 @@ def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """``log(det(matrix))`` of Hermitian positive definite matrices, a real number.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if one is not positive definite.
+    Shapes: ``[..., n, n]`` to ``[...]``.
+
+    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is not positive definite.
 
     >>> logdet([[1.0, 0.0], [0.0, 1.0]]).numpy()
     np.float32(0.0)
@@ -253,7 +262,12 @@ PADE = {
 def expm(xp, input: TensorLike):
     """The matrix exponential ``1 + A + A @ A / 2 + ...`` of each matrix.
 
-    By scaling and squaring around a Pade approximant: Higham (2005).
+    It is computed by scaling and squaring around a Pade approximant.
+
+    Shapes: ``[..., n, n]``, input and result.
+
+    Reference: Higham, "The scaling and squaring method for the matrix exponential
+    revisited" (2005).
 
     >>> expm([[0.0, 1.0], [0.0, 0.0]]).numpy()
     array([[1., 1.],
@@ -306,20 +320,28 @@ def norm(
     keepdims: bool | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The norm over ``axis``: of vectors over one axis, of matrices over a pair of axes.
+    """The norm of vectors over one axis, or of matrices over a pair of axes.
 
-    Without an axis that of all entries, as of one vector. Of vectors: "euclidean" (or 2),
-    the largest entry (``inf``) or ``sum(|x| ** p) ** (1 / p)`` for a number p > 0. Of
-    matrices: "euclidean" or "fro", 1 (the largest column sum), ``inf`` (the largest row
-    sum), 2 (the largest singular value) or "nuc" (their sum). Where the norm is 0, so are
-    its derivatives, at every order.
+    Without ``axis``, the norm of all entries as one vector. Where the norm is 0, its
+    derivatives of every order are 0.
 
-    Returns: the dtype of ``tensor``; of complex numbers real ones, but for "euclidean".
+    Args: ``ord``: for vectors "euclidean" (or 2), ``inf`` for the largest modulus, or a
+    number p > 0 for ``sum(|x| ** p) ** (1 / p)``; for matrices "euclidean" or "fro", 1
+    for the largest column sum, ``inf`` for the largest row sum, 2 for the largest
+    singular value, or "nuc" for the sum of the singular values.
+
+    Shapes: the result lacks the axes of ``axis``, or has size 1 there with
+    ``keepdims``.
+
+    Returns: the dtype of ``tensor``; for complex numbers its real dtype, except for
+    "euclidean".
 
     Raises: ``ValueError`` for another ``ord`` or ``axis``.
 
     >>> norm([3.0, 4.0]).numpy()
     np.float32(5.0)
+    >>> norm([[3.0, 4.0], [6.0, 8.0]], axis=1).numpy()
+    array([ 5., 10.], dtype=float32)
     """
     x, keepdims = convert_to_tensor(tensor), bool(keepdims)
     if isinstance(axis, (list, tuple)):
@@ -378,7 +400,15 @@ def normalize(
     axis: Axes = None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """``(tensor / norm, norm)``, with the `norm` over ``axis``, which it keeps.
+    """``tensor`` divided by its `norm` over ``axis``, and the norm.
+
+    Entries of norm 0 become NaN; `l2_normalize` gives 0.
+
+    Shapes: the norm keeps the axes of ``axis``, with size 1.
+
+    Returns: ``(tensor / norm, norm)``.
+
+    Raises: ``ValueError`` for an ``ord`` or ``axis`` that `norm` does not know.
 
     >>> normalize([3.0, 4.0])[0].numpy()
     array([0.6, 0.8], dtype=float32)
@@ -398,14 +428,17 @@ def lstsq(
     fast: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """``x`` that makes ``|matrix @ x - rhs| ** 2 + l2_regularizer * |x| ** 2`` smallest.
+    """The ``x`` that minimizes ``|matrix @ x - rhs| ** 2 + l2_regularizer * |x| ** 2``.
 
-    With ``fast`` by Cholesky's method from the normal equations, which loses half of the
-    digits where the matrix is close to losing rank; of a wide matrix the shortest solution.
-    Else by the pseudo-inverse, for any rank, and without the regularizer. Shapes: ``[...,
-    m, n]`` and ``[..., m, k]`` to ``[..., n, k]``.
+    Args: ``fast``: solve the normal equations by Cholesky's method, which loses half of
+    the digits where the matrix is close to losing rank; a wide matrix gives the
+    shortest solution. Without ``fast`` the pseudo-inverse is used, for any rank, and
+    the regularizer is ignored.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if ``fast`` meets a matrix without full rank.
+    Shapes: ``[..., m, n]`` and ``[..., m, k]`` to ``[..., n, k]``.
+
+    Raises: ``ValueError`` (NumPy's LinAlgError) if ``fast`` finds that a matrix lacks
+    full rank; rounding may hide it.
 
     >>> lstsq([[1.0], [1.0]], [[1.0], [3.0]]).numpy()
     array([[2.]], dtype=float32)

@@ -107,7 +107,11 @@ def _(diagonal, input, *, axes, inverse):
 
 
 def fft(input: TensorLike, name: str | None = None) -> Tensor:
-    """``sum_n input[n] * exp(-2 pi i k n / N)`` along the last axis, complex.
+    """The discrete Fourier transform along the last axis, of complex numbers.
+
+    It is ``sum_n input[n] * exp(-2 pi i k n / N)``.
+
+    Shapes: ``[..., N]``, input and result.
 
     >>> fft([1.0 + 0j, 2.0, 3.0, 4.0]).numpy()
     array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
@@ -116,12 +120,18 @@ def fft(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def ifft(input: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of `fft`: ``sum_k input[k] * exp(2 pi i k n / N) / N``."""
+    """The inverse of `fft`: ``sum_k input[k] * exp(2 pi i k n / N) / N``.
+
+    Shapes: ``[..., N]``, input and result.
+
+    >>> ifft(fft([1.0 + 0j, 2.0])).numpy()
+    array([1.+0.j, 2.+0.j])
+    """
     return _fourier(input, (-1,), True)
 
 
 def fft2d(input: TensorLike, name: str | None = None) -> Tensor:
-    """`fft` along the last two axes."""
+    """The discrete Fourier transform along the last two axes; see `fft`."""
     return _fourier(input, (-2, -1), False)
 
 
@@ -131,7 +141,7 @@ def ifft2d(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def fft3d(input: TensorLike, name: str | None = None) -> Tensor:
-    """`fft` along the last three axes."""
+    """The discrete Fourier transform along the last three axes; see `fft`."""
     return _fourier(input, (-3, -2, -1), False)
 
 
@@ -303,9 +313,14 @@ def rfft(
     fft_length: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`fft` of real numbers: the first ``N // 2 + 1`` entries, which say it all.
+    """`fft` of real numbers: its first ``N // 2 + 1`` entries, which determine the others.
 
-    ``fft_length``, one integer in a list, crops the last axis or fills it up with zeros.
+    Args: ``fft_length``: N, an integer or a list with one: crops the last axis or fills
+    it up with zeros.
+
+    Shapes: ``[..., n]`` to ``[..., N // 2 + 1]``, complex.
+
+    Raises: ``ValueError`` for a negative ``fft_length`` or a longer list.
 
     >>> rfft([1.0, 2.0, 3.0, 4.0]).numpy()
     array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
@@ -318,9 +333,12 @@ def irfft(
     fft_length: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of `rfft`, a signal of ``fft_length`` real numbers.
+    """The inverse of `rfft`: a real signal of ``fft_length`` entries.
 
-    The default is the even length, twice the last axis less two.
+    Args: ``fft_length``: an integer or a list with one, by default the even length ``2
+    * (n - 1)``.
+
+    Shapes: ``[..., n]`` complex to ``[..., fft_length]``.
 
     >>> irfft([10.0 + 0j, -2.0 + 2j, -2.0]).numpy()
     array([1., 2., 3., 4.])
@@ -333,7 +351,16 @@ def rfft2d(
     fft_length: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`rfft` along the last axis, and `fft` along the one before."""
+    """`rfft` along the last axis and `fft` along the one before.
+
+    Args: ``fft_length``: a pair of lengths, to which the axes are cropped or filled up.
+
+    Shapes: ``[..., m, n]`` to ``[..., M, N // 2 + 1]``, complex.
+
+    >>> rfft2d([[1.0, 2.0], [3.0, 4.0]]).numpy()
+    array([[10.+0.j, -2.+0.j],
+           [-4.+0.j,  0.+0.j]], dtype=complex64)
+    """
     return _forward("rfft2d", input_tensor, fft_length, 2)
 
 
@@ -342,7 +369,11 @@ def irfft2d(
     fft_length: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of `rfft2d`."""
+    """The inverse of `rfft2d`: a real signal whose last two axes have ``fft_length`` entries.
+
+    Shapes: ``[..., m, n]`` complex to ``[..., *fft_length]``, by default ``[..., m, 2 *
+    (n - 1)]``.
+    """
     return _backward("irfft2d", input_tensor, fft_length, 2)
 
 
@@ -351,7 +382,12 @@ def rfft3d(
     fft_length: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`rfft` along the last axis, and `fft` along the two before."""
+    """`rfft` along the last axis and `fft` along the two before.
+
+    Args: ``fft_length``: three lengths, to which the axes are cropped or filled up.
+
+    Shapes: ``[..., l, m, n]`` to ``[..., L, M, N // 2 + 1]``, complex.
+    """
     return _forward("rfft3d", input_tensor, fft_length, 3)
 
 
@@ -360,12 +396,16 @@ def irfft3d(
     fft_length: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of `rfft3d`."""
+    """The inverse of `rfft3d`: a real signal whose last three axes have ``fft_length`` entries.
+
+    Shapes: ``[..., l, m, n]`` complex to ``[..., *fft_length]``, by default ``[..., l,
+    m, 2 * (n - 1)]``.
+    """
     return _backward("irfft3d", input_tensor, fft_length, 3)
 
 
 def fftshift(x: TensorLike, axes: Axes = None, name: str | None = None) -> Tensor:
-    """``x`` with the zero frequency moved to the middle of the ``axes`` (default: all).
+    """``x`` with the zero frequency moved to the middle of ``axes``, by default of all.
 
     >>> fftshift([0, 1, 2, -2, -1]).numpy()
     array([-2, -1,  0,  1,  2], dtype=int32)
@@ -374,7 +414,11 @@ def fftshift(x: TensorLike, axes: Axes = None, name: str | None = None) -> Tenso
 
 
 def ifftshift(x: TensorLike, axes: Axes = None, name: str | None = None) -> Tensor:
-    """The inverse of `fftshift`."""
+    """The inverse of `fftshift`.
+
+    >>> ifftshift([-2, -1, 0, 1, 2]).numpy()
+    array([ 0,  1,  2, -2, -1], dtype=int32)
+    """
     return _shifted("ifftshift", x, axes, lambda n: -(n // 2))
 
 
@@ -395,11 +439,15 @@ def dct(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The cosine transform of ``type`` 1, 2, 3 or 4 along the last axis.
+    """The discrete cosine transform of ``type`` 1, 2, 3 or 4 along the last axis.
 
-    Type 2 is ``2 sum_n input[n] * cos(pi k (2 n + 1) / 2 N)``; the transform of type 3 is
-    its inverse, times 2 N. ``n`` crops the axis or fills it up with zeros. With ``norm=
-    "ortho"`` the matrix of the transform is orthogonal.
+    Type 2 is ``2 sum_n input[n] * cos(pi k (2 n + 1) / 2 N)``; type 3 is its inverse,
+    times 2 N.
+
+    Args: ``n``: crops the axis, or fills it up with zeros; ``axis``: -1, no other;
+    ``norm``: "ortho" makes the matrix of the transform orthogonal.
+
+    Shapes: ``[..., N]``, input and result.
 
     Raises: ``ValueError`` for another type, axis or norm, and for type 1 with a norm.
 
@@ -421,7 +469,9 @@ def idct(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of `dct` of that type, times 2 N (without a norm; 2 N - 2 for type 1).
+    """The inverse of the `dct` of that type, times 2 N (2 N - 2 for type 1) without a norm.
+
+    Arguments, shapes and errors are those of `dct`.
 
     >>> idct(dct([1.0, 1.0])).numpy() / 4
     array([1., 1.], dtype=float32)

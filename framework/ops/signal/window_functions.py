@@ -45,14 +45,22 @@ def frame(
     axis: Axis = -1,
     name: str | None = None,
 ) -> Tensor:
-    """Overlapping pieces of ``signal``: ``[..., n]`` to ``[..., frames, frame_length]``.
+    """Overlapping pieces of ``signal``, one every ``frame_step`` entries along ``axis``.
 
-    One begins every ``frame_step`` entries along ``axis``. With ``pad_end`` one begins at
-    every multiple of it, and ``pad_value`` fills up the last ones.
+    Args: ``pad_end``: a piece begins at every multiple of ``frame_step``, and
+    ``pad_value`` fills up the last ones.
+
+    Shapes: ``[..., n]`` to ``[..., frames, frame_length]``; ``axis`` is replaced by
+    two.
+
+    Raises: ``ValueError`` for a length or step below 1.
 
     >>> frame([1, 2, 3, 4, 5], 3, 2).numpy()
     array([[1, 2, 3],
            [3, 4, 5]], dtype=int32)
+    >>> frame([1, 2, 3, 4], 3, 2, pad_end=True).numpy()
+    array([[1, 2, 3],
+           [3, 4, 0]], dtype=int32)
     """
     signal = convert_to_tensor(signal)
     length, step = as_int(frame_length), as_int(frame_step)
@@ -79,7 +87,11 @@ def _beside(x, indices):
 def overlap_and_add(
     signal: TensorLike, frame_step: IntLike, name: str | None = None
 ) -> Tensor:
-    """The adjoint of `frame`: pieces ``[..., frames, frame_length]`` added up in place.
+    """The adjoint of `frame`: add the pieces into one signal, ``frame_step`` apart.
+
+    Shapes: ``[..., frames, length]`` to ``[..., (frames - 1) * frame_step + length]``.
+
+    Raises: ``ValueError`` for a step below 1.
 
     >>> overlap_and_add([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], 2).numpy()
     array([1., 1., 2., 1., 1.], dtype=float32)
@@ -101,7 +113,15 @@ def hann_window(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """The raised cosine ``0.5 - 0.5 cos(2 pi n / N)``; ``periodic`` counts if N is even.
+    """The raised cosine ``0.5 - 0.5 cos(2 pi n / N)``.
+
+    N is ``window_length`` if it is even and ``periodic``; otherwise ``window_length -
+    1``.
+
+    Shapes: ``[window_length]``.
+
+    Raises: ``ValueError`` for a negative length; ``TypeError`` for a dtype that is not
+    floating.
 
     >>> hann_window(4).numpy()
     array([0. , 0.5, 1. , 0.5], dtype=float32)
@@ -115,7 +135,16 @@ def hamming_window(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """The raised cosine ``0.54 - 0.46 cos(2 pi n / N)``; ``periodic`` counts if N is even."""
+    """The raised cosine ``0.54 - 0.46 cos(2 pi n / N)``, with the N of `hann_window`.
+
+    Shapes: ``[window_length]``.
+
+    Raises: ``ValueError`` for a negative length; ``TypeError`` for a dtype that is not
+    floating.
+
+    >>> hamming_window(4).numpy()
+    array([0.08, 0.54, 1.  , 0.54], dtype=float32)
+    """
     return _raised_cosine("hamming_window", window_length, periodic, dtype, 0.54)
 
 
@@ -140,10 +169,13 @@ def stft(
     pad_end: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The spectra of overlapping pieces: ``[..., n]`` to ``[..., frames, bins]``, complex.
+    """The spectra of overlapping pieces of a signal (short-time Fourier transform).
 
-    Each piece is weighed by ``window_fn(frame_length, dtype=...)`` and goes through `rfft`
-    of ``fft_length`` entries, by default the next power of two.
+    Args: ``fft_length``: of the `rfft` of each piece, by default the next power of two
+    from ``frame_length`` on; ``window_fn``: a function of the length with a ``dtype``,
+    whose result weights each piece, or None; ``pad_end``: as in `frame`.
+
+    Shapes: ``[..., n]`` to ``[..., frames, fft_length // 2 + 1]``, complex.
 
     >>> stft(ones([16]), frame_length=8, frame_step=4).shape
     TensorShape([3, 5])
@@ -169,7 +201,19 @@ def inverse_stft(
     window_fn: Callable[..., TensorLike] | None = hann_window,
     name: str | None = None,
 ) -> Tensor:
-    """The signal of `stft`, if ``window_fn`` comes from `inverse_stft_window_fn`."""
+    """The signal of which ``stfts`` is the `stft`.
+
+    It is exact, except at the ends, if ``window_fn`` comes from
+    `inverse_stft_window_fn`.
+
+    Shapes: ``[..., frames, bins]`` complex to ``[..., (frames - 1) * frame_step +
+    frame_length]``.
+
+    >>> spectra = stft(ones([12]), frame_length=4, frame_step=2)
+    >>> signal = inverse_stft(spectra, 4, 2, window_fn=inverse_stft_window_fn(2))
+    >>> signal.numpy().round(4)[2:-2]
+    array([1., 1., 1., 1., 1., 1., 1., 1.], dtype=float32)
+    """
     length = as_int(frame_length)
     pieces = irfft(stfts, [_enclosing(fft_length, length)])
     pieces = fitted(pieces, [length])
@@ -183,7 +227,11 @@ def inverse_stft_window_fn(
     forward_window_fn: Callable[..., TensorLike] = hann_window,
     name: str | None = None,
 ) -> Callable[..., Tensor]:
-    """The window with which `inverse_stft` undoes `stft` with ``forward_window_fn``."""
+    """The window with which `inverse_stft` undoes a `stft` with ``forward_window_fn``.
+
+    Returns: a function of the length of a piece with a ``dtype``, as ``window_fn`` of
+    `inverse_stft`.
+    """
     step = as_int(frame_step)
 
     def inverse_window(frame_length, dtype):
