@@ -177,8 +177,8 @@ class ELU(_Activation):
 class Softmax(_Activation):
     """``exp(x) / sum(exp(x))`` over ``axis``, one or several.
 
-    The call takes a ``mask`` that broadcasts to the inputs: an entry where it is False (or
-    at most 0.5) does not count, and its output is 0.
+    The call takes a ``mask`` that broadcasts to the inputs: an entry where it is False
+    (or at most 0.5) does not count, and its output is 0.
 
     Shapes: inputs and outputs ``[...]``.
 

@@ -39,19 +39,20 @@ __all__ = ["AdditiveAttention", "Attention"]
 class Attention(Layer):
     """Each query takes the mean of the values, weighted by ``softmax(query @ key^T)``.
 
-    Args: ``use_scale``: multiply the scores by a learned ``scale``; ``score_mode``: "dot",
-    or "concat" for ``concat_score_weight * sum(tanh(scale * (query + key)))``; ``dropout``:
-    the share of the weights that is dropped in training, with noise from ``seed``.
+    Args: ``use_scale``: multiply the scores by a learned ``scale``; ``score_mode``:
+    "dot", or "concat" for ``concat_score_weight * sum(tanh(scale * (query + key)))``;
+    ``dropout``: the share of the weights that is dropped in training, with noise from
+    ``seed``.
 
-    The call takes a list ``[query, value]`` or ``[query, value, key]``; without ``key`` the
-    values are the keys as well. ``mask``: a list of the masks of query, where False sets
-    outputs to 0, and of value, where False leaves the value out; ``use_causal_mask``: a query
-    sees keys up to its own position; ``return_attention_scores``: return the weights, after
-    dropout, as well.
+    The call takes a list ``[query, value]`` or ``[query, value, key]``; without ``key``
+    the values are the keys as well. ``mask``: a list of the masks of query, where False
+    sets outputs to 0, and of value, where False leaves the value out;
+    ``use_causal_mask``: a query sees keys up to its own position;
+    ``return_attention_scores``: return the weights, after dropout, as well.
 
-    Shapes: ``query [batch, queries, dim]``, ``key [batch, keys, dim]``, ``value [batch, keys,
-    values]``, outputs ``[batch, queries, values]``, attention weights ``[batch, queries,
-    keys]``; weights ``scale []`` and ``concat_score_weight []``.
+    Shapes: ``query [batch, queries, dim]``, ``key [batch, keys, dim]``, ``value [batch,
+    keys, values]``, outputs ``[batch, queries, values]``, attention weights ``[batch,
+    queries, keys]``; weights ``scale []`` and ``concat_score_weight []``.
 
     Raises: ``ValueError`` for inputs that are no list of two or three, another
     ``score_mode``, or a ``dropout`` that is not from 0 to 1.
@@ -164,13 +165,13 @@ class AdditiveAttention(Attention):
 
         scores = sum(scale * tanh(query + key))
 
-    Args: ``use_scale``: False for a ``scale`` of 1 that is not learned; ``dropout`` and the
-    arguments of the call as for `Attention`.
+    Args: ``use_scale``: False for a ``scale`` of 1 that is not learned; ``dropout`` and
+    the arguments of the call as for `Attention`.
 
     Shapes: as for `Attention`; weight ``scale [dim]``.
 
-    Raises: ``ValueError`` for inputs that are no list of two or three, or a ``dropout`` that
-    is not from 0 to 1.
+    Raises: ``ValueError`` for inputs that are no list of two or three, or a ``dropout``
+    that is not from 0 to 1.
 
     Reference: Bahdanau et al., "Neural machine translation by jointly learning to align
     and translate" (2015).

@@ -96,11 +96,11 @@ class RandomFlip(_RandomLayer):
 
     Args: ``mode``: "horizontal" (swaps left and right), "vertical" (up and down) or
     "horizontal_and_vertical" (both at once); ``seed``: an int or a
-    `keras.random.SeedGenerator` for a random stream of the layer's own; None draws from the
-    global stream; ``data_format``: "channels_last" (default) or "channels_first".
+    `keras.random.SeedGenerator` for a random stream of the layer's own; None draws from
+    the global stream; ``data_format``: "channels_last" (default) or "channels_first".
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image without the
-    batch. Integers are cast.
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast.
 
     Raises: ``ValueError`` for another ``mode``.
 
@@ -184,8 +184,8 @@ class RandomRotation(_Warping):
     "constant", which is ``fill_value``; ``interpolation``: "bilinear" or "nearest";
     ``seed``, ``data_format`` as for `RandomFlip`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image without the
-    batch. Integers are cast.
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast.
 
     Raises: ``ValueError`` for a ``factor`` that is not from -1 to 1, or another mode.
 
@@ -231,8 +231,8 @@ class RandomTranslation(_Warping):
     (lowest, highest); positive shares move down and to the right. The others as for
     `RandomRotation`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image without the
-    batch. Integers are cast.
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast.
 
     Raises: ``ValueError`` for a factor that is not from -1 to 1, or another mode.
 
@@ -278,14 +278,16 @@ class RandomTranslation(_Warping):
 class RandomZoom(_Warping):
     """In training, enlarges or shrinks each image by a random factor.
 
-    Args: ``height_factor``: the largest change either way, or a pair (lowest, highest); 0.2
-    shows a fifth more of the height, and so smaller, -0.2 a fifth less; ``width_factor``: the
-    same for the width; None keeps the ratio. The others as for `RandomRotation`.
+    Args: ``height_factor``: the largest change either way, or a pair (lowest, highest);
+    0.2 shows a fifth more of the height, and so smaller, -0.2 a fifth less;
+    ``width_factor``: the same for the width; None keeps the ratio. The others as for
+    `RandomRotation`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image without the
-    batch. Integers are cast.
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast.
 
-    Raises: ``ValueError`` for a factor that is not above -1 and at most 1, or another mode.
+    Raises: ``ValueError`` for a factor that is not above -1 and at most 1, or another
+    mode.
     """
 
     height_factor: float | Sequence[float]
@@ -338,14 +340,15 @@ class RandomZoom(_Warping):
 class RandomCrop(_RandomLayer):
     """In training, cuts a box of ``height`` by ``width`` out of the images, at a random place.
 
-    All images of a batch have the same place. Images that are not larger on both axes are
-    cut around the middle, and resized. Outside of training nothing is cut, as in Keras 3:
-    add a `CenterCrop` or `Resizing` if later layers need that size.
+    All images of a batch have the same place. Images that are not larger on both axes
+    are cut around the middle, and resized. Outside of training nothing is cut, as in
+    Keras 3: add a `CenterCrop` or `Resizing` if later layers need that size.
 
     Args: ``seed``, ``data_format`` as for `RandomFlip`.
 
     Shapes: inputs ``[batch, rows, columns, channels]``, or one image without the batch,
-    outputs with ``height`` and ``width`` in place of rows and columns. Integers are cast.
+    outputs with ``height`` and ``width`` in place of rows and columns. Integers are
+    cast.
 
     Raises: ``ValueError`` for sizes that are not positive.
 
@@ -402,12 +405,12 @@ class RandomCrop(_RandomLayer):
 class RandomBrightness(_RandomLayer):
     """In training, adds a random number to each image, and clips to ``value_range``.
 
-    Args: ``factor``: the largest share of the range either way, or a pair (lowest, highest);
-    ``value_range``: the lowest and the highest value of a pixel; ``seed``, ``data_format`` as
-    for `RandomFlip`.
+    Args: ``factor``: the largest share of the range either way, or a pair (lowest,
+    highest); ``value_range``: the lowest and the highest value of a pixel; ``seed``,
+    ``data_format`` as for `RandomFlip`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image without the
-    batch. Integers are cast.
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast.
 
     Raises: ``ValueError`` for a ``factor`` that is not from -1 to 1.
 
@@ -444,11 +447,11 @@ class RandomContrast(_RandomLayer):
 
     The mean is that of the image's channel; the result is clipped to ``value_range``.
 
-    Args: ``factor``: a pair (lower, upper), for factors from ``1 - lower`` to ``1 + upper``,
-    or one number for both; ``seed``, ``data_format`` as for `RandomFlip`.
+    Args: ``factor``: a pair (lower, upper), for factors from ``1 - lower`` to ``1 +
+    upper``, or one number for both; ``seed``, ``data_format`` as for `RandomFlip`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image without the
-    batch. Integers are cast.
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast.
 
     Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1.
     """

@@ -221,19 +221,19 @@ class Conv2D(_Convolution):
             inputs[y * s + i * d, x * s + j * d, c] * kernel[i, j, c, o])
 
     Args: ``filters``: the number of output channels; ``kernel_size``, ``strides`` s,
-    ``dilation_rate`` d: an int or (height, width), strides and dilation not both above 1;
-    ``padding``: "valid" (windows inside the inputs only) or "same" (zeros around, so that
-    stride 1 keeps the size); ``groups``: the channels of inputs and outputs are cut into
-    that many parts, and each part of the outputs sees one part of the inputs;
+    ``dilation_rate`` d: an int or (height, width), strides and dilation not both above
+    1; ``padding``: "valid" (windows inside the inputs only) or "same" (zeros around, so
+    that stride 1 keeps the size); ``groups``: the channels of inputs and outputs are
+    cut into that many parts, and each part of the outputs sees one part of the inputs;
     ``data_format``: "channels_last" (default), or "channels_first" with the channels on
     axis 1; the others as for `Dense`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
-    filters]``; weights ``kernel [height, width, channels / groups, filters]`` and
-    ``bias [filters]``. Integer inputs are cast.
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows,
+    columns, filters]``; weights ``kernel [height, width, channels / groups, filters]``
+    and ``bias [filters]``. Integer inputs are cast.
 
-    Raises: `ShapeError` for a window larger than the inputs, or channels that ``groups``
-    does not divide; ``ValueError`` for other arguments that do not fit.
+    Raises: `ShapeError` for a window larger than the inputs, or channels that
+    ``groups`` does not divide; ``ValueError`` for other arguments that do not fit.
 
     >>> layer = Conv2D(1, (1, 2), kernel_initializer="ones", activation="relu")
     >>> layer([[[[1.0], [2.0], [-5.0]]]]).numpy()[0, :, :, 0]
@@ -248,9 +248,9 @@ class Conv3D(_Convolution):
 
     Args: as for `Conv2D`, with (depth, height, width) for pairs.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch, windows
-    along the three axes, filters]``; weights ``kernel [depth, height, width, channels /
-    groups, filters]``, ``bias [filters]``.
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
+    windows along the three axes, filters]``; weights ``kernel [depth, height, width,
+    channels / groups, filters]``, ``bias [filters]``.
 
     Raises: as `Conv2D`.
     """
@@ -359,18 +359,19 @@ class Conv2DTranspose(_TransposedConvolution):
 
         outputs[y * s + i * d, x * s + j * d, o] += inputs[y, x, c] * kernel[i, j, o, c]
 
-    This is the adjoint of a `Conv2D` with these arguments, followed by bias and activation.
+    This is the adjoint of a `Conv2D` with these arguments, followed by bias and
+    activation.
 
     Args: ``filters``: the number of output channels; ``kernel_size``, ``strides`` s,
-    ``dilation_rate`` d: an int or (height, width), strides and dilation not both above 1;
-    ``padding``: "same" makes the size ``size * strides``, "valid" keeps all entries that a
-    window reaches; ``output_padding``, less than the stride: the size is then
+    ``dilation_rate`` d: an int or (height, width), strides and dilation not both above
+    1; ``padding``: "same" makes the size ``size * strides``, "valid" keeps all entries
+    that a window reaches; ``output_padding``, less than the stride: the size is then
     ``(size - 1) * strides + output_padding`` plus ``kernel_size`` ("valid") or plus its
     remainder by 2 ("same"); ``data_format``: as for `Conv2D`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
-    filters]``; weights ``kernel [height, width, filters, channels]`` and ``bias
-    [filters]``.
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows,
+    columns, filters]``; weights ``kernel [height, width, filters, channels]`` and
+    ``bias [filters]``.
 
     Raises: ``ValueError`` if ``output_padding`` is not less than ``strides``.
 
@@ -491,8 +492,8 @@ class DepthwiseConv2D(_DepthwiseConvolution):
 
     Args: as for `Conv2D`, without ``filters`` and ``groups``.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
-    channels * depth_multiplier]``; weights ``kernel [height, width, channels,
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows,
+    columns, channels * depth_multiplier]``; weights ``kernel [height, width, channels,
     depth_multiplier]`` and ``bias [channels * depth_multiplier]``.
 
     Raises: `ShapeError` for a window larger than the inputs.
@@ -579,9 +580,10 @@ class SeparableConv2D(_SeparableConvolution):
     Args: as for `Conv2D`, without ``groups``; ``depth_multiplier`` as for
     `DepthwiseConv2D`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
-    filters]``; weights ``depthwise_kernel [height, width, channels, depth_multiplier]``,
-    ``pointwise_kernel [1, 1, channels * depth_multiplier, filters]``, ``bias [filters]``.
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows,
+    columns, filters]``; weights ``depthwise_kernel [height, width, channels,
+    depth_multiplier]``, ``pointwise_kernel [1, 1, channels * depth_multiplier,
+    filters]``, ``bias [filters]``.
 
     Raises: `ShapeError` for a window larger than the inputs.
 

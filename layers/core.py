@@ -49,16 +49,16 @@ class _Projection(Layer):
 class Dense(_Projection):
     """Every output sees every input: ``outputs = activation(inputs @ kernel + bias)``.
 
-    Args: ``units``: the size of the outputs; ``activation``: a name of `keras.activations`,
-    a function of a tensor, or None for the plain product; ``use_bias``: False leaves
-    ``bias`` out. An initializer, regularizer or constraint is an object, its name, or None.
-    Further keyword arguments are those of `Layer`.
+    Args: ``units``: the size of the outputs; ``activation``: a name of
+    `keras.activations`, a function of a tensor, or None for the plain product;
+    ``use_bias``: False leaves ``bias`` out. An initializer, regularizer or constraint
+    is an object, its name, or None. Further keyword arguments are those of `Layer`.
 
     Shapes: inputs ``[batch, ..., features]``, outputs ``[batch, ..., units]``; weights
     ``kernel [features, units]`` and ``bias [units]``. Integer inputs are cast.
 
-    Raises: ``ValueError`` if ``units`` is not a positive integer, or for an unknown name;
-    ``TypeError`` for an unknown argument.
+    Raises: ``ValueError`` if ``units`` is not a positive integer, or for an unknown
+    name; ``TypeError`` for an unknown argument.
 
     >>> layer = Dense(2, kernel_initializer="ones", activation="relu")
     >>> layer([[1.0, 2.0, 3.0]]).numpy()
@@ -109,17 +109,18 @@ class Dense(_Projection):
 class EinsumDense(_Projection):
     """``outputs = activation(einsum(equation, inputs, kernel) + bias)``.
 
-    Args: ``equation``: as ``"abc,cd->abd"``, the first letter the batch; ``...`` may stand
-    in front of inputs and outputs, or behind both. ``output_shape``: the sizes of the
-    outputs without the batch and the axes of ``...``; None for a size of the inputs.
-    ``bias_axes``: the letters of the outputs that the bias has; None for no bias.
+    Args: ``equation``: as ``"abc,cd->abd"``, the first letter the batch; ``...`` may
+    stand in front of inputs and outputs, or behind both. ``output_shape``: the sizes of
+    the outputs without the batch and the axes of ``...``; None for a size of the
+    inputs. ``bias_axes``: the letters of the outputs that the bias has; None for no
+    bias.
 
     Shapes: inputs and outputs have the axes of the first and third term; weights:
-    ``kernel`` has the axes of the second term, ``bias`` those of ``bias_axes``, and 1 for
-    each other letter behind the first of them.
+    ``kernel`` has the axes of the second term, ``bias`` those of ``bias_axes``, and 1
+    for each other letter behind the first of them.
 
-    Raises: ``ValueError`` for an equation of another form, a letter that stands in one term
-    only, or an ``output_shape`` that does not match the equation and the inputs.
+    Raises: ``ValueError`` for an equation of another form, a letter that stands in one
+    term only, or an ``output_shape`` that does not match the equation and the inputs.
 
     >>> layer = EinsumDense("abc,cde->abde", output_shape=(None, 2, 5), bias_axes="de")
     >>> layer([[[1.0, 2.0, 3.0]]]).shape, layer.kernel.shape, layer.bias.shape

@@ -32,17 +32,17 @@ __all__ = ["Embedding", "Masking"]
 class Embedding(Layer):
     """A learned vector for each integer: ``outputs = embeddings[inputs]``.
 
-    Args: ``input_dim``: the number of integers, from 0 on; ``output_dim``: the size of a
-    vector; ``mask_zero``: 0 stands for no entry, and later layers skip it; ``weights``: an
-    array of initial values.
+    Args: ``input_dim``: the number of integers, from 0 on; ``output_dim``: the size of
+    a vector; ``mask_zero``: 0 stands for no entry, and later layers skip it;
+    ``weights``: an array of initial values.
 
     Shapes: inputs ``[...]``, integers (others are cast), outputs ``[..., output_dim]``;
-    weight ``embeddings [input_dim, output_dim]``, whose gradient is an `IndexedSlices` of the
-    rows in use.
+    weight ``embeddings [input_dim, output_dim]``, whose gradient is an `IndexedSlices`
+    of the rows in use.
 
-    Raises: ``OutOfBoundsError``, a ``ValueError`` and ``IndexError``, for an integer that is
-    not from 0 to ``input_dim - 1``; ``ValueError`` for sizes that are not positive, or
-    ``weights`` of another shape.
+    Raises: ``OutOfBoundsError``, a ``ValueError`` and ``IndexError``, for an integer
+    that is not from 0 to ``input_dim - 1``; ``ValueError`` for sizes that are not
+    positive, or ``weights`` of another shape.
 
     >>> layer = Embedding(3, 2, weights=[[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
     >>> layer([[2, 1]]).numpy()
@@ -100,8 +100,8 @@ class Embedding(Layer):
 class Masking(ShapePreserving, Layer):
     """Masks the steps whose features all are ``mask_value``: later layers skip them.
 
-    Shapes: inputs and outputs ``[batch, time, features]``; the mask is ``[batch, time]``.
-    Where it is False the outputs are 0.
+    Shapes: inputs and outputs ``[batch, time, features]``; the mask is ``[batch,
+    time]``. Where it is False the outputs are 0.
 
     >>> inputs = [[[1.0, 2.0], [0.0, 0.0]]]
     >>> Masking().compute_mask(cast(inputs, "float32")).numpy()

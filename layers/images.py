@@ -82,16 +82,16 @@ class Resizing(ImageLayer):
     """Resizes images and keeps their dtype: integers are rounded.
 
     Args: ``interpolation``: "bilinear", "nearest", "bicubic", "area", "lanczos3" or
-    "lanczos5"; ``crop_to_aspect_ratio``: first cut the largest box with the new ratio out of
-    the middle; ``pad_to_aspect_ratio``: first add ``fill_value`` around the images up to the
-    new ratio; ``antialias``: along an axis that shrinks, average over more pixels;
-    ``data_format``: "channels_last" (default) or "channels_first".
+    "lanczos5"; ``crop_to_aspect_ratio``: first cut the largest box with the new ratio
+    out of the middle; ``pad_to_aspect_ratio``: first add ``fill_value`` around the
+    images up to the new ratio; ``antialias``: along an axis that shrinks, average over
+    more pixels; ``data_format``: "channels_last" (default) or "channels_first".
 
-    Shapes: inputs ``[batch, rows, columns, channels]`` or ``[rows, columns, channels]``,
-    outputs with ``height`` and ``width`` in place of rows and columns.
+    Shapes: inputs ``[batch, rows, columns, channels]`` or ``[rows, columns,
+    channels]``, outputs with ``height`` and ``width`` in place of rows and columns.
 
-    Raises: ``ValueError`` for sizes that are not positive, another ``interpolation``, or
-    both cropping and padding.
+    Raises: ``ValueError`` for sizes that are not positive, another ``interpolation``,
+    or both cropping and padding.
 
     >>> Resizing(1, 4)([[[0.0], [4.0]]]).numpy().ravel()
     array([0., 1., 3., 4.], dtype=float32)
@@ -156,13 +156,13 @@ class Resizing(ImageLayer):
 class CenterCrop(ImageLayer):
     """Cuts a box of ``height`` by ``width`` out of the middle of images.
 
-    If images are smaller on either axis, the largest box with the new ratio is cut out and
-    resized. Integers are cast.
+    If images are smaller on either axis, the largest box with the new ratio is cut out
+    and resized. Integers are cast.
 
     Args: ``data_format``: "channels_last" (default) or "channels_first".
 
-    Shapes: inputs ``[batch, rows, columns, channels]`` or ``[rows, columns, channels]``,
-    outputs with ``height`` and ``width`` in place of rows and columns.
+    Shapes: inputs ``[batch, rows, columns, channels]`` or ``[rows, columns,
+    channels]``, outputs with ``height`` and ``width`` in place of rows and columns.
 
     Raises: ``ValueError`` for sizes that are not positive.
 

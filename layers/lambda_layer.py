@@ -28,18 +28,18 @@ _FAMILIES = ("function", "activation")
 class Lambda(Layer):
     """Applies a function without weights: ``function(inputs, **arguments)``.
 
-    Args: ``function``: a callable, or the name of a registered one; if it has parameters
-    ``training`` and ``mask`` it gets those too. ``output_shape``: the shape of the outputs
-    without the batch, or a function of the shape of the inputs; None finds it by a trace.
-    ``mask``: the mask of the outputs, or a function ``mask(inputs, mask)``; ``arguments``: a
-    dict of further arguments.
+    Args: ``function``: a callable, or the name of a registered one; if it has
+    parameters ``training`` and ``mask`` it gets those too. ``output_shape``: the shape
+    of the outputs without the batch, or a function of the shape of the inputs; None
+    finds it by a trace. ``mask``: the mask of the outputs, or a function ``mask(inputs,
+    mask)``; ``arguments``: a dict of further arguments.
 
     A config only names functions, registered ones: code is neither saved nor loaded.
 
     Shapes: inputs and outputs of ``function``.
 
-    Raises: ``TypeError`` if ``function`` is no callable; ``ValueError`` for an unknown name,
-    and from `get_config` if the function is not registered.
+    Raises: ``TypeError`` if ``function`` is no callable; ``ValueError`` for an unknown
+    name, and from `get_config` if the function is not registered.
 
     >>> Lambda(lambda x, power: x**power, arguments={"power": 2})([3.0]).numpy()
     array([9.], dtype=float32)

@@ -133,9 +133,9 @@ def _of_rank(x, rank):
 class Add(_Merge):
     """The sum of a list of inputs.
 
-    Shapes: each input ``[batch, ...]``, outputs the broadcast shape. Inputs of lower rank
-    get axes of size 1 behind the batch. The outputs have a mask if all inputs have one: it
-    is True where any of them is.
+    Shapes: each input ``[batch, ...]``, outputs the broadcast shape. Inputs of lower
+    rank get axes of size 1 behind the batch. The outputs have a mask if all inputs have
+    one: it is True where any of them is.
 
     Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
 
@@ -152,7 +152,8 @@ class Subtract(_Merge):
 
     Shapes: as for `Add`.
 
-    Raises: ``ValueError`` for another number of inputs, or shapes that do not broadcast.
+    Raises: ``ValueError`` for another number of inputs, or shapes that do not
+    broadcast.
 
     >>> from tapewright import constant
     >>> Subtract()([constant([[1.0, 2.0]]), constant([[3.0, 5.0]])]).numpy()
@@ -266,8 +267,8 @@ def _along(mask):
 class Concatenate(_Merge):
     """Joins a list of inputs along ``axis``.
 
-    Shapes: each input ``[batch, ...]``, of the same sizes on all axes but ``axis``, whose
-    sizes add up in the outputs.
+    Shapes: each input ``[batch, ...]``, of the same sizes on all axes but ``axis``,
+    whose sizes add up in the outputs.
 
     Raises: ``ValueError`` if the inputs are no list, or disagree on another axis.
 
@@ -335,11 +336,12 @@ def _of_shape(x, mask):
 class Dot(_Merge):
     """Sums of products over one axis of each of two inputs, example by example.
 
-    Args: ``axes``: that of both, or a pair, none of them the batch axis 0; ``normalize``:
-    first scale both to length 1 along it, which gives cosines.
+    Args: ``axes``: that of both, or a pair, none of them the batch axis 0;
+    ``normalize``: first scale both to length 1 along it, which gives cosines.
 
-    Shapes: two inputs ``[batch, ...]``, outputs ``[batch, other axes of the first, other
-    axes of the second]``, and ``[batch, 1]`` for inputs of rank 2. The outputs have no mask.
+    Shapes: two inputs ``[batch, ...]``, outputs ``[batch, other axes of the first,
+    other axes of the second]``, and ``[batch, 1]`` for inputs of rank 2. The outputs
+    have no mask.
 
     Raises: ``ValueError`` for another number of inputs, axes that these do not have, or
     sizes along them that differ.

@@ -193,26 +193,28 @@ class MultiHeadAttention(_Heads):
         head = softmax(scale * (query @ q) @ (key @ k)^T) @ (value @ v)
         outputs = all heads @ kernel + bias,   scale = 1 / sqrt(key_dim)
 
-    Args: ``num_heads``; ``key_dim``, ``value_dim``: the sizes of a head, ``value_dim`` by
-    default as ``key_dim``; ``dropout``: the share of the weights that is dropped in training;
-    ``output_shape``: in place of ``dim``, a size or several; ``attention_axes``: the axes
-    over which to attend, by default all between batch and features; ``sliding_window``: a
-    query sees only keys less than that far away; ``use_gate``: multiply the heads by
-    ``sigmoid(query @ gate)``; ``flash_attention``: not available, it must be None or False.
+    Args: ``num_heads``; ``key_dim``, ``value_dim``: the sizes of a head, ``value_dim``
+    by default as ``key_dim``; ``dropout``: the share of the weights that is dropped in
+    training; ``output_shape``: in place of ``dim``, a size or several;
+    ``attention_axes``: the axes over which to attend, by default all between batch and
+    features; ``sliding_window``: a query sees only keys less than that far away;
+    ``use_gate``: multiply the heads by ``sigmoid(query @ gate)``; ``flash_attention``:
+    not available, it must be None or False.
 
-    Call: ``layer(query, value, key=value)``; ``query_mask``, ``value_mask``, ``key_mask``
-    ``[batch, length]``, by default those that the tensors carry; ``attention_mask`` ``[batch,
-    queries, keys]``: False where a query may not look; ``use_causal_mask``: a query sees keys
-    up to its own position; ``return_attention_scores``: return the weights ``[batch, heads,
-    queries, keys]`` as well.
+    Call: ``layer(query, value, key=value)``; ``query_mask``, ``value_mask``,
+    ``key_mask`` ``[batch, length]``, by default those that the tensors carry;
+    ``attention_mask`` ``[batch, queries, keys]``: False where a query may not look;
+    ``use_causal_mask``: a query sees keys up to its own position;
+    ``return_attention_scores``: return the weights ``[batch, heads, queries, keys]`` as
+    well.
 
     Shapes: ``query [batch, queries, dim]``, ``value`` and ``key [batch, keys, ...]``,
     outputs ``[batch, queries, dim]``; weights ``query/kernel [dim, heads, key_dim]``,
     likewise ``key`` and ``value``, ``attention_output/kernel [heads, value_dim, dim]``,
     each with a ``bias``.
 
-    Raises: ``ValueError`` for sizes that are not positive, or a ``value`` and a ``key`` of
-    different lengths; ``TypeError`` for a call without ``value``.
+    Raises: ``ValueError`` for sizes that are not positive, or a ``value`` and a ``key``
+    of different lengths; ``TypeError`` for a call without ``value``.
 
     Reference: Vaswani et al., "Attention is all you need" (2017).
 
@@ -347,7 +349,8 @@ class GroupedQueryAttention(_Heads):
     ``key/kernel`` and ``value/kernel [dim, num_key_value_heads, head_dim]``,
     ``attention_output/kernel [num_query_heads, head_dim, dim]``, each with a ``bias``.
 
-    Raises: ``ValueError`` if ``num_key_value_heads`` does not divide ``num_query_heads``.
+    Raises: ``ValueError`` if ``num_key_value_heads`` does not divide
+    ``num_query_heads``.
 
     Reference: Ainslie et al., "GQA: Training generalized multi-query transformer models
     from multi-head checkpoints" (2023).

@@ -64,10 +64,10 @@ class Dropout(BaseNoise):
 
     Outside of training the inputs pass unchanged.
 
-    Args: ``rate``: from 0 to 1; ``noise_shape``: the shape of the mask, None for an axis
-    as in the inputs; axes of size 1 share one draw. ``seed``: an int or a
-    `keras.random.SeedGenerator` for a random stream of the layer's own; None draws from the
-    global stream, see `keras.utils.set_random_seed`.
+    Args: ``rate``: from 0 to 1; ``noise_shape``: the shape of the mask, None for an
+    axis as in the inputs; axes of size 1 share one draw. ``seed``: an int or a
+    `keras.random.SeedGenerator` for a random stream of the layer's own; None draws from
+    the global stream, see `keras.utils.set_random_seed`.
 
     Shapes: inputs and outputs ``[...]``, floating.
 
@@ -159,8 +159,8 @@ class _SpatialDropoutOfImages(_SpatialDropout):
 class SpatialDropout2D(_SpatialDropoutOfImages):
     """`Dropout` of whole channels of images.
 
-    Args: ``data_format``: "channels_last" (default), or "channels_first" with the channels
-    on axis 1; ``rate`` and ``seed`` as for `Dropout`.
+    Args: ``data_format``: "channels_last" (default), or "channels_first" with the
+    channels on axis 1; ``rate`` and ``seed`` as for `Dropout`.
 
     Shapes: inputs and outputs ``[batch, height, width, channels]``.
 
@@ -261,7 +261,8 @@ class AlphaDropout(BaseNoise):
 
     ``a`` and ``b`` are such that inputs of mean 0 and variance 1 keep both.
 
-    Args: ``rate``: 0 or more and less than 1; ``noise_shape`` and ``seed`` as for `Dropout`.
+    Args: ``rate``: 0 or more and less than 1; ``noise_shape`` and ``seed`` as for
+    `Dropout`.
 
     Shapes: inputs and outputs ``[...]``, floating.
 

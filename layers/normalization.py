@@ -78,25 +78,25 @@ class BatchNormalization(_ScaleAndShift):
 
         outputs = (inputs - mean) / sqrt(variance + epsilon) * gamma + beta
 
-    With ``training=True`` mean and (biased) variance are those of the batch, and the moving
-    ones follow: ``moving <- moving * momentum + new * (1 - momentum)``. Otherwise, and while
-    ``trainable`` is False, the layer uses the moving ones. Derivatives are exact at every
-    order, also through mean and variance.
+    With ``training=True`` mean and (biased) variance are those of the batch, and the
+    moving ones follow: ``moving <- moving * momentum + new * (1 - momentum)``.
+    Otherwise, and while ``trainable`` is False, the layer uses the moving ones.
+    Derivatives are exact at every order, also through mean and variance.
 
-    Args: ``axis``: the channels; ``momentum``: the share of the moving statistics that an
-    update keeps; ``center``, ``scale``: False leaves out ``beta``, ``gamma``; ``renorm``:
-    not supported, it must be False; ``synchronized``: use the statistics of the batches of
-    all processes, which must all make the call. Without it the replicas of a strategy
-    average their moving statistics.
+    Args: ``axis``: the channels; ``momentum``: the share of the moving statistics that
+    an update keeps; ``center``, ``scale``: False leaves out ``beta``, ``gamma``;
+    ``renorm``: not supported, it must be False; ``synchronized``: use the statistics of
+    the batches of all processes, which must all make the call. Without it the replicas
+    of a strategy average their moving statistics.
 
-    The call takes a ``mask`` with all axes of the inputs but the last: entries where it is
-    False do not count in mean and variance.
+    The call takes a ``mask`` with all axes of the inputs but the last: entries where it
+    is False do not count in mean and variance.
 
     Shapes: inputs and outputs ``[batch, ..., channels]``; weights ``gamma``, ``beta``,
     ``moving_mean`` and ``moving_variance`` ``[channels]``, the last two not trainable.
 
-    Raises: ``ValueError`` for a ``momentum`` that is not from 0 to 1, a negative ``epsilon``
-    or ``renorm=True``; ``TypeError`` if ``axis`` is no int.
+    Raises: ``ValueError`` for a ``momentum`` that is not from 0 to 1, a negative
+    ``epsilon`` or ``renorm=True``; ``TypeError`` if ``axis`` is no int.
 
     Reference: Ioffe & Szegedy, "Batch normalization" (2015).
 
@@ -295,16 +295,16 @@ class LayerNormalization(_ScaleAndShift):
 
     Derivatives are exact at every order.
 
-    Args: ``axis``: one axis or several; ``center``, ``scale``: False leaves out ``beta``,
-    ``gamma``; ``rms_scaling``: compute ``inputs / sqrt(variance + epsilon) * gamma``
-    instead, as Keras does for old models (`RMSNormalization` divides by the root mean
-    square).
+    Args: ``axis``: one axis or several; ``center``, ``scale``: False leaves out
+    ``beta``, ``gamma``; ``rms_scaling``: compute ``inputs / sqrt(variance + epsilon) *
+    gamma`` instead, as Keras does for old models (`RMSNormalization` divides by the
+    root mean square).
 
     Shapes: inputs and outputs ``[batch, ...]``; weights ``gamma`` and ``beta`` with the
     sizes along ``axis``, in the order of the inputs.
 
-    Raises: ``ValueError`` for a negative ``epsilon``; ``TypeError`` if ``axis`` is neither an
-    int nor a list of ints.
+    Raises: ``ValueError`` for a negative ``epsilon``; ``TypeError`` if ``axis`` is
+    neither an int nor a list of ints.
 
     Reference: Ba et al., "Layer normalization" (2016).
 
@@ -364,12 +364,12 @@ class GroupNormalization(_ScaleAndShift):
 
     Derivatives are exact at every order.
 
-    Args: ``groups``: a divisor of the number of channels; 1 is layer normalization over all
-    axes, -1 (a group for each channel) instance normalization; ``axis``: the channels;
-    ``center``, ``scale``: False leaves out ``beta``, ``gamma``.
+    Args: ``groups``: a divisor of the number of channels; 1 is layer normalization over
+    all axes, -1 (a group for each channel) instance normalization; ``axis``: the
+    channels; ``center``, ``scale``: False leaves out ``beta``, ``gamma``.
 
-    Shapes: inputs and outputs ``[batch, ..., channels]``; weights ``gamma`` and ``beta``
-    ``[channels]``.
+    Shapes: inputs and outputs ``[batch, ..., channels]``; weights ``gamma`` and
+    ``beta`` ``[channels]``.
 
     Raises: ``ValueError`` if ``groups`` does not divide the number of channels.
 
@@ -439,8 +439,8 @@ class RMSNormalization(ShapePreserving, Layer):
     Shapes: inputs and outputs ``[batch, ...]``; weight ``scale`` with the sizes along
     ``axis``, in the order of the inputs.
 
-    Raises: ``ValueError`` for a negative ``epsilon``; ``TypeError`` if ``axis`` is neither an
-    int nor a list of ints.
+    Raises: ``ValueError`` for a negative ``epsilon``; ``TypeError`` if ``axis`` is
+    neither an int nor a list of ints.
 
     Reference: Zhang & Sennrich, "Root mean square layer normalization" (2019).
 

@@ -128,9 +128,9 @@ class MaxPooling1D(_MaxPooling):
 
     Args: as for `MaxPooling2D`, with ints for ``pool_size`` and ``strides``.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, channels]`` with
-    ``(steps - pool_size) // strides + 1`` windows ("valid") or ``steps / strides``, rounded
-    up ("same").
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, channels]``
+    with ``(steps - pool_size) // strides + 1`` windows ("valid") or ``steps /
+    strides``, rounded up ("same").
 
     >>> MaxPooling1D(2)([[[1.0], [3.0], [2.0], [0.0]]]).numpy().ravel()
     array([3., 2.], dtype=float32)
@@ -142,14 +142,14 @@ class MaxPooling1D(_MaxPooling):
 class MaxPooling2D(_MaxPooling):
     """The largest entry of each window of ``pool_size`` pixels, channel by channel.
 
-    Args: ``pool_size``, ``strides`` (default: the pool size): an int or (height, width);
-    ``padding``: "valid" (windows inside the inputs only), or "same" with margins that never
-    win; ``data_format``: "channels_last" (default), or "channels_first" with the channels
-    on axis 1.
+    Args: ``pool_size``, ``strides`` (default: the pool size): an int or (height,
+    width); ``padding``: "valid" (windows inside the inputs only), or "same" with
+    margins that never win; ``data_format``: "channels_last" (default), or
+    "channels_first" with the channels on axis 1.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows, columns,
-    channels]`` with ``(size - pool_size) // strides + 1`` windows ("valid") or ``size /
-    strides``, rounded up ("same").
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows,
+    columns, channels]`` with ``(size - pool_size) // strides + 1`` windows ("valid") or
+    ``size / strides``, rounded up ("same").
 
     Raises: `ShapeError` if a window is larger than the inputs.
 
@@ -165,8 +165,8 @@ class MaxPooling3D(_MaxPooling):
 
     Args: as for `MaxPooling2D`, with (depth, height, width) for pairs.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs likewise with the
-    numbers of windows along the three spatial axes.
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs likewise with
+    the numbers of windows along the three spatial axes.
     """
 
     rank = 3
@@ -189,8 +189,8 @@ class AveragePooling2D(_AveragePooling):
 
     Args: as for `MaxPooling2D`, but ``pool_size`` has no default.
 
-    Shapes: inputs ``[batch, height, width, channels]``, floating, outputs ``[batch, rows,
-    columns, channels]``, as for `MaxPooling2D`.
+    Shapes: inputs ``[batch, height, width, channels]``, floating, outputs ``[batch,
+    rows, columns, channels]``, as for `MaxPooling2D`.
 
     >>> AveragePooling2D(2)([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy().ravel()
     array([3.], dtype=float32)
@@ -262,8 +262,8 @@ class GlobalMaxPooling1D(_GlobalMaxPooling):
 
     Args: as for `GlobalAveragePooling2D`.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, channels]``, or ``[batch,
-    1, channels]`` with ``keepdims``.
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, channels]``, or
+    ``[batch, 1, channels]`` with ``keepdims``.
     """
 
     rank = 1
@@ -274,8 +274,8 @@ class GlobalMaxPooling2D(_GlobalMaxPooling):
 
     Args: as for `GlobalAveragePooling2D`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``, or
-    ``[batch, 1, 1, channels]`` with ``keepdims``.
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``,
+    or ``[batch, 1, 1, channels]`` with ``keepdims``.
 
     >>> GlobalMaxPooling2D()([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy()
     array([[5.]], dtype=float32)
@@ -299,8 +299,8 @@ class GlobalMaxPooling3D(_GlobalMaxPooling):
 class GlobalAveragePooling1D(_GlobalAveragePooling):
     """The mean of each channel over the steps that the mask keeps.
 
-    Args: as for `GlobalAveragePooling2D`. If an example has no step that counts its outputs
-    are NaN.
+    Args: as for `GlobalAveragePooling2D`. If an example has no step that counts its
+    outputs are NaN.
 
     Shapes: inputs ``[batch, steps, channels]``, ``mask`` ``[batch, steps]``, outputs
     ``[batch, channels]``, or ``[batch, 1, channels]`` with ``keepdims``.
@@ -329,11 +329,11 @@ class GlobalAveragePooling1D(_GlobalAveragePooling):
 class GlobalAveragePooling2D(_GlobalAveragePooling):
     """The mean of each channel of an image.
 
-    Args: ``data_format``: "channels_last" (default), or "channels_first" with the channels
-    on axis 1; ``keepdims``: keep the spatial axes, with size 1.
+    Args: ``data_format``: "channels_last" (default), or "channels_first" with the
+    channels on axis 1; ``keepdims``: keep the spatial axes, with size 1.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``, or
-    ``[batch, 1, 1, channels]`` with ``keepdims``. Integer inputs are cast.
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``,
+    or ``[batch, 1, 1, channels]`` with ``keepdims``. Integer inputs are cast.
 
     >>> GlobalAveragePooling2D()([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy()
     array([[3.]], dtype=float32)
@@ -431,7 +431,8 @@ class AdaptiveAveragePooling1D(_AdaptiveAveragePooling):
 
     Args: as for `AdaptiveAveragePooling2D`.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, output_size, channels]``.
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, output_size,
+    channels]``.
 
     >>> AdaptiveAveragePooling1D(2)([[[1.0], [2.0], [6.0]]]).numpy().ravel()
     array([1.5, 4. ], dtype=float32)
@@ -478,7 +479,8 @@ class AdaptiveMaxPooling1D(_AdaptiveMaxPooling):
 
     Args: as for `AdaptiveAveragePooling2D`, which also defines the windows.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, output_size, channels]``.
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, output_size,
+    channels]``.
     """
 
     rank = 1

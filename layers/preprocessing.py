@@ -68,16 +68,17 @@ class Rescaling(ShapePreserving, Layer):
 class Normalization(ShapePreserving, Layer):
     """``outputs = (inputs - mean) / sqrt(variance)``, with statistics of a data set.
 
-    Args: ``axis``: an int, several, or None: a mean and a variance for each position along
-    these axes; ``mean``, ``variance``: the statistics; without them `adapt` finds them;
-    ``invert``: undo it, ``inputs * sqrt(variance) + mean``. A standard deviation below 1e-7
-    counts as 1e-7.
+    Args: ``axis``: an int, several, or None: a mean and a variance for each position
+    along these axes; ``mean``, ``variance``: the statistics; without them `adapt` finds
+    them; ``invert``: undo it, ``inputs * sqrt(variance) + mean``. A standard deviation
+    below 1e-7 counts as 1e-7.
 
-    Shapes: inputs and outputs ``[batch, ...]``; weights, unless mean and variance are given,
-    ``mean`` and ``variance`` with the sizes along ``axis`` and ``count []``, not trainable.
+    Shapes: inputs and outputs ``[batch, ...]``; weights, unless mean and variance are
+    given, ``mean`` and ``variance`` with the sizes along ``axis`` and ``count []``, not
+    trainable.
 
-    Raises: ``ValueError`` if only one of ``mean`` and ``variance`` is given, or their shapes
-    differ.
+    Raises: ``ValueError`` if only one of ``mean`` and ``variance`` is given, or their
+    shapes differ.
 
     >>> layer = Normalization(axis=None)
     >>> layer.adapt(np.array([1.0, 3.0]))
@@ -196,12 +197,12 @@ class Normalization(ShapePreserving, Layer):
     def adapt(self, data: Any) -> None:
         """Set mean and (biased) variance to those of ``data``.
 
-        Each call starts anew. Args: ``data``: an array or tensor, or batches: a dataset, or an
-        iterable of arrays or of tuples whose first entry is an array.
+        Each call starts anew. Args: ``data``: an array or tensor, or batches: a
+        dataset, or an iterable of arrays or of tuples whose first entry is an array.
 
-        Raises: ``ValueError`` if there are no data, or mean and variance were given to the
-        constructor; `ShapeError` for data of other sizes than the layer was built for;
-        ``TypeError`` for other objects.
+        Raises: ``ValueError`` if there are no data, or mean and variance were given to
+        the constructor; `ShapeError` for data of other sizes than the layer was built
+        for; ``TypeError`` for other objects.
         """
         if self.input_mean is not None:
             raise ValueError(
@@ -273,9 +274,9 @@ class CategoryEncoding(Layer):
     """Encodes integers from 0 to ``num_tokens - 1`` as vectors of ``num_tokens`` numbers.
 
     Args: ``output_mode``: "multi_hot" (1 for each integer that occurs in an example),
-    "one_hot" (a vector for each integer) or "count" (how often each occurs, or the sum of
-    its ``count_weights``, an argument of the call); ``sparse``: not supported, it must be
-    False. Integers outside of the range are ignored.
+    "one_hot" (a vector for each integer) or "count" (how often each occurs, or the sum
+    of its ``count_weights``, an argument of the call); ``sparse``: not supported, it
+    must be False. Integers outside of the range are ignored.
 
     Shapes: inputs ``[batch, n]``, outputs ``[batch, num_tokens]``; for "one_hot" inputs
     ``[...]`` or ``[..., 1]``, outputs ``[..., num_tokens]``.
@@ -356,16 +357,16 @@ def _encoded_shape(shape, mode, depth):
 class Discretization(Layer):
     """Returns the bin of each input: the number of boundaries that are not above it.
 
-    Args: ``bin_boundaries``, ascending, or ``num_bins``, for which `adapt` finds boundaries
-    with as many values between any two, up to a share of ``epsilon``; ``output_mode``: "int"
-    (int32), or "one_hot", "multi_hot", "count" as for `CategoryEncoding`; ``sparse``: not
-    supported, it must be False.
+    Args: ``bin_boundaries``, ascending, or ``num_bins``, for which `adapt` finds
+    boundaries with as many values between any two, up to a share of ``epsilon``;
+    ``output_mode``: "int" (int32), or "one_hot", "multi_hot", "count" as for
+    `CategoryEncoding`; ``sparse``: not supported, it must be False.
 
-    Shapes: inputs ``[batch, ...]``, outputs the same ("int"), or as for `CategoryEncoding`
-    with the number of bins.
+    Shapes: inputs ``[batch, ...]``, outputs the same ("int"), or as for
+    `CategoryEncoding` with the number of bins.
 
-    Raises: ``ValueError`` unless exactly one of ``bin_boundaries`` and ``num_bins`` is given,
-    and for a call before `adapt`.
+    Raises: ``ValueError`` unless exactly one of ``bin_boundaries`` and ``num_bins`` is
+    given, and for a call before `adapt`.
 
     >>> Discretization([0.0, 1.0])([[-1.5, 0.0, 3.0]]).numpy()
     array([[0, 1, 2]], dtype=int32)

@@ -124,8 +124,8 @@ class SimpleRNN(_WithCell):
 
     Args: those of `SimpleRNNCell` and of `RNN`.
 
-    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, units]``, or ``[batch, time,
-    units]`` with ``return_sequences``; weights as of `SimpleRNNCell`.
+    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, units]``, or ``[batch,
+    time, units]`` with ``return_sequences``; weights as of `SimpleRNNCell`.
 
     Raises: ``ValueError`` if ``units`` is not a positive integer.
 
@@ -186,15 +186,15 @@ class LSTM(_WithCell):
 
     With the default activations and no ``recurrent_dropout`` all steps are one op.
 
-    Args: those of `LSTMCell` and of `RNN`; ``use_cudnn``: "auto" and False change nothing,
-    True requires the arguments that make one op.
+    Args: those of `LSTMCell` and of `RNN`; ``use_cudnn``: "auto" and False change
+    nothing, True requires the arguments that make one op.
 
-    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, units]``, or ``[batch, time,
-    units]`` with ``return_sequences``; with ``return_state`` also h and c ``[batch, units]``;
-    weights as of `LSTMCell`.
+    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, units]``, or ``[batch,
+    time, units]`` with ``return_sequences``; with ``return_state`` also h and c
+    ``[batch, units]``; weights as of `LSTMCell`.
 
-    Raises: ``ValueError`` if ``units`` is not a positive integer, or for ``use_cudnn=True``
-    with other activations.
+    Raises: ``ValueError`` if ``units`` is not a positive integer, or for
+    ``use_cudnn=True`` with other activations.
 
     Reference: Hochreiter & Schmidhuber, "Long short-term memory" (1997).
 
@@ -249,18 +249,18 @@ class GRU(_WithCell):
         z, r = sigmoid(x_z + y_z), sigmoid(x_r + y_r)
         h <- z * h + (1 - z) * tanh(x_n + r * y_n)
 
-    With the default activations, ``reset_after`` and no ``recurrent_dropout`` all steps are
-    one op.
+    With the default activations, ``reset_after`` and no ``recurrent_dropout`` all steps
+    are one op.
 
     Args: those of `GRUCell` and of `RNN`; ``use_cudnn`` as for `LSTM`.
 
-    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, units]``, or ``[batch, time,
-    units]`` with ``return_sequences``; weights as of `GRUCell`.
+    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, units]``, or ``[batch,
+    time, units]`` with ``return_sequences``; weights as of `GRUCell`.
 
     Raises: ``ValueError`` if ``units`` is not a positive integer.
 
-    Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder for
-    statistical machine translation" (2014).
+    Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder
+    for statistical machine translation" (2014).
 
     >>> GRU(4, return_sequences=True)([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]).shape
     TensorShape([1, 3, 4])

@@ -150,10 +150,10 @@ class SimpleRNNCell(_Cell):
 
         h <- activation(inputs @ kernel + h @ recurrent_kernel + bias)
 
-    Args: ``dropout``, ``recurrent_dropout``: the share of the inputs and of the state that is
-    dropped in training, from 0 to 1; inside an `RNN` with one mask for all steps of a call.
-    ``seed`` as for `Dropout`; ``implementation``: 1 draws a dropout mask for each gate, as
-    ``recurrent_dropout`` does anyhow.
+    Args: ``dropout``, ``recurrent_dropout``: the share of the inputs and of the state
+    that is dropped in training, from 0 to 1; inside an `RNN` with one mask for all
+    steps of a call. ``seed`` as for `Dropout`; ``implementation``: 1 draws a dropout
+    mask for each gate, as ``recurrent_dropout`` does anyhow.
 
     Call: ``cell(inputs, states)`` returns ``(outputs, new_states)``.
 
@@ -208,8 +208,8 @@ class LSTMCell(_Cell):
     ``unit_forget_bias``: the bias of f starts at 1; dropout as for `SimpleRNNCell`.
 
     Shapes: inputs ``[batch, features]``, states and outputs ``[batch, units]``; weights
-    ``kernel [features, 4 * units]``, ``recurrent_kernel [units, 4 * units]``, ``bias [4 *
-    units]``.
+    ``kernel [features, 4 * units]``, ``recurrent_kernel [units, 4 * units]``, ``bias [4
+    * units]``.
 
     Raises: ``ValueError`` if ``units`` is not a positive integer.
 
@@ -271,17 +271,17 @@ class GRUCell(_Cell):
         h <- z * h + (1 - z) * tanh(x_n + r * y_n)
 
     Args: ``recurrent_activation`` replaces the sigmoids, ``activation`` tanh;
-    ``reset_after``: False applies r to h in place of the product, with the first bias alone;
-    dropout as for `SimpleRNNCell`.
+    ``reset_after``: False applies r to h in place of the product, with the first bias
+    alone; dropout as for `SimpleRNNCell`.
 
-    Shapes: inputs ``[batch, features]``, state and outputs ``[batch, units]``; weights, in
-    the order z, r, n, ``kernel [features, 3 * units]``, ``recurrent_kernel [units, 3 *
-    units]``, ``bias [2, 3 * units]``, or ``[3 * units]`` without ``reset_after``.
+    Shapes: inputs ``[batch, features]``, state and outputs ``[batch, units]``; weights,
+    in the order z, r, n, ``kernel [features, 3 * units]``, ``recurrent_kernel [units, 3
+    * units]``, ``bias [2, 3 * units]``, or ``[3 * units]`` without ``reset_after``.
 
     Raises: ``ValueError`` if ``units`` is not a positive integer.
 
-    Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder for
-    statistical machine translation" (2014).
+    Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder
+    for statistical machine translation" (2014).
     """
 
     gates = 3
@@ -341,10 +341,11 @@ class StackedRNNCells(Layer):
 
     Args: ``cells``: a list of cells.
 
-    Shapes: inputs ``[batch, features]``, outputs ``[batch, units of the last cell]``; the
-    states are a list with an entry for each cell, a list where it has several.
+    Shapes: inputs ``[batch, features]``, outputs ``[batch, units of the last cell]``;
+    the states are a list with an entry for each cell, a list where it has several.
 
-    Raises: ``ValueError`` for an empty list, or an entry without ``call`` or ``state_size``.
+    Raises: ``ValueError`` for an empty list, or an entry without ``call`` or
+    ``state_size``.
 
     >>> from tapewright import ones
     >>> from tapewright.layers import RNN

@@ -53,8 +53,8 @@ __all__ = [
 class Flatten(Layer):
     """Makes one axis of all axes but the batch.
 
-    Args: ``data_format``: "channels_last" (default), or "channels_first", which moves axis 1
-    to the end first.
+    Args: ``data_format``: "channels_last" (default), or "channels_first", which moves
+    axis 1 to the end first.
 
     Shapes: inputs ``[batch, ...]``, outputs ``[batch, n]``; ``[batch, 1]`` for inputs
     ``[batch]``.
@@ -86,7 +86,8 @@ class Flatten(Layer):
 class Reshape(Layer):
     """Gives each example the shape ``target_shape``.
 
-    Args: ``target_shape``: without the batch; one axis may be -1, for the size that is left.
+    Args: ``target_shape``: without the batch; one axis may be -1, for the size that is
+    left.
 
     Shapes: inputs ``[batch, ...]``, outputs ``[batch, *target_shape]``.
 
@@ -252,8 +253,8 @@ class UpSampling2D(_UpSampling):
     "bilinear", "bicubic", "lanczos3" or "lanczos5"; ``data_format``: "channels_last"
     (default), or "channels_first" with the channels on axis 1.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs with height and width times
-    ``size``.
+    Shapes: inputs ``[batch, height, width, channels]``, outputs with height and width
+    times ``size``.
 
     >>> UpSampling2D((1, 2))([[[[1.0], [2.0]]]]).numpy().ravel()
     array([1., 1., 2., 2.], dtype=float32)
@@ -293,7 +294,8 @@ class UpSampling2D(_UpSampling):
 class UpSampling3D(_UpSampling):
     """Repeats each entry ``size`` times along the three spatial axes.
 
-    Args: ``size``: an int or (depth, height, width); ``data_format`` as for `UpSampling2D`.
+    Args: ``size``: an int or (depth, height, width); ``data_format`` as for
+    `UpSampling2D`.
 
     Shapes: inputs ``[batch, depth, height, width, channels]``, outputs with the three
     spatial sizes times ``size``.
@@ -372,8 +374,8 @@ class ZeroPadding1D(_ZeroPadding):
     Args: ``padding``: an int for both ends, or (before, after); ``data_format``:
     "channels_last" (default), or "channels_first" with the channels on axis 1.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, before + steps + after,
-    channels]``.
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, before + steps +
+    after, channels]``.
 
     Raises: ``ValueError`` for a negative number.
 
@@ -394,8 +396,8 @@ class ZeroPadding2D(_ZeroPadding):
     ``data_format``: "channels_last" (default), or "channels_first" with the channels on
     axis 1.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, top + height +
-    bottom, left + width + right, channels]``.
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, top + height
+    + bottom, left + width + right, channels]``.
 
     Raises: ``ValueError`` for a negative number.
 
@@ -413,8 +415,8 @@ class ZeroPadding3D(_ZeroPadding):
     Args: ``padding``: an int, one for each axis, or a pair (before, after) for each;
     ``data_format`` as for `ZeroPadding2D`.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs with each spatial
-    axis longer by its pair.
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs with each
+    spatial axis longer by its pair.
 
     Raises: ``ValueError`` for a negative number.
     """
@@ -459,8 +461,8 @@ class Cropping1D(_Cropping):
 
     Args: ``cropping``: an int for both ends, or (before, after).
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, steps - before - after,
-    channels]``.
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, steps - before -
+    after, channels]``.
 
     Raises: ``ValueError`` for a negative number; `ShapeError` if no step is left.
 
@@ -488,8 +490,8 @@ class Cropping2D(_Cropping):
     ``data_format``: "channels_last" (default), or "channels_first" with the channels on
     axis 1.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, height - top -
-    bottom, width - left - right, channels]``.
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, height - top
+    - bottom, width - left - right, channels]``.
 
     Raises: ``ValueError`` for a negative number; `ShapeError` if nothing is left.
 
@@ -516,8 +518,8 @@ class Cropping3D(_Cropping):
     Args: ``cropping``: an int, one for each axis, or a pair (before, after) for each;
     ``data_format`` as for `Cropping2D`.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs with each spatial
-    axis shorter by its pair.
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs with each
+    spatial axis shorter by its pair.
 
     Raises: ``ValueError`` for a negative number; `ShapeError` if nothing is left.
     """

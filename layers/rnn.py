@@ -36,24 +36,25 @@ __all__ = ["RNN"]
 class RNN(Layer):
     """Applies a cell to all steps of sequences.
 
-    Args: ``cell``: an object with ``call(inputs, states)``, which returns the outputs of a
-    step and the new states, and with ``state_size`` (a number or a list of them); it may
-    have ``output_size`` and ``get_initial_state(batch_size)``. A list of cells is stacked.
-    ``return_sequences``: return the outputs of all steps, not of the last; ``return_state``:
-    return the last states as well; ``go_backwards``: run from the last step to the first;
-    ``stateful``: start each call with the last states of the call before, see `reset_state`;
-    ``unroll``: write each step down in traced functions instead of a loop;
-    ``zero_output_for_mask``: outputs of masked steps are 0, not those of the step before.
+    Args: ``cell``: an object with ``call(inputs, states)``, which returns the outputs
+    of a step and the new states, and with ``state_size`` (a number or a list of them);
+    it may have ``output_size`` and ``get_initial_state(batch_size)``. A list of cells
+    is stacked. ``return_sequences``: return the outputs of all steps, not of the last;
+    ``return_state``: return the last states as well; ``go_backwards``: run from the
+    last step to the first; ``stateful``: start each call with the last states of the
+    call before, see `reset_state`; ``unroll``: write each step down in traced functions
+    instead of a loop; ``zero_output_for_mask``: outputs of masked steps are 0, not
+    those of the step before.
 
-    Call: ``initial_state``: a list of states, zeros by default; ``mask`` ``[batch, time]``,
-    boolean: where it is False the states stay as they are.
+    Call: ``initial_state``: a list of states, zeros by default; ``mask`` ``[batch,
+    time]``, boolean: where it is False the states stay as they are.
 
-    Shapes: inputs ``[batch, time, ...]``, outputs ``[batch, output_size]``, or ``[batch,
-    time, output_size]`` with ``return_sequences``; with ``return_state`` then each state
-    ``[batch, size]``.
+    Shapes: inputs ``[batch, time, ...]``, outputs ``[batch, output_size]``, or
+    ``[batch, time, output_size]`` with ``return_sequences``; with ``return_state`` then
+    each state ``[batch, size]``.
 
-    Raises: ``ValueError`` for a cell without ``call`` or ``state_size``, initial states of
-    other sizes, a mask of another shape, or a batch of another size if ``stateful``.
+    Raises: ``ValueError`` for a cell without ``call`` or ``state_size``, initial states
+    of other sizes, a mask of another shape, or a batch of another size if ``stateful``.
 
     >>> from tapewright.layers import RNN, SimpleRNNCell
     >>> layer = RNN(SimpleRNNCell(4), return_sequences=True, return_state=True)

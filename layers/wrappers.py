@@ -66,9 +66,9 @@ def _checked(who, name, layer):
 class TimeDistributed(Wrapper):
     """Applies the same layer to each step of sequences.
 
-    Shapes: inputs ``[batch, time, ...]``, outputs ``[batch, time, ...]``; the inner layer
-    sees ``[batch, ...]``. A ``mask [batch, time, ...]`` is passed step by step to a layer
-    that takes one.
+    Shapes: inputs ``[batch, time, ...]``, outputs ``[batch, time, ...]``; the inner
+    layer sees ``[batch, ...]``. A ``mask [batch, time, ...]`` is passed step by step to
+    a layer that takes one.
 
     Raises: ``ValueError`` if ``layer`` is no `Layer`, or for inputs of rank below 3.
 
@@ -139,20 +139,21 @@ MERGE_MODES = ("sum", "mul", "ave", "concat", None)
 class Bidirectional(Layer):
     """Runs a recurrent layer from the first step and from the last, and merges the outputs.
 
-    Args: ``layer``: an `RNN`, `LSTM`, `GRU` or the like; ``merge_mode``: "concat", "sum",
-    "mul", "ave", or None for a pair of outputs; ``backward_layer``: a layer with
+    Args: ``layer``: an `RNN`, `LSTM`, `GRU` or the like; ``merge_mode``: "concat",
+    "sum", "mul", "ave", or None for a pair of outputs; ``backward_layer``: a layer with
     ``go_backwards=True``, by default one like ``layer``; ``weights``: arrays of initial
     values, first those of ``layer``.
 
     The layer works with copies made from the configs. With ``return_state`` the states
-    follow the outputs, first those of the forward layer; ``initial_state`` is in the same
-    order. Outputs of the backward layer are in the order of the inputs.
+    follow the outputs, first those of the forward layer; ``initial_state`` is in the
+    same order. Outputs of the backward layer are in the order of the inputs.
 
-    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, 2 * units]`` ("concat") or
-    ``[batch, units]``, with ``time`` as second axis if ``layer`` has ``return_sequences``.
+    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, 2 * units]``
+    ("concat") or ``[batch, units]``, with ``time`` as second axis if ``layer`` has
+    ``return_sequences``.
 
-    Raises: ``ValueError`` if ``layer`` is not recurrent, for another ``merge_mode``, or a
-    ``backward_layer`` whose options differ from those of ``layer``.
+    Raises: ``ValueError`` if ``layer`` is not recurrent, for another ``merge_mode``, or
+    a ``backward_layer`` whose options differ from those of ``layer``.
 
     >>> from tapewright.layers import LSTM, Bidirectional
     >>> tuple(Bidirectional(LSTM(4))([[[1.0, 2.0], [3.0, 4.0]]]).shape)
@@ -330,17 +331,18 @@ class SpectralNormalization(Wrapper):
 
         v <- u @ K^T / |u @ K^T|,  u <- v @ K / |v @ K|,  K <- K / (v @ K @ u^T)
 
-    ``K`` is the ``kernel`` (or ``embeddings``) as a matrix ``[..., outputs]``; the quotient
-    is assigned to it. As in Keras, no gradient passes through the division.
+    ``K`` is the ``kernel`` (or ``embeddings``) as a matrix ``[..., outputs]``; the
+    quotient is assigned to it. As in Keras, no gradient passes through the division.
 
     Args: ``power_iterations``: how often a call updates v and u.
 
-    Shapes: inputs and outputs of ``layer``; weight ``vector_u [1, outputs]``, not trainable.
+    Shapes: inputs and outputs of ``layer``; weight ``vector_u [1, outputs]``, not
+    trainable.
 
     Raises: ``ValueError`` if ``layer`` has no kernel and no embeddings.
 
-    Reference: Miyato et al., "Spectral normalization for generative adversarial networks"
-    (2018).
+    Reference: Miyato et al., "Spectral normalization for generative adversarial
+    networks" (2018).
 
     >>> from tapewright.layers import Dense
     >>> layer = SpectralNormalization(Dense(2, kernel_initializer="ones"), 5)

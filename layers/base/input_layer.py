@@ -103,11 +103,11 @@ def Input(
 ) -> Tensor:
     """Return a symbolic tensor, the input of a model: ``Model(inputs, outputs)``.
 
-    Args: ``shape`` of one example, None for sizes that vary; ``batch_size`` if it is fixed;
-    ``batch_shape``: both in one; ``dtype``, default `floatx`; ``name``: the key of this input
-    if `fit` gets a dict; ``tensor``: a symbolic tensor to use as the input, also one that
-    layers made; ``optional``: the model may get None for it; ``sparse``, ``ragged``: not
-    supported, they must be False.
+    Args: ``shape`` of one example, None for sizes that vary; ``batch_size`` if it is
+    fixed; ``batch_shape``: both in one; ``dtype``, default `floatx`; ``name``: the key
+    of this input if `fit` gets a dict; ``tensor``: a symbolic tensor to use as the
+    input, also one that layers made; ``optional``: the model may get None for it;
+    ``sparse``, ``ragged``: not supported, they must be False.
 
     Shapes: the result is ``[batch_size, *shape]``.
 

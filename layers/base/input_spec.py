@@ -17,11 +17,11 @@ class InputSpec:
 
     Args: ``shape``: rank and sizes together, None where any size is allowed; ``ndim``,
     ``min_ndim``, ``max_ndim``: the rank; ``axes``: ``{axis: size}``;
-    ``allow_last_axis_squeeze``: ignore a last axis of size 1 on either side; ``optional``:
-    the input may be None.
+    ``allow_last_axis_squeeze``: ignore a last axis of size 1 on either side;
+    ``optional``: the input may be None.
 
-    A `Layer` with the attribute ``input_spec`` checks each call and raises `ShapeError`, a
-    ``ValueError``.
+    A `Layer` with the attribute ``input_spec`` checks each call and raises
+    `ShapeError`, a ``ValueError``.
 
     >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((5, 4))
     'expected size 3 on axis -1 of the inputs, got shape (5, 4)'

@@ -81,16 +81,17 @@ class HasCall(Protocol[Outputs]):
 class Layer(Operation, Tracked, LayerConfig):
     """Base of all layers: a computation with weights.
 
-    Args: ``name``, unique by default; ``trainable``: False freezes the weights; ``dtype``:
-    that of the weights (default `floatx`), to which floating inputs are cast;
-    ``activity_regularizer``: adds a penalty on the outputs, divided by the batch size, to
-    `losses`; ``autocast``: False leaves the dtype of the inputs alone; ``input_shape``: the
-    shape of an example, for the first layer of a `Sequential`.
+    Args: ``name``, unique by default; ``trainable``: False freezes the weights;
+    ``dtype``: that of the weights (default `floatx`), to which floating inputs are
+    cast; ``activity_regularizer``: adds a penalty on the outputs, divided by the batch
+    size, to `losses`; ``autocast``: False leaves the dtype of the inputs alone;
+    ``input_shape``: the shape of an example, for the first layer of a `Sequential`.
 
-    Subclasses define ``call(inputs)``, which may also take ``training`` and ``mask``, and
-    ``build(input_shape)`` if they have weights. They keep constructor arguments as
-    attributes of the same names: these are the config. Set ``supports_masking = True`` to
-    pass the mask of the inputs on, and ``input_spec`` to an `InputSpec` to check inputs.
+    Subclasses define ``call(inputs)``, which may also take ``training`` and ``mask``,
+    and ``build(input_shape)`` if they have weights. They keep constructor arguments as
+    attributes of the same names: these are the config. Set ``supports_masking = True``
+    to pass the mask of the inputs on, and ``input_spec`` to an `InputSpec` to check
+    inputs.
 
     Raises: ``TypeError`` for an unknown argument; ``ValueError`` for a name with "/".
 
@@ -181,8 +182,8 @@ class Layer(Operation, Tracked, LayerConfig):
     def build(self, input_shape: Any) -> None:
         """Create the weights for inputs of this shape; by default there are none.
 
-        A layer builds itself in its first call. For several inputs with a shape each, name the
-        arguments after those of `call`: ``build(query_shape, value_shape)``.
+        A layer builds itself in its first call. For several inputs with a shape each,
+        name the arguments after those of `call`: ``build(query_shape, value_shape)``.
         """
         self.built = True
 
@@ -197,8 +198,8 @@ class Layer(Operation, Tracked, LayerConfig):
     def compute_output_shape(self, input_shape: Any) -> Any:
         """Return the shape of the outputs, by default found by a trace of `call`.
 
-        ``input_shape`` has None for unknown sizes. For a nest of inputs it is a nest of shapes,
-        as is the result for several outputs.
+        ``input_shape`` has None for unknown sizes. For a nest of inputs it is a nest of
+        shapes, as is the result for several outputs.
         """
         inputs = _map_shapes(lambda s: KerasTensor(s, self._dtype), input_shape)
         outputs = self.compute_output_spec(inputs)
@@ -589,7 +590,8 @@ class Layer(Operation, Tracked, LayerConfig):
     def dtype(self) -> str:
         """The name of the weights' dtype.
 
-        The same under Keras' names ``variable_dtype``, ``compute_dtype`` and ``input_dtype``.
+        The same under Keras' names ``variable_dtype``, ``compute_dtype`` and
+        ``input_dtype``.
         """
         return self._dtype.name
 

@@ -34,8 +34,9 @@ class LayerConfig(Configured):
     def get_config(self) -> dict[str, Any]:
         """Return name, trainable, dtype, and the arguments of the constructor.
 
-        A subclass may extend it with what its ``from_config`` needs. Arguments that are plain
-        values (numbers, strings, lists and dicts of them) need not be kept as attributes.
+        A subclass may extend it with what its ``from_config`` needs. Arguments that are
+        plain values (numbers, strings, lists and dicts of them) need not be kept as
+        attributes.
         """
         config = super().get_config()
         if self._plain_arguments is None:  # no class of a user's
@@ -60,8 +61,8 @@ class LayerConfig(Configured):
     def get_build_config(self) -> dict[str, Any] | None:
         """Return the shapes that `build_from_config` takes; None before the layer is built.
 
-        ``{"input_shape": shape}``, or ``{"shapes_dict": shapes}`` for several inputs with a
-        shape each.
+        ``{"input_shape": shape}``, or ``{"shapes_dict": shapes}`` for several inputs
+        with a shape each.
         """
         if self._build_shapes is None:
             return None

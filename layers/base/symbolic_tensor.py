@@ -97,10 +97,11 @@ class KerasTensor(Tensor):
     """A symbolic tensor between the layers of a model: a shape and a dtype, no values.
 
     `Input` returns one. Layers and ops that get it record the call and return symbolic
-    tensors as well. ``mask_spec`` is the `TensorSpec` of the mask that the later tensors will
-    carry, or None.
+    tensors as well. ``mask_spec`` is the `TensorSpec` of the mask that the later
+    tensors will carry, or None.
 
-    Raises: ``TypeError`` for uses that need values, such as ``numpy()``, ``if`` or ``for``.
+    Raises: ``TypeError`` for uses that need values, such as ``numpy()``, ``if`` or
+    ``for``.
 
     >>> x = KerasTensor((None, 3), "float32", name="x")
     >>> x, (x * 2.0).shape
@@ -149,7 +150,8 @@ class KerasTensor(Tensor):
     def record_op(self, op: Any, inputs: Any, attributes: dict[str, Any]) -> Any:
         """Record the call of an op, and return its symbolic outputs.
 
-        It is recorded as the function of `keras.ops` that does the same, if there is one.
+        It is recorded as the function of `keras.ops` that does the same, if there is
+        one.
         """
         refuse_variables(op.name, inputs)
         translate = registry.find("translation", "keras.ops.translate")

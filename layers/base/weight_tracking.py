@@ -76,13 +76,14 @@ class Tracked(Module):
 
         Shape, initializer and dtype may be given by position, as in Keras 3.
 
-        Args: ``shape``: ``()`` by default; ``initializer``: an `Initializer` or its name
-        (default: "glorot_uniform", or "zeros" for integers); ``trainable``: False excludes it
-        from `trainable_variables`; ``regularizer``: adds a penalty to `losses`;
-        ``constraint``: a function that an optimizer applies to the variable after each update.
+        Args: ``shape``: ``()`` by default; ``initializer``: an `Initializer` or its
+        name (default: "glorot_uniform", or "zeros" for integers); ``trainable``: False
+        excludes it from `trainable_variables`; ``regularizer``: adds a penalty to
+        `losses`; ``constraint``: a function that an optimizer applies to the variable
+        after each update.
 
-        Raises: ``ValueError`` if a dimension of ``shape`` is unknown, or a name is given by
-        position.
+        Raises: ``ValueError`` if a dimension of ``shape`` is unknown, or a name is
+        given by position.
         """
         if self._name is None:
             raise RuntimeError(
@@ -251,7 +252,8 @@ class Tracked(Module):
     def set_weights(self, weights: Sequence[TensorLike]) -> None:
         """Assign arrays to the weights, in the order of `get_weights`.
 
-        Raises: ``ValueError`` if their number or a shape differs; then none is assigned.
+        Raises: ``ValueError`` if their number or a shape differs; then none is
+        assigned.
         """
         variables, values = self.weights, list(weights)
         if not self.built and len(values) != len(variables):
