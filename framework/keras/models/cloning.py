@@ -29,14 +29,19 @@ def clone_model(
     """Return a new model like ``model``, newly initialized, compiled if ``model`` is.
 
     Args: ``input_tensors``: symbolic tensors to build it on, in the structure of
-    ``model.input``, by default new ones; ``clone_function``: makes a layer from a layer,
-    by default from its config; ``call_function(layer, *args, **kwargs)``: calls it, for
-    models made from inputs and outputs; ``recursive``: whether models inside are cloned
-    by `clone_model`, too, rather than by ``clone_function``.
+    ``model.input``, by default new ones; ``clone_function``: returns the copy of a
+    layer, by default one with the same config; ``call_function(layer, *args,
+    **kwargs)``: calls a copy, for models made from inputs and outputs; ``recursive``:
+    clone inner models by `clone_model` too, not by ``clone_function``.
 
-    A model defined by its own ``call`` is made again from its config.
+    A model with a ``call`` of its own is made again from its config.
 
     Raises: ``ValueError`` for arguments that do not apply to the model.
+
+    >>> from tapewright import keras
+    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    >>> twin = clone_model(model)
+    >>> twin.set_weights(model.get_weights())
     """
     if call_function is not None and isinstance(model, Sequential):
         raise ValueError(
@@ -59,7 +64,7 @@ class _Cloner:
     def cloned(self, model, input_tensors=None):
         """Return a model like this one, compiled with the same options."""
         options = self.clone_function, self.call_function, input_tensors
-        is_plain = options == (None, None, None)
+        is_plain = all([option is None for option in options])
         if isinstance(model, Sequential):
             clone = self._sequential(model, input_tensors)
         elif model._functional is not None and (self.recursive or not is_plain):

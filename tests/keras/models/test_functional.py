@@ -620,6 +620,9 @@ def test_a_clone_may_be_built_on_given_tensors():
     start = Input((3,), name="start")
     clone = tw.keras.models.clone_model(sequential, input_tensors=[start])
     assert clone.inputs[0] is start and clone.output_shape == (None, 2)
+    for each in (sequential, model):
+        with pytest.raises(ValueError, match="input_tensors"):
+            tw.keras.models.clone_model(each, input_tensors=np.ones((2, 3)))
 
 
 def test_a_recursive_clone_reaches_the_layers_of_models_inside():
