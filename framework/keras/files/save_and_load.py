@@ -70,13 +70,15 @@ def save_model(
 ) -> None:
     """Write a model to ``name.keras`` or ``name.h5``: config, weights, optimizer.
 
-    The file is written as a whole or not at all, and has the values of one moment: training
-    in another thread waits. Args: ``include_optimizer=False`` leaves out the compile config
-    and the state of the optimizer.
+    The file is written as a whole or not at all, and holds the values of one moment:
+    training in another thread waits.
+
+    Args: ``include_optimizer=False``: leave out the compile config and the state of the
+    optimizer; ``zipped``: True or None (folders are not written).
 
     Raises: ``ValueError`` for another ending or argument; ``NotImplementedError`` if a
-    layer has no config; `SavingError` if the file cannot be written, a ``FileExistsError``
-    if there is one and ``overwrite`` is False.
+    layer has no config; `SavingError` if the file cannot be written, a
+    ``FileExistsError`` if it exists and ``overwrite`` is False.
     """
     path = os.fspath(filepath)
     include_optimizer = kwargs.pop("include_optimizer", True)
@@ -147,12 +149,21 @@ def load_model(
 ) -> Any:
     """Return the model in a file that `save_model`, or Keras, wrote, with its weights.
 
-    Args: ``custom_objects``: classes and functions by the names in the file, if they are
-    not registered, see `register_keras_serializable`; ``compile``: compile it as it was,
-    and restore the state of the optimizer. ``safe_mode`` is that of Keras, and always on:
-    no code from a file is ever run.
+    Args: ``custom_objects``: ``{name in the file: class or function}`` for those that
+    are not registered, see `register_keras_serializable`; ``compile``: compile the
+    model as it was, and restore the state of the optimizer; ``safe_mode``: Keras'
+    argument, always on: no code from a file is ever run.
 
-    Raises: `SavingError` that names the fault of the file, and where it is.
+    Raises: `SavingError`, a ``ValueError``, which names the fault of the file and its
+    location.
+
+    >>> import os, tempfile
+    >>> from tapewright import keras
+    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.keras")
+    >>> save_model(model, path)
+    >>> load_model(path).count_params()
+    8
     """
     with custom_object_scope(custom_objects), opened_model_file(filepath) as file:
         if not file.is_model:
@@ -271,9 +282,11 @@ def _compile_as_saved(model, file):
 def save_weights(model, filepath, overwrite=True, max_shard_size=None):
     """Write the weights of a model, and the state of its optimizer if it is compiled.
 
-    The file is there as a whole or not at all. Raises: ``ValueError`` for another ending
-    than ``.weights.h5`` or a model without weights yet; `SavingError` if the file cannot
-    be written, a ``FileExistsError`` if there is one and ``overwrite`` is False.
+    The file is written as a whole or not at all.
+
+    Raises: ``ValueError`` for another ending than ``.weights.h5`` or a model without
+    weights yet; `SavingError` if the file cannot be written, a ``FileExistsError`` if
+    it exists and ``overwrite`` is False.
     """
     path = os.fspath(filepath)
     if max_shard_size is not None:
@@ -297,13 +310,15 @@ def load_weights(
 ):
     """Assign the weights of a file, ours or Keras', to a model of the same layers.
 
-    Whole models are read, too. Args: ``skip_mismatch``: what does not fit is left out, and a
-    warning lists it; ``by_name``, for files of the older ``.h5`` format: layers are matched by
-    their names, and those without a namesake are left out; ``objects_to_skip``: layers to
-    leave alone. Where the optimizer has been in use, its state is loaded, too.
+    The file may also hold a whole model. If the optimizer has been in use, its state is
+    loaded as well.
 
-    Raises: `SavingError` that names what is missing or of another shape or dtype, or what
-    is wrong with the file; then nothing was assigned.
+    Args: ``skip_mismatch``: skip weights that do not fit, with a warning that lists
+    them; ``by_name``, for files of the older ``.h5`` format: match layers by name, and
+    skip the others; ``objects_to_skip``: layers to leave alone.
+
+    Raises: `SavingError` that names the weights that are missing or of another shape or
+    dtype, or the fault of the file; then nothing was assigned.
     """
     _check_has_weights(model, "load_weights")
     with opened_model_file(filepath) as file:

@@ -38,9 +38,13 @@ __all__ = ["Model", "model_from_json"]
 class Model(Trainer, Layer):
     """A network of layers that can be trained, saved and called.
 
-    ``Model(inputs, outputs)`` is the graph of layers between the first and the second,
-    which are symbolic: see `Input`. A subclass keeps layers as attributes and defines ``call``;
-    it may define `train_step`, too.
+    ``Model(inputs, outputs)`` is the graph of layers between symbolic tensors: see
+    `Input`. Both may be lists or dicts of tensors. A subclass keeps layers as
+    attributes and defines ``call``; it may define `train_step` as well.
+
+    Raises: ``ValueError`` if an output does not follow from the inputs, a tensor is not
+    symbolic, or two layers have one name; ``TypeError`` if only one of ``inputs`` and
+    ``outputs`` is given.
 
     >>> from tapewright.layers import Dense, Input
     >>> x = Input((3,))
@@ -48,6 +52,18 @@ class Model(Trainer, Layer):
     >>> model.compile("sgd", "mse")
     >>> model.output_shape, model.count_params()
     ((None, 2), 8)
+
+    A model with a ``call`` of its own:
+
+    >>> class MLP(Model):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.hidden, self.top = Dense(4, activation="relu"), Dense(2)
+    ...
+    ...     def call(self, inputs):
+    ...         return self.top(self.hidden(inputs))
+    >>> MLP()([[1.0, 2.0, 3.0]]).shape
+    TensorShape([1, 2])
     """
 
     _functional = None
@@ -144,7 +160,7 @@ class Model(Trainer, Layer):
         return tensor
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """None: masks come out with the outputs of the layers."""
+        """Return None: the outputs carry the masks of their layers."""
         return None
 
     def _converted(self, inputs):
@@ -187,7 +203,11 @@ class Model(Trainer, Layer):
         return list(self._functional.operations) if self._functional else self.layers
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
-        """Return the layer of that name or number. Raises: ``ValueError`` if there is none."""
+        """Return the layer of this name, or at this index of `layers`.
+
+        Raises: ``ValueError`` if there is none, or unless exactly one argument is
+        given.
+        """
         layers = self.layers
         if (name is None) == (index is None):
             raise ValueError("get_layer: pass either name or index")
@@ -213,7 +233,11 @@ class Model(Trainer, Layer):
 
     @property
     def inputs(self) -> list[Tensor]:
-        """The symbolic inputs, in a list."""
+        """The symbolic inputs, in a list.
+
+        Raises: ``AttributeError`` for a subclass with a ``call`` of its own, as do the
+        properties below.
+        """
         return self._need_graph("inputs").inputs
 
     @property
@@ -223,31 +247,34 @@ class Model(Trainer, Layer):
 
     @property
     def input(self) -> Any:
-        """The symbolic inputs as they were given."""
+        """The symbolic inputs in the structure that was given."""
         return self._need_graph("inputs").input_nest
 
     @property
     def output(self) -> Any:
-        """The symbolic outputs as they were given."""
+        """The symbolic outputs in the structure that was given."""
         return self._need_graph("outputs").output_nest
 
     @property
     def input_shape(self) -> Any:
+        """The shape of the input with None for the batch, or the nest of shapes of several."""
         return _single(map_structure(lambda x: tuple(x.shape), self.input))
 
     @property
     def output_shape(self) -> Any:
+        """The shape of the output with None for the batch, or the nest of shapes of several."""
         if self._functional is None and self._output_shape is not None:
             return self._output_shape
         return _single(map_structure(lambda x: tuple(x.shape), self.output))
 
     @property
     def input_names(self) -> list[str]:
+        """The names of the inputs, which are the keys of a dict of inputs."""
         return [x.name for x in self.inputs]
 
     @property
     def output_names(self) -> list[str] | None:
-        """The names of the outputs: keys of a dict, else the layers that give them.
+        """The names of the outputs: keys of a dict, else the layers that compute them.
 
         None for a subclass, whose outputs have no names.
         """
@@ -273,10 +300,11 @@ class Model(Trainer, Layer):
     ) -> None:
         """Print a table of the layers, their output shapes and numbers of weights.
 
-        Args: ``print_fn`` is called with the whole text instead of ``print``;
-        ``line_length``: the width of the table; ``expand_nested``: the layers of models
-        inside, too; ``show_trainable``: which of them train; ``layer_range``: names of
-        the first and the last layer to be shown.
+        Args: ``print_fn``: a function called with the whole text in place of ``print``;
+        ``line_length``: the width of the table; ``positions``: the right edges of the
+        columns, as shares of it; ``expand_nested``: list the layers of inner models as
+        well; ``show_trainable``: add a column that tells which layers train;
+        ``layer_range``: names of the first and the last layer to list.
         """
         print_summary(
             self,
@@ -320,9 +348,11 @@ class Model(Trainer, Layer):
     ) -> None:
         """Write the weights to an HDF5 file, ``name.weights.h5``, in Keras' layout.
 
-        With those of the optimizer, if compiled. The file is replaced as a whole: an error
-        leaves an older one as it was. Raises: ``ValueError`` for another ending,
-        ``FileExistsError`` unless ``overwrite``.
+        A compiled model saves the state of its optimizer as well. The file is replaced
+        as a whole: after an error the old one is intact.
+
+        Raises: ``ValueError`` for another ending, or a model without weights yet;
+        ``FileExistsError`` if the file exists and ``overwrite`` is False.
         """
         from ..files.save_and_load import save_weights
 
@@ -331,14 +361,15 @@ class Model(Trainer, Layer):
     def load_weights(
         self, filepath: str | PathLike[str], skip_mismatch: bool = False, **kwargs: Any
     ) -> None:
-        """Assign the weights of a file, ours or Keras', of weights or a whole model.
+        """Assign the weights of a file, of weights or a whole model, also one of Keras.
 
-        Args: ``skip_mismatch``: what does not fit is left out, and a warning lists it;
-        ``by_name=True``, for the older ``.h5`` files: layers are found by their names;
-        ``objects_to_skip``: layers that are left alone.
+        Args: ``skip_mismatch``: skip weights that do not fit, with a warning that lists
+        them; ``by_name=True``, for older ``.h5`` files: match layers by name;
+        ``objects_to_skip``: layers to leave alone.
 
-        Raises: `SavingError`, a ``ValueError``, if they are not those of this model's
-        layers or the file is not as it should be; then nothing was assigned.
+        Raises: `SavingError`, a ``ValueError``, if the file is damaged or has the
+        weights of other layers; then nothing was assigned. A missing file is also a
+        ``FileNotFoundError``.
         """
         from ..files.save_and_load import load_weights
 
@@ -348,7 +379,7 @@ class Model(Trainer, Layer):
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:
-        """Name and layers of a model from inputs and outputs; else the arguments."""
+        """Return name and layers of a model from inputs and outputs, else the arguments."""
         if self._functional is None or not _takes_ends(type(self)):
             return super().get_config()
         config = {"name": self.name, "trainable": self.trainable}
@@ -360,7 +391,7 @@ class Model(Trainer, Layer):
     def from_config(
         cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
     ) -> Self:
-        """Return a model of the config, with weights of its own."""
+        """Return a model with this config, and new weights."""
         with custom_object_scope(custom_objects):
             if not set(_ENDS) <= set(config) or not _takes_ends(cls):
                 return super().from_config(config)
@@ -375,8 +406,8 @@ class Model(Trainer, Layer):
     def to_json(self, **kwargs: Any) -> str:
         """Return the config of the model as JSON, with its build and compile configs.
 
-        ``kwargs`` are those of ``json.dumps``. `model_from_json` makes the model anew,
-        with weights of its own.
+        `model_from_json` makes a model of it, with new weights. ``kwargs`` go to
+        ``json.dumps``.
 
         >>> from tapewright import keras
         >>> text = keras.Sequential([keras.layers.Dense(2)]).to_json()
@@ -403,10 +434,13 @@ def _takes_ends(cls):
 def model_from_json(
     json_string: str | bytes, custom_objects: dict[str, Any] | None = None
 ) -> Model:
-    """Return the model of the JSON of `Model.to_json`, ours or Keras'.
+    """Return a model with the config of `Model.to_json`, ours or Keras', and new weights.
 
-    ``custom_objects``: names and classes to look among first. Raises: ``ValueError`` for
-    what is no config, or names an unknown class.
+    Args: ``custom_objects``: ``{name: class or function}``, looked up before those that
+    are registered.
+
+    Raises: ``ValueError`` if the text is no JSON or no model, or names an unknown
+    class; ``TypeError`` if it is no string.
     """
     import json
 

@@ -31,6 +31,9 @@ class Sequential(Model):
     The weights are made on the first call; at once if the first layer is an `Input` or
     has an ``input_shape``; or by ``build(input_shape)``, with None for the batch.
 
+    Raises: ``ValueError`` for an entry that is no layer, and for two layers of one
+    name.
+
     >>> from tapewright.layers import Dense, Flatten
     >>> model = Sequential([Flatten(), Dense(4, activation="relu"), Dense(2)])
     >>> model.build((None, 3, 3))
@@ -62,13 +65,14 @@ class Sequential(Model):
 
     @property
     def layers(self) -> list[Layer]:
-        """The layers, in a new list."""
+        """The layers, in a new list, without the `Input`."""
         return list(self._layers)
 
     def add(self, layer: Layer | Tensor, rebuild: bool = True) -> None:
         """Append a layer, or at the beginning an `Input`.
 
-        Raises: ``ValueError`` for what is no layer, and for a name that is taken.
+        Raises: ``ValueError`` for an object that is no layer, a name that is taken, or
+        an `Input` behind a layer.
         """
         if type(layer) is KerasTensor:
             layer = layer._keras_history.operation
@@ -107,7 +111,10 @@ class Sequential(Model):
             )
 
     def pop(self, rebuild: bool = True) -> Layer:
-        """Remove the last layer and return it. Raises: ``IndexError`` without layers."""
+        """Remove the last layer and return it.
+
+        Raises: ``IndexError`` if there is no layer.
+        """
         if not self._layers:
             raise IndexError(f"Sequential '{self.name}': there is no layer to pop")
         layer = self._layers.pop()
@@ -130,7 +137,10 @@ class Sequential(Model):
             self._output_shape = tuple(self._chain[-1].shape)
 
     def build(self, input_shape: Any = None) -> None:
-        """Build the layers in turn, for inputs of this shape; the batch may be None."""
+        """Build the layers in turn, for inputs of this shape; the batch may be None.
+
+        Raises: ``ValueError`` without layers, or without a shape.
+        """
         if self._start is not None:
             return
         self._need_layers()

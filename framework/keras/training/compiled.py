@@ -60,25 +60,25 @@ class CompiledModel:
     ) -> None:
         """Set optimizer, losses and metrics for training.
 
-        Args: ``optimizer``: one, or its name; ``loss``: a loss, its name or a function
-        ``loss(y_true, y_pred)``, for models with several outputs a list or dict of them;
-        ``loss_weights``: factors in the sum of several losses; ``metrics``: a list of
-        names, `Metric` objects or functions, or a list or dict of lists for several
-        outputs; ``weighted_metrics``: those that sample weights count for;
-        ``run_eagerly``: steps run as plain Python, not traced. In a further `compile` a
-        loss, or metrics, that are not passed stay those of the last one, as in Keras.
+        Args: ``optimizer``: an `Optimizer`, its name or config; ``loss``: a `Loss`, its
+        name or a function ``loss(y_true, y_pred)``, for models with several outputs a
+        list or dict of them; ``loss_weights``: factors in the sum of several losses;
+        ``metrics``: a list of names, `Metric` objects or functions, or a list or dict
+        of lists for several outputs; ``weighted_metrics``: metrics that sample weights
+        apply to; ``run_eagerly``: run steps as plain Python, not traced. A later
+        `compile` keeps the loss, or the metrics, if they are not passed, as in Keras.
 
-        ``steps_per_execution``: so many steps of `fit` and `evaluate` are traced as one
-        function, and callbacks are called once for them. It serves a GPU, for which steps
-        are short; on the CPU it only takes longer to compile. What is left at the end of an
-        epoch runs step by step, as do several workers.
+        ``steps_per_execution``: trace this number of steps of `fit` and `evaluate` as
+        one function, and call callbacks once for them. This saves launch time on a GPU
+        with short steps; on the CPU it only lengthens compilation. Remaining steps at
+        the end of an epoch run one by one, as do the steps of several workers.
 
-        ``jit_compile`` is Keras', and changes nothing here, nor does
-        ``auto_scale_loss``, since no layer computes in a dtype other than its weights'.
+        ``jit_compile`` and ``auto_scale_loss`` are Keras' and change nothing: a layer
+        computes in the dtype of its weights.
 
         Raises: ``ValueError`` for an unknown name, which lists similar ones, for
-        ``jit_compile=True`` with ``run_eagerly``, and for ``steps_per_execution`` that is no
-        integer from 1 on.
+        ``jit_compile=True`` with ``run_eagerly``, and for ``steps_per_execution`` that
+        is no integer from 1 on; ``TypeError`` for a loss or metric of another type.
         """
         if steps_per_execution is not None:  # as in files of Keras 2
             whole("compile", "steps_per_execution", steps_per_execution)
@@ -103,14 +103,14 @@ class CompiledModel:
         self.stop_training = False
 
     def get_compile_config(self) -> dict[str, Any]:
-        """Return the arguments of `compile` as Keras writes them; empty before it was called.
+        """Return the arguments of `compile` as Keras writes them; ``{}`` before `compile`.
 
         Raises: ``ValueError`` for a lambda, which no config can hold.
         """
         return {} if self._compiled is None else compile_config(self._compiled.options)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Call `compile` with the arguments that `get_compile_config` gave, ours or Keras'.
+        """Call `compile` with the arguments of `get_compile_config`, ours or Keras'.
 
         Raises: ``ValueError`` for an unknown key, class or function.
         """
@@ -119,11 +119,12 @@ class CompiledModel:
 
     @property
     def compiled(self) -> bool:
+        """True after `compile`."""
         return self._compiled is not None
 
     @property
     def run_eagerly(self) -> bool:
-        """True if steps run as plain Python; may be set, also before `compile`."""
+        """True if steps run as plain Python; it may be set, also before `compile`."""
         return self._runs_eagerly or config.functions_run_eagerly()
 
     @run_eagerly.setter
@@ -134,7 +135,7 @@ class CompiledModel:
 
     @property
     def steps_per_execution(self) -> int:
-        """The number of steps that are one traced function; may be set after `compile`."""
+        """The number of steps traced as one function; it may be set after `compile`."""
         if self._compiled is None:
             return 1
         return self._compiled.options["steps_per_execution"] or 1
@@ -163,11 +164,13 @@ class CompiledModel:
         sample_weight: Any = None,
         training: bool = True,
     ) -> Tensor:
-        """Add up the loss of `compile` and `losses`. Raises: ``ValueError`` without any.
+        """Return the sum of the loss of `compile` and of `losses`.
 
-        In a step of several replicas it is the part of this one: the parts add up to the
-        loss of the whole batch. An override that adds a mean of its own multiplies it by
-        this replica's share, as the means of `tw.losses` are.
+        In a step of several replicas it is the part of this one: the parts add up to
+        the loss of the whole batch. An override that adds a mean of its own multiplies
+        it by this replica's share, as the losses of `keras.losses` do.
+
+        Raises: ``ValueError`` if there is no loss.
         """
         losses, in_each = [], False
         if self._compiled is not None and self._compiled.loss is not None:
@@ -214,7 +217,7 @@ class CompiledModel:
         sample_weight: Any = None,
         regularization_losses: Any = None,
     ) -> Tensor:
-        """`compute_loss` by its name in Keras 2."""
+        """Call `compute_loss`; the name in Keras 2."""
         return self.compute_loss(None, y, y_pred, sample_weight)
 
     @property
@@ -226,7 +229,7 @@ class CompiledModel:
 
     @property
     def metrics(self) -> list[Metric]:
-        """The loss' running mean, the metrics of `compile`, then those of the layers."""
+        """The running mean of the loss, the metrics of `compile`, then those of the layers."""
         metrics, compiled = [], self._compiled
         if compiled is not None:
             metrics.append(compiled.tracker)
@@ -238,6 +241,7 @@ class CompiledModel:
 
     @property
     def metrics_names(self) -> list[str]:
+        """The names of `metrics`; those of `compile` count as one, as in Keras 3."""
         return [metric.name for metric in self.metrics]
 
     def reset_metrics(self) -> None:
@@ -248,8 +252,10 @@ class CompiledModel:
             self._compiled.drop_pending()
 
     def get_metrics_result(self) -> dict[str, Any]:
-        """Return the results of all `metrics`, by name; in a step of several replicas,
-        those of the whole data."""
+        """Return the results of all `metrics`, by name.
+
+        In a step of several replicas they are those of the whole data.
+        """
         results, metrics = {}, self.metrics
         with aggregated_states(metrics):
             for metric in metrics:

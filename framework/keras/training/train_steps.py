@@ -32,8 +32,10 @@ class TrainSteps(CompiledModel):
     def train_step(self, data: Any) -> dict[str, Any]:
         """Make one update by a batch: ``x`` alone, ``(x, y)`` or ``(x, y, sample_weight)``.
 
-        Returns a dict of what is to be logged. Override it for another way to
-        train; `fit` does the rest.
+        Override it for another way to train; `fit` calls it for each batch, traced
+        unless the model was compiled with ``run_eagerly``.
+
+        Returns: a dict of the values to log.
         """
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         if not self._has_weights:
@@ -97,7 +99,7 @@ class TrainSteps(CompiledModel):
         return True
 
     def test_step(self, data: Any) -> dict[str, Any]:
-        """Compute loss and metrics for one batch, without an update."""
+        """Compute loss and metrics for one batch, without an update; `evaluate` calls it."""
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         y_pred = self._call_for(x, False)
         loss = self._loss_of(x, y, y_pred, sample_weight, False)
@@ -105,7 +107,7 @@ class TrainSteps(CompiledModel):
         return self.compute_metrics(x, y, y_pred, sample_weight)
 
     def predict_step(self, data: Any) -> Any:
-        """Compute the outputs for one batch."""
+        """Compute the outputs for one batch; `predict` calls it."""
         x, _, _ = unpack_x_y_sample_weight(data)
         return self._call_for(x, False)
 
@@ -123,15 +125,15 @@ class TrainSteps(CompiledModel):
     # --- steps as functions
 
     def make_train_function(self, force: bool = False) -> Callable[[Any], Any]:
-        """Return the function of a batch that runs `train_step`, traced unless eager."""
+        """Return the function that runs `train_step` on a batch, traced unless eager."""
         return self._function("train_step", force)
 
     def make_test_function(self, force: bool = False) -> Callable[[Any], Any]:
-        """Return the function of a batch that runs `test_step`."""
+        """Return the function that runs `test_step` on a batch, traced unless eager."""
         return self._function("test_step", force)
 
     def make_predict_function(self, force: bool = False) -> Callable[[Any], Any]:
-        """Return the function of a batch that runs `predict_step`."""
+        """Return the function that runs `predict_step` on a batch, traced unless eager."""
         return self._function("predict_step", force)
 
     def _function(self, name, force=False):

@@ -68,15 +68,22 @@ class Trainer(TrainSteps):
         """Train for ``epochs`` runs through the data; return the `History` of the metrics.
 
         Args: ``x``, ``y``, ``sample_weight``: arrays, or nests of them for several
-        inputs and outputs; or ``x`` is a `data.Dataset`, a `PyDataset` or anything that
-        yields ``(x, y)`` or ``(x, y, sample_weight)`` in batches; ``batch_size`` of
-        arrays, default 32; ``verbose``: 0 silent, 1 a bar, 2 a line for each epoch,
-        "auto" 1; ``callbacks``: a list; ``validation_split``: the share of the arrays,
-        at their end, to evaluate on after each epoch, or ``validation_data``: a tuple or
-        another source; ``shuffle`` arrays before each epoch; ``class_weight``: class
-        number to factor; ``initial_epoch``: with which to go on; ``steps_per_epoch``,
-        needed for sources without an end; ``validation_freq``: the number of epochs from
-        one evaluation to the next, or a list of epochs.
+        inputs and outputs; or ``x`` is a `data.Dataset`, a `PyDataset`, or an iterable
+        of batches ``(x, y)`` or ``(x, y, sample_weight)``; ``batch_size`` of arrays,
+        default 32 (or such that ``steps_per_epoch`` cover them); ``verbose``: 0 silent,
+        1 a progress bar, 2 a line for each epoch, "auto" is 1; ``callbacks``: a list;
+        ``validation_split``: the share of the arrays, at their end, on which to
+        evaluate after each epoch, or ``validation_data``: a tuple or another source;
+        ``validation_steps``, ``validation_batch_size``: their number of batches and its
+        size; ``validation_freq``: the number of epochs from one evaluation to the next,
+        or a list of epochs, from 1; ``shuffle``: shuffle arrays before each epoch, with
+        "batch" only inside of each batch; ``class_weight``: ``{class number: factor of
+        its loss}``; ``initial_epoch``: the epoch at which to start, from 0;
+        ``steps_per_epoch``: the number of batches of an epoch, needed for sources
+        without an end.
+
+        Shapes: arrays ``[samples, ...]``, all with the same number of samples;
+        ``sample_weight`` ``[samples]``.
 
         Several workers (see `tw.distribute`) all pass the same data. ``batch_size`` is
         that of all together: each computes on its part of a batch, and updates and logs
@@ -86,6 +93,15 @@ class Trainer(TrainSteps):
         Raises: ``RuntimeError`` before `compile`; ``ValueError`` if arrays, labels or
         names do not fit, before anything is changed, or workers have different arrays;
         ``CollectiveError`` if their variables have come to differ.
+
+        >>> import numpy as np
+        >>> from tapewright import keras
+        >>> model = keras.Sequential([keras.layers.Dense(1)])
+        >>> model.compile("adam", "mse", metrics=["mae"])
+        >>> x, y = np.ones((8, 3)), np.ones((8, 1))
+        >>> history = model.fit(x, y, epochs=2, validation_split=0.25, verbose=0)
+        >>> sorted(history.history), len(history.history["loss"])
+        (['loss', 'mae', 'val_loss', 'val_mae'], 2)
         """
         self._need_compiled("fit")
         first = _as_integer("initial_epoch", initial_epoch)
@@ -239,12 +255,16 @@ class Trainer(TrainSteps):
         callbacks: Sequence[Callback] | CallbackList | None = None,
         return_dict: bool = False,
     ) -> Any:
-        """Compute the loss, and metrics if there are any, over the data.
+        """Compute the loss and the metrics over the data.
 
-        Returns: a number, a list in the order of `metrics_names`, or with
-        ``return_dict`` a dict. The arguments are those of `fit`; ``steps`` is the number
-        of batches; ``model.stop_evaluating = True`` in a callback ends it. Of several
-        workers each evaluates its part of the batches; all get the result of the whole.
+        Args: as for `fit`; ``steps``: the number of batches; ``return_dict``: return a
+        dict of all results by name. ``model.stop_evaluating = True`` in a callback ends
+        the run. Of several workers each evaluates its part of the batches; all get the
+        result of the whole.
+
+        Returns: a number, or a list of the loss and the metrics in the order of
+        `compile`.
+
         Raises: ``RuntimeError`` before `compile`.
         """
         self._need_compiled("evaluate")
@@ -296,9 +316,10 @@ class Trainer(TrainSteps):
     ) -> Any:
         """Compute the outputs for the data, as NumPy arrays, batches joined along axis 0.
 
-        ``x`` is what `fit` takes; labels in it are passed over; ``model.stop_predicting =
-        True`` in a callback ends it. Returns: an array, or the nest of them that the
-        model gives.
+        Args: ``x``: as for `fit`; labels in it are ignored; ``steps``: the number of
+        batches. ``model.stop_predicting = True`` in a callback ends the run.
+
+        Returns: an array, or the nest of arrays that the model gives.
         """
         batches = EpochIterator(x, batch_size=batch_size, steps=steps)
         callbacks = self._callbacks(
@@ -339,14 +360,17 @@ class Trainer(TrainSteps):
         class_weight: dict[int, float] | None = None,
         return_dict: bool = False,
     ) -> Any:
-        """Make one update by one batch; return the loss, and metrics if there are any.
+        """Make one update by one batch; return its loss, and metrics if there are any.
 
-        With ``return_dict`` they are a dict; else a number, or a list in the order of
-        `metrics_names`. Metrics are reset first.
+        Metrics are reset first. Of several workers each passes its own part of the
+        batch, of any size above 0; the result is that of the whole. The first call
+        after `compile` makes the variables of all workers those of rank 0.
 
-        Of several workers each passes its own part of the batch, of any size above 0;
-        the result is that of the whole. The first call after `compile` makes the
-        variables of all workers those of rank 0.
+        Returns: a number, or a list of the loss and the metrics in the order of
+        `compile`; a dict with ``return_dict``.
+
+        Raises: ``RuntimeError`` before `compile`; ``ValueError`` for both
+        ``class_weight`` and ``sample_weight``.
         """
         self._need_compiled("train_on_batch")
         if class_weight is not None:
