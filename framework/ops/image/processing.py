@@ -105,16 +105,20 @@ def resize(
     antialias: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """``images`` with ``size = (height, width)``; pixels have their centers at halves.
+    """``images`` scaled to ``size = (height, width)``; pixel centers are at half integers.
 
     Args: ``method``: "bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5",
     "gaussian" or "mitchellcubic"; ``preserve_aspect_ratio``: the largest size with the
-    ratio of the images that fits into ``size``; ``antialias``: when an axis shrinks, each
-    pixel gathers from as many more (not for "nearest" and "area").
+    ratio of the images that fits into ``size``; ``antialias``: when an axis shrinks,
+    each pixel gathers from as many more (not for "nearest" and "area"). "bicubic" is
+    exact, where TensorFlow reads its weights from a table of 1024.
+
+    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+
     Returns: float32, with "nearest" the dtype of the images.
-    Raises: ``ShapeError`` for other than 3 or 4 axes, ``ValueError`` for a wrong ``size``
-    or ``method``.
-    "bicubic" is exact, where TensorFlow reads its weights from a table of 1024.
+
+    Raises: ``ShapeError`` for other than 3 or 4 axes, ``ValueError`` for a wrong
+    ``size`` or ``method``.
 
     >>> resize([[[0.0], [4.0]]], (1, 4)).numpy().ravel()
     array([0., 1., 3., 4.], dtype=float32)
@@ -155,7 +159,16 @@ def resize_with_pad(
     method: str = ResizeMethod.BILINEAR,
     antialias: bool = False,
 ) -> Tensor:
-    """The image resized as a whole to fit, in the middle of zeros."""
+    """The image scaled as a whole to fit, in the middle of zeros.
+
+    ``method`` and ``antialias`` are those of `resize`, and the errors.
+
+    Shapes: ``[..., height, width, channels]`` to ``[..., target_height, target_width,
+    channels]``, with one batch axis or none.
+
+    >>> resize_with_pad([[[1.0], [1.0]]], 2, 2).numpy().shape
+    (2, 2, 1)
+    """
     x = _images("resize_with_pad", image)
     height, width = tuple(x.shape)[-3:-1]
     ratio = max(height / target_height, width / target_width)
@@ -169,7 +182,14 @@ def resize_with_pad(
 def resize_with_crop_or_pad(
     image: TensorLike, target_height: IntLike, target_width: IntLike
 ) -> Tensor:
-    """The middle of the image; zeros around it where it is too small. Nothing is scaled."""
+    """The middle of the image, or the image in the middle of zeros, without scaling.
+
+    Shapes: ``[..., height, width, channels]`` to ``[..., target_height, target_width,
+    channels]``, with one batch axis or none.
+
+    >>> resize_with_crop_or_pad([[[1], [2], [3], [4]]], 1, 2).numpy().ravel()
+    array([2, 3], dtype=int32)
+    """
     x = _images("resize_with_crop_or_pad", image)
     height, width = tuple(x.shape)[-3:-1]
     more = target_height - height, target_width - width
@@ -183,9 +203,15 @@ def resize_with_crop_or_pad(
 
 
 def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
-    """The middle of the image: that fraction of its height and of its width.
+    """The middle of the image: the fraction ``central_fraction`` of its height and width.
+
+    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
 
     Raises: ``ValueError`` unless ``0 < central_fraction <= 1``.
+
+    >>> import tapewright as tw
+    >>> central_crop(tw.zeros([8, 6, 3]), 0.5).shape
+    TensorShape([4, 4, 3])
     """
     if not 0 < central_fraction <= 1:
         raise InvalidArgumentError(
@@ -206,9 +232,16 @@ def crop_to_bounding_box(
     target_height: IntLike,
     target_width: IntLike,
 ) -> Tensor:
-    """The box of that size, its upper left corner at those offsets.
+    """The box of ``target_height`` rows and ``target_width`` columns of the image.
 
-    Raises: ``ValueError`` if the box leaves the image.
+    Its upper left corner is at ``offset_height`` and ``offset_width``.
+
+    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+
+    Raises: ``ValueError`` if the box reaches beyond the image.
+
+    >>> crop_to_bounding_box([[[1], [2]], [[3], [4]]], 0, 1, 2, 1).numpy().ravel()
+    array([2, 4], dtype=int32)
     """
     x = _images("crop_to_bounding_box", image)
     height, width = tuple(x.shape)[-3:-1]
@@ -228,9 +261,16 @@ def pad_to_bounding_box(
     target_height: IntLike,
     target_width: IntLike,
 ) -> Tensor:
-    """The image inside zeros of that size, its upper left corner at those offsets.
+    """The image inside zeros, ``target_height`` times ``target_width`` pixels in all.
+
+    Its upper left corner is at ``offset_height`` and ``offset_width``.
+
+    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
 
     Raises: ``ValueError`` if the image does not fit.
+
+    >>> pad_to_bounding_box([[[1], [2]]], 0, 1, 1, 4).numpy().ravel()
+    array([0, 1, 2, 0], dtype=int32)
     """
     x = _images("pad_to_bounding_box", image)
     height, width = tuple(x.shape)[-3:-1]
@@ -259,10 +299,17 @@ def extract_patches(
     padding: str | Sequence[Sequence[int]],
     name: str | None = None,
 ) -> Tensor:
-    """Every window of the images, flat: ``[batch, rows, columns, window * channels]``.
+    """Every window of the images, its pixels as channels.
 
-    Args: ``sizes`` of a window, ``strides`` between windows, ``rates`` between the pixels
-    of one: ints, or ``[1, height, width, 1]``; ``padding``: "VALID" or "SAME" (zeros).
+    Args: ``sizes`` of a window, ``strides`` between windows, ``rates`` between the
+    pixels of a window: each an int, or ``[1, height, width, 1]``; ``padding``: "VALID",
+    "SAME" (zeros) or a list of pairs (before, after) for all four axes.
+
+    Shapes: ``[batch, height, width, channels]`` to ``[batch, rows, columns,
+    window_height * window_width * channels]``.
+
+    Raises: ``ValueError`` for other ``strides`` or ``padding``; ``ShapeError`` for
+    windows larger than the images.
 
     >>> extract_patches([[[[1], [2], [3]]]], (1, 1, 2, 1), 1, 1, "VALID").numpy()
     array([[[[1, 2],
@@ -288,24 +335,42 @@ def extract_patches(
 
 
 def flip_left_right(image: TensorLike) -> Tensor:
-    """The image in a mirror: its columns in opposite order."""
+    """The image with its columns in reverse order.
+
+    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+
+    >>> flip_left_right([[[1], [2]], [[3], [4]]]).numpy().tolist()
+    [[[2], [1]], [[4], [3]]]
+    """
     return reverse(_images("flip_left_right", image), -2)
 
 
 def flip_up_down(image: TensorLike) -> Tensor:
-    """The image upside down: its rows in opposite order."""
+    """The image with its rows in reverse order.
+
+    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+
+    >>> flip_up_down([[[1], [2]], [[3], [4]]]).numpy().tolist()
+    [[[3], [4]], [[1], [2]]]
+    """
     return reverse(_images("flip_up_down", image), -3)
 
 
 def transpose(image: TensorLike, name: str | None = None) -> Tensor:
-    """Height and width exchanged."""
+    """The image with height and width exchanged.
+
+    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+    """
     x = _images("transpose", image)
     rank = len(x.shape)
     return transpose_axes(x, (*range(rank - 3), rank - 2, rank - 3, rank - 1))
 
 
 def rot90(image: TensorLike, k: IntLike = 1, name: str | None = None) -> Tensor:
-    """The image turned ``k`` quarters counter-clockwise.
+    """The image turned counter-clockwise by ``k`` times 90 degrees.
+
+    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``; an
+    odd ``k`` exchanges height and width.
 
     >>> rot90([[[1], [2]]]).numpy().tolist()
     [[[2]], [[1]]]
@@ -325,9 +390,10 @@ def rot90(image: TensorLike, k: IntLike = 1, name: str | None = None) -> Tensor:
 def convert_image_dtype(
     image: TensorLike, dtype: DTypeLike, saturate: bool = False, name: str | None = None
 ) -> Tensor:
-    """The image in another dtype, scaled: integers reach to their maximum, floats to 1.
+    """The image in another dtype, scaled: floats reach to 1, integers to their maximum.
 
-    ``saturate``: what lies beyond the range of an integer ``dtype`` goes to its end.
+    Args: ``saturate``: values beyond the range of an integer ``dtype`` become its ends;
+    without it they wrap.
 
     >>> convert_image_dtype([0.0, 0.5, 1.0], "uint8").numpy()
     array([  0, 127, 255], dtype=uint8)
@@ -351,7 +417,9 @@ def _floating(x):
 
 
 def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
-    """``image + delta``; integers are scaled to 0 ... 1 for it, and back.
+    """``image + delta``, entry by entry; they broadcast.
+
+    Integer images are scaled to 0 ... 1 before, and back after.
 
     >>> adjust_brightness([0.25, 0.5], 0.25).numpy()
     array([0.5 , 0.75], dtype=float32)
@@ -364,9 +432,14 @@ def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
 def adjust_gamma(
     image: TensorLike, gamma: TensorLike = 1, gain: TensorLike = 1
 ) -> Tensor:
-    """``gain * image ** gamma``; integers are scaled to 0 ... 1 for it, and back.
+    """``gain * image ** gamma``, entry by entry.
+
+    Integer images are scaled to 0 ... 1 before, and back after.
 
     Raises: ``ValueError`` for a negative ``gamma``.
+
+    >>> adjust_gamma([0.25, 0.5], gamma=2.0).numpy()
+    array([0.0625, 0.25  ], dtype=float32)
     """
     x = convert_to_tensor(image)
     if isinstance(gamma, int | float) and gamma < 0:
@@ -412,10 +485,12 @@ def _(mapped, images, contrast_factor):
 
 
 def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Tensor:
-    """``(x - mean) * contrast_factor + mean``, the mean taken for each channel.
+    """``(x - mean) * contrast_factor + mean``, with the mean of each channel of an image.
 
-    Integers are scaled to 0 ... 1 for it, and back. It has no gradient, as in TensorFlow:
-    asking for one is a ``LookupError``.
+    Integer images are scaled to 0 ... 1 before, and back after. There is no gradient,
+    as in TensorFlow: asking for one raises ``LookupError``.
+
+    Shapes: ``[..., height, width, channels]``, ``contrast_factor`` a scalar.
 
     >>> adjust_contrast([[[1.0]], [[3.0]]], 2.0).numpy().ravel()
     array([0., 4.], dtype=float32)
@@ -427,9 +502,14 @@ def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Tensor:
 
 
 def per_image_standardization(image: TensorLike) -> Tensor:
-    """``(x - mean) / max(std, 1 / sqrt(n))``, mean and std over the n numbers of an image.
+    """``(x - mean) / max(std, 1 / sqrt(n))``, with the moments of the n numbers of an image.
 
-    The result is float32.
+    Shapes: ``[..., height, width, channels]``.
+
+    Returns: float32.
+
+    >>> per_image_standardization([[[0.0]], [[2.0]]]).numpy().ravel()
+    array([-1.,  1.], dtype=float32)
     """
     x = convert_to_tensor(image)
     if len(x.shape) < 3:
@@ -447,7 +527,9 @@ def _standardized(x):
 
 
 def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
-    """``0.2989 R + 0.587 G + 0.114 B``, one channel; integers are rounded down.
+    """The luminance ``0.2989 R + 0.587 G + 0.114 B``; integers are rounded down.
+
+    Shapes: ``[..., 3]`` to ``[..., 1]``.
 
     >>> rgb_to_grayscale([[[1.0, 0.0, 0.0]]]).numpy()
     array([[[0.2989]]], dtype=float32)
@@ -458,9 +540,9 @@ def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
-    """The one channel three times.
+    """The one channel of an image three times.
 
-    Raises: ``ShapeError`` unless the last axis has size 1.
+    Shapes: ``[..., 1]`` to ``[..., 3]``.
     """
     x = convert_to_tensor(images)
     if not x.shape or x.shape[-1] != 1:
@@ -509,22 +591,34 @@ def _mixed(who, images, matrix):
 
 
 def rgb_to_yiq(images: TensorLike) -> Tensor:
-    """Red, green, blue to luminance and the two colour signals of NTSC."""
+    """Red, green, blue to luminance and the two colour signals of NTSC.
+
+    Shapes: ``[..., 3]``, floating, input and result.
+    """
     return _mixed("rgb_to_yiq", images, _RGB_TO_YIQ)
 
 
 def yiq_to_rgb(images: TensorLike) -> Tensor:
-    """The inverse of `rgb_to_yiq`."""
+    """The inverse of `rgb_to_yiq`.
+
+    Shapes: ``[..., 3]``, floating, input and result.
+    """
     return _mixed("yiq_to_rgb", images, _YIQ_TO_RGB)
 
 
 def rgb_to_yuv(images: TensorLike) -> Tensor:
-    """Red, green, blue to luminance and the two colour signals of PAL."""
+    """Red, green, blue to luminance and the two colour signals of PAL.
+
+    Shapes: ``[..., 3]``, floating, input and result.
+    """
     return _mixed("rgb_to_yuv", images, _RGB_TO_YUV)
 
 
 def yuv_to_rgb(images: TensorLike) -> Tensor:
-    """The inverse of `rgb_to_yuv`."""
+    """The inverse of `rgb_to_yuv`.
+
+    Shapes: ``[..., 3]``, floating, input and result.
+    """
     return _mixed("yuv_to_rgb", images, _YUV_TO_RGB)
 
 
@@ -532,9 +626,17 @@ def yuv_to_rgb(images: TensorLike) -> Tensor:
 
 
 def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
-    """Differences to the next pixel, ``(dy, dx)``; the last row and column are zero.
+    """The differences of each pixel to the next row and to the next column.
+
+    The differences of the last row and of the last column are zero.
 
     Shapes: all ``[batch, height, width, channels]``.
+
+    Returns: ``(dy, dx)``.
+
+    >>> dy, dx = image_gradients([[[[1.0], [2.0]], [[4.0], [8.0]]]])
+    >>> dy.numpy().ravel(), dx.numpy().ravel()
+    (array([3., 6., 0., 0.], dtype=float32), array([1., 0., 4., 0.], dtype=float32))
     """
     x = _images("image_gradients", image, ranks=(4,))
     dy, dx = _differences(x)
@@ -553,7 +655,10 @@ def _differences(x):
 
 
 def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
-    """The sum of ``|difference|`` of all neighbours, one number for each image.
+    """The sum of ``|difference|`` over all pairs of neighbouring pixels of an image.
+
+    Shapes: ``[height, width, channels]`` to a scalar, or ``[batch, height, width,
+    channels]`` to ``[batch]``.
 
     >>> total_variation([[[1.0], [3.0]], [[2.0], [3.0]]]).numpy()
     np.float32(4.0)
@@ -565,9 +670,10 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def sobel_edges(image: TensorLike) -> Tensor:
-    """Sobel's derivatives ``dy`` and ``dx`` on a last axis; the edges are mirrored.
+    """Sobel's derivatives ``dy`` and ``dx`` of each channel; the edges are mirrored.
 
-    Shape: ``[batch, height, width, channels]`` to ``[batch, height, width, channels, 2]``.
+    Shapes: ``[batch, height, width, channels]`` to ``[batch, height, width, channels,
+    2]``; height and width are 2 or more.
     """
     x = _images("sobel_edges", image, ranks=(4,))
     across = [[-1, -2, -1], [0, 0, 0], [1, 2, 1]]
@@ -582,9 +688,16 @@ def sobel_edges(image: TensorLike) -> Tensor:
 def psnr(
     a: TensorLike, b: TensorLike, max_val: TensorLike, name: str | None = None
 ) -> Tensor:
-    """``10 log10(max_val ** 2 / mean((a - b) ** 2))``, in decibel, one for each image.
+    """The peak signal-to-noise ratio of two images, in decibels.
 
-    ``max_val`` is the range of the images' values, 255 for uint8.
+    It is ``10 log10(max_val ** 2 / mean((a - b) ** 2))``, infinite for equal images.
+
+    Args: ``max_val``: the range of the values, such as 255 for uint8.
+
+    Shapes: ``a`` and ``b`` ``[..., height, width, channels]``, result ``[...]``.
+
+    >>> psnr([[[0.0]]], [[[0.1]]], max_val=1.0).numpy()
+    np.float32(20.0)
     """
     x, y = _comparable("psnr", a, b, "a", "b")
     top = _scaled_range(max_val, a)
@@ -616,14 +729,27 @@ def ssim(
     k2: float = 0.03,
     return_index_map: bool = False,
 ) -> Tensor:
-    """The structural similarity of two images, from -1 to 1, one number for each image.
+    """The structural similarity of two images, from -1 to 1.
 
-    Means, variances and the covariance under a Gaussian window of ``filter_size`` pixels
-    are compared, with ``c1 = (k1 * max_val) ** 2`` and ``c2 = (k2 * max_val) ** 2`` added
-    to numerators and denominators. ``return_index_map``: one number for each window.
+    Means, variances and the covariance under a Gaussian window of ``filter_size``
+    pixels and width ``filter_sigma`` are compared, with ``c1 = (k1 * max_val) ** 2``
+    and ``c2 = (k2 * max_val) ** 2`` added to numerators and denominators.
+
+    Args: ``max_val``: the range of the values, such as 255 for uint8;
+    ``return_index_map``: one number for each window, not their mean.
+
+    Shapes: ``[..., height, width, channels]``, both, to ``[...]``; with
+    ``return_index_map`` to ``[..., height - filter_size + 1, width - filter_size +
+    1]``.
 
     Raises: ``ShapeError`` for shapes that differ, or smaller than the window.
+
     Reference: Wang et al., "Image quality assessment" (2004).
+
+    >>> import tapewright as tw
+    >>> image = tw.random.stateless_uniform([16, 16, 1], seed=[1, 2])
+    >>> ssim(image, image, max_val=1.0).numpy().round(4)
+    np.float32(1.0)
     """
     x, y = _comparable("ssim", img1, img2, "img1", "img2")
     if min(tuple(x.shape)[-3:-1]) < filter_size:

@@ -56,9 +56,11 @@ __all__ = [
 class Generator:
     """A stream of random numbers: a key, and a counter that each draw advances.
 
-    ``Generator.from_seed(7)`` always starts the same stream; ``state`` (key and counter,
-    an int64 Variable of two entries) can be kept and put back, with `reset` or in another
-    process with `from_state`, and what follows is the same again.
+    ``Generator.from_seed(7)`` always starts the same stream. ``state``, an int64
+    Variable of key and counter, can be saved and restored, with `reset` or in another
+    process with `from_state`; the same numbers follow.
+
+    Args: ``seed``: an integer; None takes one from the operating system.
 
     >>> generator = Generator.from_seed(7)
     >>> state = generator.state.numpy()
@@ -83,19 +85,23 @@ class Generator:
 
     @classmethod
     def from_seed(cls, seed: IntLike, alg: str | int | None = None) -> Self:
-        """A generator at the start of the stream of ``seed``, an integer."""
+        """A generator at the start of the stream of ``seed``, an integer.
+
+        Raises: ``ValueError`` for an ``alg`` other than None, "philox" and
+        "auto_select".
+        """
         check_algorithm("Generator.from_seed", alg)
         return cls(seed)
 
     @classmethod
     def from_non_deterministic_state(cls, alg: str | int | None = None) -> Self:
-        """A generator at the start of a stream that nobody knows."""
+        """A generator at the start of a stream that the operating system chooses."""
         check_algorithm("Generator.from_non_deterministic_state", alg)
         return cls()
 
     @classmethod
     def from_state(cls, state: TensorLike, alg: str | int | None = None) -> Self:
-        """A generator that goes on where the one with this ``state`` stood."""
+        """A generator that continues from the ``state`` of another one, two integers."""
         check_algorithm("Generator.from_state", alg)
         if not has_value(state):
             return cls._of(_TracedState(cast(state, dtypes.int64)))
@@ -114,7 +120,7 @@ class Generator:
     def from_key_counter(
         cls, key: IntLike, counter: IntLike, alg: str | int | None = None
     ) -> Self:
-        """A generator with this key, before the draw of this number."""
+        """A generator with this key, whose next draw has the number ``counter``."""
         return cls.from_state([int(key), int(counter)], alg)
 
     @property
@@ -128,7 +134,7 @@ class Generator:
         return 1
 
     def reset(self, state: TensorLike) -> None:
-        """Continue from the ``state`` of a generator."""
+        """Continue from the ``state`` of a generator, two integers."""
         state = convert_to_tensor(state, dtype_hint="int64")
         if has_value(state):
             self.state.assign(np.array(devices.to_numpy(state.array)))
@@ -317,7 +323,9 @@ def check_algorithm(who, alg):
 
 
 def create_rng_state(seed: IntLike, alg: str = "philox") -> Tensor:
-    """The state of a `Generator` at the start of the stream of ``seed``.
+    """The state of a `Generator` at the start of the stream of ``seed``: ``[2]``, int64.
+
+    Raises: ``ValueError`` for an ``alg`` other than "philox" and "auto_select".
 
     >>> create_rng_state(7).numpy()
     array([7, 0])
@@ -331,7 +339,7 @@ _LENT = ContextVar("lent_generator", default=None)
 
 
 def get_global_generator() -> Generator:
-    """The generator behind the functions of this module."""
+    """The `Generator` from which the functions of this module draw without a seed."""
     global _GLOBAL
     if (lent := _LENT.get()) is not None:
         return lent() if active_tracer() is None else Generator._of(_LentState())
@@ -360,7 +368,10 @@ def drawing_from(generator):
 
 
 def set_global_generator(generator: Generator) -> None:
-    """Use ``generator`` for the functions of this module."""
+    """Let the functions of this module draw from ``generator``.
+
+    Raises: ``TypeError`` if it is no `Generator`.
+    """
     global _GLOBAL
     if not isinstance(generator, Generator):
         raise TypeError(
@@ -371,7 +382,14 @@ def set_global_generator(generator: Generator) -> None:
 
 
 def set_seed(seed: IntLike) -> None:
-    """Restart the global stream: equal seeds give equal numbers from here on."""
+    """Restart the global stream: equal seeds give equal numbers from here on.
+
+    >>> set_seed(1)
+    >>> first = get_global_generator().normal([2]).numpy()
+    >>> set_seed(1)
+    >>> bool((get_global_generator().normal([2]).numpy() == first).all())
+    True
+    """
     get_global_generator().reset_from_seed(seed)
 
 

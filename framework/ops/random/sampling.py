@@ -84,7 +84,9 @@ def normal(
 ) -> Tensor:
     """Normally distributed numbers, from the global stream or, with ``seed``, from its own.
 
-    Gradients pass to ``mean`` and ``stddev``.
+    Gradients pass to ``mean`` and ``stddev``, which broadcast with ``shape``.
+
+    Raises: ``TypeError`` for a dtype that is not floating.
 
     >>> set_seed(1)
     >>> normal([2, 3]).shape
@@ -102,11 +104,17 @@ def uniform(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Numbers from ``minval`` up to, and without, ``maxval`` (1 for floating dtypes).
+    """Evenly distributed numbers from ``minval`` up to, and without, ``maxval``.
 
-    Gradients pass to bounds that are floating tensors.
+    ``maxval`` is 1 by default for floating dtypes. Gradients pass to bounds that are
+    floating tensors; the bounds broadcast with ``shape``.
 
-    Raises: ``ValueError`` for integers without ``maxval``, or with no number between.
+    Raises: ``ValueError`` for integers without ``maxval``, or if ``minval`` is not
+    below it.
+
+    >>> numbers = uniform([100], 0, 10, dtype="int32").numpy()
+    >>> int(numbers.min()) >= 0 and int(numbers.max()) < 10
+    True
     """
     bounds = checked_bounds("uniform", minval, maxval, dtype)
     return draw_uniform(one_stream(seed), shape, *bounds)
@@ -120,7 +128,13 @@ def truncated_normal(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normally distributed numbers no further than two ``stddev`` from ``mean``."""
+    """Normally distributed numbers no further than two ``stddev`` from ``mean``.
+
+    Arguments, gradients and errors are those of `normal`.
+
+    >>> bool((abs(truncated_normal([100], stddev=2.0)) <= 4.0).numpy().all())
+    True
+    """
     dtype = checked_floating("truncated_normal", dtype)
     return draw_normal(one_stream(seed), shape, mean, stddev, dtype, truncated=True)
 
@@ -132,10 +146,15 @@ def categorical(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``num_samples`` classes a row, each drawn with probability ``softmax(logits)``.
+    """``num_samples`` classes for each row, drawn with the probabilities ``softmax(logits)``.
 
-    Shapes: ``logits`` ``[batch, classes]``, result ``[batch, num_samples]``, int64 unless
-    ``dtype`` says int32.
+    Shapes: ``logits`` ``[batch, classes]``, result ``[batch, num_samples]``, int64
+    unless ``dtype`` is given.
+
+    Raises: ``ValueError`` for a negative ``num_samples``.
+
+    >>> categorical([[0.0, 0.0], [-99.0, 0.0]], 3, seed=1).numpy()[1]
+    array([1, 1, 1])
     """
     logits = checked_logits(logits)
     return draw_categorical(one_stream(seed), logits, num_samples, dtype)
@@ -149,11 +168,16 @@ def gamma(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Numbers with the density ``x ** (alpha - 1) * exp(-x * beta)``, up to a factor.
+    """Gamma distributed numbers: their density is ``x ** (alpha - 1) * exp(-x * beta)``.
 
-    ``alpha`` and ``beta`` (1) broadcast together; each pair gets ``shape`` draws, so that
-    the result has the shape ``shape + alpha.shape``. Gradients pass to both: to ``beta``
-    at every order, to ``alpha`` implicitly, at the first order.
+    The density is up to a factor. Gradients pass to ``beta`` at every order, and to
+    ``alpha`` at the first, implicitly.
+
+    Shapes: ``alpha`` and ``beta`` (default 1) broadcast together; each pair gets
+    ``shape`` draws, so that the result has the shape ``shape + (alpha + beta).shape``.
+
+    Raises: ``ValueError`` for a negative ``alpha``; ``TypeError`` for a dtype that is
+    not floating.
 
     Reference: Figurnov, Mohamed & Mnih, "Implicit Reparameterization Gradients" (2018).
 
@@ -172,9 +196,12 @@ def poisson(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Whole numbers with mean ``lam``: each entry of it gets ``shape`` draws.
+    """Poisson distributed whole numbers with the mean ``lam``; no gradient passes.
 
-    The result has the shape ``shape + lam.shape``. No gradient passes.
+    Shapes: each entry of ``lam`` gets ``shape`` draws: the result has the shape ``shape
+    + lam.shape``.
+
+    Raises: ``ValueError`` for a negative ``lam``.
 
     >>> poisson([5], [0.5, 2.0], seed=1).shape
     TensorShape([5, 2])
@@ -188,7 +215,13 @@ def poisson(
 def shuffle(
     value: TensorLike, seed: IntLike | None = None, name: str | None = None
 ) -> Tensor:
-    """The rows of ``value`` in random order; gradients go where the rows came from."""
+    """The rows of ``value``, along its first axis, in random order.
+
+    Gradients go where the rows came from.
+
+    >>> sorted(shuffle([3, 1, 2]).numpy().tolist())
+    [1, 2, 3]
+    """
     return draw_shuffled(one_stream(seed), value)
 
 
@@ -204,7 +237,10 @@ def stateless_normal(
     name: str | None = None,
     alg: str = "auto_select",
 ) -> Tensor:
-    """Normally distributed numbers, the same for the same ``seed``, two integers.
+    """`normal`, as a function of ``seed``, two integers.
+
+    Raises: ``ValueError`` for another ``seed``, or an ``alg`` other than "philox" and
+    "auto_select".
 
     >>> first, second = (stateless_normal([2], seed=[1, 2]).numpy() for _ in range(2))
     >>> bool((first == second).all())
@@ -224,7 +260,11 @@ def stateless_truncated_normal(
     name: str | None = None,
     alg: str = "auto_select",
 ) -> Tensor:
-    """As `truncated_normal`, the same for the same ``seed``, two integers."""
+    """`truncated_normal`, as a function of ``seed``, two integers.
+
+    >>> stateless_truncated_normal([2, 3], seed=[1, 2]).shape
+    TensorShape([2, 3])
+    """
     who = "stateless_truncated_normal"
     stream, dtype = stateless_stream(who, seed, alg), checked_floating(who, dtype)
     return draw_normal(stream, shape, mean, stddev, dtype, truncated=True)
@@ -239,9 +279,13 @@ def stateless_uniform(
     name: str | None = None,
     alg: str = "auto_select",
 ) -> Tensor:
-    """As `uniform`, the same for the same ``seed``, two integers.
+    """`uniform`, as a function of ``seed``, two integers.
 
-    Without both bounds (None) integers are drawn from all that the dtype can hold.
+    With ``minval`` and ``maxval`` both None, integers come from all that the dtype can
+    hold.
+
+    >>> stateless_uniform([2, 3], seed=[1, 2]).shape
+    TensorShape([2, 3])
     """
     stream = stateless_stream("stateless_uniform", seed, alg)
     return draw_uniform(
@@ -256,7 +300,11 @@ def stateless_categorical(
     dtype: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """As `categorical`, the same for the same ``seed``, two integers."""
+    """`categorical`, as a function of ``seed``, two integers.
+
+    >>> stateless_categorical([[-99.0, 0.0]], 3, seed=[1, 2]).numpy()
+    array([[1, 1, 1]])
+    """
     stream = stateless_stream("stateless_categorical", seed)
     return draw_categorical(stream, checked_logits(logits), num_samples, dtype)
 
@@ -269,9 +317,13 @@ def stateless_gamma(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """As `gamma`, the same for the same ``seed``; ``shape`` is that of the result.
+    """`gamma`, as a function of ``seed``, two integers.
 
-    It must end with the shape to which ``alpha`` and ``beta`` broadcast.
+    Shapes: ``shape`` is that of the result, and ends with the shape to which ``alpha``
+    and ``beta`` broadcast.
+
+    >>> stateless_gamma([5, 2], [1, 2], alpha=[0.5, 2.0]).shape
+    TensorShape([5, 2])
     """
     stream = stateless_stream("stateless_gamma", seed)
     alpha, beta = checked_rates("stateless_gamma", alpha, beta, dtype)
@@ -285,7 +337,13 @@ def stateless_poisson(
     dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """As `poisson`, the same for the same ``seed``; ``shape`` is that of the result."""
+    """`poisson`, as a function of ``seed``, two integers.
+
+    Shapes: ``shape`` is that of the result, to which ``lam`` broadcasts.
+
+    >>> stateless_poisson([5, 2], [1, 2], lam=[0.5, 2.0]).shape
+    TensorShape([5, 2])
+    """
     stream = stateless_stream("stateless_poisson", seed)
     return draw_poisson(stream, as_shape(shape), convert_to_tensor(lam), dtype)
 
@@ -298,13 +356,26 @@ def stateless_binomial(
     output_dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """The number of successes in ``counts`` trials, the same for the same ``seed``."""
+    """The number of successes in ``counts`` trials of probability ``probs``.
+
+    The same ``seed``, two integers, gives the same numbers.
+
+    Shapes: ``counts`` and ``probs`` broadcast to ``shape``, the shape of the result.
+
+    Raises: ``ValueError`` for negative counts, or probabilities that are not from 0 to
+    1.
+
+    >>> stateless_binomial([3], [1, 2], counts=5, probs=1.0).numpy()
+    array([5, 5, 5], dtype=int32)
+    """
     stream = stateless_stream("stateless_binomial", seed)
     return draw_binomial(stream, shape, counts, probs, output_dtype)
 
 
 def split(seed: TensorLike, num: IntLike = 2, alg: str = "auto_select") -> Tensor:
     """``num`` seeds ``[num, 2]`` made of one, for independent ``stateless`` draws.
+
+    Raises: ``ValueError`` if ``seed`` is not two integers.
 
     >>> split([1, 2], num=3).shape
     TensorShape([3, 2])
@@ -313,7 +384,9 @@ def split(seed: TensorLike, num: IntLike = 2, alg: str = "auto_select") -> Tenso
 
 
 def fold_in(seed: TensorLike, data: TensorLike, alg: str = "auto_select") -> Tensor:
-    """A seed made of another and an integer, as the number of a step.
+    """A seed ``[2]`` made of another one and an integer, such as the number of a step.
+
+    Raises: ``ValueError`` if ``seed`` is not two integers.
 
     >>> fold_in([1, 2], 7).shape
     TensorShape([2])
