@@ -2,15 +2,14 @@
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 from sphinx_gallery.scrapers import figure_rst
 
 __all__ = ["arguments", "in_reading_order", "setup", "written_pictures"]
 
-# The folder that the scripts write to; it is emptied between two of them.
-OUT = Path(tempfile.gettempdir()) / f"tapewright-gallery-{os.getpid()}"
+# The folder that the scripts write to, beside them; it is emptied between two of them.
+OUT = Path(__file__).resolve().parents[2] / "examples" / "out"
 
 ORDER = [
     *("mnist_fit", "mnist_mlp", "mnist_cnn", "text_lstm", "compiled_step"),
@@ -25,7 +24,7 @@ def arguments(gallery_conf, script_vars):
     """The command line of an example: its folder, and one epoch in a short build."""
     shutil.rmtree(OUT, ignore_errors=True)
     short = os.environ.get("TAPEWRIGHT_DOCS") == "short"
-    return ["--out", str(OUT), *(["--epochs", "1"] if short else [])]
+    return ["--out", OUT.name, *(["--epochs", "1"] if short else [])]
 
 
 def written_pictures(block, block_vars, gallery_conf):
@@ -45,6 +44,13 @@ def in_reading_order(filename):
     return ORDER.index(Path(filename).stem)
 
 
+def show_commands_plainly(app, name, source):
+    """Literal blocks in the docstring of an example are commands, not Python."""
+    if name.startswith("examples/"):
+        source[0] = f".. highlight:: none\n\n{source[0]}"
+
+
 def setup(app):
+    app.connect("source-read", show_commands_plainly)
     app.connect("build-finished", lambda *_: shutil.rmtree(OUT, ignore_errors=True))
     return {"parallel_read_safe": True}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sphinx import addnodes
+from sphinx.util import inspect as sphinx_inspect
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
@@ -172,7 +173,7 @@ def write_pages(app):
             body = "".join(directive(entry, documented) for entry in some)
             if family:
                 name = f"{full}.{family.replace(' ', '_')}"
-                title = f"{full.removeprefix('tapewright.')}: {family}"
+                title = f"{full}: {family}"
                 written[name] = heading(title, "=") + body
                 text += heading(family.capitalize(), "-") + table(some)
             elif some:
@@ -222,6 +223,7 @@ LABELS = re.compile(
     r"^(Args|Arguments|Shapes?|Inputs?|Outputs?|Returns?|Yields|Raises|References?|Dtypes?"
     r"|Source|Examples?|Notes?|Defaults?|Weights):(?= |$)"
 )
+ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
 KINDS = {"f": "floating", "c": "complex", "i": "integer", "u": "unsigned integer",
          "b": "boolean", "U": "string"}  # fmt: skip
 
@@ -258,8 +260,7 @@ def facts_of(op):
     facts = []
     if op.elementwise:
         several = len(op.inputs) > 1
-        shape = "their common shape" if several else "the shape of the input"
-        facts.append(f"elementwise, the output has {shape}")
+        facts.append("elementwise, with broadcasting" if several else "elementwise")
     if op.kinds:
         kinds = list(dict.fromkeys(KINDS[k] for k in op.kinds if k in KINDS))
         facts.append(f"dtypes: {', '.join(kinds)}")
@@ -276,28 +277,39 @@ def facts_of(op):
 
 
 def typed_signature(app, what, name, obj, options, signature, result):
-    """The signature of an op with the types of its kernel, which its function lacks."""
+    """The signature of an op with the types of its kernel; that of a class's ``__init__``."""
     op = getattr(obj, "primitive", None)
-    if not isinstance(op, Primitive) or what not in ("function", "method"):
-        return None
-    kernel = inspect.signature(op.kernel)
+    if what == "class" and "*args: Any" in (signature or ""):
+        found = sphinx_inspect.signature(
+            obj.__init__,
+            bound_method=True,
+            type_aliases=app.config.autodoc_type_aliases,
+        )
+        signature = sphinx_inspect.stringify_signature(
+            found, unqualified_typehints=True
+        )
+    elif what in ("function", "method") and isinstance(op, Primitive):
+        signature = signature_of(obj, inspect.signature(op.kernel).parameters)
+        result = "tuple[Tensor, ...]" if op.multiple else "Tensor"
+    plain = [ALIAS.sub(r"\1", part) if part else part for part in (signature, result)]
+    return tuple(plain)
+
+
+def signature_of(function, of_kernel):
+    """The signature of an op, with the types that its kernel names."""
     shown = []
-    for parameter in inspect.signature(obj).parameters.values():
+    for name, parameter in inspect.signature(function).parameters.items():
         annotation = "TensorLike"
-        if parameter.name == "name":
+        if name == "name":
             annotation = "str | None"
-        elif parameter.name in kernel.parameters:
-            given = kernel.parameters[parameter.name].annotation
-            annotation = "TensorLike" if given is parameter.empty else given
+        elif name in of_kernel and of_kernel[name].annotation is not parameter.empty:
+            annotation = of_kernel[name].annotation
         default = (
             "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
         )
-        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
-        shown.append(
-            f"{star.get(parameter.kind, '')}{parameter.name}: {annotation}{default}"
-        )
-    result = "tuple[Tensor, ...]" if op.multiple else "Tensor"
-    return f"({', '.join(shown)})", result
+        star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
+        shown.append(f"{star}{name}: {annotation}{default}")
+    return f"({', '.join(shown)})"
 
 
 # Words in backquotes that are no public names: parameters, other libraries, internals.
