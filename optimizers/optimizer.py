@@ -140,6 +140,8 @@ class Optimizer(State, Configured):
     takes_factor = False
     # `update_block` makes the updates: no subclass overrides `update_step`.
     updates_blocks: bool = True
+    loss_scale_factor: float | None = None
+    _updates = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

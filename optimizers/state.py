@@ -40,6 +40,8 @@ class State(Trackable):
     slots: tuple[tuple[str, ...], ...] = ()
     # Initial values of slots, where they are not 0.
     initial: dict[str, float] = {}
+    built: bool = False
+    _iterations = None
 
     def _reset_state(self):
         self.built = False
@@ -83,6 +85,10 @@ class State(Trackable):
 
     def build(self, variables: Sequence[Variable]) -> None:
         """Make the slots for these variables; otherwise the first `apply` does."""
+        if self._iterations is None:
+            raise RuntimeError(
+                f"{type(self).__name__}: __init__ must call super().__init__() first"
+            )
         if self.built:
             return
         variables = list(variables)
@@ -103,7 +109,7 @@ class State(Trackable):
         self._indices = {id(v): i for i, v in enumerate(variables)}
         self._decayed = [self._decays(v) for v in variables]
         self._trainable_variables = variables
-        self.built: bool = True
+        self.built = True
         assign_pending(self)
 
     def __children__(self) -> dict[str, Any]:

@@ -308,3 +308,19 @@ def test_a_rule_of_blocks_under_the_name_of_keras_is_refused_when_it_is_defined(
 def test_initializers_must_be_as_many_as_names():
     with pytest.raises(ValueError, match="'zeros'"):
         SGD().add_optimizer_variables([], ["a", "b"], ["zeros"])
+
+
+@pytest.mark.parametrize("through", ["apply", "fit"])
+def test_a_forgotten_super_init_is_named(through):
+    class Forgetful(Optimizer):
+        def __init__(self):
+            self.rate = 1.0
+
+        def update_step(self, gradient, variable, learning_rate):
+            self.assign_sub(variable, gradient * self.rate)
+
+    with pytest.raises(RuntimeError, match=r"Forgetful: .*super\(\).__init__\(\)"):
+        if through == "apply":
+            Forgetful().apply([[1.0]], [tw.Variable([1.0])])
+        else:
+            model_of(Forgetful()).fit(*data(), verbose=0)

@@ -47,15 +47,22 @@ class Loss(Configured):
 
     Args: ``reduction``: "sum_over_batch_size" or "mean" (the sum divided by the number
     of losses), "sum", "mean_with_sample_weight" (divided by the sum of the weights),
-    "none" or None; ``dtype``: in which to compute (default: `floatx`, also for
+    "none" or None; ``dtype``: the dtype to compute in (default: `floatx`, also for
     predictions in float64, as in Keras; the functions keep the dtype of ``y_pred``).
 
     A loss is called with ``y_true``, ``y_pred`` and optionally ``sample_weight``, which
-    multiplies the losses: ``[batch]``, or any shape that broadcasts to theirs. ``y_true``
-    and ``y_pred`` may be nests if `call` takes them.
+    multiplies the losses. ``y_true`` and ``y_pred`` may be nests if `call` takes them.
+    A mask on ``y_pred`` excludes entries, also from the number by which a mean divides.
 
     A subclass defines `call`, or is declared with a function, ``class Hinge(Loss,
-    function=hinge)``: it gets the arguments of the constructor, kept as attributes, by name.
+    function=hinge)``: the function gets the arguments of the constructor, kept as
+    attributes, by name.
+
+    Shapes: ``sample_weight`` ``[batch]``, or any shape that broadcasts to the losses.
+    The result is a number, with "none" the shape of the losses, mostly ``[batch]``.
+
+    Raises: ``ValueError`` for another ``reduction``; `ShapeError` for weights that do
+    not fit.
 
     >>> class Largest(Loss):
     ...     def call(self, y_true, y_pred):
@@ -67,6 +74,7 @@ class Loss(Configured):
     kind: str = "loss"
     # True if `call` takes y_true as it is, not in the dtype of y_pred.
     integer_labels: bool = False
+    reduction: str | None = None
     _function = None
     _function_arguments: Sequence[str] = ()
 
@@ -96,14 +104,14 @@ class Loss(Configured):
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments; the dtype only if it was passed."""
+        """Return the constructor's arguments; the dtype only if it was passed."""
         config = super().get_config()
         if self._dtype_argument is None:  # Keras' configs never have it
             config.pop("dtype", None)
         return config
 
     def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        """The losses, one for each example (or more)."""
+        """Return the losses, one for each example (or more)."""
         if self._function is None:
             raise NotImplementedError(
                 f"{type(self).__name__} must define call(y_true, y_pred)"
@@ -117,6 +125,10 @@ class Loss(Configured):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> Tensor:
+        if self.reduction is None:
+            raise RuntimeError(
+                f"{type(self).__name__}: __init__ must call super().__init__() first"
+            )
         mask = getattr(y_pred, "_keras_mask", None)
         y_pred = predictions(y_pred, self.dtype)
         if not self.integer_labels:
@@ -210,9 +222,13 @@ def _weights(losses, weight, mask, who):
 
 
 class LossFunctionWrapper(Loss):
-    """``fn(y_true, y_pred, **kwargs)``, reduced.
+    """The function ``fn(y_true, y_pred, **kwargs)`` as a loss, reduced.
 
-    Args: ``fn``: gives the losses; others as in `Loss`; ``kwargs`` go to ``fn``.
+    Args: ``fn``: returns the losses; ``kwargs`` go to ``fn``; the others as for `Loss`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[...]``, as ``fn`` takes them.
+
+    Raises: ``TypeError`` if ``fn`` is not callable.
 
     >>> loss = LossFunctionWrapper(lambda y_true, y_pred: abs(y_true - y_pred), "sum")
     >>> loss([1.0, 2.0], [3.0, 5.0]).numpy()
@@ -243,7 +259,10 @@ class LossFunctionWrapper(Loss):
         return self.fn(*same_rank(y_true, y_pred), **self._arguments)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor, ``fn`` by its name, and those of ``fn``."""
+        """Return the arguments of the constructor, ``fn`` by its name, and those of ``fn``.
+
+        Raises: ``ValueError`` if ``fn`` is a lambda.
+        """
         config = {
             "name": self.name,
             "reduction": self.reduction,

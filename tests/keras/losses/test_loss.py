@@ -200,3 +200,12 @@ def test_a_loss_of_ones_own_may_take_nests():
     y_true = {"a": np.ones((2, 3), int), "b": np.array([2, 4])}
     y_pred = {"a": tw.zeros([2, 3]), "b": tw.constant([1.0, 1.0])}
     assert float(Both()(y_true, y_pred)) == 3.0 + 3.0
+
+
+def test_a_forgotten_super_init_is_named():
+    class Forgetful(losses.Loss):
+        def __init__(self):
+            self.width = 1.0
+
+    with pytest.raises(RuntimeError, match=r"Forgetful: .*super\(\).__init__\(\)"):
+        Forgetful()([0.0], [1.0])
