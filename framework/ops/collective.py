@@ -115,10 +115,14 @@ def compute_average_loss(
     sample_weight: TensorLike | None = None,
     global_batch_size: IntLike | None = None,
 ) -> Tensor:
-    """The sum of the losses, times weights, divided by the examples of all replicas.
+    """The weighted sum of losses, divided by the number of examples of all replicas.
 
-    ``global_batch_size``: how many these are; by default as many in each replica as here.
-    The sum over the replicas is the mean over all examples.
+    The sum over the replicas is then the mean over all examples.
+
+    Args: ``sample_weight``: factors of the losses; ``global_batch_size``: the number of
+    examples of all replicas, by default that of this replica times their number.
+
+    Shapes: ``per_example_loss`` ``[batch, ...]``, result a scalar.
 
     >>> compute_average_loss([1.0, 3.0], global_batch_size=8).numpy()
     np.float32(0.5)

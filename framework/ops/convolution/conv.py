@@ -120,10 +120,13 @@ def convolution(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Filters slid over one, two or three spatial axes: as `conv1d`, `conv2d`, `conv3d`.
+    """`conv1d`, `conv2d` or `conv3d`, by the rank of ``filters``.
 
-    Shapes: ``input`` ``[batch, *spatial, channels]``, ``filters``
-    ``[*window, channels, filters]``; the rank of ``filters`` tells how many axes.
+    Args: as for `conv2d`, but ``strides`` and ``dilations`` are 1 and ``padding`` is
+    "VALID" by default.
+
+    Shapes: ``input`` ``[batch, *spatial, channels]``, ``filters`` ``[*window, channels,
+    filters]``.
     """
     filters, rank = _filters_of_any_rank("convolution", input, filters)
     return _convolve(
@@ -140,10 +143,18 @@ def conv1d(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``out[n, i, o] = sum_{j, c} input[n, i * stride + j * dilation, c] * filters[j, c, o]``.
+    """`conv2d` with one spatial axis.
 
-    Shapes and arguments as for `conv2d`, with one spatial axis; ``data_format`` "NWC" or
-    "NCW".
+        out[n, i, o] = sum_{j, c} input[n, i * stride + j * dilation, c] * filters[j, c, o]
+
+    Args: as for `conv2d`; ``data_format``: "NWC" or "NCW".
+
+    Shapes: ``input`` ``[batch, length, channels]``, ``filters`` ``[window, channels,
+    filters]``, result ``[batch, new_length, filters]``. The input may have more axes in
+    front.
+
+    >>> conv1d([[[1.0], [2.0], [4.0]]], [[[1.0]], [[1.0]]], 1, "VALID").numpy().ravel()
+    array([3., 6.], dtype=float32)
     """
     return _convolve(
         "conv1d", 1, input, filters, stride, padding, data_format, dilations
@@ -159,19 +170,21 @@ def conv2d(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Each output pixel is the product of its window of the input with the filters.
+    """The convolution of images: each output pixel is a window times the filters.
 
         out[n, y, x, o] = sum_{i, j, c} input[n, y * s + i * d, x * s + j * d, c]
                                         * filters[i, j, c, o]
 
-    Args: ``strides`` s and ``dilations`` d: an int, or one for each spatial axis (with 1
-    for batch and channels too, if you like); ``padding``: "VALID", "SAME" (zeros around,
-    so that stride 1 keeps the size) or a list of pairs (before, after) for all four axes;
+    Args: ``strides`` s and ``dilations`` d: an int, or one for each spatial axis (or
+    four, with 1 for batch and channels); ``padding``: "VALID", "SAME" (zeros around, so
+    that stride 1 keeps the size) or a list of pairs (before, after) for all four axes;
     ``data_format``: "NHWC" or "NCHW", of input and output.
+
     Shapes: ``input`` ``[batch, height, width, channels]``, ``filters``
-    ``[window_height, window_width, channels, filters]``. Filters of fewer channels, by a
-    factor ``g``, make a grouped convolution: the i-th part of the input channels makes
-    the i-th part of the output channels.
+    ``[window_height, window_width, channels, filters]``, result ``[batch, new_height,
+    new_width, filters]``. Filters of fewer channels, by a factor ``g``, make a grouped
+    convolution: part i of the input channels makes part i of the output channels.
+
     Raises: ``ShapeError`` for channels that do not fit, or a window larger than the
     input; ``ValueError`` for wrong ``strides``, ``padding``, ``data_format``.
 
@@ -194,9 +207,12 @@ def conv3d(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`conv2d` with a third spatial axis, depth: ``[batch, depth, height, width, channels]``.
+    """`conv2d` with a third spatial axis, depth.
 
-    ``data_format``: "NDHWC" or "NCDHW".
+    Args: as for `conv2d`; ``data_format``: "NDHWC" or "NCDHW".
+
+    Shapes: ``input`` ``[batch, depth, height, width, channels]``, ``filters``
+    ``[window_depth, window_height, window_width, channels, filters]``.
     """
     return _convolve(
         "conv3d", 3, input, filters, strides, padding, data_format, dilations
@@ -210,7 +226,10 @@ def atrous_conv2d(
     padding: str | Sequence[Sequence[int]],
     name: str | None = None,
 ) -> Tensor:
-    """`conv2d` with holes: its taps lie ``rate`` pixels apart (``dilations=rate``)."""
+    """`conv2d` with holes: ``dilations=rate``, and stride 1.
+
+    Raises: ``ValueError`` for a ``rate`` below 1.
+    """
     return _convolve("atrous_conv2d", 2, value, filters, 1, padding, "NHWC", rate)
 
 
@@ -223,13 +242,16 @@ def depthwise_conv2d(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Each channel convolved with filters of its own, ``multiplier`` of them.
+    """The convolution of each channel with its own ``multiplier`` filters.
 
         out[n, y, x, c * multiplier + m] =
             sum_{i, j} input[n, y * s + i * d, x * s + j * d, c] * filter[i, j, c, m]
 
-    Shapes: ``filter`` ``[window_height, window_width, channels, multiplier]``; the rest
-    as for `conv2d`.
+    Args: as for `conv2d`.
+
+    Shapes: ``input`` ``[batch, height, width, channels]``, ``filter`` ``[window_height,
+    window_width, channels, multiplier]``, result ``[batch, new_height, new_width,
+    channels * multiplier]``.
     """
     return _convolve(
         "depthwise_conv2d", 2, input, filter, strides, padding, data_format, dilations,
@@ -249,8 +271,10 @@ def separable_conv2d(
 ) -> Tensor:
     """`depthwise_conv2d`, then a `conv2d` of window 1 x 1 that mixes the channels.
 
-    Shapes: ``depthwise_filter`` ``[window_height, window_width, channels, multiplier]``,
-    ``pointwise_filter`` ``[1, 1, channels * multiplier, filters]``.
+    Args: as for `conv2d`.
+
+    Shapes: ``depthwise_filter`` ``[window_height, window_width, channels,
+    multiplier]``, ``pointwise_filter`` ``[1, 1, channels * multiplier, filters]``.
     """
     pointwise = convert_to_tensor(pointwise_filter)
     if len(pointwise.shape) != 4 or tuple(pointwise.shape)[:2] != (1, 1):
@@ -316,7 +340,10 @@ def conv_transpose(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """As `conv1d_transpose`, `conv2d_transpose`, `conv3d_transpose`, by rank of ``filters``."""
+    """`conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`, by the rank of ``filters``.
+
+    Args: as for `conv2d_transpose`; ``data_format`` must fit the number of axes.
+    """
     filters, rank = _filters_of_any_rank("conv_transpose", input, filters)
     return _convolve_transpose(
         "conv_transpose", rank, input, filters, output_shape, strides, padding,
@@ -334,7 +361,16 @@ def conv1d_transpose(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`conv2d_transpose` with one spatial axis; ``data_format`` "NWC" or "NCW"."""
+    """`conv2d_transpose` with one spatial axis.
+
+    Args: as for `conv2d_transpose`; ``data_format``: "NWC" or "NCW".
+
+    Shapes: ``input`` ``[batch, length, channels]``, ``filters`` ``[window, filters,
+    channels]``.
+
+    >>> conv1d_transpose([[[1.0], [2.0]]], [[[1.0]], [[3.0]]], [4], 2).numpy().ravel()
+    array([1., 3., 2., 6.], dtype=float32)
+    """
     return _convolve_transpose(
         "conv1d_transpose", 1, input, filters, output_shape, strides, padding,
         data_format, dilations,
@@ -356,10 +392,14 @@ def conv2d_transpose(
         out[n, y, x, o] = sum_{i, j, c} input[n, (y - i * d) / s, (x - j * d) / s, c]
                                         * filters[i, j, o, c]   where s divides
 
+    Args: ``output_shape``: in full, or its spatial part; it must be given since several
+    sizes have the same convolution. The others are those of `conv2d`.
+
     Shapes: ``input`` ``[batch, height, width, channels]``, ``filters``
-    ``[window_height, window_width, filters, channels]``; ``output_shape`` in full, or its
-    spatial part: several sizes may have the same convolution. The rest as for `conv2d`.
-    Raises: ``ShapeError`` if `conv2d` would not turn ``output_shape`` into the input's.
+    ``[window_height, window_width, filters, channels]``.
+
+    Raises: ``ShapeError`` if `conv2d` would not turn ``output_shape`` into the shape of
+    the input; ``ValueError`` as `conv2d`.
 
     >>> x = [[[[1.0], [2.0]]]]
     >>> conv2d_transpose(x, [[[[1.0]], [[3.0]]]], (1, 1, 4, 1), (1, 2)).numpy().ravel()
@@ -381,7 +421,13 @@ def conv3d_transpose(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`conv2d_transpose` with a third spatial axis; ``data_format`` "NDHWC" or "NCDHW"."""
+    """`conv2d_transpose` with a third spatial axis, depth.
+
+    Args: as for `conv2d_transpose`; ``data_format``: "NDHWC" or "NCDHW".
+
+    Shapes: ``input`` ``[batch, depth, height, width, channels]``, ``filters``
+    ``[window_depth, window_height, window_width, filters, channels]``.
+    """
     return _convolve_transpose(
         "conv3d_transpose", 3, input, filters, output_shape, strides, padding,
         data_format, dilations,

@@ -606,9 +606,9 @@ def max_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The largest entry of each window, over the one to three spatial axes of ``input``.
+    """`max_pool1d`, `max_pool2d` or `max_pool3d`, by the rank of ``input``.
 
-    As `max_pool1d`, `max_pool2d`, `max_pool3d`, by the rank of ``input``.
+    Args: as for `max_pool2d`; ``data_format`` must fit the number of axes.
     """
     return _pool(
         "max_pool", window_max_p, None, input, ksize, strides, padding, data_format
@@ -624,7 +624,10 @@ def max_pool1d(
     data_format: str | None = "NWC",
     name: str | None = None,
 ) -> Tensor:
-    """`max_pool2d` with one spatial axis; ``data_format`` "NWC" or "NCW"."""
+    """`max_pool2d` with one spatial axis: ``[batch, length, channels]``.
+
+    ``data_format``: "NWC" or "NCW".
+    """
     return _max_pool(1, input, ksize, strides, padding, data_format)
 
 
@@ -637,14 +640,19 @@ def max_pool2d(
     data_format: str | None = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The largest entry of each window of ``ksize`` pixels, windows ``strides`` apart.
+    """The largest entry of each window of ``ksize`` pixels; windows are ``strides`` apart.
 
-    Args: ``ksize``, ``strides``: an int, or one for each spatial axis (with 1 for batch
-    and channels too, if you like); ``padding``: "VALID", "SAME" (a margin that never
-    wins) or a list of pairs (before, after) for all axes; ``data_format``: "NHWC" or
-    "NCHW".
-    Shapes: ``[batch, height, width, channels]``, height and width divided by ``strides``.
     The gradient goes to the first of equal maxima, row by row, as in TensorFlow.
+
+    Args: ``ksize``, ``strides``: an int, or one for each spatial axis (or four, with 1
+    for batch and channels); ``padding``: "VALID", "SAME" (a margin that never wins) or
+    a list of pairs (before, after) for all axes; ``data_format``: "NHWC" or "NCHW".
+
+    Shapes: ``[batch, height, width, channels]``; height and width are divided by
+    ``strides``, rounded up for "SAME".
+
+    Raises: ``ShapeError`` for a window larger than the input; ``ValueError`` for wrong
+    ``ksize``, ``strides``, ``padding``, ``data_format``.
 
     >>> max_pool2d([[[[1.0], [2.0]], [[4.0], [3.0]]]], 2, 2, "VALID").numpy().ravel()
     array([4.], dtype=float32)
@@ -661,7 +669,10 @@ def max_pool3d(
     data_format: str | None = "NDHWC",
     name: str | None = None,
 ) -> Tensor:
-    """`max_pool2d` with a third spatial axis; ``data_format`` "NDHWC" or "NCDHW"."""
+    """`max_pool2d` with a third spatial axis: ``[batch, depth, height, width, channels]``.
+
+    ``data_format``: "NDHWC" or "NCDHW".
+    """
     return _max_pool(3, input, ksize, strides, padding, data_format)
 
 
@@ -674,9 +685,9 @@ def avg_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each window, over the one to three spatial axes of ``input``.
+    """`avg_pool1d`, `avg_pool2d` or `avg_pool3d`, by the rank of ``input``.
 
-    As `avg_pool1d`, `avg_pool2d`, `avg_pool3d`, by the rank of ``input``.
+    Args: as for `max_pool2d`; ``data_format`` must fit the number of axes.
     """
     return _pool(
         "avg_pool", window_mean_p, None, input, ksize, strides, padding, data_format
@@ -692,7 +703,10 @@ def avg_pool1d(
     data_format: str | None = "NWC",
     name: str | None = None,
 ) -> Tensor:
-    """`avg_pool2d` with one spatial axis; ``data_format`` "NWC" or "NCW"."""
+    """`avg_pool2d` with one spatial axis: ``[batch, length, channels]``.
+
+    ``data_format``: "NWC" or "NCW".
+    """
     return _avg_pool(1, input, ksize, strides, padding, data_format)
 
 
@@ -705,9 +719,9 @@ def avg_pool2d(
     data_format: str | None = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each window; what "SAME" adds around the input does not count.
+    """The mean of each window; the margin of "SAME" does not count.
 
-    Arguments and shapes as for `max_pool2d`.
+    Arguments, shapes and errors are those of `max_pool2d`.
 
     >>> avg_pool2d([[[[1.0], [2.0]], [[4.0], [5.0]]]], 2, 1, "SAME").numpy()[0, ..., 0]
     array([[3. , 3.5],
@@ -725,7 +739,10 @@ def avg_pool3d(
     data_format: str | None = "NDHWC",
     name: str | None = None,
 ) -> Tensor:
-    """`avg_pool2d` with a third spatial axis; ``data_format`` "NDHWC" or "NCDHW"."""
+    """`avg_pool2d` with a third spatial axis: ``[batch, depth, height, width, channels]``.
+
+    ``data_format``: "NDHWC" or "NCDHW".
+    """
     return _avg_pool(3, input, ksize, strides, padding, data_format)
 
 
@@ -739,9 +756,15 @@ def pool(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`max_pool` or `avg_pool`, by ``pooling_type`` "MAX" or "AVG", with holes if you like.
+    """`max_pool` or `avg_pool`, by ``pooling_type`` "MAX" or "AVG", with dilated windows.
 
-    ``dilations``: how far the taps of a window lie apart (default 1, as for ``strides``).
+    Args: ``window_shape``: the size on each spatial axis; ``dilations``: the distance
+    of the entries of a window, 1 by default, as are ``strides``.
+
+    Raises: ``ValueError`` for another ``pooling_type``.
+
+    >>> pool([[[1.0], [5.0], [2.0], [3.0]]], [2], "MAX", dilations=[2]).numpy().ravel()
+    array([2., 5.], dtype=float32)
     """
     kinds = {"MAX": window_max_p, "AVG": window_mean_p}
     check_choice("pool", "pooling_type", pooling_type, kinds)
@@ -761,9 +784,10 @@ def max_pool_with_argmax(
     include_batch_in_index: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """`max_pool2d`, and for each maximum its flat index ``(y * width + x) * channels + c``.
+    """`max_pool2d`, and the flat index ``(y * width + x) * channels + c`` of each maximum.
 
-    ``include_batch_in_index`` counts on from image to image.
+    Args: as for `max_pool2d`, with "NHWC" alone; ``include_batch_in_index``: indices go
+    on from image to image.
 
     Returns: ``(output, argmax)``, of one shape.
 

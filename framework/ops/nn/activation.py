@@ -85,7 +85,11 @@ def _(g, features, alpha):
 def leaky_relu(
     features: TensorLike, alpha: TensorLike = 0.2, name: str | None = None
 ) -> Tensor:
-    """``x`` where positive, else ``alpha * x``; integers become float32."""
+    """``x`` where it is positive, else ``alpha * x``; integers become float32.
+
+    >>> leaky_relu([-1.0, 2.0]).numpy()
+    array([-0.2,  2. ], dtype=float32)
+    """
     features = convert_to_tensor(features)
     if features.dtype.is_integer:
         features = cast(features, float32)
@@ -93,7 +97,7 @@ def leaky_relu(
 
 
 def crelu(features: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:
-    """`relu` of ``x`` and of ``-x``, one behind the other along ``axis``.
+    """`relu` of ``x`` and of ``-x``, joined along ``axis``, whose size doubles.
 
     Reference: Shang et al., "Understanding and improving convolutional neural networks
     via concatenated rectified linear units" (2016).
@@ -107,7 +111,7 @@ def crelu(features: TensorLike, axis: Axis = -1, name: str | None = None) -> Ten
 
 @elementwise(zero_when=[{"features"}], floating=True, cost=(1, 1))
 def elu(xp, features: TensorLike):
-    """``x`` where positive, else ``exp(x) - 1``."""
+    """``x`` where it is positive, else ``exp(x) - 1``."""
     zero = xp.zeros((), features.dtype)
     return xp.maximum(features, zero) + xp.expm1(xp.minimum(features, zero))
 
@@ -121,7 +125,9 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
-    """``scale * elu(x)`` with another slope below 0: activations normalize themselves.
+    """``scale * x`` where ``x`` is positive, else ``scale * alpha * (exp(x) - 1)``.
+
+    The constants, 1.0507 and 1.6733, keep activations at mean 0 and variance 1.
 
     Reference: Klambauer et al., "Self-Normalizing Neural Networks" (2017).
     """
@@ -132,7 +138,7 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
 
 @elementwise(ignores_float_errors=True, floating=True, cost=(2, 1))
 def sigmoid(xp, x: TensorLike):
-    """``1 / (1 + exp(-x))``, exact to both ends.
+    """``1 / (1 + exp(-x))``, accurate at both ends.
 
     >>> sigmoid(0.0).numpy()
     np.float32(0.5)
@@ -294,9 +300,10 @@ for _op in GELU:
 def gelu(
     features: TensorLike, approximate: bool = False, name: str | None = None
 ) -> Tensor:
-    """``x`` times the share of the standard normal distribution that lies below ``x``.
+    """``x`` times the normal distribution function at ``x``.
 
-    With ``approximate``, ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))``.
+    ``approximate`` computes ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x **
+    3)))``.
 
     Reference: Hendrycks & Gimpel, "Gaussian error linear units" (2016).
 
@@ -362,12 +369,17 @@ def _(g, out, axis):
 def softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``axis``, without overflow.
 
-    >>> softmax([0.0, 0.0]).numpy()
-    array([0.5, 0.5], dtype=float32)
+    >>> softmax([[0.0, 0.0], [0.0, 999.0]]).numpy()
+    array([[0.5, 0.5],
+           [0. , 1. ]], dtype=float32)
     """
     return softmax_p(logits, axis=-1 if axis is None else axis)
 
 
 def log_softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:
-    """``log(softmax(x))`` along ``axis``, without underflow."""
+    """``log(softmax(x))`` along ``axis``, without underflow.
+
+    >>> log_softmax([0.0, 0.0]).numpy()
+    array([-0.6931472, -0.6931472], dtype=float32)
+    """
     return log_softmax_p(logits, axis=-1 if axis is None else axis)

@@ -39,15 +39,19 @@ def dot_product_attention(
 ) -> Tensor:
     """``softmax(scale * query @ key^T + bias) @ value``, for each head.
 
-    Shapes: ``query`` ``[batch, queries, heads, dim]``, ``key`` and ``value`` ``[batch,
-    keys, heads or fewer, dim]``, of which each serves several heads if they are fewer;
-    ``bias`` and the boolean ``mask`` broadcast to ``[batch, heads, queries, keys]``; the
-    result ``[batch, queries, heads, dim of value]``.
+    Args: ``mask``: boolean, False where a query must not attend; ``is_causal``: a query
+    attends to keys up to its own position; ``scale``: ``1 / sqrt(dim)`` if None;
+    ``attn_logits_soft_cap``: c bounds the logits by ``c * tanh(logits / c)``.
+    ``flash_attention`` may be None or False. A query that may attend nowhere gets the
+    plain mean of the values, as in Keras.
 
-    Args: ``mask``: False where a query may not look; ``is_causal``: a query sees keys up
-    to its own place; ``scale``: ``1 / sqrt(dim)`` if None; ``attn_logits_soft_cap``: c
-    bounds the logits by ``c * tanh(logits / c)``. ``flash_attention`` may be None or False.
-    A query that may look nowhere gets the plain mean of the values, as in Keras.
+    Shapes: ``query`` ``[batch, queries, heads, dim]``, ``key`` and ``value`` ``[batch,
+    keys, heads, dim]``; these may have fewer heads, of which each serves several of
+    ``query``. ``bias`` and ``mask`` broadcast to ``[batch, heads, queries, keys]``; the
+    result is ``[batch, queries, heads, dim of value]``.
+
+    Raises: ``ShapeError`` if the heads of ``key`` do not divide those of ``query``;
+    ``ValueError`` for ``flash_attention=True``.
 
     Reference: Vaswani et al., "Attention is all you need" (2017).
 

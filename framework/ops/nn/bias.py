@@ -21,10 +21,11 @@ def bias_add(
 ) -> Tensor:
     """``value + bias``, with one entry of ``bias`` for each channel.
 
-    Shapes: ``value`` ``[batch, ..., channels]``, ``bias`` ``[channels]``; with
-    ``data_format`` "NCHW" (any that begins with "NC") the channels are axis 1.
+    Args: ``data_format``: "N...C", or "NC..." for channels on axis 1.
 
-    Raises: ``ShapeError`` if the shapes are others, ``ValueError`` for an unknown format.
+    Shapes: ``value`` ``[batch, ..., channels]``, ``bias`` ``[channels]``.
+
+    Raises: ``ValueError`` for another ``data_format``.
 
     >>> bias_add([[1.0, 2.0]], [10.0, 20.0]).numpy()
     array([[11., 22.]], dtype=float32)

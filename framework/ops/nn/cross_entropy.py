@@ -132,11 +132,13 @@ def softmax_cross_entropy_with_logits(
 ) -> Tensor:
     """``-sum(labels * log_softmax(logits))`` along ``axis``.
 
-    Shapes: ``labels`` and ``logits`` ``[..., classes, ...]``; the result lacks ``axis``.
     ``labels`` are probabilities, or any weights: the gradient for the logits is exact,
     ``sum(labels) * softmax(logits) - labels``, as in JAX and PyTorch. TensorFlow's is
     ``softmax(logits) - labels``, also where the labels do not sum to 1;
     ``assume_normalized`` gives that one.
+
+    Shapes: ``labels`` and ``logits`` ``[..., classes, ...]``, which broadcast; the
+    result lacks ``axis``.
 
     >>> softmax_cross_entropy_with_logits([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
     array([0.6931472], dtype=float32)
@@ -234,10 +236,14 @@ def sparse_softmax_cross_entropy_with_logits(
 ) -> Tensor:
     """``-log_softmax(logits)[label]`` along the last axis.
 
-    Shapes: ``labels`` ``[...]``, integers from 0 to classes - 1; ``logits``
-    ``[..., classes]``; the result that of ``labels``.
+    Shapes: ``labels`` ``[...]``, integers from 0 to classes - 1; ``logits`` ``[...,
+    classes]``; result ``[...]``.
 
-    Raises: ``ValueError`` for a label out of range on the CPU; on a GPU its loss is NaN.
+    Raises: ``ValueError`` for a label out of range on the CPU; on a GPU its loss is
+    NaN.
+
+    >>> sparse_softmax_cross_entropy_with_logits([1, 0], [[0.0, 0.0], [99.0, 0.0]]).numpy()
+    array([0.6931472, 0.       ], dtype=float32)
     """
     who = "sparse_softmax_cross_entropy_with_logits"
     logits, labels = convert_to_tensor(logits), convert_to_tensor(labels)
@@ -278,7 +284,7 @@ def sigmoid_cross_entropy_with_logits(
 ) -> Tensor:
     """``-labels * log(sigmoid(x)) - (1 - labels) * log(1 - sigmoid(x))``, stable.
 
-    Shapes: ``labels`` and ``logits`` alike, and the result with them.
+    Shapes: ``labels``, ``logits`` and the result are of one shape.
 
     >>> sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy()
     array([0.6931472], dtype=float32)
@@ -310,7 +316,16 @@ def weighted_cross_entropy_with_logits(
     pos_weight: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """Sigmoid cross-entropy whose positive term counts ``pos_weight`` times."""
+    """`sigmoid_cross_entropy_with_logits` with the term of the labels times ``pos_weight``.
+
+        -pos_weight * labels * log(sigmoid(x)) - (1 - labels) * log(1 - sigmoid(x))
+
+    Shapes: ``labels``, ``logits`` and the result are of one shape; ``pos_weight``
+    broadcasts.
+
+    >>> weighted_cross_entropy_with_logits([1.0, 0.0], [0.0, 0.0], 2.0).numpy()
+    array([1.3862944, 0.6931472], dtype=float32)
+    """
     who = "weighted_cross_entropy_with_logits"
     labels, logits = _of_one_shape(who, labels=labels, logits=logits)
     pos_weight = convert_to_tensor(pos_weight, dtype_hint=logits.dtype)
@@ -324,10 +339,12 @@ def log_poisson_loss(
     compute_full_loss: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """``exp(log_input) - targets * log_input``: of counts, from the logarithm of their rate.
+    """The Poisson loss of counts: ``exp(log_input) - targets * log_input``.
 
-    With ``compute_full_loss`` plus Stirling's approximation of ``log(targets!)``, which is
-    left out for targets from 0 to 1. Shapes: all alike.
+    Args: ``log_input``: the logarithm of the predicted rate; ``compute_full_loss``: add
+    Stirling's approximation of ``log(targets!)``, which is 0 for targets from 0 to 1.
+
+    Shapes: ``targets``, ``log_input`` and the result are of one shape.
 
     >>> log_poisson_loss([2.0], [0.0]).numpy()
     array([1.], dtype=float32)
@@ -345,7 +362,7 @@ def log_poisson_loss(
 
 @primitive(kinds="f", cost=per_input(2))
 def l2_loss(xp, t: TensorLike):
-    """``sum(t ** 2) / 2`` over all entries, in one pass.
+    """``sum(t ** 2) / 2`` over all entries, a scalar.
 
     >>> l2_loss([3.0, 4.0]).numpy()
     np.float32(12.5)

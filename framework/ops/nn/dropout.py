@@ -29,18 +29,20 @@ def dropout(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Zeroes each entry of ``x`` with probability ``rate``: ``x * mask / (1 - rate)``.
+    """Zero each entry of ``x`` with probability ``rate``: ``x * mask / (1 - rate)``.
 
-    Args: ``rate``: a number from 0 up to, and without, 1, or a scalar tensor, which gets
-    a gradient through ``1 / (1 - rate)``; ``noise_shape``: the shape of the mask, None
-    where it is that of ``x``; axes of size 1 share one draw; ``seed``: for numbers of
-    their own, the same at each call; without one they are from the global stream.
+    Args: ``rate``: a number from 0 up to, and without, 1, or a scalar tensor, which
+    gets a gradient through ``1 / (1 - rate)``; ``noise_shape``: the shape of the mask,
+    None where it is that of ``x``; axes of size 1 share one draw; ``seed``: the same
+    mask at each call; without one it is drawn from the global stream.
 
     Raises: ``ValueError`` for a rate out of range, ``ShapeError`` for a ``noise_shape``
-    that does not fit, ``DTypeError`` if ``x`` is not floating.
+    that does not fit.
 
     >>> dropout([1.0, 2.0], rate=0).numpy()
     array([1., 2.], dtype=float32)
+    >>> sorted(set(dropout(np.ones(99), rate=0.75, seed=1).numpy().tolist()))
+    [0.0, 4.0]
     """
     _check_rate("dropout", rate)
     stream = functools.partial(one_stream, seed)
@@ -55,9 +57,10 @@ def stateless_dropout(
     noise_shape: StaticShapeLike = None,
     name: str | None = None,
 ) -> Tensor:
-    """`dropout` whose noise is a function of ``seed``, two integers, and nothing else.
+    """`dropout` whose mask is a function of ``seed``, two integers.
 
-    ``rng_alg`` may be None, "philox" or "auto_select": there is one algorithm.
+    Args: ``rng_alg``: None, "philox" or "auto_select": there is one algorithm. The
+    others are those of `dropout`.
 
     Raises: as `dropout`, and ``ValueError`` for another ``seed`` or ``rng_alg``.
 

@@ -79,9 +79,10 @@ def moments(
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance over ``axes``: ``(mean(x), mean((x - mean) ** 2))``.
 
-    Both are exact functions of ``x`` at every order: the variance sees the mean move.
-    ``shift`` is there for TensorFlow's signature and changes nothing. Half precision is
-    computed in single.
+    Derivatives of both are exact at every order. Half precision is computed in single.
+    ``shift`` is part of TensorFlow's signature and changes nothing.
+
+    Shapes: the results lack ``axes``, or have size 1 there with ``keepdims``.
 
     >>> mean, variance = moments([1.0, 2.0, 6.0], axes=[0])
     >>> print(float(mean), round(float(variance), 4))
@@ -117,9 +118,16 @@ def weighted_moments(
     keepdims: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance in which each entry counts ``frequency_weights`` times.
+    """Mean and variance over ``axes``, of entries that count ``frequency_weights`` times.
 
-    Shapes: the weights broadcast with ``x``. Where they sum to 0, both are 0.
+    Where the weights sum to 0 both are 0.
+
+    Shapes: ``frequency_weights`` broadcasts with ``x``; the results lack ``axes``, or
+    have size 1 there with ``keepdims``.
+
+    >>> mean, variance = weighted_moments([1.0, 3.0], [0], [1.0, 3.0])
+    >>> mean.numpy(), variance.numpy()
+    (np.float32(2.5), np.float32(0.75))
     """
     given = convert_to_tensor(x)
     x = at_least_single(given)
@@ -144,9 +152,17 @@ def sufficient_statistics(
     keepdims: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """``(count, sum, sum of squares, shift)`` over ``axes``, for `normalize_moments`.
+    """The sums over ``axes`` from which `normalize_moments` computes mean and variance.
 
-    With ``shift``, the sums are of ``x - shift``: exacter where it is near the mean.
+    With ``shift`` they are sums of ``x - shift``, which are more accurate if it is near
+    the mean.
+
+    Returns: ``(count, sum, sum of squares, shift)``; the sums lack ``axes``, or have
+    size 1 there with ``keepdims``.
+
+    >>> count, total, squares, shift = sufficient_statistics([1.0, 3.0], [0])
+    >>> count.numpy(), total.numpy(), squares.numpy()
+    (np.float32(2.0), np.float32(4.0), np.float32(10.0))
     """
     x = convert_to_tensor(x)
     axes = normalize_axis("sufficient_statistics", as_axes(axes), len(x.shape), "axes")
@@ -166,7 +182,14 @@ def normalize_moments(
     shift: TensorLike | None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance from `sufficient_statistics`."""
+    """Mean and variance from the results of `sufficient_statistics`.
+
+    Returns: ``(mean, variance)``.
+
+    >>> mean, variance = normalize_moments(2.0, 4.0, 10.0, None)
+    >>> mean.numpy(), variance.numpy()
+    (np.float32(2.0), np.float32(1.0))
+    """
     mean_ss = convert_to_tensor(mean_ss)
     share = 1.0 / convert_to_tensor(counts, dtype_hint=mean_ss.dtype)
     shifted = mean_ss * share
@@ -175,7 +198,7 @@ def normalize_moments(
 
 
 def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
-    """The fraction of entries that are 0, float32; NaN of no entries at all.
+    """The fraction of entries that are 0, a float32 scalar; NaN without entries.
 
     >>> zero_fraction([0.0, 3.0, 0.0, 1.0]).numpy()
     np.float32(0.5)

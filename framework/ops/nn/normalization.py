@@ -222,7 +222,16 @@ def batch_normalization(
     variance_epsilon: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``; the last two may be None."""
+    """``(x - mean) / sqrt(variance + variance_epsilon) * scale + offset``.
+
+    ``offset`` and ``scale`` may be None.
+
+    Shapes: all broadcast to the shape of ``x``.
+
+    >>> batch_normalization([[1.0], [3.0]], 2.0, 1.0, None, 5.0, 0.0).numpy()
+    array([[-5.],
+           [ 5.]], dtype=float32)
+    """
     given = (x, mean, variance, offset, scale)
     hint = next((value.dtype for value in given if is_tensor(value)), None)
     x = convert_to_tensor(x, dtype_hint=hint)
@@ -244,13 +253,22 @@ def fused_batch_norm(
     axes: Axes,
     epsilon: float = 0.001,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalizes by the moments over ``axes``: ``(outputs, mean, variance)``, in one go.
+    """Normalize ``x`` by its moments over ``axes``, in one op.
 
         outputs = (x - mean) / sqrt(variance + epsilon) * scale + offset
 
-    Shapes: ``scale``, ``offset``, ``mean`` and ``variance`` have those axes of ``x`` that
-    ``axes`` does not name. The derivatives are exact at every order, also through the
-    mean and the variance. Reference: Ioffe & Szegedy, "Batch Normalization" (2015).
+    The derivatives are exact at every order, also through the mean and the variance.
+
+    Shapes: ``scale``, ``offset``, ``mean`` and ``variance`` have the axes of ``x`` that
+    are not in ``axes``.
+
+    Returns: ``(outputs, mean, variance)``.
+
+    Reference: Ioffe & Szegedy, "Batch Normalization" (2015).
+
+    >>> outputs, mean, variance = fused_batch_norm([[1.0], [3.0]], [1.0], [0.0], [0])
+    >>> mean.numpy(), variance.numpy()
+    (array([2.], dtype=float32), array([1.], dtype=float32))
     """
     who = "fused_batch_norm"
     given = _floating(who, x)
@@ -277,10 +295,11 @@ def layer_normalization(
     axis: Axes = -1,
     epsilon: float | None = None,
 ) -> Tensor:
-    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, each example by itself.
+    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, with moments over ``axis``.
 
-    Mean and variance are taken over ``axis``, one or several; ``gamma`` and ``beta`` have
-    those axes, in order. ``epsilon``: 1e-7 if None. Exact at every order.
+    Derivatives are exact at every order. ``epsilon``: 1e-7 if None.
+
+    Shapes: ``gamma`` and ``beta`` have the axes of ``axis``, one or several, in order.
 
     Reference: Ba et al., "Layer normalization" (2016).
 
@@ -296,9 +315,11 @@ def rms_normalization(
     axis: Axes = -1,
     epsilon: float | None = None,
 ) -> Tensor:
-    """``x / sqrt(mean(x ** 2) + epsilon) * scale`` over ``axis``, one or several.
+    """``x / sqrt(mean(x ** 2) + epsilon) * scale``, with the mean over ``axis``.
 
-    ``scale`` has those axes, in order. ``epsilon``: 1e-7 if None.
+    ``epsilon``: 1e-7 if None.
+
+    Shapes: ``scale`` has the axes of ``axis``, one or several, in order.
 
     Reference: Zhang & Sennrich, "Root mean square layer normalization" (2019).
 
@@ -317,12 +338,17 @@ def instance_normalization(
     axis: Axes = -1,
     epsilon: float = 0.001,
 ) -> Tensor:
-    """Each channel of each example to mean 0 and variance 1, then ``* gamma + beta``.
+    """Normalize each channel of each example, then ``* gamma + beta``.
+
+    The mean becomes 0 and the variance 1. Derivatives are exact at every order.
 
     Shapes: ``x`` ``[batch, ...]`` with the channels on ``axis``; ``gamma`` and ``beta``
-    ``[channels]``. Exact at every order.
+    ``[channels]``.
 
     Reference: Ulyanov et al., "Instance normalization" (2016).
+
+    >>> instance_normalization([[[1.0], [3.0]]]).numpy().round(2).ravel()
+    array([-1.,  1.], dtype=float32)
     """
     who = "instance_normalization"
     x = _floating(who, x)
@@ -339,15 +365,21 @@ def group_normalization(
     axis: Axes = -1,
     epsilon: float = 0.001,
 ) -> Tensor:
-    """Each group of channels of each example to mean 0 and variance 1, then ``* gamma + beta``.
+    """Normalize each group of channels of each example, then ``* gamma + beta``.
+
+    The mean becomes 0 and the variance 1. Derivatives are exact at every order.
+
+    Args: ``groups``: their number; -1 gives each channel its own.
 
     Shapes: ``x`` ``[batch, ...]`` with the channels on ``axis``; ``gamma`` and ``beta``
-    ``[channels]``. ``groups``: how many; -1 gives each channel its own. Exact at every
-    order.
+    ``[channels]``.
 
     Raises: ``ValueError`` if ``groups`` does not divide the number of channels.
 
     Reference: Wu & He, "Group normalization" (2018).
+
+    >>> group_normalization([[1.0, 3.0, 5.0, 5.0]], groups=2).numpy().round(2)
+    array([[-1.,  1.,  0.,  0.]], dtype=float32)
     """
     who = "group_normalization"
     given = _floating(who, x)
@@ -438,7 +470,9 @@ def _weight(who, name, weight, x, axes):
 def l2_normalize(
     x: TensorLike, axis: Axes = None, epsilon: float = 1e-12, name: str | None = None
 ) -> Tensor:
-    """``x / sqrt(max(sum(|x| ** 2), epsilon))`` over ``axis``; 0 at 0, and flat there.
+    """``x / sqrt(max(sum(|x| ** 2), epsilon))`` over ``axis``.
+
+    ``axis``: one, several, or None for all.
 
     >>> l2_normalize([3.0, 4.0]).numpy()
     array([0.6, 0.8], dtype=float32)
@@ -457,12 +491,18 @@ def local_response_normalization(
     beta: float = 0.5,
     name: str | None = None,
 ) -> Tensor:
-    """``x / (bias + alpha * s) ** beta``, ``s`` the squares of the channels nearby, summed.
+    """``x / (bias + alpha * s) ** beta``, with s the sum of squares of nearby channels.
 
-    Shapes: ``input`` ``[batch, height, width, channels]``; each channel sees
-    ``depth_radius`` others on either side.
+    Args: ``depth_radius``: the number of channels on either side that count.
+
+    Shapes: ``[batch, height, width, channels]``, input and result.
+
+    Raises: ``ValueError`` for a negative ``depth_radius``.
 
     Reference: Krizhevsky et al., "ImageNet classification with deep CNNs" (2012).
+
+    >>> local_response_normalization([[[[1.0, 1.0, 1.0]]]], depth_radius=1).numpy().ravel()
+    array([0.57735026, 0.5       , 0.57735026], dtype=float32)
     """
     x = _floating("local_response_normalization", input)
     if len(x.shape) != 4:
