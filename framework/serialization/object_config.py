@@ -68,6 +68,8 @@ def serialize(thing: Any) -> dict:
 
     ``thing``: an object with ``get_config``, or a named function.
 
+    Raises: ``TypeError`` for another object; ``ValueError`` for a lambda.
+
     >>> from tapewright.keras import activations
     >>> serialize(activations.relu)["config"]
     'relu'
@@ -232,8 +234,8 @@ def resolve(kind: str, identifier: Any) -> Any:
 def deserialize(kind: str, config: Any) -> Any:
     """Return the object that `serialize` described, ours or Keras'.
 
-    Raises: ``ValueError`` for what is no config, an unknown class, or a config that it
-    refuses; from a file all of these are a `SavingError`.
+    Raises: ``ValueError`` for a value that is no config, an unknown class, or a config
+    that the class refuses; from a file all of these are a `SavingError`.
     """
     name = config.get("class_name") if isinstance(config, dict) else None
     if not isinstance(name, str):
@@ -347,13 +349,17 @@ class ObjectFamily:
         Case and underscores of a name do not count: ``"glorot_uniform"`` is
         ``GlorotUniform``. The name of a class gives an object of it.
 
-        Raises: ``ValueError`` that lists the known names, and those near to an unknown
-        one; ``TypeError`` for what is no identifier.
+        Raises: ``ValueError`` for an unknown name, with a list of the known and the
+        similar ones; ``TypeError`` for another type.
         """
         return resolve(self.kind, identifier)
 
     def serialize(self, thing: Any) -> Any:
-        """Return the config of an object, or the name of a function, as `get` takes it."""
+        """Return the config of an object, or the name of a function, as `get` takes it.
+
+        Raises: ``TypeError`` for an object without a config; ``ValueError`` for a
+        lambda.
+        """
         is_function = callable(thing) and not self.function_names
         return serialize(thing) if is_function else plain(thing)
 
@@ -362,7 +368,10 @@ class ObjectFamily:
     ) -> Any:
         """Return the object that `serialize` described.
 
-        ``custom_objects``: names and classes or functions to look among first.
+        Args: ``custom_objects``: ``{name: class or function}``, looked up before those
+        that are registered.
+
+        Raises: ``ValueError`` for an unknown name or a config that the class refuses.
         """
         with custom_object_scope(custom_objects):
             return self.get(config)

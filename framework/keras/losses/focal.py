@@ -50,9 +50,15 @@ def binary_focal_crossentropy(
 ) -> Tensor:
     """``mean((1 - q) ** gamma * crossentropy)`` over ``axis``; q: the label's probability.
 
-    Args: ``apply_class_balancing``: whether labels 1 count ``alpha`` times, labels 0
-    ``1 - alpha`` times; others as in `binary_crossentropy`.
+    Args: ``apply_class_balancing``: labels 1 count ``alpha`` times, labels 0 ``1 -
+    alpha`` times; the others as for `binary_crossentropy`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
+
     Reference: Lin et al., "Focal loss for dense object detection" (2017).
+
+    >>> binary_focal_crossentropy([[1.0]], [[0.5]]).numpy()
+    array([0.1732868], dtype=float32)
     """
     who = "binary_focal_crossentropy"
     y_true, p = aligned(who, y_true, y_pred, exact=True)
@@ -77,9 +83,16 @@ def categorical_focal_crossentropy(
 ) -> Tensor:
     """``-sum(alpha * (1 - p) ** gamma * y * log(p))`` over ``axis``, the classes.
 
-    Args: ``alpha``: a number, or one for each class (of the last axis); others as in
-    `categorical_crossentropy`.
+    Args: ``alpha``: a number, or one for each class (of the last axis); the others as
+    for `categorical_crossentropy`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``; result ``[batch,
+    ...]``.
+
     Reference: Lin et al., "Focal loss for dense object detection" (2017).
+
+    >>> categorical_focal_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
+    array([0.0433217], dtype=float32)
     """
     who = "categorical_focal_crossentropy"
     y_true, p = class_probabilities(who, y_true, y_pred, label_smoothing, axis)
@@ -94,9 +107,11 @@ def categorical_generalized_cross_entropy(
 ) -> Tensor:
     """``(1 - p[label] ** q) / q``: cross-entropy for q near 0, absolute error for q = 1.
 
-    Args: ``y_true``: integers ``[...]`` (or ``[..., 1]``); ``y_pred``: probabilities
-    ``[..., classes]``.
-    Raises: an error for a label out of range on the CPU.
+    Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``,
+    probabilities, ``[batch, ..., classes]``; result ``[batch, ...]``.
+
+    Raises: ``OutOfBoundsError``, a ``ValueError``, for a label out of range on the CPU.
+
     Reference: Zhang & Sabuncu, "Generalized cross entropy loss for training deep neural
     networks with noisy labels" (2018).
 
@@ -116,9 +131,20 @@ categorical_generalized_cross_entropy.integer_labels = True
 
 
 class BinaryFocalCrossentropy(Loss, function=binary_focal_crossentropy):
-    """Cross-entropy of yes-or-no labels that plays easy examples down.
+    """Cross-entropy of yes-or-no labels with less weight on easy examples.
 
-    See `binary_focal_crossentropy`, which is reduced here, for the arguments.
+    This is `binary_focal_crossentropy`, reduced.
+
+    Args: ``gamma``: the power of one minus the label's probability;
+    ``apply_class_balancing``: labels 1 count ``alpha`` times, labels 0 ``1 - alpha``
+    times; the others as for `BinaryCrossentropy`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
+
+    >>> BinaryFocalCrossentropy()([[1.0]], [[0.5]]).numpy()
+    np.float32(0.1732868)
     """
 
     def __init__(
@@ -144,9 +170,19 @@ class BinaryFocalCrossentropy(Loss, function=binary_focal_crossentropy):
 
 
 class CategoricalFocalCrossentropy(Loss, function=categorical_focal_crossentropy):
-    """Cross-entropy of one-hot labels that plays easy examples down.
+    """Cross-entropy of one-hot labels with less weight on easy examples.
 
-    See `categorical_focal_crossentropy`, which is reduced here, for the arguments.
+    This is `categorical_focal_crossentropy`, reduced.
+
+    Args: ``gamma``: the power of one minus the probability; ``alpha``: the weight of a
+    class, a number or one for each class; the others as for `CategoricalCrossentropy`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
+
+    Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
+
+    >>> CategoricalFocalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
+    np.float32(0.0433217)
     """
 
     def __init__(
@@ -172,7 +208,16 @@ class CategoricalFocalCrossentropy(Loss, function=categorical_focal_crossentropy
 class CategoricalGeneralizedCrossEntropy(
     Loss, function=categorical_generalized_cross_entropy
 ):
-    """`categorical_generalized_cross_entropy`, reduced; ``q`` lies between 0 and 1."""
+    """``(1 - p[label] ** q) / q``: `categorical_generalized_cross_entropy`, reduced.
+
+    Args: ``q``: between 0 (cross-entropy) and 1 (absolute error); the others as for
+    `Loss`.
+
+    Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``,
+    probabilities, ``[batch, ..., classes]``.
+
+    Raises: ``ValueError`` unless ``q`` lies between 0 and 1.
+    """
 
     def __init__(
         self,

@@ -33,7 +33,9 @@ __all__ = [
 def hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``mean(max(1 - y_true * y_pred, 0))`` over the last axis; labels are -1 and 1.
 
-    Where all labels are 0 or 1, 0 stands for -1.
+    If all labels are 0 or 1, 0 counts as -1.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
 
     >>> hinge([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
     array([0.25], dtype=float32)
@@ -42,7 +44,13 @@ def hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 def squared_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``mean(max(1 - y_true * y_pred, 0) ** 2)`` over the last axis; labels as in `hinge`."""
+    """``mean(max(1 - y_true * y_pred, 0) ** 2)`` over the last axis; labels as for `hinge`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
+
+    >>> squared_hinge([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
+    array([0.125], dtype=float32)
+    """
     return reduce_mean(square(_shortfall("squared_hinge", y_true, y_pred)), -1)
 
 
@@ -58,6 +66,12 @@ def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``max(1 + max((1 - y_true) * y_pred) - sum(y_true * y_pred), 0)``, one-hot labels.
 
     The inner maximum and the sum are over the last axis, the classes.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``; result ``[batch,
+    ...]``.
+
+    >>> categorical_hinge([[0.0, 1.0]], [[0.25, 0.75]]).numpy()
+    array([0.5], dtype=float32)
     """
     y_true, y_pred = aligned("categorical_hinge", y_true, y_pred)
     right = reduce_sum(y_true * y_pred, -1)
@@ -66,7 +80,15 @@ def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 class Hinge(Loss, function=hinge):
-    """Penalize predictions within a margin of 1 to labels of -1 and 1: `hinge`, reduced."""
+    """Penalty for predictions within a margin of 1 to labels of -1 and 1: `hinge`, reduced.
+
+    Args: as for `Loss`.
+
+    Shapes: ``y_true`` (-1 and 1, or 0 and 1) and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> Hinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
+    np.float32(0.25)
+    """
 
     def __init__(
         self,
@@ -78,7 +100,12 @@ class Hinge(Loss, function=hinge):
 
 
 class SquaredHinge(Loss, function=squared_hinge):
-    """The square of how far a margin of 1 is missed: `squared_hinge`, reduced."""
+    """The square of the distance to a margin of 1: `squared_hinge`, reduced.
+
+    Args: as for `Loss`.
+
+    Shapes: ``y_true`` (-1 and 1, or 0 and 1) and ``y_pred`` ``[batch, ..., n]``.
+    """
 
     def __init__(
         self,
@@ -90,7 +117,12 @@ class SquaredHinge(Loss, function=squared_hinge):
 
 
 class CategoricalHinge(Loss, function=categorical_hinge):
-    """Penalize a margin below 1 of the right class: `categorical_hinge`, reduced."""
+    """Penalty for a margin below 1 of the right class: `categorical_hinge`, reduced.
+
+    Args: as for `Loss`.
+
+    Shapes: ``y_true``, one-hot, and ``y_pred`` ``[batch, ..., classes]``.
+    """
 
     def __init__(
         self,

@@ -56,7 +56,15 @@ def binary_crossentropy(
     """``-mean(y * log(p) + (1 - y) * log(1 - p))`` over ``axis``.
 
     Args: ``y_pred``: probabilities p, or logits with ``from_logits``;
-    ``label_smoothing``: moves labels that far from 0 and 1 towards 0.5.
+    ``label_smoothing``: the labels become ``y * (1 - label_smoothing) + label_smoothing
+    / 2``.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
+
+    Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
+
+    >>> binary_crossentropy([[1.0, 0.0]], [[0.5, 0.5]]).numpy()
+    array([0.6931472], dtype=float32)
     """
     y_true, y_pred = aligned("binary_crossentropy", y_true, y_pred, exact=True)
     y_true = smoothed("binary_crossentropy", y_true, label_smoothing, 2)
@@ -85,11 +93,15 @@ def categorical_crossentropy(
     """``-sum(y * log(p))`` over ``axis``, the classes; ``y_true`` are probabilities.
 
     Args: ``y_pred``: probabilities p, scaled to sum 1, or logits with ``from_logits``;
-    ``label_smoothing``: mixes the labels with that much of the even distribution;
-    ``assume_normalized``: TensorFlow's gradient ``softmax(logits) - y`` also for labels
-    that do not sum to 1, see `nn.softmax_cross_entropy_with_logits`.
-    Raises: ``ShapeError`` (a ``ValueError``) unless the shapes are the same;
-    ``ValueError`` for ``assume_normalized`` of probabilities, which have no such gradient.
+    ``label_smoothing``: the labels become ``y * (1 - label_smoothing) + label_smoothing
+    / classes``; ``assume_normalized``: TensorFlow's gradient ``softmax(logits) - y``
+    also for labels that do not sum to 1, see `nn.softmax_cross_entropy_with_logits`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``; result ``[batch,
+    ...]``.
+
+    Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1, and for
+    ``assume_normalized`` of probabilities, which have no such gradient.
 
     >>> categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
     array([0.6931472], dtype=float32)
@@ -159,9 +171,13 @@ def sparse_categorical_crossentropy(
 ) -> Tensor:
     """``-log(p[label])``, the classes along ``axis``.
 
-    Args: ``y_true``: integers of the shape of ``y_pred`` without ``axis`` (or with size
-    1 there); ``y_pred``: probabilities p, or logits with ``from_logits``;
-    ``ignore_class``: a label for which the loss is 0, and which means do not count.
+    Args: ``y_true``: class numbers; ``y_pred``: probabilities p, or logits with
+    ``from_logits``; ``ignore_class``: a label whose loss is 0 and that means do not
+    count.
+
+    Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``
+    ``[batch, ..., classes]``; result ``[batch, ...]``.
+
     Raises: ``ValueError`` for a label out of range on the CPU.
 
     >>> sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy()
@@ -191,6 +207,9 @@ sparse_categorical_crossentropy.integer_labels = True
 def kl_divergence(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``sum(y_true * log(y_true / y_pred))`` over the last axis, both at least 1e-7.
 
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``; result ``[batch,
+    ...]``.
+
     >>> kl_divergence([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
     array([0.14384106], dtype=float32)
     """
@@ -201,7 +220,13 @@ def kl_divergence(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 def poisson(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``mean(y_pred - y_true * log(y_pred + 1e-7))`` over the last axis: of counts."""
+    """``mean(y_pred - y_true * log(y_pred + 1e-7))`` over the last axis, for counts.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
+
+    >>> poisson([[0.0, 2.0]], [[1.0, 1.0]]).numpy()
+    array([0.9999999], dtype=float32)
+    """
     y_true, y_pred = aligned("poisson", y_true, y_pred)
     return reduce_mean(y_pred - y_true * log(y_pred + EPSILON), -1)
 
@@ -212,9 +237,15 @@ def poisson(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 class BinaryCrossentropy(Loss, function=binary_crossentropy):
     """Cross-entropy of yes-or-no labels: `binary_crossentropy`, reduced.
 
-    Args: ``from_logits``: predictions are logits, not probabilities, which is faster and
-    exact far out; ``label_smoothing``: moves labels that far towards 0.5; ``axis``: over
-    which the mean is taken before the reduction.
+    Args: ``from_logits``: predictions are logits, not probabilities, which is faster
+    and exact far from 0; ``label_smoothing``: the labels become ``y * (1 -
+    label_smoothing) + label_smoothing / 2``; ``axis``: the axis of the mean before the
+    reduction; the others as for `Loss`.
+
+    Shapes: ``y_true``, from 0 to 1, and ``y_pred`` ``[batch, ..., n]``; ``y_true`` may
+    be ``[batch]`` for predictions ``[batch, 1]``.
+
+    Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
 
     >>> BinaryCrossentropy(from_logits=True)([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
     np.float32(0.6931472)
@@ -239,11 +270,17 @@ class BinaryCrossentropy(Loss, function=binary_crossentropy):
 class CategoricalCrossentropy(Loss, function=categorical_crossentropy):
     """Cross-entropy of one-hot labels: `categorical_crossentropy`, reduced.
 
-    Args: ``from_logits``: predictions are logits, not probabilities, which is faster and
-    exact far out; ``label_smoothing``: mixes that much of the even distribution in;
-    ``axis``: the classes; ``assume_normalized``: TensorFlow's gradient for labels that do
-    not sum to 1, see `categorical_crossentropy`. Labels that are class numbers go to
-    `SparseCategoricalCrossentropy`.
+    For class numbers use `SparseCategoricalCrossentropy`.
+
+    Args: ``from_logits``: predictions are logits, not probabilities, which is faster
+    and exact far from 0; ``label_smoothing``: the labels become ``y * (1 -
+    label_smoothing) + label_smoothing / classes``; ``axis``: the classes;
+    ``assume_normalized``: TensorFlow's gradient for labels that do not sum to 1, see
+    `categorical_crossentropy`; the others as for `Loss`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
+
+    Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
 
     >>> CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
     np.float32(0.6931472)
@@ -274,7 +311,16 @@ class CategoricalCrossentropy(Loss, function=categorical_crossentropy):
 
 
 class SparseCategoricalCrossentropy(Loss, function=sparse_categorical_crossentropy):
-    """`sparse_categorical_crossentropy`, reduced; a mean leaves ignored labels out.
+    """Cross-entropy of class numbers: `sparse_categorical_crossentropy`, reduced.
+
+    Args: ``from_logits``: predictions are logits, not probabilities, which is faster
+    and exact far from 0; ``ignore_class``: a label whose loss is 0 and that means do
+    not count; ``axis``: the classes; the others as for `Loss`.
+
+    Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``
+    ``[batch, ..., classes]``.
+
+    Raises: ``ValueError`` for a label out of range on the CPU.
 
     >>> loss = SparseCategoricalCrossentropy(from_logits=True)
     >>> loss([0, 1], [[0.0, 0.0], [0.0, 0.0]]).numpy()
@@ -297,7 +343,15 @@ class SparseCategoricalCrossentropy(Loss, function=sparse_categorical_crossentro
 
 
 class KLDivergence(Loss, function=kl_divergence):
-    """The divergence of a distribution from the predicted one: `kl_divergence`, reduced."""
+    """The divergence of a distribution from the predicted one: `kl_divergence`, reduced.
+
+    Args: as for `Loss`.
+
+    Shapes: ``y_true`` and ``y_pred``, probabilities, ``[batch, ..., classes]``.
+
+    >>> KLDivergence()([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
+    np.float32(0.14384106)
+    """
 
     def __init__(
         self,
@@ -309,7 +363,12 @@ class KLDivergence(Loss, function=kl_divergence):
 
 
 class Poisson(Loss, function=poisson):
-    """Minus the log-likelihood of counts of a Poisson process: `poisson`, reduced."""
+    """Minus the log-likelihood of counts of a Poisson process: `poisson`, reduced.
+
+    Args: as for `Loss`.
+
+    Shapes: ``y_true``, counts, and ``y_pred``, rates, ``[batch, ..., n]``.
+    """
 
     def __init__(
         self,

@@ -44,6 +44,9 @@ EPSILON = 1e-7
 def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``mean((y_true - y_pred) ** 2)`` over the last axis.
 
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``, also shapes that broadcast;
+    result ``[batch, ...]``. If the ranks differ by a last axis of size 1 it is ignored.
+
     >>> mean_squared_error([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
     array([2.5], dtype=float32)
     """
@@ -52,13 +55,21 @@ def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``mean(|y_true - y_pred|)`` over the last axis."""
+    """``mean(|y_true - y_pred|)`` over the last axis.
+
+    Shapes: as for `mean_squared_error`.
+
+    >>> mean_absolute_error([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
+    array([1.5], dtype=float32)
+    """
     y_true, y_pred = aligned("mean_absolute_error", y_true, y_pred)
     return reduce_mean(abs(y_true - y_pred), -1)
 
 
 def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``100 * mean(|y_true - y_pred| / max(|y_true|, 1e-7))`` over the last axis.
+
+    Shapes: as for `mean_squared_error`.
 
     >>> mean_absolute_percentage_error([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
     array([25.], dtype=float32)
@@ -72,6 +83,11 @@ def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> Te
     """``mean((log(1 + y_true) - log(1 + y_pred)) ** 2)`` over the last axis.
 
     Values below 1e-7 count as 1e-7.
+
+    Shapes: as for `mean_squared_error`.
+
+    >>> mean_squared_logarithmic_error([[0.0]], [[1.0]]).numpy().round(4)
+    array([0.4805], dtype=float32)
     """
     y_true, y_pred = aligned("mean_squared_logarithmic_error", y_true, y_pred)
     gap = log(maximum(y_pred, EPSILON) + 1.0) - log(maximum(y_true, EPSILON) + 1.0)
@@ -83,8 +99,14 @@ def huber(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Tensor:
 
         mean(where(|e| <= delta, e ** 2 / 2, delta * |e| - delta ** 2 / 2))
 
+    Shapes: as for `mean_squared_error`.
+
     Raises: ``ValueError`` if ``delta`` is not positive.
+
     Reference: Huber, "Robust estimation of a location parameter" (1964).
+
+    >>> huber([[0.0]], [[3.0]], delta=1.0).numpy()
+    array([2.5], dtype=float32)
     """
     if not delta > 0:
         raise ValueError(f"huber: delta must be positive, got {delta!r}")
@@ -96,6 +118,8 @@ def huber(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Tensor:
 
 def log_cosh(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """``mean(log(cosh(y_pred - y_true)))`` over the last axis, without overflow.
+
+    Shapes: as for `mean_squared_error`.
 
     >>> log_cosh([[0.0, 0.0]], [[0.0, 200.0]]).numpy()
     array([99.65343], dtype=float32)
@@ -112,6 +136,8 @@ def cosine_similarity(
 
     A vector of length 0 gives 0.
 
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``, result without ``axis``.
+
     >>> cosine_similarity([[0.0, 1.0], [3.0, 4.0]], [[5.0, 0.0], [6.0, 8.0]]).numpy()
     array([-0., -1.], dtype=float32)
     """
@@ -124,7 +150,11 @@ def cosine_similarity(
 
 
 class MeanSquaredError(Loss, function=mean_squared_error):
-    """`mean_squared_error`, reduced.
+    """Squared error ``(y_true - y_pred) ** 2``: `mean_squared_error`, reduced.
+
+    Args: as for `Loss`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     >>> MeanSquaredError()([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
     np.float32(2.5)
@@ -140,7 +170,15 @@ class MeanSquaredError(Loss, function=mean_squared_error):
 
 
 class MeanAbsoluteError(Loss, function=mean_absolute_error):
-    """Absolute error ``|y_true - y_pred|``: `mean_absolute_error`, reduced."""
+    """Absolute error ``|y_true - y_pred|``: `mean_absolute_error`, reduced.
+
+    Args: as for `Loss`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> MeanAbsoluteError()([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
+    np.float32(1.5)
+    """
 
     def __init__(
         self,
@@ -152,7 +190,15 @@ class MeanAbsoluteError(Loss, function=mean_absolute_error):
 
 
 class MeanAbsolutePercentageError(Loss, function=mean_absolute_percentage_error):
-    """Absolute error in percent of the label: `mean_absolute_percentage_error`, reduced."""
+    """Absolute error in percent of the label: `mean_absolute_percentage_error`, reduced.
+
+    Args: as for `Loss`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
+    np.float32(25.0)
+    """
 
     def __init__(
         self,
@@ -164,7 +210,12 @@ class MeanAbsolutePercentageError(Loss, function=mean_absolute_percentage_error)
 
 
 class MeanSquaredLogarithmicError(Loss, function=mean_squared_logarithmic_error):
-    """Squared error of ``log(1 + y)``: `mean_squared_logarithmic_error`, reduced."""
+    """Squared error of ``log(1 + y)``: `mean_squared_logarithmic_error`, reduced.
+
+    Args: as for `Loss`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    """
 
     def __init__(
         self,
@@ -176,7 +227,15 @@ class MeanSquaredLogarithmicError(Loss, function=mean_squared_logarithmic_error)
 
 
 class CosineSimilarity(Loss, function=cosine_similarity):
-    """Minus the cosine between vectors along ``axis``: `cosine_similarity`, reduced."""
+    """Minus the cosine between vectors along ``axis``: `cosine_similarity`, reduced.
+
+    Args: ``axis``: the axis of the vectors; the others as for `Loss`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> CosineSimilarity()([[3.0, 4.0]], [[6.0, 8.0]]).numpy()
+    np.float32(-1.0)
+    """
 
     def __init__(
         self,
@@ -190,7 +249,17 @@ class CosineSimilarity(Loss, function=cosine_similarity):
 
 
 class Huber(Loss, function=huber):
-    """Squared error up to ``delta``, absolute error beyond: `huber`, reduced."""
+    """Squared error up to ``delta``, absolute error beyond: `huber`, reduced.
+
+    Args: ``delta``: the largest error that is squared; the others as for `Loss`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    Raises: ``ValueError`` if ``delta`` is not positive.
+
+    >>> Huber()([[0.0, 0.0]], [[1.0, 3.0]]).numpy()
+    np.float32(1.5)
+    """
 
     def __init__(
         self,
@@ -206,7 +275,12 @@ class Huber(Loss, function=huber):
 
 
 class LogCosh(Loss, function=log_cosh):
-    """Squared error near zero, absolute error far out: `log_cosh`, reduced."""
+    """Squared error near zero, absolute error far out: `log_cosh`, reduced.
+
+    Args: as for `Loss`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    """
 
     def __init__(
         self,

@@ -29,8 +29,10 @@ EPSILON = 1e-7
 def dice(y_true: TensorLike, y_pred: TensorLike, axis: Axes = None) -> Tensor:
     """``1 - 2 * sum(y_true * y_pred) / (sum(y_true) + sum(y_pred))``.
 
-    Args: ``axis``: what the sums go over, by default all axes, so that the batch has one
-    loss; a list of axes gives one for each entry of the others.
+    Args: ``axis``: the axes of the sums, by default all, so that the batch has one
+    loss.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[...]``; result without ``axis``.
 
     >>> dice([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0]).numpy()
     np.float32(0.5)
@@ -50,11 +52,20 @@ def tversky(
 ) -> Tensor:
     """``1 - c / (c + alpha * missed + beta * extra)`` with ``c = sum(y_true * y_pred)``.
 
-    ``missed`` is ``sum(y_true * (1 - y_pred))``, ``extra`` ``sum((1 - y_true) * y_pred)``;
-    both weights 0.5 make it `dice`. Args: ``axis`` as in `dice`. In Keras' words
-    ``alpha`` weighs false positives and ``beta`` false negatives, but its numbers are
-    these.
+    ``missed`` is ``sum(y_true * (1 - y_pred))``, ``extra`` ``sum((1 - y_true) *
+    y_pred)``; with both weights 0.5 it is `dice`. Keras' documentation calls ``alpha``
+    the weight of false positives and ``beta`` that of false negatives; the values agree
+    with this formula.
+
+    Args: ``axis``: the axes of the sums, by default all, so that the batch has one
+    loss.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[...]``; result without ``axis``.
+
     Reference: Salehi et al., "Tversky loss function for image segmentation" (2017).
+
+    >>> tversky([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], alpha=1.0).numpy()
+    np.float32(0.5)
     """
     y_true, y_pred = aligned("tversky", y_true, y_pred, exact=True)
     terms = y_true * y_pred, (1.0 - y_pred) * y_true, y_pred * (1.0 - y_true)
@@ -87,7 +98,15 @@ class _OverlapLoss(Loss):
 
 
 class Dice(_OverlapLoss, function=dice):
-    """One minus the overlap of two masks, over the mean of their sizes: `dice`, reduced."""
+    """One minus the overlap of two masks, over the mean of their sizes: `dice`, reduced.
+
+    Args: ``axis``: the axes of the sums, by default all; the others as for `Loss`.
+
+    Shapes: ``y_true`` and ``y_pred``, from 0 to 1, ``[batch, ...]``.
+
+    >>> Dice()([[1.0, 1.0, 0.0, 0.0]], [[1.0, 0.0, 1.0, 0.0]]).numpy()
+    np.float32(0.5)
+    """
 
     def __init__(
         self,
@@ -101,9 +120,12 @@ class Dice(_OverlapLoss, function=dice):
 
 
 class Tversky(_OverlapLoss, function=tversky):
-    """`Dice` that weighs what is missed and what is extra: `tversky`, reduced.
+    """`Dice` with weights for missed and extra entries: `tversky`, reduced.
 
-    Args: ``alpha``, the weight of what is missed; ``beta``, of what is extra.
+    Args: ``alpha``: the weight of what is missed; ``beta``: of what is extra; ``axis``:
+    the axes of the sums, by default all; the others as for `Loss`.
+
+    Shapes: ``y_true`` and ``y_pred``, from 0 to 1, ``[batch, ...]``.
     """
 
     def __init__(

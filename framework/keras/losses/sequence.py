@@ -40,9 +40,12 @@ def ctc(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     A label may take several steps; class 0 is the blank, which must stand between two
     labels that are the same.
 
-    Args: ``y_true``: integers ``[batch, labels]``, at the end filled up with 0; as many
-    count as are not 0, from the first; ``y_pred``: logits ``[batch, steps, classes]``.
-    Returns: ``[batch]``; about 1e5 where the steps are too few for the labels.
+    Shapes: ``y_true`` ``[batch, labels]``, integers, filled up with 0 at the end;
+    ``y_pred``, logits, ``[batch, steps, classes]``; result ``[batch]``, about 1e5 if
+    there are too few steps for the labels.
+
+    Raises: ``OutOfBoundsError``, a ``ValueError``, for a label out of range on the CPU.
+
     Reference: Graves et al., "Connectionist temporal classification" (2006).
 
     >>> ctc([[1]], [[[0.0, 0.0], [0.0, 0.0]]]).numpy().round(4)  # 01, 10, 11 of four
@@ -119,7 +122,16 @@ def _checked_labels(y_true, y_pred):
 
 
 class CTC(Loss, function=ctc):
-    """The negative log-likelihood of labels not aligned with logits: `ctc`, reduced."""
+    """The negative log-likelihood of labels not aligned with logits: `ctc`, reduced.
+
+    Args: as for `Loss`.
+
+    Shapes: ``y_true`` ``[batch, labels]``, integers, filled up with 0, the blank;
+    ``y_pred``, logits, ``[batch, steps, classes]``.
+
+    >>> CTC()([[1]], [[[0.0, 0.0], [0.0, 0.0]]]).numpy().round(4)
+    np.float32(0.2877)
+    """
 
     def __init__(
         self,

@@ -42,17 +42,24 @@ def circle(
     """``log(1 + sum(exp(positive)) * sum(exp(negative)))`` of the pairs of each example.
 
     With ``d`` one minus the cosine of a pair: ``positive`` is ``gamma * (d + margin) *
-    (d - margin)`` for the pairs of one label, ``negative`` is ``gamma * max(1 + margin -
-    d, 0) * (1 - margin - d)`` for the others.
+    (d - margin)`` for the pairs of one label, ``negative`` is ``gamma * max(1 + margin
+    - d, 0) * (1 - margin - d)`` for the others.
 
-    Args: ``y_true``: integers ``[batch]`` or ``[batch, 1]``; ``y_pred``: embeddings
-    ``[batch, n]`` of length 1; ``ref_labels``, ``ref_embeddings``: those that they are
-    paired with, by default the same; ``remove_diagonal``: whether nothing is paired with
-    itself.
-    Returns: ``[batch]``; a mean counts examples whose loss is not 0. Of several replicas
-    each pairs the examples of its own part of the batch.
+    Args: ``y_true``: class numbers; ``y_pred``: embeddings of length 1; ``ref_labels``,
+    ``ref_embeddings``: the examples to pair with, by default the same;
+    ``remove_diagonal``: pair no example with itself.
+
+    Shapes: ``y_true`` ``[batch]`` or ``[batch, 1]``, integers; ``y_pred`` ``[batch,
+    n]``; ``ref_labels`` ``[others]``, ``ref_embeddings`` ``[others, n]``; result
+    ``[batch]``. A mean counts examples whose loss is not 0. Of several replicas each
+    pairs the examples of its own part of the batch.
+
     Reference: Sun et al., "Circle loss: a unified perspective of pair similarity
     optimization" (2020).
+
+    >>> labels, embeddings = [0, 0, 1], [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    >>> circle(labels, embeddings, gamma=1.0).numpy().round(3)
+    array([0.546, 0.546, 0.   ], dtype=float32)
     """
     y_pred = _embeddings("y_pred", floating(y_pred))
     labels = as_labels("circle", y_true, y_pred)
@@ -94,7 +101,15 @@ def _pairs(labels, others, remove_diagonal):
 
 
 class Circle(Loss, function=circle):
-    """Attraction of embeddings of one label, repulsion of others: `circle`, reduced."""
+    """Attraction of embeddings of one label, repulsion of others: `circle`, reduced.
+
+    Args: ``gamma``: the scale of the similarities; ``margin``: the distance at which
+    pairs count as near or far; ``remove_diagonal``: pair no example with itself; the
+    others as for `Loss`.
+
+    Shapes: ``y_true`` ``[batch]`` or ``[batch, 1]``, integers; ``y_pred``, of length 1,
+    ``[batch, n]``.
+    """
 
     def __init__(
         self,
