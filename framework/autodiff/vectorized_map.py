@@ -64,7 +64,7 @@ def vectorized_map(
     if warn:
         warnings.warn(
             f"vectorized_map: fn was applied to one element after the other, because {why}",
-            stacklevel=2,
+            stacklevel=3,  # the caller of `composite`'s entry
         )
     return results
 

@@ -185,6 +185,12 @@ def test_code_that_looks_at_values_runs_in_a_loop_with_a_warning():
     np.testing.assert_array_equal(found, [2.0, -1.0])
 
 
+def test_the_warning_names_the_line_of_the_caller():
+    with pytest.warns(UserWarning) as caught:
+        tw.vectorized_map(lambda e: e if e > 0 else -e, tw.constant([1.0, -1.0]))
+    assert caught[0].filename == __file__
+
+
 def test_the_warning_can_be_left_out():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
