@@ -16,8 +16,10 @@ from contextlib import contextmanager
 
 __all__ = [
     "PACKAGES",
+    "UNSET",
     "Worker",
     "arguments",
+    "inherited",
     "save",
     "serve",
     "take_turns",
@@ -34,9 +36,17 @@ PACKAGES = {
     "torch": "torch",
     "torch_compile": "torch",
     "tensorflow": "tensorflow",
+    "tensorflow_xla": "tensorflow",
+    "tensorflow_eager": "tensorflow",
 }
 # Settings that make BLAS another one than users have.
 UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS")
+
+
+def inherited():
+    """The environment of processes that are timed: ours, without `UNSET`."""
+    kept = {k: v for k, v in os.environ.items() if k not in UNSET}
+    return {"TF_CPP_MIN_LOG_LEVEL": "2", **kept}
 
 
 class Worker:
@@ -47,16 +57,16 @@ class Worker:
 
     def __init__(self, name, realtime=False, **environment):
         self.name, self.times = name, []
-        inherited = {k: v for k, v in os.environ.items() if k not in UNSET}
-        inherited.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         target = name if name in ("native", "numpy") else "auto"
         self.process = subprocess.Popen(
-            [sys.executable, sys.argv[0], "--worker", name, str(int(realtime))],
+            [sys.executable, sys.argv[0], "--worker", name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**inherited, "TAPEWRIGHT_TARGET": target, **environment},
+            env={**inherited(), "TAPEWRIGHT_TARGET": target, **environment},
         )
+        if realtime:  # the threads that it starts inherit this
+            os.sched_setscheduler(self.process.pid, os.SCHED_RR, os.sched_param(1))
         self._answer()  # the import is done
 
     def ask(self, **request):
@@ -97,15 +107,19 @@ def working(names, realtime=False, **environment):
             worker.end()
 
 
-def take_turns(workers, rounds, seconds):
-    """Let each worker compute for some ``seconds``, in another order in each round."""
-    for i in range(rounds):
+def take_turns(workers, rounds, seconds, between=lambda: None):
+    """Let each worker compute for some ``seconds``, in another order in each round.
+
+    Before each turn, ``between`` is called.
+    """
+    for i in range(rounds if workers else 0):
         at = i % len(workers)
         for worker in workers[at:] + workers[:at]:
+            between()
             worker.times += worker.ask(seconds=seconds)["times"]
 
 
-def serve(make, name, realtime, checked=4):
+def serve(make, name, checked=4):
     """Answer requests in a worker's process until it is killed.
 
     Requests: ``make``: arguments of ``make(name, ...)``, which returns ``(step,
@@ -116,8 +130,6 @@ def serve(make, name, realtime, checked=4):
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # libraries may print
     importlib.import_module(PACKAGES[name])
-    for thread in os.listdir("/proc/self/task") if int(realtime) else ():
-        os.sched_setscheduler(int(thread), os.SCHED_RR, os.sched_param(1))
     step = None
     answers.write("{}\n")
     for line in sys.stdin:
@@ -137,8 +149,10 @@ def serve(make, name, realtime, checked=4):
 
 def _made(make, name, arguments, checked):
     step, numbers = make(name, *arguments)
+    wait = getattr(step, "wait", lambda outputs: None)
     begin = time.perf_counter()
     outputs = step()
+    wait(outputs)
     first = time.perf_counter() - begin
     found = [numbers(outputs)]
     found += [numbers(step()) for _ in range(checked - 1)]
@@ -158,22 +172,31 @@ def _memory(field):
 def timed(step, seconds):
     """Return seconds a step, of several runs of steps that take ``seconds`` in all.
 
-    A run ends with ``step.wait(outputs)``, if a step returns before it is done.
+    A run ends with ``step.wait(outputs)``, if a step returns before it is done. It begins
+    with ``step.reset()`` and one more step, both untimed, if a step changes its state.
     """
     wait = getattr(step, "wait", lambda outputs: None)
-    wait(step())
-    begin = time.perf_counter()
-    wait(step())
-    once = time.perf_counter() - begin
-    if once > seconds:
-        return [once]
-    count, times, end = max(1, int(seconds / 8 / once)), [], begin + seconds
-    while not times or time.perf_counter() < end:
+    reset = getattr(step, "reset", None)
+
+    def run(count):
+        if reset:
+            reset()
+            wait(step())
         begin = time.perf_counter()
         for _ in range(count):
             outputs = step()
         wait(outputs)
-        times.append((time.perf_counter() - begin) / count)
+        return (time.perf_counter() - begin) / count
+
+    if not reset:
+        wait(step())
+    once = run(1)
+    if once > seconds:
+        return [once]
+    count, times = max(1, int(seconds / 8 / once)), []
+    end = time.perf_counter() + seconds - once
+    while not times or time.perf_counter() < end:
+        times.append(run(count))
     return times
 
 
@@ -190,10 +213,18 @@ def arguments(parser, names, rounds, seconds):
     add("--json", metavar="FILE", help="a file for the figures")
     options = parser.parse_args()
     asked = some_of(parser, "--peers", options.peers, names)
-    options.peers = [name for name in asked if importlib.util.find_spec(PACKAGES[name])]
+    options.peers = [name for name in asked if _installed(name)]
+    missing = [name for name in asked if name not in options.peers]
+    if missing:
+        print(f"not installed, left out: {', '.join(missing)}", file=sys.stderr)
     if not options.peers:
         parser.error(f"--peers: none of {', '.join(asked)} is installed")
     return options
+
+
+def _installed(name):
+    needed = [PACKAGES[name], *(["llvmlite"] if name == "native" else [])]
+    return all(importlib.util.find_spec(package) for package in needed)
 
 
 def some_of(parser, option, text, names):

@@ -48,9 +48,9 @@ def test_without_a_gpu_it_says_so_with_a_code_of_its_own():
 @pytest.fixture
 def works(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
-    import gpu_works
+    import works
 
-    return gpu_works
+    return works
 
 
 def test_the_works_have_the_sizes_that_are_listed(works):
@@ -64,7 +64,7 @@ def test_the_works_have_the_sizes_that_are_listed(works):
 
 
 def test_all_arrays_are_float32_but_labels(works):
-    for work in works.WORKS:
+    for work in ("ops", *works.STEPS, *works.DERIVATIVES, *works.FILES):
         for name, array in works.arrays(work, tiny=True).items():
             is_label = name == "y" and work.startswith("epoch")
             assert array.dtype == (np.int64 if is_label else np.float32), (work, name)

@@ -1,42 +1,65 @@
-"""JAX's part of `gpu.py`: each step is one compiled function that donates its state."""
+"""The works in JAX: each step is one compiled function that donates its state."""
+
+import os
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gpu_works import (
+from works import (
     BETA_1,
     BETA_2,
+    CHAIN,
     CHECKED,
+    DERIVATIVES,
     EPSILON,
+    FILES,
     PENALTIES,
     RATES,
     arrays,
+    batch_of,
+    sums,
     weights_of,
 )
 
 __all__ = ["make"]
 
 
-def make(name, work, tiny, device):
+def make(name, work, tiny, device, folder):
     """Return ``(step, numbers)`` of a work on ``"GPU"`` or ``"CPU"``."""
     place = jax.devices("gpu" if device == "GPU" else "cpu")[0]
     jax.config.update("jax_default_device", place)
     data, work = arrays(work, tiny), work.removesuffix("_8")
+    if work in FILES:
+        return _file(work, data, folder)
+    if work.startswith("ops"):
+        return _ops(work, CHAIN[tiny], jnp.asarray(data["x"]))
+    if work in DERIVATIVES:
+        return _derivative(work, [jnp.asarray(value) for value in data.values()])
     weights = [jnp.asarray(data[key]) for key in weights_of(data)]
     given = [jnp.asarray(data[key]) for key in ("x", "y", "z") if key in data]
     if work == "row":
         return _row(weights, *given)
     train, state = _trained(work, weights)
     if work == "epoch":
-        return _epoch(train, state, *given, 8 if tiny else 128)
+        return _epoch(train, state, *given, batch_of(tiny))
+    first = jax.device_get(state)
 
     def step():
         nonlocal state
         state, loss = train(state, *given)
         return loss
 
-    step.wait = lambda loss: loss.block_until_ready()
-    return step, (lambda loss: [float(loss), *_sums(state)])
+    def reset():
+        nonlocal state
+        state = jax.tree.map(jnp.array, first)
+
+    step.reset = reset
+    return _waits(step), (lambda loss: [float(loss), *_sums(state)])
+
+
+def _waits(step):
+    step.wait = lambda outputs: outputs.block_until_ready()
+    return step
 
 
 def _sums(state):
@@ -168,10 +191,7 @@ GRADIENTS = {
 def _row(weights, x):
     call = jax.jit(lambda weights, x: jax.nn.softmax(_dense(x, *weights)))
 
-    def step():
-        return call(weights, x)
-
-    step.wait = lambda outputs: outputs.block_until_ready()
+    step = _waits(lambda: call(weights, x))
     return step, (lambda outputs: np.asarray(outputs).ravel().tolist())
 
 
@@ -179,7 +199,7 @@ def _epoch(train, state, x, y, batch):
     train_rows = jax.jit(
         lambda state, x, y, rows: train(state, x[rows], y[rows]), donate_argnums=0
     )
-    epochs, rng = 0, np.random.default_rng(0)
+    epochs, rng, initial = 0, np.random.default_rng(0), jax.device_get(state)
 
     def step():
         nonlocal epochs, state
@@ -191,4 +211,55 @@ def _epoch(train, state, x, y, batch):
             state, loss = train_rows(state, x, y, rows)
         return float(loss)
 
+    def reset():
+        nonlocal state
+        state = jax.tree.map(jnp.array, initial)
+
+    step.reset = reset
     return step, (lambda loss: _sums(state))
+
+
+def _ops(work, rounds, x):
+    def chain(x):
+        for _ in range(rounds):
+            x = x * 1.01
+            x = x + 0.01
+            x = jnp.tanh(x)
+            x = x - 0.02
+        return x
+
+    gradient = jax.grad(lambda x: chain(x).sum())
+    call = jax.jit(gradient if work == "ops_gradient" else chain)
+    return _waits(lambda: call(x)), (lambda outputs: np.asarray(outputs).tolist())
+
+
+def _derivative(work, given):
+    def dense(x, w1, b1, w2, b2):
+        return jax.nn.elu(jax.nn.elu(x @ w1 + b1) @ w2 + b2)
+
+    call = jax.jacrev(dense)
+    if work == "batch_jacobian":
+        call = jax.vmap(jax.jacrev(dense), (0, *[None] * (len(given) - 1)))
+    elif work == "hessian":
+        call = jax.hessian(lambda x, k: (jnp.tanh(x @ k) ** 2).mean(), argnums=1)
+    call = jax.jit(call)
+    return _waits(lambda: call(*given)), (lambda outputs: sums([outputs]))
+
+
+def _file(work, data, folder):
+    """NumPy's file of arrays: JAX has no format of its own."""
+    path = os.path.join(folder, "jax.npz")
+    weights = {key: jnp.asarray(value) for key, value in data.items()}
+
+    def write():
+        np.savez(path, **weights)
+
+    def read():
+        with np.load(path) as arrays:
+            found = {key: jnp.asarray(arrays[key]) for key in weights}
+        return jax.block_until_ready(found)
+
+    if work == "write":
+        return write, (lambda _: sums(read().values()))
+    write()
+    return read, (lambda found: sums(found.values()))

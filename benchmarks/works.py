@@ -1,34 +1,51 @@
-"""The work of `gpu.py`: its arrays, the same for every library, full size or tiny.
+"""The works of `compare.py` and `gpu.py`: their arrays, the same for every library.
 
 | work | one step |
 | --- | --- |
+| ops | 250 times ``x = tanh(1.01 x + 0.01) - 0.02`` on 4 numbers: 1,000 ops |
+| ops_gradient | the same, with the gradient of the sum of the result by ``x`` |
 | W1 | MLP 784-128-10, batch 128: cross-entropy and an L2 penalty; each gradient clipped by norm; Adam |
 | W2 | GAN, generator 100-128-784 and discriminator 784-128-1, batch 128: both updated by Adam |
 | W3 | MLP 784-256-10, batch 128: cross-entropy and a penalty on the gradient by the inputs; SGD |
 | W4 | 784-1024-1024-10 with BatchNormalization, batch 256: cross-entropy, Adam |
 | W10 | two convolutions with pooling, batch 64: cross-entropy, Adam |
+| jacobian | that of two layers 64-128-32 with elu by a batch of 32: [32, 32, 32, 64] |
+| batch_jacobian | its blocks, row by row: [32, 32, 64] |
+| small_jacobian | two layers 5-8-6, a batch of 7: [7, 6, 7, 5] |
+| hessian | that of ``mean(tanh(x k)^2)`` by ``k`` [20, 20], for ``x`` [16, 20] |
 | row | one row through an MLP 784-128-10, with softmax |
 | epoch | an epoch of an MLP 784-128-10 over 60,000 rows in shuffled batches of 128: Adam |
 | epoch_8 | the same, with 8 steps as one traced function in tapewright |
+| write, read | a file of 200 MB of weights, in the usual format of each library |
 
-Numbers are float32. Adam is Keras', with epsilon 1e-7 before the bias correction.
+Numbers are float32. Adam is Keras', with epsilon 1e-7 before the bias correction. Steps that
+train return to the first weights before each run that is timed: after some hundred steps on
+one batch, moments of zero gradients are denormal numbers, on which arithmetic is slow.
 """  # noqa: E501
 
 import numpy as np
+import tables
 
 __all__ = [
     "BETA_1",
     "BETA_2",
+    "CHAIN",
     "CHECKED",
+    "DERIVATIVES",
     "EPSILON",
+    "FILES",
     "PENALTIES",
     "RATES",
-    "WORKS",
+    "STEPS",
     "arrays",
+    "batch_of",
+    "sums",
     "weights_of",
 ]
 
-WORKS = ("W1", "W2", "W3", "W4", "W10", "row", "epoch", "epoch_8")
+STEPS = ("W1", "W2", "W3", "W4", "W10", "row", "epoch", "epoch_8")
+DERIVATIVES = ("jacobian", "batch_jacobian", "small_jacobian", "hessian")
+FILES = ("write", "read")
 RATES = {"W1": 1e-3, "W2": 2e-4, "W3": 0.1, "W4": 1e-3, "W10": 1e-3, "epoch": 1e-3}
 PENALTIES = {"W1": 0.01, "W3": 0.1}
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-7
@@ -45,16 +62,30 @@ SIZES = {
     "W10": ((64, 28, 32), (4, 10, 3)),  # the side of an image; channels
     "row": ((1, 784, 128), (1, 9, 8)),
     "epoch": ((128, 784, 128), (8, 9, 8)),
+    # and outputs
+    "jacobian": ((32, 64, 128, 32), (3, 4, 5, 2)),
+    "batch_jacobian": ((32, 64, 128, 32), (3, 4, 5, 2)),
+    "small_jacobian": ((7, 5, 8, 6), (7, 5, 8, 6)),
+    "hessian": ((16, 20), (4, 3)),
 }
 ROWS = (60_000, 44)
+CHAIN = (250, 3)  # rounds of four ops
+MATRICES, SIDE = 20, (1584, 8)  # of a file
 CLASSES, NOISE = 10, 100
 
 
 def arrays(work, tiny):
     """Return the arrays of a work by name: weights, then ``x``, ``y`` and the like."""
     work = work.removesuffix("_8")
-    batch, inputs, units = SIZES[work][tiny]
     rng = np.random.default_rng(20261120)
+    if work.startswith("ops"):
+        return {"x": np.array([0.1, -0.2, 0.3, -0.4], "f4")}
+    if work in DERIVATIVES:
+        return _derivative(rng, *SIZES[work][tiny])
+    if work in FILES:
+        side = SIDE[tiny]
+        return {f"w{i}": rng.random((side, side), "f4") for i in range(MATRICES)}
+    batch, inputs, units = SIZES[work][tiny]
     if work == "W2":
         return _gan(rng, batch, inputs, units)
     if work == "W10":
@@ -82,6 +113,27 @@ def arrays(work, tiny):
 def weights_of(data):
     """The names of the weights among `arrays`."""
     return [name for name in data if name not in ("x", "y", "z")]
+
+
+def batch_of(tiny):
+    """The rows of a batch of `epoch`."""
+    return SIZES["epoch"][tiny][0]
+
+
+def sums(arrays):
+    """The norm of each array and its inner product with a random one, as one list."""
+    return np.ravel(tables.sums(arrays)).tolist()
+
+
+def _derivative(rng, batch, inputs, units=None, outputs=None):
+    x = rng.standard_normal((batch, inputs), "f4")
+    if units is None:
+        return {"x": x, "k": _glorot(rng, inputs, inputs)}
+    found = {"x": x}
+    for i, pair in enumerate([(inputs, units), (units, outputs)], 1):
+        found[f"w{i}"] = _glorot(rng, *pair)
+        found[f"b{i}"] = 0.1 * rng.standard_normal(pair[1], "f4")
+    return found
 
 
 def _gan(rng, batch, inputs, units):

@@ -1,19 +1,26 @@
-"""PyTorch's part of `gpu.py`: eager, and compiled with ``mode="reduce-overhead"``.
+"""The works in PyTorch: eager, and compiled with ``mode="reduce-overhead"``.
 
 Compiled, a step is one function, optimizer included, whose state keeps its addresses, so that
 it becomes one CUDA graph.
 """
 
+import os
+
 import numpy as np
 import torch
-from gpu_works import (
+from works import (
     BETA_1,
     BETA_2,
+    CHAIN,
     CHECKED,
+    DERIVATIVES,
     EPSILON,
+    FILES,
     PENALTIES,
     RATES,
     arrays,
+    batch_of,
+    sums,
     weights_of,
 )
 
@@ -22,27 +29,34 @@ __all__ = ["make"]
 functional = torch.nn.functional
 
 
-def make(name, work, tiny, device):
+def make(name, work, tiny, device, folder):
     """Return ``(step, numbers)`` of a work on ``"GPU"`` or ``"CPU"``."""
     place = torch.device("cuda" if device == "GPU" else "cpu")
     torch.set_default_device(place)
     data, work = arrays(work, tiny), work.removesuffix("_8")
+    compiled = name == "torch_compile"
+    if work in FILES:
+        return _file(work, data, folder)
+    if work.startswith("ops"):
+        return _ops(work, CHAIN[tiny], torch.as_tensor(data["x"]), compiled)
+    if work in DERIVATIVES:
+        tensors = [torch.as_tensor(value) for value in data.values()]
+        return _derivative(work, tensors, compiled)
     given = {key: torch.as_tensor(data[key]) for key in ("x", "y", "z") if key in data}
     given = {key: value.to(place) for key, value in given.items()}
     weights = [torch.as_tensor(data[k].copy()).to(place) for k in weights_of(data)]
     if work == "W10":
         weights, given = _channels_first(data, weights, given)
-    compiled = name == "torch_compile"
     if work == "row":
         return _row(weights, given["x"], compiled)
     train = (_Compiled if compiled else _Eager)(work, weights, given)
     if work == "epoch":
-        return _epoch(train, given, 8 if tiny else 128)
+        return _epoch(train, given, batch_of(tiny))
 
     def step():
         return train(given)
 
-    step.wait = lambda loss: loss.item()
+    step.wait, step.reset = (lambda loss: loss.item()), train.reset
     return step, (lambda loss: [loss.item(), *train.numbers()])
 
 
@@ -112,6 +126,7 @@ class _Eager:
     def __init__(self, work, weights, given):
         self.work, self.p = work, [w.requires_grad_() for w in weights]
         self.moving, self.count = _moving(work, weights), 0
+        self.first = [w.detach().clone() for w in (*self.p, *self.moving)]
         if work == "W3":
             self.optimizer = torch.optim.SGD(self.p, RATES[work], fused=True)
         else:
@@ -127,6 +142,12 @@ class _Eager:
             self.optimizer.param_groups[0]["eps"] = corrected
         self.optimizer.step()
         return loss.detach()
+
+    def reset(self):
+        """Return to the first weights, with moments of zero."""
+        self.count = 0
+        slots = [s for each in self.optimizer.state.values() for s in each.values()]
+        _reset([*self.p, *self.moving], self.first, slots)
 
     def gradients(self, c):
         p, grad = self.p, torch.autograd.grad
@@ -157,6 +178,7 @@ class _Compiled:
         self.moving = _moving(work, weights)
         for tensor in (*self.p, *self.m, *self.v, *self.moving):
             torch._dynamo.mark_static_address(tensor)
+        self.first = [w.clone() for w in (*self.p, *self.moving)]
         self.step = torch.compile(self.functional, mode="reduce-overhead")
 
     def __call__(self, c):
@@ -168,6 +190,10 @@ class _Compiled:
             state = self.p, self.m, self.v
             loss = self.step(*state, c | {"moving": self.moving}, rate)
             return loss.clone()  # the next step overwrites it
+
+    def reset(self):
+        self.count = 0
+        _reset([*self.p, *self.moving], self.first, [*self.m, *self.v])
 
     def functional(self, p, m, v, c, rate):
         loss, gradients = self.gradients(p, c)
@@ -207,6 +233,14 @@ class _Compiled:
     numbers = _Eager.numbers
 
 
+@torch.no_grad()
+def _reset(tensors, values, slots):
+    for tensor, value in zip(tensors, values, strict=True):
+        tensor.copy_(value)
+    for slot in slots:
+        slot.zero_()
+
+
 def _moving(work, weights):
     """The moving means and variances of W4."""
     makers = (torch.zeros_like, torch.ones_like) * 2 if work == "W4" else ()
@@ -231,7 +265,11 @@ def _row(weights, x, compiled):
             return call(x)
 
     step.wait = lambda outputs: outputs.cpu()
-    return step, (lambda outputs: np.asarray(outputs.cpu()).ravel().tolist())
+    return step, _listed
+
+
+def _listed(outputs):
+    return np.asarray(outputs.cpu()).ravel().tolist()
 
 
 def _epoch(train, given, batch):
@@ -245,4 +283,86 @@ def _epoch(train, given, batch):
             loss = train({"x": x[rows], "y": y[rows]})
         return loss.item()
 
+    step.reset = train.reset
     return step, (lambda loss: train.numbers())
+
+
+# -------------------------------------------------------- small ops, derivatives, files
+
+
+def _ops(work, rounds, x, compiled):
+    def chain(x):
+        for _ in range(rounds):
+            x = x * 1.01
+            x = x + 0.01
+            x = torch.tanh(x)
+            x = x - 0.02
+        return x
+
+    if work == "ops_gradient":
+        chain = torch.compile(chain) if compiled else chain
+        x.requires_grad_()
+
+        def step():
+            return torch.autograd.grad(chain(x).sum(), x)[0]
+
+    else:
+        chain = torch.compile(chain) if compiled else chain
+
+        def step():
+            with torch.no_grad():
+                return chain(x)
+
+    step.wait = lambda outputs: outputs.cpu()
+    return step, (lambda outputs: _listed(outputs.detach()))
+
+
+def _derivative(work, tensors, compiled):
+    def dense(x, w1, b1, w2, b2):
+        elu = functional.elu
+        return elu(torch.addmm(b2, elu(torch.addmm(b1, x, w1)), w2))
+
+    def row(x, *weights):
+        return dense(x[None], *weights)[0]
+
+    def loss(x, k):
+        return (torch.tanh(x @ k) ** 2).mean()
+
+    call = torch.func.jacrev(dense)
+    if work == "batch_jacobian":
+        over = (0, *[None] * (len(tensors) - 1))
+        call = torch.func.vmap(torch.func.jacrev(row), in_dims=over)
+    elif work == "hessian":
+        call = torch.func.hessian(loss, argnums=1)
+    call = torch.compile(call) if compiled else call
+
+    def step():
+        with torch.no_grad():
+            return call(*tensors)
+
+    step.wait = lambda outputs: outputs.cpu()
+    return step, (lambda outputs: sums([outputs.cpu()]))
+
+
+def _file(work, data, folder):
+    path, module = os.path.join(folder, "weights.pt"), torch.nn.ParameterDict()
+    for key, value in data.items():
+        module[key] = torch.nn.Parameter(torch.tensor(value))
+
+    def write():
+        torch.save(module.state_dict(), path)
+
+    def read():
+        module.load_state_dict(torch.load(path))
+
+    def numbers(_):
+        with torch.no_grad():
+            for parameter in module.values():
+                parameter.zero_()
+        read()
+        return sums([module[key].detach().cpu() for key in data])
+
+    if work == "write":
+        return write, numbers
+    write()
+    return read, numbers
