@@ -148,6 +148,11 @@ class Optimizer(State, Configured):
         if "build" in vars(cls):
             # By name: an assignment would hide the type of `build` from checkers.
             setattr(cls, "build", _once(cls.build))  # noqa: B010
+        if any([isinstance(group, str) for group in cls.slots]):
+            raise TypeError(
+                f"{cls.__name__}.slots must be a tuple of groups of names, such as "
+                f"(('momentum', 'velocity'),), got {cls.slots!r}"
+            )
         methods = cls.update_step, cls._backend_update_step
         inherited = Optimizer.update_step, Optimizer._backend_update_step
         cls.updates_blocks = methods == inherited
@@ -275,8 +280,9 @@ class Optimizer(State, Configured):
         ``coefficients`` have the form that ufuncs take fastest. With ``needs_two``
         ``scratch`` is a pair.
         """
+        rule = self.rule if isinstance(self, _ReadRecorder) else self
         raise NotImplementedError(
-            f"{type(self).__name__} must define update_step, see Optimizer"
+            f"{type(rule).__name__} must define update_step, see Optimizer"
         )
 
     # --- state

@@ -324,3 +324,17 @@ def test_a_forgotten_super_init_is_named(through):
             Forgetful().apply([[1.0]], [tw.Variable([1.0])])
         else:
             model_of(Forgetful()).fit(*data(), verbose=0)
+
+
+def test_a_rule_without_an_update_is_named():
+    class Idle(Optimizer):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Idle must define update_step"):
+        Idle(0.1).apply([[1.0]], [tw.Variable([1.0])])
+
+
+@pytest.mark.parametrize("slots", ["velocity", ("velocity",)])
+def test_slots_are_groups_of_names(slots):
+    with pytest.raises(TypeError, match=r"Wrong.slots must be .*\(\('momentum'"):
+        type("Wrong", (Optimizer,), {"slots": slots})
