@@ -36,10 +36,11 @@ _python_bool = bool
 
 
 class DType:
-    """One element type.
+    """The type of the elements of a tensor.
 
-    It also equals Python types, as in TensorFlow: ``float32 == float``. Code that must not
-    confuse a dtype with the type of a Python number compares with ``is``.
+    It also equals its name, its NumPy dtype and Python types, as in TensorFlow:
+    ``float32 == float``. Code that must not confuse a dtype with the type of a Python
+    number compares with ``is``.
 
     >>> as_dtype("float32").is_floating, as_dtype("float32") == np.float32
     (True, True)
@@ -56,6 +57,7 @@ class DType:
 
     @property
     def as_numpy_dtype(self) -> type[Any]:
+        """The scalar type of NumPy, such as ``np.float32``."""
         return self.dtype.type
 
     @property
@@ -68,46 +70,60 @@ class DType:
 
     @property
     def is_floating(self) -> _python_bool:
+        """True for float16, float32 and float64."""
         return self.dtype.kind == "f"
 
     @property
     def is_complex(self) -> _python_bool:
+        """True for complex64 and complex128."""
         return self.dtype.kind == "c"
 
     @property
     def is_integer(self) -> _python_bool:
+        """True for integers, signed and unsigned."""
         return self.dtype.kind in "iu"
 
     @property
     def is_unsigned(self) -> _python_bool:
+        """True for unsigned integers."""
         return self.dtype.kind == "u"
 
     @property
     def is_bool(self) -> _python_bool:
+        """True for bool."""
         return self.dtype.kind == "b"
 
     @property
     def is_differentiable(self) -> _python_bool:
-        """Only real and complex floating numbers carry gradients."""
+        """True for floating and complex dtypes, which carry gradients."""
         return self.dtype.kind in "fc"
 
     @property
     def real_dtype(self) -> DType:
+        """The dtype of the real part; the dtype itself if it is real."""
         return as_dtype(
             {"complex64": "float32", "complex128": "float64"}.get(self.name, self)
         )
 
     @property
     def size(self) -> int:
-        """Bytes of one element."""
+        """The number of bytes of an element."""
         return self.dtype.itemsize
 
     @property
     def min(self) -> Any:
+        """The smallest value.
+
+        Raises: ``TypeError`` if the dtype has none.
+        """
         return self._limits().min
 
     @property
     def max(self) -> Any:
+        """The largest value.
+
+        Raises: ``TypeError`` if the dtype has none.
+        """
         return self._limits().max
 
     def _limits(self):

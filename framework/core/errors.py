@@ -105,9 +105,10 @@ __all__ = [
 
 
 class OpError(Exception):
-    """Base of the errors with a code: ``code`` (or ``error_code``), and ``message``.
+    """The base of the errors with a code.
 
-    The arguments are the message alone, or TensorFlow's: ``node_def``, ``op`` and
+    ``code`` (or ``error_code``) is one of the numbers of this module, ``message`` the
+    text. The arguments are the message alone, or TensorFlow's: ``node_def``, ``op`` and
     ``message``, the first two of which are only kept as attributes.
 
     >>> error = NotFoundError(None, None, "no such key")
@@ -135,14 +136,17 @@ class OpError(Exception):
 
     @property
     def error_code(self) -> int:
+        """``code``, under TensorFlow's name."""
         return self.code
 
     @property
     def message(self) -> str:
+        """The text of the error."""
         return str(self)
 
     @property
     def experimental_payloads(self) -> dict[str, Any]:
+        """An empty dict."""
         return {}
 
 
@@ -157,7 +161,15 @@ class UnknownError(OpError):
 
 
 class InvalidArgumentError(OpError, ValueError):
-    """An op does not take a value, or an assertion about values does not hold."""
+    """An op does not take a value, or an assertion does not hold; a ``ValueError``.
+
+    >>> from tapewright import concat
+    >>> try:
+    ...     concat([[1], [2]], axis=1)
+    ... except ValueError as error:
+    ...     print(type(error).__name__, "-", error)
+    InvalidArgumentError - concat: axis must be from -1 to 0 for rank 1, got 1
+    """
 
     code: int = INVALID_ARGUMENT
 
@@ -175,7 +187,7 @@ class NotFoundError(OpError):
 
 
 class AlreadyExistsError(OpError):
-    """A file that should be made exists."""
+    """A file to be made exists already."""
 
     code: int = ALREADY_EXISTS
 
@@ -187,7 +199,7 @@ class PermissionDeniedError(OpError):
 
 
 class ResourceExhaustedError(OpError, MemoryError):
-    """An op needs more memory than the machine can have."""
+    """An op needs more memory than the machine can have; a ``MemoryError``."""
 
     code: int = RESOURCE_EXHAUSTED
 
@@ -259,29 +271,51 @@ def _message(who, what, given):
 
 
 class ShapeError(InvalidArgumentError):
-    """Shapes do not fit: ``ShapeError("matmul", "inner dimensions ...", a=a, b=b)``."""
+    """Shapes do not fit; a ``ValueError``.
+
+    Args: ``who``: the op; ``what``: the rule that does not hold; further arguments: the
+    inputs, whose shapes and dtypes the message lists.
+
+    >>> from tapewright import matmul, ones
+    >>> try:
+    ...     matmul(ones([2, 3]), ones([4, 5]))
+    ... except ShapeError as error:
+    ...     print(error)
+    matmul: inner dimensions must agree: 3 and 4.
+      a: shape (2, 3), float32    b: shape (4, 5), float32
+    """
 
     def __init__(self, who: str, what: str | None = None, **given: Any):
         super().__init__(who if what is None else _message(who, what, given))
 
 
 class DTypeError(InvalidArgumentError, TypeError):
-    """Element types do not fit: ``DTypeError("add", "dtypes must agree", x=x, y=y)``."""
+    """Dtypes do not fit; a ``TypeError`` and a ``ValueError``.
+
+    Its arguments are those of `ShapeError`.
+
+    >>> from tapewright import add, ones
+    >>> try:
+    ...     add(ones([2]), ones([2], "int32"))
+    ... except TypeError as error:
+    ...     print(type(error).__name__, "-", str(error).partition(",")[0])
+    DTypeError - add: the dtypes must be the same
+    """
 
     def __init__(self, who: str, what: str | None = None, **given: Any):
         super().__init__(who if what is None else _message(who, what, given))
 
 
 class OutOfBoundsError(InvalidArgumentError, IndexError):
-    """An index lies outside of a tensor."""
+    """An index lies outside of a tensor; an ``IndexError`` and a ``ValueError``."""
 
 
 class NumericsError(InvalidArgumentError, FloatingPointError):
-    """A NaN or an infinity where none may be."""
+    """A NaN or an infinity where none may be; a ``FloatingPointError`` and a ``ValueError``."""
 
 
 class GradientLookupError(LookupError):
-    """A gradient passes through an op that has no VJP rule for that input."""
+    """A gradient passes through an op without a VJP rule for it; a ``LookupError``."""
 
     def __init__(self, op_name: str, type_name: str, input_name: str):
         super().__init__(
@@ -293,16 +327,28 @@ class GradientLookupError(LookupError):
 
 
 class MappingError(TypeError):
-    """A batched tensor, which stands for many values at once, cannot do this.
+    """An op in `vectorized_map` needs the single values of a batched tensor; a ``TypeError``.
 
-    It has no single value, no results of different sizes, and cannot be assigned.
+    A batched tensor stands for many values at once: it has no single value, no results
+    of different sizes, and cannot be assigned.
     """
 
 
 class TracingError(TypeError):
-    """A traced tensor cannot do this.
+    """Python needs the value of a traced tensor, or uses it after the trace; a ``TypeError``.
 
-    It has no value for Python (``if``, ``float``, ``numpy``), and no use after the trace.
+    A traced tensor has no value for ``if``, ``float`` or ``numpy``: see `cond`,
+    `while_loop` and `where`.
+
+    >>> import tapewright as tw
+    >>> @tw.function
+    ... def double(x):
+    ...     return 2.0 * x if x > 0.0 else x
+    >>> try:
+    ...     double(tw.constant(1.0))
+    ... except TracingError as error:
+    ...     print(type(error).__name__)
+    TracingError
     """
 
 
@@ -310,22 +356,23 @@ OperatorNotAllowedInGraphError = TracingError
 
 
 class VerificationError(RuntimeError):
-    """A graph or program of a traced function is inconsistent, and might compute wrongly.
+    """A graph or program of a traced function is inconsistent; a ``RuntimeError``.
 
-    This is a defect of tapewright, found before it gives a wrong number. Verification is
+    It is a defect of tapewright, found before it gives a wrong number. Verification is
     on if the environment has ``TAPEWRIGHT_VERIFY=1``.
     """
 
 
 class CollectiveError(RuntimeError):
-    """The processes of a job do not act together, or one of them is gone.
+    """The processes of a job do not act together, or one is gone; a ``RuntimeError``.
 
-    They must call the same collectives in the same order; after this error none can.
+    They must call the same collectives in the same order. After this error the job
+    cannot go on.
     """
 
 
 class RecordingError(RuntimeError, ValueError):
-    """The state of a tape forbids the call."""
+    """The state of a tape forbids the call; a ``RuntimeError`` and a ``ValueError``."""
 
 
 def printable(text: Any, kept: str = "") -> str:
@@ -342,11 +389,19 @@ def printable(text: Any, kept: str = "") -> str:
 
 
 class SavingError(OpError, ValueError, OSError):
-    """A file cannot be written, or what it holds cannot be read.
+    """A file cannot be written or read; a ``ValueError`` and an ``OSError``.
 
-    ``path`` is the file, ``dataset`` the dataset, group, attribute or zip member at fault
-    (or None), ``reason`` what is wrong. An error of the operating system is of its class,
-    too: ``except FileNotFoundError`` and ``except NotFoundError`` catch a missing file.
+    ``path`` is the file, ``dataset`` the dataset, group, attribute or zip member at
+    fault (or None), ``reason`` the fault. An error of the operating system keeps its
+    class: ``except FileNotFoundError`` and ``except NotFoundError`` catch a missing
+    file.
+
+    >>> import tapewright as tw
+    >>> try:
+    ...     tw.saved_model.load("missing")
+    ... except FileNotFoundError as error:
+    ...     print(type(error).__name__, "-", error)
+    SavingError - missing: there is no such file
     """
 
     def __init__(self, path: Any, reason: str, dataset: str | None = None):

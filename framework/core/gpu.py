@@ -10,7 +10,6 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,23 +28,27 @@ __all__ = [
 
 
 class PhysicalDevice(NamedTuple):
-    """A device of this machine: its name, and ``"CPU"`` or ``"GPU"``."""
+    """A device of this machine: its name, and its type "CPU" or "GPU"."""
 
     name: str
     device_type: str
 
 
 class LogicalDevice(NamedTuple):
-    """A device as `device` takes it by name; each physical device is one."""
+    """A device by the name that `device` takes; there is one for each `PhysicalDevice`."""
 
     name: str
     device_type: str
 
 
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """Return the devices of this machine, those of one type or all.
+    """Return the devices of this machine, of one type or all.
 
     CuPy is imported to find the GPUs; without it there are none.
+
+    Args: ``device_type``: "CPU", "GPU" or None; another type has no devices.
+
+    Raises: ``TypeError`` if ``device_type`` is no string.
 
     >>> list_physical_devices("CPU")
     [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
@@ -55,7 +58,9 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """Return the devices, with names for `device`.
+    """Return the devices of one type or all, with the names that `device` takes.
+
+    Arguments and errors are those of `list_physical_devices`.
 
     >>> list_logical_devices("CPU")
     [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
@@ -97,10 +102,10 @@ def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
 
 
 def get_memory_info(device: str) -> dict[str, int]:
-    """Return the bytes of a GPU that arrays have, ``current``, and their ``peak``.
+    """Return the bytes of a GPU that arrays use, ``current``, and their ``peak``.
 
-    The peak is what CuPy's memory pool holds: it takes memory from the GPU as arrays need
-    it, and keeps it. `reset_memory_stats` makes it give back what is not in use.
+    The peak is the size of CuPy's memory pool, which takes memory from the GPU as
+    arrays need it, and keeps it. `reset_memory_stats` frees the unused part.
 
     Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
 
@@ -116,9 +121,9 @@ def _memory(cupy):
 
 
 def reset_memory_stats(device: str) -> None:
-    """Give a GPU the memory back that no array uses; ``peak`` counts anew from there.
+    """Free the memory of a GPU that no array uses; ``peak`` counts anew from there.
 
-    The pool gives back whole blocks, so that the peak may stay above ``current``.
+    The pool frees whole blocks, so that the peak may stay above ``current``.
 
     Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
 
@@ -192,13 +197,12 @@ _tf32 = {"on": None}  # None: as CuPy, which looks at CUPY_TF32
 def enable_tensor_float_32_execution(enabled: bool) -> None:
     """Let float32 products on a GPU round their factors to TensorFloat-32, or no longer.
 
-    Tensor cores then compute the products, several times as fast, with 10 bits of mantissa
-    in place of 23; sums stay float32. TensorFlow has it on by default, this package off;
-    ``CUPY_TF32=1`` in the environment turns it on, ``NVIDIA_TF32_OVERRIDE=0`` keeps it off
-    whatever is set. Functions compiled before keep what was set then. GPUs below compute
-    capability 8.0 have no TensorFloat-32. CuPy is imported, if it is installed.
-
-    A warning says so if CuPy's eager products cannot follow.
+    Tensor cores then compute the products, several times as fast, with 10 bits of
+    mantissa in place of 23; sums stay float32. It is off by default, in TensorFlow on.
+    ``CUPY_TF32=1`` in the environment turns it on; ``NVIDIA_TF32_OVERRIDE=0`` keeps it
+    off in any case. Functions that are compiled already keep their setting. GPUs below
+    compute capability 8.0 have no TensorFloat-32. CuPy is imported if it is installed;
+    a warning tells if its eager products cannot follow.
 
     >>> enable_tensor_float_32_execution(False)
     >>> tensor_float_32_execution_enabled()
@@ -239,17 +243,18 @@ def tensor_float_32_execution_enabled() -> bool:
         raise ValueError(f"CUPY_TF32 must be 0 or 1, got {asked!r}") from None
 
 
-experimental = SimpleNamespace(
-    enable_tensor_float_32_execution=enable_tensor_float_32_execution,
-    get_device_details=get_device_details,
-    get_memory_growth=get_memory_growth,
-    get_memory_info=get_memory_info,
-    list_logical_devices=list_logical_devices,
-    list_physical_devices=list_physical_devices,
-    reset_memory_stats=reset_memory_stats,
-    set_memory_growth=set_memory_growth,
-    tensor_float_32_execution_enabled=tensor_float_32_execution_enabled,
-)
+class experimental:  # noqa: N801  (a namespace)
+    """Settings and facts of GPUs, under the names of ``tf.config.experimental``."""
+
+    enable_tensor_float_32_execution = staticmethod(enable_tensor_float_32_execution)
+    get_device_details = staticmethod(get_device_details)
+    get_memory_growth = staticmethod(get_memory_growth)
+    get_memory_info = staticmethod(get_memory_info)
+    list_logical_devices = staticmethod(list_logical_devices)
+    list_physical_devices = staticmethod(list_physical_devices)
+    reset_memory_stats = staticmethod(reset_memory_stats)
+    set_memory_growth = staticmethod(set_memory_growth)
+    tensor_float_32_execution_enabled = staticmethod(tensor_float_32_execution_enabled)
 
 
 # ---------------------------------------------------------------------------- report

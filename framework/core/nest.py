@@ -41,12 +41,16 @@ _CONTAINERS = _Containers()
 
 
 def is_nested(value: object) -> bool:
-    """Return whether ``value`` is a list, tuple or dict, but no shape."""
+    """Return whether ``value`` is a list, tuple or dict that is no shape.
+
+    >>> is_nested([1, 2]), is_nested(3)
+    (True, False)
+    """
     return _CONTAINERS[type(value)]
 
 
 def flatten(structure: Any) -> list[Any]:
-    """The leaves, from left to right.
+    """The leaves of a structure, from left to right; dicts in the order of their sorted keys.
 
     >>> flatten({"b": [3, 4], "a": (1, None)})
     [1, None, 3, 4]
@@ -107,9 +111,11 @@ def _sorted_keys(mapping):
 
 
 def pack(structure: Any, leaves: Iterable[Any]) -> Any:
-    """``leaves`` arranged like ``structure``, with its container types.
+    """Arrange ``leaves`` like ``structure``, with its container types.
 
     A structure that is a leaf itself gives the one leaf.
+
+    Raises: ``ValueError`` if there are more or fewer leaves.
 
     >>> pack({"b": [0, 0], "a": (0,)}, [1, 2, 3])
     {'b': [2, 3], 'a': (1,)}
@@ -125,7 +131,11 @@ def pack(structure: Any, leaves: Iterable[Any]) -> Any:
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Iterable[Any]) -> Any:
-    """`pack`, under TensorFlow's name: ``flat_sequence`` arranged like ``structure``."""
+    """`pack` under TensorFlow's name: arrange ``flat_sequence`` like ``structure``.
+
+    >>> pack_sequence_as([0, (0, 0)], [1, 2, 3])
+    [1, (2, 3)]
+    """
     return pack(structure, flat_sequence)
 
 
@@ -148,7 +158,9 @@ def _rebuild(structure, leaves):
 
 
 def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
-    """``function`` applied leaf by leaf to structures of one shape.
+    """Apply ``function`` to each leaf of a structure, or to those of several like ones.
+
+    Raises: ``ValueError`` if the structures differ.
 
     >>> map_structure(lambda a, b: a + b, [1, (2, 3)], [10, (20, 30)])
     [11, (22, 33)]
@@ -160,7 +172,12 @@ def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
 
 
 def assert_same_structure(first: Any, second: Any) -> None:
-    """Raise ``ValueError`` unless both are nested in the same way."""
+    """Raise ``ValueError`` unless both have the same structure.
+
+    Lists and tuples are alike; dicts must have the same keys.
+
+    >>> assert_same_structure([1, {"a": 2}], (3, {"a": 4}))
+    """
     if _nesting(first) != _nesting(second):
         raise ValueError(f"The structures differ:\n  {first!r}\n  {second!r}")
 

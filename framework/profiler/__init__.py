@@ -17,7 +17,6 @@ import time
 import weakref
 from collections.abc import Callable
 from os import PathLike
-from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -196,7 +195,13 @@ def stop() -> None:
     _started.pop().__exit__(None, None, None)
 
 
-experimental = SimpleNamespace(Profile=Profile, Trace=annotate, start=start, stop=stop)
+class experimental:  # noqa: N801  (a namespace)
+    """`trace` and `annotate` under the names of ``tf.profiler.experimental``."""
+
+    Profile = staticmethod(Profile)
+    Trace: type = annotate
+    start = staticmethod(start)
+    stop = staticmethod(stop)
 
 
 # ------------------------------------------------------------------------- recording

@@ -7,8 +7,6 @@ two integers, and count nothing. NumPy's Philox does the drawing (`philox`).
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 from tapewright.core import dtypes
 from tapewright.core.rules import broadcast_shape
 from tapewright.core.tensor import Tensor, convert_to_tensor
@@ -402,16 +400,17 @@ def _new_seeds(who, seed, data, shape, alg, purpose):
 
 
 def _stateless_shuffle(value, seed, alg="auto_select", name=None):
-    """As `shuffle`, the same for the same ``seed``, two integers."""
+    """`shuffle`, as a function of ``seed``, two integers."""
     return draw_shuffled(stateless_stream("stateless_shuffle", seed, alg), value)
 
 
-experimental = SimpleNamespace(
-    Generator=Generator,
-    create_rng_state=create_rng_state,
-    get_global_generator=get_global_generator,
-    set_global_generator=set_global_generator,
-    stateless_fold_in=fold_in,
-    stateless_shuffle=_stateless_shuffle,
-    stateless_split=split,
-)
+class experimental:  # noqa: N801  (a namespace)
+    """Names of ``tf.random.experimental``."""
+
+    Generator: type = Generator
+    create_rng_state = staticmethod(create_rng_state)
+    get_global_generator = staticmethod(get_global_generator)
+    set_global_generator = staticmethod(set_global_generator)
+    stateless_fold_in = staticmethod(fold_in)
+    stateless_shuffle = staticmethod(_stateless_shuffle)
+    stateless_split = staticmethod(split)
