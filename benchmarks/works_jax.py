@@ -27,7 +27,8 @@ __all__ = ["make"]
 def make(name, work, tiny, device, folder):
     """Return ``(step, numbers)`` of a work on ``"GPU"`` or ``"CPU"``."""
     place = jax.devices("gpu" if device == "GPU" else "cpu")[0]
-    jax.config.update("jax_default_device", place)
+    if place != jax.devices()[0]:
+        jax.config.update("jax_default_device", place)
     data, work = arrays(work, tiny), work.removesuffix("_8")
     if work in FILES:
         return _file(work, data, folder)

@@ -27,10 +27,11 @@ tf = None  # the package; the first call of `make` sets it
 
 
 def make(name, work, tiny, device, folder):
-    """Return ``(step, numbers)`` of a work, on a device that stays the current one."""
+    """Return ``(step, numbers)`` of a work; a GPU stays the current device."""
     global tf
     tf = importlib.import_module(PACKAGES[name])
-    _STACK.enter_context(tf.device(device))
+    if device != "CPU":
+        _STACK.enter_context(tf.device(device))
     data = arrays(work, tiny)
     if work.startswith("epoch"):
         return _epoch(name, data, 8 if work.endswith("8") else 1, batch_of(tiny))

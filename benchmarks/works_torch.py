@@ -32,15 +32,15 @@ functional = torch.nn.functional
 def make(name, work, tiny, device, folder):
     """Return ``(step, numbers)`` of a work on ``"GPU"`` or ``"CPU"``."""
     place = torch.device("cuda" if device == "GPU" else "cpu")
-    torch.set_default_device(place)
+    # No set_default_device: it slows each call of torch from Python down.
     data, work = arrays(work, tiny), work.removesuffix("_8")
     compiled = name == "torch_compile"
     if work in FILES:
         return _file(work, data, folder)
     if work.startswith("ops"):
-        return _ops(work, CHAIN[tiny], torch.as_tensor(data["x"]), compiled)
+        return _ops(work, CHAIN[tiny], torch.as_tensor(data["x"]).to(place), compiled)
     if work in DERIVATIVES:
-        tensors = [torch.as_tensor(value) for value in data.values()]
+        tensors = [torch.as_tensor(value).to(place) for value in data.values()]
         return _derivative(work, tensors, compiled)
     given = {key: torch.as_tensor(data[key]) for key in ("x", "y", "z") if key in data}
     given = {key: value.to(place) for key, value in given.items()}
@@ -186,7 +186,7 @@ class _Compiled:
         t = self.count
         rate = RATES[self.work] * (1 - BETA_2**t) ** 0.5 / (1 - BETA_1**t)
         with torch.no_grad():
-            rate = torch.tensor(rate)
+            rate = torch.tensor(rate, device=self.p[0].device)
             state = self.p, self.m, self.v
             loss = self.step(*state, c | {"moving": self.moving}, rate)
             return loss.clone()  # the next step overwrites it
@@ -278,7 +278,8 @@ def _epoch(train, given, batch):
     def step():
         nonlocal epochs
         epochs += 1
-        order = torch.randperm(len(x)) if epochs > CHECKED else torch.arange(len(x))
+        make = torch.randperm if epochs > CHECKED else torch.arange
+        order = make(len(x), device=x.device)
         for rows in order.split(batch):
             loss = train({"x": x[rows], "y": y[rows]})
         return loss.item()
