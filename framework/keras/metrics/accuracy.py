@@ -53,6 +53,8 @@ def binary_accuracy(
 ) -> Tensor:
     """1 where ``y_pred > threshold`` agrees with ``y_true``, of 0 and 1; else 0.
 
+    Shapes: ``y_true`` and ``y_pred`` ``[...]``, as is the result.
+
     >>> binary_accuracy([[1], [0]], [[0.7], [0.9]]).numpy().tolist()
     [[1.0], [0.0]]
     """
@@ -85,7 +87,7 @@ def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tenso
     """1 where the largest entry of ``y_pred`` has the index ``y_true``; else 0.
 
     Shapes: ``y_pred`` ``[..., classes]``; ``y_true`` ``[...]`` or ``[..., 1]``, whole
-    numbers of any dtype; sizes of 1 broadcast.
+    numbers of any dtype; sizes of 1 broadcast; result ``[...]``.
 
     >>> sparse_categorical_accuracy([2, 1], [[0.1, 0.2, 0.7], [0.8, 0.1, 0.1]]).numpy()
     array([1., 0.], dtype=float32)
@@ -121,7 +123,7 @@ def sparse_top_k_categorical_accuracy(
     """1 where the class ``y_true`` is among the ``k`` likeliest of ``y_pred``; else 0.
 
     Shapes: ``y_pred`` ``[..., classes]``, scores, or with ``from_sorted_ids`` class
-    numbers, the likeliest first; ``y_true`` ``[...]``, class numbers.
+    numbers, the likeliest first; ``y_true`` ``[...]``, class numbers; result ``[...]``.
 
     >>> sparse_top_k_categorical_accuracy([1], [[0.5, 0.3, 0.2]], k=2).numpy()
     array([1.], dtype=float32)
@@ -175,6 +177,11 @@ def _pairs_up(a, b):
 class Accuracy(MeanMetricWrapper):
     """The share of predictions that equal the labels: the mean of `accuracy`.
 
+    In `compile` the name "accuracy" stands for the accuracy that fits the shapes:
+    `BinaryAccuracy`, `CategoricalAccuracy` or `SparseCategoricalAccuracy`.
+
+    Shapes: ``y_true`` and ``y_pred``, both labels, ``[batch, ...]``.
+
     >>> Accuracy()([[1], [2], [3], [4]], [[0], [2], [3], [4]]).numpy()
     np.float32(0.75)
     """
@@ -187,6 +194,8 @@ class Accuracy(MeanMetricWrapper):
 
 class BinaryAccuracy(MeanMetricWrapper):
     """The share of predictions on the right side of ``threshold``.
+
+    Shapes: ``y_true``, of 0 and 1, and ``y_pred`` ``[batch, ...]``.
 
     >>> BinaryAccuracy()([[1], [1], [0], [0]], [[0.98], [1], [0], [0.6]]).numpy()
     np.float32(0.75)
@@ -205,7 +214,14 @@ class BinaryAccuracy(MeanMetricWrapper):
 
 
 class CategoricalAccuracy(MeanMetricWrapper):
-    """The share of samples whose likeliest class is that of one-hot labels."""
+    """The share of samples whose likeliest class is that of one-hot labels.
+
+    Shapes: ``y_true`` and ``y_pred``, probabilities or logits, ``[batch, ...,
+    classes]``.
+
+    >>> CategoricalAccuracy()([[0, 1], [1, 0]], [[0.2, 0.8], [0.4, 0.6]]).numpy()
+    np.float32(0.5)
+    """
 
     _direction = "up"
 
@@ -217,6 +233,9 @@ class CategoricalAccuracy(MeanMetricWrapper):
 
 class SparseCategoricalAccuracy(MeanMetricWrapper):
     """The share of samples whose likeliest class is the label, a class number.
+
+    Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``; ``y_pred``,
+    probabilities or logits, ``[batch, ..., classes]``.
 
     >>> SparseCategoricalAccuracy()([[2], [1]], [[0.1, 0.6, 0.3], [0.05, 0.95, 0]]).numpy()
     np.float32(0.5)
@@ -233,7 +252,16 @@ class SparseCategoricalAccuracy(MeanMetricWrapper):
 
 
 class TopKCategoricalAccuracy(MeanMetricWrapper):
-    """The share of samples with the class of one-hot labels among the ``k`` likeliest."""
+    """The share of samples with the class of one-hot labels among the ``k`` likeliest.
+
+    Shapes: ``y_true`` and ``y_pred``, probabilities or logits, ``[batch, ...,
+    classes]``.
+
+    Raises: ``ValueError`` if ``k`` is not a positive integer.
+
+    >>> TopKCategoricalAccuracy(k=2)([[0, 0, 1]], [[0.5, 0.3, 0.2]]).numpy()
+    np.float32(0.0)
+    """
 
     _direction = "up"
 
@@ -250,7 +278,15 @@ class TopKCategoricalAccuracy(MeanMetricWrapper):
 class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
     """The share of samples with the label, a class number, among the ``k`` likeliest.
 
-    ``from_sorted_ids``: predictions are class numbers, the likeliest first, not scores.
+    Args: ``from_sorted_ids``: predictions are class numbers, the likeliest first, not
+    scores.
+
+    Shapes: ``y_true`` ``[batch, ...]``; ``y_pred`` ``[batch, ..., classes]``.
+
+    Raises: ``ValueError`` if ``k`` is not a positive integer.
+
+    >>> SparseTopKCategoricalAccuracy(k=2)([1], [[0.5, 0.3, 0.2]]).numpy()
+    np.float32(1.0)
     """
 
     _direction = "up"

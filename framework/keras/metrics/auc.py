@@ -32,10 +32,16 @@ class AUC(ConfusionMetric):
     themselves; ``curve``: "ROC" (recall over false positive rate), "PR" (precision over
     recall) or "PRGAIN" (the gains of both); ``summation_method``: "interpolation" takes
     the height in the middle of each step, "majoring" the larger end, "minoring" the
-    smaller; ``multi_label``: the mean of the areas of all labels, of which
-    ``num_labels`` may be passed beforehand; ``label_weights``: ``[labels]``, of the areas
-    with ``multi_label``, else of the predictions; ``from_logits``: ``y_pred`` are not
-    probabilities yet.
+    smaller; ``multi_label``: the mean of the areas of all labels; ``num_labels``: their
+    number, to create the state at once; ``label_weights``: ``[labels]``, of the areas
+    with ``multi_label``, else of the predictions; ``from_logits``: apply a sigmoid to
+    ``y_pred`` first.
+
+    Shapes: ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``, with
+    ``multi_label`` ``[batch, labels]``.
+
+    Raises: ``ValueError`` for less than 2 thresholds, another ``curve`` or
+    ``summation_method``, or ``num_labels`` without ``multi_label``.
 
     References: Davis & Goadrich (2006) for the interpolation of "PR"; Flach & Kull
     (2015) for gains.
@@ -95,7 +101,7 @@ class AUC(ConfusionMetric):
         super().update_state(y_true, y_pred, sample_weight)
 
     def result(self) -> Tensor:
-        """The area; 0 before the first update."""
+        """Return the area; 0 before the first update."""
         if not self._built:
             return as_tensor(0.0, self._dtype)
         tp, fp, tn, fn = [getattr(self, name).read() for name in OUTCOMES]
@@ -113,7 +119,7 @@ class AUC(ConfusionMetric):
         return divide_no_nan(reduce_sum(areas * weights), reduce_sum(weights))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments; ``thresholds`` only if they were passed."""
+        """Return the arguments; ``thresholds`` only if they were passed."""
         config = super().get_config()
         if config["thresholds"] is None:
             del config["thresholds"]

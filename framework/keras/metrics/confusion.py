@@ -51,6 +51,14 @@ class _Count(ConfusionMetric):
 class TruePositives(_Count):
     """The number of positive predictions with a positive label.
 
+    Args: ``thresholds``: from 0 to 1, default 0.5: a prediction above it is positive.
+    For a list the result has one entry for each.
+
+    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``; ``sample_weight`` what
+    broadcasts to them, also without their last axis: then its sums are counted.
+
+    Raises: ``ValueError`` for a threshold that is not from 0 to 1.
+
     >>> TruePositives()([0, 1, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
     np.float32(2.0)
     """
@@ -59,19 +67,37 @@ class TruePositives(_Count):
 
 
 class FalsePositives(_Count):
-    """The number of positive predictions with a negative label."""
+    """The number of positive predictions with a negative label.
+
+    Args: as for `TruePositives`.
+
+    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``.
+
+    >>> FalsePositives()([0, 0, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
+    np.float32(1.0)
+    """
 
     _outcomes = ("false_positives",)
 
 
 class TrueNegatives(_Count):
-    """The number of negative predictions with a negative label."""
+    """The number of negative predictions with a negative label.
+
+    Args: as for `TruePositives`.
+
+    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``.
+    """
 
     _outcomes = ("true_negatives",)
 
 
 class FalseNegatives(_Count):
-    """The number of negative predictions with a positive label."""
+    """The number of negative predictions with a positive label.
+
+    Args: as for `TruePositives`.
+
+    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``.
+    """
 
     _outcomes = ("false_negatives",)
 
@@ -107,7 +133,20 @@ class _Ratio(ConfusionMetric):
 
 
 class Precision(_Ratio):
-    """The share of positive predictions with a positive label.
+    """The share of positive predictions with a positive label: ``tp / (tp + fp)``.
+
+    It is 0 if there are no positive predictions.
+
+    Args: ``thresholds``: from 0 to 1, one or a list, default 0.5: a prediction above it
+    is positive; ``top_k``: only this number of the best scores of each row can be
+    positive, by default at any score; ``class_id``: count one class only, an index on
+    the last axis.
+
+    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``, with ``top_k`` or ``class_id``
+    ``[..., classes]``.
+
+    Raises: ``ValueError`` for a threshold that is not from 0 to 1, or more ``top_k``
+    than classes.
 
     >>> Precision()([0, 1, 1, 1], [1, 0, 1, 1]).numpy().round(5)
     np.float32(0.66667)
@@ -117,7 +156,13 @@ class Precision(_Ratio):
 
 
 class Recall(_Ratio):
-    """The share of positive labels with a positive prediction.
+    """The share of positive labels with a positive prediction: ``tp / (tp + fn)``.
+
+    It is 0 if there are no positive labels.
+
+    Args: as for `Precision`.
+
+    Shapes: as for `Precision`.
 
     >>> Recall()([0, 1, 1, 1], [1, 0, 1, 1]).numpy().round(5)
     np.float32(0.66667)

@@ -118,6 +118,7 @@ class ConfusionMetric(Metric):
 
     @property
     def thresholds(self) -> list[float]:
+        """The thresholds, in the order of the results."""
         return self._thresholds.values
 
     def update_state(
@@ -128,8 +129,8 @@ class ConfusionMetric(Metric):
     ) -> None:
         """Count one batch; with weights, their sums.
 
-        Shapes: ``y_true`` and ``y_pred`` the same, ``sample_weight`` what broadcasts to it
-        (or has no last axis).
+        Shapes: ``y_true`` and ``y_pred`` ``[...]``; ``sample_weight`` what broadcasts
+        to them, also without their last axis.
         """
         counts = self._count(y_true, y_pred, sample_weight)
         if not self._built:
@@ -158,7 +159,7 @@ class ConfusionMetric(Metric):
         return _counts_at_all(self._thresholds, label, y_pred, weight, self.multi_label)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments; ``thresholds`` as they were passed."""
+        """Return the arguments; ``thresholds`` as they were passed."""
         config = super().get_config()
         if "thresholds" in config:
             config["thresholds"] = plain(self.init_thresholds)

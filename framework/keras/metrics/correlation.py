@@ -29,7 +29,9 @@ def pearson_correlation(
 ) -> Tensor:
     """``cov(y_true, y_pred) / (std(y_true) * std(y_pred))`` over ``axis``.
 
-    NaN where one of them is constant.
+    It is NaN where one of them is constant.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result without ``axis``.
 
     >>> pearson_correlation([[0.0, 1.0, 2.0]], [[1.0, 3.0, 5.0]]).numpy().round(5)
     array([1.], dtype=float32)
@@ -42,6 +44,8 @@ def concordance_correlation(
     y_true: TensorLike, y_pred: TensorLike, axis: Axes = -1
 ) -> Tensor:
     """``2 cov / (var(y_true) + var(y_pred) + (mean(y_true) - mean(y_pred)) ** 2)``.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result without ``axis``.
 
     Reference: Lin, "A concordance correlation coefficient to evaluate reproducibility"
     (1989).
@@ -72,7 +76,13 @@ def _standard(x, axis):
 
 
 class PearsonCorrelation(MeanMetricWrapper):
-    """The mean of `pearson_correlation` over ``axis``, 1 for a perfect linear relation."""
+    """The mean of `pearson_correlation` over ``axis``, 1 for a perfect linear relation.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> PearsonCorrelation()([[0.0, 1.0, 2.0]], [[1.0, 3.0, 5.0]]).numpy().round(5)
+    np.float32(1.0)
+    """
 
     _direction = "up"
 
@@ -87,7 +97,13 @@ class PearsonCorrelation(MeanMetricWrapper):
 
 
 class ConcordanceCorrelation(MeanMetricWrapper):
-    """The mean of `concordance_correlation` over ``axis``, 1 where both are the same."""
+    """The mean of `concordance_correlation` over ``axis``, 1 where both are the same.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> ConcordanceCorrelation()([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).numpy().round(5)
+    np.float32(0.57143)
+    """
 
     _direction = "up"
 

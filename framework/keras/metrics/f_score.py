@@ -29,11 +29,15 @@ class FBetaScore(Metric):
     """``(1 + beta ** 2) * precision * recall / (beta ** 2 * precision + recall)``.
 
     Args: ``average``: None for one score of each class, "micro" counts all classes
-    together, "macro" is the mean of the scores, "weighted" their mean by how often each
-    class occurs; ``threshold``: predictions above are positive, by default the largest
-    of each row.
+    together, "macro" is the mean of the scores, "weighted" their mean weighted by the
+    frequency of each class; ``beta``: the weight of recall against precision, a float;
+    ``threshold``: predictions above it are positive, by default the largest of each
+    row.
 
-    Shapes: labels and predictions ``[batch, classes]``.
+    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[batch, classes]``.
+
+    Raises: ``ValueError`` if ``beta`` is no positive float, ``threshold`` no float
+    above 0 and at most 1, or for another ``average``.
 
     >>> FBetaScore(beta=2.0, threshold=0.5)(
     ...     [[1, 1, 1], [1, 0, 0], [1, 1, 0]],
@@ -107,7 +111,7 @@ class FBetaScore(Metric):
         return logical_and(largest, greater(abs(y_pred), 1e-9))
 
     def result(self) -> Tensor:
-        """The score, or one for each class; 0 before the first update."""
+        """Return the score, or one for each class; 0 before the first update."""
         if not self._built:
             return as_tensor(0.0, self._dtype)
         positives = self.true_positives.read()
@@ -123,7 +127,15 @@ class FBetaScore(Metric):
 
 
 class F1Score(FBetaScore):
-    """``2 * precision * recall / (precision + recall)``; see `FBetaScore`."""
+    """``2 * precision * recall / (precision + recall)``, the `FBetaScore` for beta 1.
+
+    Args: ``average`` and ``threshold`` as for `FBetaScore`.
+
+    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[batch, classes]``.
+
+    >>> F1Score(average="micro", threshold=0.5)([[1, 1]], [[0.9, 0.2]]).numpy().round(5)
+    np.float32(0.66667)
+    """
 
     def __init__(
         self,

@@ -42,13 +42,18 @@ MOST = 1 << 16  # classes
 class IoU(Metric):
     """``tp / (tp + fp + fn)`` of each class in ``target_class_ids``, averaged.
 
-    Classes that neither occur nor are predicted are left out of the mean, labels and
-    predictions that are no class below ``num_classes`` out of the counts.
+    Classes that neither occur nor are predicted do not count in the mean. Labels and
+    predictions that are no class below ``num_classes`` are ignored.
 
-    Args: ``ignore_class``: a label to leave out as well; ``sparse_y_true``,
-    ``sparse_y_pred``: whether these are class numbers, not scores or one-hot along
-    ``axis``; ``dtype`` of the counts, int64 by default: weights that are not
-    whole need a floating one.
+    Args: ``ignore_class``: a label to ignore as well; ``sparse_y_true``,
+    ``sparse_y_pred``: these are class numbers, not scores or one-hot along ``axis``;
+    ``dtype`` of the counts, int64 by default: fractional weights need a floating one.
+
+    Shapes: ``y_true`` and ``y_pred``, class numbers, ``[batch, ...]``; scores and
+    one-hot labels have the classes along ``axis`` as well.
+
+    Raises: ``ValueError`` for a class that is not below ``num_classes``, or more than
+    65536 classes.
 
     >>> IoU(num_classes=2, target_class_ids=[0])([0, 0, 1, 1], [0, 1, 0, 1]).numpy().round(5)
     np.float32(0.33333)
@@ -134,7 +139,7 @@ class IoU(Metric):
         return broadcast_weight(type(self).__name__, weight, y_true)
 
     def result(self) -> Tensor:
-        """The mean of the ratios, float32."""
+        """Return the mean of the ratios, float32."""
         counts = self.total_cm.read()
         hits = tensor_diag_part(counts)
         union = reduce_sum(counts, 0) + reduce_sum(counts, 1) - hits
@@ -147,6 +152,10 @@ class IoU(Metric):
 
 class BinaryIoU(IoU):
     """`IoU` of the classes 0 and 1: predictions of ``threshold`` or more are class 1.
+
+    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[batch, ...]``.
+
+    Raises: ``ValueError`` if one of ``target_class_ids`` is neither 0 nor 1.
 
     >>> BinaryIoU(threshold=0.3)([0, 1, 0, 1], [0.1, 0.2, 0.4, 0.7]).numpy().round(5)
     np.float32(0.33333)
@@ -176,6 +185,10 @@ class BinaryIoU(IoU):
 class MeanIoU(IoU):
     """`IoU`, averaged over all classes.
 
+    Args: as for `IoU`.
+
+    Shapes: ``y_true`` and ``y_pred``, class numbers, ``[batch, ...]``.
+
     >>> MeanIoU(num_classes=2)([0, 0, 1, 1], [0, 1, 0, 1]).numpy().round(5)
     np.float32(0.33333)
     """
@@ -203,7 +216,16 @@ class MeanIoU(IoU):
 
 
 class OneHotIoU(IoU):
-    """`IoU` for one-hot labels, and for scores unless ``sparse_y_pred``."""
+    """`IoU` for one-hot labels, and for scores unless ``sparse_y_pred``.
+
+    Args: ``axis``: the classes; the others as for `IoU`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
+
+    >>> metric = OneHotIoU(num_classes=2, target_class_ids=[0])
+    >>> metric([[1, 0], [1, 0]], [[0.7, 0.3], [0.2, 0.8]]).numpy().round(5)
+    np.float32(0.5)
+    """
 
     def __init__(
         self,
@@ -228,7 +250,12 @@ class OneHotIoU(IoU):
 
 
 class OneHotMeanIoU(MeanIoU):
-    """`MeanIoU` for one-hot labels, and for scores unless ``sparse_y_pred``."""
+    """`MeanIoU` for one-hot labels, and for scores unless ``sparse_y_pred``.
+
+    Args: ``axis``: the classes; the others as for `IoU`.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
+    """
 
     def __init__(
         self,

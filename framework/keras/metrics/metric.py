@@ -42,13 +42,16 @@ AGGREGATIONS = ("none", "mean", "sum", "only_first_replica")
 class Metric(Module, Configured):
     """Base of metrics: `update_state` adds a batch, `result` computes, `reset_state` clears.
 
+    Calling a metric updates it and returns the result of all batches so far.
+
     Args: ``dtype`` of the result and of most sums, `floatx` by default; ``name``, by
     default that of the class. Constructor arguments kept as attributes are the config.
 
-    Subclasses make their state with `add_variable`. What `update_state` computes is
-    recorded by no tape, since no gradient can pass through an assignment. Several
-    replicas keep a state each, of its own part of the batches; in a step that they take
-    together `result` is that of the whole, and the update of an idle one changes nothing.
+    Subclasses create their state with `add_variable`. Tapes do not record
+    `update_state`, since no gradient can pass through an assignment. Each of several
+    replicas keeps the state of its own part of the batches; in a step that they take
+    together `result` is that of the whole, and the update of an idle replica changes
+    nothing.
 
     >>> class Largest(Metric):
     ...     def __init__(self, name="largest", dtype=None):
@@ -85,11 +88,11 @@ class Metric(Module, Configured):
     # --- what subclasses define
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
-        """Add one more batch to the state."""
+        """Add a batch to the state; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define update_state")
 
     def result(self) -> Tensor:
-        """The value for all batches since the last reset: a tensor, or a dict of them."""
+        """Return the value for all batches since the last reset: a tensor or a dict."""
         raise NotImplementedError(f"{type(self).__name__} must define result")
 
     def reset_state(self) -> None:
@@ -98,7 +101,7 @@ class Metric(Module, Configured):
             variable.assign(zeros_like(variable))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`update_state`, then `result`: of all batches so far, this one included."""
+        """Call `update_state`, then return `result`: of all batches so far, with this one."""
         self._check_initialized()
         self.update_state(*args, **kwargs)
         return self.result()
@@ -113,10 +116,12 @@ class Metric(Module, Configured):
         aggregation: str | None = "sum",
         name: str | None = None,
     ) -> Variable:
-        """Make a variable, not trainable, of ``dtype`` (default `floatx`).
+        """Create a variable, not trainable, of ``dtype`` (default `floatx`).
 
-        ``aggregation``: what results of several replicas take for their values: "sum",
-        "mean", "only_first_replica", or "none" (also None): the replica's own.
+        Args: ``aggregation``: how the values of several replicas become one: "sum",
+        "mean", "only_first_replica", or "none" (also None): each keeps its own.
+
+        Raises: ``ValueError`` for another ``aggregation``.
         """
         self._check_initialized()
         aggregation = "none" if aggregation is None else aggregation
@@ -138,12 +143,12 @@ class Metric(Module, Configured):
         dtype: DTypeLike | None = None,
         name: str | None = None,
     ) -> Variable:
-        """`add_variable`, with defaults."""
+        """Create a variable: `add_variable`, with defaults."""
         return self.add_variable(shape, initializer, dtype, name=name)
 
     @property
     def variables(self) -> list[Variable]:
-        """The variables in the order of making, then those of metrics inside."""
+        """The variables in the order of creation, then those of inner metrics."""
         parts = owned(self)
         variables = [part for part in parts if isinstance(part, Variable)]
         for part in parts:
@@ -161,6 +166,7 @@ class Metric(Module, Configured):
 
     @property
     def name(self) -> str:
+        """The name of the metric, and of its result in logs."""
         return self._name
 
     @name.setter

@@ -32,7 +32,10 @@ __all__ = [
 
 
 class KLDivergence(MeanMetricWrapper):
-    """The mean of ``sum(y_true * log(y_true / y_pred))``."""
+    """The mean of ``sum(y_true * log(y_true / y_pred))``.
+
+    Shapes: ``y_true`` and ``y_pred``, probabilities, ``[batch, ..., classes]``.
+    """
 
     def __init__(
         self, name: str | None = "kl_divergence", dtype: DTypeLike | None = None
@@ -41,14 +44,23 @@ class KLDivergence(MeanMetricWrapper):
 
 
 class Poisson(MeanMetricWrapper):
-    """The mean of ``y_pred - y_true * log(y_pred)``."""
+    """The mean of ``y_pred - y_true * log(y_pred)``.
+
+    Shapes: ``y_true``, counts, and ``y_pred``, rates, ``[batch, ..., n]``.
+    """
 
     def __init__(self, name: str | None = "poisson", dtype: DTypeLike | None = None):
         super().__init__(poisson, name, dtype)
 
 
 class BinaryCrossentropy(MeanMetricWrapper):
-    """The mean of `binary_crossentropy`, of probabilities or ``from_logits``."""
+    """The mean of `binary_crossentropy`, of probabilities or ``from_logits``.
+
+    Shapes: ``y_true``, from 0 to 1, and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> BinaryCrossentropy()([[1.0, 0.0]], [[0.5, 0.5]]).numpy()
+    np.float32(0.6931472)
+    """
 
     def __init__(
         self,
@@ -64,7 +76,13 @@ class BinaryCrossentropy(MeanMetricWrapper):
 
 
 class CategoricalCrossentropy(MeanMetricWrapper):
-    """The mean of `categorical_crossentropy`: one-hot labels, classes along ``axis``."""
+    """The mean of `categorical_crossentropy`: one-hot labels, classes along ``axis``.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
+
+    >>> CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
+    np.float32(0.6931472)
+    """
 
     def __init__(
         self,
@@ -85,6 +103,14 @@ class SparseCategoricalCrossentropy(MeanMetricWrapper):
     """The mean of `sparse_categorical_crossentropy`: labels are class numbers.
 
     A label ``ignore_class`` adds 0 to the sum, and counts in the mean.
+
+    Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``
+    ``[batch, ..., classes]``.
+
+    Raises: ``ValueError`` for a label out of range on the CPU.
+
+    >>> SparseCategoricalCrossentropy()([1], [[0.5, 0.5]]).numpy()
+    np.float32(0.6931472)
     """
 
     def __init__(
@@ -104,14 +130,20 @@ class SparseCategoricalCrossentropy(MeanMetricWrapper):
 
 
 class Hinge(MeanMetricWrapper):
-    """The mean of ``max(1 - y_true * y_pred, 0)``; labels -1 and 1, or 0 and 1."""
+    """The mean of ``max(1 - y_true * y_pred, 0)``; labels -1 and 1, or 0 and 1.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    """
 
     def __init__(self, name: str | None = "hinge", dtype: DTypeLike | None = None):
         super().__init__(hinge, name, dtype)
 
 
 class SquaredHinge(MeanMetricWrapper):
-    """The mean of ``max(1 - y_true * y_pred, 0) ** 2``; labels -1 and 1, or 0 and 1."""
+    """The mean of ``max(1 - y_true * y_pred, 0) ** 2``; labels -1 and 1, or 0 and 1.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    """
 
     def __init__(
         self, name: str | None = "squared_hinge", dtype: DTypeLike | None = None
@@ -120,7 +152,10 @@ class SquaredHinge(MeanMetricWrapper):
 
 
 class CategoricalHinge(MeanMetricWrapper):
-    """The mean of ``max(1 + best wrong score - score of the class, 0)``."""
+    """The mean of ``max(1 + max((1 - y_true) * y_pred) - sum(y_true * y_pred), 0)``.
+
+    Shapes: ``y_true``, one-hot, and ``y_pred`` ``[batch, ..., classes]``.
+    """
 
     def __init__(
         self, name: str | None = "categorical_hinge", dtype: DTypeLike | None = None

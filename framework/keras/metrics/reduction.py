@@ -31,6 +31,8 @@ __all__ = ["Mean", "MeanMetricWrapper", "Sum"]
 class Sum(Metric):
     """The sum of all values, each times its weight.
 
+    Shapes: values ``[...]``; weights ``[batch]``, or what broadcasts to the first axes.
+
     >>> metric = Sum()
     >>> metric.update_state([1.0, 3.0], sample_weight=[1.0, 0.5])
     >>> metric.result().numpy()
@@ -55,8 +57,13 @@ class Sum(Metric):
 class Mean(Metric):
     """``sum(weight * value) / sum(weight)``, 0 before the first value.
 
-    Axes after the first (or after those of the weights) are averaged first, so that each
-    sample of a batch counts once.
+    Axes after the first (or after those of the weights) are averaged first, so that
+    each sample of a batch counts once.
+
+    Shapes: values ``[batch, ...]``; weights ``[batch]``, or what broadcasts to the
+    first axes.
+
+    Raises: `ShapeError` for weights that do not broadcast.
 
     >>> metric = Mean()
     >>> metric.update_state([1.0, 3.0])
@@ -88,6 +95,11 @@ class Mean(Metric):
 
 class MeanMetricWrapper(Mean):
     """The mean of ``fn(y_true, y_pred, **kwargs)``; a mask of ``y_pred`` is a weight.
+
+    Args: ``fn``: a function of labels and predictions that returns a value for each
+    sample; ``kwargs`` go to it.
+
+    Shapes: ``y_true`` and ``y_pred`` as ``fn`` takes them; weights ``[batch]``.
 
     >>> import tapewright as tw
     >>> metric = MeanMetricWrapper(tw.losses.mean_squared_error, name="mse")
@@ -129,7 +141,10 @@ class MeanMetricWrapper(Mean):
         super().update_state(values, sample_weight)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments; functions by their names."""
+        """Return the arguments; functions by their names.
+
+        Raises: ``ValueError`` if ``fn`` is a lambda.
+        """
         config = super().get_config()
         if "fn" in config:  # else the function is that of the subclass
             config |= {key: plain(value) for key, value in self._fn_kwargs.items()}

@@ -48,6 +48,8 @@ AGGREGATIONS = (None, "uniform_average", "variance_weighted_average")
 class MeanSquaredError(MeanMetricWrapper):
     """The mean of ``(y_true - y_pred) ** 2``.
 
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
     >>> MeanSquaredError()([[0, 1], [0, 0]], [[1, 1], [0, 0]]).numpy()
     np.float32(0.25)
     """
@@ -59,7 +61,13 @@ class MeanSquaredError(MeanMetricWrapper):
 
 
 class MeanAbsoluteError(MeanMetricWrapper):
-    """The mean of ``|y_true - y_pred|``."""
+    """The mean of ``|y_true - y_pred|``.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> MeanAbsoluteError()([[0.0, 1.0]], [[3.0, 2.0]]).numpy()
+    np.float32(2.0)
+    """
 
     def __init__(
         self, name: str | None = "mean_absolute_error", dtype: DTypeLike | None = None
@@ -68,7 +76,13 @@ class MeanAbsoluteError(MeanMetricWrapper):
 
 
 class MeanAbsolutePercentageError(MeanMetricWrapper):
-    """The mean of ``100 * |y_true - y_pred| / |y_true|``."""
+    """The mean of ``100 * |y_true - y_pred| / |y_true|``.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
+    np.float32(25.0)
+    """
 
     def __init__(
         self,
@@ -79,7 +93,10 @@ class MeanAbsolutePercentageError(MeanMetricWrapper):
 
 
 class MeanSquaredLogarithmicError(MeanMetricWrapper):
-    """The mean of ``(log(1 + y_true) - log(1 + y_pred)) ** 2``."""
+    """The mean of ``(log(1 + y_true) - log(1 + y_pred)) ** 2``.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    """
 
     def __init__(
         self,
@@ -90,7 +107,10 @@ class MeanSquaredLogarithmicError(MeanMetricWrapper):
 
 
 class LogCoshError(MeanMetricWrapper):
-    """The mean of ``log(cosh(y_pred - y_true))``."""
+    """The mean of ``log(cosh(y_pred - y_true))``.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    """
 
     def __init__(self, name: str | None = "logcosh", dtype: DTypeLike | None = None):
         super().__init__(log_cosh, name, dtype)
@@ -98,6 +118,8 @@ class LogCoshError(MeanMetricWrapper):
 
 class RootMeanSquaredError(Mean):
     """The root of the mean of ``(y_true - y_pred) ** 2``.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     >>> RootMeanSquaredError()([[0, 1], [0, 0]], [[1, 1], [0, 0]]).numpy()
     np.float32(0.5)
@@ -137,6 +159,10 @@ def cosine_similarity(y_true, y_pred, axis=-1):
 class CosineSimilarity(MeanMetricWrapper):
     """The mean cosine of the angle between labels and predictions along ``axis``.
 
+    It is 1 for one direction, the negative of the loss of this name.
+
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
     >>> CosineSimilarity()([[0.0, 1.0]], [[0.0, 3.0]]).numpy()
     np.float32(1.0)
     """
@@ -160,7 +186,10 @@ class R2Score(Metric):
     "variance_weighted_average", or None for one score each; ``num_regressors``: the
     number of predictors to adjust the score for, if not 0.
 
-    Shapes: labels and predictions ``[batch, outputs]``.
+    Shapes: ``y_true`` and ``y_pred`` ``[batch, outputs]``.
+
+    Raises: ``ValueError`` for another ``class_aggregation`` or a negative
+    ``num_regressors``.
 
     >>> R2Score()([[1.0], [4.0], [3.0]], [[2.0], [4.0], [4.0]]).numpy().round(5)
     np.float32(0.57143)
@@ -224,7 +253,7 @@ class R2Score(Metric):
         self.num_samples.assign_add(size(y_true, float32))
 
     def result(self) -> Tensor:
-        """The score; NaN before the first update."""
+        """Return the score; NaN before the first update."""
         if not self._built:
             return as_tensor(float("nan"), self._dtype)
         total = self.squared_sum - self.sum * (self.sum / self.count)

@@ -35,13 +35,13 @@ get, serialize, deserialize = _family.get, _family.serialize, _family.deserializ
 
 
 def resolve(identifier: Any, y_true: Any, y_pred: Any) -> Any:
-    """The `Metric` that `compile` makes of an identifier, for labels and outputs.
+    """Return the `Metric` that `compile` makes of an identifier, for labels and outputs.
 
     "accuracy" ("acc") and "crossentropy" ("ce") stand for the metric that fits the
-    `kind_of_labels`. A function becomes its mean. The name is the identifier, or that of
-    the object.
+    `kind_of_labels`. A function becomes its mean. The name is the identifier, or that
+    of the object.
 
-    Raises: ``ValueError`` for None and unknown names.
+    Raises: ``ValueError`` for None and unknown names; ``TypeError`` for other types.
 
     >>> import tapewright as tw
     >>> resolve("acc", tw.zeros([4]), tw.zeros([4, 10]))
@@ -67,10 +67,10 @@ def name_for_labels(name: str, y_true: Any, y_pred: Any) -> str:
 
 
 def kind_of_labels(y_true: Any, y_pred: Any) -> str:
-    """ "binary", "sparse_categorical" or "categorical", from two things with shapes.
+    """Return "binary", "sparse_categorical" or "categorical", from two objects with shapes.
 
-    Binary are outputs of size 1 on their last axis; else labels are sparse that have one
-    axis less, or size 1 on the last.
+    Outputs of size 1 on the last axis are binary. Labels are sparse if they have one
+    axis less than the outputs, or size 1 on the last.
 
     >>> import tapewright as tw
     >>> kind_of_labels(tw.zeros([4, 1]), tw.zeros([4, 10]))

@@ -74,6 +74,15 @@ def _share(part, rest):
 class SensitivityAtSpecificity(_Constrained):
     """The best sensitivity ``tp / (tp + fn)`` where ``tn / (tn + fp) >= specificity``.
 
+    It is 0 if no threshold reaches the specificity.
+
+    Args: ``num_thresholds``, evenly spaced from 0 to 1; ``class_id``: count one class
+    only, an index on the last axis.
+
+    Shapes: ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``.
+
+    Raises: ``ValueError`` if ``specificity`` is not from 0 to 1.
+
     >>> metric = SensitivityAtSpecificity(0.5)
     >>> metric([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8]).numpy()
     np.float32(0.5)
@@ -97,7 +106,18 @@ class SensitivityAtSpecificity(_Constrained):
 
 
 class SpecificityAtSensitivity(_Constrained):
-    """The best specificity ``tn / (tn + fp)`` where ``tp / (tp + fn) >= sensitivity``."""
+    """The best specificity ``tn / (tn + fp)`` where ``tp / (tp + fn) >= sensitivity``.
+
+    Args: as for `SensitivityAtSpecificity`.
+
+    Shapes: ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``.
+
+    Raises: ``ValueError`` if ``sensitivity`` is not from 0 to 1.
+
+    >>> metric = SpecificityAtSensitivity(0.5)
+    >>> metric([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8]).numpy().round(5)
+    np.float32(0.66667)
+    """
 
     def __init__(
         self,
@@ -117,7 +137,17 @@ class SpecificityAtSensitivity(_Constrained):
 
 
 class PrecisionAtRecall(_Constrained):
-    """The best precision ``tp / (tp + fp)`` where ``tp / (tp + fn) >= recall``."""
+    """The best precision ``tp / (tp + fp)`` where ``tp / (tp + fn) >= recall``.
+
+    Args: as for `SensitivityAtSpecificity`.
+
+    Shapes: ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``.
+
+    Raises: ``ValueError`` if ``recall`` is not from 0 to 1.
+
+    >>> PrecisionAtRecall(0.5)([0, 0, 1, 1], [0.1, 0.6, 0.5, 0.9]).numpy()
+    np.float32(1.0)
+    """
 
     def __init__(
         self,
@@ -135,7 +165,17 @@ class PrecisionAtRecall(_Constrained):
 
 
 class RecallAtPrecision(_Constrained):
-    """The best recall ``tp / (tp + fn)`` where ``tp / (tp + fp) >= precision``."""
+    """The best recall ``tp / (tp + fn)`` where ``tp / (tp + fp) >= precision``.
+
+    Args: as for `SensitivityAtSpecificity`.
+
+    Shapes: ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``.
+
+    Raises: ``ValueError`` if ``precision`` is not from 0 to 1.
+
+    >>> RecallAtPrecision(0.8)([0, 0, 1, 1], [0.1, 0.6, 0.5, 0.9]).numpy()
+    np.float32(0.5)
+    """
 
     def __init__(
         self,
