@@ -16,10 +16,17 @@ class Adagrad(Optimizer):
         accumulator <- accumulator + g^2
         w           <- w - learning_rate * g / sqrt(accumulator + epsilon)
 
-    Args: ``initial_accumulator_value``, the start of the sum; ``epsilon``; the rest
-    as for `Optimizer`.
-    Reference: Duchi et al., "Adaptive subgradient methods" (2011). Defaults are those of
-    Keras.
+    Args: ``initial_accumulator_value``: the start of the sum; ``epsilon``: against
+    division by 0; the others as for `Optimizer`.
+
+    Reference: Duchi et al., "Adaptive subgradient methods" (2011). Defaults are those
+    of Keras.
+
+    >>> from tapewright import Variable
+    >>> v = Variable([1.0, 2.0])
+    >>> Adagrad(0.1, initial_accumulator_value=0.0).apply([[3.0, -4.0]], [v])
+    >>> v.numpy().round(3)
+    array([0.9, 2.1], dtype=float32)
     """
 
     slots: tuple[tuple[str]] = (("accumulator",),)
@@ -58,11 +65,19 @@ class RMSprop(Optimizer):
         w        <- w - step                                    without momentum
         m        <- momentum * m + step,  w <- w - m            with momentum
 
-    With ``centered`` the square of the gradient's running mean is subtracted from velocity.
+    With ``centered`` the square of the gradient's running mean is subtracted from
+    velocity.
 
-    Args: ``rho``, how much of the means a step keeps; ``momentum``; ``epsilon``;
-    ``centered``; the rest as for `Optimizer`.
+    Args: ``rho``: the decay rate of the running means; ``momentum``: 0 for none;
+    ``epsilon``: against division by 0; the others as for `Optimizer`.
+
     Reference: Tieleman & Hinton, lecture 6.5 (2012). Defaults are those of Keras.
+
+    >>> from tapewright import Variable
+    >>> v = Variable([1.0, 2.0])
+    >>> RMSprop(0.1, rho=0.0).apply([[3.0, -4.0]], [v])
+    >>> v.numpy().round(3)
+    array([0.9, 2.1], dtype=float32)
     """
 
     def __init__(
@@ -122,8 +137,9 @@ class Adadelta(Optimizer):
         deltas <- deltas + (1 - rho) * (delta^2 - deltas)
         w      <- w - learning_rate * delta
 
-    Args: ``learning_rate``, 1 in the paper; ``rho``, how much of the means a step keeps;
-    ``epsilon``; the rest as for `Optimizer`.
+    Args: ``learning_rate``: 1 in the paper; ``rho``: the decay rate of the running
+    means; ``epsilon``: keeps the first steps above 0; the others as for `Optimizer`.
+
     Reference: Zeiler, "ADADELTA" (2012). Defaults are those of Keras.
     """
 

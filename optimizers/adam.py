@@ -47,10 +47,19 @@ class Adam(_MomentOptimizer):
 
     With ``amsgrad`` the largest velocity so far replaces velocity.
 
-    Args: ``beta_1``, ``beta_2``, how much of the moments a step keeps; ``epsilon``, the
-    paper's "epsilon hat"; ``amsgrad``; the rest as for `Optimizer`.
-    References: Kingma & Ba, "Adam" (2014); Reddi et al., "On the convergence of Adam and
-    beyond" (2018). Defaults are those of Keras.
+    Args: ``beta_1``, ``beta_2``: the decay rates of momentum and velocity; ``epsilon``:
+    the paper's "epsilon hat", against division by 0; the others as for `Optimizer`.
+
+    Raises: ``ValueError`` as `Optimizer`.
+
+    References: Kingma & Ba, "Adam" (2014); Reddi et al., "On the convergence of Adam
+    and beyond" (2018). Defaults are those of Keras.
+
+    >>> from tapewright import Variable
+    >>> v = Variable([1.0, 2.0])
+    >>> Adam(0.1).apply([[3.0, -4.0]], [v])
+    >>> v.numpy().round(3)
+    array([0.9, 2.1], dtype=float32)
     """
 
     takes_factor = True
@@ -92,9 +101,19 @@ class Adam(_MomentOptimizer):
 class AdamW(Adam):
     """`Adam` with weight decay before each step: ``w <- w - rate * decay * w``.
 
-    Args: ``weight_decay``, which cannot be None here; the rest as for `Adam`. Use
-    `exclude_from_weight_decay` for weights that shall not decay.
+    Use `exclude_from_weight_decay` for weights that must not decay.
+
+    Args: ``weight_decay``: a number, not None; the others as for `Adam`.
+
+    Raises: ``ValueError`` for ``weight_decay=None``, and as `Optimizer`.
+
     Reference: Loshchilov & Hutter, "Decoupled weight decay regularization" (2019).
+
+    >>> from tapewright import Variable
+    >>> v = Variable([1.0, 2.0])
+    >>> AdamW(0.1, weight_decay=0.5).apply([[3.0, -4.0]], [v])
+    >>> v.numpy().round(3)
+    array([0.85, 2.  ], dtype=float32)
     """
 
     def __init__(
@@ -129,9 +148,16 @@ class Adamax(_MomentOptimizer):
         norm     <- max(beta_2 * norm, |g|)
         w        <- w - learning_rate / (1 - beta_1^t) * momentum / (norm + epsilon)
 
-    Args: ``beta_1``, ``beta_2``, how much of both a step keeps; ``epsilon``; the rest as
-    for `Optimizer`.
+    Args: ``beta_1``, ``beta_2``: the decay rates of momentum and norm; ``epsilon``:
+    against division by 0; the others as for `Optimizer`.
+
     Reference: Kingma & Ba, "Adam", section 7.1 (2014). Defaults are those of Keras.
+
+    >>> from tapewright import Variable
+    >>> v = Variable([1.0, 2.0])
+    >>> Adamax(0.1).apply([[3.0, -4.0]], [v])
+    >>> v.numpy().round(3)
+    array([0.9, 2.1], dtype=float32)
     """
 
     slots: tuple[tuple[str, str]] = (("momentum", "norm"),)
@@ -163,10 +189,17 @@ class Nadam(_MomentOptimizer):
                     + (1 - u_t) / (1 - product_t) * g
         w        <- w - learning_rate * ahead / (sqrt(velocity / (1 - beta_2^t)) + epsilon)
 
-    Args: ``beta_1``, ``beta_2``, how much of the moments a step keeps; ``epsilon``; the
-    rest as for `Optimizer`.
+    Args: ``beta_1``, ``beta_2``: the decay rates of momentum and velocity; ``epsilon``:
+    against division by 0; the others as for `Optimizer`.
+
     Reference: Dozat, "Incorporating Nesterov momentum into Adam" (2016). Defaults are
     those of Keras.
+
+    >>> from tapewright import Variable
+    >>> v = Variable([1.0, 2.0])
+    >>> Nadam(0.1).apply([[3.0, -4.0]], [v])
+    >>> v.numpy().round(3)
+    array([0.894, 2.106], dtype=float32)
     """
 
     needs_two = True
@@ -224,12 +257,19 @@ class Lamb(_MomentOptimizer):
                     / (sqrt(velocity / (1 - beta_2^t)) + epsilon)
         w        <- w - learning_rate * |w| / |step| * step
 
-    A norm of 0 makes the ratio 1.
+    If one of the norms is 0 their ratio counts as 1.
 
-    Args: ``beta_1``, ``beta_2``, how much of the moments a step keeps; ``epsilon``; the
-    rest as for `Optimizer`.
+    Args: ``beta_1``, ``beta_2``: the decay rates of momentum and velocity; ``epsilon``:
+    against division by 0; the others as for `Optimizer`.
+
     Reference: You et al., "Large batch optimization for deep learning" (2019). Defaults
     are those of Keras.
+
+    >>> from tapewright import Variable
+    >>> v = Variable([3.0, 4.0])
+    >>> Lamb(0.1).apply([[1.0, 1.0]], [v])
+    >>> v.numpy().round(3)
+    array([2.646, 3.646], dtype=float32)
     """
 
     takes_whole = True

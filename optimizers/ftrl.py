@@ -22,9 +22,12 @@ class Ftrl(Optimizer):
         accumulator <- n
 
     Args: ``learning_rate_power``, 0 or less; ``initial_accumulator_value`` and the
-    regularization strengths, 0 or more; ``beta``; the rest as for `Optimizer`.
+    regularization strengths, 0 or more; ``beta``; the others as for `Optimizer`.
+
     Raises: ``ValueError`` for numbers out of these ranges.
-    Reference: McMahan et al., "Ad click prediction" (2013). Defaults are those of Keras.
+
+    Reference: McMahan et al., "Ad click prediction" (2013). Defaults are those of
+    Keras.
     """
 
     slots: tuple[tuple[str, str]] = (("accumulator", "linear"),)

@@ -16,10 +16,19 @@ class Lion(Optimizer):
         w        <- w - learning_rate * sign(beta_1 * momentum + (1 - beta_1) * g)
         momentum <- momentum + (1 - beta_2) * (g - momentum)
 
-    Args: ``beta_1``, above 0 and up to 1; ``beta_2``; the rest as for `Optimizer`.
+    Args: ``beta_1``: the weight of momentum in a step, above 0 and up to 1; ``beta_2``:
+    the decay rate of momentum; the others as for `Optimizer`.
+
     Raises: ``ValueError`` for another ``beta_1``.
+
     Reference: Chen et al., "Symbolic discovery of optimization algorithms" (2023).
     Defaults are those of Keras.
+
+    >>> from tapewright import Variable
+    >>> v = Variable([1.0, 2.0])
+    >>> Lion(0.25).apply([[3.0, -4.0]], [v])
+    >>> v.numpy()
+    array([0.75, 2.25], dtype=float32)
     """
 
     slots: tuple[tuple[str]] = (("momentum",),)

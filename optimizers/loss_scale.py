@@ -50,11 +50,21 @@ class LossScaleOptimizer(Optimizer):
     The scale doubles after ``dynamic_growth_steps`` steps with finite gradients. If a
     gradient is infinite or NaN, the scale is halved and the step is skipped.
 
-    Args: ``inner_optimizer``, which makes the updates and has all options;
-    ``initial_scale``; ``dynamic_growth_steps``; ``name``.
-    Raises: ``ValueError`` for an option that belongs to the inner optimizer.
-    Reference: Micikevicius et al., "Mixed precision training" (2018). Defaults are those
-    of Keras.
+    Args: ``inner_optimizer``: makes the updates and has all options; ``initial_scale``:
+    the scale of the first step.
+
+    Raises: ``TypeError`` if ``inner_optimizer`` is no `Optimizer`; ``ValueError`` for
+    an option that belongs to it.
+
+    Reference: Micikevicius et al., "Mixed precision training" (2018). Defaults are
+    those of Keras.
+
+    >>> from tapewright.optimizers import SGD
+    >>> v = Variable([1.0, 2.0])
+    >>> optimizer = LossScaleOptimizer(SGD(0.5), initial_scale=8.0)
+    >>> optimizer.apply([[24.0, -32.0]], [v])  # gradients of the scaled loss
+    >>> v.numpy()
+    array([-0.5,  4. ], dtype=float32)
     """
 
     def __init__(

@@ -79,26 +79,27 @@ class DecayingOptions(OptimizerOptions, total=False):
 class Optimizer(State, Configured):
     """Base of all optimizers: a subclass defines `update_step`, or `update_block`.
 
-    Args: ``learning_rate``, a number, or a function (or schedule) of the iteration, or
-    of nothing; ``weight_decay``, the share of each variable, times the learning rate,
-    that a step takes off first; ``clipnorm``, the longest that the gradient of one
-    variable may be, ``global_clipnorm``, all of them together, or ``clipvalue``, the
-    largest that an entry may be (one of the three); ``name``.
-    ``use_ema`` keeps a moving average of each variable, of which a step keeps the share
-    ``ema_momentum``; every ``ema_overwrite_frequency`` steps the variables become their
-    averages, and `finalize_variable_values` does it at the end.
-    ``loss_scale_factor`` is the factor of `scale_loss` and the divisor of gradients.
-    ``gradient_accumulation_steps`` is the number of calls that make one update, by the
-    mean of their gradients; schedules count the calls.
-    Raises: ``ValueError`` if more than one way of clipping is given or a number is out
-    of range, or for an argument that is not known.
+    Args: ``learning_rate``: a number, or a function (or schedule) of the iteration, or
+    of no argument; ``weight_decay``: before each step, subtract ``learning_rate *
+    weight_decay * variable``; ``clipnorm``: the largest norm of the gradient of one
+    variable, ``global_clipnorm``: of all gradients together, or ``clipvalue``: the
+    largest magnitude of an entry (one of the three); ``use_ema``: keep a moving average
+    of each variable, with the decay rate ``ema_momentum``; every
+    ``ema_overwrite_frequency`` steps the variables become their averages, and
+    `finalize_variable_values` does it at the end; ``loss_scale_factor``: the factor of
+    `scale_loss` and the divisor of gradients; ``gradient_accumulation_steps``: make one
+    update of this number of calls, by the mean of their gradients; schedules count the
+    calls.
+
+    Raises: ``ValueError`` for more than one way of clipping, a number out of range, or
+    an unknown argument.
 
     An update writes in place, but never into an array that a tensor, a tape or a view
     still holds. Several threads take their steps one after the other; a variable read
     meanwhile has the value before the step, or the read waits for the one after it.
-    Where several replicas take a step together, the gradients of all are summed first.
+    If several replicas take a step together, the gradients of all are summed first.
 
-    A rule in ops, as for Keras, makes its slots in `build`. In a traced function its
+    A rule in ops, as for Keras, creates its slots in `build`. In a traced function its
     Python code runs in each call, as that of `py_function` does; it may assign to the
     variables of the optimizer and to those that are updated.
 
@@ -236,9 +237,10 @@ class Optimizer(State, Configured):
     def update_step(
         self, gradient: Any, variable: Variable, learning_rate: LearningRate
     ) -> None:
-        """Change one variable, and its slots, by its gradient: tensors and Variables.
+        """Update one variable, and its slots, by its gradient; subclasses define it.
 
-        The base applies `update_block`, for overrides that call it by ``super()``.
+        ``gradient`` and ``learning_rate`` are tensors. The base applies `update_block`,
+        for overrides that call it by ``super()``.
         """
         step = int(self._iterations._array) // (self.gradient_accumulation_steps or 1)
         i = self._get_variable_index(variable)
@@ -273,12 +275,12 @@ class Optimizer(State, Configured):
         coefficients: Any,
         *slots: Any,
     ) -> None:
-        """Change one block of ``variable`` and of each slot in place.
+        """Update one block of ``variable`` and of each slot in place; subclasses may define it.
 
-        All are arrays of one shape and dtype. ``scratch`` may be overwritten,
-        ``gradient`` may not. Calls with ``out=`` keep the block in the cache, and
-        ``coefficients`` have the form that ufuncs take fastest. With ``needs_two``
-        ``scratch`` is a pair.
+        All are arrays of one shape and dtype, ``xp`` is their module (NumPy or CuPy).
+        ``scratch`` may be overwritten, ``gradient`` may not. Calls with ``out=`` keep
+        the block in the cache, and ``coefficients`` have the form that ufuncs take
+        fastest. With ``needs_two`` ``scratch`` is a pair.
         """
         rule = self.rule if isinstance(self, _ReadRecorder) else self
         raise NotImplementedError(
@@ -289,7 +291,10 @@ class Optimizer(State, Configured):
 
     @property
     def learning_rate(self) -> Any:
-        """The current learning rate: a Variable, or the result of the function or schedule."""
+        """The current learning rate: a Variable, or the result of the function or schedule.
+
+        Setting it raises ``TypeError`` if it is a function or schedule.
+        """
         rate = self._learning_rate
         if isinstance(rate, Variable):
             return rate
@@ -330,12 +335,19 @@ class Optimizer(State, Configured):
     ) -> Variable:
         """Update each variable of the pairs by its gradient; return `iterations`.
 
-        A gradient is a tensor, `IndexedSlices`, an array, or None: then a warning says
-        that the variable stays as it is.
+        A gradient is a tensor, `IndexedSlices`, an array, or None: then the variable
+        stays as it is, with a warning.
 
-        Raises: ``ValueError`` if there is no gradient at all or a variable is not one
-        that the optimizer was built with; ``ShapeError``, ``DTypeError`` if a gradient
-        does not fit its variable. Then nothing has changed.
+        Shapes: each gradient that of its variable.
+
+        Raises: ``ValueError`` if there is no gradient at all, a variable is listed
+        twice, or the optimizer was built without it. After an error nothing has
+        changed.
+
+        >>> from tapewright.optimizers import SGD
+        >>> v = Variable([1.0, 2.0])
+        >>> SGD(0.5).apply_gradients([([3.0, -4.0], v)]).numpy()
+        np.int64(1)
         """
         pairs = list(grads_and_vars)
         if not pairs:
@@ -430,9 +442,13 @@ class Optimizer(State, Configured):
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Return the values after one step from the given values; no variable changes.
 
-        Args: the values of `variables` and of those that the optimizer was built with, and
-        a gradient of each of the latter. Returns: two lists of tensors, of the trained
-        variables and of the optimizer's.
+        Args: the values of `variables` and of those that the optimizer was built with,
+        and a gradient of each of the latter.
+
+        Returns: two lists of tensors, of the trained variables and of the optimizer's.
+
+        Raises: ``ValueError`` if the optimizer is not built, or for another number of
+        values.
         """
         trained, state = self._trainable_variables, self.variables
         if not self.built:

@@ -45,8 +45,16 @@ __all__ = [
 class LearningRateSchedule(Configured):
     """Base of schedules: a subclass defines ``__call__(step)``, the rate of a step.
 
-    ``step``, a tensor of an integer dtype, counts from 0. Constructor arguments that are
-    kept as attributes are the config.
+    ``step``, a tensor of an integer dtype, counts from 0. Constructor arguments that
+    are kept as attributes are the config.
+
+    Shapes: ``step`` ``[...]``, the result likewise.
+
+    >>> class Warmup(LearningRateSchedule):
+    ...     def __call__(self, step):
+    ...         return minimum(0.1 * cast(step, "float32"), 1.0)
+    >>> Warmup().at(3)
+    0.30000001192092896
     """
 
     kind: str = "schedule"
@@ -83,6 +91,8 @@ class ExponentialDecay(_Formula):
 
     With ``staircase`` the exponent is rounded down.
 
+    Raises: ``ValueError`` if ``decay_steps`` is not above 0.
+
     >>> ExponentialDecay(0.5, decay_steps=10, decay_rate=0.5)(20).numpy()
     np.float32(0.125)
     """
@@ -112,6 +122,11 @@ class InverseTimeDecay(_Formula):
     """``initial_learning_rate / (1 + decay_rate * step / decay_steps)``.
 
     With ``staircase`` the quotient of the steps is rounded down.
+
+    Raises: ``ValueError`` if ``decay_steps`` is not above 0.
+
+    >>> InverseTimeDecay(1.0, decay_steps=10, decay_rate=0.5)(20).numpy()
+    np.float32(0.5)
     """
 
     def __init__(
@@ -177,6 +192,11 @@ class PolynomialDecay(_Formula):
 
     With ``cycle`` the rate does not stay at the end: ``decay_steps`` grows to its next
     multiple.
+
+    Raises: ``ValueError`` if ``decay_steps`` is not above 0.
+
+    >>> PolynomialDecay(1.0, decay_steps=10, end_learning_rate=0.0)([0, 5, 20]).numpy()
+    array([1. , 0.5, 0. ], dtype=float32)
     """
 
     def __init__(
@@ -211,8 +231,12 @@ class CosineDecay(_Formula):
 
         rate = initial * ((1 - alpha) * (1 + cos(pi * step / decay_steps)) / 2 + alpha)
 
-    With a ``warmup_target`` the rate first grows from ``initial_learning_rate`` to it, in
-    a line over ``warmup_steps``, and then falls from there over ``decay_steps``.
+    With a ``warmup_target`` the rate first grows linearly from
+    ``initial_learning_rate`` to it over ``warmup_steps``, and then falls from there
+    over ``decay_steps``.
+
+    Raises: ``ValueError`` if ``decay_steps`` is not above 0.
+
     Reference: Loshchilov & Hutter, "SGDR" (2016).
 
     >>> rate = CosineDecay(0.0, 10, warmup_target=1.0, warmup_steps=4)
@@ -259,7 +283,13 @@ class CosineDecayRestarts(_Formula):
     """`CosineDecay` with restarts: each period is ``t_mul`` times as long as the last.
 
     The initial rate of each period changes by the factor ``m_mul``.
+
+    Raises: ``ValueError`` if ``first_decay_steps`` is not above 0.
+
     Reference: Loshchilov & Hutter, "SGDR" (2016).
+
+    >>> CosineDecayRestarts(1.0, 10)([0, 5, 10, 20]).numpy().round(2)
+    array([1. , 0.5, 1. , 0.5], dtype=float32)
     """
 
     def __init__(
@@ -302,7 +332,10 @@ def deserialize(
 ) -> LearningRateSchedule:
     """Return the schedule of a config from `serialize`.
 
-    Raises: ``ValueError`` that lists the known names.
+    Args: ``custom_objects``: ``{name: class or function}``, looked up before those that
+    are registered.
+
+    Raises: ``ValueError`` for an unknown class, with a list of the known ones.
     """
     with registry.custom_object_scope(custom_objects):
         return object_config.deserialize("schedule", config)

@@ -14,6 +14,8 @@ __all__ = ["deserialize", "get", "serialize"]
 def get(identifier: Any) -> Any:
     """Return the optimizer of a name (``"adam"``) or config; an optimizer or None as it is.
 
+    Raises: ``ValueError`` for an unknown name, or another type.
+
     >>> get("sgd").get_config()["momentum"]
     0.0
     """
@@ -35,6 +37,15 @@ def serialize(optimizer: Any) -> dict[str, Any]:
 
 
 def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Optimizer:
-    """Return the optimizer of a config from `serialize`."""
+    """Return the optimizer of a config from `serialize`.
+
+    Args: ``custom_objects``: ``{name: class or function}``, looked up before those that
+    are registered.
+
+    Raises: ``ValueError`` for an unknown class, or a value that is no config.
+
+    >>> deserialize(serialize(get("sgd"))).get_config()["momentum"]
+    0.0
+    """
     with registry.custom_object_scope(custom_objects):
         return object_config.deserialize("optimizer", config)

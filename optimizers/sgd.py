@@ -23,10 +23,19 @@ class SGD(Optimizer):
         w        <- w + velocity                                plain
         w        <- w + momentum * velocity - learning_rate * g Nesterov's
 
-    Args: ``momentum``, from 0 to 1; ``nesterov``; the rest as for `Optimizer`.
-    Raises: ``ValueError`` for a momentum outside of 0 to 1.
+    Args: ``momentum``: from 0 to 1; ``nesterov``: use Nesterov's momentum; the others
+    as for `Optimizer`.
+
+    Raises: ``ValueError`` for a momentum that is not from 0 to 1, and as `Optimizer`.
+
     Reference: Sutskever et al., "On the importance of initialization and momentum in
     deep learning" (2013). Defaults are those of Keras.
+
+    >>> from tapewright import Variable
+    >>> v = Variable([1.0, 2.0])
+    >>> SGD(0.5).apply([[3.0, -4.0]], [v])
+    >>> v.numpy()
+    array([-0.5,  4. ], dtype=float32)
     """
 
     def __init__(

@@ -84,7 +84,11 @@ class State(Trackable):
         return {id(x): x for x in leaves if isinstance(x, Variable)}.values()
 
     def build(self, variables: Sequence[Variable]) -> None:
-        """Make the slots for these variables; otherwise the first `apply` does."""
+        """Create the slots for these variables; otherwise the first `apply` does.
+
+        Raises: ``ValueError`` if a variable is listed twice; ``TypeError`` for other
+        objects; `DTypeError` for variables that are not floating.
+        """
         if self._iterations is None:
             raise RuntimeError(
                 f"{type(self).__name__}: __init__ must call super().__init__() first"
@@ -178,7 +182,7 @@ class State(Trackable):
     ) -> Any:
         """Add one slot for each variable: a list, or with several names a tuple of lists.
 
-        ``initializer`` is one for all names, or a list of one each.
+        Args: ``initializer``: one for all names, or a list of one each.
         """
         names = [name] if isinstance(name, str) else list(name)
         several = isinstance(initializer, (list, tuple))
@@ -225,8 +229,8 @@ class State(Trackable):
     def set_weights(self, weights: Sequence[TensorLike]) -> None:
         """Assign the values, in the order of `variables`.
 
-        Raises: ``ValueError`` if the optimizer is not built or one does not fit; then
-        nothing has changed.
+        Raises: ``ValueError`` if the optimizer is not built or a value does not fit;
+        then nothing has changed.
         """
         if not self.built:
             raise ValueError(
@@ -291,7 +295,7 @@ class State(Trackable):
         return [variable for variable, decays in pairs if not decays]
 
     def finalize_variable_values(self, var_list: Sequence[Variable]) -> None:
-        """Set the variables to their averages if ``use_ema``, at the end of training.
+        """Set the variables to their averages if ``use_ema``; `fit` does it at the end.
 
         Raises: ``ValueError`` for variables that the optimizer does not know.
         """
