@@ -48,17 +48,18 @@ __all__ = ["ForwardAccumulator", "hvp", "jvp", "ravel"]
 
 
 class ForwardAccumulator:
-    """Computes Jacobian-vector products while the function itself is computed.
+    """Compute Jacobian-vector products while the function itself is computed.
+
+    A tape takes one backward pass for each output of a function, an accumulator one
+    forward pass for each input, and it keeps only the tangents of tensors still in use.
+    Accumulators nest, and mix with tapes: the outer differentiates the inner. A custom
+    gradient is used forward, too.
 
     Args: ``primals``: a tensor or variable, or any nest of them; ``tangents``: as many
     values, nested alike, each of the shape and dtype of its primal.
 
-    A tape takes one backward pass for each output of a function, an accumulator one forward
-    pass for each input, and it keeps only the tangents of tensors still in use.
-    Accumulators nest, and mix with tapes: the outer differentiates the inner. A custom
-    gradient is used forward, too.
-
-    Raises: ``ValueError`` if the structures or shapes differ, or if a primal comes twice.
+    Raises: ``ValueError`` if the structures or shapes differ, or if a primal comes
+    twice; ``TypeError`` for a primal that is no tensor or variable.
 
     >>> x = convert_to_tensor([1.0, 3.0])
     >>> with ForwardAccumulator(x, [1.0, 0.0]) as acc:
@@ -129,9 +130,13 @@ def jvp(
     """The value of ``f`` and its derivative along ``tangents``, in one pass.
 
     Args: ``primals``: one tensor or variable, or a list or tuple of them; they are the
-    arguments of ``f``, which may return any nest; ``tangents``: nested like ``primals``.
+    arguments of ``f``, which may return any nest; ``tangents``: nested like
+    ``primals``, each of the shape and dtype of its primal.
 
-    Returns: ``(f(*primals), derivative)``; zeros for outputs that do not depend on them.
+    Returns: ``(f(*primals), derivative)``; zeros for outputs that do not depend on
+    them.
+
+    Raises: as `ForwardAccumulator`.
 
     >>> y, dy = jvp(lambda x: x * x, convert_to_tensor(3.0), 2.0)
     >>> y.numpy(), dy.numpy()
@@ -145,15 +150,17 @@ def jvp(
 def hvp(
     f: Callable[..., Any], primals: TensorNest, tangents: TensorLike | TensorNest
 ) -> Any:
-    """The Hessian of ``f`` (of the sum of its outputs) times ``tangents``.
+    """The Hessian of ``f``, or of the sum of its outputs, times ``tangents``.
 
-    It costs a few gradients, and never forms the Hessian: it is reverse over reverse, with
-    ``tangents`` as the second cotangent. (Forward over reverse takes less memory, but more
-    ops.)
+    It costs a few gradients, and never forms the Hessian: it is reverse over reverse,
+    with ``tangents`` as the second cotangent. (Forward over reverse takes less memory,
+    but more ops.)
 
     Args: as for `jvp`; variables that ``f`` reads by itself may be primals too.
 
     Returns: a nest like ``primals``; None for those that ``f`` does not depend on.
+
+    Raises: as `jvp`.
 
     >>> x = convert_to_tensor([1.0, 2.0])
     >>> hvp(lambda x: x[0] * x[1] * x[1], x, [1.0, 0.0]).numpy()

@@ -58,14 +58,17 @@ K = TypeVar("K")
 
 
 class UnconnectedGradients(enum.Enum):
-    """The gradient of a source that the target does not depend on."""
+    """The gradient of a source that the target does not depend on: NONE or ZERO.
+
+    The names "none" and "zero" stand for the members.
+    """
 
     NONE = "none"
     ZERO = "zero"
 
 
 class GradientTape:
-    """Records ops while its context is active, and differentiates what they computed.
+    """Record ops while its context is active, and differentiate the results.
 
     Trainable variables are watched when they are read; tensors on `watch`. Tapes nest
     and run side by side; a gradient taken inside an outer tape is itself recorded.
@@ -73,6 +76,8 @@ class GradientTape:
     Args: ``persistent``: more than one gradient may be taken; the records then live as
     long as the tape. ``watch_accessed_variables``: False watches only the arguments of
     `watch`.
+
+    Raises: ``ValueError`` if it is entered while it is recording.
 
     >>> x = Variable(3.0)
     >>> with GradientTape() as tape:
@@ -365,15 +370,26 @@ class GradientTape:
     ):
         """All derivatives of ``target``, one tensor, by ``sources``.
 
-        Shape: that of the target, then that of the source. All cotangents are pulled back
-        in one batched pass, or in chunks: of ``parallel_iterations``, or of as many as the
-        pass needs to stay within ``memory_limit`` bytes beside its result (one, if no
-        chunk does). Where a row of the target depends on one row of a source only, zeros
-        are not computed. ``experimental_use_pfor=False`` does a pass for each entry of the
-        target.
+        All cotangents are pulled back in one batched pass. Where a row of the target
+        depends on one row of a source only, zeros are not computed.
+
+        Args: ``parallel_iterations``: the number of cotangents in a pass; by default as
+        many as stay within ``memory_limit`` bytes beside the result (one, if no more
+        do); ``experimental_use_pfor=False``: a pass for each entry of the target.
+
+        Shapes: that of the target, then that of the source.
+
+        Returns: a nest like ``sources`` of tensors, or None as in `gradient`.
 
         Raises: as `gradient`; ``TypeError`` for several targets; ``RuntimeError`` for
         ``experimental_use_pfor=False`` on a tape that is not persistent.
+
+        >>> x = Variable([1.0, 2.0])
+        >>> with GradientTape() as tape:
+        ...     y = x * x
+        >>> tape.jacobian(y, x).numpy()
+        array([[2., 0.],
+               [0., 4.]], dtype=float32)
         """
         unconnected = _unconnected(unconnected_gradients)
         target = _single(target, "jacobian", "target")
@@ -401,16 +417,26 @@ class GradientTape:
         check: bool = False,
         memory_limit: int | None = None,
     ) -> Gradient:
-        """The Jacobian of each example: ``[b, y...]`` by ``[b, x...]`` to ``[b, y..., x...]``.
+        """The Jacobian of each example of a batch.
 
         ``target[i]`` must depend on ``source[i]`` only; otherwise the result is the
-        derivative of the sum over the batch. The pass has a cotangent for each entry of one
-        example. ``check=True`` first checks that the examples are independent: at no cost
+        derivative of the sum over the batch. The pass has a cotangent for each entry of
+        one example.
+
+        Args: ``check=True`` first checks that the examples are independent: at no cost
         if the ops show it, else by the full Jacobian. ``parallel_iterations`` and
         ``memory_limit`` are those of `jacobian`.
 
-        Raises: ``ValueError`` if a rank is below 2, if the first dimensions differ or
-        if a check fails, and as `jacobian`.
+        Shapes: target ``[b, y...]``, source ``[b, x...]``, result ``[b, y..., x...]``.
+
+        Raises: ``ValueError`` if a rank is below 2, if the first sizes differ or if a
+        check fails, and as `jacobian`.
+
+        >>> x = Variable([[1.0, 2.0], [3.0, 4.0]])
+        >>> with GradientTape() as tape:
+        ...     y = x * x
+        >>> tape.batch_jacobian(y, x).shape
+        TensorShape([2, 2, 2])
         """
         unconnected = _unconnected(unconnected_gradients)
         target = _single(target, "batch_jacobian", "target")

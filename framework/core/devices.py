@@ -135,12 +135,14 @@ def device_of(array: Any) -> str:
 
 @contextmanager
 def device(name: Any) -> Iterator[None]:
-    """A context that creates new arrays on a device: ``"CPU"``, ``"GPU"``, ``"/GPU:1"``.
+    """A context in which new arrays are made on a device: "CPU", "GPU" or "/GPU:1".
 
-    Tensors never move by themselves: an op on tensors of two devices is an error. ``"GPU"``
-    is the first GPU; among several processes of a host each has its own, by local rank.
+    Tensors never move by themselves: an op on tensors of two devices is an error. "GPU"
+    is the first GPU; each of several processes of a host has its own one, by local
+    rank.
 
     Args: ``name``: also a `LogicalDevice`; None stays on the current device.
+
     Raises: ``RuntimeError`` if there is no such device, ``ValueError`` for other names.
 
     >>> with device("/CPU:0"):

@@ -14,8 +14,11 @@ __all__ = ["Module"]
 class Module(Trackable):
     """A container of variables and of other modules, in attributes, lists and dicts.
 
-    Subclasses need not call ``super().__init__()``. Attributes are searched in alphabetical
-    order of their names; a module's own variables precede those of its submodules.
+    Subclasses need not call ``super().__init__()``. Attributes are searched in
+    alphabetical order of their names; a module's own variables precede those of its
+    submodules.
+
+    Raises: ``ValueError`` for a ``name`` that is no Python identifier.
 
     >>> class Scale(Module):
     ...     def __init__(self):
@@ -40,6 +43,7 @@ class Module(Trackable):
 
     @property
     def name(self) -> str:
+        """The name, by default that of the class in snake case."""
         return self._name or snake_case(type(self).__name__)
 
     @property
@@ -49,10 +53,12 @@ class Module(Trackable):
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
+        """The variables that are trainable, each once."""
         return tuple([v for v in self.variables if v.trainable])
 
     @property
     def non_trainable_variables(self) -> tuple[Variable, ...]:
+        """The variables that are not trainable, each once."""
         return tuple([v for v in self.variables if not v.trainable])
 
     @property

@@ -39,7 +39,15 @@ next_key = itertools.count(1).__next__
 
 
 class Tensor(Operators):
-    """An immutable array with TensorFlow's interface; made by `constant` and by every op."""
+    """An immutable array with TensorFlow's interface; `constant` and every op return one.
+
+    Operators, comparisons and indices are ops, which pass gradients. NumPy's functions
+    take its values.
+
+    >>> x = constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.shape, x.dtype, x[0].numpy()
+    (TensorShape([2, 2]), tf.float32, array([1., 2.], dtype=float32))
+    """
 
     __slots__ = ("array", "key", "_keras_mask", "__weakref__")
     array: Any
@@ -47,31 +55,42 @@ class Tensor(Operators):
 
     @property
     def shape(self) -> TensorShape:
+        """The `TensorShape`."""
         return TensorShape(self.array.shape)
 
     @property
     def dtype(self) -> DType:
+        """The `DType` of the elements."""
         return BY_NUMPY.get(self.array.dtype) or as_dtype(self.array.dtype)
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return self.array.ndim
 
     @property
     def device(self) -> str:
+        """The name of the device that holds the array, such as "/CPU:0"."""
         return devices.device_of(self.array)
 
     def get_shape(self) -> TensorShape:
+        """``shape``, under TensorFlow's older name."""
         return self.shape
 
     def set_shape(self, shape: StaticShapeLike) -> None:
-        """Raise ``ValueError`` unless the shape is compatible with this one."""
+        """Check that the shape is compatible with ``shape``.
+
+        Raises: ``ValueError`` if it is not.
+        """
         self.shape.assert_is_compatible_with(shape)
 
     def numpy(self) -> Array:
         """A copy as a NumPy array, or as a NumPy scalar if the rank is 0.
 
         Strings become bytes, in UTF-8.
+
+        Raises: ``TracingError`` in a traced function, ``MappingError`` inside of
+        `vectorized_map`.
         """
         if self.key is not None:
             export_hook(self, "numpy()")
@@ -198,6 +217,7 @@ class Reference:
         self._referent = referent
 
     def deref(self) -> Any:
+        """The tensor or variable itself."""
         return self._referent
 
     def __eq__(self, other: object) -> bool:
@@ -211,7 +231,9 @@ class Reference:
 
 
 class TensorSpec:
-    """Shape and dtype without values; the shape may be unknown, or in part.
+    """The shape and dtype of a tensor, without values; sizes or the rank may be unknown.
+
+    Args: ``shape``: a list with None for unknown sizes, or None for an unknown rank.
 
     >>> TensorSpec([None, 3], "float32")
     TensorSpec(shape=(None, 3), dtype=tf.float32, name=None)
@@ -235,10 +257,11 @@ class TensorSpec:
 
     @classmethod
     def from_tensor(cls, tensor: Tensor, name: str | None = None) -> TensorSpec:
+        """The spec of a tensor."""
         return cls(tensor.shape, tensor.dtype, name)
 
     def is_compatible_with(self, value: Tensor | TensorSpec) -> bool:
-        """Return whether a tensor or spec fits this one."""
+        """Return whether a tensor or spec has this dtype and fits this shape."""
         return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
 
     def __eq__(self, other: object) -> bool:
@@ -260,8 +283,17 @@ class TensorSpec:
 class IndexedSlices:
     """Rows of a tensor that is zero elsewhere: the gradient of `gather`.
 
-    Row ``indices[i]`` is ``values[i]``; rows of an index that occurs twice are added.
-    ``convert_to_tensor`` makes it dense; optimizers apply it as it is.
+    Row ``indices[i]`` is ``values[i]``; rows with the same index are added.
+    `convert_to_tensor` makes it dense; optimizers apply it as it is.
+
+    Shapes: ``values`` ``[n, ...]``, ``indices`` ``[n]``; ``dense_shape`` is the shape
+    of the whole tensor.
+
+    >>> slices = IndexedSlices(constant([[1.0, 2.0]]), constant([1]), dense_shape=[3, 2])
+    >>> convert_to_tensor(slices).numpy()
+    array([[0., 0.],
+           [1., 2.],
+           [0., 0.]], dtype=float32)
     """
 
     __slots__ = ("values", "indices", "dense_shape")
@@ -285,10 +317,12 @@ class IndexedSlices:
 
     @property
     def dtype(self) -> DType:
+        """The dtype of the values."""
         return as_dtype(self.values.dtype)
 
     @property
     def shape(self) -> TensorShape:
+        """The shape of the whole tensor, unknown without ``dense_shape``."""
         if self.dense_shape is None:
             return TensorShape(None)
         if has_symbolic_shape(self.dense_shape):
@@ -316,7 +350,11 @@ class IndexedSlices:
 
 
 def is_tensor(value: object) -> bool:
-    """Return whether ``value`` is a Tensor, Variable or IndexedSlices."""
+    """Return whether ``value`` is a `Tensor`, `Variable` or `IndexedSlices`.
+
+    >>> is_tensor(constant(1.0)), is_tensor(1.0)
+    (True, False)
+    """
     return isinstance(value, Tensor) or hasattr(type(value), "__tensor__")
 
 
@@ -358,15 +396,18 @@ def constant(
 
     Python floats become float32 and ints int32 (int64 if they need it); arrays keep
     their dtype. A tensor of the right dtype is returned as it is: gradients pass.
-    ``shape`` reshapes, or repeats a single value.
 
-    Raises: ``TypeError`` if ``value`` does not convert to ``dtype``, ``ValueError`` if a
-    list is ragged or ``shape`` holds another number of elements.
+    Args: ``shape``: the value is reshaped to it, or repeated if it is a single one.
+
+    Raises: ``TypeError`` if ``value`` does not convert to ``dtype``; ``ValueError`` if
+    a list is ragged or ``shape`` holds another number of elements.
 
     >>> constant([[1, 2], [3, 4]], dtype="float32")
     <tf.Tensor: shape=(2, 2), dtype=float32, numpy=
     array([[1., 2.],
            [3., 4.]], dtype=float32)>
+    >>> constant(7, shape=[3]).numpy()
+    array([7, 7, 7], dtype=int32)
     """
     if isinstance(value, Tensor) and shape is None and dtype in (None, value.dtype):
         return value
@@ -393,13 +434,18 @@ def convert_to_tensor(
     dtype_hint: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``value`` as a tensor: itself if it is one, its value if it is a Variable.
+    """``value`` as a tensor: a tensor itself, the value of a `Variable`.
 
-    ``dtype``: the element type of the result; a tensor must have it already. ``dtype_hint``
-    is ignored if the conversion to it would lose information. A list may hold tensors:
-    gradients pass through it.
+    A list may hold tensors: gradients pass through it.
 
-    Raises: ``DTypeError`` (a TypeError) if a tensor has another dtype than ``dtype``.
+    Args: ``dtype``: that of the result, which a tensor must have already;
+    ``dtype_hint``: is ignored if the conversion to it would lose information.
+
+    Raises: ``DTypeError`` (a TypeError) if a tensor has another dtype than ``dtype``;
+    ``TypeError`` for values without a conversion, such as None.
+
+    >>> convert_to_tensor([1, 2], dtype_hint="float32").numpy()
+    array([1., 2.], dtype=float32)
     """
     if isinstance(value, Tensor):
         tensor = value

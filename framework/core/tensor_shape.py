@@ -18,9 +18,11 @@ __all__ = ["TensorShape", "UnrankedShape"]
 
 
 class TensorShape(tuple[int | Any, ...]):
-    """The dimensions of a tensor; ``TensorShape(None)`` when not even the rank is known.
+    """The sizes of the axes of a tensor; ``TensorShape(None)`` if even the rank is unknown.
 
-    A tuple in every other respect: it compares, hashes, indexes and unpacks like one.
+    An unknown size is None. It compares, hashes, indexes and unpacks like a tuple.
+
+    Raises: ``ValueError`` for a negative size.
 
     >>> TensorShape([7, 10]), str(TensorShape([7, None])), TensorShape([2, 3])[1:]
     (TensorShape([7, 10]), '(7, None)', TensorShape([3]))
@@ -45,35 +47,37 @@ class TensorShape(tuple[int | Any, ...]):
 
     @property
     def dims(self) -> list[int | None] | None:
-        """As a list; None if the rank is unknown."""
+        """The sizes as a list; None if the rank is unknown."""
         return None if self.rank is None else self.as_list()
 
     @property
     def ndims(self) -> int | None:
+        """The rank; None if it is unknown."""
         return self.rank
 
     def as_list(self) -> list[int | None]:
-        """The dimensions as a list, None where unknown.
+        """The sizes as a list, None where unknown.
 
-        Raises: ``ValueError`` if not even the rank is known.
+        Raises: ``ValueError`` if the rank is unknown.
         """
         if self.rank is None:
             raise ValueError("as_list() is not defined on an unknown TensorShape")
         return [None if is_symbolic(d) else d for d in self]
 
     def num_elements(self) -> int | None:
-        """The product of the dimensions, or None while one is unknown."""
+        """The product of the sizes; None if one is unknown."""
         if not self.is_fully_defined():
             return None
         return math.prod(self)
 
     def is_fully_defined(self) -> bool:
+        """Return whether the rank and all sizes are known."""
         return self.rank is not None and not any(
             [d is None or is_symbolic(d) for d in self]
         )
 
     def is_compatible_with(self, other: StaticShapeLike) -> bool:
-        """Return whether some fully known shape fits both.
+        """Return whether some shape of known sizes fits both.
 
         >>> TensorShape([None, 3]).is_compatible_with([2, 3])
         True
@@ -87,11 +91,18 @@ class TensorShape(tuple[int | Any, ...]):
         )
 
     def assert_is_compatible_with(self, other: StaticShapeLike) -> None:
+        """Raise ``ValueError`` unless `is_compatible_with` is true."""
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
 
     def merge_with(self, other: StaticShapeLike) -> TensorShape:
-        """The dimensions known of either. Raises: ``ValueError`` if they contradict."""
+        """The shape with the sizes that either of both knows.
+
+        Raises: ``ValueError`` if they contradict.
+
+        >>> TensorShape([1, None]).merge_with([None, 3])
+        TensorShape([1, 3])
+        """
         other = TensorShape(other)
         self.assert_is_compatible_with(other)
         if self.rank is None or other.rank is None:
@@ -100,7 +111,7 @@ class TensorShape(tuple[int | Any, ...]):
         return TensorShape([b if a is None else a for a, b in pairs])
 
     def concatenate(self, other: StaticShapeLike) -> TensorShape:
-        """The dimensions of self, then those of other."""
+        """The sizes of this shape, then those of another."""
         other = TensorShape(other)
         if self.rank is None or other.rank is None:
             return TensorShape(None)

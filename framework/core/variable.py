@@ -47,16 +47,19 @@ changes: list[object] = [object()]
 class Variable(Operators):
     """A tensor that can be assigned to; tapes watch trainable ones when they are read.
 
-    Args: ``initial_value``, anything `constant` takes, or a function that returns it;
-    ``trainable``; ``name``; ``dtype``; ``shape``, which the value must have. While a
+    An assignment binds a new array and never writes into the old one, which tapes and
+    tensors may still hold. Variables may hold integers, which have no gradient. While a
     function is traced, the initial value is computed at once, outside of the trace.
 
-    An assignment binds a new array and never writes into the old one, which tapes and
-    tensors may still hold. Variables may hold integers, which have no gradient.
-
     Threads: a read gives the value before or after a change, never part of both;
-    `assign_add` and `assign_sub` of several threads all count. Two variables that are read
-    while another thread trains may have values of two steps.
+    `assign_add` and `assign_sub` of several threads all count. Two variables that are
+    read while another thread trains may have values of two steps.
+
+    Args: ``initial_value``: anything that `constant` takes, or a function that returns
+    it; ``shape``: the shape that the value must have.
+
+    Raises: ``ShapeError`` (a ValueError) if the value has another shape; ``TypeError``
+    if it does not convert to ``dtype``.
 
     >>> v = Variable([1.0, 2.0])
     >>> v.assign_add([1.0, 1.0]).numpy()
@@ -164,14 +167,17 @@ class Variable(Operators):
 
     @property
     def shape(self) -> TensorShape:
+        """The `TensorShape`."""
         return TensorShape(self._array.shape)
 
     @property
     def device(self) -> str:
+        """The name of the device that holds the array, such as "/CPU:0"."""
         return devices.device_of(self._array)
 
     @property
     def dtype(self) -> DType:
+        """The `DType` of the elements."""
         return BY_NUMPY.get(self._array.dtype) or as_dtype(self._array.dtype)
 
     @property
@@ -277,7 +283,8 @@ class Variable(Operators):
     ) -> Self:
         """Assign ``value``, of the same shape and dtype. Returns self.
 
-        Raises: ``ShapeError`` (a ValueError), ``DTypeError`` (a TypeError).
+        Raises: ``ShapeError`` (a ValueError) for another shape, ``DTypeError`` (a
+        TypeError) for another dtype. Python numbers are converted.
         """
         tracer = active_tracer()
         if tracer is not None:
@@ -293,7 +300,10 @@ class Variable(Operators):
         name: str | None = None,
         read_value: bool = True,
     ) -> Self:
-        """Add ``delta`` to the value. Returns self."""
+        """Add ``delta``, of the same shape and dtype, to the value. Returns self.
+
+        Raises: as `assign`.
+        """
         tracer = active_tracer()
         if tracer is not None:
             tracer.assign(self, "assign_add", delta)
@@ -310,7 +320,10 @@ class Variable(Operators):
         name: str | None = None,
         read_value: bool = True,
     ) -> Self:
-        """Subtract ``delta`` from the value. Returns self."""
+        """Subtract ``delta``, of the same shape and dtype, from the value. Returns self.
+
+        Raises: as `assign`.
+        """
         tracer = active_tracer()
         if tracer is not None:
             tracer.assign(self, "assign_sub", delta)

@@ -120,26 +120,38 @@ def _assign_entries(write, doc):
     return method
 
 
-for _suffix, _write, _what in (
-    ("add", scatter.tensor_scatter_nd_add, "added to"),
-    ("sub", scatter.tensor_scatter_nd_sub, "subtracted from"),
-    ("update", scatter.tensor_scatter_nd_update, "in the place of"),
-    ("max", scatter.tensor_scatter_nd_max, "where they are larger than"),
-    ("min", scatter.tensor_scatter_nd_min, "where they are smaller than"),
+_ROWS = """{} rows at the indices of ``sparse_delta`` by its values. Returns self.
+
+Raises: ``TypeError`` if ``sparse_delta`` is no `IndexedSlices`; ``IndexError`` for an
+index out of range.
+"""
+_ENTRIES = """{} entries at ``indices`` by ``updates``. Returns self.
+
+Shapes: as in `scatter_nd`.
+
+Raises: ``IndexError`` for a coordinate out of range.
+"""
+
+for _suffix, _write, _verb in (
+    ("add", scatter.tensor_scatter_nd_add, "Increase the"),
+    ("sub", scatter.tensor_scatter_nd_sub, "Decrease the"),
+    ("update", scatter.tensor_scatter_nd_update, "Replace the"),
+    ("max", scatter.tensor_scatter_nd_max, "Replace smaller"),
+    ("min", scatter.tensor_scatter_nd_min, "Replace larger"),
 ):
-    _rows = _assign_rows(_write, f"Takes values {_what} rows. Returns self.")
-    _entries = _assign_entries(_write, f"Takes updates {_what} entries. Returns self.")
+    _rows = _assign_rows(_write, _ROWS.format(_verb))
+    _entries = _assign_entries(_write, _ENTRIES.format(_verb))
     setattr(Variable, f"scatter_{_suffix}", _rows)
     setattr(Variable, f"scatter_nd_{_suffix}", _entries)
 
 
 def _gather_nd(self, indices, name=None):
-    """The entries at these coordinates; see `gather_nd`."""
+    """The entries at the coordinates ``indices``; see `gather_nd`."""
     return gather.gather_nd(self, indices)
 
 
 def _sparse_read(self, indices, name=None):
-    """The rows with these numbers; see `gather`."""
+    """The rows at ``indices``; see `gather`."""
     return gather.gather(self, indices)
 
 

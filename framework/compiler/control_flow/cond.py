@@ -33,14 +33,14 @@ def cond(
     false_fn: Callable[[], R] | None = None,
     name: str | None = None,
 ) -> R:
-    """``true_fn()`` if ``pred`` is true, else ``false_fn()``; the other one does not run.
+    """``true_fn()`` if ``pred`` is true, else ``false_fn()``; the other function does not run.
 
     Both return the same structure, with the same shapes and dtypes: a nest of tensors,
-    None for none. In a traced function with a ``pred`` that is traced both are traced,
-    and each replay runs one; gradients and assignments of variables are those of it.
+    or None. In a traced function with a ``pred`` that is traced both are traced, and
+    each replay runs one; gradients and assignments of variables are those of it.
 
-    Raises: ``TypeError`` for what is no function, or if the results differ when traced;
-    ``ValueError`` if ``pred`` is not one value.
+    Raises: ``TypeError`` if a function is not callable, or if the results differ when
+    traced; ``ValueError`` if ``pred`` is not a single value.
 
     >>> x = convert_to_tensor(3.0)
     >>> cond(x > 2.0, lambda: x * x, lambda: x).numpy()
@@ -71,12 +71,13 @@ def switch_case(
     default: Callable[[], R] | None = None,
     name: str | None = "switch_case",
 ) -> R:
-    """``branch_fns[branch_index]()``; ``default()``, or the last, for any other number.
+    """Call function number ``branch_index``; ``default`` or the last one for other numbers.
 
-    Args: ``branch_fns``: a list of functions, or of pairs of a number and a function, or
-    a dict; all return the same structure, as in `cond`.
+    Args: ``branch_fns``: a list of functions, or of pairs of a number and a function,
+    or a dict; all return the same structure, as in `cond`.
 
-    Raises: ``ValueError`` unless the numbers are 0, 1, ..., each once.
+    Raises: ``ValueError`` unless the numbers are 0, 1, ..., each once; ``TypeError``
+    for an index that is no integer.
 
     >>> switch_case(1, [lambda: 10, lambda: 20, lambda: 30])
     20
@@ -133,13 +134,14 @@ def case(
     strict: bool = False,
     name: str | None = "case",
 ) -> R:
-    """The function of the first pair whose condition is true, called; else ``default()``.
+    """Call the function of the first pair whose condition is true, else ``default``.
 
     Args: ``pred_fn_pairs``: a list of pairs of a boolean and a function (or a dict with
-    ``tensor.ref()`` as keys). ``exclusive``: more than one true condition is an error.
+    ``tensor.ref()`` as keys); ``exclusive``: more than one true condition is an error.
 
-    Raises: ``InvalidArgumentError`` (a ValueError) if no condition is true and there is no
-    ``default``, or if several are with ``exclusive``.
+    Raises: ``InvalidArgumentError`` (a ValueError) if no condition is true and there is
+    no ``default``, or if several are with ``exclusive``; ``ValueError`` for an empty
+    list.
 
     >>> x = convert_to_tensor(3)
     >>> case([(x > 5, lambda: "large"), (x > 2, lambda: "middle")], lambda: "small")

@@ -94,10 +94,10 @@ def numpy_function(
     name: str | None = None,
 ) -> Any: ...
 def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
-    """``func(*inp)``, Python code that sees NumPy arrays, in each call. No gradient.
+    """``func(*inp)``, Python code on NumPy arrays, in each call; it has no gradient.
 
-    Arguments as in `py_function`. ``stateful=False`` promises that the result depends on
-    ``inp`` alone.
+    Args: ``stateful=False`` promises that the result depends on ``inp`` alone. The
+    others are those of `py_function`.
 
     >>> numpy_function(np.sort, [convert_to_tensor([3, 1, 2])], "int32").numpy()
     array([1, 2, 3], dtype=int32)

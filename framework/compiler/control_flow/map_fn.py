@@ -51,16 +51,21 @@ def map_fn(
     name: str | None = None,
     fn_output_signature: Any = None,
 ) -> R:
-    """``fn`` of each row along the first axis, one after the other; the results stacked.
-
-    Args: ``elems``: a tensor or a nest of them, with one size of the first axis; ``fn``
-    takes a row in the same structure, and may return another. ``fn_output_signature``
-    (or ``dtype``): dtypes or `TensorSpec`, in the structure of the result, which is then
-    held to it. The others have no meaning here, or as in `while_loop`.
+    """Apply ``fn`` to each row along the first axis, one after the other; stack the results.
 
     `vectorized_map` makes one call of each op for all rows, which is faster.
 
-    Raises: ``ValueError`` if the first axes do not fit, ``TypeError`` if a result does not.
+    Args: ``elems``: a tensor or a nest of them, with one size of the first axis; ``fn``
+    takes a row in the same structure, and may return another. ``fn_output_signature``
+    (or ``dtype``): dtypes or `TensorSpec`, in the structure of the result, against
+    which it is checked. ``back_prop=False`` lets no gradient pass; the others change
+    nothing.
+
+    Shapes: ``elems`` ``[n, ...]``, the result ``[n, ...]`` with the shape that ``fn``
+    returns.
+
+    Raises: ``ValueError`` if the first axes do not fit, ``TypeError`` if a result does
+    not.
 
     >>> map_fn(lambda x: x * x, convert_to_tensor([1, 2, 3])).numpy()
     array([1, 4, 9], dtype=int32)
@@ -113,9 +118,14 @@ def scan(
 ) -> R:
     """All values of ``a = fn(a, row)`` along the first axis of ``elems``, stacked.
 
-    ``a`` starts as ``initializer``; without one as the first row, which then is the first
-    of the results. ``reverse`` starts at the end, where the first result then stands. Other
-    arguments as in `map_fn`.
+    Args: ``initializer``: the first ``a``, or None for the first row, which then is the
+    first result; ``reverse``: start at the end, which then has the first result. The
+    others are those of `map_fn`.
+
+    Shapes: ``elems`` ``[n, ...]``, the result ``[n, ...]`` with the shape of ``a``.
+
+    Raises: ``ValueError`` if ``fn`` returns another structure than ``a``, and for no
+    rows and no ``initializer``.
 
     >>> scan(lambda a, x: a + x, convert_to_tensor([1, 2, 3])).numpy()
     array([1, 3, 6], dtype=int32)
@@ -134,7 +144,12 @@ def foldl(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> R:
-    """The last value of ``a = fn(a, row)`` along the first axis of ``elems``; see `scan`.
+    """The last value of ``a = fn(a, row)`` along the first axis of ``elems``.
+
+    ``a`` starts as ``initializer``, or without one as the first row. Other arguments
+    are those of `map_fn`.
+
+    Raises: ``ValueError`` for no rows and no ``initializer``.
 
     >>> foldl(lambda a, x: a * 10 + x, convert_to_tensor([1, 2, 3])).numpy()
     np.int32(123)
@@ -153,7 +168,7 @@ def foldr(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> R:
-    """Fold as `foldl` does, from the last row to the first.
+    """`foldl`, from the last row to the first.
 
     >>> foldr(lambda a, x: a * 10 + x, convert_to_tensor([1, 2, 3])).numpy()
     np.int32(321)

@@ -42,13 +42,14 @@ class ElementError(OutOfBoundsError, OutOfRangeError):
 class TensorArray:
     """A list of tensors of one dtype and shape, for loops to write to and read from.
 
-    Args: ``dtype``; ``size``: how many; ``dynamic_size``: it grows when written to beyond
-    that (where the index is known while tracing); ``element_shape``: their shape, else that
-    of the first that is written. ``clear_after_read`` and the rest have no meaning here:
-    elements may be read again.
+    `write` and the other methods that change it return the array with the change:
+    continue with that one. (In eager mode it is the same object; in a traced function
+    another.)
 
-    ``write`` and its kin return the array that holds the new element: go on with that one.
-    (In eager mode it is the same object; in a traced function another.)
+    Args: ``size``: the number of elements; ``dynamic_size``: it grows when written to
+    beyond that (where the index is known while tracing); ``element_shape``: their
+    shape, by default that of the first one written. ``clear_after_read`` and the others
+    change nothing: elements may be read again.
 
     >>> array = TensorArray("float32", size=2)
     >>> array = array.write(0, 1.0)
@@ -82,14 +83,17 @@ class TensorArray:
 
     @property
     def dtype(self) -> DType:
+        """The `DType` of the elements."""
         return self._dtype
 
     @property
     def dynamic_size(self) -> bool:
+        """True if it grows when written to beyond its size."""
         return self._dynamic
 
     @property
     def element_shape(self) -> TensorShape:
+        """The `TensorShape` of the elements, as far as it is known."""
         return self._shape
 
     def size(self, name: str | None = None) -> Tensor:
@@ -112,8 +116,8 @@ class TensorArray:
     ) -> TensorArray:
         """The array with ``value`` at ``index``.
 
-        Raises: ``IndexError`` for an index out of range, ``ShapeError`` (a ValueError),
-        ``DTypeError`` (a TypeError) for a value that does not fit.
+        Raises: ``IndexError`` for an index out of range; ``ShapeError`` (a ValueError)
+        or ``DTypeError`` (a TypeError) for a value of another shape or dtype.
         """
         value = self._fitting("write", value)
         index = convert_to_tensor(index)
@@ -164,7 +168,7 @@ class TensorArray:
         return twin
 
     def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
-        """The array with the rows of ``value`` as elements, from the first on."""
+        """The array with the rows of ``value`` as its first elements."""
         value = convert_to_tensor(value, dtype_hint=self._dtype)
         if not value.ndim:
             raise ShapeError("TensorArray.unstack", "value must have rows", value=value)
@@ -196,9 +200,10 @@ class TensorArray:
     def split(
         self, value: TensorLike, lengths: TensorLike, name: str | None = None
     ) -> TensorArray:
-        """The array with consecutive parts of ``value``, of these ``lengths``.
+        """The array with consecutive pieces of ``value``, of these ``lengths``.
 
-        Raises: ``ShapeError`` (a ValueError) if they do not add up, or are too many.
+        Raises: ``ShapeError`` (a ValueError) if the lengths do not add up to the size
+        of the first axis, or are too many.
         """
         sizes = [int(n) for n in convert_to_tensor(lengths)]
         value = convert_to_tensor(value, dtype_hint=self._dtype)
@@ -245,7 +250,10 @@ class TensorArray:
         return zeros(tuple(self._shape), self._dtype)
 
     def stack(self, name: str | None = None) -> Tensor:
-        """All elements as one tensor; zeros for those that were never written."""
+        """All elements as one tensor ``[size, ...]``; those never written are zeros.
+
+        Raises: ``ValueError`` if an element was never written and its shape is unknown.
+        """
         if self._rows is not None:
             return self._rows
         if not self._items:
@@ -273,11 +281,11 @@ class TensorArray:
         return parts[0] if len(parts) == 1 else concat(parts, 0)
 
     def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
-        """The elements at ``indices`` as one tensor."""
+        """The elements at ``indices`` as one tensor, stacked."""
         return gather(self.stack(), indices)
 
     def concat(self, name: str | None = None) -> Tensor:
-        """The elements one after the other along their first axis."""
+        """The elements joined along their first axis."""
         if self._rows is not None:
             return concat(unstack(self._rows), 0)
         return concat([self._element("concat", i) for i in range(len(self._items))], 0)

@@ -53,17 +53,18 @@ def while_loop(
     maximum_iterations: IntLike | None = None,
     name: str | None = None,
 ) -> Any:
-    """``loop_vars = body(*loop_vars)`` as long as ``cond(*loop_vars)`` is true.
+    """Repeat ``loop_vars = body(*loop_vars)`` as long as ``cond(*loop_vars)`` is true.
 
-    Args: ``loop_vars``: a list or tuple of tensors, or nests of them, and of `TensorArray`;
-    ``body`` returns the same structure. ``maximum_iterations``: stops after so many steps.
-    ``shape_invariants``: a nest like ``loop_vars`` of shapes which the tensors must keep;
-    an unknown dimension may change as long as Python runs the loop. ``back_prop=False``
-    lets no gradient pass. ``parallel_iterations`` and ``swap_memory`` have no meaning here.
-
-    In a traced function with a condition that is traced, the loop is one node; shapes and
-    dtypes then stay what they are. Its gradient needs the state before each step, and
+    In a traced function with a condition that is traced, the loop is one node, in which
+    shapes and dtypes cannot change. Its gradient needs the state before each step, and
     computes the step again.
+
+    Args: ``loop_vars``: a list or tuple of tensors, or nests of them, and of
+    `TensorArray`; ``body`` returns the same structure. ``maximum_iterations``: the
+    largest number of steps. ``shape_invariants``: a nest like ``loop_vars`` of shapes
+    that the tensors must keep; an unknown size may change as long as Python runs the
+    loop. ``back_prop=False`` lets no gradient pass. ``parallel_iterations`` and
+    ``swap_memory`` change nothing.
 
     Returns: the last values, in the structure of ``loop_vars``.
 

@@ -20,7 +20,11 @@ __all__ = [
 
 
 def executing_eagerly() -> bool:
-    """Return whether ops run at once here: False while a function is traced."""
+    """Return whether ops run at once; False while a function is traced.
+
+    >>> executing_eagerly()
+    True
+    """
     return active_tracer() is None
 
 
@@ -28,7 +32,7 @@ _INSIDE = ContextVar("inside_function", default=False)
 
 
 def inside_function() -> bool:
-    """Return whether a function is traced here, or in an `init_scope` of its trace."""
+    """Return whether a function is traced, also in an `init_scope` of its trace."""
     return _INSIDE.get()
 
 
@@ -43,9 +47,9 @@ def inside():
 
 
 class init_scope(use_interpreters):  # noqa: N801  (used as a statement)
-    """``with init_scope():`` code runs eagerly, outside of traces and unseen by tapes.
+    """A context whose code runs eagerly, outside of traces and unseen by tapes.
 
-    What is computed inside is a constant of the trace around it.
+    Values computed inside are constants of the trace around it.
 
     >>> import tapewright as tw
     >>> @tw.function
@@ -65,10 +69,10 @@ class init_scope(use_interpreters):  # noqa: N801  (used as a statement)
 
 
 class control_dependencies:  # noqa: N801
-    """``with control_dependencies(inputs):`` code inside runs after ``inputs``.
+    """A context whose code runs after ``control_inputs``, as it does without it.
 
-    It does so in any case: assignments, prints and other effects keep the order of the
-    code, in traces too. Functions among ``inputs`` are called.
+    Assignments, prints and other effects always keep the order of the code, in traces
+    too. Functions among the inputs are called.
     """
 
     def __init__(self, control_inputs: Any):
@@ -84,20 +88,22 @@ class control_dependencies:  # noqa: N801
 
 
 def group(*inputs: Any, name: str | None = None) -> None:
-    """Nothing, once all ``inputs`` are done: None, as they are."""
+    """Return None; ``inputs`` are done already, in the order of the code."""
 
 
 def no_op(name: str | None = None) -> None:
-    """Do nothing; return None."""
+    """Do nothing, and return None."""
 
 
 _SCOPE = ContextVar("name_scope", default="")
 
 
 class name_scope:  # noqa: N801
-    """``with name_scope("block") as scope:`` the name with those around it: ``block/``.
+    """A context whose ``as`` value is the name with the names around it, such as "block/".
 
-    It names nothing: variables have the path of their owners.
+    It has no effect: variables have the path of their owners.
+
+    Raises: ``ValueError`` if ``name`` is no string.
 
     >>> with name_scope("a"), name_scope("b") as scope:
     ...     scope
