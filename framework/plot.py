@@ -27,11 +27,14 @@ MAX_NUMBERED = 25  # classes in a confusion matrix that has its numbers written 
 
 
 def curves(history: Any, metrics: Any = None, *, path: Any = None) -> Any:
-    """Loss and metrics by epoch, one panel each, training and validation together.
+    """Draw loss and metrics by epoch, one panel each, training and validation together.
 
-    Args: ``history``: what `fit` returned, or a dict of lists; ``metrics``: the names to
-    draw, without "val_" (default: all there are).
-    Raises: ``ValueError`` for a name that is not there, or an empty history.
+    Args: ``history``: the result of `fit`, or a dict of lists; ``metrics``: the names
+    to draw, without ``val_`` (default: all); ``path``: a file to write the figure to.
+
+    Returns: the figure.
+
+    Raises: ``ValueError`` for a name that is not in the history, or an empty history.
     """
     values = getattr(history, "history", history)
     epochs = getattr(history, "epoch", None)

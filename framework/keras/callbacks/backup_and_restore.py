@@ -20,23 +20,33 @@ class BackupAndRestore(Callback):
     """Back up the state of `fit` in a folder; a new `fit` with that folder continues.
 
     The continued training is the uninterrupted one, bit for bit: weights, optimizer,
-    metrics, random numbers, the order of the samples, the other callbacks and the history
-    are kept, also in the middle of an epoch. Make model, data and callbacks as before; the
-    model need not be built. Functions of a `data.Dataset` should draw random numbers with
-    `random`; otherwise a warning is issued.
+    metrics, random numbers, the order of the samples, the other callbacks and the
+    history are kept, also in the middle of an epoch. Make model, data and callbacks as
+    before; the model need not be built. Functions of a `data.Dataset` should draw
+    random numbers with `random`; otherwise a warning is issued.
 
-    Args: ``backup_dir``, for this training alone; ``save_freq``: "epoch", a number of
-    batches, or False; ``double_checkpoint`` keeps the last two backups, in case that one
-    is damaged; ``delete_checkpoint``: remove the backup at the end of the training;
-    ``save_on_sigterm``: SIGTERM makes a backup after the current step, then ends the
-    process as before.
+    Args: ``backup_dir``: a folder for this training alone; ``save_freq``: "epoch", a
+    number of batches, or False; ``double_checkpoint``: keep the last two backups, in
+    case that one is damaged; ``delete_checkpoint``: remove the backup at the end of the
+    training; ``save_on_sigterm``: SIGTERM makes a backup after the current step, then
+    ends the process as before.
 
-    Several workers (`tw.distribute`) need the callback on each of them, and the folder on
-    the host of rank 0. As many workers go on bit for bit; with another number results
-    agree to rounding, which a line says. SIGTERM to one makes all save and end.
+    Several workers (`tw.distribute`) need the callback on each of them, and the folder
+    on the host of rank 0. The same number of workers continues bit for bit; with
+    another number results agree to rounding, which a line says. SIGTERM to one makes
+    all save and end.
 
-    Raises: ``ValueError`` for another ``save_freq``; `SavingError` if the only backup is
-    damaged, or of another training.
+    Raises: ``ValueError`` for another ``save_freq``; `SavingError` if the only backup
+    is damaged, or of another training.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from tapewright import keras
+    >>> model = keras.Sequential([keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
+    >>> backup = BackupAndRestore(tempfile.mkdtemp())
+    >>> _ = model.fit(x, y, epochs=2, verbose=0, callbacks=[backup])
     """
 
     comes_last = True  # a backup has the state of all other callbacks

@@ -18,13 +18,14 @@ OptionalLogs: TypeAlias = dict[str, Any] | None
 class Callback:
     """Base of all callbacks: hooks that do nothing until a subclass defines them.
 
-    ``epoch`` and ``batch`` count from 0; ``logs`` maps names ("loss", "val_accuracy") to
-    floats. A batch's values are means since the epoch began. A callback that defines no
-    hook for batches costs nothing per batch.
+    ``epoch`` and ``batch`` count from 0; ``logs`` maps names ("loss", "val_accuracy")
+    to floats. Values of a batch are means since the epoch began. A callback that
+    defines no hook for batches costs nothing per batch.
 
     Of several workers (`tw.distribute`) each calls the hooks of its callbacks, with the
-    same logs: make the same callbacks on all. The callbacks here print lines and write
-    files on the first worker alone; others do so where ``tw.distribute.rank() == 0``.
+    same logs: pass the same callbacks on all. The callbacks of this namespace print
+    lines and write files on the first worker alone; your own do so if
+    ``tw.distribute.rank() == 0``.
 
     Attributes: ``model``, which ends its training after ``model.stop_training = True``
     (``stop_evaluating``, ``stop_predicting`` in `evaluate` and `predict`);
@@ -55,13 +56,18 @@ class Callback:
         return self._model
 
     def set_model(self, model: Model) -> None:
+        """Set `model`; `fit` does it."""
         self._model = model
 
     def set_params(self, params: dict[str, Any]) -> None:
+        """Set ``params``; `fit` does it."""
         self.params = params
 
     def get_state(self) -> dict[str, Any]:
-        """Return the state of the callback, as numbers, strings, lists and arrays."""
+        """Return the state of the callback, as numbers, strings, lists and arrays.
+
+        A subclass lists its attributes that are state in ``state_names``.
+        """
         return {n: copy.copy(getattr(self, n)) for n in self.state_names}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -80,63 +86,63 @@ class Callback:
     # --- training
 
     def on_train_begin(self, logs: OptionalLogs = None) -> None:
-        """`fit` begins."""
+        """Called at the beginning of `fit`."""
 
     def on_train_end(self, logs: OptionalLogs = None) -> None:
-        """`fit` has come to its end; not called after an error."""
+        """Called at the end of `fit`, but not after an error."""
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
-        """An epoch begins."""
+        """Called at the beginning of an epoch."""
 
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
-        """An epoch is over, its validation too, whose names begin with "val_"."""
+        """Called after an epoch and its validation, whose logs begin with ``val_``."""
 
     def on_train_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
-        """A step of training begins."""
+        """Called before a step of training."""
         self.on_batch_begin(batch, logs=logs)
 
     def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        """A step of training is done."""
+        """Called after a step of training."""
         self.on_batch_end(batch, logs=logs)
 
     def on_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
-        """Another name of `on_train_batch_begin`."""
+        """The same as `on_train_batch_begin`, which calls it."""
 
     def on_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        """Another name of `on_train_batch_end`."""
+        """The same as `on_train_batch_end`, which calls it."""
 
     # --- evaluation and validation
 
     def on_test_begin(self, logs: OptionalLogs = None) -> None:
-        """`evaluate`, or the validation of an epoch, begins."""
+        """Called at the beginning of `evaluate`, or of the validation of an epoch."""
 
     def on_test_end(self, logs: OptionalLogs = None) -> None:
-        """`evaluate`, or the validation of an epoch, is over."""
+        """Called at the end of `evaluate`, or of the validation of an epoch."""
 
     def on_test_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
-        """A batch of evaluation begins."""
+        """Called before a batch of evaluation."""
 
     def on_test_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        """A batch of evaluation is done."""
+        """Called after a batch of evaluation."""
 
     # --- prediction
 
     def on_predict_begin(self, logs: OptionalLogs = None) -> None:
-        """`predict` begins."""
+        """Called at the beginning of `predict`."""
 
     def on_predict_end(self, logs: OptionalLogs = None) -> None:
-        """`predict` is over."""
+        """Called at the end of `predict`."""
 
     def on_predict_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
-        """A batch of prediction begins."""
+        """Called before a batch of prediction."""
 
     def on_predict_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        """A batch is predicted: ``logs["outputs"]``."""
+        """Called after a batch of prediction; ``logs["outputs"]`` has its outputs."""
 
     # --- the very end
 
     def on_close(self) -> None:
-        """Close files and bars: the last call of all, after errors and interrupts, too."""
+        """Called last of all, also after errors and interrupts, to close files and bars."""
 
 
 def only_when(condition: Callable[[Any], bool]) -> Callable[[Any], Any]:
@@ -158,6 +164,9 @@ _HOOKS = [name for name in vars(Callback) if name.startswith("on_")]
 
 class LambdaCallback(Callback):
     """A callback of functions, passed under the names of the hooks.
+
+    Args: a function for each hook, called with the arguments of the hook: ``epoch`` or
+    ``batch``, if it has one, and ``logs``.
 
     Raises: ``TypeError`` for names that are no hooks.
 

@@ -24,12 +24,16 @@ __all__ = ["CallbackList"]
 class CallbackList(Callback):
     """A list of callbacks whose hooks are called in turn with the same logs.
 
-    Args: ``callbacks``, a callback or a (nested) list; ``add_history``, ``add_progbar``:
-    append a `History`, a `ProgbarLogger`, if there is none; ``model``; ``params``:
-    ``epochs``, ``steps`` and ``verbose``, for all callbacks.
+    For a training loop of your own; `fit` makes one of its callbacks.
 
-    Logs may hold tensors: they become floats when a callback reads them (`Logs`). An error
-    in a callback is not caught; `close`, in a ``finally``, closes files and bars.
+    Args: ``callbacks``: a callback or a (nested) list; ``add_history``,
+    ``add_progbar``: append a `History`, a `ProgbarLogger`, if there is none;
+    ``params``: ``epochs``, ``steps`` and ``verbose``, for all callbacks.
+
+    Logs may hold tensors: they become floats when a callback reads them (`Logs`). An
+    error in a callback is not caught; `close`, in a ``finally``, closes files and bars.
+
+    Raises: ``TypeError`` for an object that is no `Callback`.
 
     >>> callbacks = CallbackList(add_history=True, epochs=1)
     >>> callbacks.on_train_begin()
@@ -66,7 +70,10 @@ class CallbackList(Callback):
         self.set_params(params)
 
     def append(self, callback: Callback) -> None:
-        """Add a callback at the end. Raises: ``TypeError`` for other objects."""
+        """Add a callback at the end.
+
+        Raises: ``TypeError`` for an object that is no `Callback`.
+        """
         if isinstance(callback, type) or not hasattr(callback, "set_model"):
             hint = ""
             if isinstance(callback, type):
@@ -116,7 +123,7 @@ class CallbackList(Callback):
 
     @property
     def wants_train_batches(self) -> bool:
-        """True if a callback has a hook for training batches; else they can be left out."""
+        """True if a callback has a hook for training batches; else these hooks need no call."""
         return self._wants("on_train_batch_begin", "on_train_batch_end")
 
     @property

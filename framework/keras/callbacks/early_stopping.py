@@ -15,13 +15,26 @@ __all__ = ["EarlyStopping", "TerminateOnNaN"]
 class EarlyStopping(MonitorCallback):
     """Stop training after ``patience`` epochs in which ``monitor`` did not improve.
 
-    Args: ``monitor``, a name in the logs; ``min_delta``: the least improvement;
-    ``patience``, in epochs; ``verbose``: 1 prints a line; ``mode``: "auto", "min" or
-    "max"; ``baseline``: only values better than this reset the patience;
-    ``restore_best_weights``: at the end the model gets the weights of its best epoch;
-    ``start_from_epoch``: the first epoch that counts.
+    Args: ``monitor``: a name in the logs; ``min_delta``: the least change that counts
+    as an improvement; ``verbose``: 1 prints a line; ``mode``: "min", "max", or "auto",
+    the direction that is better for the metric; ``baseline``: only values better than
+    this reset the patience; ``restore_best_weights``: at the end set the weights of the
+    best epoch; ``start_from_epoch``: the first epoch that counts.
 
     Attributes: ``best``, ``best_epoch``, ``stopped_epoch`` (0 if it did not stop).
+
+    If the logs have no ``monitor`` a warning lists their names. Raises: ``ValueError``
+    for another ``mode``, and in training if "auto" does not know the metric.
+
+    >>> import numpy as np
+    >>> from tapewright import keras
+    >>> model = keras.Sequential([keras.layers.Dense(1)])
+    >>> model.compile(keras.optimizers.SGD(0.0), "mse")  # nothing improves
+    >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
+    >>> stop = EarlyStopping(monitor="loss", patience=2)
+    >>> history = model.fit(x, y, epochs=100, verbose=0, callbacks=[stop])
+    >>> len(history.epoch), stop.stopped_epoch
+    (3, 2)
     """
 
     wait: int

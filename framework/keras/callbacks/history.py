@@ -24,8 +24,16 @@ __all__ = ["CSVLogger", "History"]
 class History(Callback):
     """Record the values of every epoch.
 
-    Attributes: ``history``: a dict of lists, by name; ``epoch``: the epochs' numbers.
     `fit` adds one by itself, returns it and sets ``model.history``.
+
+    Attributes: ``history``: ``{name: list of values}``; ``epoch``: the numbers of the
+    epochs.
+
+    >>> history = History()
+    >>> history.on_epoch_end(0, {"loss": 0.5})
+    >>> history.on_epoch_end(1, {"loss": 0.25})
+    >>> history.epoch, history.history
+    ([0, 1], {'loss': [0.5, 0.25]})
     """
 
     state_names: tuple[str, ...] = ("epoch", "history")
@@ -63,11 +71,25 @@ class History(Callback):
 class CSVLogger(Callback):
     """Write the values of each epoch to a CSV file, at once.
 
-    Args: ``filename``; ``separator`` of the columns; ``append``: add to a file that
-    exists, under its header; by default it is overwritten.
+    Args: ``separator`` of the columns; ``append``: add to a file that exists, under its
+    header; by default it is overwritten.
 
     The first epoch determines the columns. A missing value is "NA"; a value without a
     column is omitted, with a warning.
+
+    Raises: ``OSError`` if the file cannot be written; ``ValueError`` for a file to
+    append to whose first column is not "epoch".
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "log.csv"
+    >>> log = CSVLogger(path)
+    >>> log.on_train_begin()
+    >>> log.on_epoch_end(0, {"loss": 0.5, "val_loss": 0.75})
+    >>> log.on_train_end()
+    >>> print(path.read_text(), end="")
+    epoch,loss,val_loss
+    0,0.5,0.75
     """
 
     def __init__(

@@ -21,12 +21,23 @@ __all__ = ["LearningRateScheduler", "ReduceLROnPlateau", "current_rate"]
 class LearningRateScheduler(Callback):
     """Before each epoch, ``learning_rate <- schedule(epoch, learning_rate)``.
 
-    Args: ``schedule``, of the epoch, from 0, and of the current learning rate (or of the
-    epoch alone); ``verbose``: 1 prints a line.
-    Raises: ``ValueError`` if ``schedule`` returns no number.
+    Args: ``schedule``: a function of the epoch, from 0, and of the current learning
+    rate (or of the epoch alone); ``verbose``: 1 prints a line.
 
-    The logs get the epoch's ``learning_rate``. The learning rate of an optimizer with a
-    schedule cannot be set.
+    The logs get the epoch's ``learning_rate``.
+
+    Raises: ``TypeError`` if ``schedule`` is no function, or the optimizer has a
+    schedule of its own; ``ValueError`` if it returns no number.
+
+    >>> import numpy as np
+    >>> from tapewright import keras
+    >>> model = keras.Sequential([keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> halve = LearningRateScheduler(lambda epoch, rate: rate / 2 if epoch else 1.0)
+    >>> x, y = np.zeros((4, 3)), np.zeros((4, 1))
+    >>> history = model.fit(x, y, epochs=3, verbose=0, callbacks=[halve])
+    >>> history.history["learning_rate"]
+    [1.0, 0.5, 0.25]
     """
 
     def __init__(self, schedule: Callable[[int, float], float], verbose: int = 0):
@@ -84,13 +95,25 @@ def _takes_two(schedule):
 class ReduceLROnPlateau(MonitorCallback):
     """``learning_rate <- max(learning_rate * factor, min_lr)`` without improvement.
 
-    Args: ``monitor``, a name in the logs; ``factor``, below 1; ``patience``: epochs
-    without improvement before each reduction; ``verbose``: 1 prints a line; ``mode``:
-    "auto", "min" or "max"; ``min_delta``: the least improvement; ``cooldown``: epochs
-    after a reduction that do not count; ``min_lr``: the least learning rate.
-    Raises: ``ValueError`` if ``factor`` is 1 or more.
+    Args: ``monitor``: a name in the logs; ``factor``, below 1; ``patience``: the number
+    of epochs without improvement before each reduction; ``verbose``: 1 prints a line;
+    ``mode``: "min", "max", or "auto", the direction that is better for the metric;
+    ``min_delta``: the least improvement; ``cooldown``: the number of epochs after a
+    reduction that do not count; ``min_lr``: the least learning rate.
 
     The logs get the epoch's ``learning_rate``.
+
+    Raises: ``ValueError`` if ``factor`` is 1 or more, or for another ``mode``.
+
+    >>> import numpy as np
+    >>> from tapewright import keras
+    >>> model = keras.Sequential([keras.layers.Dense(1)])
+    >>> model.compile(keras.optimizers.SGD(1.0), "mse")
+    >>> reduce = ReduceLROnPlateau(monitor="loss", factor=0.5, patience=1)
+    >>> x, y = np.zeros((4, 3)), np.zeros((4, 1))  # the loss is 0 from the beginning
+    >>> history = model.fit(x, y, epochs=4, verbose=0, callbacks=[reduce])
+    >>> history.history["learning_rate"]
+    [1.0, 1.0, 0.5, 0.25]
     """
 
     best: float | None
@@ -128,6 +151,7 @@ class ReduceLROnPlateau(MonitorCallback):
         self.wait = 0
 
     def in_cooldown(self) -> bool:
+        """Return whether epochs do not count now, after a reduction."""
         return self.cooldown_counter > 0
 
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:

@@ -15,10 +15,12 @@ __all__ = ["Logs"]
 
 
 class Logs(dict[str, Any]):
-    """A dict of names, in alphabetical order, and floats, made of ``source`` when read.
+    """A dict of names, in alphabetical order, and floats, converted from ``source`` when read.
 
-    Nested dicts are flattened. Values that are no numbers stay as they are; arrays of more
-    than one entry become NumPy's.
+    Nested dicts are flattened. Values that are no numbers stay as they are; arrays of
+    more than one entry become NumPy's.
+
+    Raises: ``TypeError`` if ``source`` is no dict.
 
     >>> Logs({"loss": np.float32(0.5), "accuracy": 1})
     {'accuracy': 1.0, 'loss': 0.5}

@@ -24,12 +24,26 @@ class ModelCheckpoint(MonitorCallback):
 
     Args: ``filepath``, which may name the epoch (from 1), the batch and values of the
     logs, ``"{epoch:02d}-{val_loss:.2f}.weights.h5"``; it ends in ``.weights.h5`` with
-    ``save_weights_only``, else in ``.keras`` or ``.h5``; ``save_best_only``: save only
-    after an improvement of ``monitor``, in the direction of ``mode``; ``verbose``: 1
-    prints a line; ``save_freq``: "epoch", or a number of batches;
-    ``initial_value_threshold``: the value that the first has to improve on.
+    ``save_weights_only``, else in ``.keras`` or ``.h5``; folders are created;
+    ``save_best_only``: save only after an improvement of ``monitor``, in the direction
+    of ``mode`` ("min", "max" or "auto"); ``verbose``: 1 prints a line; ``save_freq``:
+    "epoch", or a number of batches; ``initial_value_threshold``: the value that the
+    first has to improve on.
+
     Raises: ``ValueError`` for another ending or ``save_freq``; ``KeyError`` if the path
     names a value that is not in the logs; `SavingError` if it cannot be written.
+
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from tapewright import keras
+    >>> folder = tempfile.mkdtemp()
+    >>> save = ModelCheckpoint(os.path.join(folder, "{epoch:02d}.keras"))
+    >>> model = keras.Sequential([keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> x, y = np.zeros((4, 3)), np.zeros((4, 1))
+    >>> _ = model.fit(x, y, epochs=2, verbose=0, callbacks=[save])
+    >>> sorted(os.listdir(folder))
+    ['01.keras', '02.keras']
     """
 
     state_names: tuple[str, ...] = ("best", "_batches_seen", "_last_batch")

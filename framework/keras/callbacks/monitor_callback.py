@@ -20,9 +20,11 @@ __all__ = ["MonitorCallback", "closest_names"]
 class MonitorCallback(Callback):
     """Base of callbacks that compare a value with the best one so far.
 
-    Args: ``monitor``, a name in the logs; ``mode``: "min", "max", or "auto", which is
-    "min" for losses and the direction of the metric for metrics; ``baseline``: the value
-    that the first has to improve on; ``min_delta``: the least improvement.
+    Args: ``monitor``: a name in the logs; ``mode``: "min", "max", or "auto", which is
+    "min" for losses and the direction of the metric for metrics; ``baseline``: the
+    value that the first has to improve on; ``min_delta``: the least improvement.
+
+    Raises: ``ValueError`` for another ``mode``.
     """
 
     def __init__(

@@ -26,9 +26,9 @@ def _is_shown(logger):
 class ProgbarLogger(Callback):
     """Show a bar for each epoch, with loss and metrics.
 
-    ``verbose`` among the params: 0 shows nothing; 1 and "auto" a bar, or plain lines
-    if the output is no terminal; 2 one plain line for each epoch. `fit` adds this
-    callback by default.
+    `fit` adds this callback by default. ``verbose`` of `fit`: 0 shows nothing; 1 and
+    "auto" a bar, or plain lines if the output is no terminal; 2 one plain line for each
+    epoch.
     """
 
     def __init__(self):
@@ -125,12 +125,15 @@ class ProgbarLogger(Callback):
 class TqdmCallback(Callback):
     """Show a bar of epochs and below it one of batches, like ``tqdm.keras``.
 
-    Args: ``epochs``, ``data_size``, ``batch_size``: the totals, if `fit` does not know
-    them; ``verbose``: 0 for the bar of epochs alone, 1 for one of batches that disappears
-    at the end, 2 for one that stays for each epoch; ``tqdm_class``: the class of the bars
-    (default: ``tqdm.auto.tqdm``); ``tqdm_kwargs``: for all bars, such as ``file=``.
-
     Pass ``verbose=0`` to `fit` beside it.
+
+    Args: ``epochs``, ``data_size``, ``batch_size``: the totals, if `fit` does not know
+    them; ``verbose``: 0 for the bar of epochs alone, 1 for one of batches that
+    disappears at the end, 2 for one that stays for each epoch; ``tqdm_class``: the
+    class of the bars (default: ``tqdm.auto.tqdm``); ``tqdm_kwargs``: for all bars, such
+    as ``file=``.
+
+    Raises: ``ValueError`` for another ``verbose``.
     """
 
     epoch_bar: Any

@@ -13,7 +13,17 @@ class SwapEMAWeights(Callback):
     Args: ``swap_on_epoch``: the averages stay in the model from the end of an epoch to
     the beginning of the next, so that a `ModelCheckpoint` behind this callback saves
     them.
-    Raises: ``ValueError`` unless the optimizer was made with ``use_ema=True``.
+
+    Raises: ``ValueError`` at the first swap unless the optimizer was made with
+    ``use_ema=True``.
+
+    >>> import numpy as np
+    >>> from tapewright import keras
+    >>> model = keras.Sequential([keras.layers.Dense(1)])
+    >>> model.compile(keras.optimizers.SGD(0.1, use_ema=True), "mse")
+    >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
+    >>> averages = SwapEMAWeights()
+    >>> _ = model.fit(x, y, validation_data=(x, y), verbose=0, callbacks=[averages])
     """
 
     state_names: tuple[str, ...] = ("_has_averages",)

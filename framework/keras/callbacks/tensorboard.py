@@ -30,15 +30,17 @@ class TensorBoard(Callback):
 
     Scalars go to ``train/`` and ``validation/``: ``epoch_loss`` and the like, with the
     learning rate, by epoch; ``batch_loss`` by batch; ``evaluation_loss_vs_iterations``
-    after each evaluation. Values that are no single number are left out.
+    after each evaluation. Values that are no single number are omitted.
 
-    Args: ``log_dir``; ``histogram_freq``: every how many epochs the weights are written
-    as histograms, 0 for never; ``write_graph``: write the model's summary as text;
-    ``write_images``: with the histograms, weights as images, black for the least entry;
-    ``write_steps_per_second``; ``update_freq``: "epoch", "batch" or a number of batches
-    between values by batch; ``profile_batch``: a batch (from 1) or the first and last of
-    several: `profiler.trace` writes them to ``train/profile_batch_FIRST.json``, which
-    opens in Perfetto; ``embeddings_freq`` must be 0.
+    Args: ``log_dir``: the folder; ``histogram_freq``: the number of epochs from one
+    histogram of the weights to the next, 0 for none; ``write_graph``: write the model's
+    summary as text; ``write_images``: with the histograms, weights as images, black for
+    the least entry; ``write_steps_per_second``: the speed of each epoch as a scalar;
+    ``update_freq``: "epoch", "batch" or the number of batches between values by batch;
+    ``profile_batch``: a batch (from 1) or the first and last of several:
+    `profiler.trace` writes them to ``train/profile_batch_FIRST.json``, which opens in
+    Perfetto; ``embeddings_freq``: not supported, it must be 0.
+
     Raises: ``ImportError`` without tensorboardX; ``ValueError`` for other values.
     """
 
