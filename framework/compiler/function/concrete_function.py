@@ -30,7 +30,7 @@ from tapewright.core.tensor import (
 from tapewright.core.variable import Variable
 
 from ..program.atomicity import restoring_on_failure
-from ..tracing.graph import is_value
+from ..tracing.graph import Graph, is_value
 from ..tracing.handles import Resource
 from ..tracing.interpret import interpret
 from ..tracing.linearize import record_call
@@ -526,3 +526,13 @@ def _is_traced_now(x):
 
 def _spec(x):
     return TensorSpec(x.shape, x.dtype)
+
+
+def _graph_text(graph):
+    """The text of a graph; the code for it is loaded when a graph is printed."""
+    from ..inspection.pretty import graph_text
+
+    return graph_text(graph)
+
+
+Graph.__str__ = _graph_text  # `tracing` itself formats nothing

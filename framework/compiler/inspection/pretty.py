@@ -4,7 +4,7 @@ import os
 import re
 
 from ..targets.numpy.fused_maps import BlockFunction
-from ..tracing.graph import Effect, Graph, Read, Store, is_value
+from ..tracing.graph import Effect, Read, Store, is_value
 from .costs import instruction_cost, instruction_name
 
 __all__ = [
@@ -288,6 +288,3 @@ def cost_text(cost):
     if cost.transcendentals:
         parts.append(quantity(cost.transcendentals, "fn"))
     return " ".join(parts)
-
-
-Graph.__str__ = graph_text  # `tracing` itself formats nothing

@@ -2,6 +2,8 @@
 
 import gc
 import re
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -74,6 +76,16 @@ def test_a_graph_is_listed_node_by_node():
         "    %1 = add(%0, 1.0) f32[2,4]",
         "    return %1",
     ]
+
+
+def test_a_graph_prints_as_its_text_in_a_new_process():
+    program = """
+import tapewright as tw
+print(tw.function(tw.exp).get_concrete_function(tw.ones(3)).graph)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("exp(x: f32[3]) -> f32[3]\n"), done.stderr
 
 
 def test_a_graph_names_the_users_lines():
