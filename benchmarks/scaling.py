@@ -2,24 +2,28 @@
 
     python benchmarks/scaling.py                   (three sweeps, some 15 minutes)
     python benchmarks/scaling.py --quick           (a few sizes of each, two minutes)
+    python benchmarks/scaling.py --read scaling.json --picture scaling.png
 
 The step is the same everywhere: a network of equally wide relu layers, softmax
 cross-entropy, Adam, float32, from the same weights; the losses of the first steps must
 agree. Each implementation has its own process, which is stopped while another one runs.
-The script prints medians in ms, ratios of the first one to the others, the time of the
-first step (tracing and compilation included) and the peak of memory. Peers that are not
-installed are left out.
+The script prints the machine and the versions, medians in ms, ratios of the first one to the
+others, the time of the first step (tracing and compilation included) and the peak of memory.
+Peers that are not installed are left out.
 """
 
 import argparse
 import importlib
+import json
 import statistics
 import sys
 
+import machine
 import numpy as np
-from turns import PACKAGES, arguments, save, serve, take_turns, working
+from tqdm import tqdm
+from turns import PACKAGES, arguments, save, serve, some_of, take_turns, working
 
-__all__ = ["measure", "table"]
+__all__ = ["measure", "picture", "table"]
 
 IMPLEMENTATIONS = ["native", "numpy", "eager", "jax", "torch"]
 
@@ -33,6 +37,13 @@ FIXED = {
     "width": {"batch": 128, "depth": 2},
     "batch": {"width": 256, "depth": 2},
     "depth": {"width": 64, "batch": 128},
+}
+LABELS = {
+    "native": "tapewright, traced",
+    "numpy": "tapewright, traced to NumPy calls",
+    "eager": "tapewright, eager",
+    "jax": "JAX jit",
+    "torch": "torch, eager",
 }
 CLASSES, EPSILON = 10, 1e-7
 # So low that the weights stay where they are: on one batch gradients would vanish within
@@ -174,7 +185,7 @@ def make(name, width, batch, depth):
 
 
 def measure(names, sizes, options):
-    """Return for each implementation ``ms``, ``first`` (ms), ``peak`` (MB), ``losses``.
+    """Return for each implementation ``ms``, ``first`` (ms) and ``peak`` (MB).
 
     Args: ``sizes``: a dict with ``width``, ``batch``, ``depth``.
     Raises: ``RuntimeError`` if an implementation computes other numbers than the first.
@@ -193,9 +204,11 @@ def measure(names, sizes, options):
             raise RuntimeError(
                 f"{name}: other losses, {losses}, than {names[0]}: {expected}"
             )
-        ms = statistics.median(worker.times) * 1e3
-        found[name] = {"ms": ms, "first": row["first"] * 1e3, "peak": row["peak"]}
-        found[name]["losses"] = losses
+        found[name] = {
+            "ms": round(statistics.median(worker.times) * 1e3, 6),
+            "first": round(row["first"] * 1e3, 3),
+            "peak": round(row["peak"], 1),
+        }
     return found
 
 
@@ -224,29 +237,100 @@ def _short(ms):
     return f"{ms:.3f}" if ms < 10 else f"{ms:.1f}"
 
 
+def run(sweeps, options):
+    """Measure sweeps, and print the rows; save after each of them."""
+    names, results = options.peers, {"machine": machine.lines()}
+    print(*[f"{title}: {text}" for title, text in results["machine"].items()], sep="\n")
+    progress = tqdm(
+        total=sum(map(len, sweeps.values())), file=sys.stderr, dynamic_ncols=True
+    )
+    for sweep, sizes in sweeps.items():
+        progress.write(head(sweep, names))
+        results[sweep] = {}
+        for size in sizes:
+            progress.set_postfix_str(f"{sweep} {size}")
+            found = measure(names, {**FIXED[sweep], sweep: size}, options)
+            results[sweep][str(size)] = found
+            progress.write(table(size, found))
+            progress.update()
+            sys.stdout.flush()
+            save(results, options.json)
+    progress.close()
+    return results
+
+
+def show(results):
+    """Print figures that `run` has saved."""
+    print(*[f"{title}: {text}" for title, text in results["machine"].items()], sep="\n")
+    for sweep in [sweep for sweep in SWEEPS if sweep in results]:
+        rows = results[sweep]
+        print(head(sweep, next(iter(rows.values()))))
+        for size, found in rows.items():
+            print(table(size, found))
+
+
+def picture(results, path):
+    """Draw the time of a step: a panel for each sweep, a line for each implementation."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    sweeps = [sweep for sweep in SWEEPS if sweep in results]
+    names = next(iter(results[sweeps[0]].values()))
+    figure, axes = plt.subplots(
+        1,
+        len(sweeps),
+        squeeze=False,
+        figsize=(8, 3.6),
+        layout="constrained",
+    )
+    for axis, sweep in zip(axes[0], sweeps):
+        sizes = [int(size) for size in results[sweep]]
+        for name in names:
+            times = [row[name]["ms"] for row in results[sweep].values()]
+            ours = name in IMPLEMENTATIONS[:3]
+            style = {"linestyle": "-" if ours else "--", "marker": "o", "markersize": 4}
+            axis.plot(sizes, times, label=LABELS.get(name, name), **style)
+        axis.set(xscale="log", yscale="log", xlabel=sweep)
+        axis.minorticks_off()
+        axis.set_xticks(sizes[:: 1 + len(sizes) // 5], sizes[:: 1 + len(sizes) // 5])
+        axis.set_title(
+            ", ".join(f"{key} {value}" for key, value in FIXED[sweep].items()),
+            fontsize="medium",
+        )
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.grid(color="gainsboro")
+    axes[0, 0].set_ylabel("ms per training step")
+    lines = axes[0, 0].get_lines()
+    figure.legend(handles=lines, loc="outside upper center", ncols=3, frameon=False)
+    figure.savefig(path, dpi=100)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--quick", action="store_true", help="a few sizes of each sweep"
-    )
-    parser.add_argument("--sweeps", default=",".join(SWEEPS), help="some of them")
-    parser.add_argument("--sizes", help="others than the usual, e.g. 32,64")
+    add = parser.add_argument
+    add("--quick", action="store_true", help="a few sizes of each sweep")
+    add("--sweeps", default=",".join(SWEEPS), help="some of them")
+    add("--sizes", help="others than the usual, e.g. 32,64")
+    add("--read", metavar="FILE", help="show the figures of --json again")
+    add("--picture", metavar="FILE", help="draw the times (matplotlib)")
     options = arguments(parser, IMPLEMENTATIONS, rounds=5, seconds=0.25)
-    names = options.peers
     if options.quick:
         options.rounds = min(options.rounds, 3)
-    results = {}
-    for sweep in options.sweeps.split(","):
-        sizes = SWEEPS[sweep][1 if options.quick else 0]
-        if options.sizes:
-            sizes = [int(n) for n in options.sizes.split(",")]
-        print(head(sweep, names), flush=True)
-        for size in sizes:
-            all_sizes = {**FIXED[sweep], sweep: size}
-            found = measure(names, all_sizes, options)
-            results.setdefault(sweep, {})[size] = found
-            print(table(size, found), flush=True)
-    save(results, options.json)
+    asked = some_of(parser, "--sweeps", options.sweeps, SWEEPS)
+    sweeps = {sweep: SWEEPS[sweep][options.quick] for sweep in asked}
+    if options.sizes:
+        sizes = [int(n) for n in options.sizes.split(",")]
+        sweeps = dict.fromkeys(asked, sizes)
+    if options.read:
+        with open(options.read) as file:
+            results = json.load(file)
+        show(results)
+    else:
+        results = run(sweeps, options)
+    if options.picture:
+        picture(results, options.picture)
 
 
 if __name__ == "__main__":
