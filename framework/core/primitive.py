@@ -568,6 +568,11 @@ class Primitive:
         """The spec of the output, or a tuple of specs. Raises: what `infer` raises."""
         if self.kinds and specs[0].dtype.dtype.kind not in self.kinds:
             raise self.dtype_error(specs[0])
+        if self.infer_rule is None:
+            raise NotImplementedError(
+                f"{self.name}: the op has no rule for the shape of its output, which a "
+                f"traced call needs. Give it one with @{self.name}.infer"
+            )
         try:
             return self.infer_rule(*specs, **attributes)
         except ValueError as error:

@@ -397,3 +397,8 @@ def test_a_kernel_that_checks_values_keeps_its_check():
     assert float(checked_sqrt_for_a_test(tw.constant([4.0]))[0]) == 2.0
     with pytest.raises(ValueError, match="negative"):
         checked_sqrt_for_a_test(tw.constant([-1.0]))
+
+
+def test_a_trace_names_the_rule_for_shapes_that_an_op_lacks():
+    with pytest.raises(NotImplementedError, match="@scale_for_a_test.infer"):
+        tw.function(lambda x: scale_for_a_test(x))(tw.constant([1.0]))
