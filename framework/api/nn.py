@@ -24,6 +24,6 @@ from tapewright.ops.nn.normalization import *
 
 
 class experimental:
-    """`tw.nn.experimental`, as in TensorFlow."""
+    """Names of ``tf.nn.experimental``."""
 
     stateless_dropout = staticmethod(stateless_dropout)

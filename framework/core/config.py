@@ -103,7 +103,7 @@ def apply_defaults() -> None:
 
     A setting that cannot be made raises nothing: ``show`` prints the reason.
 
-    >>> from tapewright import config
+    >>> from tapewright.core import config
     >>> config.apply_defaults()
     """
     try:

@@ -54,7 +54,9 @@ class Dataset:
     """A sequence of elements, made on demand: tensors, or tuples and dicts of tensors.
 
     A ``from_`` function creates one; methods transform it, and each returns a new data
-    set. The position of an iterator can be saved and restored: see `DatasetIterator`.
+    set. It is iterated over any number of times, and passed to `fit`, `evaluate` and
+    `predict`. The position of an iterator can be saved and restored: see
+    `DatasetIterator`. ``len`` is the number of elements, if it is known.
 
     >>> from tapewright import data
     >>> ds = data.Dataset.range(10).filter(lambda x: x % 2 == 0).map(lambda x: x * x)
@@ -71,14 +73,28 @@ class Dataset:
     def from_tensor_slices(tensors: Any) -> Dataset:
         """Create a data set of the rows of arrays; ``(x, y)`` gives pairs of rows.
 
-        Arrays are copied once. With `shuffle` and `batch`, directly behind, whole batches
+        Arrays are copied once. If `shuffle` and `batch` follow directly, whole batches
         are gathered.
+
+        Shapes: arrays ``[n, ...]``, in any nest, give n elements ``[...]``.
+
+        Raises: ``ValueError`` for an array without axes, or for different lengths.
+
+        >>> from tapewright.data import Dataset
+        >>> ds = Dataset.from_tensor_slices({"x": [1, 2], "y": [3, 4]})
+        >>> [{k: int(v) for k, v in element.items()} for element in ds]
+        [{'x': 1, 'y': 3}, {'x': 2, 'y': 4}]
         """
         return Dataset(tensor_slices(tensors))
 
     @staticmethod
     def from_tensors(tensors: Any) -> Dataset:
-        """Create a data set of one element, ``tensors`` as a whole."""
+        """Create a data set of one element, ``tensors`` as a whole.
+
+        >>> from tapewright.data import Dataset
+        >>> [x.numpy().tolist() for x in Dataset.from_tensors([1, 2])]
+        [[1, 2]]
+        """
         return Dataset(Elements([as_element(tensors)]))
 
     @staticmethod
@@ -91,8 +107,19 @@ class Dataset:
     ) -> Dataset:
         """Create a data set of the items of ``generator(*args)``, called for each run.
 
-        Args: ``output_signature``: a `TensorSpec` for each tensor, against which elements
-        are checked; or ``output_types`` and ``output_shapes``.
+        Args: ``output_signature``: a `TensorSpec` for each tensor, against which
+        elements are checked; or ``output_types`` and ``output_shapes``.
+
+        Raises: ``TypeError`` if ``generator`` is not callable or, in a run, if an item
+        does not fit ``output_signature``.
+
+        >>> import tapewright as tw
+        >>> def numbers(n):
+        ...     yield from range(n)
+        >>> spec = tw.TensorSpec([], "int32")
+        >>> ds = tw.data.Dataset.from_generator(numbers, args=[3], output_signature=spec)
+        >>> [int(x) for x in ds]
+        [0, 1, 2]
         """
         spec = signature(output_signature, output_types, output_shapes)
         return Dataset(FromGenerator(generator, args or (), spec))
@@ -146,12 +173,17 @@ class Dataset:
 
     @staticmethod
     def range(*args: IntLike, output_type: DTypeLike = int64) -> Dataset:
-        """Create a data set of integers: ``range(stop)`` or ``range(start, stop, step)``."""
+        """Create a data set of integers: ``range(stop)`` or ``range(start, stop, step)``.
+
+        Raises: ``ValueError`` for a step of 0.
+        """
         return Dataset(Counter(*args, output_type=output_type))
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None) -> Dataset:
         """Join one element of each data set, in the structure of the arguments.
+
+        Raises: ``TypeError`` for an argument that is no data set.
 
         >>> from tapewright.data import Dataset
         >>> pairs = Dataset.zip(Dataset.range(2), Dataset.range(5, 9))
@@ -173,18 +205,35 @@ class Dataset:
     ) -> Dataset:
         """Apply ``map_func`` to each element; a tuple arrives as several arguments.
 
-        It runs in Python, one call after the other, whatever ``num_parallel_calls`` says;
-        `prefetch` runs it in a thread. It runs on the CPU, where variables that it reads
-        have to be.
+        It runs in Python, one call after the other, whatever ``num_parallel_calls`` is;
+        `prefetch` runs it in a thread. It runs on the CPU, where the variables that it
+        reads must be.
+
+        >>> from tapewright.data import Dataset
+        >>> pairs = Dataset.from_tensor_slices(([1, 2], [3, 4]))
+        >>> [int(x) for x in pairs.map(lambda x, y: x * y)]
+        [3, 8]
         """
         return Dataset(Map(self._node, map_func))
 
     def filter(self, predicate: Callable[..., Any]) -> Dataset:
-        """Keep the elements for which ``predicate`` is true."""
+        """Keep the elements for which ``predicate`` is true; see `map` for its arguments.
+
+        >>> from tapewright.data import Dataset
+        >>> [int(x) for x in Dataset.range(5).filter(lambda x: x % 2 == 1)]
+        [1, 3]
+        """
         return Dataset(Filter(self._node, predicate))
 
     def flat_map(self, map_func: Callable[..., Any]) -> Dataset:
-        """Join the data sets that ``map_func`` makes, one after the other."""
+        """Join the data sets that ``map_func`` returns, one after the other.
+
+        Raises: ``TypeError``, in a run, if it returns no data set.
+
+        >>> from tapewright.data import Dataset
+        >>> [int(x) for x in Dataset.range(4).flat_map(lambda n: Dataset.range(n))]
+        [0, 0, 1, 0, 1, 2]
+        """
         return Dataset(Interleave(self._node, map_func))
 
     def interleave(
@@ -195,9 +244,18 @@ class Dataset:
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
     ) -> Dataset:
-        """Like `flat_map`, with ``cycle_length`` data sets open, which take turns.
+        """`flat_map` with ``cycle_length`` data sets open, which take turns.
 
         Each gives ``block_length`` elements at a time.
+
+        Raises: ``ValueError`` for numbers below 1.
+
+        >>> from tapewright.data import Dataset
+        >>> twice = Dataset.range(4).interleave(
+        ...     lambda n: Dataset.from_tensors(n).repeat(2), cycle_length=2
+        ... )
+        >>> [int(x) for x in twice]
+        [0, 1, 0, 1, 2, 3, 2, 3]
         """
         cycle = 1 if cycle_length in (None, AUTOTUNE) else cycle_length
         cycle = _count("interleave", "cycle_length", cycle, 1)
@@ -222,7 +280,10 @@ class Dataset:
         return state
 
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """Return ``transformation_func`` of this data set."""
+        """Return ``transformation_func`` of this data set.
+
+        Raises: ``TypeError`` if it returns no data set.
+        """
         return _require_dataset(transformation_func(self), "apply")
 
     # --- elements together
@@ -234,7 +295,17 @@ class Dataset:
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
     ) -> Dataset:
-        """Join ``batch_size`` elements along a new axis; the last batch may be shorter."""
+        """Join ``batch_size`` elements along a new first axis.
+
+        The last batch may be shorter, or is dropped with ``drop_remainder``.
+
+        Raises: ``ValueError`` for a ``batch_size`` below 1 or, in a run, if the
+        elements of a batch differ in shape or dtype (`padded_batch` joins them).
+
+        >>> from tapewright.data import Dataset
+        >>> [x.numpy().tolist() for x in Dataset.range(5).batch(2)]
+        [[0, 1], [2, 3], [4]]
+        """
         batch_size = _count("batch", "batch_size", batch_size, 1)
         return Dataset(Batch(self._node, batch_size, drop_remainder))
 
@@ -245,10 +316,17 @@ class Dataset:
         padding_values: Any = None,
         drop_remainder: bool = False,
     ) -> Dataset:
-        """Like `batch`, with each element padded at the end, to the longest or a shape.
+        """`batch`, with each element padded at the end, to the longest one or a given shape.
 
         Args: ``padded_shapes``: for each component a shape, None for an axis padded to
         the longest of the batch; ``padding_values``: by default 0, or "" for strings.
+
+        Raises: ``ValueError``, in a run, for an element larger than ``padded_shapes``.
+
+        >>> from tapewright.data import Dataset
+        >>> ds = Dataset.range(1, 4).flat_map(lambda n: Dataset.range(n).batch(3))
+        >>> [x.numpy().tolist() for x in ds.padded_batch(3, padding_values=9)]
+        [[[0, 9, 9], [0, 1, 9], [0, 1, 2]]]
         """
         batch_size = _count("padded_batch", "batch_size", batch_size, 1)
         return Dataset(
@@ -258,7 +336,11 @@ class Dataset:
         )
 
     def unbatch(self) -> Dataset:
-        """Split each element into its rows."""
+        """Split each element into its rows.
+
+        Raises: ``ValueError``, in a run, if the components have no first axis of one
+        size.
+        """
         return Dataset(Unbatch(self._node))
 
     def window(
@@ -269,6 +351,10 @@ class Dataset:
         drop_remainder: bool = False,
     ) -> Dataset:
         """Make data sets of ``size`` elements, ``stride`` apart, each ``shift`` after the last.
+
+        ``drop_remainder`` drops the shorter ones at the end.
+
+        Raises: ``ValueError`` for numbers below 1.
 
         >>> from tapewright.data import Dataset
         >>> windows = Dataset.range(5).window(3, shift=1, drop_remainder=True)
@@ -285,7 +371,10 @@ class Dataset:
         return Dataset(Enumerate(self._node, int(concrete(start))))
 
     def concatenate(self, dataset: Dataset) -> Dataset:
-        """Append the elements of another data set."""
+        """Append the elements of another data set.
+
+        Raises: ``TypeError`` if ``dataset`` is none.
+        """
         return Dataset(
             Concatenate(self._node, _require_dataset(dataset, "concatenate")._node)
         )
@@ -302,29 +391,47 @@ class Dataset:
 
         A buffer as large as the data set gives each order the same chance. Without
         ``seed`` the order follows from `random.set_seed` or
-        ``keras.utils.set_random_seed``; each run has another one, or the same without
-        ``reshuffle_each_iteration``.
+        ``keras.utils.set_random_seed``. Each run has another order, or the same one
+        without ``reshuffle_each_iteration``.
+
+        Raises: ``ValueError`` for a ``buffer_size`` below 1.
+
+        >>> from tapewright.data import Dataset
+        >>> sorted(int(x) for x in Dataset.range(5).shuffle(5, seed=1))
+        [0, 1, 2, 3, 4]
         """
         buffer_size = _count("shuffle", "buffer_size", buffer_size, 1)
         again = True if reshuffle_each_iteration is None else reshuffle_each_iteration
         return Dataset(Shuffle(self._node, buffer_size, seed, again))
 
     def repeat(self, count: IntLike | None = None) -> Dataset:
-        """Repeat the elements ``count`` times, without end for None or -1."""
+        """Repeat the elements ``count`` times, without end for None or -1.
+
+        Raises: ``ValueError`` for other negative numbers.
+        """
         if count is not None:
             count = _count("repeat", "count", count, -1)
         return Dataset(Repeat(self._node, count))
 
     def take(self, count: IntLike) -> Dataset:
-        """Keep the first ``count`` elements, all of them for -1."""
+        """Keep the first ``count`` elements, all of them for -1.
+
+        Raises: ``ValueError`` for other negative numbers.
+        """
         return Dataset(Take(self._node, _count("take", "count", count, -1)))
 
     def skip(self, count: IntLike) -> Dataset:
-        """Drop the first ``count`` elements, all of them for -1."""
+        """Drop the first ``count`` elements, all of them for -1.
+
+        Raises: ``ValueError`` for other negative numbers.
+        """
         return Dataset(Skip(self._node, _count("skip", "count", count, -1)))
 
     def shard(self, num_shards: IntLike, index: IntLike) -> Dataset:
-        """Keep every ``num_shards``-th element, from number ``index`` on."""
+        """Keep every ``num_shards``-th element, from number ``index`` on.
+
+        Raises: ``ValueError`` unless ``0 <= index < num_shards``.
+        """
         num_shards = _count("shard", "num_shards", num_shards, 1)
         index = _count("shard", "index", index, 0)
         if index >= num_shards:
@@ -347,7 +454,10 @@ class Dataset:
         return Dataset(Cache(self._node))
 
     def prefetch(self, buffer_size: IntLike) -> Dataset:
-        """Make up to ``buffer_size`` elements ahead, in a thread; `AUTOTUNE` is 2."""
+        """Make up to ``buffer_size`` elements ahead, in a thread; `AUTOTUNE` is 2.
+
+        Raises: ``ValueError`` for a number below -1.
+        """
         buffer_size = _count("prefetch", "buffer_size", buffer_size, -1)
         return Dataset(Prefetch(self._node, buffer_size))
 
@@ -355,9 +465,10 @@ class Dataset:
 
     @property
     def element_spec(self) -> Any:
-        """The structure of an element, a `TensorSpec` for each tensor; None for varying sizes.
+        """The structure of an element, with a `TensorSpec` for each tensor.
 
-        For `map` the function is traced once, or else the first element looked at.
+        It is None if the sizes vary. For `map` the function is traced once; if that
+        fails, the first element is made.
         """
         return self._node.spec()
 
@@ -367,7 +478,7 @@ class Dataset:
         return self._node.spec() if self._node.declares() else None
 
     def cardinality(self) -> Tensor:
-        """The number of elements, an int64 tensor: -1 for endless, -2 for unknown."""
+        """The number of elements, an int64 scalar: -1 if it is endless, -2 if it is unknown."""
         return constant(self._node.size(), int64)
 
     def __len__(self) -> int:
@@ -411,7 +522,10 @@ class Dataset:
             )
 
     def get_single_element(self) -> Any:
-        """Return the only element. Raises: ``ValueError`` if there is none, or more."""
+        """Return the only element.
+
+        Raises: ``ValueError`` if there is none, or more than one.
+        """
         elements = list(self.take(2))
         if len(elements) != 1:
             raise ValueError(

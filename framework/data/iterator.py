@@ -115,7 +115,10 @@ class DatasetIterator(Resource):
             return self._popped()
 
     def get_next(self, name: str | None = None) -> Any:
-        """Return the next element. Raises: ``OutOfRangeError`` if there is none."""
+        """Return the next element.
+
+        Raises: ``OutOfRangeError`` if there is none.
+        """
         return next(self)
 
     def get_next_as_optional(self) -> Optional:

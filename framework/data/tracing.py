@@ -158,14 +158,14 @@ class Optional:
 
     @staticmethod
     def from_value(value: Any) -> Optional:
-        """One that holds ``value``, a tensor or a nest of them."""
+        """An `Optional` that holds ``value``, a tensor or a nest of them."""
         value = map_leaves(value, convert_to_tensor)
         spec = map_structure(TensorSpec.from_tensor, value)
         return Optional(constant(True), flatten(value), spec)
 
     @staticmethod
     def empty(element_spec: Any) -> Optional:
-        """One that holds nothing."""
+        """An `Optional` that holds nothing, of the given spec."""
         return Optional(constant(False), None, element_spec)
 
     @property
@@ -183,7 +183,10 @@ class Optional:
         return self._flag
 
     def get_value(self, name: str | None = None) -> Any:
-        """The element. Raises: ``InvalidArgumentError`` if there is none."""
+        """Return the element.
+
+        Raises: ``InvalidArgumentError`` if there is none.
+        """
         assert_true(self._flag, "get_value: the Optional holds no value")
         return self.element
 

@@ -32,11 +32,11 @@ __all__ = sorted(
 
 
 def enable_traceback() -> None:
-    """Let tapes made from now on record the user's file and line of every op.
+    """Let tapes made from now on record the user's file and line of each op.
 
     `GradientTape.explain`, `GradientTape.summary` and the errors of
-    `enable_check_numerics` in a gradient then show them. Recording takes several times as
-    long.
+    `enable_check_numerics` in a gradient then show them. Recording takes several times
+    as long.
     """
     record_lines(True)
 
@@ -72,9 +72,16 @@ def disable_check_numerics() -> None:
 
 
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
-    """``tensor``, after a check of its entries; in a traced function at each call.
+    """Return ``tensor`` after a check of its entries; in a traced function at each call.
 
     Raises: ``FloatingPointError`` with ``message`` if one is NaN or infinite.
+
+    >>> import tapewright as tw
+    >>> try:
+    ...     check_numerics(tw.constant([1.0, float("nan")]), "loss")
+    ... except FloatingPointError as error:
+    ...     print(error)
+    loss: the tensor has NaN (1 of 2 entries)
     """
     tensor = convert_to_tensor(tensor)
     serializable_effect("check_numerics", [tensor], message=message)

@@ -107,12 +107,13 @@ def _comparison(name, words, function):
 
     _condition(name, words, function)
     assertion.__name__ = assertion.__qualname__ = name
-    assertion.__doc__ = (
-        f"Raise ``InvalidArgumentError`` unless ``{words}`` for all entries; they "
-        "broadcast.\n\n    In a traced function it is checked at each call. "
-        "``message`` opens the error; ``summarize``: the\n    number of entries shown at "
-        "each end of an axis."
-    )
+    assertion.__doc__ = f"""Raise ``InvalidArgumentError`` unless ``{words}`` everywhere.
+
+    ``x`` and ``y`` broadcast. In a traced function it is checked in each call.
+
+    Args: ``message``: the start of the error; ``summarize``: the number of entries shown
+    at each end of an axis.
+    """
     return assertion
 
 
@@ -130,7 +131,10 @@ def assert_none_equal(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Raise ``InvalidArgumentError`` unless ``x != y`` for all entries."""
+    """Raise ``InvalidArgumentError`` unless ``x != y`` for all entries; they broadcast.
+
+    >>> assert_none_equal([1, 2], [2, 1])
+    """
     x, y = _pair(x, y)
     _require("assert_none_equal", {"x": x, "y": y}, message, summarize)
 
@@ -149,7 +153,10 @@ def assert_near(
 ) -> None:
     """Raise ``InvalidArgumentError`` unless ``abs(x - y) <= atol + rtol * abs(y)``.
 
-    The default of both tolerances is ten times the machine epsilon.
+    Both tolerances are ten times the machine epsilon by default; ``x`` and ``y``
+    broadcast.
+
+    >>> assert_near([1.0, 2.0], [1.05, 2.0], atol=0.1)
     """
     x, y = _pair(x, y)
     kind = x.dtype.dtype
@@ -184,10 +191,13 @@ def _sign(name, words, function):
 
     _condition(name, words, function)
     assertion.__name__ = assertion.__qualname__ = name
-    assertion.__doc__ = (
-        f"Raise ``InvalidArgumentError`` unless ``{words}`` for all entries.\n\n    In a "
-        "traced function it is checked in each call."
-    )
+    assertion.__doc__ = f"""Raise ``InvalidArgumentError`` unless ``{words}`` everywhere.
+
+    In a traced function it is checked in each call.
+
+    Args: ``message``: the start of the error; ``summarize``: the number of entries shown
+    at each end of an axis.
+    """
     return assertion
 
 
@@ -198,7 +208,14 @@ assert_non_positive = _sign("assert_non_positive", "x <= 0", lambda x: x <= 0)
 
 
 def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
-    """``x``, unless an entry is NaN or infinite: then ``InvalidArgumentError``."""
+    """Return ``x`` after a check that no entry is NaN or infinite.
+
+    Raises: ``InvalidArgumentError`` with ``message`` if one is; ``TypeError`` for a
+    dtype that is not floating.
+
+    >>> assert_all_finite([1.0, 2.0], "loss").numpy()
+    array([1., 2.], dtype=float32)
+    """
     x = convert_to_tensor(x)
     if x.dtype.dtype.kind not in "fc":
         raise TypeError(f"assert_all_finite: x must be floating, got {x.dtype.name}")
@@ -215,7 +232,10 @@ _condition("assert_all_finite", "isfinite(x)", np.isfinite)
 def assert_rank(
     x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None
 ) -> None:
-    """Raise ``ValueError`` unless ``x`` has this rank."""
+    """Raise ``InvalidArgumentError`` (a ValueError) unless ``x`` has this rank.
+
+    >>> assert_rank([[1, 2]], 2)
+    """
     _check_rank(
         "assert_rank", x, lambda n: n == int(rank), f"rank {int(rank)}", message
     )
@@ -224,7 +244,10 @@ def assert_rank(
 def assert_rank_at_least(
     x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None
 ) -> None:
-    """Raise ``ValueError`` unless ``x`` has this rank or a higher one."""
+    """Raise ``InvalidArgumentError`` (a ValueError) unless ``x`` has this rank or a higher one.
+
+    >>> assert_rank_at_least([[1, 2]], 1)
+    """
     words = f"rank {int(rank)} or more"
     _check_rank("assert_rank_at_least", x, lambda n: n >= int(rank), words, message)
 
@@ -235,7 +258,10 @@ def assert_rank_in(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Raise ``ValueError`` unless ``x`` has one of these ranks."""
+    """Raise ``InvalidArgumentError`` (a ValueError) unless ``x`` has one of these ranks.
+
+    >>> assert_rank_in([[1, 2]], [1, 2])
+    """
     ranks = [int(r) for r in ranks]
     words = f"one of the ranks {ranks}"
     _check_rank("assert_rank_in", x, lambda n: n in ranks, words, message)
@@ -244,7 +270,13 @@ def assert_rank_in(
 def assert_scalar(
     tensor: TensorLike, message: str | None = None, name: str | None = None
 ) -> Tensor:
-    """``tensor``. Raises: ``ValueError`` unless it has rank 0."""
+    """Return ``tensor`` after a check that it has rank 0.
+
+    Raises: ``InvalidArgumentError`` (a ValueError) if it has axes.
+
+    >>> assert_scalar(1.0).numpy()
+    np.float32(1.0)
+    """
     tensor = convert_to_tensor(tensor)
     _check_rank("assert_scalar", tensor, lambda n: n == 0, "rank 0", message)
     return tensor
@@ -267,11 +299,11 @@ def assert_shapes(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Raise ``ValueError`` unless tensors have these shapes.
+    """Raise ``InvalidArgumentError`` (a ValueError) unless tensors have these shapes.
 
-    Args: ``shapes``: a list of pairs of a tensor and a shape, whose entries are sizes, None
-    for any, or names; a name is one size everywhere. A first entry of ``...``
-    or ``"*"`` matches any number of axes.
+    Args: ``shapes``: a list of pairs of a tensor and a shape, whose entries are sizes,
+    None for any size, or names, which stand for one size everywhere. A first entry of
+    ``...`` or ``"*"`` matches any number of axes.
 
     >>> x, y = convert_to_tensor([[1.0, 2.0]]), convert_to_tensor([3.0])
     >>> assert_shapes([(x, ("n", 2)), (y, ("n",))])
@@ -320,7 +352,10 @@ def assert_type(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Raise ``TypeError`` unless ``tensor`` has this dtype."""
+    """Raise ``TypeError`` unless ``tensor`` has the dtype ``tf_type``.
+
+    >>> assert_type([1, 2], "int32")
+    """
     tensor, wanted = convert_to_tensor(tensor), as_dtype(tf_type)
     if tensor.dtype != wanted:
         opening = f"{message}. " if message else ""
@@ -333,7 +368,10 @@ def assert_type(
 def assert_integer(
     x: TensorLike, message: str | None = None, name: str | None = None
 ) -> None:
-    """Raise ``TypeError`` unless ``x`` has an integer dtype."""
+    """Raise ``TypeError`` unless ``x`` has an integer dtype.
+
+    >>> assert_integer([1, 2])
+    """
     x = convert_to_tensor(x)
     if x.dtype.dtype.kind not in "iu":
         opening = f"{message}. " if message else ""
@@ -345,9 +383,15 @@ def assert_integer(
 def assert_same_float_dtype(
     tensors: Sequence[TensorLike | None] | None = None, dtype: DTypeLike | None = None
 ) -> DType:
-    """The floating dtype of all tensors, or ``dtype``; float32 if nothing is given.
+    """Return the floating dtype that all tensors have; float32 if nothing is given.
 
-    Raises: ``ValueError`` if they differ, or are not floating.
+    Args: ``tensors``: a list of tensors and None, which are skipped; ``dtype``: the
+    dtype that they must have.
+
+    Raises: ``InvalidArgumentError`` (a ValueError) if they differ, or are not floating.
+
+    >>> assert_same_float_dtype([convert_to_tensor(1.0)])
+    tf.float32
     """
     wanted = None if dtype is None else as_dtype(dtype)
     for tensor in tensors or ():
@@ -366,7 +410,12 @@ def assert_same_float_dtype(
 
 
 def assert_proper_iterable(values: Any) -> None:
-    """Raise ``TypeError`` for an iterable that is one value: a tensor, array or string."""
+    """Raise ``TypeError`` unless ``values`` is an iterable of values, such as a list.
+
+    Tensors, arrays and strings count as one value.
+
+    >>> assert_proper_iterable([1, 2])
+    """
     single = is_tensor(values) or devices.is_array(values)
     if single or isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         raise TypeError(
@@ -376,5 +425,9 @@ def assert_proper_iterable(values: Any) -> None:
 
 
 def is_numeric_tensor(tensor: object) -> bool:
-    """Return whether ``x`` is a tensor of numbers."""
+    """Return True for a tensor of numbers; booleans and strings are none.
+
+    >>> is_numeric_tensor(convert_to_tensor(1.0)), is_numeric_tensor(1.0)
+    (True, False)
+    """
     return is_tensor(tensor) and tensor.dtype.dtype.kind in "iufc"

@@ -52,7 +52,7 @@ _global_strategy = None  # that of `keras.distribution.set_distribution`
 
 
 class ReduceOp(enum.Enum):
-    """The reduction of values of replicas to one."""
+    """The reduction of values of replicas to one: SUM or MEAN."""
 
     SUM = "SUM"
     MEAN = "MEAN"
@@ -298,7 +298,7 @@ class CommunicationOptions:
 
 
 class experimental:  # noqa: N801  (a namespace)
-    """`tw.distribute.experimental`, as in TensorFlow."""
+    """Names of ``tf.distribute.experimental``."""
 
     CommunicationOptions: type = CommunicationOptions
     MultiWorkerMirroredStrategy: type = MultiWorkerMirroredStrategy
@@ -314,7 +314,11 @@ class ClusterResolver:
 
 
 class InputContext:
-    """The number of the input pipeline that a function makes, one for each process."""
+    """The input pipeline of one process, as the function of a data set gets it.
+
+    Args: ``num_input_pipelines``: the number of processes; ``input_pipeline_id``: the
+    number of this one; ``num_replicas_in_sync``: the number of replicas.
+    """
 
     def __init__(
         self,
@@ -378,9 +382,9 @@ _DEFAULT = Strategy()
 
 
 def get_strategy() -> Strategy:
-    """Return the current strategy.
+    """Return the current strategy: that of the innermost scope.
 
-    It is that of the innermost scope, else that of `keras.distribution`, else the default.
+    Without a scope it is that of `keras.distribution`, else the default `Strategy`.
     """
     return _CURRENT.get() or _global_strategy or _DEFAULT
 
@@ -397,7 +401,7 @@ def set_strategy(strategy: Strategy | None) -> None:
 
 
 def get_replica_context() -> ReplicaContext | None:
-    """Return the `ReplicaContext` of a step, None in a scope but outside of a step."""
+    """Return the `ReplicaContext` of the current step; None in a scope outside of steps."""
     if in_cross_replica_context():
         return None
     return ReplicaContext(get_strategy())

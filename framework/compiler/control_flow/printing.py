@@ -29,12 +29,13 @@ def print(
     summarize: int | None = 3,
     name: str | None = None,
 ) -> None:
-    """Print the values of tensors, nests of them and anything else, as one line.
+    """Print the values of tensors, nests of them and other objects, as one line.
 
-    In a traced function it prints in each call, in order. ``summarize``: how many entries
-    of each end of an axis are shown; -1 for all. ``output_stream``: ``sys.stdout``,
-    ``sys.stderr``, a file-like object, a function of the text (``logging.info``), or
-    ``"file://path"``, to which lines are appended.
+    In a traced function it prints in each call, in order.
+
+    Args: ``summarize``: the number of entries shown at each end of an axis, -1 for all;
+    ``output_stream``: ``sys.stdout``, ``sys.stderr``, a file-like object, a function of
+    the text (``logging.info``), or ``"file://path"``, to which lines are appended.
 
     Raises: ``ValueError`` for another ``output_stream``.
 
@@ -134,8 +135,11 @@ def Assert(
 ) -> None:
     """Raise ``InvalidArgumentError`` with ``data`` unless all of ``condition`` is true.
 
-    In a traced function it does so in each call: before variables are assigned, as these
-    take their values at the end. ``data``: a list of strings and tensors.
+    In a traced function it is checked in each call, before variables are assigned, as
+    these take their values at the end.
+
+    Args: ``data``: a list of strings and tensors to show; ``summarize``: the number of
+    entries shown at each end of an axis.
 
     >>> from tapewright import constant
     >>> Assert(constant(2) > 1, ["two is", 2])

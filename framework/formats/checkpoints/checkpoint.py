@@ -51,10 +51,12 @@ ENDING = ".h5"
 class Checkpoint(Trackable):
     """Save and restore the state of objects: ``Checkpoint(model=model, optimizer=optimizer)``.
 
-    An object is a `Variable`, a `Module` (layer, model, metric), an optimizer, a random
-    `Generator`, a `data.Dataset` or its iterator, whatever has ``get_state`` and
-    ``set_state``, or a list or dict of these. ``root``: one whose parts have names at the
-    top. The position of the global random generator is kept, too.
+    The state of the global random generator is saved, too.
+
+    Args: ``root``: an object whose parts have names at the top; ``kwargs``: objects by
+    name. An object is a `Variable`, a `Module` (layer, model, metric), an optimizer, a
+    random `Generator`, a `Dataset` or its iterator, an object with ``get_state`` and
+    ``set_state``, or a list or dict of these.
 
     Raises: ``ValueError`` for an object of another kind.
 
@@ -115,7 +117,7 @@ class Checkpoint(Trackable):
 
     @property
     def save_counter(self) -> Variable:
-        """The number of calls of `save`: an int64 Variable that is kept, too."""
+        """The number of calls of `save`: an int64 Variable, which is saved, too."""
         if self._save_counter is None:
             with use_interpreters(()):
                 self._save_counter = Variable(
@@ -126,10 +128,12 @@ class Checkpoint(Trackable):
     # --- writing
 
     def save(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
-        """Write the file ``<file_prefix>-<number>.h5``; returns its path.
+        """Write the file ``<file_prefix>-<number>.h5``; return its path.
 
         The number is one more than that of the last time, and of any file there: no
-        checkpoint is written over. Raises: `SavingError` if it cannot be written.
+        checkpoint is overwritten.
+
+        Raises: `SavingError` if it cannot be written.
         """
         return save_numbered(self, os.fspath(file_prefix))
 
@@ -344,9 +348,11 @@ def latest_checkpoint(
 ) -> str | None:
     """The path of the newest checkpoint in a folder that is whole; None if there is none.
 
-    A damaged one is passed over, with a warning that names it. Of files with different
-    prefixes the one written last is the newest; with one prefix, that of the highest
-    number. ``latest_filename`` is TensorFlow's, and changes nothing: there is no index.
+    A damaged one is skipped, with a warning that names it. Of files with different
+    prefixes the one written last is the newest; of those with one prefix, the one with
+    the highest number.
+
+    Args: ``latest_filename``: TensorFlow's, without effect: there is no index file.
     """
     folder = os.fspath(checkpoint_dir)
     if not os.path.isdir(folder):
@@ -409,7 +415,10 @@ def _plain(name):
 
 
 def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> Any:
-    """A `CheckpointReader` of a file, or of the newest checkpoint in a folder."""
+    """A `CheckpointReader` of a file, or of the newest checkpoint in a folder.
+
+    Raises: `SavingError` if there is no such file, or it cannot be read.
+    """
     path = os.fspath(ckpt_dir_or_file)
     if os.path.isdir(path):
         found = latest_checkpoint(path)
@@ -420,10 +429,22 @@ def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> Any:
 
 
 def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, Any]]:
-    """Pairs of name and shape of all arrays, sorted by name."""
+    """The names and shapes of all arrays in a checkpoint: pairs, sorted by name.
+
+    Args: ``ckpt_dir_or_file``: a file, or a folder, of which the newest checkpoint is
+    read.
+
+    Raises: `SavingError` if there is no such file, or it cannot be read.
+    """
     return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
 
 
 def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
-    """The array of that name."""
+    """The array of this name in a checkpoint.
+
+    Args: ``ckpt_dir_or_file``: a file, or a folder, of which the newest checkpoint is
+    read.
+
+    Raises: `SavingError` if there is no such file, or it cannot be read.
+    """
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name)

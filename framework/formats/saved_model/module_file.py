@@ -65,9 +65,9 @@ class _Options:
 class SaveOptions(_Options):
     """Options of `save`.
 
-    ``experimental_custom_gradients``: also write custom gradients, as graphs.
-    The others are TensorFlow's: ``save_debug_info`` changes nothing, as lines are always
-    kept; the rest must be left out.
+    Args: ``experimental_custom_gradients``: also write custom gradients, as graphs. The
+    others are TensorFlow's: ``save_debug_info`` has no effect, as lines are always
+    saved; the rest must keep their defaults.
 
     Raises: ``ValueError`` for a setting that is not supported.
     """
@@ -91,7 +91,10 @@ class SaveOptions(_Options):
 
 @dataclass
 class LoadOptions(_Options):
-    """Options of `load`: those of TensorFlow, all of which must keep their defaults."""
+    """Options of `load`: those of TensorFlow, all of which must keep their defaults.
+
+    Raises: ``ValueError`` for another setting.
+    """
 
     allow_partial_checkpoint: bool = False
     experimental_io_device: str | None = None
@@ -172,14 +175,24 @@ def load(
     tags: Any = None,
     options: LoadOptions | None = None,
 ) -> Any:
-    """Load what `save` has written: an object with the same attributes.
+    """Load a file of `save`: an object with the same attributes.
 
     Its functions run the saved graphs, also under tapes and in other traced functions;
     its variables may be trained. No Python code is run or needed; but a call runs the
     saved graphs, whose use of time and memory the author of the file chose.
 
-    Raises: `SavingError` for a file that is not as `save` leaves it (a
-    ``FileNotFoundError`` if there is none).
+    Args: ``tags``: None or "serve".
+
+    Raises: `SavingError` for a file that is not as `save` writes it (a
+    ``FileNotFoundError`` if there is none); ``ValueError`` for other ``tags``.
+
+    >>> import tempfile, tapewright as tw
+    >>> module = tw.Module()
+    >>> module.weight = tw.Variable(3.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tw.saved_model.save(module, folder + "/module")
+    ...     print(tw.saved_model.load(folder + "/module").weight.numpy())
+    3.0
     """
     path = os.fspath(export_dir)
     _checked(options, LoadOptions, "load")
@@ -203,7 +216,7 @@ def load(
 
 
 def contains_saved_model(export_dir: str | os.PathLike[str]) -> bool:
-    """Return True if a file that `save` has written is there."""
+    """Return True if there is a file that `save` has written."""
     path = os.fspath(export_dir)
     if not os.path.isfile(path):
         return False
