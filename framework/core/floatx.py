@@ -19,7 +19,7 @@ def default_float() -> DType:
 
 
 def floatx() -> str:
-    """The name of the default dtype, "float32" unless `set_floatx` was called."""
+    """Return the name of the default dtype, "float32" unless `set_floatx` was called."""
     return _default.name
 
 
@@ -27,6 +27,7 @@ def set_floatx(value: DTypeLike) -> None:
     """Set the default dtype of new layers and data: "float16", "float32" or "float64".
 
     Tensors made of Python numbers stay float32, as in TensorFlow.
+
     Raises: ``ValueError`` for another dtype.
 
     >>> set_floatx("float64")

@@ -32,8 +32,8 @@ class Distribution:
 class DataParallel(Distribution):
     """Each process of the MPI job holds all variables and computes a part of each batch.
 
-    Args: ``auto_shard_dataset``: True: `fit` takes the part of this process of each batch;
-    False: a `Dataset` yields batches for this process alone; ``device_mesh`` and
+    Args: ``auto_shard_dataset``: True: `fit` takes the part of this process of each
+    batch; False: a `Dataset` yields batches for this process alone; ``device_mesh`` and
     ``devices`` must be None, since MPI knows the processes.
 
     Raises: ``ValueError`` for a ``device_mesh`` or ``devices``; ``ImportError`` if a
@@ -94,7 +94,12 @@ def initialize(
     num_processes: int | None = None,
     process_id: int | None = None,
 ) -> None:
-    """Join the MPI job. The arguments, Keras', must be None or those that MPI knows."""
+    """Join the MPI job; a call is optional.
+
+    Args: Keras' arguments, which must be None or the values that MPI knows.
+
+    Raises: ``ValueError`` for other values.
+    """
     for name, value, known in (
         ("job_addresses", job_addresses, None),
         ("num_processes", num_processes, size()),
@@ -108,6 +113,8 @@ def initialize(
 
 def list_devices(device_type: str | None = None) -> list[str]:
     """Return the devices of all processes: one CPU each.
+
+    Args: ``device_type``: None or "cpu"; for another type the list is empty.
 
     >>> list_devices()  # of one process
     ['cpu:0']

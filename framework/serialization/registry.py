@@ -150,11 +150,12 @@ def registered_name(kind: str | None, value: object) -> str | None:
 def register_keras_serializable(
     package: str = "Custom", name: str | None = None
 ) -> Callable[[T], T]:
-    """Decorator: register a class or function as ``package>name``, for files, too.
+    """Return a decorator that registers a class or function as ``package>name``, for files.
 
-    The default of ``name`` is its own.
+    Args: ``name``: by default that of the class or function.
 
-    Raises: ``ValueError`` for a class without ``get_config``.
+    Raises: ``ValueError`` for a class without ``get_config``; ``TypeError`` if
+    ``package`` is no string, as for a decorator without brackets.
 
     >>> @register_keras_serializable(package="mine")
     ... def double(x):
@@ -183,7 +184,12 @@ def register_keras_serializable(
 
 
 def get_registered_name(obj: Any) -> str:
-    """Return the registered name ``package>name`` of a class or function, or its own."""
+    """Return the registered name ``package>name`` of a class or function, or its own.
+
+    >>> from tapewright.layers import Dense
+    >>> get_registered_name(Dense)
+    'Dense'
+    """
     try:
         return _CUSTOM_NAMES.get(obj) or obj.__name__
     except TypeError:  # not hashable, so not registered
@@ -197,7 +203,7 @@ def get_registered_object(
 ) -> Any:
     """Return the class or function of this name, or None.
 
-    The lookup is in scopes, the registered names, ``custom_objects`` and
+    It is looked up in scopes, the registered names, ``custom_objects`` and
     ``module_objects``, in this order.
     """
     tables = (_SCOPE.get({}), _CUSTOM, custom_objects or {}, module_objects or {})
@@ -205,14 +211,23 @@ def get_registered_object(
 
 
 def get_custom_objects() -> dict[str, Any]:
-    """Return the dict of registered classes and functions; adding to it registers, too."""
+    """Return the dict of registered classes and functions; new entries are registered.
+
+    >>> get_custom_objects()["mine>absolute"] = abs
+    >>> get_registered_object("mine>absolute")
+    <built-in function abs>
+    """
     return _CUSTOM
 
 
 class CustomObjectScope:
-    """A context that finds these (name -> class or function) before all others.
+    """A context in which the names of ``custom_objects`` are found before all others.
 
     Nested scopes add up.
+
+    Args: ``custom_objects``: ``{name: class or function}``.
+
+    Raises: ``TypeError`` for another type.
 
     >>> with CustomObjectScope({"double": abs}):
     ...     get_registered_object("double")

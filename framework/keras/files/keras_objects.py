@@ -45,17 +45,17 @@ _PLAIN = (str, int, float, bool)
 def serialize_keras_object(obj: Any) -> Any:
     """Return the config of ``obj`` as Keras has it.
 
-    Objects with a ``get_config`` are described as built and compiled, functions by name,
-    those of the user by the registered one; lists and dicts may hold all of these, arrays,
-    tensors and slices.
+    Objects with a ``get_config`` are described as built and compiled, functions by
+    name, the user's by the registered one; lists and dicts may hold all of these,
+    arrays, tensors and slices.
 
-    Raises: ``ValueError`` for a lambda: code is never saved; ``TypeError`` for what has no
-    config.
+    Raises: ``ValueError`` for a lambda: code is never saved; ``TypeError`` for an
+    object without a config.
 
     >>> from tapewright import keras
-    >>> keras.saving.serialize_keras_object([keras.regularizers.L2(0.5), 3])
-    [{'module': 'keras.regularizers', 'class_name': 'L2', 'config': {'l2': 0.5}, \
-'registered_name': None}, 3]
+    >>> config = keras.saving.serialize_keras_object([keras.regularizers.L2(0.5), 3])
+    >>> config[0]["module"], config[0]["class_name"], config[0]["config"], config[1]
+    ('keras.regularizers', 'L2', {'l2': 0.5}, 3)
     """
     if obj is None or isinstance(obj, _PLAIN):
         return obj
@@ -101,9 +101,9 @@ def deserialize_keras_object(
 ) -> Any:
     """Return the object, or nest of objects, that `serialize_keras_object` described.
 
-    Args: ``custom_objects``: names, with classes and functions to look among first, then
-    among ``module_objects``; ``safe_mode`` is that of Keras, and must be true: code in a
-    config is never run; ``kind``: the family ("layer", "loss", ...) of objects without a
+    Args: ``custom_objects``: ``{name: class or function}``, looked up first, then
+    ``module_objects``; ``safe_mode``: Keras' argument, must be True: code in a config
+    is never run; ``kind``: the family ("layer", "loss", ...) of objects without a
     module.
 
     Raises: ``ValueError`` for an unknown class or function, code, or a config that its

@@ -28,13 +28,17 @@ def split_dataset(
     shuffle: bool = False,
     seed: int | None = None,
 ) -> tuple[Dataset, Dataset]:
-    """Two data sets: ``left_size`` samples from the front, ``right_size`` from the end.
+    """Split samples: ``left_size`` from the front, ``right_size`` from the end.
 
     Args: ``dataset``: an array, a list or tuple of arrays of one length, or a
     `data.Dataset`, which is read as a whole; ``left_size``, ``right_size``: a number of
-    samples or a fraction below 1, by default what the other leaves; ``shuffle``: whether
-    to mix the samples first, in Python's ``random`` order for ``seed``.
+    samples or a fraction below 1, by default what the other leaves; ``shuffle``:
+    shuffle the samples first, in the order of Python's ``random`` for ``seed``.
+
     Returns: two of `data.Dataset`, batched like ``dataset`` if that is a batched one.
+
+    Raises: ``ValueError`` for sizes that do not fit the number of samples, or arrays of
+    different lengths; ``TypeError`` for other types.
 
     >>> left, right = split_dataset(np.arange(10), left_size=0.8)
     >>> len(left), list(right.as_numpy_iterator())
@@ -132,15 +136,21 @@ def timeseries_dataset_from_array(
     start_index: int | None = None,
     end_index: int | None = None,
 ) -> Dataset:
-    """Windows over a series, in batches, each with the target at its first index.
+    """Return windows over a series, in batches, each with the target at its first index.
 
     Window ``k`` holds ``data[s], data[s + sampling_rate], ...``, ``sequence_length`` of
     them, where ``s = k * sequence_stride``.
 
-    Args: ``data``: ``[time, ...]``; ``targets``: ``[time, ...]`` or None; ``batch_size``:
-    None for single windows; ``shuffle``, ``seed``: their order; ``start_index``,
-    ``end_index``: the part of ``data`` and ``targets`` that is used.
+    Args: ``batch_size``: None for single windows; ``shuffle``, ``seed``: their order;
+    ``start_index``, ``end_index``: the part of ``data`` and ``targets`` that is used.
+
+    Shapes: ``data`` ``[time, ...]``; ``targets`` ``[time, ...]`` or None; windows
+    ``[batch, sequence_length, ...]``.
+
     Returns: a `data.Dataset` of ``windows`` or ``(windows, targets)``.
+
+    Raises: ``ValueError`` for lengths that are not positive, or indices outside of the
+    data.
 
     >>> windows = timeseries_dataset_from_array(np.arange(5), None, 3)
     >>> next(windows.as_numpy_iterator())

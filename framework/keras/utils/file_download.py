@@ -30,19 +30,20 @@ def get_file(
 ) -> str:
     """Return the path of a file, or of its unpacked folder, downloaded if it is missing.
 
-    The file is ``cache_dir/cache_subdir/fname``; it comes to be there whole or not at
-    all. With ``extract`` a folder beside it is filled; archive members that would lie
-    outside of it are refused.
+    The file is ``cache_dir/cache_subdir/fname``, which is written as a whole or not at
+    all. ``extract`` unpacks it to a folder beside it; archive members that would lie
+    outside of the folder are refused.
 
     Args: ``origin``: the URL; ``fname``: by default its last part; ``file_hash``: hex
     digits, sha256 or md5, told apart by length or ``hash_algorithm``; ``untar``,
     ``md5_hash``: older forms of ``extract`` and ``file_hash``; ``archive_format``:
     ``"auto"``, ``"tar"``, ``"zip"`` or a list of these; ``cache_dir``: by default
-    ``$TAPEWRIGHT_HOME`` or ``~/.cache/tapewright``; ``force_download``: even if it is
-    there.
-    Returns: a string.
-    Raises: ``DownloadError`` (an ``OSError``) if the right file is not to be had;
-    ``ValueError`` for what is no archive.
+    ``$TAPEWRIGHT_HOME`` or ``~/.cache/tapewright``; ``force_download``: download it
+    even if it exists.
+
+    Raises: ``DownloadError`` (an ``OSError``) if no download has the right checksum;
+    ``ValueError`` without ``origin``, for a name with folders, or a file that is no
+    archive.
     """
     if not origin:
         raise ValueError("get_file: origin, the URL, is missing")

@@ -41,14 +41,17 @@ def model_to_dot(
 ) -> Any:
     """Describe the layers of a model, and the tensors between them, in Graphviz' language.
 
-    Args: ``show_*``: lines of text in the boxes; ``rankdir``: "TB" from top to bottom,
-    "BT", "LR" from left to right, "RL"; ``expand_nested``: the layers of models inside, in
-    a frame; ``dpi``: pixels per inch; ``subgraph``: return a part for another graph;
-    ``splines``: "ortho" for lines with right angles, "curved", "spline", "polyline" or
-    "line". The layers of a subclass of `Model` are not known: it is one box.
+    Args: ``show_shapes``, ``show_dtype``, ``show_layer_names``,
+    ``show_layer_activations``, ``show_trainable``: lines of text in the boxes;
+    ``rankdir``: "TB" from top to bottom, "BT", "LR" from left to right, "RL";
+    ``expand_nested``: show the layers of inner models, in a frame; ``dpi``: pixels per
+    inch; ``subgraph``: return a part for another graph; ``splines``: "ortho" for lines
+    with right angles, "curved", "spline", "polyline" or "line". A subclass of `Model`
+    with a ``call`` of its own is one box.
 
     Returns: a ``pydot.Dot``, a ``pydot.Cluster`` for a ``subgraph``.
-    Raises: ``ValueError`` if the model is not built, ``ImportError`` without pydot.
+
+    Raises: ``ValueError`` if the model is not built; ``ImportError`` without pydot.
     """
     if kwargs.pop("layer_range", None) is not None or kwargs:
         unknown = ", ".join(kwargs) or "layer_range"
@@ -100,11 +103,12 @@ def plot_model(
 ) -> Any:
     """Draw a model with Graphviz to a file: PNG, SVG, PDF or another by its ending.
 
-    The other arguments are those of `model_to_dot`.
+    Args: as for `model_to_dot`.
 
     Returns: the picture in a notebook; elsewhere, or for a PDF, None.
-    Raises: ``ImportError`` without pydot or Graphviz' program ``dot``; ``ValueError`` if
-    the model is not built, or for an ending that Graphviz does not know.
+
+    Raises: ``ImportError`` without pydot or Graphviz' program ``dot``; ``ValueError``
+    if the model is not built, or for an ending that Graphviz does not know.
     """
     graph = model_to_dot(
         model,

@@ -22,9 +22,10 @@ __all__ = ["normalize", "pad_sequences", "to_categorical"]
 def to_categorical(x: Any, num_classes: int | None = None) -> np.ndarray[Any, Any]:
     """Convert labels to rows that are 1 at the label and 0 elsewhere, in NumPy.
 
-    Args: ``x``: integers of any shape, a last axis of size 1 is dropped; ``num_classes``:
-    by default one more than the largest label.
-    Returns: an array of float64 and the shape of ``x``, with the classes behind.
+    Args: ``x``: integers; ``num_classes``: by default one more than the largest label.
+
+    Shapes: ``x`` ``[...]`` or ``[..., 1]``, result ``[..., num_classes]``, float64.
+
     Raises: ``ValueError`` for labels that are negative or too large.
 
     >>> to_categorical([0, 2])
@@ -51,10 +52,13 @@ def to_categorical(x: Any, num_classes: int | None = None) -> np.ndarray[Any, An
 
 
 def normalize(x: Any, axis: int | None = -1, order: float = 2) -> Any:
-    """``x / norm(x)`` along ``axis``; what has norm 0 stays 0.
+    """``x / norm(x)`` along ``axis``; vectors of norm 0 stay 0.
 
-    Args: ``x``: an array or a tensor, floating; ``axis``: an int or None, the whole;
-    ``order``: of the norm, such as 1, 2 or infinity.
+    Args: ``x``: an array or a tensor, floating; ``axis``: an int, or None for the norm
+    of all entries; ``order`` of the norm, such as 1, 2 or infinity.
+
+    Shapes: ``x`` and result ``[...]``.
+
     Returns: an array for an array, a tensor for a tensor.
 
     >>> normalize(np.array([[3.0, 4.0], [0.0, 0.0]]))
@@ -82,11 +86,15 @@ def pad_sequences(
 ) -> np.ndarray[Any, Any]:
     """Pad and cut sequences of different lengths to rows of one array.
 
-    Args: ``sequences``: a list of sequences; their items may be arrays of one shape.
-    ``maxlen``: the length of all, by default that of the longest. ``padding``,
-    ``truncating``: ``"pre"`` or ``"post"``, the end at which. ``value``: what is filled
-    in.
-    Returns: ``[len(sequences), maxlen, ...]`` of ``dtype``, in NumPy.
+    Args: ``sequences``: a list of sequences; their items may be arrays of one shape;
+    ``maxlen``: the length of all, by default that of the longest; ``padding``,
+    ``truncating``: ``"pre"`` or ``"post"``, the end at which to pad or cut; ``value``:
+    the padding.
+
+    Shapes: the result is ``[len(sequences), maxlen, ...]``, of ``dtype``, in NumPy.
+
+    Raises: ``ValueError`` for another ``padding`` or ``truncating``, items of different
+    shapes, or entries that are no sequences.
 
     >>> pad_sequences([[1], [2, 3], [4, 5, 6]], maxlen=2)
     array([[0, 1],

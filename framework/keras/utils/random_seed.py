@@ -14,7 +14,9 @@ __all__ = ["set_random_seed"]
 def set_random_seed(seed: int) -> None:
     """Seed Python's ``random``, NumPy's global generator and tapewright's.
 
-    Initial weights, dropout, and the orders of `fit` and of data sets follow from it.
+    They determine initial weights, dropout, and the orders of `fit` and of data sets.
+
+    Raises: ``ValueError`` unless ``seed`` is an integer from 0 to ``2**32 - 1``.
 
     >>> from tapewright import random
     >>> from tapewright.keras.utils.random_seed import set_random_seed

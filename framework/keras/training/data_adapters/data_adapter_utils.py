@@ -21,7 +21,7 @@ __all__ = [
 
 
 def unpack_x_y_sample_weight(data):
-    """``(x, y, sample_weight)`` of a batch, with None for what it does not hold.
+    """Return ``(x, y, sample_weight)`` of a batch, with None for missing parts.
 
     Raises: ``ValueError`` for a tuple of another length than 1, 2 or 3.
 
@@ -39,7 +39,7 @@ def unpack_x_y_sample_weight(data):
 
 
 def pack_x_y_sample_weight(x, y=None, sample_weight=None):
-    """The shortest tuple of the arguments; ``x`` alone if that is no list.
+    """Return the shortest tuple of the arguments; ``x`` alone if it is no list.
 
     >>> pack_x_y_sample_weight("features", "labels")
     ('features', 'labels')

@@ -23,14 +23,14 @@ __all__ = ["PyDataset", "PyDatasetAdapter"]
 class PyDataset:
     """Batches by number: a subclass defines ``__len__`` and ``__getitem__(index)``.
 
-    ``__getitem__`` returns a whole batch, ``(x,)``, ``(x, y)`` or ``(x, y,
-    sample_weight)``, and ``__len__`` how many there are; ``num_batches`` may be defined
-    instead, None for an endless set. ``on_epoch_begin`` and ``on_epoch_end`` are called
+    ``__getitem__`` returns a batch, ``(x,)``, ``(x, y)`` or ``(x, y, sample_weight)``;
+    ``__len__`` returns the number of batches; a property ``num_batches`` may replace
+    it, None for an endless set. `fit` calls ``on_epoch_begin`` and ``on_epoch_end``
     around each epoch.
 
-    Args: ``workers``: threads that make batches ahead, if more than one;
-    ``max_queue_size``: how many batches may wait; ``use_multiprocessing``: threads stand
-    in for processes, with a warning.
+    Args: ``workers``: the number of threads that make batches ahead, if more than one;
+    ``max_queue_size``: the number of batches that may wait; ``use_multiprocessing``:
+    threads stand in for processes, with a warning.
 
     >>> class Squares(PyDataset):
     ...     def __len__(self):
