@@ -28,7 +28,7 @@ PAGES = [ROOT / "README.md"] + [
     if not path.relative_to(ROOT / "docs").as_posix().startswith(GENERATED)
 ]
 BLOCK = re.compile(r"^( *)```(\w+)([^\n]*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
-FENCE = re.compile(r"^ *```(\w*)", re.MULTILINE)
+FENCE = re.compile(r"^ *```(\{?\w*)", re.MULTILINE)
 RUN = {"python", "text", "console"}
 # Languages of blocks that are not run: set-up commands, settings, files of other programs.
 SHOWN = {"sh", "toml", "bibtex", "cuda", "llvm", "slurm"}
@@ -95,5 +95,5 @@ def test_the_code_of_a_page_prints_what_stands_below_it(page, tmp_path, monkeypa
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_has_a_known_language(page):
     text = page.read_text(encoding="utf-8")
-    opened = FENCE.findall(text)[::2]
+    opened = [word for word in FENCE.findall(text)[::2] if word[:1] != "{"]
     assert set(opened) <= RUN | SHOWN, set(opened) - RUN - SHOWN
