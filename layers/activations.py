@@ -100,8 +100,12 @@ def relu(
     max_value: float | None = None,
     threshold: float = 0.0,
 ) -> Tensor:
-    """``x`` above ``threshold``, at most ``max_value``; below, ``negative_slope`` as steep.
+    """``x`` above ``threshold``, limited to ``max_value``; with ``negative_slope`` below.
 
+    Below the threshold it is ``negative_slope * (x - threshold)``.
+
+    >>> relu([-10.0, 0.5, 8.0]).numpy()
+    array([0. , 0.5, 8. ], dtype=float32)
     >>> relu([-10.0, 0.5, 8.0], negative_slope=0.1, max_value=6.0).numpy()
     array([-1. ,  0.5,  6. ], dtype=float32)
     """
@@ -121,35 +125,50 @@ def relu(
 
 
 def leaky_relu(x: TensorLike, negative_slope: float = 0.2) -> Tensor:
-    """``x`` where positive, else ``negative_slope * x``."""
+    """``x`` where it is positive, else ``negative_slope * x``.
+
+    >>> leaky_relu([-1.0, 2.0]).numpy()
+    array([-0.2,  2. ], dtype=float32)
+    """
     return ops.leaky_relu(x, negative_slope)
 
 
 def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """``x`` where positive, else ``alpha * (exp(x) - 1)``.
+    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
 
     Reference: Clevert et al., "Fast and accurate deep network learning by exponential
     linear units" (2016).
+
+    >>> elu([-20.0, 2.0], alpha=0.5).numpy()
+    array([-0.5,  2. ], dtype=float32)
     """
     value = ops.elu(x)
     return value if alpha == 1 else where(greater(value, 0.0), value, value * alpha)
 
 
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``: smooth for any alpha.
+    """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)``.
+
+    The slope at 0 is 1 for any ``alpha``.
 
     Reference: Barron, "Continuously differentiable exponential linear units" (2017).
+
+    >>> celu([-20.0, 2.0], alpha=0.5).numpy()
+    array([-0.5,  2. ], dtype=float32)
     """
     x = convert_to_tensor(x)
     return maximum(x, 0.0) + expm1(minimum(0.0, x) / alpha) * alpha  # slope 1 + 0 at 0
 
 
 def glu(x: TensorLike, axis: Axis = -1) -> Tensor:
-    """``a * sigmoid(b)`` of the halves ``a``, ``b`` of ``x`` along ``axis``.
+    """``a * sigmoid(b)`` of the halves ``a`` and ``b`` of ``x`` along ``axis``.
+
+    Shapes: ``[..., 2 n]`` to ``[..., n]``.
 
     Raises: ``ValueError`` if that axis has an odd size.
 
-    Reference: Dauphin et al., "Language modeling with gated convolutional networks" (2017).
+    Reference: Dauphin et al., "Language modeling with gated convolutional networks"
+    (2017).
 
     >>> glu([3.0, 0.0]).numpy()
     array([1.5], dtype=float32)
@@ -168,12 +187,12 @@ def glu(x: TensorLike, axis: Axis = -1) -> Tensor:
 
 
 def linear(x: TensorLike) -> Any:
-    """``x`` itself."""
+    """``x`` itself: no activation."""
     return x
 
 
 def hard_sigmoid(x: TensorLike) -> Tensor:
-    """``x / 6 + 0.5``, limited to [0, 1].
+    """``x / 6 + 0.5``, limited to the range from 0 to 1.
 
     >>> hard_sigmoid([-3.0, 0.0, 1.5]).numpy()
     array([0.  , 0.5 , 0.75], dtype=float32)
@@ -191,17 +210,25 @@ def hard_silu(x: TensorLike) -> Tensor:
 
 
 def hard_tanh(x: TensorLike) -> Tensor:
-    """``x``, limited to [-1, 1]."""
+    """``x``, limited to the range from -1 to 1.
+
+    >>> hard_tanh([-3.0, 0.5, 1.5]).numpy()
+    array([-1. ,  0.5,  1. ], dtype=float32)
+    """
     return clip_by_value(x, -1.0, 1.0)
 
 
 def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """``x`` where ``|x|`` is above ``threshold``, else 0."""
+    """``x`` where ``|x|`` is above ``threshold``, else 0.
+
+    >>> hard_shrink([-2.0, 0.25, 2.0]).numpy()
+    array([-2.,  0.,  2.], dtype=float32)
+    """
     return where(greater(abs(x), threshold), x, 0.0)
 
 
 def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """``x`` drawn towards 0 by ``threshold``, and 0 where it is nearer than that.
+    """``x`` moved towards 0 by ``threshold``, and 0 where it is nearer than that.
 
     >>> soft_shrink([-2.0, 0.25, 2.0]).numpy()
     array([-1.5,  0. ,  1.5], dtype=float32)
@@ -212,15 +239,22 @@ def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
 
 
 def threshold(x: TensorLike, threshold: float, default_value: float) -> Tensor:
-    """``x`` where it is above ``threshold``, else ``default_value``."""
+    """``x`` where it is above ``threshold``, else ``default_value``.
+
+    >>> threshold([1.0, 2.0, 3.0], 1.5, 0.0).numpy()
+    array([0., 2., 3.], dtype=float32)
+    """
     x = convert_to_tensor(x)
     return where(greater(x, threshold), x, default_value)
 
 
 def sparse_sigmoid(x: TensorLike) -> Tensor:
-    """``(x + 1) / 2``, limited to [0, 1].
+    """``(x + 1) / 2``, limited to the range from 0 to 1.
 
     Reference: Blondel et al., "Learning classifiers with Fenchel-Young losses" (2019).
+
+    >>> sparse_sigmoid([-2.0, 0.0, 0.5]).numpy()
+    array([0.  , 0.5 , 0.75], dtype=float32)
     """
     x = convert_to_tensor(x)
     above = where(greater_equal(x, 1.0), 1.0, (x + 1.0) * 0.5)
@@ -228,7 +262,11 @@ def sparse_sigmoid(x: TensorLike) -> Tensor:
 
 
 def sparse_plus(x: TensorLike) -> Tensor:
-    """0 up to -1, ``(x + 1) ** 2 / 4`` up to 1, from there ``x``."""
+    """0 up to -1, then ``(x + 1) ** 2 / 4`` up to 1, then ``x``.
+
+    >>> sparse_plus([-2.0, 0.0, 2.0]).numpy()
+    array([0.  , 0.25, 2.  ], dtype=float32)
+    """
     x = convert_to_tensor(x)
     above = where(less(x, 1.0), square(x + 1.0) * 0.25, x)
     return where(less_equal(x, -1.0), 0.0, above)
@@ -262,10 +300,11 @@ def tanh_shrink(x: TensorLike) -> Tensor:
 
 
 def sparsemax(x: TensorLike, axis: Axis = -1) -> Tensor:
-    """``max(x - tau, 0)`` with the ``tau`` that makes it sum to 1 along ``axis``.
+    """``max(x - tau, 0)`` with the ``tau`` for which it sums to 1 along ``axis``.
 
-    The nearest point of the simplex: like softmax, but zero far below the top. Keras 3.15
-    subtracts another ``tau`` than the paper, and its outputs do not sum to 1.
+    It is the nearest point of the simplex: like `softmax`, but zero far below the top.
+    Keras 3.15 subtracts another ``tau`` than the paper, and its outputs do not sum to
+    1.
 
     Reference: Martins & Astudillo, "From softmax to sparsemax" (2016).
 
@@ -291,9 +330,10 @@ hard_swish = hard_silu
 
 
 def get(identifier: Any) -> Callable[..., Any]:
-    """The activation of that name; a callable is one already, and None is `linear`.
+    """The activation of this name; a callable itself, and `linear` for None.
 
-    Raises: ``ValueError`` that lists the known names; ``TypeError`` for what is neither.
+    Raises: ``ValueError`` with the known names, for another one; ``TypeError`` if it is
+    neither.
 
     >>> get("gelu") is gelu, get(None) is linear
     (True, True)
@@ -312,7 +352,7 @@ def get(identifier: Any) -> Callable[..., Any]:
 
 
 def serialize(activation: Any) -> Any:
-    """The name that `get` takes back; the config, if it is a layer.
+    """The name of an activation, or the config of a layer, as `get` takes it.
 
     >>> serialize(tanh)
     'tanh'
@@ -323,9 +363,14 @@ def serialize(activation: Any) -> Any:
 def deserialize(
     config: Any, custom_objects: dict[str, Any] | None = None
 ) -> Callable[..., Any]:
-    """The inverse of `serialize`: an activation by its name, or a layer by its config.
+    """The activation of a name, or the layer of a config: the inverse of `serialize`.
 
-    ``custom_objects``: names and functions to look among first.
+    Args: ``custom_objects``: names and functions, which are searched first.
+
+    Raises: ``ValueError`` for an unknown name.
+
+    >>> deserialize("relu") is relu
+    True
     """
     with registry.custom_object_scope(custom_objects):
         if isinstance(config, dict) and config.get("class_name") == "function":

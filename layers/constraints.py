@@ -34,7 +34,10 @@ EPSILON = 1e-7  # Keras': keeps a norm of 0 from being divided by
 
 
 class Constraint(Configured):
-    """Base: a subclass defines ``__call__(w)``, which gives the weight as it should be."""
+    """The base of constraints: a subclass defines ``__call__(w)``.
+
+    It returns the weight that fulfils the constraint, after each step of an optimizer.
+    """
 
     kind: str = "constraint"
 
@@ -43,10 +46,12 @@ class Constraint(Configured):
 
 
 class MaxNorm(Constraint):
-    """Scales down what has a norm above ``max_value``.
+    """Scale down vectors with a norm above ``max_value``.
 
-    The norm is taken over ``axis``, a number or several: 0 for the kernel of a dense
+    Args: ``axis``: the axes of a vector, one or several: 0 for the kernel of a dense
     layer, whose columns are then limited; [0, 1, 2] for that of a 2D convolution.
+
+    Raises: ``ValueError`` for a negative ``max_value``.
 
     >>> MaxNorm(1.0)([[3.0, 0.0], [4.0, 0.5]]).numpy().round(3).tolist()
     [[0.6000000238418579, 0.0], [0.800000011920929, 0.5]]
@@ -63,14 +68,23 @@ class MaxNorm(Constraint):
 
 
 class NonNeg(Constraint):
-    """``max(w, 0)``."""
+    """Replace negative entries by 0.
+
+    >>> NonNeg()([-1.0, 2.0]).numpy()
+    array([0., 2.], dtype=float32)
+    """
 
     def __call__(self, w: TensorLike) -> Tensor:
         return maximum(convert_to_tensor(w), 0)
 
 
 class UnitNorm(Constraint):
-    """Scales to the norm 1, taken over ``axis`` as in `MaxNorm`."""
+    """Scale vectors to norm 1; ``axis`` is that of `MaxNorm`.
+
+    >>> UnitNorm()([[3.0], [4.0]]).numpy()
+    array([[0.6],
+           [0.8]], dtype=float32)
+    """
 
     def __init__(self, axis: Axes = 0):
         self.axis: Any = axis
@@ -81,9 +95,14 @@ class UnitNorm(Constraint):
 
 
 class MinMaxNorm(Constraint):
-    """Scales to a norm from ``min_value`` to ``max_value``, taken as in `MaxNorm`.
+    """Scale vectors to a norm from ``min_value`` to ``max_value``.
 
-    With a ``rate`` below 1 only by that share of the way.
+    Args: ``rate``: below 1, the norm moves only by that share of the way; ``axis``: as
+    in `MaxNorm`.
+
+    >>> MinMaxNorm(0.5, 1.0)([[0.1], [0.0]]).numpy().round(3)
+    array([[0.5],
+           [0. ]], dtype=float32)
     """
 
     def __init__(

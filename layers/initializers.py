@@ -72,7 +72,15 @@ __all__ = [
 
 
 class Initializer(Configured):
-    """Base: a subclass defines ``__call__(shape, dtype=None)``."""
+    """The base of initializers: a subclass defines ``__call__(shape, dtype=None)``.
+
+    >>> import tapewright as tw
+    >>> class Tens(tw.keras.initializers.Initializer):
+    ...     def __call__(self, shape, dtype=None):
+    ...         return tw.fill(shape, 10.0)
+    >>> Tens()([2]).numpy()
+    array([10., 10.], dtype=float32)
+    """
 
     kind: str = "initializer"
 
@@ -80,17 +88,21 @@ class Initializer(Configured):
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
 
     def clone(self) -> Self:
-        """Another one of the same config."""
+        """A new initializer of the same config."""
         return type(self).from_config(self.get_config())
 
 
 class _Initializers(ObjectFamily):
     def get(self, identifier: Any) -> Any:
-        """Return the initializer of a name, class, config or callable; None for None.
+        """The initializer of a name, class, config or callable; None for None.
 
-        An array or tensor stands for a function that gives it, for its own shape.
+        An array or tensor stands for a function that returns it, for its own shape.
 
-        Raises: ``ValueError`` that lists the known names; ``TypeError`` for what is neither.
+        Raises: ``ValueError`` with the known names, for another one; ``TypeError`` if
+        it is neither.
+
+        >>> get("zeros")([2]).numpy()
+        array([0., 0.], dtype=float32)
         """
         if is_tensor(identifier) or isinstance(identifier, (np.ndarray, np.generic)):
             return _giving(identifier)
@@ -131,7 +143,11 @@ class Ones(Initializer):
 
 
 class Constant(Initializer):
-    """``value`` everywhere: a number, or what broadcasts to the shape."""
+    """``value`` everywhere: a number, or an array that broadcasts to the shape.
+
+    >>> Constant(3.0)([2]).numpy()
+    array([3., 3.], dtype=float32)
+    """
 
     def __init__(self, value: TensorLike = 0.0):
         self.value = value
@@ -145,7 +161,14 @@ class Constant(Initializer):
 
 
 class Identity(Initializer):
-    """``gain`` on the diagonal of a matrix, zero elsewhere."""
+    """``gain`` on the diagonal of a matrix, zero elsewhere.
+
+    Raises: ``ValueError`` when it is called for a shape without two axes.
+
+    >>> Identity()([2, 2]).numpy()
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
 
     def __init__(self, gain: float = 1.0):
         self.gain = gain
@@ -178,7 +201,14 @@ def _floating(dtype):
 
 
 class RandomNormal(_Random):
-    """Normally distributed."""
+    """Normally distributed numbers.
+
+    Args: ``seed``: an int gives the same numbers at each call; a `SeedGenerator`
+    continues its stream; None draws from the global stream.
+
+    >>> RandomNormal(stddev=0.1, seed=1)([2, 3]).shape
+    TensorShape([2, 3])
+    """
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: SeedLike = None):
         super().__init__(seed)
@@ -190,7 +220,11 @@ class RandomNormal(_Random):
 
 
 class RandomUniform(_Random):
-    """Evenly distributed from ``minval`` to ``maxval``."""
+    """Evenly distributed numbers from ``minval`` to ``maxval``.
+
+    >>> RandomUniform(seed=1)([2, 3]).shape
+    TensorShape([2, 3])
+    """
 
     def __init__(
         self, minval: float = -0.05, maxval: float = 0.05, seed: SeedLike = None
@@ -204,7 +238,7 @@ class RandomUniform(_Random):
 
 
 class TruncatedNormal(_Random):
-    """Normally distributed, no further than two ``stddev`` from ``mean``."""
+    """Normally distributed numbers no further than two ``stddev`` from ``mean``."""
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: SeedLike = None):
         super().__init__(seed)
@@ -220,8 +254,17 @@ class TruncatedNormal(_Random):
 class Orthogonal(_Random):
     """A random matrix with orthonormal columns (or rows), times ``gain``.
 
-    All axes but the last count as one. Reference: Saxe et al., "Exact solutions to the
-    nonlinear dynamics of learning in deep linear neural networks" (2014).
+    All axes but the last count as one.
+
+    Raises: ``ValueError`` when it is called for a shape with less than two axes.
+
+    Reference: Saxe et al., "Exact solutions to the nonlinear dynamics of learning in
+    deep linear neural networks" (2014).
+
+    >>> w = Orthogonal(seed=1)([3, 2]).numpy()
+    >>> (w.T @ w).round(3) + 0.0
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
     """
 
     def __init__(self, gain: float = 1.0, seed: SeedLike = None):
@@ -252,11 +295,20 @@ _DISTRIBUTIONS = ("truncated_normal", "untruncated_normal", "uniform")
 
 
 class VarianceScaling(_Random):
-    """Random with the variance ``scale / n``, n the number of inputs, outputs or their mean.
+    """Random numbers of variance ``scale / n``, for n inputs, outputs or their mean.
+
+    For a shape ``[*window, inputs, outputs]`` the fans are inputs and outputs times the
+    size of the window.
 
     Args: ``mode``: "fan_in", "fan_out" or "fan_avg"; ``distribution``:
     "truncated_normal", "untruncated_normal" or "uniform"; ``input_axes``,
-    ``output_axes``: which axes to count, if both are given.
+    ``output_axes``: if both are given, the axes whose sizes make the fans.
+
+    Raises: ``ValueError`` for a ``scale`` that is not positive, or another ``mode`` or
+    ``distribution``.
+
+    >>> VarianceScaling(2.0, mode="fan_out", seed=1)([3, 4]).shape
+    TensorShape([3, 4])
     """
 
     omit_defaults: dict[str, Any] = {"input_axes": None, "output_axes": None}
@@ -332,37 +384,57 @@ class _Named(VarianceScaling):
 
 
 class GlorotUniform(_Named):
-    """Uniform within ``sqrt(6 / (fan_in + fan_out))``. Reference: Glorot & Bengio (2010)."""
+    """Uniform numbers up to ``sqrt(6 / (fan_in + fan_out))``, of both signs.
+
+    Reference: Glorot & Bengio, "Understanding the difficulty of training deep
+    feedforward neural networks" (2010).
+    """
 
     setting: tuple[float, str, str] = (1.0, "fan_avg", "uniform")
 
 
 class GlorotNormal(_Named):
-    """Truncated normal, variance ``2 / (fan_in + fan_out)``. Reference: as above."""
+    """Truncated normal numbers of variance ``2 / (fan_in + fan_out)``.
+
+    Reference: Glorot & Bengio, "Understanding the difficulty of training deep
+    feedforward neural networks" (2010).
+    """
 
     setting: tuple[float, str, str] = (1.0, "fan_avg", "truncated_normal")
 
 
 class HeUniform(_Named):
-    """Uniform within ``sqrt(6 / fan_in)``. Reference: He et al. (2015)."""
+    """Uniform numbers up to ``sqrt(6 / fan_in)``, of both signs.
+
+    Reference: He et al., "Delving deep into rectifiers" (2015).
+    """
 
     setting: tuple[float, str, str] = (2.0, "fan_in", "uniform")
 
 
 class HeNormal(_Named):
-    """Truncated normal, variance ``2 / fan_in``. Reference: He et al. (2015)."""
+    """Truncated normal numbers of variance ``2 / fan_in``.
+
+    Reference: He et al., "Delving deep into rectifiers" (2015).
+    """
 
     setting: tuple[float, str, str] = (2.0, "fan_in", "truncated_normal")
 
 
 class LecunUniform(_Named):
-    """Uniform within ``sqrt(3 / fan_in)``. Reference: LeCun et al. (1998)."""
+    """Uniform numbers up to ``sqrt(3 / fan_in)``, of both signs.
+
+    Reference: LeCun et al., "Efficient BackProp" (1998).
+    """
 
     setting: tuple[float, str, str] = (1.0, "fan_in", "uniform")
 
 
 class LecunNormal(_Named):
-    """Truncated normal, variance ``1 / fan_in``. Reference: LeCun et al. (1998)."""
+    """Truncated normal numbers of variance ``1 / fan_in``.
+
+    Reference: LeCun et al., "Efficient BackProp" (1998).
+    """
 
     setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")
 

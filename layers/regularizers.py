@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Regularizer(Configured):
-    """Base: a subclass defines ``__call__(x)``, which gives a scalar."""
+    """The base of regularizers: a subclass defines ``__call__(x)``, which returns a scalar."""
 
     kind: str = "regularizer"
 
@@ -43,7 +43,9 @@ class Regularizer(Configured):
 
 
 class L1(Regularizer):
-    """``l1 * sum(|x|)``.
+    """The regularizer ``l1 * sum(|x|)``.
+
+    Raises: ``ValueError`` for a negative factor.
 
     >>> L1(0.5)([1.0, -3.0]).numpy()
     np.float32(2.0)
@@ -57,7 +59,9 @@ class L1(Regularizer):
 
 
 class L2(Regularizer):
-    """``l2 * sum(x ** 2)``.
+    """The regularizer ``l2 * sum(x ** 2)``.
+
+    Raises: ``ValueError`` for a negative factor.
 
     >>> L2(0.5)([1.0, -3.0]).numpy()
     np.float32(5.0)
@@ -71,7 +75,13 @@ class L2(Regularizer):
 
 
 class L1L2(Regularizer):
-    """``l1 * sum(|x|) + l2 * sum(x ** 2)``."""
+    """The regularizer ``l1 * sum(|x|) + l2 * sum(x ** 2)``.
+
+    Raises: ``ValueError`` for a negative factor.
+
+    >>> L1L2(l1=0.5, l2=0.5)([1.0, -3.0]).numpy()
+    np.float32(7.0)
+    """
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0):
         self.l1: float = _checked("L1L2", "l1", l1 or 0.0)
@@ -88,9 +98,12 @@ class L1L2(Regularizer):
 
 
 class OrthogonalRegularizer(Regularizer):
-    """``factor`` times the mean size of the cosine between any two rows of a matrix.
+    """``factor`` times the mean modulus of the cosine between any two rows of a matrix.
 
-    With ``mode="columns"``, of any two columns.
+    Args: ``mode``: "rows", or "columns" for any two columns.
+
+    Raises: ``ValueError`` for another ``mode``, or when it is called for a tensor that
+    is no matrix.
 
     >>> OrthogonalRegularizer(1.0)([[1.0, 0.0], [0.0, 2.0], [0.0, 3.0]]).numpy().round(6)
     np.float32(0.333333)

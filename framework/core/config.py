@@ -113,7 +113,7 @@ def apply_defaults() -> None:
 
 
 def set_malloc(tuned: bool = True) -> None:
-    """Let the C library keep freed memory for the next array, or give it back again.
+    """Let the C library keep freed memory for the next array, or return it again.
 
     By default glibc maps large arrays one by one and returns a freed block to the
     kernel. Each new temporary then faults its pages in again, which costs more than the
@@ -121,9 +121,11 @@ def set_malloc(tuned: bool = True) -> None:
     only once 256 MB at its end are free: the process may hold that much more memory.
 
     Args: ``tuned``: False sets both thresholds to glibc's initial 128 KB and releases
-    free memory now. The first call ends glibc's own adjustment of the thresholds for good;
-    ``TAPEWRIGHT_MALLOC=0`` before import leaves it on.
+    free memory now. The first call ends glibc's own adjustment of the thresholds for
+    good; ``TAPEWRIGHT_MALLOC=0`` before import leaves it on.
+
     Raises: ``RuntimeError`` if malloc is not glibc's.
+
     Reference: mallopt(3) and malloc_trim(3) of the Linux manual.
 
     >>> from tapewright import config
@@ -176,10 +178,13 @@ def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
     order, so that results may differ by rounding: ``pool_first`` and
     ``cropped_convolutions``, for max pooling, and ``shared_weights``, which is off by
     default. ``loop_fusion``, ``native_kernels``, ``slice_loops``, ``sums_for_products``
-    and ``compiled_updates`` make machine code, which rounds in its own way; the NumPy target
-    has none of them. The others keep every bit. Functions compiled before are not changed.
+    and ``compiled_updates`` make machine code, which rounds in its own way; the NumPy
+    target has none of them. The others keep every bit. Functions that are compiled
+    already do not change.
 
-    Args: ``every``: True or False for all passes; then single ones by name.
+    Args: ``every``: True or False for all passes; ``switches``: True or False for
+    single ones, by name.
+
     Raises: ``ValueError`` for a name that is no pass.
 
     >>> from tapewright import config
@@ -201,7 +206,9 @@ def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
 
 @contextlib.contextmanager
 def graph_passes(every: bool | None = None, /, **switches: bool) -> Iterator[None]:
-    """`set_graph_passes`, until the end of the block.
+    """A context with the settings of `set_graph_passes`.
+
+    Raises: ``ValueError`` for a name that is no pass.
 
     >>> from tapewright import config
     >>> with config.graph_passes(common_subexpressions=False):
@@ -261,8 +268,9 @@ def set_bucket_bytes(nbytes: int) -> None:
 
     A bucket is reduced over the processes while the next gradients are computed. Larger
     buckets need fewer messages; smaller ones leave less to wait for after the last
-    gradient. ``TAPEWRIGHT_BUCKET_BYTES`` sets the default of 25 MB. All processes must
-    have the same size; functions compiled before keep theirs.
+    gradient. All processes must have the same size; functions that are compiled already
+    keep theirs. ``TAPEWRIGHT_BUCKET_BYTES`` in the environment sets the default of 25
+    MB.
 
     Raises: ``ValueError`` for a negative number.
 
@@ -300,7 +308,7 @@ def target_product() -> Callable[[Any, Any], Any] | None:
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Let functions of `tw.function` run as plain Python, for debugging, or no longer.
+    """Run functions of `tw.function` as plain Python, for debugging, or no longer.
 
     Their traces are kept.
 
@@ -315,12 +323,12 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """The last setting of `run_functions_eagerly`."""
+    """Return True while `run_functions_eagerly` is on."""
     return _run_eagerly
 
 
 def report() -> dict[str, Any]:
-    """The information of ``show`` as a dict of strings, numbers, lists and dicts.
+    """Return the information of `show` as a dict of strings, numbers, lists and dicts.
 
     A value is None if it cannot be found out.
 

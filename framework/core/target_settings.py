@@ -38,16 +38,18 @@ _threads = {"asked": None, "followers": []}
 
 
 def set_target(name: Literal["auto", "native", "numpy"]) -> None:
-    """Compile functions for a target from now on: those traced before are not changed.
+    """Compile functions for a target from now on; those traced before do not change.
 
     ``"native"`` is machine code, made by LLVM; it needs the extra ``native``.
-    ``"numpy"`` is calls of NumPy, which need nothing. Where there can be no machine code,
-    and for parts of functions that have none, NumPy is called; ``show`` says why.
-    Functions on arrays of a GPU become CUDA graphs, unless the target is ``"numpy"``: then
-    CuPy runs them op by op.
+    ``"numpy"`` is calls of NumPy, which need nothing. Where there can be no machine
+    code, and for parts of functions that have none, NumPy is called; ``show`` prints
+    the reason. Functions on arrays of a GPU become CUDA graphs, unless the target is
+    ``"numpy"``: then CuPy runs them op by op.
 
     Args: ``name``: ``"native"``, ``"numpy"`` or ``"auto"``, the default: native where
-    available. Before import, the environment can say the same: ``TAPEWRIGHT_TARGET=numpy``.
+    available. ``TAPEWRIGHT_TARGET=numpy`` in the environment, before import, sets it,
+    too.
+
     Raises: ``ValueError`` for another name.
 
     >>> from tapewright import config
@@ -60,7 +62,9 @@ def set_target(name: Literal["auto", "native", "numpy"]) -> None:
 
 @contextlib.contextmanager
 def use_target(name: Literal["auto", "native", "numpy"]) -> Iterator[None]:
-    """`set_target`, until the end of the block.
+    """A context with the target of `set_target`.
+
+    Raises: ``ValueError`` for an unknown name.
 
     >>> from tapewright import config
     >>> with config.use_target("numpy"):
@@ -156,15 +160,18 @@ def target_report() -> dict[str, Any]:
 def autotune(on: bool = True) -> None:
     """Choose the machine code of convolutions by running it, from the next function on.
 
-    Their loops are cut into tiles, which a model of the CPU chooses: it is seldom far from
-    the best. On, the six tiles that it finds the fastest are compiled, and timed on the
-    number of threads that is set, when a function is compiled: about a second for each
-    convolution or gradient of other sizes. The fastest are noted in the cache folder, where
-    the next process finds them without timing. Other tiles add in another order, so that
-    results may differ by rounding from those of another machine, or of another run after
-    the folder was cleared. Off is the default; functions compiled before are not changed.
-    On a GPU the algorithms of products are chosen in the same way, anew in each process.
-    The NumPy target does not look at it.
+    The loops of a convolution are cut into tiles, which a model of the CPU chooses: it
+    is seldom far from the best. With ``on``, the six tiles that the model finds the
+    fastest are compiled and timed, on the number of threads that is set, when a
+    function is compiled: about a second for each convolution or gradient of other
+    sizes. The fastest are noted in the cache folder, where the next process finds them
+    without timing. Off is the default; functions that are compiled already do not
+    change.
+
+    Other tiles add in another order, so that results may differ by rounding from those
+    of another machine, or of another run after the folder was cleared. On a GPU the
+    algorithms of products are chosen in the same way, anew in each process. The NumPy
+    target ignores the setting.
 
     >>> from tapewright import config
     >>> config.autotune(True)
@@ -181,14 +188,16 @@ def autotune_is_on() -> bool:
 
 
 def set_threads(n: int | None) -> None:
-    """Let functions and large arrays use ``n`` threads; None: the number at the start.
+    """Let functions and large arrays use ``n`` threads; None sets the initial number.
 
-    That is one for each processor that this process may use, unless
-    ``OPENBLAS_NUM_THREADS`` or ``OMP_NUM_THREADS`` says less. Native code uses them, and
-    NumPy's calls on parts of arrays of a million entries and more. Results do not depend on
-    it. Products of matrices on the NumPy target are left to the settings of its BLAS.
+    That is one for each processor that this process may use, or less if
+    ``OPENBLAS_NUM_THREADS`` or ``OMP_NUM_THREADS`` sets it. Native code uses the
+    threads, and NumPy's calls on parts of arrays of a million entries and more. Results
+    do not depend on the number. Matrix products on the NumPy target follow the settings
+    of its BLAS.
 
-    Raises: ``ValueError`` if ``n`` is not from 1 to 64, ``TypeError`` if it is no integer.
+    Raises: ``ValueError`` if ``n`` is not from 1 to 64, ``TypeError`` if it is no
+    integer.
 
     >>> from tapewright import config
     >>> config.set_threads(1)

@@ -75,6 +75,14 @@ def normal(
 ) -> Tensor:
     """Normally distributed numbers.
 
+    Args: ``seed``: an int gives the same numbers at each call; a `SeedGenerator`
+    continues its stream; None draws from the global stream.
+
+    Shapes: ``mean`` and ``stddev`` broadcast with ``shape``.
+
+    Raises: ``TypeError`` for a dtype that is not floating; ``ValueError`` for another
+    ``seed``.
+
     >>> normal((2, 3), seed=1).shape
     TensorShape([2, 3])
     """
@@ -89,7 +97,13 @@ def truncated_normal(
     dtype: DTypeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """Normally distributed numbers no further than two ``stddev`` from ``mean``."""
+    """Normally distributed numbers no further than two ``stddev`` from ``mean``.
+
+    Arguments and errors are those of `normal`.
+
+    >>> truncated_normal((2, 3), seed=1).shape
+    TensorShape([2, 3])
+    """
     dtype = checked_floating("truncated_normal", dtype or default_float())
     return draw_normal(
         _stream(seed), as_shape(shape), mean, stddev, dtype, truncated=True
@@ -103,7 +117,13 @@ def uniform(
     dtype: DTypeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """Numbers from ``minval`` up to, and without, ``maxval``."""
+    """Evenly distributed numbers from ``minval`` up to, and without, ``maxval``.
+
+    Raises: ``TypeError`` for a dtype that is not floating; see `randint` for integers.
+
+    >>> uniform((2, 3), seed=1).shape
+    TensorShape([2, 3])
+    """
     dtype = checked_floating("uniform", dtype or default_float())
     bounds = checked_bounds("uniform", minval, maxval, dtype)
     return draw_uniform(_stream(seed), as_shape(shape), *bounds)
@@ -116,7 +136,14 @@ def randint(
     dtype: DTypeLike = "int32",
     seed: SeedLike = None,
 ) -> Tensor:
-    """Integers from ``minval`` up to, and without, ``maxval``."""
+    """Integers from ``minval`` up to, and without, ``maxval``, all equally likely.
+
+    Raises: ``ValueError`` if ``minval`` is not below ``maxval``, or for a dtype that is
+    no integer type.
+
+    >>> randint((2, 3), 0, 10, seed=1).shape
+    TensorShape([2, 3])
+    """
     dtype = as_dtype(dtype)
     if not dtype.is_integer:
         raise ValueError(f"randint: dtype must be an integer type, got {dtype.name}")
@@ -130,9 +157,12 @@ def categorical(
     dtype: DTypeLike = "int32",
     seed: SeedLike = None,
 ) -> Tensor:
-    """``num_samples`` classes a row, each drawn with probability ``softmax(logits)``.
+    """``num_samples`` classes for each row, drawn with the probabilities ``softmax(logits)``.
 
     Shapes: ``logits`` ``[batch, classes]``, result ``[batch, num_samples]``.
+
+    >>> categorical([[-99.0, 0.0]], 3, seed=1).numpy()
+    array([[1, 1, 1]], dtype=int32)
     """
     logits = checked_logits(logits)
     return cast(draw_categorical(_stream(seed), logits, num_samples, int64), dtype)
@@ -144,10 +174,15 @@ def dropout(
     noise_shape: ShapeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """Zeroes each entry with probability ``rate``: ``inputs * mask / (1 - rate)``.
+    """Zero each entry with probability ``rate``: ``inputs * mask / (1 - rate)``.
 
-    ``noise_shape``: the shape of the mask, None for the sizes of ``inputs``; axes of size
-    1 share one draw.
+    Args: ``noise_shape``: the shape of the mask, None for the sizes of ``inputs``; axes
+    of size 1 share one draw.
+
+    Raises: ``ShapeError`` for a ``noise_shape`` that does not fit.
+
+    >>> dropout([1.0, 2.0], rate=0.0).numpy()
+    array([1., 2.], dtype=float32)
     """
     if not 0 <= rate <= 1:
         raise ValueError(f"dropout: rate must be from 0 to 1, got {rate!r}")
@@ -158,7 +193,13 @@ def dropout(
 
 
 def shuffle(x: TensorLike, axis: int = 0, seed: SeedLike = None) -> Tensor:
-    """The entries of ``x`` along ``axis`` in random order."""
+    """The entries of ``x`` along ``axis`` in random order.
+
+    Gradients go where the entries came from.
+
+    >>> sorted(shuffle([3, 1, 2], seed=1).numpy().tolist())
+    [1, 2, 3]
+    """
     x = convert_to_tensor(x)
     order = list(range(x.ndim))
     order[0], order[axis] = order[axis], order[0]
@@ -171,7 +212,17 @@ def gamma(
     dtype: DTypeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """Numbers with the density ``x ** (alpha - 1) * exp(-x)``, up to a factor."""
+    """Gamma distributed numbers: their density is ``x ** (alpha - 1) * exp(-x)``.
+
+    The density is up to a factor.
+
+    Shapes: ``alpha`` broadcasts to ``shape``, the shape of the result.
+
+    Raises: ``ValueError`` if ``alpha`` is negative.
+
+    >>> gamma((2, 3), alpha=2.0, seed=1).shape
+    TensorShape([2, 3])
+    """
     dtype, shape = checked_floating("gamma", dtype or default_float()), as_shape(shape)
     return _gamma(_stream(seed), shape, alpha, dtype)
 
@@ -187,7 +238,17 @@ def beta(
     dtype: DTypeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """Numbers with the density ``x ** (alpha - 1) * (1 - x) ** (beta - 1)``, up to a factor."""
+    """Beta distributed numbers, from 0 to 1.
+
+    Their density is ``x ** (alpha - 1) * (1 - x) ** (beta - 1)``, up to a factor.
+
+    Shapes: ``alpha`` and ``beta`` broadcast to ``shape``, the shape of the result.
+
+    Raises: ``ValueError`` if one of them is negative.
+
+    >>> beta((2, 3), alpha=2.0, beta=3.0, seed=1).shape
+    TensorShape([2, 3])
+    """
     dtype, shape = checked_floating("beta", dtype or default_float()), as_shape(shape)
     other = seed + 1 if isinstance(seed, int) else seed  # draws that do not depend
     first = _gamma(_stream(seed), shape, alpha, dtype)
@@ -201,6 +262,16 @@ def binomial(
     dtype: DTypeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """Draw the number of successes in ``counts`` trials of probability ``probabilities``."""
+    """The number of successes in ``counts`` trials of probability ``probabilities``.
+
+    Shapes: ``counts`` and ``probabilities`` broadcast to ``shape``, the shape of the
+    result.
+
+    Raises: ``ValueError`` for negative counts, or probabilities that are not from 0 to
+    1.
+
+    >>> binomial((3,), counts=5.0, probabilities=1.0).numpy()
+    array([5., 5., 5.], dtype=float32)
+    """
     drawn = draw_binomial(_stream(seed), as_shape(shape), counts, probabilities, int64)
     return cast(drawn, dtype or default_float())

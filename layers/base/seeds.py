@@ -19,8 +19,12 @@ __all__ = ["SeedGenerator", "checked_seed", "generator_of"]
 class SeedGenerator(Generator):
     """A stream of random numbers for the ``seed`` of a draw; each draw advances it.
 
-    As the attribute of a layer it gives another draw at every call of a traced function.
-    ``seed``: an int, or None for a stream that nobody knows.
+    As the attribute of a layer it gives another draw at every call of a traced
+    function.
+
+    Args: ``seed``: an int, or None for one from the operating system.
+
+    Raises: ``ValueError`` for another ``seed``.
 
     >>> from tapewright.keras.random import normal
     >>> first, again = SeedGenerator(7), SeedGenerator(7)
@@ -39,7 +43,7 @@ class SeedGenerator(Generator):
         self.name: str = name or unique_name("seed_generator")
 
     def next(self, ordered: bool = True) -> Variable:
-        """The state from which the next draw would start; advances it."""
+        """The state from which the next draw would start; advances the stream."""
         return self.stream().state
 
     def get_config(self) -> dict[str, Any]:
