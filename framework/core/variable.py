@@ -117,7 +117,7 @@ class Variable(Operators):
     # --- reading
 
     def read(self) -> Tensor:
-        """The current value as a tensor; tapes that watch this variable record the read."""
+        """Return the value as a tensor; tapes that watch the variable record the read."""
         interpreter = active_interpreter()
         if type(interpreter) is Tape:
             known = interpreter.reads.get(id(self))
@@ -182,10 +182,12 @@ class Variable(Operators):
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return self._array.ndim
 
     @property
     def name(self) -> str:
+        """The name without those of its owners: ``kernel``."""
         return self._name
 
     @name.setter
@@ -204,10 +206,11 @@ class Variable(Operators):
         self._unwatched_key = self._new_unwatched_key()
 
     def get_shape(self) -> TensorShape:
+        """``shape``, under TensorFlow's older name."""
         return self.shape
 
     def numpy(self) -> Array:
-        """A copy of the value as a NumPy array, or NumPy scalar where the rank is 0."""
+        """Return a copy as a NumPy array, or as a NumPy scalar if the rank is 0."""
         return self._value().numpy()
 
     def to_numpy(self) -> Array:
@@ -218,7 +221,7 @@ class Variable(Operators):
         return self._value().__array__(dtype, copy)
 
     def ref(self) -> Reference:
-        """A hashable reference, for sets and dict keys."""
+        """Return a hashable reference, for sets and dict keys; `deref` returns the variable."""
         return Reference(self)
 
     def __float__(self) -> float:

@@ -83,26 +83,29 @@ def function(
     experimental_compile=None,
     experimental_follow_type_hints=None,
 ):
-    """Decorator: trace a function once for each kind of arguments, then replay it.
+    """Trace a function once for each kind of arguments, then replay it.
 
-    Its ops are recorded while it runs, and compiled to machine code or a flat list of array
-    calls (`tw.config.set_target`), which further calls run. Tensors are distinguished by
+    A decorator, with or without arguments. The ops of the function are recorded while
+    it runs, and compiled to machine code or a flat list of array calls
+    (`tw.config.set_target`), which further calls run. Tensors are distinguished by
     shape and dtype, Python values by type and value, other objects by identity. Python
-    itself (a ``print``, an ``append``) runs while tracing only; `Variable` assignments,
-    random numbers, ``tw.print`` and updates of optimizers happen in every call, and
-    iterators of data sets go on. A call runs eagerly if results have no shape before they
-    run: in a Python loop over a data set, with iterators of Python itself, and with a
+    code (a ``print``, an ``append``) runs while tracing only; `Variable` assignments,
+    random numbers, ``tw.print``, updates of optimizers and iterators of data sets take
+    effect in every call. A call runs eagerly if results have no shape before they run:
+    in a Python loop over a data set, with iterators of Python itself, and with a
     `py_function` whose ``Tout`` has no shape.
 
-    Args: ``input_signature``: a list of `TensorSpec`, or nests of them: one trace serves
-    all calls, and arguments are converted or refused with a ``TypeError``;
-    ``reduce_retracing``: dimensions in which two calls differ are left open, so that
-    further sizes need no trace. The others are TensorFlow's, and change nothing here:
-    there is no other compiler (``jit_compile``), and Python's ``if`` and ``while`` are
-    not rewritten (``autograph``): see `cond`, `while_loop` and `where`.
+    Args: ``input_signature``: a list of `TensorSpec`, or nests of them: one trace
+    serves all calls, and arguments are converted or refused; ``reduce_retracing``:
+    leave open the dimensions in which two calls differ, so that further sizes need no
+    trace. The others are TensorFlow's and change nothing: there is no other compiler
+    (``jit_compile``), and Python's ``if`` and ``while`` are not rewritten
+    (``autograph``): see `cond`, `while_loop` and `where`.
 
-    Raises: ``TracingError`` where Python needs the value of a tensor; ``ValueError`` if
-    variables are made in other calls than the first.
+    Raises: ``TypeError`` if ``func`` is not callable. A call raises `TracingError`, a
+    ``TypeError``, where Python needs the value of a tensor; ``TypeError`` for arguments
+    that do not fit the ``input_signature``; ``ValueError`` if variables are made in
+    other calls than the first.
 
     >>> import tapewright as tw
     >>> @tw.function
@@ -172,7 +175,7 @@ class Function(Generic[P, R]):
 
     @property
     def signature(self):
-        """The parameters: a `Signature`."""
+        """The parameters of the function."""
         if self._signature is None:
             self._signature = self._read_signature()
         return self._signature
@@ -181,6 +184,7 @@ class Function(Generic[P, R]):
 
     @property
     def name(self) -> str:
+        """The name of the Python function."""
         return self._name
 
     # --- calling
@@ -515,9 +519,11 @@ class Function(Generic[P, R]):
     # --- looking inside
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The trace for these arguments: tensors, or a `TensorSpec` in place of each.
+        """Return the trace for these arguments: tensors, or a `TensorSpec` in place of each.
 
-        Without arguments, that of the ``input_signature``.
+        Without arguments it is the trace of the ``input_signature``.
+
+        Raises: ``TypeError`` for arguments that the function does not take.
         """
         home = self._home
         if home is not None and args and isinstance(args[0], home):
@@ -536,7 +542,7 @@ class Function(Generic[P, R]):
         return list(self._concrete.values())
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
-        """The signatures of all traces, as text."""
+        """Return the signatures of all traces, as text."""
         texts = [c.pretty_printed_signature(verbose) for c in self.concrete_functions]
         return "\n\n".join(texts)
 
@@ -546,9 +552,12 @@ class Function(Generic[P, R]):
         target: Literal["native", "numpy"] | None = None,
         **kwargs: Any,
     ) -> str:
-        """The executable for these arguments, as it runs; without any, the latest one.
+        """Return the executable for these arguments as text; without any, the latest one.
 
-        ``target``: see `ConcreteFunction.pretty`. If it is no string, it is an argument.
+        ``target``: see `ConcreteFunction.pretty`. If it is no string, it is an
+        argument.
+
+        Raises: ``ValueError`` without arguments if the function was not traced yet.
         """
         if target is not None and not isinstance(target, str):
             kwargs["target"], target = target, None
