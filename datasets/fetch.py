@@ -130,6 +130,7 @@ def _transfer(url, file, path, timeout):
 def _receive(url, file, out, timeout):
     """Copy the body of ``url`` to ``out`` under a progress bar, up to its size."""
     import http.client
+    import urllib.error
     import urllib.request
 
     from tqdm import tqdm
@@ -146,6 +147,8 @@ def _receive(url, file, out, timeout):
                     response, out, _most(file) if limit is None else limit, bar
                 )
     except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it holds the answer's body
         raise _Refused(f"{type(error).__name__}: {error}") from error
     if limit is not None and received != limit:
         raise _Refused(f"the connection ended after {received} of {limit} bytes")
