@@ -63,7 +63,11 @@ operation = OperationFamily(__name__, "numpy")
 
 @operation
 def reshape(x: TensorLike, newshape: ShapeLike) -> Tensor:
-    """The same entries, in order, in another shape; one size may be -1 (or None)."""
+    """The same entries, row by row, in another shape; one size may be -1 (or None).
+
+    >>> reshape([[1, 2], [3, 4]], (4,)).numpy()
+    array([1, 2, 3, 4], dtype=int32)
+    """
     if isinstance(newshape, (tuple, list)) and -1 not in newshape:
         newshape = [-1 if n is None else n for n in newshape]
     return shapes.reshape(x, newshape)
@@ -71,31 +75,39 @@ def reshape(x: TensorLike, newshape: ShapeLike) -> Tensor:
 
 @operation
 def ravel(x: TensorLike) -> Tensor:
-    """All entries as a vector."""
+    """All entries as a vector, row by row."""
     return shapes.reshape(x, [-1])
 
 
 @operation
 def ndim(x: TensorLike) -> Tensor:
-    """The number of axes, int32."""
+    """The number of axes, an int32 scalar."""
     return convert_to_tensor(convert_to_tensor(x).ndim)
 
 
 @operation
 def size(x: TensorLike) -> Tensor:
-    """The number of entries, int32."""
+    """The number of entries, an int32 scalar."""
     return shapes.size(x)
 
 
 @operation
 def transpose(x: TensorLike, axes: Axes = None) -> Tensor:
-    """``x`` with its axes in another order, reversed if none is given."""
+    """``x`` with its axes in the order ``axes``; None reverses them.
+
+    >>> transpose([[[1, 2, 3]]], axes=(0, 2, 1)).shape
+    TensorShape([1, 3, 1])
+    """
     return shapes.transpose(x, axes)
 
 
 @operation
 def swapaxes(x: TensorLike, axis1: Axis, axis2: Axis) -> Tensor:
-    """``x`` with two axes exchanged."""
+    """``x`` with the axes ``axis1`` and ``axis2`` exchanged.
+
+    >>> swapaxes([[[1, 2, 3]]], 0, 2).shape
+    TensorShape([3, 1, 1])
+    """
     x = convert_to_tensor(x)
     order = list(range(x.ndim))
     (first,), (second,) = (
@@ -108,7 +120,13 @@ def swapaxes(x: TensorLike, axis1: Axis, axis2: Axis) -> Tensor:
 
 @operation
 def moveaxis(x: TensorLike, source: Axes, destination: Axes) -> Tensor:
-    """``x`` with the axes ``source`` moved to ``destination``, the rest in order."""
+    """``x`` with the axes ``source`` moved to ``destination``; the others keep their order.
+
+    Raises: ``ValueError`` if the two differ in length.
+
+    >>> moveaxis([[[1, 2, 3]]], 2, 0).shape
+    TensorShape([3, 1, 1])
+    """
     x = convert_to_tensor(x)
     sources, destinations = (
         normalize_axis("moveaxis", axis, x.ndim, name)
@@ -127,39 +145,54 @@ def moveaxis(x: TensorLike, source: Axes, destination: Axes) -> Tensor:
 
 @operation(same_as="expand_dims", kinds=ANY)
 def expand_dims(x: TensorLike, axis: Axes) -> Tensor:
-    """``x`` with new axes of size 1 at ``axis``, an int or a tuple."""
+    """``x`` with new axes of size 1 at ``axis`` of the result, an int or a tuple.
+
+    >>> expand_dims([1, 2], (0, -1)).shape
+    TensorShape([1, 2, 1])
+    """
     return shapes.expand_dims(x, axis)
 
 
 @operation(same_as="squeeze", kinds=ANY)
 def squeeze(x: TensorLike, axis: Axes = None) -> Tensor:
-    """``x`` without its axes of size 1, or those of them in ``axis``."""
+    """``x`` without its axes of size 1, or without those in ``axis``.
+
+    Raises: ``ShapeError`` if an axis in ``axis`` has another size.
+
+    >>> squeeze([[[1], [2]]], axis=0).shape
+    TensorShape([2, 1])
+    """
     none = axis is not None and not hasattr(axis, "__index__") and not len(axis)
     return convert_to_tensor(x) if none else shapes.squeeze(x, axis)
 
 
 @operation
 def broadcast_to(x: TensorLike, shape: ShapeLike) -> Tensor:
-    """``x`` repeated to ``shape``."""
+    """``x`` repeated along new first axes, and along axes of size 1, to ``shape``."""
     return shapes.broadcast_to(x, shape)
 
 
 @operation(same_as="reverse", kinds=ANY)
 def flip(x: TensorLike, axis: Axes = None) -> Tensor:
-    """The entries in reverse along ``axis``: an int, a tuple, None for all axes."""
+    """The entries in reverse order along ``axis``: an int, a tuple, or None for all axes.
+
+    >>> flip([[1, 2], [3, 4]], axis=1).numpy()
+    array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
     x = convert_to_tensor(x)
     return joining.reverse(x, list(normalize_axis("flip", axis, x.ndim)))
 
 
 @operation
 def fliplr(x: TensorLike) -> Tensor:
-    """The columns in reverse: `flip` of axis 1."""
+    """The columns in reverse order: `flip` along axis 1."""
     return flip(_check_rank("fliplr", x, 2), 1)
 
 
 @operation
 def flipud(x: TensorLike) -> Tensor:
-    """The rows in reverse: `flip` of axis 0."""
+    """The rows in reverse order: `flip` along axis 0."""
     return flip(_check_rank("flipud", x, 1), 0)
 
 
@@ -175,7 +208,14 @@ def _check_rank(who, x, least):
 
 @operation
 def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
-    """``array`` turned ``k`` times by 90 degrees, from the first of ``axes`` to the second."""
+    """``array`` turned ``k`` times by 90 degrees, from the first of ``axes`` to the second.
+
+    Raises: ``ValueError`` for less than two axes.
+
+    >>> rot90([[1, 2], [3, 4]]).numpy()
+    array([[2, 4],
+           [1, 3]], dtype=int32)
+    """
     array = _check_rank("rot90", array, 2)
     if len(axes) != 2:
         raise ValueError(f"rot90: axes must be two different axes, got {axes}")
@@ -189,7 +229,13 @@ def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tens
 
 @operation(same_as="roll", kinds=ANY)
 def roll(x: TensorLike, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
-    """The entries moved by ``shift`` along ``axis``; None flattens ``x`` meanwhile."""
+    """The entries moved by ``shift`` along ``axis``, around the end.
+
+    None moves the entries of the flattened ``x``.
+
+    >>> roll([1, 2, 3], 1).numpy()
+    array([3, 1, 2], dtype=int32)
+    """
     x = convert_to_tensor(x)
     if axis is None:
         return shapes.reshape(joining.roll(ravel(x), shift, 0), x.shape)
@@ -207,11 +253,16 @@ def pad(
 ) -> Tensor:
     """``x`` with a margin: ``pad_width[i] = (before, after)`` entries on axis ``i``.
 
-    A pair, or a number, stands for all axes. ``mode``: "constant" (``constant_values``,
-    0 if None), "reflect" (mirrored, the edge once) or "symmetric" (the edge twice).
+    Args: ``pad_width``: a pair, or a number, stands for all axes; ``mode``: "constant"
+    (``constant_values``, 0 if None), "reflect" (mirrored without the edge) or
+    "symmetric" (mirrored with the edge).
+
+    Raises: ``ValueError`` for another ``mode``.
 
     >>> pad([1, 2], 1).numpy()
     array([0, 1, 2, 0], dtype=int32)
+    >>> pad([1, 2, 3], 2, mode="reflect").numpy()
+    array([3, 2, 1, 2, 3, 2, 1], dtype=int32)
     """
     x = convert_to_tensor(x)
     if constant_values is not None and mode != "constant":
@@ -236,19 +287,32 @@ def pad(
 
 @operation
 def concatenate(xs: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
-    """The tensors of a list, one after the other along ``axis``."""
+    """Join the tensors of a list along an existing axis.
+
+    >>> concatenate([[[1, 2]], [[3, 4]]], axis=1).numpy()
+    array([[1, 2, 3, 4]], dtype=int32)
+    """
     return joining.concat(promote(*xs), axis)
 
 
 @operation
 def stack(x: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
-    """The tensors of a list, all of one shape, along a new axis."""
+    """Join the tensors of a list, all of one shape, along a new axis.
+
+    >>> stack([[1, 2], [3, 4]], axis=1).numpy()
+    array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     return joining.stack(promote(*x), axis)
 
 
 @operation(call="x1 x2")
 def append(x1: TensorLike, x2: TensorLike, axis: Axis | None = None) -> Tensor:
-    """``x1``, then ``x2``, along ``axis``; None flattens both."""
+    """Join ``x1`` and ``x2`` along ``axis``; None flattens both.
+
+    >>> append([[1, 2]], [[3, 4]]).numpy()
+    array([1, 2, 3, 4], dtype=int32)
+    """
     if axis is None:
         x1, x2, axis = ravel(x1), ravel(x2), 0
     return concatenate([x1, x2], axis)
@@ -256,21 +320,35 @@ def append(x1: TensorLike, x2: TensorLike, axis: Axis | None = None) -> Tensor:
 
 @operation
 def hstack(xs: Sequence[TensorLike]) -> Tensor:
-    """The tensors of a list along axis 1; vectors along axis 0."""
+    """Join the tensors of a list along axis 1, vectors along axis 0.
+
+    >>> hstack([[[1], [2]], [[3], [4]]]).numpy()
+    array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     xs = [ravel(x) if convert_to_tensor(x).ndim == 0 else x for x in xs]
     return concatenate(xs, 0 if convert_to_tensor(xs[0]).ndim == 1 else 1)
 
 
 @operation
 def vstack(xs: Sequence[TensorLike]) -> Tensor:
-    """The tensors of a list along axis 0, vectors as rows."""
+    """Join the tensors of a list along axis 0; vectors become rows.
+
+    >>> vstack([[1, 2], [3, 4]]).numpy()
+    array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
     xs = [convert_to_tensor(x) for x in xs]
     return concatenate([shapes.reshape(x, [1, -1]) if x.ndim < 2 else x for x in xs], 0)
 
 
 @operation
 def dstack(xs: Sequence[TensorLike]) -> Tensor:
-    """The tensors of a list along axis 2, a new last axis for matrices and vectors."""
+    """Join the tensors of a list along axis 2, a new last axis for vectors and matrices.
+
+    >>> dstack([[1, 2], [3, 4]]).shape
+    TensorShape([1, 2, 2])
+    """
     xs = [convert_to_tensor(x) for x in xs]
     xs = [shapes.reshape(x, [1, -1]) if x.ndim < 2 else x for x in xs]
     return concatenate([x[..., None] if x.ndim == 2 else x for x in xs], 2)
@@ -280,7 +358,12 @@ def dstack(xs: Sequence[TensorLike]) -> Tensor:
 def split(
     x: TensorLike, indices_or_sections: int | Sequence[int], axis: Axis = 0
 ) -> list[Tensor]:
-    """A list of parts along ``axis``: a number of equal ones, or cut before these indices.
+    """A list of parts along ``axis``.
+
+    Args: ``indices_or_sections``: a number of equal parts, or the indices before which
+    to cut.
+
+    Raises: ``ShapeError`` if the number does not divide the axis.
 
     >>> [part.numpy().tolist() for part in split([1, 2, 3, 4], [1, 3])]
     [[1], [2, 3], [4]]
@@ -296,7 +379,13 @@ def split(
 def array_split(
     x: TensorLike, indices_or_sections: int | Sequence[int], axis: Axis = 0
 ) -> list[Tensor]:
-    """`split` into a number of parts, of which the first ones may be longer by one."""
+    """`split` into a number of parts, of which the first ones may be longer by one.
+
+    Raises: ``ValueError`` for a number below 1.
+
+    >>> [part.numpy().tolist() for part in array_split([1, 2, 3], 2)]
+    [[1, 2], [3]]
+    """
     x = convert_to_tensor(x)
     (axis,) = normalize_axis("array_split", axis, x.ndim)
     size = x.shape[axis]
@@ -313,26 +402,40 @@ def array_split(
 
 @operation
 def hsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """`split` along axis 1; of a vector, along axis 0."""
+    """`split` along axis 1, of a vector along axis 0."""
     x = _check_rank("hsplit", x, 1)
     return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 @operation
 def vsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """`split` along axis 0."""
+    """`split` along axis 0.
+
+    Raises: ``ValueError`` for less than two axes.
+    """
     return split(_check_rank("vsplit", x, 2), indices_or_sections, 0)
 
 
 @operation
 def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """`split` along axis 2."""
+    """`split` along axis 2.
+
+    Raises: ``ValueError`` for less than three axes.
+    """
     return split(_check_rank("dsplit", x, 3), indices_or_sections, 2)
 
 
 @operation
 def tile(x: TensorLike, repeats: ShapeLike) -> Tensor:
-    """``x`` repeated ``repeats[i]`` times along axis ``i``; the last axes, for fewer."""
+    """``x`` repeated ``repeats[i]`` times along axis ``i``.
+
+    With fewer numbers than axes they are those of the last axes; with more, ``x`` gets
+    new first axes.
+
+    >>> tile([[1, 2]], [2, 1]).numpy()
+    array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     x = convert_to_tensor(x)
     counts = [repeats] if isinstance(repeats, int) else list(repeats)
     counts = [1] * (x.ndim - len(counts)) + counts
@@ -356,10 +459,16 @@ def _specs_of_repeat(x, repeats, axis=None):
 def repeat(
     x: TensorLike, repeats: int | Sequence[int] | TensorLike, axis: Axis | None = None
 ) -> Tensor:
-    """Each entry along ``axis`` ``repeats`` times; None flattens ``x``.
+    """Each entry along ``axis``, ``repeats`` times; None flattens ``x``.
+
+    ``repeats``: one number, or one for each entry.
+
+    Raises: ``ValueError`` for a negative number.
 
     >>> repeat([1, 2], 2).numpy()
     array([1, 1, 2, 2], dtype=int32)
+    >>> repeat([1, 2], [1, 3]).numpy()
+    array([1, 2, 2, 2], dtype=int32)
     """
     if isinstance(repeats, (list, tuple)) and len(repeats) == 1:
         repeats = repeats[0]
@@ -373,7 +482,11 @@ def repeat(
 def diagonal(
     x: TensorLike, offset: int = 0, axis1: Axis = 0, axis2: Axis = 1
 ) -> Tensor:
-    """The ``offset``-th diagonals of the matrices in two axes, as a last axis.
+    """The ``offset``-th diagonals of the matrices in ``axis1`` and ``axis2``.
+
+    Shapes: the result lacks the two axes, and has the diagonal as its last.
+
+    Raises: ``ValueError`` for less than two axes.
 
     >>> diagonal([[1, 2], [3, 4]]).numpy()
     array([1, 4], dtype=int32)
@@ -387,7 +500,16 @@ def diagonal(
 
 @operation
 def diag(x: TensorLike, k: int = 0) -> Tensor:
-    """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there."""
+    """The ``k``-th diagonal of a matrix; for a vector, the matrix with that diagonal.
+
+    Raises: ``ValueError`` for other ranks.
+
+    >>> diag([[1, 2], [3, 4]]).numpy()
+    array([1, 4], dtype=int32)
+    >>> diag([1, 2]).numpy()
+    array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
     x = convert_to_tensor(x)
     if x.ndim not in (1, 2):
         raise ValueError(f"diag: x must be a vector or a matrix, got {tuple(x.shape)}")
@@ -396,11 +518,24 @@ def diag(x: TensorLike, k: int = 0) -> Tensor:
 
 @operation
 def diagflat(x: TensorLike, k: int = 0) -> Tensor:
-    """The matrix with the entries of ``x`` on its ``k``-th diagonal."""
+    """The matrix with all entries of ``x`` on its ``k``-th diagonal.
+
+    >>> diagflat([1, 2]).numpy()
+    array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
     return diagonals.diag(ravel(x), k=k)
 
 
 @operation
 def trace(x: TensorLike, offset: int = 0, axis1: Axis = 0, axis2: Axis = 1) -> Tensor:
-    """The sum of the ``offset``-th diagonal of the matrices in two axes."""
+    """The sum of the ``offset``-th diagonal of the matrices in ``axis1`` and ``axis2``.
+
+    Shapes: the result lacks the two axes.
+
+    Raises: ``ValueError`` for less than two axes.
+
+    >>> trace([[1, 2], [3, 4]]).numpy()
+    np.int32(5)
+    """
     return reduce_sum(to_accumulator(diagonal(x, offset, axis1, axis2)), -1)

@@ -67,7 +67,19 @@ def max_pool(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """The largest entry of each window; ``strides``: by default the ``pool_size``."""
+    """The largest entry of each window.
+
+    Args: ``pool_size``, ``strides``: an int or one for each spatial axis; strides are
+    the ``pool_size`` if None; ``padding``: "valid" or "same"; ``data_format``:
+    "channels_last" or "channels_first", by default that of the configuration.
+
+    Shapes: ``[batch, *spatial, channels]``, with one to three spatial axes.
+
+    Raises: ``ValueError`` for another ``padding`` or ``data_format``.
+
+    >>> max_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
+    array([4., 3.], dtype=float32)
+    """
     (inputs,), _, layout = _prepare("max_pool", inputs, data_format)
     strides = pool_size if strides is None else strides
     return pooling.max_pool(inputs, pool_size, strides, padding.upper(), layout)
@@ -81,7 +93,13 @@ def average_pool(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """The mean of each window; ``strides``: by default the ``pool_size``."""
+    """The mean of each window; the margin of "same" does not count.
+
+    Arguments, shapes and errors are those of `max_pool`.
+
+    >>> average_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
+    array([2.5, 2.5], dtype=float32)
+    """
     (inputs,), _, layout = _prepare("average_pool", inputs, data_format)
     strides = pool_size if strides is None else strides
     return pooling.avg_pool(inputs, pool_size, strides, padding.upper(), layout)
@@ -91,7 +109,13 @@ def average_pool(
 def adaptive_average_pool(
     inputs: TensorLike, output_size: ShapeLike, data_format: str | None = None
 ) -> Tensor:
-    """The means of ``output_size`` windows that cover each spatial axis."""
+    """The means of ``output_size`` windows that cover each spatial axis.
+
+    Shapes: ``[batch, *spatial, channels]`` to ``[batch, *output_size, channels]``.
+
+    >>> adaptive_average_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
+    array([2.5, 2.5], dtype=float32)
+    """
     return _adaptive_pool("Average", inputs, output_size, data_format)
 
 
@@ -100,7 +124,13 @@ def adaptive_average_pool(
 def adaptive_max_pool(
     inputs: TensorLike, output_size: ShapeLike, data_format: str | None = None
 ) -> Tensor:
-    """The largest entries of ``output_size`` windows that cover each spatial axis."""
+    """The largest entries of ``output_size`` windows that cover each spatial axis.
+
+    Shapes: ``[batch, *spatial, channels]`` to ``[batch, *output_size, channels]``.
+
+    >>> adaptive_max_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
+    array([4., 3.], dtype=float32)
+    """
     return _adaptive_pool("Max", inputs, output_size, data_format)
 
 
@@ -123,10 +153,18 @@ def conv(
     data_format: str | None = None,
     dilation_rate: ShapeLike = 1,
 ) -> Tensor:
-    """Each output is the product of its window of ``inputs`` with ``kernel``.
+    """The convolution of ``inputs``: each output is a window times ``kernel``.
 
-    Shapes: ``inputs`` ``[batch, *spatial, channels]``, ``kernel`` ``[*window, channels /
-    groups, filters]``.
+    Args: ``strides``, ``dilation_rate``: an int or one for each spatial axis;
+    ``padding``: "valid" or "same"; ``data_format``: "channels_last" or
+    "channels_first".
+
+    Shapes: ``inputs`` ``[batch, *spatial, channels]``, ``kernel`` ``[*window, channels
+    / groups, filters]``, result ``[batch, *new_spatial, filters]``; one to three
+    spatial axes.
+
+    Raises: ``ShapeError`` for channels that do not fit, or a window larger than the
+    input; ``ValueError`` for another ``padding`` or ``data_format``.
 
     >>> conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[1.0]]]).numpy().ravel()
     array([3., 6.], dtype=float32)
@@ -146,10 +184,12 @@ def depthwise_conv(
     data_format: str | None = None,
     dilation_rate: ShapeLike = 1,
 ) -> Tensor:
-    """The convolution of each channel with separate filters.
+    """The convolution of each channel with its own filters.
 
-    Shapes: ``kernel`` ``[*window, channels, multiplier]``; channel c makes the output
-    channels ``c * multiplier`` and following.
+    Arguments are those of `conv`.
+
+    Shapes: ``inputs`` ``[batch, *spatial, channels]``, ``kernel`` ``[*window, channels,
+    multiplier]``; channel c makes the output channels ``c * multiplier`` and following.
     """
     tensors, _, layout = _prepare("depthwise_conv", inputs, data_format, kernel)
     inputs, kernel = tensors
@@ -170,7 +210,13 @@ def separable_conv(
     data_format: str | None = None,
     dilation_rate: ShapeLike = 1,
 ) -> Tensor:
-    """`depthwise_conv`, then a `conv` with windows of size 1 that mixes the channels."""
+    """`depthwise_conv`, then a `conv` with windows of size 1 that mixes the channels.
+
+    Arguments are those of `conv`.
+
+    Shapes: ``depthwise_kernel`` ``[*window, channels, multiplier]``,
+    ``pointwise_kernel`` ``[*ones, channels * multiplier, filters]``.
+    """
     result = depthwise_conv(
         inputs, depthwise_kernel, strides, padding, data_format, dilation_rate
     )
@@ -189,9 +235,15 @@ def conv_transpose(
 ) -> Tensor:
     """The adjoint of a `conv`: each input adds its product with ``kernel`` to a window.
 
-    Shapes: ``kernel`` ``[*window, filters, channels]``; the outputs have ``size *
-    strides`` entries on an axis with ``padding`` "same", all that a window reaches with
-    "valid", and others with ``output_padding``.
+    Args: those of `conv`; ``output_padding``: further entries at the end of each
+    spatial axis.
+
+    Shapes: ``inputs`` ``[batch, *spatial, channels]``, ``kernel`` ``[*window, filters,
+    channels]``; the outputs have ``size * strides`` entries on an axis with ``padding``
+    "same", all that a window reaches with "valid", and others with ``output_padding``.
+
+    >>> conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[3.0]]], strides=2).numpy().ravel()
+    array([1., 3., 2., 6.], dtype=float32)
     """
     tensors, rank, layout = _prepare("conv_transpose", inputs, data_format, kernel)
     inputs, kernel = tensors
@@ -220,9 +272,15 @@ def unfold(
     padding: ShapeLike = 0,
     stride: ShapeLike = 1,
 ) -> Tensor:
-    """The windows of images ``[batch, channels, height, width]`` as columns.
+    """The windows of images as columns.
 
-    Shape: ``[batch, channels * kernel height * kernel width, windows]``.
+    Args: all an int, or a pair for height and width; ``padding``: zeros on both sides.
+
+    Shapes: ``[batch, channels, height, width]`` to ``[batch, channels * kernel_height *
+    kernel_width, windows]``.
+
+    >>> unfold([[[[1, 2], [3, 4]]]], kernel_size=(1, 2)).numpy().tolist()
+    [[[1, 3], [2, 4]]]
     """
     x = to_floating(x)
     (high, wide), dilation, padding, stride = _pairs(
@@ -246,7 +304,16 @@ def fold(
     padding: ShapeLike = 0,
     stride: ShapeLike = 1,
 ) -> Tensor:
-    """The adjoint of `unfold`: columns added into images of ``output_size``."""
+    """The adjoint of `unfold`: add columns into images of ``output_size``.
+
+    Arguments are those of `unfold`.
+
+    Shapes: ``[batch, channels * kernel_height * kernel_width, windows]`` to ``[batch,
+    channels, *output_size]``.
+
+    >>> fold([[[1, 3], [2, 4]]], output_size=(2, 2), kernel_size=(1, 2)).numpy().tolist()
+    [[[[1, 2], [3, 4]]]]
+    """
     x = to_floating(x)
     (high, wide), dilation, padding, stride = _pairs(
         kernel_size, dilation, padding, stride

@@ -99,24 +99,32 @@ def convert_to_tensor(
 
 
 def convert_to_numpy(x: TensorLike) -> Array:
-    """The values of ``x`` as an array of NumPy."""
+    """The values of ``x`` as a NumPy array."""
     return _convert(x).numpy()
 
 
 @operation(same_as="cast", kinds=ANY)
 def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """``x`` in another dtype; gradients pass between floating ones."""
+    """``x`` in another dtype; gradients pass between floating dtypes.
+
+    >>> cast([1.9, -1.9], "int32").numpy()
+    array([ 1, -1], dtype=int32)
+    """
     return conversion.cast(x, dtype)
 
 
 def is_tensor(x: TensorLike) -> bool:
-    """Return True for a tensor or a variable, not for arrays, numbers, symbolic tensors."""
+    """Return True for a tensor or a variable; False for arrays, numbers, symbolic tensors."""
     return _is_tensor(x) and type(x) is not KerasTensor
 
 
 @operation(same_as="saturate_cast", kinds=REALS)
 def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """`cast`, where values out of the range of ``dtype`` become its nearest ones."""
+    """`cast`, with values out of the range of ``dtype`` moved to its nearest end.
+
+    >>> saturate_cast([-3.0, 300.0], "uint8").numpy()
+    array([  0, 255], dtype=uint8)
+    """
     x = _convert(x)
     if as_dtype(dtype).is_bool and not x.dtype.is_complex:
         return x if x.dtype.is_bool else logical_not(less_equal(x, 0))
@@ -133,7 +141,7 @@ def dtype(x: TensorLike) -> str:
 
 
 def shape(x: TensorLike) -> tuple[Any, ...]:
-    """The sizes of the axes, a tuple: None where they are unknown in a model.
+    """The sizes of the axes, a tuple, with None where they are unknown in a model.
 
     In a traced function an unknown size is a formula, which computes like an int.
 
@@ -145,7 +153,7 @@ def shape(x: TensorLike) -> tuple[Any, ...]:
 
 @operation(same_as="stop_gradient", kinds=ANY)
 def stop_gradient(variable: TensorLike) -> Tensor:
-    """The value as a constant: no gradient passes through it."""
+    """``variable`` as a constant: no gradient passes through it."""
     return conversion.stop_gradient(variable)
 
 
@@ -157,7 +165,15 @@ def _specs_of_unstack(x, num=None, axis=0):
 
 @operation(specs=_specs_of_unstack)
 def unstack(x: TensorLike, num: int | None = None, axis: Axis = 0) -> list[Tensor]:
-    """The entries along ``axis``, a list; ``num``: their number, if the size is unknown."""
+    """A list of the slices of ``x`` along ``axis``, without that axis.
+
+    Args: ``num``: their number, needed if the size of the axis is unknown.
+
+    Raises: ``ValueError`` if ``num`` is not their number.
+
+    >>> [part.numpy().tolist() for part in unstack([[1, 2], [3, 4]])]
+    [[1, 2], [3, 4]]
+    """
     x = _convert(x)
     (axis,) = normalize_axis("unstack", axis, x.ndim)
     if num is None or type(x.shape[axis]) is int:
@@ -171,11 +187,13 @@ def unstack(x: TensorLike, num: int | None = None, axis: Axis = 0) -> list[Tenso
 def cond(
     pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., Any]
 ) -> Any:
-    """``true_fn()`` if ``pred`` is true, else ``false_fn()``; see ``tw.cond``.
+    """``true_fn()`` if ``pred`` is true, else ``false_fn()``; see `tw.cond`.
 
     In a model, with a symbolic ``pred``, both are computed and one is taken.
 
-    >>> cond(_convert(True), lambda: 1, lambda: 2)
+    Raises: ``TypeError`` if a function is not callable.
+
+    >>> cond(convert_to_tensor(True), lambda: 1, lambda: 2)
     1
     """
     if type(pred) is not KerasTensor:
@@ -210,9 +228,14 @@ def while_loop(
     loop_vars: TensorNest,
     maximum_iterations: int | None = None,
 ) -> Any:
-    """``loop_vars = body(*loop_vars)`` as long as ``cond(*loop_vars)`` is true.
+    """Repeat ``loop_vars = body(*loop_vars)`` as long as ``cond(*loop_vars)`` is true.
 
-    ``loop_vars``: a tuple or list, or one value; ``body`` returns as much.
+    Args: ``loop_vars``: a tuple or list, or one value; ``body`` returns the same
+    structure; ``maximum_iterations``: the largest number of steps.
+
+    Returns: the last values, in the structure of ``loop_vars``.
+
+    Raises: ``ValueError`` if ``body`` returns another structure.
 
     >>> while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + i), (0, 0))[1].numpy()
     np.int32(6)
@@ -236,7 +259,9 @@ def fori_loop(
     body_fun: Callable[..., Any],
     init_val: TensorNest,
 ) -> Any:
-    """``value = body_fun(i, value)`` for i from ``lower`` up to, and without, ``upper``.
+    """Repeat ``value = body_fun(i, value)`` for i from ``lower`` to ``upper - 1``.
+
+    Returns: the last value; ``init_val`` if there is no step.
 
     >>> fori_loop(0, 4, lambda i, total: total + i, 0).numpy()
     np.int32(6)
@@ -259,12 +284,17 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
 ) -> tuple[Any, Any]:
-    """``(carry, ys)`` of ``carry, y = f(carry, x)`` along the first axis of ``xs``.
+    """Repeat ``carry, y = f(carry, x)`` along the first axis of ``xs``.
 
-    ``xs`` is a nest of tensors, or None for ``length`` steps without an ``x``; ``reverse``
-    goes from the last to the first. ``unroll`` has no meaning here.
+    Args: ``init``: the first carry; ``xs``: a nest of tensors, or None for ``length``
+    steps without an ``x``; ``reverse``: from the last to the first. ``unroll`` changes
+    nothing.
 
-    >>> total, sums = scan(lambda c, x: (c + x, c + x), 0, _convert([1, 2, 3]))
+    Returns: ``(carry, ys)``, the last carry and all ``y``, stacked.
+
+    Raises: ``ValueError`` if neither ``xs`` nor ``length`` is given.
+
+    >>> total, sums = scan(lambda c, x: (c + x, c + x), 0, convert_to_tensor([1, 2, 3]))
     >>> total.numpy(), sums.numpy()
     (np.int32(6), array([1, 3, 6], dtype=int32))
     """
@@ -301,14 +331,16 @@ def _scan(f, init, xs, reverse):
 def associative_scan(
     f: Callable[..., Any], elems: TensorNest, reverse: bool = False, axis: Axis = 0
 ) -> Any:
-    """All of ``a0, f(a0, a1), f(f(a0, a1), a2), ...`` along ``axis``, side by side.
+    """All of ``a0, f(a0, a1), f(f(a0, a1), a2), ...`` along ``axis``.
 
-    ``f`` is associative and takes, and returns, nests like ``elems``, of any size along
-    ``axis``; log2(n) calls of it.
+    It makes log2(n) calls of ``f``.
+
+    Args: ``f``: an associative function that takes and returns nests like ``elems``, of
+    any size along ``axis``; ``reverse``: from the last to the first.
 
     Reference: Hillis & Steele, "Data parallel algorithms" (1986).
 
-    >>> associative_scan(lambda a, b: a + b, _convert([1, 2, 3, 4])).numpy()
+    >>> associative_scan(lambda a, b: a + b, convert_to_tensor([1, 2, 3, 4])).numpy()
     array([ 1,  3,  6, 10], dtype=int32)
     """
     if not callable(f):
@@ -343,9 +375,9 @@ def associative_scan(
 
 @operation(class_name=None, call="f xs", nested=True)
 def map(f: Callable[..., Any], xs: TensorNest) -> Any:  # noqa: A001
-    """``f`` of each entry along the first axis, one after the other; the results stacked.
+    """Apply ``f`` to each entry along the first axis, one after the other; stack the results.
 
-    >>> map(lambda x: x * x, _convert([1, 2, 3])).numpy()
+    >>> map(lambda x: x * x, convert_to_tensor([1, 2, 3])).numpy()
     array([1, 4, 9], dtype=int32)
     """
     return map_fn(f, xs)
@@ -354,7 +386,7 @@ def map(f: Callable[..., Any], xs: TensorNest) -> Any:  # noqa: A001
 def switch(
     index: TensorLike, branches: Sequence[Callable[..., Any]], *operands: Any
 ) -> Any:
-    """``branches[index](*operands)``; the nearest branch for any other number.
+    """``branches[index](*operands)``, with the nearest branch for indices out of range.
 
     >>> switch(1, [lambda a, b: a + b, lambda a, b: a * b], 3, 4)
     12
@@ -374,7 +406,14 @@ def switch(
 
 @operation(class_name=None, call="function elements", nested=True)
 def vectorized_map(function: Callable[..., Any], elements: TensorNest) -> Any:
-    """``function`` of each entry along the first axis, stacked, in one call of its ops."""
+    """Apply ``function`` to each entry along the first axis, with one call of each op.
+
+    Shapes: ``elements`` ``[n, ...]``, in any nest; the results are stacked to ``[n,
+    ...]``.
+
+    >>> vectorized_map(lambda x: x * x, convert_to_tensor([1, 2, 3])).numpy()
+    array([1, 4, 9], dtype=int32)
+    """
     return _vectorized_map(function, elements)
 
 
@@ -383,7 +422,12 @@ def vectorized_map(function: Callable[..., Any], elements: TensorNest) -> Any:
 
 @operation(call="indices values")
 def scatter(indices: TensorLike, values: TensorLike, shape: ShapeLike) -> Tensor:
-    """Zeros of ``shape`` with ``values`` added in at the coordinates ``indices``.
+    """Zeros of ``shape`` with ``values`` added at the coordinates ``indices``.
+
+    Shapes: ``indices`` ``[..., k]`` holds ``k`` coordinates; ``values`` has the shape
+    ``indices.shape[:-1] + shape[k:]``.
+
+    Raises: ``IndexError`` for a coordinate out of range.
 
     >>> scatter([[0], [2], [2]], [1.0, 2.0, 3.0], (4,)).numpy()
     array([1., 0., 5., 0.], dtype=float32)
@@ -408,8 +452,13 @@ def scatter_update(
 ) -> Tensor:
     """``inputs`` with ``updates`` at the coordinates ``indices``.
 
-    ``reduction``: how an update is combined with the entry, "add", "mul", "max" or "min";
-    None replaces the entry.
+    Args: ``reduction``: the operation on the entry and the update, "add", "mul", "max"
+    or "min"; None replaces the entry.
+
+    Shapes: as in `scatter`, with the shape of ``inputs``.
+
+    Raises: ``IndexError`` for a coordinate out of range; ``ValueError`` for another
+    ``reduction``.
 
     >>> scatter_update([1, 2, 3], [[0], [2]], [7, 9]).numpy()
     array([7, 2, 9], dtype=int32)
@@ -437,7 +486,9 @@ def _scatter_multiply(inputs, indices, updates):
 
 @operation(call="inputs start_indices")
 def slice(inputs: TensorLike, start_indices: TensorLike, shape: ShapeLike) -> Tensor:  # noqa: A001
-    """The block of ``shape`` that starts at ``start_indices``.
+    """The block of sizes ``shape`` that starts at ``start_indices``.
+
+    Raises: ``ShapeError`` if it reaches beyond ``inputs``.
 
     >>> slice([[1, 2, 3], [4, 5, 6]], (0, 1), (2, 2)).numpy()
     array([[2, 3],
@@ -465,6 +516,8 @@ def slice_update(
     """``inputs`` with the block at ``start_indices`` replaced by ``updates``.
 
     A block that would reach beyond the end is moved back.
+
+    Shapes: ``updates`` has as many axes as ``inputs``.
 
     >>> slice_update([1, 2, 3, 4], [1], [8, 9]).numpy()
     array([1, 8, 9, 4], dtype=int32)

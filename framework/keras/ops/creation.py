@@ -62,19 +62,19 @@ def array(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
 
 @operation(class_name=None)
 def zeros(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Zeros, `floatx` unless ``dtype`` says otherwise."""
+    """Zeros of this shape, in `floatx` unless ``dtype`` is given."""
     return creation.zeros(shape, dtype or default_float())
 
 
 @operation(class_name=None)
 def ones(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Ones, `floatx` unless ``dtype`` says otherwise."""
+    """Ones of this shape, in `floatx` unless ``dtype`` is given."""
     return creation.ones(shape, dtype or default_float())
 
 
 @operation(class_name=None)
 def empty(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor on whose entries nobody relies: zeros, here."""
+    """A tensor with unspecified entries: zeros, here."""
     return zeros(shape, dtype)
 
 
@@ -82,7 +82,14 @@ def empty(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
 def full(
     shape: ShapeLike, fill_value: TensorLike, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """``fill_value`` everywhere, `floatx` unless ``dtype`` says otherwise."""
+    """``fill_value``, which broadcasts to ``shape``, in `floatx` unless ``dtype`` is given.
+
+    Raises: ``TypeError`` for a complex ``fill_value`` in a real dtype.
+
+    >>> full((2, 2), 7.0).numpy()
+    array([[7., 7.],
+           [7., 7.]], dtype=float32)
+    """
     value, dtype = convert_to_tensor(fill_value), as_dtype(dtype or default_float())
     if value.dtype.is_complex and not dtype.is_complex:
         raise TypeError(
@@ -93,19 +100,19 @@ def full(
 
 @operation
 def zeros_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Zeros in the shape of ``x``, and in its dtype if none is given."""
+    """Zeros in the shape of ``x``, and in its dtype unless ``dtype`` is given."""
     return creation.zeros_like(x, dtype)
 
 
 @operation
 def ones_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Ones in the shape of ``x``, and in its dtype if none is given."""
+    """Ones in the shape of ``x``, and in its dtype unless ``dtype`` is given."""
     return creation.ones_like(x, dtype)
 
 
 @operation
 def empty_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """As `empty`, in the shape of ``x``."""
+    """`empty`, in the shape of ``x``, and in its dtype unless ``dtype`` is given."""
     return zeros_like(x, dtype)
 
 
@@ -113,7 +120,7 @@ def empty_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
 def full_like(
     x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """``fill_value`` in the shape of ``x``, and in its dtype if none is given."""
+    """``fill_value`` in the shape of ``x``, and in its dtype unless ``dtype`` is given."""
     x = convert_to_tensor(x)
     return full(x.shape, fill_value, dtype or x.dtype)
 
@@ -126,6 +133,9 @@ def arange(
     dtype: DTypeLike | None = None,
 ) -> Tensor:
     """``start, start + step, ...`` up to and without ``stop``; ``arange(stop)`` from 0.
+
+    Raises: ``TypeError`` for a Python number that is not whole with an integer
+    ``dtype``.
 
     >>> arange(3).numpy(), arange(1.0, 2.0, 0.5).numpy()
     (array([0, 1, 2], dtype=int32), array([1. , 1.5], dtype=float32))
@@ -162,9 +172,14 @@ def linspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Any:
-    """``num`` evenly spaced values from ``start`` to ``stop``; without it if not ``endpoint``.
+    """``num`` evenly spaced values from ``start`` to ``stop``, with ``stop`` if ``endpoint``.
 
-    Returns: the values, along a new ``axis``; with ``retstep`` also how far they lie apart.
+    Shapes: ``start`` and ``stop`` broadcast; the values have a new ``axis`` of size
+    ``num``.
+
+    Returns: the values; with ``retstep`` also the distance between them.
+
+    Raises: ``ValueError`` for a negative ``num``.
 
     >>> linspace(0.0, 1.0, 4, endpoint=False).numpy()
     array([0.  , 0.25, 0.5 , 0.75], dtype=float32)
@@ -196,7 +211,11 @@ def logspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Tensor:
-    """``base`` to the powers ``linspace(start, stop, num)``."""
+    """``base`` to the powers ``linspace(start, stop, num, endpoint)``, along a new ``axis``.
+
+    >>> logspace(0.0, 2.0, 3).numpy()
+    array([  1.,  10., 100.], dtype=float32)
+    """
     powers = linspace(start, stop, num, endpoint, axis=axis)
     values = _pow(cast(base, powers.dtype), powers)
     return values if dtype is None else cast(values, dtype)
@@ -211,7 +230,13 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Tensor:
-    """``num`` values from ``start`` to ``stop``, each the same multiple of the one before."""
+    """``num`` values from ``start`` to ``stop``, each the same multiple of the one before.
+
+    They have a new ``axis`` of size ``num``. ``start`` and ``stop`` are not 0.
+
+    >>> geomspace(1.0, 8.0, 4).numpy()
+    array([1., 2., 4., 8.], dtype=float32)
+    """
     start, stop = promote(start, stop, at_least=float)
     logs = linspace(log(abs(start)), log(abs(stop)), num, endpoint, axis=axis)
     values = exp(logs) * sign(start)
@@ -227,7 +252,12 @@ def _offsets(rows, columns, k):
 def eye(
     N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Ones on the ``k``-th diagonal of an ``N x M`` matrix of zeros."""
+    """Ones on the ``k``-th diagonal of an ``N x M`` matrix of zeros; M is N if None.
+
+    >>> eye(2, 3, k=1).numpy()
+    array([[0., 1., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
     if k == 0:
         return creation.eye(N, M, dtype=dtype or default_float())
     return cast(equal(*_offsets(N, N if M is None else M, k)), dtype or default_float())
@@ -235,7 +265,7 @@ def eye(
 
 @operation(class_name=None)
 def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
-    """The unit matrix of size ``n``."""
+    """The identity matrix of size ``n``."""
     return eye(n, dtype=dtype)
 
 
@@ -243,7 +273,12 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
 def tri(
     N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Ones on and below the ``k``-th diagonal of an ``N x M`` matrix of zeros."""
+    """Ones on and below the ``k``-th diagonal of an ``N x M`` matrix of zeros.
+
+    >>> tri(2).numpy()
+    array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
     return cast(
         less_equal(*_offsets(N, N if M is None else M, k)), dtype or default_float()
     )
@@ -260,7 +295,16 @@ def _check_matrix(who, x):
 
 @operation
 def tril(x: TensorLike, k: int = 0) -> Tensor:
-    """The matrices ``x`` with zeros above the ``k``-th diagonal."""
+    """The matrices ``x`` with zeros above the ``k``-th diagonal.
+
+    Shapes: ``[..., m, n]``, input and result.
+
+    Raises: ``ValueError`` for less than two axes.
+
+    >>> tril([[1, 2], [3, 4]]).numpy()
+    array([[1, 0],
+           [3, 4]], dtype=int32)
+    """
     x = _check_matrix("tril", x)
     kept = less_equal(*_offsets(*x.shape[-2:], k))
     return where(kept, x, creation.zeros_like(x))
@@ -268,7 +312,16 @@ def tril(x: TensorLike, k: int = 0) -> Tensor:
 
 @operation
 def triu(x: TensorLike, k: int = 0) -> Tensor:
-    """The matrices ``x`` with zeros below the ``k``-th diagonal."""
+    """The matrices ``x`` with zeros below the ``k``-th diagonal.
+
+    Shapes: ``[..., m, n]``, input and result.
+
+    Raises: ``ValueError`` for less than two axes.
+
+    >>> triu([[1, 2], [3, 4]]).numpy()
+    array([[1, 2],
+           [0, 4]], dtype=int32)
+    """
     x = _check_matrix("triu", x)
     dropped = less_equal(*_offsets(*x.shape[-2:], k - 1))
     return where(dropped, creation.zeros_like(x), x)
@@ -276,13 +329,30 @@ def triu(x: TensorLike, k: int = 0) -> Tensor:
 
 @operation
 def meshgrid(*x: TensorLike, indexing: str = "xy") -> list[Tensor]:
-    """The coordinates of a grid with these lines, one tensor for each of them."""
+    """The coordinates of a grid: each vector repeated along the axes of all the others.
+
+    Args: ``indexing``: "xy" exchanges the first two axes of the result, "ij" does not.
+
+    Shapes: vectors of ``m``, ``n``, ... entries give tensors ``[n, m, ...]``, or ``[m,
+    n, ...]`` with "ij".
+
+    Raises: ``ValueError`` for another ``indexing``.
+    """
     return creation.meshgrid(*x, indexing=indexing)
 
 
 @operation
 def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers of ``x``, a column each: ``x ** (N - 1)`` to 1, or ``increasing``."""
+    """The powers of ``x``, a column each: ``x ** (N - 1)`` to 1, or ``increasing``.
+
+    Shapes: ``[n]`` to ``[n, N]``; N is n if None.
+
+    Raises: ``ValueError`` if ``x`` is no vector.
+
+    >>> vander([2, 3], 3).numpy()
+    array([[4, 2, 1],
+           [9, 3, 1]], dtype=int32)
+    """
     x = convert_to_tensor(x)
     if x.ndim != 1:
         raise ValueError(f"vander: x must be a vector, got shape {tuple(x.shape)}")
@@ -297,8 +367,8 @@ def _window(function):
         return convert_to_tensor(function(int(x)), default_float())
 
     name = function.__name__
-    doc = f"NumPy's {name} window of ``x`` values, symmetric, in `floatx`."
-    return operation.named(name, window, doc, class_name=None)
+    doc = f"NumPy's {name.capitalize()} window of ``x`` values, symmetric, in `floatx`."
+    return operation.named(name, window, doc, "Shapes: ``[x]``.", class_name=None)
 
 
 bartlett = _window(np.bartlett)
@@ -309,5 +379,11 @@ hanning = _window(np.hanning)
 
 @operation(class_name=None)
 def kaiser(x: int, beta: float) -> Tensor:
-    """NumPy's kaiser window of ``x`` values, symmetric, in `floatx`."""
+    """NumPy's Kaiser window of ``x`` values, symmetric, in `floatx`.
+
+    Shapes: ``[x]``.
+
+    >>> kaiser(3, 0.0).numpy()
+    array([1., 1., 1.], dtype=float32)
+    """
     return convert_to_tensor(np.kaiser(int(x), float(beta)), default_float())

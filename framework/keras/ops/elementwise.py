@@ -23,7 +23,7 @@ from tapewright.ops.math.elementwise import log1p as _log1p
 from tapewright.ops.math.elementwise import pow as _pow
 from tapewright.ops.math.reduction import reduce_all
 
-from .operation import ANY, FLOATS, NUMBERS, REALS, OperationFamily
+from .operation import ANY, FLOATS, NUMBERS, REALS, OperationFamily, name_operands
 from .promotion import promote, to_bool, to_floating, to_numbers
 
 __all__ = [
@@ -151,7 +151,7 @@ arctanh = operation.floats("arctanh", trigonometry.atanh)
 angle = operation.floats(
     "angle",
     trigonometry.angle,
-    "The angle of a complex number; 0 or pi for a real.",
+    "The angle of a complex number, from -pi to pi; 0 or pi for a real one.",
     "c",
 )
 cbrt = operation.floats(
@@ -161,7 +161,9 @@ ceil = operation.floats("ceil", elementwise.ceil)
 cos = operation.floats("cos", trigonometry.cos)
 cosh = operation.floats("cosh", trigonometry.cosh)
 deg2rad = operation.floats(
-    "deg2rad", lambda x: x * (math.pi / 180), "Degrees as radians."
+    "deg2rad",
+    lambda x: x * (math.pi / 180),
+    "``x`` degrees as radians: ``x * pi / 180``.",
 )
 erf = operation.floats("erf", special.erf, module="math")
 erfc = operation.floats("erfc", special.erfc, module="math")
@@ -175,14 +177,16 @@ fabs = operation.floats("fabs", elementwise.abs, kinds="")
 floor = operation.floats("floor", elementwise.floor)
 log = operation.floats("log", elementwise.log)
 log10 = operation.floats(
-    "log10", lambda x: elementwise.log(x) / math.log(10), "The logarithm to 10."
+    "log10", lambda x: elementwise.log(x) / math.log(10), "The logarithm to base 10."
 )
 log1p = operation.floats("log1p", elementwise.log1p)
 log2 = operation.floats(
-    "log2", lambda x: elementwise.log(x) / math.log(2), "The logarithm to 2."
+    "log2", lambda x: elementwise.log(x) / math.log(2), "The logarithm to base 2."
 )
 rad2deg = operation.floats(
-    "rad2deg", lambda x: x * (180 / math.pi), "Radians as degrees."
+    "rad2deg",
+    lambda x: x * (180 / math.pi),
+    "``x`` radians as degrees: ``x * 180 / pi``.",
 )
 reciprocal = operation.floats("reciprocal", elementwise.reciprocal)
 rsqrt = operation.floats("rsqrt", elementwise.rsqrt, module="math")
@@ -196,12 +200,14 @@ isfinite = operation.floats("isfinite", comparison.is_finite)
 isinf = operation.floats("isinf", comparison.is_inf)
 isnan = operation.floats("isnan", comparison.is_nan)
 isneginf = operation.floats(
-    "isneginf", lambda x: comparison.less(x, -_LARGEST[x.dtype]), "True where ``-inf``."
+    "isneginf",
+    lambda x: comparison.less(x, -_LARGEST[x.dtype]),
+    "True where ``x`` is ``-inf``.",
 )
 isposinf = operation.floats(
     "isposinf",
     lambda x: comparison.greater(x, _LARGEST[x.dtype]),
-    "True where ``inf``.",
+    "True where ``x`` is ``inf``.",
 )
 
 
@@ -254,13 +260,23 @@ abs = absolute = operation.unary(  # noqa: A001
     kinds=REALS,
 )
 bitwise_invert = operation.unary(
-    "bitwise_invert", _invert, "All bits inverted.", same_as="invert", kinds="iu"
+    "bitwise_invert",
+    _invert,
+    "The integer with all bits inverted; for booleans, not.",
+    same_as="invert",
+    kinds="iu",
 )
-bitwise_not = operation.unary("bitwise_not", _invert, "All bits inverted.")
+bitwise_not = operation.unary(
+    "bitwise_not", _invert, "The integer with all bits inverted; for booleans, not."
+)
 conj = conjugate = operation.unary("conjugate", conversion.conj, aliases="conj")
-copy = operation.unary("copy", conversion.identity, kinds=ANY)
+copy = operation.unary(
+    "copy", conversion.identity, "``x`` as a new tensor; gradients pass.", kinds=ANY
+)
 imag = operation.unary("imag", conversion.imag, same_as="imag", kinds="c")
-isreal = operation.unary("isreal", _is_real, "True where the imaginary part is 0.")
+isreal = operation.unary(
+    "isreal", _is_real, "True where the imaginary part of ``x`` is 0."
+)
 logical_not = operation.unary(
     "logical_not", comparison.logical_not, prepare=to_bool, kinds="b"
 )
@@ -268,7 +284,7 @@ negative = operation.unary("negative", elementwise.negative, kinds=NUMBERS)
 real = operation.unary("real", conversion.real, same_as="real", kinds="c")
 sign = operation.unary("sign", elementwise.sign, prepare=to_numbers, kinds=REALS)
 signbit = operation.unary(
-    "signbit", _signbit, "True where the sign is a minus, as for -0.0."
+    "signbit", _signbit, "True where the sign of ``x`` is a minus, as for -0.0."
 )
 square = operation.unary(
     "square", elementwise.square, prepare=to_numbers, kinds=NUMBERS
@@ -293,7 +309,7 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:  # noqa: A001
 
 @operation
 def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
-    """``x``, limited to ``[x_min, x_max]``, in the common dtype of tensors among them.
+    """``x``, limited to the range from ``x_min`` to ``x_max``, in the common dtype of tensors.
 
     Raises: ``TypeError`` for a Python number that is not whole beside integers.
 
@@ -320,7 +336,10 @@ def nan_to_num(
     posinf: float | None = None,
     neginf: float | None = None,
 ) -> Tensor:
-    """``x`` with numbers for NaN and the infinities: None is the largest of the dtype.
+    """``x`` with numbers in place of NaN and the infinities.
+
+    Args: ``posinf``, ``neginf``: None stands for the largest and the lowest number of
+    the dtype.
 
     >>> nan_to_num([math.nan, math.inf, 1.0], posinf=9.0).numpy()
     array([0., 9., 1.], dtype=float32)
@@ -336,7 +355,13 @@ def nan_to_num(
 
 @operation
 def view(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """The same bytes read as another dtype, along the last axis where sizes differ."""
+    """The same bytes read as another dtype.
+
+    Shapes: the last axis shrinks or grows by the ratio of the sizes.
+
+    >>> view([1.0], "int32").numpy()
+    array([1065353216], dtype=int32)
+    """
     x = convert_to_tensor(x)
     if dtype is None or x.dtype == dtype:
         return x
@@ -425,14 +450,21 @@ power = operation.binary("power", elementwise.pow, same_as="power", kinds=REALS)
 maximum = operation.binary("maximum", _maximum, kinds=REALS)
 minimum = operation.binary("minimum", _minimum, kinds=REALS)
 fmax = operation.binary(
-    "fmax", _ignoring_nan(_maximum), "`maximum`, and the other one beside NaN."
+    "fmax", _ignoring_nan(_maximum), "`maximum`, where a number wins over NaN."
 )
 fmin = operation.binary(
-    "fmin", _ignoring_nan(_minimum), "`minimum`, and the other one beside NaN."
+    "fmin", _ignoring_nan(_minimum), "`minimum`, where a number wins over NaN."
 )
-arctan2 = operation.binary("arctan2", trigonometry.atan2, None, float, kinds=FLOATS)
+arctan2 = operation.binary(
+    "arctan2", trigonometry.atan2,
+    "The angle from -pi to pi of the point (``x2``, ``x1``): that of ``x1 / x2``.",
+    float, kinds=FLOATS,
+)  # fmt: skip
 heaviside = operation.binary(
-    "heaviside", _heaviside, "0 below 0, 1 above, and ``x2`` where ``x1`` is 0.", float
+    "heaviside",
+    _heaviside,
+    "0 where ``x1`` is negative, 1 where positive, ``x2`` where it is 0.",
+    float,
 )
 hypot = operation.binary(
     "hypot", _hypot, "``sqrt(x1 ** 2 + x2 ** 2)``, without overflow.", float
@@ -453,7 +485,13 @@ logaddexp2 = operation.binary(
 
 @operation(call="x1 x2")
 def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """``x1 * 2 ** x2``, with integers ``x2``."""
+    """``x1 * 2 ** x2``, with integers ``x2``.
+
+    Raises: ``TypeError`` if ``x2`` holds other numbers.
+
+    >>> ldexp([1.0, 3.0], [2, 1]).numpy()
+    array([4., 6.], dtype=float32)
+    """
     x2 = convert_to_tensor(x2)
     if not x2.dtype.is_integer:
         raise TypeError(f"ldexp: x2 must hold integers, got {x2.dtype.name}")
@@ -477,9 +515,8 @@ def _logical(name, op):
     def function(x1: TensorLike, x2: TensorLike) -> Tensor:
         return op(to_bool(x1), to_bool(x2))
 
-    return operation.named(
-        name, function, op.__doc__, call="x1 x2", same_as=name, kinds="b"
-    )
+    doc = name_operands(op.__doc__)
+    return operation.named(name, function, doc, call="x1 x2", same_as=name, kinds="b")
 
 
 logical_and = _logical("logical_and", comparison.logical_and)
@@ -515,7 +552,9 @@ def isclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> Tensor:
-    """``|x1 - x2| <= atol + rtol * |x2|``; NaN is close to NaN if ``equal_nan``.
+    """True where ``|x1 - x2| <= atol + rtol * |x2|``.
+
+    With ``equal_nan`` NaN is close to NaN.
 
     >>> isclose([1.0, 2.0], [1.0, 2.1]).numpy()
     array([ True, False])
@@ -541,5 +580,9 @@ def allclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> Tensor:
-    """True if all entries are close; see `isclose`."""
+    """True if all entries are close, a scalar; see `isclose`.
+
+    >>> allclose([1.0, 2.0], [1.0, 2.1]).numpy()
+    np.False_
+    """
     return reduce_all(isclose(x1, x2, rtol, atol, equal_nan))

@@ -100,6 +100,10 @@ def where(
 ) -> Any:
     """``x1`` where ``condition`` is true, else ``x2``; with neither, `nonzero`.
 
+    Shapes: all three broadcast.
+
+    Raises: ``ValueError`` if only one of ``x1`` and ``x2`` is given.
+
     >>> where([True, False], [1, 2], 0.5).numpy()
     array([1. , 0.5], dtype=float32)
     """
@@ -113,7 +117,14 @@ def where(
 
 @operation(specs=_specs_of_nonzero)
 def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
-    """The indices of entries that are not 0: a tuple with a vector for each axis, int32."""
+    """The coordinates of the entries that are not 0.
+
+    Returns: a tuple with an int32 vector for each axis.
+
+    >>> rows, columns = nonzero([[0, 1], [2, 0]])
+    >>> rows.numpy(), columns.numpy()
+    (array([0, 1], dtype=int32), array([1, 0], dtype=int32))
+    """
     indices = _where(cast(x, "bool"))
     return tuple([cast(indices[:, i], int32) for i in range(indices.shape[-1])])
 
@@ -124,7 +135,16 @@ def select(
     choicelist: Sequence[TensorLike],
     default: TensorLike = 0,
 ) -> Tensor:
-    """The entry of the first choice whose condition is true there, else ``default``."""
+    """The entry of the first choice whose condition is true there, else ``default``.
+
+    Shapes: conditions and choices broadcast.
+
+    Raises: ``ValueError`` if the lists differ in length.
+
+    >>> x = convert_to_tensor([1, 5, 9])
+    >>> select([x < 3, x < 7], [x, 10 * x], default=0).numpy()
+    array([ 1, 50,  0], dtype=int32)
+    """
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(
             "select: condlist and choicelist must be of one length, got "
@@ -138,15 +158,25 @@ def select(
 
 @operation(call="x key")
 def get_item(x: TensorLike, key: Any) -> Tensor:
-    """``x[key]``."""
+    """``x[key]``; ``key`` is an int, a slice, a tensor, or a tuple of these.
+
+    Raises: ``IndexError`` for an index out of range.
+
+    >>> get_item([[1, 2], [3, 4]], (0, slice(1, 2))).numpy()
+    array([2], dtype=int32)
+    """
     return indexing.getitem(convert_to_tensor(x), key)
 
 
 @operation(call="x indices", same_as="gather", kinds=ANY)
 def take(x: TensorLike, indices: TensorLike, axis: Axis | None = None) -> Tensor:
-    """The entries of ``x`` at ``indices`` along ``axis``; None flattens ``x``.
+    """The slices of ``x`` at ``indices`` along ``axis``; None flattens ``x``.
 
     Negative indices count from the end.
+
+    Shapes: that of ``x`` with the axis replaced by the shape of ``indices``.
+
+    Raises: ``IndexError`` for an index out of range.
 
     >>> take([10, 20, 30], [0, -1]).numpy()
     array([10, 30], dtype=int32)
@@ -174,6 +204,10 @@ def take_along_axis(
 ) -> Tensor:
     """The entries of each row of ``x`` along ``axis`` at its row of ``indices``.
 
+    Shapes: that of ``indices``; the other axes broadcast. None flattens ``x``.
+
+    Raises: ``IndexError`` for an index out of range.
+
     >>> take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).numpy()
     array([[2],
            [3]], dtype=int32)
@@ -199,7 +233,16 @@ def _common_size(m, n):
 
 @operation
 def unravel_index(indices: TensorLike, shape: Sequence[int]) -> tuple[Tensor, ...]:
-    """The coordinates in ``shape`` of flat indices: a tuple with a tensor for each axis."""
+    """The coordinates in ``shape`` of flat indices.
+
+    Negative indices count from the end; others are not checked.
+
+    Returns: a tuple with a tensor, of the shape of ``indices``, for each axis.
+
+    >>> rows, columns = unravel_index([1, 5], (2, 3))
+    >>> rows.numpy(), columns.numpy()
+    (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
+    """
     indices, result = convert_to_tensor(indices), []
     size = math.prod(shape)
     indices = _where(less(indices, 0), indices + size, indices)
@@ -214,7 +257,12 @@ def unravel_index(indices: TensorLike, shape: Sequence[int]) -> tuple[Tensor, ..
 
 @operation(same_as="sort", kinds=REALS)
 def sort(x: TensorLike, axis: Axis | None = -1) -> Tensor:
-    """The entries of each row along ``axis`` in order; None flattens ``x``."""
+    """The entries of each row along ``axis`` in ascending order; None flattens ``x``.
+
+    >>> sort([[3, 1], [2, 5]], axis=0).numpy()
+    array([[2, 1],
+           [3, 5]], dtype=int32)
+    """
     x, axis = _flatten_for_none(x, axis)
     if x.dtype.is_bool:
         return cast(sorting.sort(to_numbers(x), axis), "bool")
@@ -223,7 +271,13 @@ def sort(x: TensorLike, axis: Axis | None = -1) -> Tensor:
 
 @operation(same_as="argsort", kinds=REALS)
 def argsort(x: TensorLike, axis: Axis | None = -1) -> Tensor:
-    """The indices, int32, that sort each row along ``axis``, stable; None flattens ``x``."""
+    """The int32 indices that sort each row along ``axis``; None flattens ``x``.
+
+    Equal entries keep their order.
+
+    >>> argsort([3, 1, 2]).numpy()
+    array([1, 2, 0], dtype=int32)
+    """
     x, axis = _flatten_for_none(x, axis)
     return sorting.argsort(to_numbers(x), axis)
 
@@ -236,22 +290,39 @@ def _flatten_for_none(x, axis):
 
 @operation
 def argpartition(x: TensorLike, kth: int, axis: Axis | None = -1) -> Tensor:
-    """Indices, int32, that put the ``kth`` entry of each row at that index, as sorted.
+    """Int32 indices that put the ``kth`` entry of each row at its place in sorted order.
 
-    They are those of `argsort`, which sort the other entries as well.
+    They are those of `argsort`, which sort the other entries as well; None flattens
+    ``x``.
     """
     return argsort(x, axis)
 
 
 @operation(module="math")
 def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """``(values, indices)`` of the ``k`` largest entries of each row, the last axis."""
+    """The ``k`` largest entries of each row, the last axis, and their indices.
+
+    Shapes: ``[..., n]`` to ``[..., k]``, both.
+
+    Returns: ``(values, indices)``, in descending order; the indices are int32.
+
+    >>> values, indices = top_k([1.0, 4.0, 2.0], k=2)
+    >>> values.numpy(), indices.numpy()
+    (array([4., 2.], dtype=float32), array([1, 2], dtype=int32))
+    """
     return sorting.top_k(to_numbers(x), k, sorted)
 
 
 @operation(call="targets predictions", module="math", same_as="in_top_k", kinds="iu")
 def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
-    """True where the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``."""
+    """True where the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``.
+
+    Shapes: ``targets`` ``[batch]``, integers; ``predictions`` ``[batch, classes]``;
+    result ``[batch]``.
+
+    >>> in_top_k([0, 1], [[0.1, 0.9], [0.1, 0.9]], k=1).numpy()
+    array([False,  True])
+    """
     return sorting.in_top_k(targets, predictions, k)
 
 
@@ -259,7 +330,18 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
 def searchsorted(
     sorted_sequence: TensorLike, values: TensorLike, side: str = "left"
 ) -> Tensor:
-    """The indices at which ``values`` would be inserted into a sorted vector, int32."""
+    """The indices at which ``values`` would be inserted into a sorted vector, int32.
+
+    ``side``: "left" for the number of smaller entries, "right" for smaller and equal
+    ones.
+
+    Shapes: ``sorted_sequence`` ``[n]``; the result has the shape of ``values``.
+
+    Raises: ``ValueError`` for another ``side``.
+
+    >>> searchsorted([1, 3, 5], [0, 3, 6]).numpy()
+    array([0, 1, 3], dtype=int32)
+    """
     sorted_sequence = convert_to_tensor(sorted_sequence)
     if sorted_sequence.ndim != 1:
         problem = "sorted_sequence must be a vector; vectorized_map takes several"
@@ -270,7 +352,13 @@ def searchsorted(
 
 @operation(call="x bins")
 def digitize(x: TensorLike, bins: TensorLike) -> Tensor:
-    """The number of the bin of each entry: ``bins[i - 1] <= x < bins[i]``, int32."""
+    """The number of the bin of each entry, int32: i where ``bins[i - 1] <= x < bins[i]``.
+
+    Shapes: ``bins`` ``[n]``, ascending; the result has the shape of ``x``.
+
+    >>> digitize([0.5, 1.5, 2.5], [1.0, 2.0]).numpy()
+    array([0, 1, 2], dtype=int32)
+    """
     return searchsorted(bins, x, "right")
 
 
@@ -306,14 +394,20 @@ def unique(
     size: int | None = None,
     fill_value: TensorLike | None = None,
 ) -> Any:
-    """The different entries of ``x``, in order; outside of traced functions.
+    """The distinct entries of ``x``, in ascending order; outside of traced functions.
 
-    Returns: the entries or, in a tuple with them, also the index of the first occurrence of
-    each, the index among them of each entry of ``x``, and their counts. ``axis`` compares
-    slices along it; ``size`` makes the result that long, with ``fill_value`` at the end.
+    Args: ``axis``: compares slices along it; None flattens ``x``; ``size``: the length
+    of the result, filled up at the end with ``fill_value``.
+
+    Returns: the entries or, in a tuple with them, what ``return_index`` (the index of
+    the first occurrence of each), ``return_inverse`` (the index among them of each
+    entry of ``x``) and ``return_counts`` ask for.
 
     >>> unique([3, 1, 3]).numpy()
     array([1, 3], dtype=int32)
+    >>> values, counts = unique([3, 1, 3], return_counts=True)
+    >>> counts.numpy()
+    array([1, 2], dtype=int32)
     """
     x = convert_to_tensor(x)
     if not devices.is_array(x.array):
@@ -353,7 +447,13 @@ def _resize(x, size, axis, fill):
 def isin(
     x1: TensorLike, x2: TensorLike, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
-    """True where an entry of ``x1`` is among those of ``x2``; the opposite if ``invert``."""
+    """True where an entry of ``x1`` is among those of ``x2``; the opposite with ``invert``.
+
+    ``assume_unique`` changes nothing. The result has the shape of ``x1``.
+
+    >>> isin([1, 2, 3], [2, 9]).numpy()
+    array([False,  True, False])
+    """
     x1, x2 = promote(x1, x2)
     result = reduce_any(equal(x1[..., None], ravel(x2)), -1)
     return logical_not(result) if invert else result
@@ -376,7 +476,14 @@ def bincount(
 ) -> Tensor:
     """Count each number 0, 1, ... in each row of ``x``, or sum up its ``weights``.
 
-    Raises: ``ValueError`` for ``sparse``: there are no such tensors.
+    Shapes: ``x`` ``[n]`` to ``[length]``, or ``[batch, n]`` to ``[batch, length]``; the
+    length is the largest number plus 1, at least ``minlength``.
+
+    Raises: ``ValueError`` for negative numbers, other ranks, or ``sparse``: there are
+    no sparse tensors.
+
+    >>> bincount([1, 1, 3]).numpy()
+    array([0, 2, 0, 1], dtype=int32)
     """
     if sparse:
         raise ValueError(
@@ -400,10 +507,20 @@ def bincount(
 def histogram(
     x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """``(counts, edges)`` of ``bins`` equal bins between the extremes of ``x``.
+    """The number of entries of ``x`` in each of ``bins`` bins of equal width.
 
-    ``range``: other ends; what lies beyond counts nowhere. Both results in the dtype of
-    ``x``.
+    Args: ``range``: the ends ``(low, high)``, by default the extremes of ``x``; entries
+    beyond them are not counted.
+
+    Shapes: ``counts`` ``[bins]``, ``edges`` ``[bins + 1]``, both in the dtype of ``x``.
+
+    Returns: ``(counts, edges)``.
+
+    Raises: ``ValueError`` for a ``range`` that descends or is not finite.
+
+    >>> counts, edges = histogram([0.0, 1.0, 4.0], bins=2)
+    >>> counts.numpy(), edges.numpy()
+    (array([2., 1.], dtype=float32), array([0., 2., 4.], dtype=float32))
     """
     x, bins = convert_to_tensor(x), index(bins)
     if x.ndim != 1:
@@ -427,7 +544,15 @@ def histogram(
 
 @operation
 def diff(a: TensorLike, n: int = 1, axis: Axis = -1) -> Tensor:
-    """The differences of neighbours along ``axis``, ``n`` times over."""
+    """The differences of neighbours along ``axis``, ``n`` times over.
+
+    Shapes: the axis is shorter by ``n``.
+
+    Raises: ``ValueError`` for a negative ``n``.
+
+    >>> diff([1, 4, 9]).numpy()
+    array([3, 5], dtype=int32)
+    """
     a = convert_to_tensor(a)
     if n < 0 or not a.ndim:
         raise ValueError(
@@ -445,7 +570,15 @@ def diff(a: TensorLike, n: int = 1, axis: Axis = -1) -> Tensor:
 def trapezoid(
     y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: Axis = -1
 ) -> Tensor:
-    """The integral of ``y`` along ``axis`` by trapezoids, at points ``x`` or ``dx`` apart."""
+    """The integral of ``y`` along ``axis`` by the trapezoidal rule.
+
+    Args: ``x``: the points, or None for points ``dx`` apart.
+
+    Shapes: the result lacks ``axis``.
+
+    >>> trapezoid([1.0, 2.0, 3.0], x=[0.0, 1.0, 3.0]).numpy()
+    np.float32(6.5)
+    """
     y = moveaxis(to_floating(y), axis, -1)
     if x is None:
         widths = cast(dx, y.dtype)
@@ -457,7 +590,13 @@ def trapezoid(
 
 @operation(call="x1 x2")
 def gcd(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The greatest common divisor of integers, by Euclid."""
+    """The greatest common divisor of integers.
+
+    Raises: ``TypeError`` for other dtypes.
+
+    >>> gcd([4, 9], 6).numpy()
+    array([2, 3], dtype=int32)
+    """
     x1, x2 = _check_integers("gcd", x1, x2)
     dims = (x1 + x2).shape
     start = [abs(shapes.broadcast_to(x, dims)) for x in (x1, x2)]
@@ -480,7 +619,13 @@ def _check_integers(who, *values):
 
 @operation(call="x1 x2")
 def lcm(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The least common multiple of integers."""
+    """The least common multiple of integers.
+
+    Raises: ``TypeError`` for other dtypes.
+
+    >>> lcm([4, 9], 6).numpy()
+    array([12, 18], dtype=int32)
+    """
     x1, x2 = _check_integers("lcm", x1, x2)
     divisor = gcd(x1, x2)
     safe = _where(equal(divisor, 0), ones_like(divisor), divisor)

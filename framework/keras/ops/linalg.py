@@ -91,9 +91,10 @@ def _promote_factors(*operands):
 
 @operation(call="x1 x2", module="numpy")
 def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The matrix product over the last two axes; leading axes broadcast.
+    """The matrix product over the last two axes; the axes in front broadcast.
 
-    A vector is a row on the left and a column on the right, without that axis after.
+    Shapes: ``[..., m, k]`` and ``[..., k, n]`` to ``[..., m, n]``. A vector is a row on
+    the left and a column on the right, and the result lacks its axis.
 
     >>> matmul([1.0, 2.0], [[1.0], [3.0]]).numpy()
     array([7.], dtype=float32)
@@ -110,7 +111,14 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @operation(call="x1 x2", module="numpy")
 def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Sums of products over the last axis of ``x1`` and the one before last of ``x2``."""
+    """Sums of products over the last axis of ``x1`` and the one before last of ``x2``.
+
+    Shapes: ``[..., k]`` and ``[*other, k, n]`` to ``[..., *other, n]``; a vector ``x2``
+    has only that axis, and a scalar multiplies.
+
+    >>> dot([1, 2], [3, 4]).numpy()
+    np.int32(11)
+    """
     x1, x2 = promote(x1, x2)
     if not (x1.ndim and x2.ndim):
         return multiply(x1, x2)
@@ -119,21 +127,39 @@ def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @operation(call="x1 x2", module="numpy")
 def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Sums of products over the last axes of both."""
+    """Sums of products over the last axes of both.
+
+    Shapes: ``[*left, k]`` and ``[*right, k]`` to ``[*left, *right]``; a scalar
+    multiplies.
+
+    >>> inner([[1, 2], [3, 4]], [1, 1]).numpy()
+    array([3, 7], dtype=int32)
+    """
     x1, x2 = promote(x1, x2)
     return tensordot(x1, x2, [[-1], [-1]]) if x1.ndim and x2.ndim else multiply(x1, x2)
 
 
 @operation(call="x1 x2", module="numpy")
 def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The products of each entry of ``x1`` with each of ``x2``, a matrix."""
+    """The product of each entry of ``x1`` with each of ``x2``.
+
+    Shapes: both are flattened; ``[m]`` and ``[n]`` to ``[m, n]``.
+
+    >>> outer([1, 2], [3, 4]).numpy()
+    array([[3, 4],
+           [6, 8]], dtype=int32)
+    """
     x1, x2 = promote(x1, x2)
     return multiply(ravel(x1)[:, None], ravel(x2))
 
 
 @operation(call="x1 x2", module="numpy")
 def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The sum of the products of all entries, those of ``x1`` conjugated."""
+    """The sum of the products of all entries, with those of ``x1`` conjugated; a scalar.
+
+    >>> vdot([1 + 1j], [1 + 1j]).numpy()
+    np.complex128(2+0j)
+    """
     x1, x2 = promote(x1, x2)
     products = multiply(conj(ravel(x1)), ravel(x2))
     return reduce_any(products) if products.dtype.is_bool else reduce_sum(products)
@@ -141,7 +167,15 @@ def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @operation(call="x1 x2", module="numpy")
 def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[Any] = 2) -> Tensor:
-    """Sums of products over ``axes``: a number of axes, or the lists of both sides."""
+    """Sums of products over the last axes of ``x1`` and the first of ``x2``, or listed ones.
+
+    Args: ``axes``: a number n, for the last n axes of ``x1`` with the first n of
+    ``x2``; or a pair of an axis or list of axes of each.
+
+    Shapes: the remaining axes of ``x1``, then those of ``x2``.
+
+    Raises: ``ValueError`` for a number beyond the smaller rank.
+    """
     x1, x2 = promote(x1, x2)
     if isinstance(axes, int):
         return contraction.tensordot(x1, x2, axes)
@@ -167,9 +201,17 @@ def cross(
     axisc: int = -1,
     axis: Axis | None = None,
 ) -> Tensor:
-    """The vector product over one axis of each, of size 3 (or 2: the third is 0).
+    """The cross product over one axis of each, of size 3 or 2 (the third entry is then 0).
 
-    Of two vectors of size 2, the third entry of it alone.
+    Two vectors of size 2 give the third entry of their product alone.
+
+    Args: ``axisa``, ``axisb``, ``axisc``: the axis of ``x1``, of ``x2`` and of the
+    result; ``axis``: one number for all three.
+
+    Raises: ``ValueError`` for other sizes.
+
+    >>> cross([1, 0, 0], [0, 1, 0]).numpy()
+    array([0, 0, 1], dtype=int32)
     """
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     x1, x2 = promote(x1, x2)
@@ -190,7 +232,14 @@ def _pad_to_3(x):
 
 @operation(call="x1 x2", module="numpy")
 def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Each entry of ``x1`` times the whole of ``x2``, block beside block."""
+    """The Kronecker product: each entry of ``x1`` times all of ``x2``, block beside block.
+
+    Shapes: each size is the product of both.
+
+    >>> kron([[1, 2]], [[1], [1]]).numpy()
+    array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     x1, x2 = promote(x1, x2)
     rank = max(x1.ndim, x2.ndim)
     ours, theirs = ((1,) * (rank - x.ndim) + tuple(x.shape) for x in (x1, x2))
@@ -201,10 +250,15 @@ def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @operation(call="x1 x2", module="numpy")
 def correlate(x1: TensorLike, x2: TensorLike, mode: str = "valid") -> Tensor:
-    """``sum_n x1[n + k] * x2[n]`` of two vectors, for each k, floating.
+    """``sum_n x1[n + k] * x2[n]`` of two vectors, for each k.
 
-    ``mode``: "valid" (where they overlap wholly), "same" (as many as the longer has) or
-    "full".
+    Args: ``mode``: "valid" (where they overlap wholly), "same" (as many as the longer
+    has) or "full".
+
+    Raises: ``ValueError`` for another ``mode``.
+
+    >>> correlate([1.0, 2.0, 3.0], [0.0, 1.0]).numpy()
+    array([2., 3.], dtype=float32)
     """
     if mode not in ("valid", "same", "full"):
         raise ValueError(
@@ -227,7 +281,14 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: str = "valid") -> Tensor:
 
 @operation(module="numpy")
 def corrcoef(x: TensorLike) -> Tensor:
-    """The correlations of the rows of ``x`` with each other, between -1 and 1."""
+    """The correlations of the rows of ``x`` with each other, from -1 to 1.
+
+    Shapes: ``[m, n]`` to ``[m, m]``.
+
+    >>> corrcoef([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]).numpy().round(4)
+    array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
     x = to_floating(x)
     if x.ndim > 2:
         raise ValueError(f"corrcoef: x must be a matrix, got shape {tuple(x.shape)}")
@@ -242,27 +303,87 @@ def corrcoef(x: TensorLike) -> Tensor:
 
 # ---------------------------------------------------------------------- factors
 
-det = operation.floats("det", matrix_functions.det)
-eig = operation.floats("eig", decompositions.eig, kinds="")
-eigh = operation.floats("eigh", decompositions.eigh, kinds="")
-inv = operation.floats("inv", linear_systems.inv, same_as="inv")
-logdet = operation.floats("logdet", matrix_functions.logdet, kinds="", module="math")
+det = operation.floats(
+    "det", matrix_functions.det, details="Shapes: ``[..., n, n]`` to ``[...]``."
+)
+eig = operation.floats(
+    "eig", decompositions.eig, kinds="", details="""
+``x @ v = v @ diag(e)``; the eigenvalues are in no order.
+
+Shapes: ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
+
+Returns: ``(e, v)``.
+""",
+)  # fmt: skip
+eigh = operation.floats(
+    "eigh", decompositions.eigh, kinds="", details="""
+``x @ v = v @ diag(e)``. Only the lower triangle is read.
+
+Shapes: ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
+
+Returns: ``(e, v)``.
+
+>>> eigh([[2.0, 0.0], [0.0, 1.0]])[0].numpy()
+array([1., 2.], dtype=float32)
+""",
+)  # fmt: skip
+inv = operation.floats(
+    "inv", linear_systems.inv, "The inverse of each matrix.", same_as="inv", details="""
+Shapes: ``[..., n, n]``, input and result.
+
+Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
+
+>>> inv([[2.0, 0.0], [0.0, 4.0]]).numpy()
+array([[0.5 , 0.  ],
+       [0.  , 0.25]], dtype=float32)
+""",
+)  # fmt: skip
+logdet = operation.floats(
+    "logdet", matrix_functions.logdet,
+    "``log(det(x))`` of Hermitian positive definite matrices, a real number.",
+    kinds="", module="math", details="""
+Shapes: ``[..., n, n]`` to ``[...]``.
+
+Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is not positive definite.
+""",
+)  # fmt: skip
 slogdet = operation.floats(
-    "slogdet", lambda x: tuple(matrix_functions.slogdet(x)), "``(sign, log|det|)``.",
-    module="numpy",
+    "slogdet", lambda x: tuple(matrix_functions.slogdet(x)),
+    "The sign of the determinant of each matrix, and the logarithm of its modulus.",
+    module="numpy", details="""
+Shapes: ``[..., n, n]`` to ``[...]``, both.
+
+Returns: ``(sign, log_abs_determinant)``.
+""",
 )  # fmt: skip
 
 
 @operation(same_as="cholesky", kinds=FLOATS)
 def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
-    """The lower triangle L with ``x = L @ L^H``; its transpose, if ``upper``."""
+    """The lower triangular L with ``x = L @ L^H``, or its transpose with ``upper``.
+
+    Shapes: ``[..., n, n]``, input and result.
+
+    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is not positive definite.
+
+    >>> cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy()
+    array([[2., 0.],
+           [1., 2.]], dtype=float32)
+    """
     result = decompositions.cholesky(to_floating(x))
     return conj(matrix_transpose(result)) if upper else result
 
 
 @operation
 def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
-    """The inverse of the matrix whose `cholesky` factor is ``x``."""
+    """The inverse of the matrix whose `cholesky` factor is ``x``.
+
+    Shapes: ``[..., n, n]``, input and result.
+
+    >>> cholesky_inverse([[2.0, 0.0], [0.0, 1.0]]).numpy()
+    array([[0.25, 0.  ],
+           [0.  , 1.  ]], dtype=float32)
+    """
     x = to_floating(x)
     x = conj(matrix_transpose(x)) if upper else x
     return linear_systems.cholesky_solve(x, _identity_like(x))
@@ -274,19 +395,41 @@ def _identity_like(x):
 
 @operation
 def pinv(x: TensorLike, rcond: float | None = None) -> Tensor:
-    """The Moore-Penrose inverse; see ``tw.linalg.pinv``."""
+    """The Moore-Penrose inverse of each matrix, ``[..., m, n]`` to ``[..., n, m]``.
+
+    Args: ``rcond``: singular values up to ``rcond`` times the largest one count as
+    zero.
+
+    >>> pinv([[2.0, 0.0], [0.0, 0.0]]).numpy()
+    array([[0.5, 0. ],
+           [0. , 0. ]], dtype=float32)
+    """
     return linear_systems.pinv(to_floating(x), rcond)
 
 
 @operation
 def matrix_rank(x: TensorLike, tol: float | None = None) -> Tensor:
-    """The number of singular values above ``tol``, int32."""
+    """The number of singular values above ``tol``, int32.
+
+    Shapes: ``[..., m, n]`` to ``[...]``.
+
+    >>> matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy()
+    np.int32(1)
+    """
     return cast(decompositions.matrix_rank(to_floating(x), tol), "int32")
 
 
 @operation
 def qr(x: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """``(q, r)`` with ``x = q @ r``; with ``mode`` "complete" q is square."""
+    """Orthonormal columns ``q`` and an upper triangle ``r`` with ``x = q @ r``.
+
+    Shapes: ``[..., m, n]`` to ``q`` ``[..., m, k]`` and ``r`` ``[..., k, n]``, where k
+    is the smaller of m and n, or m with ``mode="complete"``.
+
+    Returns: ``(q, r)``.
+
+    Raises: ``ValueError`` for a ``mode`` other than "reduced" and "complete".
+    """
     if mode not in ("reduced", "complete"):
         raise ValueError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
     return tuple(decompositions.qr(to_floating(x), mode == "complete"))
@@ -302,7 +445,17 @@ def svd(
 ) -> Tensor: ...
 @operation(class_name="SVD")
 def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-    """``(u, s, v^H)`` with ``x = u @ diag(s) @ v^H``; without ``compute_uv`` just ``s``."""
+    """The singular value decomposition ``x = u @ diag(s) @ v^H``.
+
+    Shapes: ``[..., m, n]`` to ``u`` ``[..., m, m]``, ``s`` ``[..., k]`` and ``v^H``
+    ``[..., n, n]``, where k is the smaller of m and n; without ``full_matrices``
+    ``[..., m, k]`` and ``[..., k, n]``.
+
+    Returns: ``(u, s, v^H)``, or ``s`` alone without ``compute_uv``; ``s`` descends.
+
+    >>> svd([[0.0, 2.0], [1.0, 0.0]], compute_uv=False).numpy()
+    array([2., 1.], dtype=float32)
+    """
     result = decompositions.svd(to_floating(x), full_matrices, compute_uv)
     if not compute_uv:
         return result
@@ -319,7 +472,12 @@ def _as_columns(a, b):
 
 @operation(call="a b", same_as="solve", kinds=FLOATS)
 def solve(a: TensorLike, b: TensorLike) -> Tensor:
-    """``x`` with ``a @ x = b``; ``b`` holds columns, or is one axis short and a column.
+    """The solution ``x`` of ``a @ x = b``.
+
+    Shapes: ``a`` ``[..., n, n]``, ``b`` ``[..., n, k]`` for columns or ``[..., n]`` for
+    one; the result has the shape of ``b``.
+
+    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
 
     >>> solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0]).numpy()
     array([1. , 0.5], dtype=float32)
@@ -331,7 +489,15 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
 
 @operation(call="a b")
 def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tensor:
-    """`solve` for a triangle, ``lower`` or upper; the other half of ``a`` is not read."""
+    """`solve` for an upper triangular ``a``, or a ``lower`` one.
+
+    The other half of ``a`` is not read.
+
+    Raises: ``ValueError`` (NumPy's LinAlgError) if there is a zero on the diagonal.
+
+    >>> solve_triangular([[2.0, 1.0], [0.0, 4.0]], [2.0, 4.0]).numpy()
+    array([0.5, 1. ], dtype=float32)
+    """
     a, b, is_vector = _as_columns(a, b)
     result = linear_systems.triangular_solve(a, b, lower)
     return result[..., 0] if is_vector else result
@@ -339,9 +505,13 @@ def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tenso
 
 @operation(call="a b")
 def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
-    """The shortest ``x`` that makes ``|a @ x - b|`` smallest.
+    """The shortest ``x`` that minimizes ``|a @ x - b|``.
 
-    Singular values up to ``rcond`` times the largest count as zero.
+    Args: ``rcond``: singular values up to ``rcond`` times the largest one count as
+    zero.
+
+    Shapes: ``a`` ``[..., m, n]``, ``b`` ``[..., m, k]`` or ``[..., m]`` to ``[..., n,
+    k]`` or ``[..., n]``.
     """
     a, b, is_vector = _as_columns(a, b)
     if rcond is None:
@@ -357,11 +527,17 @@ def norm(
     axis: Axes = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """The norm over ``axis``: of vectors over one axis, of matrices over a pair of axes.
+    """The norm of vectors over one axis, or of matrices over a pair of axes.
 
-    ``ord``: None is the Euclidean norm; of vectors a number, ``inf`` or ``-inf``; of
-    matrices 1, -1, 2, -2, ``inf``, ``-inf``, "fro" or "nuc". Without an axis all entries
-    count as one vector, or a matrix as one, for an ``ord``.
+    Args: ``ord``: None is the Euclidean norm; for vectors a number, ``inf`` or
+    ``-inf``; for matrices 1, -1, 2, -2, ``inf``, ``-inf``, "fro" or "nuc"; ``axis``:
+    None takes all entries as one vector or, with an ``ord``, ``x`` as one vector or
+    matrix.
+
+    Shapes: the result lacks the axes of ``axis``, or has size 1 there with
+    ``keepdims``.
+
+    Raises: ``ValueError`` for another ``ord``.
 
     >>> norm([[3.0, 4.0], [6.0, 8.0]], axis=1).numpy()
     array([ 5., 10.], dtype=float32)
@@ -420,10 +596,12 @@ def jvp(
     tangents: Sequence[TensorLike],
     has_aux: bool = False,
 ) -> tuple[Any, ...]:
-    """``(outputs, their tangents)`` of ``fun(*primals)`` along ``tangents``.
+    """The outputs of ``fun(*primals)``, and their tangents along ``tangents``.
 
-    ``has_aux``: ``fun`` returns a pair, of which the second is passed on, undifferentiated,
-    as a third result.
+    Args: ``has_aux``: ``fun`` returns a pair, of which the second is returned as a
+    third result, not differentiated.
+
+    Returns: ``(outputs, tangents)``.
 
     >>> value, slope = jvp(lambda x: x * x, [3.0], [1.0])
     >>> float(value), float(slope)

@@ -133,19 +133,31 @@ hard_silu = hard_swish = operation(activations.hard_silu, aliases="hard_swish")
 
 @operation
 def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """``x`` moved towards 0 by ``threshold``, and 0 where it is nearer."""
+    """``x`` moved towards 0 by ``threshold``, and 0 where it is nearer than that.
+
+    >>> soft_shrink([-2.0, 0.25, 2.0]).numpy()
+    array([-1.5,  0. ,  1.5], dtype=float32)
+    """
     return activations.soft_shrink(to_floating(x), threshold)
 
 
 @operation
 def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
-    """``x`` times the normal distribution function; by tanh, if ``approximate``."""
+    """``x`` times the normal distribution function at ``x``; ``approximate`` uses tanh.
+
+    >>> gelu([0.0, 20.0]).numpy()
+    array([ 0., 20.], dtype=float32)
+    """
     return activation.gelu(to_floating(x), approximate)
 
 
 @operation(same_as="softmax", kinds=FLOATS)
 def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` over ``axis``: an int, a tuple, None for all."""
+    """``exp(x) / sum(exp(x))`` over ``axis``: an int, a tuple, or None for all axes.
+
+    >>> softmax([0.0, 0.0]).numpy()
+    array([0.5, 0.5], dtype=float32)
+    """
     x = to_floating(x)
     if isinstance(axis, int):
         return activation.softmax(x, axis)
@@ -154,7 +166,11 @@ def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
 
 @operation(same_as="log_softmax", kinds=FLOATS)
 def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """``x - log(sum(exp(x)))`` over ``axis``: an int, a tuple, None for all."""
+    """``x - log(sum(exp(x)))`` over ``axis``: an int, a tuple, or None for all axes.
+
+    >>> log_softmax([0.0, 0.0]).numpy()
+    array([-0.6931472, -0.6931472], dtype=float32)
+    """
     x = to_floating(x)
     if isinstance(axis, int):
         return activation.log_softmax(x, axis)
@@ -163,7 +179,11 @@ def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
 
 @operation(call="abs_ angle")
 def polar(abs_: TensorLike, angle: TensorLike) -> Tensor:
-    """The complex numbers of these absolute values and angles."""
+    """Complex numbers of these moduli and angles; both broadcast.
+
+    >>> polar([1.0, 2.0], 0.0).numpy()
+    array([1.+0.j, 2.+0.j], dtype=complex64)
+    """
     abs_, angle = promote(abs_, angle, at_least=float)
     return _complex(abs_ * cos(angle), abs_ * sin(angle))
 
@@ -179,9 +199,13 @@ def one_hot(
     dtype: DTypeLike | None = None,
     sparse: bool = False,
 ) -> Tensor:
-    """1 at the index ``x`` on a new ``axis`` of ``num_classes``, else 0.
+    """1 at the index ``x`` along a new ``axis`` of size ``num_classes``, else 0.
 
-    Raises: ``ValueError`` for ``sparse``: there are no such tensors.
+    An index out of range gives zeros.
+
+    Shapes: ``[...]`` to ``[..., num_classes]``.
+
+    Raises: ``ValueError`` for ``sparse``: there are no sparse tensors.
 
     >>> one_hot([1, 0], 3).numpy()
     array([[0., 1., 0.],
@@ -202,9 +226,13 @@ def multi_hot(
     sparse: bool = False,
     **kwargs: Any,
 ) -> Tensor:
-    """1 at each index in a row of ``inputs``, else 0; see `one_hot`.
+    """1 at each of the indices in a row of ``inputs``, else 0; see `one_hot`.
 
-    The entries of a row are those of axis 1, or of the one axis.
+    Shapes: ``[n]`` to ``[num_classes]``, or ``[batch, n]`` to ``[batch, num_classes]``.
+
+    >>> multi_hot([[1, 2], [0, 0]], 4).numpy()
+    array([[0., 1., 1., 0.],
+           [1., 0., 0., 0.]], dtype=float32)
     """
     num_classes = kwargs.pop("num_tokens", num_classes)
     if num_classes is None or kwargs:
@@ -246,7 +274,17 @@ def _check_shapes(who, target, output):
 def binary_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False
 ) -> Tensor:
-    """``-y * log(p) - (1 - y) * log(1 - p)`` of each entry; p is a sigmoid of logits, if so."""
+    """``-y * log(p) - (1 - y) * log(1 - p)``, entry by entry.
+
+    ``output`` holds the p or, with ``from_logits``, their logits.
+
+    Shapes: ``target``, ``output`` and the result are of one shape.
+
+    Raises: ``ValueError`` if the shapes differ.
+
+    >>> binary_crossentropy([1.0], [0.5]).numpy()
+    array([0.6931472], dtype=float32)
+    """
     target, output = _check_shapes("binary_crossentropy", target, output)
     if from_logits:
         return cross_entropy.sigmoid_cross_entropy_with_logits(target, output)
@@ -257,7 +295,18 @@ def binary_crossentropy(
 def categorical_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False, axis: Axis = -1
 ) -> Tensor:
-    """``-sum(y * log(p))`` over ``axis``, p scaled to sum 1 or from logits."""
+    """``-sum(y * log(p))`` over ``axis``.
+
+    ``output`` holds the p, which are scaled to sum 1, or with ``from_logits`` their
+    logits.
+
+    Shapes: ``target`` and ``output`` ``[..., classes]``, result ``[...]``.
+
+    Raises: ``ValueError`` if the shapes differ.
+
+    >>> categorical_crossentropy([[1.0, 0.0]], [[0.5, 0.5]]).numpy()
+    array([0.6931472], dtype=float32)
+    """
     target, output = _check_shapes("categorical_crossentropy", target, output)
     (axis,) = normalize_axis("categorical_crossentropy", axis, output.ndim)
     return losses.categorical_crossentropy(target, output, from_logits, axis=axis)
@@ -267,7 +316,18 @@ def categorical_crossentropy(
 def sparse_categorical_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False, axis: Axis = -1
 ) -> Tensor:
-    """``-log(p[label])``, p over the last axis or from logits; ``target``: integers."""
+    """``-log(p[label])``, with p over ``axis``.
+
+    ``output`` holds the p, or with ``from_logits`` their logits.
+
+    Shapes: ``target`` ``[...]``, integers from 0 to classes - 1; ``output`` ``[...,
+    classes]``; result ``[...]``.
+
+    Raises: ``ValueError`` for a label out of range on the CPU.
+
+    >>> sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy()
+    array([0.6931472], dtype=float32)
+    """
     output = to_floating(output)
     if axis not in (-1, output.ndim - 1):
         raise ValueError(
@@ -288,7 +348,18 @@ dot_product_attention = operation(
 def moments(
     x: TensorLike, axes: Axes, keepdims: bool = False, synchronized: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The mean and the variance over ``axes``; there is one device to synchronize."""
+    """The mean and the variance over ``axes``.
+
+    ``synchronized`` changes nothing.
+
+    Shapes: both lack ``axes``, or have size 1 there with ``keepdims``.
+
+    Returns: ``(mean, variance)``.
+
+    >>> mean, variance = moments([1.0, 3.0], axes=[0])
+    >>> mean.numpy(), variance.numpy()
+    (np.float32(2.0), np.float32(1.0))
+    """
     return moment_ops.moments(to_floating(x), axes, keepdims=keepdims)
 
 
@@ -302,7 +373,15 @@ def batch_normalization(
     scale: TensorLike | None = None,
     epsilon: float = 0.001,
 ) -> Tensor:
-    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, vectors along ``axis``."""
+    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with vectors along ``axis``.
+
+    Shapes: ``mean``, ``variance``, ``offset`` and ``scale`` ``[x.shape[axis]]``; the
+    last two may be None.
+
+    >>> batch_normalization([[1.0], [3.0]], [2.0], [1.0], axis=-1, epsilon=0.0).numpy()
+    array([[-1.],
+           [ 1.]], dtype=float32)
+    """
     x = to_floating(x)
     (axis,) = normalize_axis("batch_normalization", axis, x.ndim)
     line = [-1 if i == axis else 1 for i in range(x.ndim)]
@@ -326,7 +405,16 @@ def layer_normalization(
     axis: Axes = -1,
     epsilon: float | None = None,
 ) -> Tensor:
-    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, moments over ``axis``."""
+    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, with moments over ``axis``.
+
+    ``epsilon``: 1e-7 if None.
+
+    Shapes: ``gamma`` and ``beta`` have the axes of ``axis``, one or several; both may
+    be None.
+
+    >>> layer_normalization([[1.0, 3.0]]).numpy()
+    array([[-1.,  1.]], dtype=float32)
+    """
     return normalization.layer_normalization(to_floating(x), gamma, beta, axis, epsilon)
 
 
@@ -337,7 +425,15 @@ def rms_normalization(
     axis: Axes = -1,
     epsilon: float | None = None,
 ) -> Tensor:
-    """``x / sqrt(mean(x ** 2) + epsilon) * scale``, the mean over ``axis``."""
+    """``x / sqrt(mean(x ** 2) + epsilon) * scale``, with the mean over ``axis``.
+
+    ``epsilon``: 1e-7 if None.
+
+    Shapes: ``scale`` has the axes of ``axis``, one or several, or is None.
+
+    >>> rms_normalization([[1.0, 7.0]]).numpy()
+    array([[0.2, 1.4]], dtype=float32)
+    """
     return normalization.rms_normalization(to_floating(x), scale, axis, epsilon)
 
 
@@ -345,7 +441,11 @@ def rms_normalization(
 def normalize(
     x: TensorLike, axis: Axis = -1, order: int = 2, epsilon: float | None = None
 ) -> Tensor:
-    """``x`` over its norm of this ``order`` along ``axis``, at least ``epsilon`` (1e-7).
+    """``x`` divided by its norm along ``axis``, which is at least ``epsilon`` (1e-7).
+
+    Args: ``order``: p of the norm ``sum(|x| ** p) ** (1 / p)``.
+
+    Raises: ``ValueError`` for an ``order`` below 1.
 
     >>> normalize([3.0, 4.0]).numpy()
     array([0.6, 0.8], dtype=float32)
@@ -363,7 +463,13 @@ def normalize(
 
 @operation(call="x1 x2", class_name="PSNR")
 def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
-    """The ratio of peak signal to noise of two tensors, in decibels."""
+    """The peak signal-to-noise ratio of two tensors, in decibels, a scalar.
+
+    It is ``10 log10(max_val ** 2 / mean((x1 - x2) ** 2))``.
+
+    >>> psnr([0.0], [0.1], max_val=1.0).numpy()
+    np.float32(20.0)
+    """
     x1, x2 = promote(x1, x2, at_least=float)
     noise = reduce_mean(square(x1 - x2))
     return log10(cast(max_val, x1.dtype)) * 20.0 - log10(noise) * 10.0
@@ -376,7 +482,14 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
 def depth_to_space(
     x: TensorLike, block_size: int, data_format: str = "channels_last"
 ) -> Tensor:
-    """Channels spread over blocks of ``block_size ** 2`` pixels."""
+    """Spread the channels of each pixel over a block of pixels: undoes `space_to_depth`.
+
+    Shapes: ``[batch, height, width, channels]`` to ``[batch, height * block_size, width
+    * block_size, channels / block_size ** 2]``; in "channels_first" the channels are
+    axis 1.
+
+    Raises: ``ValueError`` for another ``data_format``.
+    """
     return _channels_last(
         "depth_to_space", shapes.depth_to_space, x, block_size, data_format
     )
@@ -386,7 +499,14 @@ def depth_to_space(
 def space_to_depth(
     x: TensorLike, block_size: int, data_format: str = "channels_last"
 ) -> Tensor:
-    """Blocks of ``block_size ** 2`` pixels stacked into channels."""
+    """Stack each block of ``block_size`` times ``block_size`` pixels into the channels of one.
+
+    Shapes: ``[batch, height, width, channels]`` to ``[batch, height / block_size, width
+    / block_size, channels * block_size ** 2]``; in "channels_first" the channels are
+    axis 1.
+
+    Raises: ``ValueError`` for another ``data_format``.
+    """
     return _channels_last(
         "space_to_depth", shapes.space_to_depth, x, block_size, data_format
     )

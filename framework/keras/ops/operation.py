@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -38,6 +39,7 @@ __all__ = [
     "REALS",
     "TRANSLATIONS",
     "find_class",
+    "name_operands",
 ]
 
 PREFIX = "keras.ops."  # of the functions' names
@@ -272,12 +274,17 @@ class OperationFamily:
         return OperationDef(function, self._prefix, **metadata).make_entry()
 
     def named(
-        self, name: str, function: Callable[P, R], doc: str | None, **metadata: Any
-    ) -> Callable[P, R]:
-        """Define the operation of this name, with the first paragraph of ``doc``."""
+        self, name: str, function: Callable[P, R], doc: str | None, details: str = "",
+        **metadata: Any,
+    ) -> Callable[P, R]:  # fmt: skip
+        """Define the operation of this name.
+
+        Its docstring is the first paragraph of ``doc``, then ``details``.
+        """
         function.__name__ = function.__qualname__ = name
         function.__module__ = self._file
-        function.__doc__ = inspect.cleandoc(doc or "").partition("\n\n")[0]
+        summary = inspect.cleandoc(doc or "").partition("\n\n")[0]
+        function.__doc__ = f"{summary}\n\n{inspect.cleandoc(details)}".rstrip()
         return self(function, **metadata)
 
     def unary(
@@ -309,7 +316,24 @@ class OperationFamily:
             return op(*promote(x1, x2, at_least=at_least))
 
         metadata.setdefault("same_as", _op_name(op))
-        return self.named(name, function, doc or op.__doc__, call="x1 x2", **metadata)
+        doc = doc or name_operands(op.__doc__)
+        return self.named(name, function, doc, call="x1 x2", **metadata)
+
+
+_CODE = re.compile("``.*?``")
+
+
+_OPERANDS = {"x": "x1", "y": "x2"}
+
+
+def name_operands(doc: str) -> str:
+    """A docstring of ``x`` and ``y`` as one of ``x1`` and ``x2``, Keras' names.
+
+    >>> name_operands("The larger of ``x`` and ``y``.")
+    'The larger of ``x1`` and ``x2``.'
+    """
+    rename = functools.partial(re.sub, r"\b[xy]\b", lambda name: _OPERANDS[name[0]])
+    return _CODE.sub(lambda code: rename(code[0]), doc)
 
 
 def _op_name(op):

@@ -84,13 +84,21 @@ operation = OperationFamily(__name__, "numpy")
 _range = range
 
 
-def _reduction(name, op, prepare, doc=None, **metadata):
+_OVER_AXIS = """
+Args: ``axis``: an int, a tuple, or None for all axes.
+
+Shapes: the result lacks these axes, or has size 1 there with ``keepdims``.
+"""
+_AS_IN_SUM = "Shapes: as in `sum`."
+
+
+def _reduction(name, op, prepare, doc=None, details=_AS_IN_SUM, **metadata):
     """``op(prepare(x))`` over ``axis``: None for all, an int or a tuple."""
 
     def function(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
         return op(prepare(x), axis, keepdims)
 
-    return operation.named(name, function, doc or op.__doc__, **metadata)
+    return operation.named(name, function, doc or op.__doc__, details, **metadata)
 
 
 def _in_float32(op):
@@ -113,10 +121,25 @@ logsumexp = _reduction(
     "logsumexp", _in_float32(reduction.reduce_logsumexp), to_floating, module="math",
     same_as="reduce_logsumexp", kinds=FLOATS,
 )  # fmt: skip
-mean = _reduction("mean", _in_float32(reduction.reduce_mean), to_floating)
-std = _reduction("std", _in_float32(reduction.reduce_std), to_floating)
-sum = _reduction("sum", _sum, to_accumulator)  # noqa: A001
-var = _reduction("var", _in_float32(reduction.reduce_variance), to_floating)
+mean = _reduction(
+    "mean", _in_float32(reduction.reduce_mean), to_floating,
+    "The mean over ``axis``, a floating number for integers too.",
+)  # fmt: skip
+std = _reduction(
+    "std", _in_float32(reduction.reduce_std), to_floating,
+    "The standard deviation over ``axis``: the square root of `var`.",
+)  # fmt: skip
+sum = _reduction(  # noqa: A001
+    "sum", _sum, to_accumulator, "The sum over ``axis``.",
+    f"""{_OVER_AXIS}
+>>> sum([[1, 2], [3, 4]], axis=0).numpy()
+array([4, 6], dtype=int32)
+""",
+)  # fmt: skip
+var = _reduction(
+    "var", _in_float32(reduction.reduce_variance), to_floating,
+    "The variance over ``axis``: ``mean(|x - mean(x)| ** 2)``.",
+)  # fmt: skip
 
 
 def _extreme(name, of_numbers, of_bools):
@@ -131,7 +154,12 @@ def _extreme(name, of_numbers, of_bools):
         result = reduced(x, axis, keepdims)
         return result if initial is None else of_two(result, cast(initial, x.dtype))
 
-    return operation.named(name, function, of_numbers[0].__doc__)
+    details = f"""
+``initial``: a number to compare with as well.
+
+{_AS_IN_SUM}
+"""
+    return operation.named(name, function, of_numbers[0].__doc__, details)
 
 
 max = _extreme(  # noqa: A001
@@ -151,20 +179,38 @@ def prod(
     keepdims: bool = False,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """The product over ``axis``, in ``dtype`` if one is given."""
+    """The product over ``axis``, in ``dtype`` if one is given.
+
+    Shapes: as in `sum`.
+
+    >>> prod([[1, 2], [3, 4]], axis=1).numpy()
+    array([ 2, 12], dtype=int32)
+    """
     x = to_accumulator(x) if dtype is None else cast(x, dtype)
     return reduction.reduce_prod(x, axis, keepdims)
 
 
 @operation
 def ptp(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The largest entry over ``axis`` less the smallest."""
+    """The largest entry over ``axis`` minus the smallest.
+
+    Shapes: as in `sum`.
+
+    >>> ptp([[1, 5], [2, 3]], axis=1).numpy()
+    array([4, 1], dtype=int32)
+    """
     return reduce_max(x, axis, keepdims) - reduce_min(x, axis, keepdims)
 
 
 @operation
 def count_nonzero(x: TensorLike, axis: Axes = None) -> Tensor:
-    """The number of entries over ``axis`` that are not 0, int32."""
+    """The number of entries over ``axis`` that are not 0, int32.
+
+    Shapes: the result lacks the axes of ``axis``.
+
+    >>> count_nonzero([[0, 1], [2, 3]], axis=1).numpy()
+    array([1, 2], dtype=int32)
+    """
     return reduction.count_nonzero(x, axis, dtype=int32)
 
 
@@ -172,9 +218,12 @@ def count_nonzero(x: TensorLike, axis: Axes = None) -> Tensor:
 def average(
     x: TensorLike, axis: Axes = None, weights: TensorLike | None = None
 ) -> Tensor:
-    """The mean over ``axis``, weighted: ``sum(x * weights) / sum(weights)``.
+    """The weighted mean over ``axis``: ``sum(x * weights) / sum(weights)``.
 
-    ``weights`` have the shape of ``x``, or one number for each entry of the one ``axis``.
+    Shapes: ``weights`` has the shape of ``x``, or one number for each entry of the one
+    ``axis``; the result lacks ``axis``.
+
+    Raises: ``ValueError`` for other ``weights``.
 
     >>> average([1.0, 2.0, 6.0], weights=[1.0, 1.0, 0.0]).numpy()
     np.float32(1.5)
@@ -200,7 +249,7 @@ def average(
 # --------------------------------------------------------------- indices of extremes
 
 
-def _arg_reduction(name, op):
+def _arg_reduction(name, op, noun):
     def function(
         x: TensorLike, axis: Axis | None = None, keepdims: bool = False
     ) -> Tensor:
@@ -211,36 +260,51 @@ def _arg_reduction(name, op):
         result = op(reshape(x, [-1]), 0, int32)
         return reshape(result, [1] * x.ndim) if keepdims else result
 
-    return operation.named(name, function, op.__doc__)
+    details = f"""
+It is an int32: the first one of equal entries. None flattens ``x``.
+
+Shapes: the result lacks ``axis``, or has size 1 there with ``keepdims``.
+
+>>> {name}([[1, 7], [5, 2]], axis=1).numpy()
+array({[1, 0] if name == "argmax" else [0, 1]}, dtype=int32)
+"""
+    doc = f"The index of the {noun} entry along ``axis``."
+    return operation.named(name, function, doc, details)
 
 
-argmax = _arg_reduction("argmax", _argmax)
-argmin = _arg_reduction("argmin", _argmin)
+argmax = _arg_reduction("argmax", _argmax, "largest")
+argmin = _arg_reduction("argmin", _argmin, "smallest")
 
 
 # -------------------------------------------------------------------- running totals
 
 
-def _cumulative(name, op, noun):
+def _cumulative(name, op, noun, example):
     def function(
         x: TensorLike, axis: Axis | None = None, dtype: DTypeLike | None = None
     ) -> Tensor:
         x = to_numbers(x if dtype is None else cast(x, dtype))
         return op(reshape(x, [-1]), 0) if axis is None else op(x, axis)
 
-    doc = f"{noun} of the entries up to each one along ``axis``; None flattens ``x``."
-    return operation.named(name, function, doc, same_as=name, kinds=FLOATS)
+    doc = f"The {noun} of the entries along ``axis`` up to each one."
+    details = f"""
+None flattens ``x``; ``dtype``: that of the result.
+
+>>> {name}([1, 2, 3]).numpy()
+array({example}, dtype=int32)
+"""
+    return operation.named(name, function, doc, details, same_as=name, kinds=FLOATS)
 
 
-cumsum = _cumulative("cumsum", scans.cumsum, "The sums")
-cumprod = _cumulative("cumprod", scans.cumprod, "The products")
+cumsum = _cumulative("cumsum", scans.cumsum, "sum", [1, 3, 6])
+cumprod = _cumulative("cumprod", scans.cumprod, "product", [1, 2, 6])
 
 
 # ---------------------------------------------------------------------- without NaN
 
 
 def _without_nan(
-    name, function: Callable[P, Tensor], stand_in, doc
+    name, function: Callable[P, Tensor], stand_in, doc, details=""
 ) -> Callable[P, Tensor]:
     """``function`` of ``x`` with ``stand_in`` for NaN."""
 
@@ -251,7 +315,7 @@ def _without_nan(
             x = where(is_nan(x), stand_in, x)
         return function(x, *args, **kwargs)
 
-    return operation.named(name, call, doc)
+    return operation.named(name, call, doc, details)
 
 
 def _nan_reduction(name, function, stand_in, nothing, doc):
@@ -265,30 +329,34 @@ def _nan_reduction(name, function, stand_in, nothing, doc):
         result = function(where(nan, stand_in, x), axis, keepdims)
         return where(reduction.reduce_all(nan, axis, keepdims), nothing, result)
 
-    return operation.named(name, call, doc)
+    return operation.named(name, call, doc, _AS_IN_SUM)
 
 
 nansum = _without_nan(
-    "nansum", sum, 0.0, "The sum over ``axis`` of entries other than NaN."
-)
+    "nansum", sum, 0.0, "The sum over ``axis`` of the entries that are not NaN.",
+    _AS_IN_SUM,
+)  # fmt: skip
 nanprod = _without_nan(
-    "nanprod", prod, 1.0, "The product over ``axis`` of entries other than NaN."
-)
+    "nanprod", prod, 1.0, "The product over ``axis`` of the entries that are not NaN.",
+    _AS_IN_SUM,
+)  # fmt: skip
 nancumsum = _without_nan("nancumsum", cumsum, 0.0, "`cumsum`, with 0 for NaN.")
 nancumprod = _without_nan("nancumprod", cumprod, 1.0, "`cumprod`, with 1 for NaN.")
 nanmax = _nan_reduction(
-    "nanmax", max, -math.inf, math.nan, "The largest entry other than NaN."
-)
+    "nanmax", max, -math.inf, math.nan,
+    "The largest entry over ``axis`` that is not NaN; NaN if all are.",
+)  # fmt: skip
 nanmin = _nan_reduction(
-    "nanmin", min, math.inf, math.nan, "The smallest entry other than NaN."
-)
+    "nanmin", min, math.inf, math.nan,
+    "The smallest entry over ``axis`` that is not NaN; NaN if all are.",
+)  # fmt: skip
 nanargmax = _nan_reduction(
     "nanargmax", argmax, -math.inf, -1,
-    "The index of the largest entry other than NaN; -1 where all are NaN.",
+    "The index of the largest entry along ``axis`` that is not NaN; -1 if all are.",
 )  # fmt: skip
 nanargmin = _nan_reduction(
     "nanargmin", argmin, math.inf, -1,
-    "The index of the smallest entry other than NaN; -1 where all are NaN.",
+    "The index of the smallest entry along ``axis`` that is not NaN; -1 if all are.",
 )  # fmt: skip
 
 
@@ -308,19 +376,31 @@ def _nanvar(x, axis, keepdims):
 
 @operation
 def nanmean(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The mean over ``axis`` of entries other than NaN; NaN where all are NaN."""
+    """The mean over ``axis`` of the entries that are not NaN; NaN if all are.
+
+    Shapes: as in `sum`.
+
+    >>> nanmean([1.0, math.nan, 3.0]).numpy()
+    np.float32(2.0)
+    """
     return _nanmean(to_floating(x), axis, keepdims)
 
 
 @operation
 def nanvar(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The variance over ``axis`` of entries other than NaN; NaN where all are NaN."""
+    """The variance over ``axis`` of the entries that are not NaN; NaN if all are.
+
+    Shapes: as in `sum`.
+    """
     return _nanvar(to_floating(x), axis, keepdims)
 
 
 @operation
 def nanstd(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The standard deviation over ``axis`` of entries other than NaN."""
+    """The standard deviation over ``axis`` of the entries that are not NaN.
+
+    Shapes: as in `sum`.
+    """
     return nanvar(x, axis, keepdims) ** 0.5
 
 
@@ -339,9 +419,12 @@ def quantile(
 ) -> Tensor:
     """The quantiles ``q`` over ``axis``: values with a share ``q`` of the entries below.
 
-    Args: ``q``: from 0 to 1, a number or a tensor, whose axes come first in the result;
-    ``method``: the value between two entries, "linear", "lower", "higher", "midpoint" or
-    "nearest".
+    Args: ``q``: from 0 to 1, a number or a tensor; ``method``: the value between two
+    entries, "linear", "lower", "higher", "midpoint" or "nearest".
+
+    Shapes: as in `sum`, with the axes of ``q`` in front.
+
+    Raises: ``ValueError`` for another ``method``, or ``q`` out of range.
 
     >>> quantile([1.0, 2.0, 4.0], [0.5, 0.75]).numpy()
     array([2., 3.], dtype=float32)
@@ -357,7 +440,7 @@ def nanquantile(
     method: str = "linear",
     keepdims: bool = False,
 ) -> Tensor:
-    """`quantile` of entries other than NaN."""
+    """`quantile` of the entries that are not NaN; NaN if all are."""
     return _quantile(x, q, axis, method, keepdims, True)
 
 
@@ -418,7 +501,11 @@ def percentile(
     method: str = "linear",
     keepdims: bool = False,
 ) -> Tensor:
-    """`quantile` with ``q`` from 0 to 100."""
+    """`quantile`, with ``q`` from 0 to 100.
+
+    >>> percentile([1.0, 2.0, 4.0], 50).numpy()
+    np.float32(2.0)
+    """
     return quantile(x, to_floating(q) / 100.0, axis, method, keepdims)
 
 
@@ -430,17 +517,23 @@ def nanpercentile(
     method: str = "linear",
     keepdims: bool = False,
 ) -> Tensor:
-    """`nanquantile` with ``q`` from 0 to 100."""
+    """`nanquantile`, with ``q`` from 0 to 100."""
     return nanquantile(x, to_floating(q) / 100.0, axis, method, keepdims)
 
 
 @operation
 def median(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The entry in the middle over ``axis``, or the mean of the two there."""
+    """The entry in the middle over ``axis``, or the mean of the two there.
+
+    Shapes: as in `sum`.
+
+    >>> median([3.0, 1.0, 2.0]).numpy()
+    np.float32(2.0)
+    """
     return quantile(x, 0.5, axis, keepdims=keepdims)
 
 
 @operation
 def nanmedian(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """`median` of entries other than NaN."""
+    """`median` of the entries that are not NaN; NaN if all are."""
     return nanquantile(x, 0.5, axis, keepdims=keepdims)

@@ -76,12 +76,18 @@ def _segment_reduction(name, op, noun):
             num_segments = reduce_max(segment_ids) + 1
         return op(data, segment_ids, num_segments)
 
-    doc = f"""The {noun} of the rows of ``data`` with each number, 0 to ``num_segments - 1``.
-    Rows with another number count nowhere; in a traced function ``num_segments`` must be
-    given. ``sorted`` has no meaning here.
-    """
+    doc = f"The {noun} of the rows of ``data`` with each number of ``segment_ids``."
+    details = """
+Rows with a negative number count nowhere. ``sorted`` changes nothing.
+
+Args: ``num_segments``: the largest number plus 1 if None; a traced function needs it.
+
+Shapes: ``data`` ``[n, ...]``, ``segment_ids`` ``[n]``, result ``[num_segments, ...]``.
+
+Raises: ``ValueError`` for a number that is not below ``num_segments``.
+"""
     return operation.named(
-        name, function, doc, call="data segment_ids", specs=_specs_of_segments
+        name, function, doc, details, call="data segment_ids", specs=_specs_of_segments
     )
 
 
@@ -100,7 +106,15 @@ segment_prod = _segment_reduction(
 
 @operation
 def view_as_complex(x: TensorLike) -> Tensor:
-    """``x[..., 0] + i x[..., 1]`` of a last axis of size 2."""
+    """``x[..., 0] + i x[..., 1]``.
+
+    Shapes: ``[..., 2]`` to ``[...]``.
+
+    Raises: ``ValueError`` for another size of the last axis.
+
+    >>> view_as_complex([[1.0, 2.0]]).numpy()
+    array([1.+2.j], dtype=complex64)
+    """
     x = to_floating(x)
     if x.shape[-1] != 2:
         raise ValueError(
@@ -111,7 +125,13 @@ def view_as_complex(x: TensorLike) -> Tensor:
 
 @operation
 def view_as_real(x: TensorLike) -> Tensor:
-    """The real and the imaginary part of ``x`` as a last axis of size 2."""
+    """The real and the imaginary part of ``x`` along a new last axis.
+
+    Shapes: ``[...]`` to ``[..., 2]``.
+
+    >>> view_as_real([1.0 + 2j]).numpy()
+    array([[1., 2.]])
+    """
     x = convert_to_tensor(x)
     return stack([real(x), imag(x)], -1)
 
@@ -131,32 +151,65 @@ def _to_pair(x):
 
 @operation(class_name="FFT")
 def fft(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
-    """The discrete Fourier transform of the last axis; pairs in, pairs out."""
+    """The discrete Fourier transform along the last axis.
+
+    Args: ``x``: a pair of tensors of one shape, the real and the imaginary part.
+
+    Returns: such a pair, of the same shape.
+
+    Raises: ``ValueError`` if ``x`` is no pair.
+
+    >>> real, imaginary = fft(([1.0, 2.0], [0.0, 0.0]))
+    >>> real.numpy(), imaginary.numpy()
+    (array([ 3., -1.], dtype=float32), array([0., 0.], dtype=float32))
+    """
     return _to_pair(transforms.fft(_to_complex("fft", x)))
 
 
 @operation(class_name="FFT2")
 def fft2(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
-    """The discrete Fourier transform of the last two axes; pairs in, pairs out."""
+    """The discrete Fourier transform along the last two axes.
+
+    Arguments, results and errors are those of `fft`.
+    """
     return _to_pair(transforms.fft2d(_to_complex("fft2", x)))
 
 
 @operation(class_name="IFFT2")
 def ifft2(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
-    """The inverse of `fft2`."""
+    """The inverse of `fft2`, with pairs as in `fft`."""
     return _to_pair(transforms.ifft2d(_to_complex("ifft2", x)))
 
 
 @operation(class_name="RFFT")
 def rfft(x: TensorLike, fft_length: int | None = None) -> tuple[Tensor, Tensor]:
-    """`fft` of ``fft_length`` real numbers: the half that determines the other."""
+    """`fft` of real numbers: the first half, which determines the other.
+
+    Args: ``fft_length``: crops the last axis, or fills it up with zeros.
+
+    Shapes: ``[..., n]`` to a pair of ``[..., fft_length // 2 + 1]``.
+
+    Returns: the pair of the real and the imaginary part.
+
+    >>> real, imaginary = rfft([1.0, 2.0, 3.0, 4.0])
+    >>> real.numpy(), imaginary.numpy()
+    (array([10., -2., -2.], dtype=float32), array([0., 2., 0.], dtype=float32))
+    """
     length = None if fft_length is None else [fft_length]
     return _to_pair(transforms.rfft(to_floating(x), length))
 
 
 @operation(class_name="IRFFT")
 def irfft(x: Sequence[TensorLike], fft_length: int | None = None) -> Tensor:
-    """The inverse of `rfft`: a pair in, real numbers out."""
+    """The inverse of `rfft`: real numbers from a pair.
+
+    Shapes: a pair of ``[..., n]`` to ``[..., fft_length]``, by default ``2 * (n - 1)``.
+
+    Raises: ``ValueError`` if ``x`` is no pair.
+
+    >>> irfft(rfft([1.0, 2.0, 3.0, 4.0])).numpy()
+    array([1., 2., 3., 4.], dtype=float32)
+    """
     length = None if fft_length is None else [fft_length]
     return transforms.irfft(_to_complex("irfft", x), length)
 
@@ -165,7 +218,16 @@ def irfft(x: Sequence[TensorLike], fft_length: int | None = None) -> Tensor:
 def extract_sequences(
     x: TensorLike, sequence_length: int, sequence_stride: int
 ) -> Tensor:
-    """Overlapping pieces of the last axis, one every ``sequence_stride`` entries."""
+    """Overlapping pieces of the last axis, one every ``sequence_stride`` entries.
+
+    Shapes: ``[..., n]`` to ``[..., pieces, sequence_length]``.
+
+    Raises: ``ValueError`` for a length or stride below 1.
+
+    >>> extract_sequences([1, 2, 3, 4, 5], 3, 2).numpy()
+    array([[1, 2, 3],
+           [3, 4, 5]], dtype=int32)
+    """
     return window_functions.frame(x, sequence_length, sequence_stride)
 
 
@@ -208,10 +270,21 @@ def stft(
     window: str | TensorLike | None = "hann",
     center: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """`rfft` of overlapping pieces, weighed by ``window``: ``[..., pieces, frequencies]``.
+    """The spectra of overlapping pieces of a signal: `rfft` of each, weighted by ``window``.
 
-    ``window``: "hann", "hamming", a vector or None; ``center``: the signal is mirrored at
-    both ends, so that piece i has its middle at ``i * sequence_stride``.
+    Args: ``window``: "hann", "hamming", a vector or None; ``center``: the signal is
+    mirrored at both ends, so that piece i has its middle at ``i * sequence_stride``.
+
+    Shapes: ``[..., n]`` to a pair of ``[..., pieces, fft_length // 2 + 1]``.
+
+    Returns: the pair of the real and the imaginary part.
+
+    Raises: ``ValueError`` for another ``window``, or an ``fft_length`` below
+    ``sequence_length``.
+
+    >>> real, imaginary = stft([1.0] * 16, 8, 4, fft_length=8)
+    >>> real.shape
+    TensorShape([5, 5])
     """
     x = to_floating(x)
     weights = _weights("stft", window, sequence_length, fft_length, x.dtype)
@@ -233,7 +306,18 @@ def istft(
     window: str | TensorLike | None = "hann",
     center: bool = True,
 ) -> Tensor:
-    """The inverse of `stft`; ``length``: the number of entries of the signal."""
+    """The signal of which ``x`` is the `stft`.
+
+    Args: ``length``: the number of its entries; the others are those of `stft`.
+
+    Shapes: a pair of ``[..., pieces, fft_length // 2 + 1]`` to ``[..., length]``.
+
+    Raises: ``ValueError`` if ``x`` is no pair, or for another ``window``.
+
+    >>> signal = [1.0, 2.0, 3.0, 4.0] * 4
+    >>> istft(stft(signal, 8, 4, 8), 8, 4, 8).numpy().round(4)[:4]
+    array([1., 2., 3., 4.], dtype=float32)
+    """
     x = _to_complex("istft", x)
     dtype = real(x).dtype
     weights = _weights("istft", window, sequence_length, fft_length, dtype)
@@ -254,6 +338,12 @@ def istft(
 
 @operation(call="x y", class_name="CDist")
 def cdist(x: TensorLike, y: TensorLike) -> Tensor:
-    """The Euclidean distances of each row of ``x`` from each of ``y``, ``[..., m, n]``."""
+    """The Euclidean distance of each row of ``x`` from each row of ``y``.
+
+    Shapes: ``[..., m, k]`` and ``[..., n, k]`` to ``[..., m, n]``.
+
+    >>> cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]]).numpy()
+    array([[5., 1.]], dtype=float32)
+    """
     x, y = promote(x, y, at_least=float)
     return norm_sqrt(reduce_sum(square(x[..., :, None, :] - y[..., None, :, :]), -1))
