@@ -182,6 +182,8 @@ class Softmax(_Activation):
 
     Shapes: inputs and outputs ``[...]``.
 
+    Raises: `ShapeError` for a mask that does not broadcast to the inputs.
+
     >>> Softmax()([[1.0, 1.0, 5.0]], mask=[[True, True, False]]).numpy()
     array([[0.5, 0.5, 0. ]], dtype=float32)
     """

@@ -288,6 +288,10 @@ class RandomZoom(_Warping):
 
     Raises: ``ValueError`` for a factor that is not above -1 and at most 1, or another
     mode.
+
+    >>> from tapewright import ones
+    >>> RandomZoom(0.2)(ones([2, 8, 8, 3])).shape
+    TensorShape([2, 8, 8, 3])
     """
 
     height_factor: float | Sequence[float]
@@ -454,6 +458,10 @@ class RandomContrast(_RandomLayer):
     without the batch. Integers are cast.
 
     Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1.
+
+    >>> layer = RandomContrast(0.0)  # the factor is 1
+    >>> layer([[[0.25], [0.75]]]).numpy().ravel()
+    array([0.25, 0.75], dtype=float32)
     """
 
     def __init__(

@@ -253,6 +253,10 @@ class Conv3D(_Convolution):
     channels / groups, filters]``, ``bias [filters]``.
 
     Raises: as `Conv2D`.
+
+    >>> from tapewright import ones
+    >>> Conv3D(5, 2)(ones([1, 4, 4, 4, 3])).shape
+    TensorShape([1, 3, 3, 3, 5])
     """
 
     rank = 3
@@ -349,6 +353,12 @@ class Conv1DTranspose(_TransposedConvolution):
     filters]`` ("same") or ``[batch, steps * strides + max(kernel_size - strides, 0),
     filters]`` ("valid"); weights ``kernel [kernel_size, filters, channels]``, ``bias
     [filters]``.
+
+    Raises: as `Conv2DTranspose`.
+
+    >>> layer = Conv1DTranspose(1, 2, strides=2, kernel_initializer="ones")
+    >>> layer([[[1.0], [2.0]]]).numpy().ravel()
+    array([1., 1., 2., 2.], dtype=float32)
     """
 
     rank = 1
@@ -392,6 +402,12 @@ class Conv3DTranspose(_TransposedConvolution):
     Shapes: inputs ``[batch, depth, height, width, channels]``, outputs likewise with
     ``filters`` channels; weights ``kernel [depth, height, width, filters, channels]``,
     ``bias [filters]``.
+
+    Raises: as `Conv2DTranspose`.
+
+    >>> from tapewright import ones
+    >>> Conv3DTranspose(5, 2, strides=2)(ones([1, 4, 4, 4, 3])).shape
+    TensorShape([1, 8, 8, 8, 5])
     """
 
     rank = 3
@@ -477,6 +493,12 @@ class DepthwiseConv1D(_DepthwiseConvolution):
     Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, channels *
     depth_multiplier]``; weights ``kernel [kernel_size, channels, depth_multiplier]``,
     ``bias [channels * depth_multiplier]``.
+
+    Raises: as `DepthwiseConv2D`.
+
+    >>> layer = DepthwiseConv1D(2, depthwise_initializer="ones")
+    >>> layer([[[1.0, 10.0], [2.0, 20.0]]]).numpy().ravel()
+    array([ 3., 30.], dtype=float32)
     """
 
     rank = 1
@@ -567,6 +589,12 @@ class SeparableConv1D(_SeparableConvolution):
     Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, filters]``;
     weights ``depthwise_kernel [kernel_size, channels, depth_multiplier]``,
     ``pointwise_kernel [1, channels * depth_multiplier, filters]``, ``bias [filters]``.
+
+    Raises: as `SeparableConv2D`.
+
+    >>> from tapewright import ones
+    >>> SeparableConv1D(5, 2)(ones([1, 4, 3])).shape
+    TensorShape([1, 3, 5])
     """
 
     rank = 1

@@ -426,6 +426,8 @@ def add(inputs: Tensor, **kwargs: Any) -> Tensor:
 
     Shapes: as for `Add`.
 
+    Raises: as `Add`.
+
     >>> from tapewright import constant
     >>> add([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
     array([[4., 6.]], dtype=float32)
@@ -437,6 +439,12 @@ def subtract(inputs: Tensor, **kwargs: Any) -> Tensor:
     """The difference of two inputs: ``Subtract(**kwargs)(inputs)``.
 
     Shapes: as for `Add`.
+
+    Raises: as `Subtract`.
+
+    >>> from tapewright import constant
+    >>> subtract([constant([[1.0, 2.0]]), constant([[3.0, 5.0]])]).numpy()
+    array([[-2., -3.]], dtype=float32)
     """
     return Subtract(**kwargs)(inputs)
 
@@ -445,6 +453,12 @@ def multiply(inputs: Tensor, **kwargs: Any) -> Tensor:
     """The product of a list of inputs: ``Multiply(**kwargs)(inputs)``.
 
     Shapes: as for `Add`.
+
+    Raises: as `Multiply`.
+
+    >>> from tapewright import constant
+    >>> multiply([constant([[1.0, 2.0]]), constant([[3.0, 5.0]])]).numpy()
+    array([[ 3., 10.]], dtype=float32)
     """
     return Multiply(**kwargs)(inputs)
 
@@ -453,6 +467,12 @@ def average(inputs: Tensor, **kwargs: Any) -> Tensor:
     """The mean of a list of inputs: ``Average(**kwargs)(inputs)``.
 
     Shapes: as for `Add`.
+
+    Raises: as `Average`.
+
+    >>> from tapewright import constant
+    >>> average([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+    array([[2., 3.]], dtype=float32)
     """
     return Average(**kwargs)(inputs)
 
@@ -461,6 +481,12 @@ def maximum(inputs: Tensor, **kwargs: Any) -> Tensor:
     """The greatest of a list of inputs, entry by entry: ``Maximum(**kwargs)(inputs)``.
 
     Shapes: as for `Add`.
+
+    Raises: as `Maximum`.
+
+    >>> from tapewright import constant
+    >>> maximum([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
+    array([[3., 5.]], dtype=float32)
     """
     return Maximum(**kwargs)(inputs)
 
@@ -469,6 +495,12 @@ def minimum(inputs: Tensor, **kwargs: Any) -> Tensor:
     """The least of a list of inputs, entry by entry: ``Minimum(**kwargs)(inputs)``.
 
     Shapes: as for `Add`.
+
+    Raises: as `Minimum`.
+
+    >>> from tapewright import constant
+    >>> minimum([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
+    array([[1., 4.]], dtype=float32)
     """
     return Minimum(**kwargs)(inputs)
 
@@ -477,6 +509,12 @@ def concatenate(inputs: Tensor, axis: Axes = -1, **kwargs: Any) -> Tensor:
     """Joins a list of inputs along ``axis``: ``Concatenate(axis, **kwargs)(inputs)``.
 
     Shapes: as for `Concatenate`.
+
+    Raises: as `Concatenate`.
+
+    >>> from tapewright import constant
+    >>> concatenate([constant([[1.0, 2.0]]), constant([[3.0]])]).numpy()
+    array([[1., 2., 3.]], dtype=float32)
     """
     return Concatenate(axis=axis, **kwargs)(inputs)
 
@@ -485,5 +523,11 @@ def dot(inputs: Tensor, axes: int | Sequence[int] = -1, **kwargs: Any) -> Tensor
     """Sums of products over an axis of two inputs: ``Dot(axes, **kwargs)(inputs)``.
 
     Shapes: as for `Dot`.
+
+    Raises: as `Dot`.
+
+    >>> from tapewright import constant
+    >>> dot([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])], axes=1).numpy()
+    array([[11.]], dtype=float32)
     """
     return Dot(axes=axes, **kwargs)(inputs)

@@ -196,6 +196,11 @@ class GaussianNoise(BaseNoise):
     Shapes: inputs and outputs ``[...]``, floating.
 
     Raises: ``ValueError`` if ``stddev`` is negative.
+
+    >>> from tapewright import zeros
+    >>> layer = GaussianNoise(1.0, seed=0)
+    >>> bool((layer(zeros([2, 3]), training=True).numpy() != 0).all())
+    True
     """
 
     def __init__(
@@ -229,6 +234,9 @@ class GaussianDropout(BaseNoise):
     Raises: ``ValueError`` for another ``rate``.
 
     Reference: Srivastava et al., "Dropout" (2014), section 10.
+
+    >>> GaussianDropout(0.5)([[1.0, 2.0]]).numpy()  # not in training
+    array([[1., 2.]], dtype=float32)
     """
 
     def __init__(
@@ -269,6 +277,11 @@ class AlphaDropout(BaseNoise):
     Raises: ``ValueError`` for another ``rate``.
 
     Reference: Klambauer et al., "Self-normalizing neural networks" (2017).
+
+    >>> from tapewright import zeros
+    >>> outputs = AlphaDropout(0.5, seed=0)(zeros([1, 100]), training=True)
+    >>> len(set(outputs.numpy()[0].round(4).tolist()))  # kept inputs, and the low end
+    2
     """
 
     def __init__(

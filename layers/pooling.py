@@ -132,6 +132,8 @@ class MaxPooling1D(_MaxPooling):
     with ``(steps - pool_size) // strides + 1`` windows ("valid") or ``steps /
     strides``, rounded up ("same").
 
+    Raises: as `MaxPooling2D`.
+
     >>> MaxPooling1D(2)([[[1.0], [3.0], [2.0], [0.0]]]).numpy().ravel()
     array([3., 2.], dtype=float32)
     """
@@ -167,6 +169,12 @@ class MaxPooling3D(_MaxPooling):
 
     Shapes: inputs ``[batch, depth, height, width, channels]``, outputs likewise with
     the numbers of windows along the three spatial axes.
+
+    Raises: as `MaxPooling2D`.
+
+    >>> from tapewright import ones
+    >>> MaxPooling3D(2)(ones([1, 4, 4, 4, 3])).shape
+    TensorShape([1, 2, 2, 2, 3])
     """
 
     rank = 3
@@ -179,6 +187,11 @@ class AveragePooling1D(_AveragePooling):
 
     Shapes: inputs ``[batch, steps, channels]``, floating, outputs ``[batch, windows,
     channels]``, as for `MaxPooling1D`.
+
+    Raises: as `AveragePooling2D`.
+
+    >>> AveragePooling1D(2)([[[1.0], [3.0], [2.0], [0.0]]]).numpy().ravel()
+    array([2., 1.], dtype=float32)
     """
 
     rank = 1
@@ -191,6 +204,9 @@ class AveragePooling2D(_AveragePooling):
 
     Shapes: inputs ``[batch, height, width, channels]``, floating, outputs ``[batch,
     rows, columns, channels]``, as for `MaxPooling2D`.
+
+    Raises: `ShapeError` if a window is larger than the inputs; `DTypeError` for
+    integers.
 
     >>> AveragePooling2D(2)([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy().ravel()
     array([3.], dtype=float32)
@@ -206,6 +222,12 @@ class AveragePooling3D(_AveragePooling):
 
     Shapes: inputs ``[batch, depth, height, width, channels]``, floating, outputs as for
     `MaxPooling3D`.
+
+    Raises: as `AveragePooling2D`.
+
+    >>> from tapewright import ones
+    >>> AveragePooling3D(2)(ones([1, 4, 4, 4, 3])).shape
+    TensorShape([1, 2, 2, 2, 3])
     """
 
     rank = 3
@@ -264,6 +286,9 @@ class GlobalMaxPooling1D(_GlobalMaxPooling):
 
     Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, channels]``, or
     ``[batch, 1, channels]`` with ``keepdims``.
+
+    >>> GlobalMaxPooling1D()([[[1.0, 5.0], [3.0, 2.0]]]).numpy()
+    array([[3., 5.]], dtype=float32)
     """
 
     rank = 1
@@ -291,6 +316,10 @@ class GlobalMaxPooling3D(_GlobalMaxPooling):
 
     Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
     channels]``, or ``[batch, 1, 1, 1, channels]`` with ``keepdims``.
+
+    >>> from tapewright import ones
+    >>> GlobalMaxPooling3D(keepdims=True)(ones([1, 4, 4, 4, 3])).shape
+    TensorShape([1, 1, 1, 1, 3])
     """
 
     rank = 3
@@ -335,6 +364,8 @@ class GlobalAveragePooling2D(_GlobalAveragePooling):
     Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``,
     or ``[batch, 1, 1, channels]`` with ``keepdims``. Integer inputs are cast.
 
+    Raises: ``ValueError`` for another ``data_format``.
+
     >>> GlobalAveragePooling2D()([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy()
     array([[3.]], dtype=float32)
     """
@@ -349,6 +380,10 @@ class GlobalAveragePooling3D(_GlobalAveragePooling):
 
     Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
     channels]``, or ``[batch, 1, 1, 1, channels]`` with ``keepdims``.
+
+    >>> from tapewright import ones
+    >>> GlobalAveragePooling3D()(ones([1, 4, 4, 4, 3])).shape
+    TensorShape([1, 3])
     """
 
     rank = 3
@@ -434,6 +469,8 @@ class AdaptiveAveragePooling1D(_AdaptiveAveragePooling):
     Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, output_size,
     channels]``.
 
+    Raises: as `AdaptiveAveragePooling2D`.
+
     >>> AdaptiveAveragePooling1D(2)([[[1.0], [2.0], [6.0]]]).numpy().ravel()
     array([1.5, 4. ], dtype=float32)
     """
@@ -469,6 +506,12 @@ class AdaptiveAveragePooling3D(_AdaptiveAveragePooling):
 
     Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
     *output_size, channels]``.
+
+    Raises: as `AdaptiveAveragePooling2D`.
+
+    >>> from tapewright import ones
+    >>> AdaptiveAveragePooling3D((1, 2, 3))(ones([1, 4, 4, 4, 5])).shape
+    TensorShape([1, 1, 2, 3, 5])
     """
 
     rank = 3
@@ -481,6 +524,11 @@ class AdaptiveMaxPooling1D(_AdaptiveMaxPooling):
 
     Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, output_size,
     channels]``.
+
+    Raises: as `AdaptiveAveragePooling2D`.
+
+    >>> AdaptiveMaxPooling1D(2)([[[1.0], [2.0], [6.0]]]).numpy().ravel()
+    array([2., 6.], dtype=float32)
     """
 
     rank = 1
@@ -493,6 +541,8 @@ class AdaptiveMaxPooling2D(_AdaptiveMaxPooling):
 
     Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, *output_size,
     channels]``.
+
+    Raises: as `AdaptiveAveragePooling2D`.
 
     >>> AdaptiveMaxPooling2D((1, 2))([[[[1.0], [2.0], [6.0]]]]).numpy().ravel()
     array([2., 6.], dtype=float32)
@@ -508,6 +558,12 @@ class AdaptiveMaxPooling3D(_AdaptiveMaxPooling):
 
     Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
     *output_size, channels]``.
+
+    Raises: as `AdaptiveAveragePooling2D`.
+
+    >>> from tapewright import ones
+    >>> AdaptiveMaxPooling3D((1, 2, 3))(ones([1, 4, 4, 4, 5])).shape
+    TensorShape([1, 1, 2, 3, 5])
     """
 
     rank = 3

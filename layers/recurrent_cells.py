@@ -214,6 +214,12 @@ class LSTMCell(_Cell):
     Raises: ``ValueError`` if ``units`` is not a positive integer.
 
     Reference: Hochreiter & Schmidhuber, "Long short-term memory" (1997).
+
+    >>> from tapewright import ones
+    >>> cell = LSTMCell(4)
+    >>> outputs, states = cell(ones([2, 3]), cell.get_initial_state(2))
+    >>> outputs.shape, len(states)
+    (TensorShape([2, 4]), 2)
     """
 
     gates = 4
@@ -282,6 +288,12 @@ class GRUCell(_Cell):
 
     Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder
     for statistical machine translation" (2014).
+
+    >>> from tapewright import ones
+    >>> cell = GRUCell(4)
+    >>> outputs, states = cell(ones([2, 3]), cell.get_initial_state(2))
+    >>> outputs.shape, len(states)
+    (TensorShape([2, 4]), 1)
     """
 
     gates = 3

@@ -59,6 +59,8 @@ class Flatten(Layer):
     Shapes: inputs ``[batch, ...]``, outputs ``[batch, n]``; ``[batch, 1]`` for inputs
     ``[batch]``.
 
+    Raises: ``ValueError`` for another ``data_format``.
+
     >>> Flatten()([[[1.0, 2.0], [3.0, 4.0]]]).numpy()
     array([[1., 2., 3., 4.]], dtype=float32)
     """
@@ -232,6 +234,8 @@ class UpSampling1D(_UpSampling):
     Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, steps * size,
     channels]``.
 
+    Raises: ``ValueError`` if ``size`` is not a positive integer.
+
     >>> UpSampling1D(2)([[[1.0], [2.0]]]).numpy().ravel()
     array([1., 1., 2., 2.], dtype=float32)
     """
@@ -255,6 +259,9 @@ class UpSampling2D(_UpSampling):
 
     Shapes: inputs ``[batch, height, width, channels]``, outputs with height and width
     times ``size``.
+
+    Raises: ``ValueError`` for a ``size`` that is not positive, or another
+    ``interpolation``.
 
     >>> UpSampling2D((1, 2))([[[[1.0], [2.0]]]]).numpy().ravel()
     array([1., 1., 2., 2.], dtype=float32)
@@ -299,6 +306,12 @@ class UpSampling3D(_UpSampling):
 
     Shapes: inputs ``[batch, depth, height, width, channels]``, outputs with the three
     spatial sizes times ``size``.
+
+    Raises: ``ValueError`` for a ``size`` that is not positive.
+
+    >>> from tapewright import ones
+    >>> UpSampling3D((1, 2, 3))(ones([1, 2, 2, 2, 1])).shape
+    TensorShape([1, 2, 4, 6, 1])
     """
 
     size: tuple[int, ...]
@@ -419,6 +432,10 @@ class ZeroPadding3D(_ZeroPadding):
     spatial axis longer by its pair.
 
     Raises: ``ValueError`` for a negative number.
+
+    >>> from tapewright import ones
+    >>> ZeroPadding3D((1, 2, 3))(ones([1, 2, 2, 2, 1])).shape
+    TensorShape([1, 4, 6, 8, 1])
     """
 
     rank = 3
@@ -522,6 +539,10 @@ class Cropping3D(_Cropping):
     spatial axis shorter by its pair.
 
     Raises: ``ValueError`` for a negative number; `ShapeError` if nothing is left.
+
+    >>> from tapewright import ones
+    >>> Cropping3D(((1, 0), (0, 2), (0, 0)))(ones([1, 4, 4, 4, 1])).shape
+    TensorShape([1, 3, 2, 4, 1])
     """
 
     rank = 3

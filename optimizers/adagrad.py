@@ -19,6 +19,8 @@ class Adagrad(Optimizer):
     Args: ``initial_accumulator_value``: the start of the sum; ``epsilon``: against
     division by 0; the others as for `Optimizer`.
 
+    Raises: ``ValueError`` as `Optimizer`.
+
     Reference: Duchi et al., "Adaptive subgradient methods" (2011). Defaults are those
     of Keras.
 
@@ -70,6 +72,8 @@ class RMSprop(Optimizer):
 
     Args: ``rho``: the decay rate of the running means; ``momentum``: 0 for none;
     ``epsilon``: against division by 0; the others as for `Optimizer`.
+
+    Raises: ``ValueError`` as `Optimizer`.
 
     Reference: Tieleman & Hinton, lecture 6.5 (2012). Defaults are those of Keras.
 
@@ -140,7 +144,15 @@ class Adadelta(Optimizer):
     Args: ``learning_rate``: 1 in the paper; ``rho``: the decay rate of the running
     means; ``epsilon``: keeps the first steps above 0; the others as for `Optimizer`.
 
+    Raises: ``ValueError`` as `Optimizer`.
+
     Reference: Zeiler, "ADADELTA" (2012). Defaults are those of Keras.
+
+    >>> from tapewright import Variable
+    >>> v = Variable([1.0, 2.0])
+    >>> Adadelta(1.0).apply([[1.0, -1.0]], [v])
+    >>> v.numpy().round(4)
+    array([0.9986, 2.0014], dtype=float32)
     """
 
     slots: tuple[tuple[str, str]] = (("accumulated_grad", "accumulated_delta_var"),)

@@ -151,6 +151,8 @@ class Adamax(_MomentOptimizer):
     Args: ``beta_1``, ``beta_2``: the decay rates of momentum and norm; ``epsilon``:
     against division by 0; the others as for `Optimizer`.
 
+    Raises: ``ValueError`` as `Optimizer`.
+
     Reference: Kingma & Ba, "Adam", section 7.1 (2014). Defaults are those of Keras.
 
     >>> from tapewright import Variable
@@ -191,6 +193,8 @@ class Nadam(_MomentOptimizer):
 
     Args: ``beta_1``, ``beta_2``: the decay rates of momentum and velocity; ``epsilon``:
     against division by 0; the others as for `Optimizer`.
+
+    Raises: ``ValueError`` as `Optimizer`.
 
     Reference: Dozat, "Incorporating Nesterov momentum into Adam" (2016). Defaults are
     those of Keras.
@@ -261,6 +265,8 @@ class Lamb(_MomentOptimizer):
 
     Args: ``beta_1``, ``beta_2``: the decay rates of momentum and velocity; ``epsilon``:
     against division by 0; the others as for `Optimizer`.
+
+    Raises: ``ValueError`` as `Optimizer`.
 
     Reference: You et al., "Large batch optimization for deep learning" (2019). Defaults
     are those of Keras.

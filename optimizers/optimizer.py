@@ -395,7 +395,7 @@ class Optimizer(State, Configured):
         return self._trainable_variables
 
     def update_of(self, variables: Sequence[Variable], grads: Sequence[Any]) -> Any:
-        """Return the `Update` of a tuple of variables and the types of their gradients."""
+        """Return the update of a tuple of variables and the types of their gradients."""
         # The optimizer keeps its variables alive, so that their ids stay unique.
         key = (*map(id, variables), *map(type, grads))
         update = self._updates.get(key)

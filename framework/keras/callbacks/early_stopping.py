@@ -117,6 +117,14 @@ class TerminateOnNaN(Callback):
 
     Args: ``raise_error``: raise ``RuntimeError``, without ``on_train_end``, instead of
     setting ``model.stop_training``.
+
+    >>> import numpy as np
+    >>> from tapewright import keras
+    >>> model = keras.Sequential([keras.layers.Dense(1)])
+    >>> model.compile("sgd", lambda y_true, y_pred: y_pred * float("inf"))
+    >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
+    >>> history = model.fit(x, y, epochs=9, verbose=0, callbacks=[TerminateOnNaN()])
+    Batch 0: Invalid loss, terminating training
     """
 
     def __init__(self, raise_error: bool = False):

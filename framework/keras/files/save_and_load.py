@@ -287,6 +287,13 @@ def save_weights(model, filepath, overwrite=True, max_shard_size=None):
     Raises: ``ValueError`` for another ending than ``.weights.h5`` or a model without
     weights yet; `SavingError` if the file cannot be written, a ``FileExistsError`` if
     it exists and ``overwrite`` is False.
+
+    >>> import os, tempfile
+    >>> from tapewright import keras
+    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.weights.h5")
+    >>> save_weights(model, path)
+    >>> load_weights(model, path)
     """
     path = os.fspath(filepath)
     if max_shard_size is not None:

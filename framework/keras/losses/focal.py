@@ -217,6 +217,9 @@ class CategoricalGeneralizedCrossEntropy(
     probabilities, ``[batch, ..., classes]``.
 
     Raises: ``ValueError`` unless ``q`` lies between 0 and 1.
+
+    >>> CategoricalGeneralizedCrossEntropy(0.5)([0], [[0.25, 0.75]]).numpy()
+    np.float32(1.0)
     """
 
     def __init__(

@@ -105,6 +105,9 @@ class SquaredHinge(Loss, function=squared_hinge):
     Args: as for `Loss`.
 
     Shapes: ``y_true`` (-1 and 1, or 0 and 1) and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> SquaredHinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
+    np.float32(0.125)
     """
 
     def __init__(
@@ -122,6 +125,9 @@ class CategoricalHinge(Loss, function=categorical_hinge):
     Args: as for `Loss`.
 
     Shapes: ``y_true``, one-hot, and ``y_pred`` ``[batch, ..., classes]``.
+
+    >>> CategoricalHinge()([[0.0, 1.0]], [[0.25, 0.75]]).numpy()
+    np.float32(0.5)
     """
 
     def __init__(

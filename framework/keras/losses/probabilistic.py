@@ -368,6 +368,9 @@ class Poisson(Loss, function=poisson):
     Args: as for `Loss`.
 
     Shapes: ``y_true``, counts, and ``y_pred``, rates, ``[batch, ..., n]``.
+
+    >>> Poisson()([[0.0, 2.0]], [[1.0, 1.0]]).numpy().round(4)
+    np.float32(1.0)
     """
 
     def __init__(

@@ -215,6 +215,9 @@ class MeanSquaredLogarithmicError(Loss, function=mean_squared_logarithmic_error)
     Args: as for `Loss`.
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> MeanSquaredLogarithmicError()([[0.0]], [[1.0]]).numpy().round(4)
+    np.float32(0.4805)
     """
 
     def __init__(
@@ -280,6 +283,9 @@ class LogCosh(Loss, function=log_cosh):
     Args: as for `Loss`.
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> LogCosh()([[0.0, 0.0]], [[0.0, 200.0]]).numpy()
+    np.float32(99.65343)
     """
 
     def __init__(

@@ -126,6 +126,9 @@ class Tversky(_OverlapLoss, function=tversky):
     the axes of the sums, by default all; the others as for `Loss`.
 
     Shapes: ``y_true`` and ``y_pred``, from 0 to 1, ``[batch, ...]``.
+
+    >>> Tversky(alpha=1.0)([[1.0, 1.0, 0.0]], [[1.0, 0.0, 0.0]]).numpy()
+    np.float32(0.5)
     """
 
     def __init__(

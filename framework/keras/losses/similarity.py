@@ -109,6 +109,12 @@ class Circle(Loss, function=circle):
 
     Shapes: ``y_true`` ``[batch]`` or ``[batch, 1]``, integers; ``y_pred``, of length 1,
     ``[batch, n]``.
+
+    Raises: `ShapeError` unless ``y_pred`` is ``[batch, n]`` with a label for each row.
+
+    >>> labels, embeddings = [0, 0, 1], [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    >>> Circle(gamma=1.0)(labels, embeddings).numpy().round(3)
+    np.float32(0.546)
     """
 
     def __init__(

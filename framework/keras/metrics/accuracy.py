@@ -175,7 +175,7 @@ def _pairs_up(a, b):
 
 
 class Accuracy(MeanMetricWrapper):
-    """The share of predictions that equal the labels: the mean of `accuracy`.
+    """The share of predictions that equal the labels.
 
     In `compile` the name "accuracy" stands for the accuracy that fits the shapes:
     `BinaryAccuracy`, `CategoricalAccuracy` or `SparseCategoricalAccuracy`.

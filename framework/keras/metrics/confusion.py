@@ -86,6 +86,9 @@ class TrueNegatives(_Count):
     Args: as for `TruePositives`.
 
     Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``.
+
+    >>> TrueNegatives()([0, 0, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
+    np.float32(1.0)
     """
 
     _outcomes = ("true_negatives",)
@@ -97,6 +100,9 @@ class FalseNegatives(_Count):
     Args: as for `TruePositives`.
 
     Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``.
+
+    >>> FalseNegatives()([0, 0, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
+    np.float32(1.0)
     """
 
     _outcomes = ("false_negatives",)
@@ -163,6 +169,8 @@ class Recall(_Ratio):
     Args: as for `Precision`.
 
     Shapes: as for `Precision`.
+
+    Raises: as `Precision`.
 
     >>> Recall()([0, 1, 1, 1], [1, 0, 1, 1]).numpy().round(5)
     np.float32(0.66667)

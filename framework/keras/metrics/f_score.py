@@ -133,6 +133,8 @@ class F1Score(FBetaScore):
 
     Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[batch, classes]``.
 
+    Raises: as `FBetaScore`.
+
     >>> F1Score(average="micro", threshold=0.5)([[1, 1]], [[0.9, 0.2]]).numpy().round(5)
     np.float32(0.66667)
     """

@@ -189,6 +189,8 @@ class MeanIoU(IoU):
 
     Shapes: ``y_true`` and ``y_pred``, class numbers, ``[batch, ...]``.
 
+    Raises: ``ValueError`` for more than 65536 classes.
+
     >>> MeanIoU(num_classes=2)([0, 0, 1, 1], [0, 1, 0, 1]).numpy().round(5)
     np.float32(0.33333)
     """
@@ -255,6 +257,10 @@ class OneHotMeanIoU(MeanIoU):
     Args: ``axis``: the classes; the others as for `IoU`.
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
+
+    >>> metric = OneHotMeanIoU(num_classes=2)
+    >>> metric([[1, 0], [1, 0]], [[0.7, 0.3], [0.2, 0.8]]).numpy().round(5)
+    np.float32(0.25)
     """
 
     def __init__(

@@ -35,6 +35,9 @@ class KLDivergence(MeanMetricWrapper):
     """The mean of ``sum(y_true * log(y_true / y_pred))``.
 
     Shapes: ``y_true`` and ``y_pred``, probabilities, ``[batch, ..., classes]``.
+
+    >>> KLDivergence()([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
+    np.float32(0.14384106)
     """
 
     def __init__(
@@ -47,6 +50,9 @@ class Poisson(MeanMetricWrapper):
     """The mean of ``y_pred - y_true * log(y_pred)``.
 
     Shapes: ``y_true``, counts, and ``y_pred``, rates, ``[batch, ..., n]``.
+
+    >>> Poisson()([[0.0, 2.0]], [[1.0, 1.0]]).numpy().round(4)
+    np.float32(1.0)
     """
 
     def __init__(self, name: str | None = "poisson", dtype: DTypeLike | None = None):
@@ -133,6 +139,9 @@ class Hinge(MeanMetricWrapper):
     """The mean of ``max(1 - y_true * y_pred, 0)``; labels -1 and 1, or 0 and 1.
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> Hinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
+    np.float32(0.25)
     """
 
     def __init__(self, name: str | None = "hinge", dtype: DTypeLike | None = None):
@@ -143,6 +152,9 @@ class SquaredHinge(MeanMetricWrapper):
     """The mean of ``max(1 - y_true * y_pred, 0) ** 2``; labels -1 and 1, or 0 and 1.
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> SquaredHinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
+    np.float32(0.125)
     """
 
     def __init__(
@@ -155,6 +167,9 @@ class CategoricalHinge(MeanMetricWrapper):
     """The mean of ``max(1 + max((1 - y_true) * y_pred) - sum(y_true * y_pred), 0)``.
 
     Shapes: ``y_true``, one-hot, and ``y_pred`` ``[batch, ..., classes]``.
+
+    >>> CategoricalHinge()([[0.0, 1.0]], [[0.25, 0.75]]).numpy()
+    np.float32(0.5)
     """
 
     def __init__(

@@ -96,6 +96,9 @@ class MeanSquaredLogarithmicError(MeanMetricWrapper):
     """The mean of ``(log(1 + y_true) - log(1 + y_pred)) ** 2``.
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> MeanSquaredLogarithmicError()([[0.0]], [[1.0]]).numpy().round(4)
+    np.float32(0.4805)
     """
 
     def __init__(
@@ -110,6 +113,9 @@ class LogCoshError(MeanMetricWrapper):
     """The mean of ``log(cosh(y_pred - y_true))``.
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+
+    >>> LogCoshError()([[0.0, 0.0]], [[0.0, 200.0]]).numpy()
+    np.float32(99.65343)
     """
 
     def __init__(self, name: str | None = "logcosh", dtype: DTypeLike | None = None):
