@@ -256,7 +256,7 @@ class Layer(Operation, Tracked, LayerConfig):
         )
 
     def call_as_it_is(self, *args: Any, **kwargs: Any) -> Any:
-        """A call whose losses count for nothing, and which notes no shapes."""
+        """Call the layer, and discard the losses and the output shape of the call."""
         shape = self._output_shape
         try:
             return self(*args, **kwargs)
@@ -573,7 +573,7 @@ class Layer(Operation, Tracked, LayerConfig):
 
     @property
     def path(self) -> str:
-        """The name, behind the names of the layers around: ``sequential/dense``."""
+        """The names of the layers around, and its own: ``sequential/dense``."""
         return f"{self._parent_path}/{self._name}" if self._parent_path else self._name
 
     @property
@@ -588,11 +588,7 @@ class Layer(Operation, Tracked, LayerConfig):
 
     @property
     def dtype(self) -> str:
-        """The name of the weights' dtype.
-
-        The same under Keras' names ``variable_dtype``, ``compute_dtype`` and
-        ``input_dtype``.
-        """
+        """The name of the weights' dtype."""
         return self._dtype.name
 
     variable_dtype: property = dtype
