@@ -201,7 +201,7 @@ class MultiHeadAttention(_Heads):
     ``use_gate``: multiply the heads by ``sigmoid(query @ gate)``; ``flash_attention``:
     not available, it must be None or False.
 
-    Call: ``layer(query, value, key=value)``; ``query_mask``, ``value_mask``,
+    Inputs: ``layer(query, value, key=value)``; ``query_mask``, ``value_mask``,
     ``key_mask`` ``[batch, length]``, by default those that the tensors carry;
     ``attention_mask`` ``[batch, queries, keys]``: False where a query may not look;
     ``use_causal_mask``: a query sees keys up to its own position;

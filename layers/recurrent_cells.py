@@ -155,7 +155,7 @@ class SimpleRNNCell(_Cell):
     steps of a call. ``seed`` as for `Dropout`; ``implementation``: 1 draws a dropout
     mask for each gate, as ``recurrent_dropout`` does anyhow.
 
-    Call: ``cell(inputs, states)`` returns ``(outputs, new_states)``.
+    Inputs: ``cell(inputs, states)`` returns ``(outputs, new_states)``.
 
     Shapes: inputs ``[batch, features]``, state and outputs ``[batch, units]``; weights
     ``kernel [features, units]``, ``recurrent_kernel [units, units]``, ``bias [units]``.

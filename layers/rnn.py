@@ -46,7 +46,7 @@ class RNN(Layer):
     instead of a loop; ``zero_output_for_mask``: outputs of masked steps are 0, not
     those of the step before.
 
-    Call: ``initial_state``: a list of states, zeros by default; ``mask`` ``[batch,
+    Inputs: ``initial_state``: a list of states, zeros by default; ``mask`` ``[batch,
     time]``, boolean: where it is False the states stay as they are.
 
     Shapes: inputs ``[batch, time, ...]``, outputs ``[batch, output_size]``, or

@@ -122,7 +122,7 @@ class Dice(_OverlapLoss, function=dice):
 class Tversky(_OverlapLoss, function=tversky):
     """`Dice` with weights for missed and extra entries: `tversky`, reduced.
 
-    Args: ``alpha``: the weight of what is missed; ``beta``: of what is extra; ``axis``:
+    Args: ``alpha``: the weight of missed entries; ``beta``: of extra entries; ``axis``:
     the axes of the sums, by default all; the others as for `Loss`.
 
     Shapes: ``y_true`` and ``y_pred``, from 0 to 1, ``[batch, ...]``.
