@@ -136,11 +136,8 @@ SINGULAR = {
 }
 
 
-UP_TO = {"erfinv": 2}  # the third derivative is NaN where the value is infinite
-ORDERS = [(name, n) for name in SINGULAR for n in range(1, UP_TO.get(name, 3) + 1)]
-
-
-@pytest.mark.parametrize("name, order", ORDERS)
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("name", SINGULAR)
 def test_a_zero_cotangent_gives_zero_and_never_nan(name, order):
     # one entry is selected; the singular one beside it must not disturb
     f, bad = SINGULAR[name]
