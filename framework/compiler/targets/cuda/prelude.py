@@ -51,7 +51,7 @@ __device__ __forceinline__ float half_rounded_double(double x) {
 __device__ __forceinline__ float nextafter_half(float x, float y) {
   half_bits bits = half_of_float(x);
   if (x != x || y != y) return x + y;
-  if (x == y) return x;
+  if (x == y) return y; /* as in C, with y's sign of zero */
   if (x == 0) return float_of_half(half_of_float(y) & 0x8000 | 1);
   return float_of_half((x < y) == (x > 0) ? bits + 1 : bits - 1);
 }

@@ -96,6 +96,8 @@ def test_every_ufunc_gives_what_numpy_gives(dtype):
         for ufunc, got in zip(ufuncs, found):
             name = {"abs": "absolute", "conj": "conjugate"}.get(ufunc.__name__)
             wanted = ufunc(*[a, b][: ufunc.nin])
+            if ufunc is np.nextafter:  # NumPy 2.4 has x's sign of zero in float16
+                wanted = np.where(a == b, b, wanted)
             assert_same(name or ufunc.__name__, got, wanted)
 
 
