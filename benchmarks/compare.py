@@ -22,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 import machine
 import numpy as np
@@ -151,14 +152,13 @@ def _figures(worker, made):
 def _compare_numbers(work, found, tolerance):
     """Replace the numbers by an error where they differ from the median of all."""
     right = {name: row.pop("numbers") for name, row in found.items() if "ms" in row}
-    # In later epochs rounding has grown.
-    epoch = work.startswith("epoch")
-    right = {name: rows[: 1 if epoch else None] for name, rows in right.items()}
-    if epoch:
-        tolerance = max(tolerance, 1e-2)
+    relative, absolute = tolerance, tolerance
+    if work.startswith("epoch"):  # rounding grows: Adam divides by small gradients
+        right = {name: rows[:1] for name, rows in right.items()}
+        relative, absolute = max(tolerance, 1e-2), 5e-2
     expected = np.median(list(right.values()), 0) if right else None
     for name, numbers in right.items():
-        if not np.allclose(numbers, expected, rtol=tolerance, atol=tolerance):
+        if not np.allclose(numbers, expected, rtol=relative, atol=absolute):
             found[name] = {"error": f"{name}: {numbers}, the others: {expected}"}
 
 
@@ -333,7 +333,7 @@ def picture(results, names, path):
 
     works = [work for work in STEPS if work in results]
     figure, axis = plt.subplots(
-        figsize=(8, 1.6 + 0.33 * len(works)), layout="constrained"
+        figsize=(8, 1.6 + 0.4 * len(works)), layout="constrained"
     )
     for (ours, peer), mark in zip(pairs(names), "osD^v"):
         points = [(ratio(results[w], ours, peer), i) for i, w in enumerate(works)]
@@ -343,8 +343,13 @@ def picture(results, names, path):
             axis.scatter(*zip(*points), marker=mark, s=42, label=label, zorder=3)
     axis.axvline(1, color="black", linewidth=1)
     axis.set(xscale="log", xlabel="time of tapewright / time of the peer")
-    axis.set_yticks(range(len(works)), [STEPS[w].replace("`", "") for w in works])
+    axis.xaxis.set_major_formatter("{x:g}")
+    titles = [textwrap.fill(STEPS[w].replace("`", ""), 34) for w in works]
+    axis.set_yticks(range(len(works)), titles)
     axis.invert_yaxis()
+    beside = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    axis.annotate("tapewright is faster", (1, 1), (-6, 5), ha="right", **beside)
+    axis.annotate("slower", (1, 1), (6, 5), **beside)
     axis.grid(color="gainsboro")
     if pairs(names):
         figure.legend(loc="outside upper center", ncols=3, frameon=False)

@@ -39,8 +39,13 @@ PACKAGES = {
     "tensorflow_xla": "tensorflow",
     "tensorflow_eager": "tensorflow",
 }
-# Settings that make BLAS another one than users have.
-UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS")
+# Settings that pin BLAS to other kernels than users have, or compile Python at each import.
+UNSET = (
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_L2_SIZE",
+    "OPENBLAS_NUM_THREADS",
+    "PYTHONDONTWRITEBYTECODE",
+)
 
 
 def inherited():
