@@ -139,7 +139,15 @@ def crop_images(
     target_width: int | None = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """``images`` without rows and columns at the edges; two of three numbers on each axis."""
+    """``images`` without rows and columns at the edges.
+
+    Args: on each axis two of three numbers: the cropping at both edges, and the target
+    size.
+
+    Shapes: ``[batch, height, width, channels]`` or without the batch.
+
+    Raises: ``ValueError`` for more or fewer numbers, or if they do not fit the image.
+    """
     x, first = _channels_last("crop_images", images, data_format)
     rows = _crop_slice(
         "height", x.shape[-3], top_cropping, bottom_cropping, target_height
@@ -174,7 +182,15 @@ def pad_images(
     target_width: int | None = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """``images`` with rows and columns of 0 around; two of three numbers on each axis."""
+    """``images`` with rows and columns of 0 around.
+
+    Args: on each axis two of three numbers: the padding at both edges, and the target
+    size.
+
+    Shapes: ``[batch, height, width, channels]`` or without the batch.
+
+    Raises: ``ValueError`` for more or fewer numbers, or if they do not fit the image.
+    """
     x, first = _channels_last("pad_images", images, data_format)
     rows = _pad_widths(
         "height", x.shape[-3], top_padding, bottom_padding, target_height
@@ -217,8 +233,14 @@ def extract_patches(
 ) -> Tensor:
     """The windows of ``images``, each as the channels of one pixel.
 
-    ``size``: an int or (height, width); of three numbers, see `extract_patches_3d`;
-    ``strides``: by default the ``size``.
+    Args: ``size``: an int or (height, width); three numbers are those of
+    `extract_patches_3d`; ``strides``: by default the ``size``; ``padding``: "valid" or
+    "same".
+
+    Shapes: ``[batch, height, width, channels]`` to ``[batch, rows, columns,
+    window_height * window_width * channels]``.
+
+    Raises: ``ValueError`` for another ``padding``.
     """
     rank = 2 if isinstance(size, int) else len(size)
     return _patches(images, size, strides, dilation_rate, padding, data_format, rank)
@@ -234,7 +256,13 @@ def extract_patches_3d(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """The windows of ``volumes`` ``[batch, depth, height, width, channels]``, as channels."""
+    """The windows of ``volumes``, each as the channels of one voxel.
+
+    Arguments are those of `extract_patches`.
+
+    Shapes: ``[batch, depth, height, width, channels]`` to ``[batch, *windows,
+    window_size * channels]``.
+    """
     return _patches(volumes, size, strides, dilation_rate, padding, data_format, 3)
 
 
@@ -260,7 +288,10 @@ def gaussian_blur(
     sigma: Sequence[float] = (1.0, 1.0),
     data_format: str | None = None,
 ) -> Tensor:
-    """Each pixel a mean of those around it, weighed by a bell of width ``sigma``."""
+    """The mean of the pixels around each one, weighted by a Gaussian of width ``sigma``.
+
+    Shapes: ``[batch, height, width, channels]`` or without the batch.
+    """
     x, first = _channels_last("gaussian_blur", images, data_format)
     is_single = x.ndim == 3
     x = expand_dims(x, 0) if is_single else x
@@ -279,7 +310,11 @@ def _gaussian(size, sigma, dtype):
 
 @operation
 def sobel_edges(images: TensorLike, data_format: str | None = None) -> Tensor:
-    """The slopes down and across, as a last axis of size 2."""
+    """Sobel's derivatives of each channel, down and across.
+
+    Shapes: ``[batch, height, width, channels]`` to ``[batch, height, width, channels,
+    2]``.
+    """
     x, first = _channels_last("sobel_edges", images, data_format)
     edges = image_ops.sobel_edges(x)
     return moveaxis(edges, -2, -4) if first else edges
@@ -296,7 +331,12 @@ def ssim(
     k2: float = 0.03,
     data_format: str | None = None,
 ) -> Tensor:
-    """The structural similarity of two images, 1 for equal ones."""
+    """The structural similarity of two images, 1 for equal ones; see `tw.image.ssim`.
+
+    Shapes: ``[batch, height, width, channels]``, both, to ``[batch]``.
+
+    Raises: ``ShapeError`` for images smaller than ``filter_size``.
+    """
     (first, _), (second, _) = (
         _channels_last("ssim", x, data_format) for x in (image1, image2)
     )
@@ -315,9 +355,19 @@ def affine_transform(
     fill_value: TensorLike = 0,
     data_format: str | None = None,
 ) -> Tensor:
-    """Each pixel takes the value where ``transform`` sends it; integers are rounded.
+    """Each output pixel takes the value of the image at the place that ``transform`` gives.
 
-    See ``tapewright.ops.warping.affine_transform``.
+        out[y, x] = images[(b0 x + b1 y + b2) / k, (a0 x + a1 y + a2) / k],
+        k = c0 x + c1 y + 1,   transform = (a0, a1, a2, b0, b1, b2, c0, c1)
+
+    Args: ``interpolation``: "bilinear" or "nearest"; ``fill_mode``: values outside of
+    the image, "constant" (``fill_value``), "nearest" (the edge), "reflect" (``d c b a |
+    a b c d``) or "wrap". Integers are rounded.
+
+    Shapes: ``images`` ``[batch, height, width, channels]`` or without the batch,
+    ``transform`` ``[batch, 8]``, or ``[8]`` for all.
+
+    Raises: ``ValueError`` for another ``interpolation`` or ``fill_mode``.
     """
     images = convert_to_tensor(images)
     result = warping.affine_transform(
@@ -335,9 +385,12 @@ def perspective_transform(
     fill_value: TensorLike = 0,
     data_format: str | None = None,
 ) -> Tensor:
-    """``images`` seen so that four points ``start_points`` come to lie at ``end_points``.
+    """``images`` projected so that the four ``start_points`` move to the ``end_points``.
 
-    Shapes: both ``[4, 2]`` or ``[batch, 4, 2]``, each point (x, y).
+    Shapes: ``images`` ``[batch, height, width, channels]`` or without the batch; the
+    points ``[batch, 4, 2]`` or ``[4, 2]``, each (x, y).
+
+    Raises: ``ValueError`` for other shapes of the points.
     """
     start, end = cast(start_points, float32), cast(end_points, float32)
     if tuple(start.shape[-2:]) != (4, 2) or start.ndim != end.ndim:
@@ -371,7 +424,10 @@ def _homography(start, end):
 
 @operation(class_name="RGBToGrayscale")
 def rgb_to_grayscale(images: TensorLike, data_format: str | None = None) -> Tensor:
-    """``0.2989 red + 0.587 green + 0.114 blue``, in one channel; grey stays as it is."""
+    """``0.2989 red + 0.587 green + 0.114 blue``, in one channel; grey images do not change.
+
+    Shapes: ``[..., 3]`` or ``[..., 1]`` to ``[..., 1]``.
+    """
     x, first = _channels_last("rgb_to_grayscale", images, data_format)
     if x.shape[-1] == 1:
         return convert_to_tensor(images)
@@ -393,7 +449,15 @@ def _check_colours(who, images, data_format):
 
 @operation(class_name="RGBToHSV")
 def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
-    """Hue, saturation and value of red, green and blue, all from 0 to 1."""
+    """Hue, saturation and value of red, green and blue, all from 0 to 1.
+
+    Shapes: ``[..., 3]``, input and result.
+
+    Raises: ``ValueError`` for integers, or for other than three channels.
+
+    >>> rgb_to_hsv([[[1.0, 0.0, 0.0]]]).numpy()
+    array([[[0., 1., 1.]]], dtype=float32)
+    """
     x, first = _check_colours("rgb_to_hsv", images, data_format)
     red, green, blue = x[..., 0], x[..., 1], x[..., 2]
     value = reduce_max(x, -1)
@@ -413,7 +477,12 @@ def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
 
 @operation(class_name="HSVToRGB")
 def hsv_to_rgb(images: TensorLike, data_format: str | None = None) -> Tensor:
-    """Red, green and blue of hue, saturation and value, all from 0 to 1."""
+    """Red, green and blue of hue, saturation and value, all from 0 to 1.
+
+    Shapes: ``[..., 3]``, input and result.
+
+    Raises: ``ValueError`` for integers, or for other than three channels.
+    """
     x, first = _check_colours("hsv_to_rgb", images, data_format)
     hue, saturation, value = x[..., :1] * 6.0, x[..., 1:2], x[..., 2:]
     phases = floormod(hue + cast([5.0, 3.0, 1.0], x.dtype), 6.0)

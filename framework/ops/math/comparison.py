@@ -101,7 +101,7 @@ def logical_or(xp, x: TensorLike, y: TensorLike):
 
 @predicate(kinds="b", commutative=True, exact=True)
 def logical_xor(xp, x: TensorLike, y: TensorLike):
-    """True where exactly one of both is."""
+    """True where exactly one of ``x`` and ``y`` is true."""
     return xp.logical_xor(x, y)
 
 
@@ -113,25 +113,37 @@ def logical_not(xp, x: TensorLike):
 
 @elementwise(commutative=True, exact=True, no_gradient=True)
 def bitwise_and(xp, x: TensorLike, y: TensorLike):
-    """The bits set in both; for booleans, logical and."""
+    """The bits that are set in both integers; for booleans, logical and.
+
+    >>> bitwise_and([6, 12], 10).numpy()
+    array([2, 8], dtype=int32)
+    """
     return xp.bitwise_and(x, y)
 
 
 @elementwise(commutative=True, exact=True, no_gradient=True)
 def bitwise_or(xp, x: TensorLike, y: TensorLike):
-    """The bits set in one of both; for booleans, logical or."""
+    """The bits that are set in one of both integers, or in both; for booleans, logical or.
+
+    >>> bitwise_or([6, 12], 10).numpy()
+    array([14, 14], dtype=int32)
+    """
     return xp.bitwise_or(x, y)
 
 
 @elementwise(commutative=True, exact=True, no_gradient=True)
 def bitwise_xor(xp, x: TensorLike, y: TensorLike):
-    """The bits set in exactly one of both; for booleans, exclusive or."""
+    """The bits that are set in exactly one of both integers; for booleans, exclusive or.
+
+    >>> bitwise_xor([6, 12], 10).numpy()
+    array([12,  6], dtype=int32)
+    """
     return xp.bitwise_xor(x, y)
 
 
 @elementwise(kinds="iu", no_gradient=True)
 def invert(xp, x: TensorLike):
-    """Every bit of the integer turned over: ``-x - 1`` where it has a sign.
+    """The integer with all bits inverted: ``-x - 1`` where it has a sign.
 
     >>> invert([5, -1]).numpy()
     array([-6,  0], dtype=int32)
@@ -141,13 +153,23 @@ def invert(xp, x: TensorLike):
 
 @elementwise(kinds="iu", no_gradient=True)
 def left_shift(xp, x: TensorLike, y: TensorLike):
-    """The bits of ``x`` moved up by ``y`` places: ``x * 2 ** y``, wrapped."""
+    """The bits of ``x`` moved up by ``y`` places: ``x * 2 ** y``, wrapped.
+
+    A ``y`` that is negative, or not below the number of bits, gives 0.
+
+    >>> left_shift([1, 3], 2).numpy()
+    array([ 4, 12], dtype=int32)
+    """
     return xp.left_shift(x, y)
 
 
 @elementwise(kinds="iu", no_gradient=True)
 def right_shift(xp, x: TensorLike, y: TensorLike):
-    """The bits of ``x`` moved down by ``y`` places: ``floor(x / 2 ** y)``."""
+    """The bits of ``x`` moved down by ``y`` places: ``floor(x / 2 ** y)``.
+
+    >>> right_shift([4, 13], 2).numpy()
+    array([1, 3], dtype=int32)
+    """
     return xp.right_shift(x, y)
 
 
