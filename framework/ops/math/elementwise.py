@@ -880,8 +880,10 @@ def clip_by_value(
 ) -> Tensor:
     """``t`` limited to the range from ``clip_value_min`` to ``clip_value_max``.
 
-    Shapes: all three broadcast to the shape of ``t``. Entries at a bound pass
-    gradients, those beyond it do not. `IndexedSlices` stay sparse.
+    Entries at a bound pass gradients, those beyond it do not. `IndexedSlices` stay
+    sparse.
+
+    Shapes: all three broadcast.
 
     >>> clip_by_value([-1.0, 0.5, 9.0], 0.0, 1.0).numpy()
     array([0. , 0.5, 1. ], dtype=float32)
