@@ -16,7 +16,16 @@ _OPS = {}
 
 
 def register_op(op: Primitive) -> None:
-    """Make an op known. A user's op never replaces one of tapewright's own."""
+    """Make an op known. A user's op never replaces one of tapewright's own.
+
+    Raises: ``ValueError`` for a user's op with the name of one of tapewright's: files and
+    models name ops, and would run the other one.
+    """
+    known = _OPS.get(op.name)
+    if known is not None and known.is_own and not op.is_own:
+        raise ValueError(
+            f"The name {op.name!r} is that of an op of tapewright: give yours another"
+        )
     for name in (op.name, op.type_name):
         known = _OPS.get(name)
         if known is None or op.is_own or not known.is_own:

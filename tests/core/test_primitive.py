@@ -402,3 +402,11 @@ def test_a_kernel_that_checks_values_keeps_its_check():
 def test_a_trace_names_the_rule_for_shapes_that_an_op_lacks():
     with pytest.raises(NotImplementedError, match="@scale_for_a_test.infer"):
         tw.function(lambda x: scale_for_a_test(x))(tw.constant([1.0]))
+
+
+@pytest.mark.parametrize("name", ["tanh", "matmul", "MatMul"])
+def test_an_op_of_a_user_needs_a_name_of_its_own(name):
+    known = get_primitive(name)
+    with pytest.raises(ValueError, match=f"{name}.* of tapewright: give yours another"):
+        Primitive(lambda xp, x: x, name=name)
+    assert get_primitive(name) is known

@@ -36,6 +36,7 @@ from tapewright.compiler.tracing.tracer import SymbolicTensor, Tracer
 from tapewright.core.errors import GradientLookupError, SavingError, TracingError
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.nest import flatten, is_nested
+from tapewright.core.op_registry import get_primitive
 from tapewright.core.user_gradients import OpCall
 
 from .saved_effects import describe_effect
@@ -164,7 +165,7 @@ class GraphWriter:
         kind = type(node)
         more = []
         if kind is Node:
-            form = {"op": node.op.name, "in": taken}
+            form = {"op": _name_of(node.op), "in": taken}
             form["attributes"] = {k: encode(v) for k, v in node.attributes.items()}
         elif kind is Read:
             form = {"read": self.variable(node.variable)}
@@ -272,6 +273,16 @@ class GraphWriter:
         if node.line:
             form["line"] = node.line
         return [form]
+
+
+def _name_of(op):
+    """The name of an op, under which a file finds it again."""
+    if get_primitive(op.name) is not op:
+        raise TracingError(
+            f"the op {op.name!r} of this trace is not the one that the name stands for "
+            "now, which a file would run: give each op a name of its own"
+        )
+    return op.name
 
 
 def _is_missing(error):

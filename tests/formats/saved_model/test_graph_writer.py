@@ -161,3 +161,17 @@ def test_a_function_of_more_variables_than_there_are_is_refused(tmp_path):
         pytest.raises(tw.errors.SavingError, match="there is no variable 0"),
     ):
         read_function(root, [])
+
+
+def test_an_op_whose_name_another_has_taken_since_the_trace_is_refused(tmp_path):
+    from tapewright.core.rules import elementwise
+
+    def tripled_for_files(xp, x):
+        return 3 * x
+
+    first = elementwise(tripled_for_files)
+    function = traced([None])(lambda x: first(x))
+    through_a_file([function], tmp_path)
+    elementwise(tripled_for_files)
+    with pytest.raises(tw.errors.SavingError, match="'tripled_for_files'.* of its own"):
+        through_a_file([function], tmp_path)
