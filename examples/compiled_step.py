@@ -26,6 +26,12 @@ import tapewright as tw
 BATCH, STEPS = 128, 40
 WIDTHS = 16, 64, 256, 1024
 
+# %%
+# The network and its step
+# ------------------------
+#
+# The same Python function is the eager step and, under `tw.function`, the traced one.
+
 
 class Network(tw.Module):
     """Network of 784 pixels, one hidden layer, 10 logits; a seed fixes its weights."""
@@ -60,6 +66,14 @@ def make_step(width, seed):
     return train_step
 
 
+# %%
+# Time both
+# ---------
+#
+# Both start from the same weights and see the same batches, so their losses can be
+# compared.
+
+
 def run(step, batches):
     """Return the losses and the seconds of the loop."""
     began = time.perf_counter()
@@ -84,6 +98,11 @@ def compare(width, batches, rounds, seed):
             times[step].append(1000 * seconds / len(batches))
         apart = max(apart, np.abs(np.subtract(*losses)).max())
     return min(times[eager][1:]), min(times[traced][1:]), apart, traced
+
+
+# %%
+# Picture and command line
+# ------------------------
 
 
 def draw(path, results):

@@ -31,6 +31,13 @@ from tapewright import layers
 
 BATCH, NOISE, ROWS, COLUMNS = 64, 64, 4, 10
 
+# %%
+# Two networks
+# ------------
+#
+# The generator upsamples noise by transposed convolutions; the discriminator mirrors
+# it.
+
 
 def generator():
     """Map noise ``[batch, NOISE]`` to images ``[batch, 28, 28, 1]`` in -1 ... 1."""
@@ -65,6 +72,14 @@ def discriminator():
         ],
         name="discriminator",
     )
+
+
+# %%
+# A model with its own train step
+# -------------------------------
+#
+# `fit` calls ``train_step`` for each batch and traces it. Two optimizers update two
+# networks from one persistent tape.
 
 
 class DCGAN(tw.Model):
@@ -111,6 +126,11 @@ class DCGAN(tw.Model):
         return {mean.name: mean.result() for mean in self.means}
 
 
+# %%
+# A callback that draws
+# ---------------------
+
+
 class Samples(tw.callbacks.Callback):
     """Callback that draws generated images of the same noise every few epochs."""
 
@@ -137,6 +157,11 @@ def draw(path, images):
         print(f"no {path}: {error}")
         return
     print(f"wrote {path}")
+
+
+# %%
+# Data and command line
+# ---------------------
 
 
 def load(data):

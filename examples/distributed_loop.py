@@ -28,6 +28,13 @@ import tapewright as tw
 
 BATCH = 32  # of each process
 
+# %%
+# The step
+# --------
+#
+# `tw.distribute.DistributedGradientTape` wraps the tape; nothing else tells that
+# there are several processes.
+
 
 def network():
     return tw.Sequential(
@@ -58,6 +65,13 @@ def train_step(model, optimizer, images, labels):
     gradients, _ = tw.clip_by_global_norm(gradients, 1.0)
     optimizer.apply_gradients(zip(gradients, variables, strict=True))
     return loss
+
+
+# %%
+# Data, accuracy and command line
+# -------------------------------
+#
+# Each process loads its part of the images, and counts are added over all processes.
 
 
 def load():

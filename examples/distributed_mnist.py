@@ -28,6 +28,12 @@ from pathlib import Path
 import tapewright as tw
 from tapewright import layers
 
+# %%
+# The model
+# ---------
+#
+# It is made inside of the scope of a strategy.
+
 
 def network():
     """Map images ``[batch, 28, 28]`` of 0 ... 255 to probabilities of ten digits."""
@@ -47,6 +53,11 @@ def network():
     optimizer = tw.optimizers.Adam(0.002, global_clipnorm=1.0)
     model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
     return model
+
+
+# %%
+# Data and command line
+# ---------------------
 
 
 def load(data):

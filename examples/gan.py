@@ -29,6 +29,10 @@ import tapewright as tw
 
 BATCH, NOISE, ROWS, COLUMNS = 64, 100, 4, 10
 
+# %%
+# Two networks
+# ------------
+
 
 class Network(tw.Module):
     """Two layers with an activation between them."""
@@ -71,6 +75,13 @@ class Discriminator(Network):
         return super().__call__(tw.where(seen, images, 0.0))
 
 
+# %%
+# One tape, two updates
+# ---------------------
+#
+# The tape is persistent: each network follows the gradient of a loss of its own.
+
+
 def cross_entropy(labels, logits):
     return tw.reduce_mean(
         tw.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits)
@@ -99,6 +110,11 @@ def train_step(generator, discriminator, g_optimizer, d_optimizer, images):
     g_optimizer.apply_gradients(zip(g_gradients, g_variables, strict=True))
     d_optimizer.apply_gradients(zip(d_gradients, d_variables, strict=True))
     return g_loss, d_loss, share(real > 0.0), share(fake < 0.0)
+
+
+# %%
+# Epochs, data, picture
+# ---------------------
 
 
 def share(hits):
@@ -155,6 +171,11 @@ def draw(path, images):
     path.parent.mkdir(parents=True, exist_ok=True)
     imsave(path, np.vstack(rows), cmap="gray_r", vmin=-1, vmax=1)
     print(f"wrote {path}")
+
+
+# %%
+# Command line
+# ------------
 
 
 def main():

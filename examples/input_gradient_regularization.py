@@ -35,6 +35,13 @@ import tapewright as tw
 BATCH, PENALTY = 128, 10.0
 EPSILONS = 0.0, 0.02, 0.05, 0.1, 0.15, 0.2
 
+# %%
+# The penalty
+# -----------
+#
+# The inner tape takes the gradient of the loss by the pixels, the outer one that of
+# its square by the weights.
+
 
 def classifier():
     """Map images ``[n, 784]`` to logits ``[n, 10]``."""
@@ -86,6 +93,14 @@ def train(penalty, images, labels, epochs, seed):
     return model
 
 
+# %%
+# The attack
+# ----------
+#
+# The fast gradient sign method moves each pixel by epsilon, in the direction that
+# raises the loss.
+
+
 def attack(model, images, labels, epsilon):
     """Shift each pixel by ``epsilon`` so that the loss rises, within 0 ... 1."""
     images = tw.constant(images)
@@ -99,6 +114,11 @@ def accuracy(model, images, labels):
 
 def predict(model, images):
     return tw.argmax(model(images), axis=1).numpy()
+
+
+# %%
+# Picture, data, command line
+# ---------------------------
 
 
 def draw(path, models, images, labels, curves):

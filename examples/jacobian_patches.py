@@ -23,6 +23,13 @@ import tapewright as tw
 
 BATCH, INS, OUTS = 7, 5, 6
 
+# %%
+# Two Jacobians
+# -------------
+#
+# The full Jacobian has a block for each pair of examples. ``check=True`` lets
+# `batch_jacobian` say whether the blocks off the diagonal are zero.
+
 
 def network(*between):
     """Return two dense layers with the layers ``between`` them."""
@@ -45,6 +52,11 @@ def jacobians(model, x):
     except ValueError as error:
         verdict = str(error)
     return full.numpy(), per_example.numpy(), verdict
+
+
+# %%
+# Report and pictures
+# -------------------
 
 
 def report(name, full, per_example, verdict):

@@ -39,6 +39,13 @@ from tapewright import layers
 
 BATCH = 128
 
+# %%
+# Augmentation
+# ------------
+#
+# Random layers move images in training; the data set applies the same layers to its
+# batches.
+
 
 def mover():
     """In training, shift images by up to 2 pixels and rotate by up to 11 degrees."""
@@ -49,6 +56,11 @@ def mover():
         ],
         name="mover",
     )
+
+
+# %%
+# The network
+# -----------
 
 
 def block(filters):
@@ -74,6 +86,11 @@ def network(moving, steps):
     return model
 
 
+# %%
+# Batches
+# -------
+
+
 def batches(images, labels, training):
     """Pair images ``[BATCH, 28, 28, 1]`` in 0 ... 1 with labels ``[BATCH]``."""
     dataset = tw.data.Dataset.from_tensor_slices((images, labels))
@@ -90,6 +107,11 @@ def moved(dataset):
     """Return the same batches with their images shifted and rotated."""
     move = mover()
     return dataset.map(lambda images, labels: (move(images, training=True), labels))
+
+
+# %%
+# Pictures, data, command line
+# ----------------------------
 
 
 def draw(out, images, labels, logits):

@@ -22,6 +22,7 @@ the training curves, the confusion matrix and the most confident mistakes into
 and drawn, and the exit code is 130.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import argparse
 import sys
 from pathlib import Path
@@ -30,6 +31,10 @@ import numpy as np
 
 import tapewright as tw
 from tapewright import layers
+
+# %%
+# The network
+# -----------
 
 
 def network():
@@ -48,6 +53,14 @@ def network():
     return model
 
 
+# %%
+# Training with callbacks
+# -----------------------
+#
+# The learning rate drops when the validation loss stalls; the training ends when that
+# does not help.
+
+
 def train(model, images, labels, epochs):
     """Train for at most so many epochs; return whether it ended without Ctrl-C."""
     slower = tw.callbacks.ReduceLROnPlateau(factor=0.3, patience=2)
@@ -64,6 +77,11 @@ def train(model, images, labels, epochs):
     except KeyboardInterrupt:
         return False
     return True
+
+
+# %%
+# Report and pictures
+# -------------------
 
 
 def report(labels, predicted):
@@ -100,6 +118,11 @@ def draw(out, history, images, labels, chances):
         print(f"no pictures: {error}")
         return
     print("wrote", *[path for path in paths if path.exists()])
+
+
+# %%
+# Data and command line
+# ---------------------
 
 
 def load(data):

@@ -29,6 +29,12 @@ import tapewright as tw
 
 BATCH = 128
 
+# %%
+# The network
+# -----------
+#
+# A `tw.Module` collects the variables of its attributes.
+
 
 class MLP(tw.Module):
     """Network of 784 pixels, 128 hidden units, 10 logits."""
@@ -50,6 +56,14 @@ def glorot(n_in, n_out):
     return tw.random.uniform([n_in, n_out], -limit, limit)
 
 
+# %%
+# The training step
+# -----------------
+#
+# The tape records the loss and the penalty; the gradients are clipped before Adam
+# applies them.
+
+
 @tw.function
 def train_step(model, optimizer, images, labels):
     """Update the model by the gradient of loss plus penalty; return the loss."""
@@ -65,6 +79,11 @@ def train_step(model, optimizer, images, labels):
     clipped = [tw.clip_by_norm(g, 1.0) for g in gradients]
     optimizer.apply_gradients(zip(clipped, variables, strict=True))
     return loss
+
+
+# %%
+# Epochs and accuracy
+# -------------------
 
 
 def train_epoch(step, images, labels, rng, losses):
@@ -85,6 +104,11 @@ def evaluate(model, images, labels):
 
 def predict(model, images):
     return tw.argmax(model(images), axis=1).numpy()
+
+
+# %%
+# Data and picture
+# ----------------
 
 
 def load(data):
@@ -133,6 +157,11 @@ def draw(path, losses, images, labels, predicted):
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     print(f"wrote {path}")
+
+
+# %%
+# Command line
+# ------------
 
 
 def main():

@@ -28,6 +28,13 @@ import numpy as np
 
 import tapewright as tw
 
+# %%
+# A Newton step
+# -------------
+#
+# `hessian` with ``flat=True`` returns one matrix over all variables;
+# `tw.autodiff.ravel` makes one vector of the gradients, and the way back.
+
 
 def gradient_and_hessian(loss_of, variables):
     """Return loss, gradient ``[n]``, Hessian ``[n, n]``, and the way back to a list.
@@ -55,6 +62,11 @@ def newton_step(loss_of, variables, eps):
         for variable, value in zip(variables, before):
             variable.assign(value)
         eps = max(4 * eps, 1e-6)
+
+
+# %%
+# Two problems
+# ------------
 
 
 def quadratic():
@@ -87,6 +99,11 @@ class Fit(tw.Module):
         return tw.reduce_mean((self(self.x) - self.y) ** 2)
 
 
+# %%
+# Two descents
+# ------------
+
+
 def descend(model, epochs):
     """Return the losses of Newton's method."""
     losses, eps = [], 0.01
@@ -108,6 +125,11 @@ def descend_by_gradient(model, epochs):
         gradients = tape.gradient(loss, variables)
         optimizer.apply_gradients(zip(gradients, variables, strict=True))
     return [*losses, float(model.loss())]
+
+
+# %%
+# Pictures and command line
+# -------------------------
 
 
 def draw_matrix(axes, matrix, sizes, names):

@@ -32,6 +32,13 @@ import tapewright as tw
 NU = 0.1 / np.pi
 POINTS, STEPS = 500, 100
 
+# %%
+# The equation as a loss
+# ----------------------
+#
+# Nested tapes take the derivatives of the network by time and place, up to the
+# second, and the outer one their derivative by the weights.
+
 
 def network():
     """Map ``[n, 2]``, time and place, to ``[n, 1]``."""
@@ -69,6 +76,13 @@ def train_step(model, optimizer):
     return loss
 
 
+# %%
+# The exact solution
+# ------------------
+#
+# It is known as an integral (Cole, Hopf), and only used to measure the error.
+
+
 def exact(t, x):
     """Return the solution, a mean over the possible origins of the fluid at ``x``.
 
@@ -91,6 +105,11 @@ def compare(model):
 
 def relative_error(u, truth):
     return np.linalg.norm(u - truth) / np.linalg.norm(truth)
+
+
+# %%
+# Picture and command line
+# ------------------------
 
 
 def draw(path, losses, t, x, u, truth, left):

@@ -40,6 +40,10 @@ np.save(sys.argv[3], model.predict(np.load(sys.argv[2]), verbose=0))
 IMPORTS = {"tapewright": "from tapewright import keras", "Keras": "import keras"}
 NEEDED = {"tapewright": ["tapewright"], "Keras": ["keras", "jax"]}
 
+# %%
+# The model
+# ---------
+
 
 def network():
     """Map images ``[batch, 28, 28]`` of 0 ... 255 to probabilities of ten digits."""
@@ -53,6 +57,13 @@ def network():
     adam = keras.optimizers.Adam(0.005)
     model.compile(adam, "sparse_categorical_crossentropy", metrics=["accuracy"])
     return model
+
+
+# %%
+# New processes
+# -------------
+#
+# They have the file, and none of this script.
 
 
 def predicted_elsewhere(library, path, images, out):
@@ -73,6 +84,11 @@ def damaged(path):
     copy = path.with_name(f"damaged_{path.name}")
     copy.write_bytes(content)
     return copy
+
+
+# %%
+# Train, save, load
+# -----------------
 
 
 def main():

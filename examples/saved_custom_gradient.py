@@ -47,6 +47,12 @@ values = y, slope, outer.gradient(slope, x), tape.gradient(z, x)
 np.save(sys.argv[2], np.stack([value.numpy() for value in values]))
 """
 
+# %%
+# Two custom gradients
+# --------------------
+#
+# Each returns its value and a function of the cotangent.
+
 
 @tw.custom_gradient
 def log1pexp(x):
@@ -56,6 +62,11 @@ def log1pexp(x):
 @tw.custom_gradient
 def clip_gradients(x):
     return x, lambda upstream: tw.clip_by_norm(upstream, 0.5)
+
+
+# %%
+# A module to save
+# ----------------
 
 
 class Functions(tw.Module):
@@ -68,6 +79,11 @@ class Functions(tw.Module):
     @tw.function(input_signature=[tw.TensorSpec(None)])
     def clipped(self, x):
         return clip_gradients(x)
+
+
+# %%
+# Derivatives, here and in a fresh process
+# ----------------------------------------
 
 
 def derivatives(f, x):
@@ -88,6 +104,11 @@ def in_a_fresh_process(path, x, out):
     command = [sys.executable, "-c", READ, path, points]
     done = subprocess.run(command, capture_output=True, text=True)
     return np.load(points) if done.returncode == 0 else done.stderr.strip()
+
+
+# %%
+# Picture and command line
+# ------------------------
 
 
 def draw(path, x, by_ops, loaded):

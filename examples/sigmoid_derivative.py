@@ -21,6 +21,12 @@ import numpy as np
 
 import tapewright as tw
 
+# %%
+# Derivatives by recursion
+# ------------------------
+#
+# Each level opens a tape around the level below.
+
 
 def derivatives(f, x, order):
     """Return ``[f(x), f'(x), f''(x), ...]`` up to ``order``, each shaped like ``x``."""
@@ -37,6 +43,11 @@ def formulas(x):
     s = 1 / (1 + np.exp(-x.astype("float64")))
     slope = s * (1 - s)
     return [s, slope, slope * (1 - 2 * s), slope * (1 - 6 * s + 6 * s**2)]
+
+
+# %%
+# Picture and command line
+# ------------------------
 
 
 def draw(path, x, values):

@@ -114,11 +114,24 @@ Did gyre and gimble in the wabe:
 All mimsy were the borogoves,
 And the mome raths outgrabe.
 """
+
+# %%
+# Letters as numbers
+# ------------------
+
 ALPHABET = sorted(set(TEXT))
 
 
 def encode(text):
     return np.array([ALPHABET.index(letter) for letter in text], "int32")
+
+
+# %%
+# Two models that share their layers
+# ----------------------------------
+#
+# One is trained on spans of text; the other takes a letter and the state, and returns
+# the next letter's logits and the new state.
 
 
 def models():
@@ -137,6 +150,11 @@ def models():
     reader = tw.Model(letters, scores(read))
     read, *after = lstm(embedding(letters), initial_state=before)
     return reader, tw.Model([letters, before], [scores(read), after])
+
+
+# %%
+# Training data, and writing
+# --------------------------
 
 
 def spans():
@@ -163,6 +181,11 @@ def share_of_words(text):
     """Return the share of the words of ``text`` that are in the poems."""
     known, found = (set(re.findall(r"\w+", t.lower())) for t in (TEXT, text))
     return len(known & found) / max(len(found), 1)
+
+
+# %%
+# Picture and command line
+# ------------------------
 
 
 def draw(path, history):

@@ -32,6 +32,12 @@ import tapewright as tw
 
 BATCH, NOISE, CRITIC_STEPS, PENALTY = 64, 32, 3, 10.0
 
+# %%
+# The critic and its slope
+# ------------------------
+#
+# A tape in the critic's step measures the gradient by the images.
+
 
 def networks():
     """Return generator, ``[n, 32]`` to images ``[n, 784]`` in 0 ... 1, and critic."""
@@ -47,6 +53,13 @@ def slopes(critic, images):
         tape.watch(images)
         scores = critic(images)
     return tw.norm(tape.gradient(scores, images), axis=1)
+
+
+# %%
+# Two steps
+# ---------
+#
+# The penalty drives the slope to 1; its gradient is a second derivative.
 
 
 @tw.function
@@ -74,6 +87,11 @@ def generator_step(generator, critic, optimizer):
 
 def apply(optimizer, gradients, model):
     optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+
+# %%
+# Epochs, pictures, data
+# ----------------------
 
 
 def train_epoch(generator, critic, optimizers, images, rng, gaps):
@@ -130,6 +148,11 @@ def load(data):
     if data in ("digits", "mnist"):
         return getattr(tw.datasets, data).load_data()
     return tw.datasets.mnist.load_folder(data)[0]
+
+
+# %%
+# Command line
+# ------------
 
 
 def main():
