@@ -33,6 +33,29 @@ NAMESPACES = """
     saved_model train distribute debugging profiler plot test
 """.split() + [""]  # fmt: skip
 MOST = 70
+# Names that other files of the package use, and users do not.
+INTERNAL = set(
+    """
+    Layer.call_as_it_is LayerConfig.own_build_config LayerConfig.build_by_own_config
+    Tracked.own_variables Model.lists_layers RNN.inner_loop _Cell.dropped
+    _Cell.of_inputs _Cell.of_state _Cell.one_mask CallbackList.close
+    CallbackList.wants_predict_batches CallbackList.wants_test_batches
+    CallbackList.wants_train_batches
+    Optimizer.advance Optimizer.block_rule Optimizer.changes_gradients
+    Optimizer.compiled_update Optimizer.device_update Optimizer.reads Optimizer.writes
+    Optimizer.take_step Optimizer.update_of LossScaleOptimizer.writes
+    LossScaleOptimizer.take_step
+    KerasTensor.record_function KerasTensor.record_op
+    Variable.check_assigned Variable.to_numpy Tensor.to_numpy Generator.stream
+    Dataset.declared_spec Resource.handle Resource.with_handle
+    DatasetIterator.peek_spec DatasetIterator.stand_in
+    Optional.components Optional.with_components Optional.element
+    TensorArray.components TensorArray.with_components TensorArray.of_elements
+    CheckpointManager.save_if_asked CheckpointManager.sync
+    Strategy.replica Strategy.replica_id
+    keras.callbacks.Logs keras.callbacks.MonitorCallback
+    """.split()
+)
 # The families of the top level, by the folder or file that defines an object.
 TOPICS = {
     "tapewright.core": "tensors and variables",
@@ -74,6 +97,8 @@ class Entry:
 def public_names(module):
     """The names of a namespace that are no modules, those of definitions first."""
     names = getattr(module, "__all__", None) or [n for n in dir(module) if n[0] != "_"]
+    space = module.__name__.removeprefix("tapewright.")
+    names = [n for n in names if f"{space}.{n}" not in INTERNAL]
     names = [n for n in names if not isinstance(getattr(module, n), types.ModuleType)]
     return sorted(names, key=lambda n: getattr(getattr(module, n), "__name__", n) != n)
 
@@ -162,7 +187,8 @@ def write_pages(app):
     written = {}
     for namespace, own in pages.items():
         full = full_name(namespace)
-        text = heading(full, "=")
+        context = f".. py:currentmodule:: {full}\n\n"
+        text = heading(full, "=") + context
         text += (inspect.getdoc(importlib.import_module(full)) or "") + "\n\n"
         families = {"": own}
         if len(own) > MOST:
@@ -221,7 +247,7 @@ class Namespaces(SphinxDirective):
 
 LABELS = re.compile(
     r"^(Args|Arguments|Shapes?|Inputs?|Outputs?|Returns?|Yields|Raises|References?|Dtypes?"
-    r"|Source|Examples?|Notes?|Defaults?|Weights):(?= |$)"
+    r"|Attributes|Source|Examples?|Notes?|Defaults?|Weights):(?= |$)"
 )
 ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
 KINDS = {"f": "floating", "c": "complex", "i": "integer", "u": "unsigned integer",
@@ -253,6 +279,14 @@ def tidy(app, what, name, obj, options, lines):
         names = (f"``{n.replace('tapewright', 'tw', 1)}``" for n in entry.others)
         tidied += ["", f"**Also:** {', '.join(names)}", ""]
     lines[:] = tidied
+
+
+def skip_internal(app, what, name, obj, skip, options):
+    """Leave out the members that only other files of the package use."""
+    qualified = getattr(obj, "fget", obj)
+    qualified = getattr(qualified, "__qualname__", "")
+    owner = ".".join(qualified.split(".")[-2:])
+    return True if owner in INTERNAL else None
 
 
 def facts_of(op):
@@ -353,6 +387,7 @@ def near(node):
     if module:
         yield f"{module}."
     yield "tapewright.keras.layers."
+    yield "tapewright.keras.models.Model."
     yield "tapewright.math."
     yield "tapewright.nn."
     yield "tapewright.errors."
@@ -361,6 +396,7 @@ def near(node):
 def setup(app):
     app.add_directive("namespaces", Namespaces)
     app.connect("builder-inited", write_pages)
+    app.connect("autodoc-skip-member", skip_internal)
     app.connect("autodoc-process-docstring", tidy)
     app.connect("autodoc-process-signature", typed_signature)
     app.connect("doctree-read", unlink_builtins)

@@ -35,7 +35,6 @@ from . import (
     probabilistic,
     reduction,
     regression,
-    serialization,
     threshold_metrics,
 )
 from .accuracy import *
@@ -48,7 +47,7 @@ from .metric import *
 from .probabilistic import *
 from .reduction import *
 from .regression import *
-from .serialization import *
+from .serialization import deserialize, get, serialize
 from .threshold_metrics import *
 
 __all__ = [
@@ -57,6 +56,8 @@ __all__ = [
     "categorical_crossentropy",
     "categorical_focal_crossentropy",
     "categorical_hinge",
+    "deserialize",
+    "get",
     "hinge",
     "huber",
     "kl_divergence",
@@ -66,6 +67,7 @@ __all__ = [
     "mean_squared_error",
     "mean_squared_logarithmic_error",
     "poisson",
+    "serialize",
     "sparse_categorical_crossentropy",
     "squared_hinge",
 ]
@@ -79,6 +81,5 @@ __all__ += metric.__all__
 __all__ += probabilistic.__all__
 __all__ += reduction.__all__
 __all__ += regression.__all__
-__all__ += serialization.__all__
 __all__ += threshold_metrics.__all__
 __all__.sort()

@@ -3,7 +3,7 @@
 from tapewright.core.nest import flatten
 from tapewright.core.trackable import Trackable, assign_pending
 
-from .. import metrics as metrics_module
+from ..metrics.serialization import resolve as resolve_metric
 from .output_structure import OutputStructure
 
 __all__ = ["CompileMetrics"]
@@ -37,7 +37,7 @@ class CompileMetrics(Trackable):
             ("weighted_metrics", self.user_weighted, True),
         ):
             for i, each in _metrics_of_outputs(argument, metrics, outputs):
-                metric = metrics_module.resolve(each, labels[i], predictions[i])
+                metric = resolve_metric(each, labels[i], predictions[i])
                 name = _new_name(metric.name, outputs, i, weighted, names)
                 names.add(name)
                 entries.append((metric, name, i, weighted))

@@ -4,6 +4,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import metrics
+from tapewright.keras.metrics.serialization import resolve
 
 from .own_metric import CountNegatives
 
@@ -59,22 +60,22 @@ def test_what_is_no_metric_is_refused():
     ],
 )
 def test_accuracy_is_of_the_kind_that_the_shapes_show(name, true, pred, cls):
-    metric = metrics.resolve(name, tw.zeros(true), tw.zeros(pred))
+    metric = resolve(name, tw.zeros(true), tw.zeros(pred))
     assert type(metric) is cls
     assert metric.name == name
 
 
 def test_crossentropy_is_of_the_kind_that_the_shapes_show():
-    metric = metrics.resolve("ce", tw.zeros([8]), tw.zeros([8, 4]))
+    metric = resolve("ce", tw.zeros([8]), tw.zeros([8, 4]))
     assert type(metric) is metrics.SparseCategoricalCrossentropy
 
 
 def test_resolve_names_a_metric_as_it_was_asked_for():
     shapes = tw.zeros([8, 2]), tw.zeros([8, 2])
-    assert metrics.resolve("mse", *shapes).name == "mse"
-    assert metrics.resolve(metrics.Mean(name="m"), *shapes).name == "m"
+    assert resolve("mse", *shapes).name == "mse"
+    assert resolve(metrics.Mean(name="m"), *shapes).name == "m"
     loss = tw.losses.MeanSquaredError(name="squares")
-    assert metrics.resolve(loss, *shapes).name == "squares"
+    assert resolve(loss, *shapes).name == "squares"
 
 
 def test_resolve_makes_the_mean_of_a_function():
@@ -82,14 +83,14 @@ def test_resolve_makes_the_mean_of_a_function():
         return tw.reduce_max(tw.abs(y_true - y_pred), axis=-1)
 
     y_true, y_pred = tw.zeros([2, 2]), tw.constant([[1.0, 3.0], [0.0, 2.0]])
-    metric = metrics.resolve(largest_error, y_true, y_pred)
+    metric = resolve(largest_error, y_true, y_pred)
     assert metric.name == "largest_error"
     assert metric(y_true, y_pred).numpy() == 2.5
 
 
 def test_resolve_refuses_none():
     with pytest.raises(ValueError, match="got None"):
-        metrics.resolve(None, tw.zeros([1]), tw.zeros([1]))
+        resolve(None, tw.zeros([1]), tw.zeros([1]))
 
 
 def test_a_config_makes_a_metric_of_a_users_own():
