@@ -48,6 +48,15 @@ _FUNCTION_KINDS = {  # kinds of functions that may stand where one of this kind 
     "metric": ("metric function", "loss"),
     "function": ("function", "activation", "loss", "metric function", "initializer"),
 }
+# Kinds of which a file names a function, and then gets ours of this name.
+_NAMED_KINDS = ("activation", "loss", "metric function", "initializer", "regularizer",
+                "constraint")  # fmt: skip
+# Ops of ours that are what our activations, initializers and losses of their names are;
+# `keras.ops.gelu` is approximate by default, the activation is not.
+_OTHER_DEFAULTS = ("gelu", "threshold")
+_ALIKE = (
+    "ones", "zeros", "categorical_crossentropy", "sparse_categorical_crossentropy",
+)  # fmt: skip
 
 
 # ------------------------------------------------------------------------------- writing
@@ -68,7 +77,8 @@ def serialize(thing: Any) -> dict:
 
     ``thing``: an object with ``get_config``, or a named function.
 
-    Raises: ``TypeError`` for another object; ``ValueError`` for a lambda.
+    Raises: ``TypeError`` for another object; ``ValueError`` for a lambda, and for a function
+    of which the name stands for another one, or for none.
 
     >>> from tapewright.keras import activations
     >>> serialize(activations.relu)["config"]
@@ -115,7 +125,29 @@ def _function_name(function):
             "function decorated with @register_keras_serializable()"
         )
     name = name_in_scope(function) or registered_name(None, function)
-    return name or get_registered_name(function)
+    name = name or get_registered_name(function)
+    if get_registered_object(name) is not function:
+        _check_is_named(function, name)
+    return name
+
+
+def _check_is_named(function, name):
+    """Refuse a function in whose place a file would give another one, or none."""
+    known = [k for k in _NAMED_KINDS if is_known(k, name)]
+    if is_own(function):
+        alike = "activation" in known and name not in _OTHER_DEFAULTS or name in _ALIKE
+        if alike or registered_name(None, function) is not None:
+            return
+        problem = f"the op {name!r}, which has no name there"
+        remedy = "call it in a function of your own, decorated"
+    elif any([is_own(find(kind, name)) for kind in known]):
+        problem = f"your function {name!r} by its name, which is that of a {known[0]} of Keras"
+        remedy = "decorate it"
+    else:
+        return
+    raise ValueError(
+        f"A config cannot hold {problem}: {remedy} with @register_keras_serializable()"
+    )
 
 
 def plain(value: Any) -> Any:

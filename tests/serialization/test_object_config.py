@@ -1,5 +1,6 @@
 """Objects as JSON: `get`, `serialize` and `deserialize` of a kind, functions by name."""
 
+import numpy as np
 import pytest
 
 import tapewright as tw
@@ -51,3 +52,61 @@ def test_the_functions_of_a_module_are_those_of_its_family():
                    keras.constraints):  # fmt: skip
         for function in (module.get, module.serialize, module.deserialize):
             assert isinstance(function.__self__, ObjectFamily) and function.__doc__
+
+
+def logcosh(y_true, y_pred):
+    return tw.reduce_mean(1000.0 * (y_true - y_pred) ** 2, -1)
+
+
+def relu(x):
+    return 5.0 * x
+
+
+@pytest.mark.parametrize("suffix", ["keras", "h5"])
+@pytest.mark.parametrize(
+    "arguments",
+    [{"loss": logcosh}, {"loss": "mse", "metrics": [logcosh]}, {"loss": [logcosh]}],
+    ids=["loss", "metric", "list"],
+)
+def test_a_function_with_the_name_of_one_of_keras_is_not_saved(
+    arguments, suffix, tmp_path
+):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.compile("sgd", **arguments)
+    with pytest.raises(
+        ValueError, match="your function 'logcosh' .*loss of Keras: dec"
+    ):
+        model.save(tmp_path / f"model.{suffix}")
+
+
+@pytest.mark.parametrize("suffix", ["keras", "h5"])
+def test_an_activation_with_the_name_of_one_of_keras_is_saved_if_registered(
+    suffix, tmp_path
+):
+    def model_with(activation):
+        layer = keras.layers.Dense(2, activation, kernel_initializer="ones")
+        return keras.Sequential([keras.Input((3,)), layer])
+
+    path = tmp_path / f"model.{suffix}"
+    with pytest.raises(ValueError, match="your function 'relu' .*activation of Keras"):
+        model_with(relu).save(path)
+
+    @keras.saving.register_keras_serializable("tests", "relu")
+    def registered(x):
+        return 5.0 * x
+
+    model_with(registered).save(path)
+    assert float(keras.models.load_model(path)([[-1.0, 0, 0]])[0, 0]) == -5.0
+
+
+@pytest.mark.parametrize("op", [tw.sin, keras.ops.sin, keras.ops.gelu])
+def test_an_op_that_no_name_stands_for_is_not_saved(op):
+    with pytest.raises(ValueError, match=f"the op '{op.__name__}', .*of your own, dec"):
+        keras.activations.serialize(op)
+
+
+@pytest.mark.parametrize("op", [tw.nn.relu, tw.tanh, keras.ops.softmax, tw.nn.gelu])
+def test_an_op_that_is_an_activation_is_saved_by_its_name(op):
+    name = keras.activations.serialize(op)
+    x = tw.constant([[-1.5, 0.5, 2.0]])
+    np.testing.assert_array_equal(keras.activations.get(name)(x), op(x))
