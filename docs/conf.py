@@ -70,6 +70,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 1,
     "abort_on_example_error": True,
     "show_signature": False,
+    "write_computation_times": False,
     "remove_config_comments": True,
     "notebook_extensions": set(),
 }
