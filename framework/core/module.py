@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from .naming import snake_case
-from .trackable import Trackable, owned
-from .variable import Variable
+from .tensor import Tensor
+from .trackable import Opaque, Trackable, owned
+from .variable import Variable, VariableValue
 
 __all__ = ["Module"]
+
+
+_VALUES = (Tensor, VariableValue)
 
 
 class Module(Trackable):
@@ -28,8 +32,14 @@ class Module(Trackable):
     """
 
     _name = None
+    _rebound: Any = None  # `Opaque`: attribute -> the variable that a tensor replaced
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, _VALUES):
+            known = vars(self).get(name)
+            if isinstance(known, Variable):
+                rebound = {} if self._rebound is None else self._rebound.value
+                vars(self)["_rebound"] = Opaque({name: known, **rebound})
         super().__setattr__(name, value)
         if self._pending_values is not None:
             self._pending_values.take(name, value)
@@ -65,6 +75,18 @@ class Module(Trackable):
     def submodules(self) -> tuple[Module, ...]:
         """All modules inside this one, each once."""
         return self._find(Module)
+
+    def _refuse_rebound(self, method):
+        """Raise if a method has replaced variables by tensors; they are put back."""
+        rebound = vars(self).pop("_rebound").value
+        names = [n for n in rebound if isinstance(vars(self).get(n), _VALUES)]
+        for name in names:
+            setattr(self, name, rebound[name])
+        if names:
+            raise TypeError(
+                f"{type(self).__name__}.{method} replaced the variable self.{names[0]} by "
+                f"a tensor: change its value by self.{names[0]}.assign(...) or assign_add"
+            )
 
     def _find(self, kind):
         found, seen = [], {id(self)}

@@ -337,10 +337,14 @@ class Layer(Operation, Tracked, LayerConfig):
             self._check_inputs(inputs)
         if is_outermost and Layer._adds_losses and self._name:
             self._forget_losses()
+        if self._rebound is not None:  # from outside
+            del self._rebound
         if self._output_shape is None or not self.built:
             outputs = self._first_call(inputs, args, kwargs)
         else:
             outputs = self.call(inputs, *args, **kwargs)
+        if self._rebound is not None:
+            self._refuse_rebound("call")
         if self.activity_regularizer is not None:
             self._add_penalties_on(outputs)
         return outputs
@@ -367,6 +371,7 @@ class Layer(Operation, Tracked, LayerConfig):
         with self._building():
             self._build_for((inputs, *args), kwargs)
             self.built = True
+            vars(self).pop("_rebound", None)
             return self.call(inputs, *args, **kwargs)
 
     def _build_for(self, args, kwargs):

@@ -183,15 +183,25 @@ class Metric(Module, Configured):
 
 
 def _unrecorded(update_state):
-    """``update_state``, seen by no tape; what traces still sees it."""
+    """``update_state``, seen by no tape; what traces still sees it.
+
+    Variables must stay: a tensor in place of one is refused.
+    """
+
+    def update(self, args, kwargs):
+        vars(self).pop("_rebound", None)
+        returned = update_state(self, *args, **kwargs)
+        if self._rebound is not None:
+            self._refuse_rebound("update_state")
+        return returned
 
     @functools.wraps(update_state)
     def update_quietly(self, *args, **kwargs):
         if active_interpreter() is None and replica_context() is None:
-            return update_state(self, *args, **kwargs)
+            return update(self, args, kwargs)
         others = [r for r in active_interpreters() if not isinstance(r, Tape)]
         with use_interpreters(tuple(others)), _unchanged_if_idle(self):
-            return update_state(self, *args, **kwargs)
+            return update(self, args, kwargs)
 
     return update_quietly
 

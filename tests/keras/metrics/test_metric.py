@@ -186,3 +186,25 @@ def test_an_unknown_aggregation_of_a_variable_is_refused():
     with pytest.raises(ValueError, match="aggregation .*only_first_replica.*got 'max'"):
         metric.add_variable((), "zeros", aggregation="max")
     assert metric.add_variable((), "zeros", aggregation=None).aggregation == "none"
+
+
+def test_an_update_that_replaces_a_variable_by_a_tensor_is_refused():
+    class Updates(metrics.Metric):
+        def __init__(self, name="updates"):
+            super().__init__(name=name)
+            self.count = self.add_variable((), "zeros", name="count")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            self.count = self.count + 1
+
+        def result(self):
+            return self.count
+
+    with pytest.raises(
+        TypeError, match="Updates.update_state replaced .*self.count.as"
+    ):
+        Updates().update_state(1.0, 2.0)
+    model = tw.keras.Sequential([tw.keras.Input((2,)), layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[Updates()])
+    with pytest.raises(TypeError, match="Updates.update_state replaced"):
+        model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)

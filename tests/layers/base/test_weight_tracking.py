@@ -250,3 +250,49 @@ def test_a_tape_does_not_watch_frozen_weights():
     with tw.GradientTape() as tape:
         layer(tw.ones([1, 2]))
     assert tape.watched_variables() == ()
+
+
+class Counting(layers.Layer):
+    def build(self, input_shape):
+        self.count = self.add_weight((), "zeros", trainable=False)
+
+    def call(self, inputs):
+        self.count = self.count + 1
+        return inputs
+
+
+class Doubling(layers.Dense):
+    """Dense with twice the kernel, which takes its place for the time of a call."""
+
+    def call(self, inputs):
+        kernel = self.kernel
+        self.kernel = 2 * kernel
+        outputs = super().call(inputs)
+        self.kernel = kernel
+        return outputs
+
+
+def test_a_call_that_replaces_a_variable_by_a_tensor_is_refused():
+    layer = Counting()
+    layer.build((None, 2))
+    count = layer.count
+    calls = [lambda: layer(tw.ones((1, 2))), lambda: Counting()(tw.ones((1, 2))),
+             lambda: tw.keras.Sequential([tw.keras.Input((2,)), Counting()])]  # fmt: skip
+    for call in calls:
+        with pytest.raises(
+            TypeError, match="Counting.call replaced.*self.count.assign"
+        ):
+            call()
+    assert layer.count is count
+
+
+def test_a_tensor_may_take_the_place_of_a_variable_for_a_while_or_from_outside():
+    x = tw.ones((1, 2))
+    layer = Doubling(1, kernel_initializer="ones")
+    assert layer(x).numpy() == 4 == layer(x).numpy()
+    assert tw.function(layer)(x).numpy() == 4
+    kernel = layer.kernel
+    layer.kernel = 3 * kernel
+    assert layer(x).numpy() == 12
+    layer.kernel = kernel
+    assert layer(x).numpy() == 4
