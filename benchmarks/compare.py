@@ -1,7 +1,7 @@
 """Time tapewright beside PyTorch, TensorFlow and JAX on the CPU: `works` has the works.
 
     python benchmarks/compare.py --picture compare.png          (half an hour)
-    python benchmarks/compare.py --quick                        (ten minutes)
+    python benchmarks/compare.py --quick                        (no epochs, no files)
     python benchmarks/compare.py --works W1,hessian --peers native,jax --rounds 3
     python benchmarks/compare.py --read compare.json --picture compare.png
 
@@ -79,7 +79,7 @@ ONCE = (
     ("import, ms", "import", "ms"),
     ("first call of the digits step, ms", "first", "first"),
     ("the same, compiled before by another process, ms", "first", "again"),
-    ("peak memory of the digits step, MB", "W1", "peak"),
+    ("peak memory of the digits step and its compilation, MB", "first", "peak"),
     ("write 200 MB of weights, ms", "write", "ms"),
     ("read them, ms", "read", "ms"),
 )

@@ -191,7 +191,7 @@ def measure(names, sizes, options):
     Raises: ``RuntimeError`` if an implementation computes other numbers than the first.
     """
     sizes = [sizes[key] for key in ("width", "batch", "depth")]
-    with working(names, options.realtime) as workers:
+    with working(names, options.realtime, TAPEWRIGHT_CACHE="0") as workers:
         facts = {worker.name: worker.ask(make=sizes) for worker in workers}
         take_turns(workers, options.rounds, options.seconds)
         for worker in workers:
