@@ -94,17 +94,20 @@ def restore_optimizer(root: Group, model: Any) -> None:
 
 
 def add_optimizer(root: Group, model: Any, assignment: WeightAssignment) -> None:
-    """Add the state of an optimizer in use, whose variables are as many as the file's.
+    """Add the state of an optimizer whose variables are as many as the file's.
 
-    One without state, as it was not used, keeps its learning rate.
+    Another one keeps its state, with a warning: one that is not built yet has no slots.
     """
     optimizer = getattr(model, "optimizer", None)
     arrays, names = (None, ()) if optimizer is None else _stored_state(root, optimizer)
     if arrays is None:
         return
-    if not optimizer.built and len(arrays) > len(optimizer.variables):
-        return
     try:
+        if not optimizer.built and len(arrays) > len(optimizer.variables):
+            raise StateMismatch(
+                "it is not built yet; to restore it, call "
+                "optimizer.build(model.trainable_variables) before load_weights"
+            )
         for variable, array in _pairs(optimizer, arrays, names):
             assignment.add(variable, array)
     except StateMismatch as error:

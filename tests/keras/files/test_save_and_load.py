@@ -202,6 +202,36 @@ def test_weights_of_whole_models_can_be_loaded_alone(ending, tmp_path):
         np.testing.assert_array_equal(mine, theirs)
 
 
+def trained(optimizer, steps=1):
+    model = stacked()
+    model.compile(optimizer, "mse")
+    for _ in range(steps):
+        model.train_on_batch(X, Y)
+    return model
+
+
+def test_weights_come_with_the_state_of_a_built_optimizer(tmp_path):
+    path = tmp_path / "m.weights.h5"
+    model, other = trained("adam", steps=2), trained("adam", steps=0)
+    model.save_weights(path)
+    other.optimizer.build(other.trainable_variables)
+    other.load_weights(path)
+    for mine, theirs in zip(model.optimizer.variables, other.optimizer.variables):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_state_that_does_not_fit_the_optimizer_is_left_out_with_a_warning(tmp_path):
+    path = tmp_path / "m.weights.h5"
+    trained("adam").save_weights(path)
+    unbuilt, another = trained("adam", steps=0), trained("sgd")
+    with pytest.warns(UserWarning, match=r"'adam.*' .*not built.*optimizer\.build\("):
+        unbuilt.load_weights(path)
+    with pytest.warns(UserWarning, match=r"'sgd.*' is not restored: .* 2 variables"):
+        another.load_weights(path)
+    assert unbuilt.optimizer.iterations.numpy() == 0
+    stacked().load_weights(path)  # not compiled: no warning
+
+
 def test_other_endings_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"filepath .*\.keras.*\.h5.*got '.*m\.tf'"):
         stacked().save(tmp_path / "m.tf")
