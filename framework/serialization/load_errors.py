@@ -53,7 +53,8 @@ def load_errors(what: str) -> Iterator[None]:
         if not reading_file():
             raise
         why = f"its config lacks {error}" if type(error) is KeyError else error
-        raise load_error(f"{what}: {why}") from error
+        notes = "".join([f"; {note}" for note in getattr(error, "__notes__", ())])
+        raise load_error(f"{what}: {why}{notes}") from error
 
 
 def shortened(value: object) -> str:

@@ -354,6 +354,18 @@ class Layer(Operation, Tracked, LayerConfig):
         known = [str(error), *getattr(error, "__notes__", ())]
         if not any([self._title in text for text in known]):
             error.add_note(f"in {self._title}")
+            if known[0].startswith("'dict' object"):
+                self._name_configs(error)
+
+    def _name_configs(self, error):
+        """Say in an error that an attribute is a config, in place of the object."""
+        for name, value in vars(self).items():
+            if isinstance(value, dict) and {"class_name", "config"} <= value.keys():
+                error.add_note(
+                    f"self.{name} is a config of class {value['class_name']!s:.80}: make the "
+                    f"object in {type(self).__name__}.from_config, by "
+                    "keras.saving.deserialize_keras_object"
+                )
 
     def _first_call(self, inputs, args, kwargs):
         if self._name is None:

@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from tapewright import layers
+from tapewright.errors import SavingError
+from tapewright.keras import Input, Sequential
+from tapewright.keras.models import load_model
 from tapewright.layers import Dense, Layer
 from tapewright.layers.initializers import HeNormal
 from tapewright.serialization import object_config, registry
@@ -148,3 +151,24 @@ def test_layers_can_be_copied_and_pickled():
         twin.trainable = True
         assert len(twin.trainable_variables) == 2
     assert layer.trainable_variables == []
+
+
+class Wrapped(Layer):
+    def __init__(self, layer, **kwargs):
+        super().__init__(**kwargs)
+        self.layer = layer
+
+    def call(self, inputs):
+        return self.layer(inputs)
+
+
+def test_a_config_in_place_of_a_layer_is_told_with_the_remedy(tmp_path):
+    twin = Wrapped.from_config(Wrapped(Dense(2)).get_config())
+    with pytest.raises(TypeError, match="'dict' object is not callable") as caught:
+        twin(np.ones((1, 3)))
+    note = caught.value.__notes__[-1]
+    assert note.startswith("self.layer is a config of class Dense: make the object in ")
+    model = Sequential([Input((3,)), Wrapped(Dense(2), name="outer")])
+    model.save(tmp_path / "model.keras")
+    with pytest.raises(SavingError, match="in layer 'outer' .*Wrapped.from_config"):
+        load_model(tmp_path / "model.keras", custom_objects={"Wrapped": Wrapped})
