@@ -264,7 +264,7 @@ def show(results):
     print(*[f"{title}: {text}" for title, text in results["machine"].items()], sep="\n")
     for sweep in [sweep for sweep in SWEEPS if sweep in results]:
         rows = results[sweep]
-        print(head(sweep, next(iter(rows.values()))))
+        print(head(sweep, list(next(iter(rows.values())))))
         for size, found in rows.items():
             print(table(size, found))
 
