@@ -30,6 +30,7 @@ from ..math.elementwise import abs, divide_no_nan
 from ..math.reduction import reduce_max, reduce_sum
 from .linear_systems import (
     NO_CONVERGENCE,
+    MatrixError,
     by_lapack,
     infer_square,
     lapack_dims,
@@ -102,14 +103,46 @@ def cholesky(xp, input: TensorLike):
     array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
+    what = "the matrix is not positive definite (of a batch, one of them)"
+    return _factor(xp, input, "cholesky", what)
+
+
+def _factor(xp, input, who, what):
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
         raise ValueError("no square matrices")  # `infer` says it better
     hermitian = (input + xp.swapaxes(input.conj(), -1, -2)) * 0.5
-    what = "the matrix is not positive definite (of a batch, one of them)"
-    return by_lapack("cholesky", what, xp.linalg.cholesky, hermitian)
+    return by_lapack(who, what, xp.linalg.cholesky, hermitian)
+
+
+@primitive(
+    floating=True,
+    may_raise=True,
+    cost=cubic(1 / 3),
+    infer=infer_square,
+    batch=batch_leading,
+)
+def gram_factor(xp, input: TensorLike):
+    """`cholesky` of ``A^H @ A``, where ``A`` has full rank in spite of rounding.
+
+    A pivot is the square of what a column of ``A`` adds to those before. Where it is no
+    more than the rounding of the square of the column itself, it can be anything.
+    """
+    what = (
+        "the matrix lacks full rank, or nearly (of a batch, one of them); fast=False "
+        "takes any rank"
+    )
+    factor = _factor(xp, input, "lstsq", what)
+    pivots, squares = (
+        xp.diagonal(each, axis1=-2, axis2=-1).real for each in (factor, input)
+    )
+    rounding = 2 * input.shape[-1] * float(np.finfo(input.dtype).eps)
+    if (pivots**2 <= rounding * squares).any():
+        raise MatrixError(f"lstsq: {what}")
+    return factor
 
 
 @cholesky.vjp("input")
+@gram_factor.vjp("input")
 def _(g, out):
     """Murray, "Differentiation of the Cholesky decomposition" (2016), equation 9."""
     turned = adjoint(out)

@@ -26,7 +26,7 @@ from ..math.comparison import masked, not_equal
 from ..math.elementwise import abs, log, norm_sqrt, square
 from ..math.reduction import reduce_max, reduce_sum
 from .contraction import einsum
-from .decompositions import cholesky, singular_values
+from .decompositions import cholesky, gram_factor, singular_values
 from .linear_systems import (
     NOT_INVERTIBLE,
     by_lapack,
@@ -437,8 +437,8 @@ def lstsq(
 
     Shapes: ``[..., m, n]`` and ``[..., m, k]`` to ``[..., n, k]``.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if ``fast`` finds that a matrix lacks
-    full rank; rounding may hide it.
+    Raises: ``ValueError`` (NumPy's LinAlgError) with ``fast`` if a matrix lacks full
+    rank, or is so close to it that no digits would be left.
 
     >>> lstsq([[1.0], [1.0]], [[1.0], [3.0]]).numpy()
     array([[2.]], dtype=float32)
@@ -450,9 +450,9 @@ def lstsq(
     rows, columns = matrix.shape[-2:]
     if rows >= columns:
         gram = _regularized(matmul(turned, matrix), l2_regularizer)
-        return cholesky_solve(cholesky(gram), matmul(turned, rhs))
+        return cholesky_solve(gram_factor(gram), matmul(turned, rhs))
     gram = _regularized(matmul(matrix, turned), l2_regularizer)
-    return matmul(turned, cholesky_solve(cholesky(gram), rhs))
+    return matmul(turned, cholesky_solve(gram_factor(gram), rhs))
 
 
 def _regularized(gram, amount):

@@ -253,6 +253,22 @@ def test_columns_that_depend_on_each_other_need_the_slower_way(device):
     np.testing.assert_allclose(x.numpy(), [[0.5], [0.5]])
 
 
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(
+    "matrix", [[[1.0, 1.0], [1.0, 1.0]], [[1.0, 2.0], [3.0, 6.0]], [[1.0] * 3] * 2]
+)
+def test_least_squares_refuse_a_matrix_that_lacks_full_rank(matrix, traced, device):
+    solve = tw.function(tw.linalg.lstsq) if traced else tw.linalg.lstsq
+    with pytest.raises(ValueError, match="lstsq: .* lacks full rank.*fast=False"):
+        solve(tw.constant(matrix), tw.constant([[1.0], [2.0]]))
+
+
+def test_the_rank_of_least_squares_does_not_depend_on_the_scale_of_columns():
+    a = tw.constant([[1.0, 1e-8], [1.0, 2e-8], [1.0, 4e-8]])
+    x = tw.linalg.lstsq(a, a @ tw.constant([[3.0], [5e7]]))
+    np.testing.assert_allclose(x.numpy(), [[3.0], [5e7]], rtol=1e-4)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 def test_a_determinant_keeps_nan(dtype):
     singular = np.zeros((3, 2, 2), dtype)
