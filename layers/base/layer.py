@@ -184,8 +184,19 @@ class Layer(Operation, Tracked, LayerConfig):
 
         A layer builds itself in its first call. For several inputs with a shape each,
         name the arguments after those of `call`: ``build(query_shape, value_shape)``.
+        The layers inside are built by a trace of `call`; if that needs more than shapes,
+        the first call builds them.
         """
-        self.built = True
+        by_hand = type(self).build is Layer.build and _OWNER.get() is not self
+        if not by_hand or self._all_built():
+            self.built = True
+            return
+        try:
+            self.compute_output_spec(
+                _map_shapes(lambda s: KerasTensor(s, self._dtype), input_shape)
+            )
+        except Exception:  # of inputs of another dtype, say: the first call tells
+            self.built = False
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Return the outputs; subclasses define it, users call the layer itself."""
@@ -213,11 +224,11 @@ class Layer(Operation, Tracked, LayerConfig):
         if not self.built:
             with self._building():
                 self._build_for(args, kwargs)
-                self.built = True
+                self.built = self._locked = True
                 try:
                     return self._output_spec(args, kwargs)
                 except Exception:
-                    self.built = False
+                    self.built = self._locked = False
                     raise
         return self._output_spec(args, kwargs)
 
@@ -379,10 +390,11 @@ class Layer(Operation, Tracked, LayerConfig):
 
     def _built_call(self, inputs, args, kwargs):
         if self.built:
+            self._locked = True
             return self.call(inputs, *args, **kwargs)
         with self._building():
             self._build_for((inputs, *args), kwargs)
-            self.built = True
+            self.built = self._locked = True
             vars(self).pop("_rebound", None)
             return self.call(inputs, *args, **kwargs)
 
@@ -698,8 +710,9 @@ def _once(build):
                 return
             names = dict(zip(self._shapes or ("input_shape",), args))
             self._build_shapes = Opaque(names | kwargs)
+            self._locked = False
             with self._building(), making_children(self):
                 build(self, *args, **kwargs)
-            self.built = True
+            self.built = self._locked = True
 
     return build_once

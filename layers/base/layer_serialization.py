@@ -80,7 +80,6 @@ class LayerConfig(Configured):
         elif "shapes_dict" in config:
             shapes = config["shapes_dict"].items()
             self.build(**{name: _shape_of_lists(shape) for name, shape in shapes})
-        self.built = True
 
     def own_build_config(self) -> dict[str, Any]:
         """Return the build config if the class defines `get_build_config`, else ``{}``."""

@@ -43,6 +43,7 @@ class Tracked(Module):
     """Find weights, layers inside and penalties of a layer by its attributes."""
 
     built: bool = False
+    _locked = False  # whether it is built, and can have no more weights
     _child_names = {"_weights": "_weights", "_penalties": "_penalties"}
 
     def __children__(self) -> dict[str, Any]:
@@ -82,8 +83,8 @@ class Tracked(Module):
         `losses`; ``constraint``: a function that an optimizer applies to the variable
         after each update.
 
-        Raises: ``ValueError`` if a dimension of ``shape`` is unknown, or a name is
-        given by position.
+        Raises: ``ValueError`` if a dimension of ``shape`` is unknown, a name is given by
+        position, or the layer is built already, as in `call`.
         """
         if self._name is None:
             raise RuntimeError(
@@ -101,6 +102,11 @@ class Tracked(Module):
                 f"{self._title}: the shape of weight "
                 f"'{name}' must be known, got {shape}: a dimension of the inputs that it "
                 "depends on is None"
+            )
+        if self._locked:
+            raise ValueError(
+                f"{self._title}: weight '{name}' cannot be added to a layer that is already "
+                "built, as in call(): make it in __init__ or build"
             )
         dtype = self._dtype if dtype is None else as_dtype(dtype)
         if initializer is None:

@@ -274,3 +274,40 @@ def test_the_output_shape_of_a_layer_that_does_not_tell_is_found_on_zeros():
 
     assert Halves().compute_output_shape((None, 6)) == (None, 3)
     assert Halves().compute_output_shape((5, 6)) == (5, 3)
+
+
+class TwoInside(Layer):
+    def __init__(self, words=False, **kwargs):
+        super().__init__(**kwargs)
+        self.first = layers.Embedding(5, 3) if words else layers.Dense(3)
+        self.last = layers.Dense(2)
+
+    def call(self, inputs):
+        return self.last(self.first(inputs))
+
+
+def test_build_without_a_build_of_its_own_builds_the_layers_inside():
+    layer = TwoInside(name="outer")
+    layer.build((None, 4))
+    paths = [w.path for w in layer.weights]
+    assert layer.built and len(paths) == 4 and paths[0].startswith("outer/dense")
+    layer(tw.ones((1, 4)))
+    assert [w.path for w in layer.weights] == paths
+    with tw.keras.saving.custom_object_scope({"TwoInside": TwoInside}):
+        config = tw.keras.saving.serialize_keras_object(layer)
+        twin = tw.keras.saving.deserialize_keras_object(config)
+    assert twin.built and twin.weights[0].path.startswith("outer/")
+
+
+def test_what_a_shape_does_not_build_the_first_call_builds():
+    class Words(TwoInside):
+        def call(self, inputs):
+            if inputs.dtype.is_floating:
+                raise TypeError("words must be integers")
+            return super().call(inputs)
+
+    layer = Words(words=True, name="outer")
+    layer.build((None, 4))
+    assert not layer.built and not layer.weights
+    layer(tw.constant([[1, 2]]))
+    assert layer.built and all([w.path.startswith("outer/") for w in layer.weights])

@@ -296,3 +296,34 @@ def test_a_tensor_may_take_the_place_of_a_variable_for_a_while_or_from_outside()
     assert layer(x).numpy() == 12
     layer.kernel = kernel
     assert layer(x).numpy() == 4
+
+
+class WeightInCall(layers.Layer):
+    def call(self, inputs):
+        return inputs * self.add_weight((inputs.shape[-1],), name="gamma")
+
+
+class WeightAfterSuper(layers.Layer):
+    def build(self, input_shape):
+        super().build(input_shape)
+        self.gamma = self.add_weight((input_shape[-1],), "ones", name="gamma")
+
+    def call(self, inputs):
+        return inputs * self.gamma
+
+
+def test_a_layer_that_is_built_takes_no_more_weights():
+    message = (
+        r"layer '\w+' \(WeightInCall\): weight 'gamma' cannot be added .*built, as "
+    )
+    with pytest.raises(ValueError, match=message):
+        WeightInCall()(tw.ones((1, 2)))
+    with pytest.raises(ValueError, match=message):
+        tw.keras.Sequential([tw.keras.Input((2,)), WeightInCall()])
+    layer = WeightAfterSuper()
+    assert layer(tw.ones((1, 2))).shape == (1, 2)
+    with pytest.raises(
+        ValueError, match="'beta' cannot be added to a layer that is al"
+    ):
+        layer.add_weight((), name="beta")
+    assert len(layer.weights) == 1
