@@ -132,9 +132,9 @@ def test_the_dependencies_are_three():
     assert names(SETTINGS["project"]["dependencies"]) == ["numpy", "h5py", "tqdm"]
 
 
-def test_the_extras_are_eight():
+def test_the_extras_are_nine():
     extras = SETTINGS["project"]["optional-dependencies"]
-    expected = "cuda12 cuda13 native mpi nccl plot graphviz tensorboard test"
+    expected = "cuda12 cuda13 native mpi nccl plot graphviz tensorboard docs test"
     assert list(extras) == expected.split()
     assert names(extras["cuda12"]) == ["cupy-cuda12x"]
     assert names(extras["cuda13"]) == ["cupy-cuda13x"]

@@ -1,86 +1,63 @@
-"""README and docs do what they say: their snippets print what stands below them."""
+"""The README is short, names files that are there, and gives commands that the CI runs."""
 
-import contextlib
-import io
 import re
 from pathlib import Path
 
-import pytest
-
-from tapewright.keras.utils import clear_session
-
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+HOW_IT_IS_BUILT = ROOT / "docs" / "background" / "how_it_is_built.md"
+SETTINGS = ROOT / "docs" / "background" / "configuration.md"
 
 
-def snippets(page):
-    """Code, and what it prints, of each snippet of a page."""
-    text = page.read_text(encoding="utf-8")
-    return re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)
+def test_it_is_at_most_120_lines():
+    assert len(README.splitlines()) <= 120
 
 
-SNIPPETS = snippets(ROOT / "README.md")
-
-
-@pytest.mark.parametrize(
-    "source, printed",
-    [
-        pytest.param(*snippet, id=f"{page.stem}-{i}")
-        for page in PAGES
-        for i, snippet in enumerate(snippets(page))
-    ],
-)
-def test_a_snippet_prints_what_stands_below_it(source, printed, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # where the files land that a page writes
-    clear_session()  # a page's layers are the first ones: dense, dense_1, ...
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(source, "README.md", "exec"), {})
-    assert out.getvalue() == printed
-
-
-def test_every_snippet_has_its_output():
-    assert len(SNIPPETS) == README.count("```python") == README.count("```text")
-
-
-def test_the_first_snippet_is_short():
-    source, _ = SNIPPETS[0]
+def test_its_snippet_is_short_and_has_its_output():
+    (source,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert sum(bool(line) for line in source.splitlines()) <= 15
-
-
-def test_the_table_of_examples_is_complete():
-    listed = set(re.findall(r"^\| `(examples/\w+\.py)`", README, re.MULTILINE))
-    assert listed == {f"examples/{path.name}" for path in ROOT.glob("examples/*.py")}
-
-
-def test_the_map_of_folders_is_complete():
-    listed = set(re.findall(r"^\| `([\w/]+)/` \|", README, re.MULTILINE))
-    assert all((ROOT / folder).is_dir() for folder in listed)
-    with_python = {path.relative_to(ROOT).parts[0] for path in ROOT.glob("[a-z]*/*.py")}
-    assert with_python <= listed | {folder.partition("/")[0] for folder in listed}
+    assert README.count("```text") == 1
 
 
 def test_the_files_it_names_are_there():
-    for name in re.findall(r"`([\w/]+\.(?:py|md)|LICENSE|\.ci/run)`", README):
-        assert (ROOT / name).is_file(), name
+    quoted = re.findall(r"`([\w/]+\.(?:py|md|cff)|LICENSE|\.ci/run|\w+/)`", README)
+    linked = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert len(linked) > 20
+    for name in (*quoted, *linked):
+        assert (ROOT / name).exists(), name
 
 
 def test_the_ci_run_finds_the_commands_of_the_readme():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    wanted = re.findall(r"^readme '(.*)'$", script, re.MULTILINE)
-    assert len(wanted) == 2
+    wanted = re.findall(r"^ *readme '(.*)'$", script, re.MULTILINE)
+    assert len(wanted) == 4
     blocks = "".join(re.findall(r"```sh\n(.*?)```", README, re.DOTALL)).splitlines()
     for command in wanted:
         first = next(line for line in README.splitlines() if command in line)
         assert first in blocks
 
 
-def test_the_environment_variables_it_names_are_read_somewhere():
+def test_the_map_of_folders_is_complete():
+    text = HOW_IT_IS_BUILT.read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `([\w/]+)/` \|", text, re.MULTILINE))
+    assert all((ROOT / folder).is_dir() for folder in listed)
+    with_python = {path.relative_to(ROOT).parts[0] for path in ROOT.glob("[a-z]*/*.py")}
+    assert with_python <= listed | {folder.partition("/")[0] for folder in listed}
+
+
+def test_the_environment_variables_of_the_page_on_settings_are_read_somewhere():
     code = "".join(
         path.read_text(encoding="utf-8")
         for folder in ("framework", "datasets")
         for path in (ROOT / folder).rglob("*.py")
     )
-    for name in re.findall(r"TAPEWRIGHT_\w+", README):
+    named = re.findall(r"TAPEWRIGHT_\w+", SETTINGS.read_text(encoding="utf-8"))
+    assert len(set(named)) > 8
+    for name in named:
         assert name in code
+
+
+def test_the_gallery_shows_every_example():
+    order = (ROOT / "docs" / "_ext" / "gallery.py").read_text(encoding="utf-8")
+    for path in ROOT.glob("examples/*.py"):
+        assert f'"{path.stem}"' in order, path.stem
