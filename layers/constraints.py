@@ -114,6 +114,11 @@ class MinMaxNorm(Constraint):
     ):
         self.min_value: float = not_negative(self, "min_value", min_value)
         self.max_value: float = not_negative(self, "max_value", max_value)
+        if min_value > max_value:
+            raise ValueError(
+                f"MinMaxNorm: min_value must not be above max_value, got {min_value} "
+                f"and {max_value}"
+            )
         self.rate: float = not_negative(self, "rate", rate)
         self.axis = axis
 

@@ -151,6 +151,9 @@ class EinsumDense(_Projection):
         self.partial_output_shape: tuple[int] | tuple[Any, ...] = (
             (output_shape,) if one else tuple(output_shape)
         )
+        for size in self.partial_output_shape:
+            if size is not None:
+                whole(self, "a size of output_shape", size)
         self.bias_axes = bias_axes
         for letter in bias_axes or "":
             if letter not in self._terms[2]:

@@ -143,6 +143,7 @@ def custom_gradient(f=None):
     """
     if f is None:
         return custom_gradient
+    _check_function("custom_gradient", f)
 
     @functools.wraps(f)
     def decorated(*args, **kwargs):
@@ -329,6 +330,11 @@ def _without_tapes(interpreters):
     return tuple([r for r in interpreters if not r.takes_records])
 
 
+def _check_function(who, f):
+    if not callable(f):
+        raise TypeError(f"{who}: f must be a function, got {f!r}")
+
+
 def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
     """``f``, computed again in the backward pass (gradient checkpointing).
 
@@ -342,6 +348,7 @@ def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
     >>> tape.gradient(y, x).numpy()
     np.float32(6.0)
     """
+    _check_function("recompute_grad", f)
 
     @functools.wraps(f)
     def decorated(*args, **kwargs):
@@ -394,6 +401,7 @@ def grad_pass_through(f: Callable[P, R]) -> Callable[P, R]:
     >>> tape.gradient(y, x).numpy()
     np.float32(1.0)
     """
+    _check_function("grad_pass_through", f)
 
     @custom_gradient
     def forward(*args, **kwargs):

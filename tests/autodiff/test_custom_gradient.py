@@ -340,6 +340,14 @@ def test_a_wrong_number_of_gradients_is_refused(answer):
         gradient_of(f, 1.0)
 
 
+@pytest.mark.parametrize(
+    "name", ["custom_gradient", "recompute_grad", "grad_pass_through"]
+)
+def test_only_functions_are_wrapped(name):
+    with pytest.raises(TypeError, match=f"{name}: f must be a function, got 3"):
+        getattr(tw, name)(3)
+
+
 def test_a_gradient_of_the_wrong_shape_is_refused():
     f = tw.custom_gradient(lambda x: (x, tw.reduce_sum))
     with pytest.raises(ValueError, match=r"shape \(2,\)"):

@@ -66,6 +66,14 @@ VECTORS = np.ones((2, 3), np.float32)
             lambda: constraints.MinMaxNorm("a"),
             "MinMaxNorm: min_value .*got 'a'",
         ),
+        (
+            lambda: constraints.MinMaxNorm(2.0, 1.0),
+            "MinMaxNorm: min_value .*got 2.0 and 1.0",
+        ),
+        (
+            lambda: layers.EinsumDense("abc,cd->abd", (None, 0)),
+            "EinsumDense: a size of output_shape .*got 0",
+        ),
         (lambda: optimizers.SGD(clipnorm=-1), "SGD: clipnorm .*got -1"),
         (lambda: optimizers.SGD(clipvalue=0), "SGD: clipvalue must be .*got 0"),
         (lambda: optimizers.Adam(clipvalue="a"), "Adam: clipvalue .*got 'a'"),

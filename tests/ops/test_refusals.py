@@ -51,6 +51,12 @@ CALLS = [
     (lambda: tw.argmax(X, output_type="float32"), TypeError, "output_type .*got float32"),
     (lambda: tw.searchsorted([1.0], [2.0], out_type="float32"), TypeError, "out_type"),
     (lambda: tw.math.bincount(["1"]), TypeError, "bincount: arr"),
+    (lambda: tw.unique([1], out_idx="float32"), TypeError, "unique: out_idx .*float32"),
+    (lambda: tw.unique_with_counts([1], out_idx="bool"), TypeError,
+     "unique_with_counts: out_idx .*got bool"),
+    (lambda: tw.random.poisson([2], 1.0, dtype="bool"), TypeError, "poisson: dtype .*bool"),
+    (lambda: tw.random.categorical(X, 2, dtype="float32"), TypeError,
+     "categorical: dtype .*integer, got float32"),
     (lambda: tw.nn.sigmoid_cross_entropy_with_logits([0, 1], [1, 2]), TypeError,
      "logits .*floating"),
     (lambda: tw.nn.sparse_softmax_cross_entropy_with_logits([0], [[1, 2]]), TypeError,
@@ -61,6 +67,8 @@ CALLS = [
     (lambda: tw.signal.rfft(HALF), TypeError, "rfft: .* float32 or float64"),
     (lambda: tw.signal.dct(HALF), TypeError, "dct: .* float32 or float64"),
     # values
+    (lambda: tw.random.set_seed(1.5), ValueError, "set_seed: seed .*integer, got 1.5"),
+    (lambda: tw.random.Generator.from_seed("a"), ValueError, "from_seed: seed .*got 'a'"),
     (lambda: tw.where(True), ValueError, "where: condition must have an axis"),
 ]  # fmt: skip
 

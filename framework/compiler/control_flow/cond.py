@@ -51,7 +51,7 @@ def cond(
             raise TypeError(
                 f"cond: {argument} must be callable, got {type(function).__name__}"
             )
-    if not is_tensor(pred):
+    if not is_tensor(pred) and not isinstance(pred, (list, tuple)):
         return true_fn() if pred else false_fn()
     pred = convert_to_tensor(pred)
     if not any_traced([pred]):

@@ -17,7 +17,13 @@ from typing import Any, Self
 from tapewright.core.errors import SavingError
 from tapewright.storage.atomic import clear_leftovers
 
-from .checkpoint import numbered_files, restore_content, save_numbered, valid_info
+from .checkpoint import (
+    Checkpoint,
+    numbered_files,
+    restore_content,
+    save_numbered,
+    valid_info,
+)
 from .checkpoint_file import read_content, read_info
 from .termination import Termination
 
@@ -64,6 +70,10 @@ class CheckpointManager:
         keep_every: int | None = None,
         save_on_sigterm: bool = False,
     ):
+        if not isinstance(checkpoint, Checkpoint):
+            raise ValueError(
+                f"CheckpointManager: checkpoint must be a Checkpoint, got {checkpoint!r}"
+            )
         _check("max_to_keep", max_to_keep)
         _check("keep_every", keep_every)
         if checkpoint_interval is not None and step_counter is None:

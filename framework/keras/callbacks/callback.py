@@ -168,7 +168,7 @@ class LambdaCallback(Callback):
     Args: a function for each hook, called with the arguments of the hook: ``epoch`` or
     ``batch``, if it has one, and ``logs``.
 
-    Raises: ``TypeError`` for names that are no hooks.
+    Raises: ``TypeError`` for names that are no hooks, or no function.
 
     >>> loud = LambdaCallback(on_epoch_end=lambda epoch, logs: print(epoch, logs))
     >>> loud.on_epoch_end(0, {"loss": 0.5})
@@ -202,4 +202,8 @@ class LambdaCallback(Callback):
         }
         for name, function in {**functions, **kwargs}.items():
             if function is not None:
+                if not callable(function):
+                    raise TypeError(
+                        f"LambdaCallback: {name} must be a function, got {function!r}"
+                    )
                 setattr(self, name, function)

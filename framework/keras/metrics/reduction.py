@@ -114,6 +114,11 @@ class MeanMetricWrapper(Mean):
         dtype: DTypeLike | None = None,
         **kwargs: Any,
     ):
+        if not callable(fn):
+            raise TypeError(
+                f"MeanMetricWrapper: fn must be a function of y_true and y_pred, got "
+                f"{fn!r}"
+            )
         super().__init__(name, dtype)
         self.fn = fn
         self._fn_kwargs = kwargs

@@ -12,7 +12,7 @@ import numpy as np
 from tapewright.compiler.control_flow.while_loop import while_loop
 from tapewright.core import devices
 from tapewright.core.dtypes import int32
-from tapewright.core.errors import ShapeError
+from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axis, TensorLike
@@ -294,7 +294,17 @@ def argpartition(x: TensorLike, kth: int, axis: Axis | None = -1) -> Tensor:
 
     They are those of `argsort`, which sort the other entries as well; None flattens
     ``x``.
+
+    Raises: ``ValueError`` if ``kth`` is out of range.
     """
+    x, axis = _flatten_for_none(x, axis)
+    (place,) = normalize_axis("argpartition", axis, x.shape.rank)
+    size = x.shape[place]
+    if size is not None and not -size <= kth < size:
+        raise InvalidArgumentError(
+            f"argpartition: kth must be from {-size} to {size - 1} for an axis of size "
+            f"{size}, got {kth}"
+        )
     return argsort(x, axis)
 
 

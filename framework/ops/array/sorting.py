@@ -387,7 +387,7 @@ def unique(
     >>> y.numpy(), idx.numpy()
     (array([3, 1, 2], dtype=int32), array([0, 1, 0, 2], dtype=int32))
     """
-    return Unique(*_unique(x, out_idx)[:2])
+    return Unique(*_unique(x, _index_dtype("unique", out_idx))[:2])
 
 
 def unique_with_counts(
@@ -400,7 +400,14 @@ def unique_with_counts(
     >>> unique_with_counts([3, 1, 3, 2]).count.numpy()
     array([2, 1, 1], dtype=int32)
     """
-    return UniqueWithCounts(*_unique(x, out_idx))
+    return UniqueWithCounts(*_unique(x, _index_dtype("unique_with_counts", out_idx)))
+
+
+def _index_dtype(who, out_idx):
+    dtype = dtypes.as_dtype(out_idx)
+    if not dtype.is_integer:
+        raise TypeError(f"{who}: out_idx must be integer, got {dtype.name}")
+    return dtype
 
 
 @primitive(type_name="SearchSorted", no_gradient=True)

@@ -135,7 +135,9 @@ def checked_logits(logits):
 
 def draw_categorical(stream, logits, num_samples, dtype):
     """Classes, each with the probability that softmax gives it."""
-    dtype = dtypes.int64 if dtype is None else dtype
+    dtype = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
+    if not dtype.is_integer:
+        raise TypeError(f"categorical: dtype must be integer, got {dtype.name}")
     return random_categorical(
         stream.state, logits, num_samples=num_samples, dtype=dtype,
         purpose=stream.purpose,
@@ -162,6 +164,9 @@ def draw_gamma(stream, shape, alpha, beta):
 
 def draw_poisson(stream, shape, lam, dtype):
     """Whole numbers with mean ``lam``."""
+    dtype = dtypes.as_dtype(dtype)
+    if not (dtype.is_integer or dtype.is_floating):
+        raise TypeError(f"poisson: dtype must be integer or floating, got {dtype.name}")
     return random_poisson(
         stream.state, lam, shape=shape, dtype=dtype, purpose=stream.purpose
     )

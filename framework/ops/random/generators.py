@@ -6,6 +6,7 @@ function goes on where the generator stands, as the Python function would.
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from contextlib import contextmanager, nullcontext
@@ -87,11 +88,11 @@ class Generator:
     def from_seed(cls, seed: IntLike, alg: str | int | None = None) -> Self:
         """A generator at the start of the stream of ``seed``, an integer.
 
-        Raises: ``ValueError`` for an ``alg`` other than None, "philox" and
-        "auto_select".
+        Raises: ``ValueError`` for another seed, and for an ``alg`` other than None,
+        "philox" and "auto_select".
         """
         check_algorithm("Generator.from_seed", alg)
-        return cls(seed)
+        return cls(_checked_seed("Generator.from_seed", seed))
 
     @classmethod
     def from_non_deterministic_state(cls, alg: str | int | None = None) -> Self:
@@ -142,8 +143,8 @@ class Generator:
             self.state.assign(cast(state, dtypes.int64))
 
     def reset_from_seed(self, seed: IntLike) -> None:
-        """Return to the start of the stream of ``seed``."""
-        self.reset([int(seed) % 2**63, 0])
+        """Return to the start of the stream of ``seed``, an integer."""
+        self.reset([_checked_seed("reset_from_seed", seed), 0])
 
     def reset_from_key_counter(self, key: IntLike, counter: IntLike) -> None:
         """Set the key, and the number of the next draw."""
@@ -384,13 +385,25 @@ def set_global_generator(generator: Generator) -> None:
 def set_seed(seed: IntLike) -> None:
     """Restart the global stream: equal seeds give equal numbers from here on.
 
+    Raises: ``ValueError`` if ``seed`` is not an integer.
+
     >>> set_seed(1)
     >>> first = get_global_generator().normal([2]).numpy()
     >>> set_seed(1)
     >>> bool((get_global_generator().normal([2]).numpy() == first).all())
     True
     """
-    get_global_generator().reset_from_seed(seed)
+    get_global_generator().reset([_checked_seed("set_seed", seed), 0])
+
+
+def _checked_seed(who, seed):
+    """The seed, an integer, as a key."""
+    try:
+        return operator.index(seed) % 2**63
+    except TypeError:
+        raise InvalidArgumentError(
+            f"{who}: seed must be an integer, got {seed!r}"
+        ) from None
 
 
 def one_stream(seed):

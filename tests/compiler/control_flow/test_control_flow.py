@@ -120,6 +120,12 @@ def test_a_condition_of_several_values_is_refused():
         f(tw.constant([1.0, 2.0]))
 
 
+def test_a_list_of_several_values_is_no_condition():
+    with pytest.raises(ValueError, match=r"truth value .*shape \(2,\)"):
+        tw.cond([True, False], lambda: 1, lambda: 2)
+    assert tw.cond([False], lambda: 1, lambda: 2) == 2
+
+
 def test_cond_wants_functions():
     with pytest.raises(TypeError, match="true_fn .*got int"):
         tw.cond(True, 1, lambda: 2)

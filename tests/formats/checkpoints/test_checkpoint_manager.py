@@ -164,6 +164,11 @@ def test_without_a_checkpoint_the_function_initializes(tmp_path):
     assert manager.checkpoints == [] and manager.latest_checkpoint is None
 
 
+def test_a_manager_is_for_checkpoints_alone(tmp_path):
+    with pytest.raises(ValueError, match="checkpoint must be a Checkpoint, got 3"):
+        Manager(3, tmp_path, 1)
+
+
 def test_a_checkpoint_of_other_objects_is_not_passed_over(tmp_path):
     Manager(checkpoint(), tmp_path, 3).save()
     other = tw.train.Checkpoint(v=tw.Variable([1.0, 2.0]))

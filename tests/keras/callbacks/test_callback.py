@@ -72,6 +72,11 @@ def test_a_lambda_callback_refuses_names_that_are_no_hooks():
         LambdaCallback(on_epoch_stop=print)
 
 
+def test_a_lambda_callback_refuses_hooks_that_are_no_functions():
+    with pytest.raises(TypeError, match="on_epoch_end must be a function, got 3"):
+        LambdaCallback(on_epoch_end=3)
+
+
 def test_a_lambda_callback_takes_every_hook():
     calls = []
     every = {n: lambda *a, _n=n, **k: calls.append(_n) for n in HOOKS}

@@ -1,6 +1,7 @@
 """Means: weights, masks, empty batches, functions of a user's own."""
 
 import numpy as np
+import pytest
 
 import tapewright as tw
 from tapewright import metrics
@@ -12,6 +13,11 @@ def test_the_mean_of_a_number_takes_a_weight():
     metric.update_state(4.0, sample_weight=3.0)
     metric.update_state(8.0)
     assert metric.result().numpy() == 5
+
+
+def test_a_mean_of_a_function_wants_one():
+    with pytest.raises(TypeError, match="MeanMetricWrapper: fn .*function.*got 3"):
+        metrics.MeanMetricWrapper(3)
 
 
 def test_samples_count_once_whatever_their_size():

@@ -469,6 +469,7 @@ def test_parts_of_a_tensor_are_written():
     ("call", "message"),
     [
         (lambda: ops.quantile([1.0], 0.5, method="best"), "method .*got 'best'"),
+        (lambda: ops.argpartition([3, 1, 2], 3), "kth must be from -3 to 2 .*got 3"),
         (lambda: ops.where([True], 1.0), "x1 and x2 must both be given"),
         (lambda: ops.one_hot([1], 2, sparse=True), "sparse"),
         (lambda: ops.scan(lambda c, x: (c, x), 0), "length must be given"),
