@@ -6,6 +6,7 @@ the two do not meet, `Provenance` and the other notes of the tape give the reaso
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 from tapewright.core.devices import memory_owner
@@ -415,5 +416,9 @@ def _arrays(residuals):
             yield value.array
         elif isinstance(value, (tuple, list)):
             yield from _arrays(value)
+        elif isinstance(value, dict):
+            yield from _arrays(value.values())
+        elif isinstance(value, functools.partial):  # of a call to be computed again
+            yield from _arrays([value.args, value.keywords])
         elif hasattr(value, "inputs") and hasattr(value, "outputs"):  # an `OpCall`
             yield from _arrays([*value.inputs, *value.outputs])

@@ -424,7 +424,8 @@ class GradientTape:
         one example.
 
         Args: ``check=True`` first checks that the examples are independent: at no cost
-        if the ops show it, else by the full Jacobian. ``parallel_iterations`` and
+        if the ops show it, else by the full Jacobian, which a function that is being
+        traced has no values of, so that the check fails. ``parallel_iterations`` and
         ``memory_limit`` are those of `jacobian`.
 
         Shapes: target ``[b, y...]``, source ``[b, x...]``, result ``[b, y..., x...]``.

@@ -458,13 +458,19 @@ def check_blocks(full, target_rank, op_name=None):
     """Raise `ShapeError` unless the full Jacobian is zero between different examples."""
     if full is None:
         return
+    cause = "" if op_name is None else f" (through {op_name}, or an op before it)"
+    if not devices.is_array(full.array):
+        raise ShapeError(
+            "batch_jacobian",
+            f"the examples could depend on each other{cause}, and while a function is "
+            "traced there are no values to check; check outside, or take the full jacobian",
+        )
     array = devices.to_numpy(full.array)
     inner = tuple([i for i in range(array.ndim) if i not in (0, target_rank)])
     met = (array != 0).any(axis=inner)
     np.fill_diagonal(met, False)
     if met.any():
         i, k = np.argwhere(met)[0]
-        cause = "" if op_name is None else f" (through {op_name}, or an op before it)"
         raise ShapeError(
             "batch_jacobian",
             f"the examples are not independent: target[{i}] depends on source[{k}]{cause}; "

@@ -110,6 +110,21 @@ def test_every_way_to_numpy_and_python_is_seen(x, leave):
     assert reason(tape, y, x) == "left_the_tape"
 
 
+def leave_by_numpy_function(x):
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        kept = tw.numpy_function(np.sort, [x * x], tw.TensorSpec([2], "float32"))
+        y = kept * 2.0
+    (found,) = tape.explain(y, x)
+    assert (found.reason, found.path[-1]) == ("left_the_tape", "numpy_function")
+    return y
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tw.function], ids=["eager", "traced"])
+def test_numpy_function_takes_a_value_off_the_tape(wrap):
+    wrap(leave_by_numpy_function)(tw.constant([2.0, 1.0]))
+
+
 def test_a_variable_itself_leaves_by_numpy(x):
     with tw.GradientTape() as tape:
         y = tw.constant(np.sin(x))
@@ -368,3 +383,12 @@ def test_an_empty_tape_holds_nothing():
     with tw.GradientTape() as tape:
         pass
     assert tape.nbytes == 0 and "total" in str(tape.summary())
+
+
+def test_arguments_of_a_call_to_recompute_count():
+    x = tw.Variable(np.ones(1000))
+    with tw.GradientTape() as tape:
+        y = x * 2.0
+        z = tw.recompute_grad(lambda a, *, b: tw.tanh(a["a"]) * b)({"a": y}, b=y * y)
+    assert tape.nbytes == 2 * 8000 + 8
+    assert tape.gradient(z, x) is not None

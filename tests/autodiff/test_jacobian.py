@@ -755,6 +755,21 @@ def test_a_check_finds_what_couples_the_examples(use_pfor):
     np.testing.assert_allclose(checked, tape.batch_jacobian(z, x))
 
 
+@pytest.mark.parametrize("use_pfor", [True, False])
+def test_a_check_of_coupled_examples_fails_in_a_trace(use_pfor):
+    @tw.function
+    def coupled(x):
+        with tw.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = tw.nn.fused_batch_norm(x, C, C, [0])[0]
+        return tape.batch_jacobian(y, x, check=True, experimental_use_pfor=use_pfor)
+
+    message = "batch_jacobian: the examples could depend on each other.*"
+    message += "through standardize.*" if use_pfor else ""
+    with pytest.raises(tw.errors.ShapeError, match=message + "take the full jacobian"):
+        coupled(weights(4, 3))
+
+
 def test_a_check_is_not_content_with_rows_that_meet_columns():
     x = tw.Variable(weights(3, 3))
     with tw.GradientTape() as tape:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.core import devices
+from tapewright.core import tensor as tensor_module
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.interpreters import (
@@ -105,6 +106,9 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
     if func is None:
         return lambda func: lambda *inp: numpy_function(func, list(inp), Tout)
     inputs, specs, single = _arguments("numpy_function", func, inp, Tout)
+    for x in inputs:
+        if x.key is not None:
+            tensor_module.export_hook(x, "numpy_function")
 
     def call(*arrays):
         with use_interpreters(()):
