@@ -14,11 +14,12 @@ class SavedLayer(Layer):
 
     Made by `load_model`. Custom gradients are those that were saved. ``class_name`` and
     ``config`` describe the layer that was saved, ``saved_calls`` are its functions in
-    inference and in training.
+    inference and in training, ``saved_losses`` the numbers of losses that these add.
     """
 
     class_name: str
     saved_calls: Any = None
+    saved_losses: tuple[int, int] = (0, 0)
 
     def __init__(self, class_name: str, config: dict[str, Any], **kwargs: Any):
         super().__init__(**kwargs)
@@ -28,7 +29,11 @@ class SavedLayer(Layer):
         return False  # all stay in the order that they had in the layer
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        return self.saved_calls[bool(training)](inputs)
+        outputs = self.saved_calls[bool(training)](inputs)
+        if self.saved_losses[bool(training)]:
+            outputs, losses = outputs
+            self.add_loss(losses)
+        return outputs
 
     def get_config(self) -> dict[str, Any]:
         """Return the config of the layer that was saved."""

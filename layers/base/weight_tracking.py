@@ -226,6 +226,18 @@ class Tracked(Module):
                     penalties.append(regularizer(variable))
         return added + penalties
 
+    def _take_losses(self) -> list[Tensor]:
+        """Return the losses given to `add_loss` in the latest call, and forget them."""
+        added = []
+        for layer, _ in self._walk():
+            added += layer._added
+            layer._added.clear()
+        return added
+
+    def _all_penalties(self) -> list[tuple[Variable, Any]]:
+        """Return pairs of a weight and its regularizer, with those of inner layers."""
+        return [pair for layer, _ in self._walk() for pair in layer._penalties]
+
     @property
     def metrics(self) -> list[Any]:
         """The metrics among the attributes, with those of inner layers."""

@@ -75,8 +75,11 @@ class Signatures(dict):
         super().__init__({n: SignatureFunction(f) for n, f in functions.items()})
 
 
-def call_of(layer, training=False):
+def call_of(layer, training=False, losses=None):
     """Return the call of a layer or model, to be traced for its symbolic inputs.
+
+    ``losses``: a list to which each trace appends the number of losses that the call adds;
+    the call then returns them behind its outputs, ``[outputs, losses]``, if there are any.
 
     None if it has no such inputs, or a traced ``__call__``. `write_function` writes it into
     a group of any file, its weights by number; `read_function` then needs neither the class
@@ -93,7 +96,12 @@ def call_of(layer, training=False):
     specs = [TensorSpec(x.shape, x.dtype) for x in flatten(known)]
 
     def call(inputs):
-        return layer(inputs, training=training)
+        outputs = layer(inputs, training=training)
+        if losses is None:
+            return outputs
+        added = layer._take_losses()
+        losses.append(len(added))
+        return [outputs, added] if added else outputs
 
     return Function(call, [specs[0] if len(specs) == 1 else specs])
 

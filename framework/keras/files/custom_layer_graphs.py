@@ -1,9 +1,9 @@
 """Layers of the user's classes, as graphs beside a model's weights.
 
 The groups ``calls/0``, ``calls/1``... of our own group in model files hold the graphs of
-each such layer in inference and in training, with its gradients (`custom_gradient`). A file
-is loaded by the class if that is known, else a `SavedLayer` runs the graphs. Keras ignores
-the group.
+each such layer in inference and in training, with its gradients (`custom_gradient`), the
+losses that it adds, and the regularizers of its weights. A file is loaded by the class if
+that is known, else a `SavedLayer` runs the graphs. Keras ignores the group.
 """
 
 import re
@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tapewright.compiler.function.function import Function
 from tapewright.core.errors import SavingError
 from tapewright.core.nest import flatten
 from tapewright.core.own_variables import keeps_plainly
+from tapewright.core.tensor import TensorSpec
 from tapewright.core.trackable import Opaque
 from tapewright.core.variable import Variable
 from tapewright.formats.saved_model.functions import read_function, write_function
@@ -62,10 +64,11 @@ def _layers_of_users(model):
 
 
 def _write(group, layer):
+    counts = [[], []]  # of the losses that a call adds, by trace
     if isinstance(layer, SavedLayer):
-        functions = layer.saved_calls
+        functions, counts = layer.saved_calls, [[n] for n in layer.saved_losses]
     else:
-        functions = [call_of(layer, training) for training in (False, True)]
+        functions = [call_of(layer, bool(i), counts[i]) for i in range(len(MODES))]
     weights, streams = list(layer.weights), random_states(layer)
     variables = [*weights, *streams]
     if None in functions:
@@ -81,8 +84,12 @@ def _write(group, layer):
     try:
         for name, function in zip(MODES, functions):
             write_function(group.group(name), function, variables)
+        regularized = _write_penalties(group, layer, weights, variables)
     except SavingError as error:
         group.text("refused", error.reason)
+        return
+    if any([len({*each}) != 1 for each in counts]):
+        group.text("refused", "how many losses the layer adds depends on its inputs")
         return
     for i, state in enumerate(variables[len(weights) :]):
         group.array(f"states/{i}", state._array)
@@ -96,8 +103,23 @@ def _write(group, layer):
         "filed": paths,
         "streams": len(streams),
         "states": len(variables) - len(weights),
+        "losses": [each[0] for each in counts],
+        "regularized": regularized,
     }
     group.json("layer", head)  # last: without it there is nothing here
+
+
+def _write_penalties(group, layer, weights, variables):
+    """Write each regularizer of a weight as a function. Returns the weights' numbers."""
+    numbers, found = {id(v): i for i, v in enumerate(weights)}, []
+    for weight, penalty in layer._all_penalties():
+        function = penalty
+        if not isinstance(layer, SavedLayer):
+            spec = TensorSpec(weight.shape, weight.dtype)
+            function = Function(penalty, [spec])
+        write_function(group.group(f"penalties/{len(found)}"), function, variables)
+        found.append(numbers[id(weight)])
+    return found
 
 
 def _depends_on_masks(layer):
@@ -193,12 +215,15 @@ _HEAD = {
     "filed": [(str, [int])],  # path, numbers of weights
     "streams": int,
     "states": int,
+    "losses": (int, int),  # that a call adds
+    "regularized": [int],  # numbers of weights
 }
+_OF_OLDER_FILES = {"losses": [0, 0], "regularized": []}
 
 
 def _read_head(group):
     """The description of a layer, checked. Raises: `SavingError`."""
-    head = group.json_object("layer")
+    head = _OF_OLDER_FILES | group.json_object("layer")
     wrong = [key for key in _HEAD if not _matches(head.get(key), _HEAD[key])]
     if not wrong:
         numbers = [i for _, each in head["filed"] for i in each]
@@ -211,6 +236,7 @@ def _read_head(group):
             and all([re.fullmatch(r"(\w+(/\w+)*)?", path) for path in paths]),
             "streams": head["streams"] <= count,
             "states": head["states"] == count,
+            "regularized": all([i < len(head["weights"]) for i in head["regularized"]]),
         }
         wrong = [key for key in valid if not valid[key]]
     for key in wrong:
@@ -262,16 +288,20 @@ def _saved_layer(group, head, config):
     filed = [(path, [weights[i] for i in numbers]) for path, numbers in head["filed"]]
     layer.weight_paths = Opaque(filed)
     streams = [generator.state for generator in layer.generators]
-    layer.saved_calls = _read_functions(group, head["states"], weights, streams)
+    variables = _read_states(group, head["states"], weights, streams)
+    layer.saved_calls = [read_function(group.group(m), variables) for m in MODES]
+    layer.saved_losses = tuple(head["losses"])
+    for i, number in enumerate(head["regularized"]):
+        penalty = read_function(group.group(f"penalties/{i}"), variables)
+        layer._penalties.append((weights[number], penalty))
     layer.built = True
     return layer
 
 
-def _read_functions(group, count, weights, streams):
-    """The functions of a layer, in inference and training, on its variables."""
+def _read_states(group, count, weights, streams):
+    """The variables of a layer's functions: weights, generators, and others."""
     first = len(streams)
     for i, stream in enumerate(streams):
         stream.assign(group.array(f"states/{i}").read(tuple(stream.shape), "i"))
     states = [group.array(f"states/{i}").read() for i in range(first, count)]
-    variables = [*weights, *streams, *[Variable(state, False) for state in states]]
-    return [read_function(group.group(mode), variables) for mode in MODES]
+    return [*weights, *streams, *[Variable(state, False) for state in states]]

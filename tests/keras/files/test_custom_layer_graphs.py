@@ -227,6 +227,8 @@ def test_a_layer_that_keeps_its_weights_in_its_own_way_needs_its_class(
         ("weights", [["a", "float32", [1]]], r"weights .*\[1\]"),
         ("class_name", None, "class_name .*None"),
         ("module", 5, "module .*5"),
+        ("losses", [1], r"losses .*\[1\]"),
+        ("regularized", [3], r"regularized .*\[3\]"),
     ],
 )
 def test_what_a_file_says_of_such_a_layer_is_checked(key, value, reason, tmp_path):
@@ -275,3 +277,62 @@ def test_a_layer_through_which_masks_pass_needs_its_class(cls, ending, tmp_path)
     x, custom = np.array([[1, 2, 0, 0]]), {cls.__name__: cls}
     loaded = tw.keras.models.load_model(path, custom_objects=custom)
     same([loaded(x)], [model(x)])
+
+
+class Penalized(tw.layers.Layer):
+    """Losses of a call, more of them in training, and penalties of weights."""
+
+    def build(self, input_shape):
+        self.scale = self.add_weight((3,), "ones", regularizer="l2", name="scale")
+        self.shift = self.add_weight(
+            (3,), "ones", regularizer=lambda w: tw.reduce_sum(tw.abs(w)) / 7
+        )
+        self.inner = tw.layers.Dense(3, kernel_regularizer="l1")
+
+    def call(self, inputs, training=None):
+        self.add_loss(tw.reduce_mean(inputs * self.scale) ** 2)
+        if training:
+            self.add_loss(tw.reduce_sum(self.scale**4))
+        return self.inner(inputs * self.scale + self.shift)
+
+
+def penalized(activity_regularizer=None):
+    tw.keras.utils.set_random_seed(2)
+    layer = Penalized(name="p", activity_regularizer=activity_regularizer)
+    model = tw.keras.Sequential([tw.Input((3,)), layer])
+    model.compile(tw.keras.optimizers.SGD(0.01), "mse")
+    return model
+
+
+@both
+@pytest.mark.parametrize("activity_regularizer", [None, "l2"])
+def test_losses_and_penalties_count_without_the_class(
+    activity_regularizer, ending, tmp_path
+):
+    model = penalized(activity_regularizer)
+    model.save(tmp_path / f"m{ending}")
+    assert not [x for x in model.losses if isinstance(x, tw.Tensor) and x.shape.rank]
+    tw.keras.models.load_model(tmp_path / f"m{ending}").save(tmp_path / f"2{ending}")
+    loaded = tw.keras.models.load_model(tmp_path / f"2{ending}")
+    assert type(loaded.layers[0]) is tw.layers.SavedLayer
+    for training in (False, True):
+        same([loaded(X, training=training)], [model(X, training=training)])
+        assert len(loaded.losses) == len(model.losses)
+        same(loaded.losses, model.losses)
+    y = np.ones((2, 3), np.float32)
+    histories = [m.fit(X, y, epochs=3, verbose=0).history for m in (model, loaded)]
+    same(histories[1]["loss"], histories[0]["loss"])
+    same(loaded.get_weights(), model.get_weights())
+    same([loaded.evaluate(X, y, verbose=0)], [model.evaluate(X, y, verbose=0)])
+
+
+def test_a_penalty_counts_once_for_a_layer_with_two_calls_and_not_while_frozen(
+    tmp_path,
+):
+    inputs, layer = tw.Input((3,)), Penalized(name="p")
+    tw.Model(inputs, layer(layer(inputs))).save(tmp_path / "m.keras")
+    loaded = tw.keras.models.load_model(tmp_path / "m.keras")
+    loaded(X)
+    assert len(loaded.losses) == 2 + 3
+    loaded.get_layer("p").trainable = False
+    assert len(loaded.losses) == 2
