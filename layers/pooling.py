@@ -122,6 +122,15 @@ class _MaxPooling(_Pooling):
 class _AveragePooling(_Pooling):
     pooled: Any = staticmethod(avg_pool)
 
+    def call(self, inputs: Tensor) -> Tensor:
+        return super().call(_floating(self, inputs))
+
+
+def _floating(layer, inputs):
+    """The inputs; whole numbers, whose mean is none, in the dtype of the layer."""
+    exact = not (inputs.dtype.is_floating or inputs.dtype.is_complex)
+    return layer._as_own_dtype(inputs) if exact else inputs
+
 
 class MaxPooling1D(_MaxPooling):
     """The largest entry of each window of ``pool_size`` steps, channel by channel.
@@ -185,8 +194,8 @@ class AveragePooling1D(_AveragePooling):
 
     Args: as for `MaxPooling1D`, but ``pool_size`` has no default.
 
-    Shapes: inputs ``[batch, steps, channels]``, floating, outputs ``[batch, windows,
-    channels]``, as for `MaxPooling1D`.
+    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, channels]``,
+    as for `MaxPooling1D`. Integer inputs are cast.
 
     Raises: as `AveragePooling2D`.
 
@@ -202,11 +211,10 @@ class AveragePooling2D(_AveragePooling):
 
     Args: as for `MaxPooling2D`, but ``pool_size`` has no default.
 
-    Shapes: inputs ``[batch, height, width, channels]``, floating, outputs ``[batch,
-    rows, columns, channels]``, as for `MaxPooling2D`.
+    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows,
+    columns, channels]``, as for `MaxPooling2D`. Integer inputs are cast.
 
-    Raises: `ShapeError` if a window is larger than the inputs; `DTypeError` for
-    integers.
+    Raises: `ShapeError` if a window is larger than the inputs.
 
     >>> AveragePooling2D(2)([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy().ravel()
     array([3.], dtype=float32)
@@ -220,8 +228,8 @@ class AveragePooling3D(_AveragePooling):
 
     Args: as for `MaxPooling3D`, but ``pool_size`` has no default.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, floating, outputs as for
-    `MaxPooling3D`.
+    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs as for
+    `MaxPooling3D`. Integer inputs are cast.
 
     Raises: as `AveragePooling2D`.
 
@@ -271,12 +279,7 @@ class _GlobalMaxPooling(_GlobalPooling):
 
 class _GlobalAveragePooling(_GlobalPooling):
     def reduced(self, inputs: Tensor, axis: Axes, keepdims: bool) -> Tensor:
-        return reduce_mean(self._floating(inputs), axis, keepdims)
-
-    def _floating(self, inputs):
-        """The inputs; whole numbers, whose mean is none, in the dtype of the layer."""
-        exact = not (inputs.dtype.is_floating or inputs.dtype.is_complex)
-        return self._as_own_dtype(inputs) if exact else inputs
+        return reduce_mean(_floating(self, inputs), axis, keepdims)
 
 
 class GlobalMaxPooling1D(_GlobalMaxPooling):
@@ -345,7 +348,7 @@ class GlobalAveragePooling1D(_GlobalAveragePooling):
     def call(self, inputs: Tensor, mask: Any = None) -> Tensor:
         if mask is None:
             return super().call(inputs)
-        inputs, (axis,) = self._floating(inputs), self._axes
+        inputs, (axis,) = _floating(self, inputs), self._axes
         mask = expand_dims(cast(mask, "bool"), 3 - axis)
         kept = where(mask, inputs, zeros_like(inputs))
         count = reduce_sum(cast(mask, inputs.dtype), axis, self.keepdims)
@@ -456,6 +459,9 @@ class _AdaptivePooling(Layer):
 class _AdaptiveAveragePooling(_AdaptivePooling):
     reduced: Any = staticmethod(reduce_mean)
 
+    def call(self, inputs: Tensor) -> Tensor:
+        return super().call(_floating(self, inputs))
+
 
 class _AdaptiveMaxPooling(_AdaptivePooling):
     reduced: Any = staticmethod(reduce_max)
@@ -488,7 +494,7 @@ class AdaptiveAveragePooling2D(_AdaptiveAveragePooling):
     "channels_last" (default), or "channels_first" with the channels on axis 1.
 
     Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, *output_size,
-    channels]``.
+    channels]``. Integer inputs are cast; `AdaptiveMaxPooling2D` keeps them.
 
     Raises: ``ValueError`` for an ``output_size`` that is not positive, or too large.
 

@@ -122,3 +122,18 @@ def test_the_global_mean_of_whole_numbers_is_none_itself(dtype):
     masked = GlobalAveragePooling1D()(x, mask=np.array([[True, True, True, False]]))
     np.testing.assert_allclose(masked, [[2 / 3]], rtol=1e-6)
     assert GlobalAveragePooling2D()(x[:, None]).dtype is tw.float32
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64"])
+@pytest.mark.parametrize(
+    "layer",
+    [lambda n: AveragePooling1D(2), layers.AdaptiveAveragePooling1D],
+    ids=["windows", "adaptive"],
+)
+def test_the_means_of_whole_numbers_are_none_themselves(layer, dtype):
+    x = np.array([[[1], [0], [1], [1]]], dtype)
+    means = layer(2)(x)
+    assert means.dtype is tw.float32 and means.numpy().ravel().tolist() == [0.5, 1.0]
+    assert layer(2)(layers.Input((4, 1), dtype=dtype)).dtype == "float32"
+    unchanged = layers.AdaptiveAveragePooling1D(4)(x)
+    assert unchanged.dtype is tw.float32

@@ -51,6 +51,8 @@ CALLS = [
     (lambda: tw.argmax(X, output_type="float32"), TypeError, "output_type .*got float32"),
     (lambda: tw.searchsorted([1.0], [2.0], out_type="float32"), TypeError, "out_type"),
     (lambda: tw.math.bincount(["1"]), TypeError, "bincount: arr"),
+    (lambda: tw.nn.avg_pool([[[1], [2]]], 2, 2, "VALID"), TypeError, "^avg_pool: input"),
+    (lambda: tw.nn.pool([[[1], [2]]], [1], "AVG"), TypeError, "^pool: input .*floating"),
     (lambda: tw.unique([1], out_idx="float32"), TypeError, "unique: out_idx .*float32"),
     (lambda: tw.unique_with_counts([1], out_idx="bool"), TypeError,
      "unique_with_counts: out_idx .*got bool"),
