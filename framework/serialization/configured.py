@@ -66,10 +66,18 @@ class Configured:
             values = kept | call.by_name if self.prefer_init_args else values
             others = {k: x for k, x in call.others.items() if k not in arguments}
             self._check_complete(names, values, call.lost)
-        config = {name: plain(values[name]) for name in names if name in values}
+        config = {n: self._plain_argument(n, values[n]) for n in names if n in values}
         omitted = self.omit_defaults.items()
         config = {k: x for k, x in config.items() if (k, x) not in omitted}
         return config | plain(others)
+
+    def _plain_argument(self, name, value):
+        try:
+            return plain(value)
+        except (TypeError, ValueError) as error:
+            title = getattr(self, "_title", type(self).__name__)
+            error.add_note(f"in the argument {name!r} of {title}")
+            raise
 
     def _check_complete(self, names, values, lost):
         title = f"{type(self).__name__}.get_config"

@@ -118,7 +118,10 @@ def function_config(name: str) -> dict:
 
 def _function_name(function):
     if not callable(function) or not hasattr(function, "__name__"):
-        raise TypeError(f"A config cannot hold {type(function).__name__}: {function!r}")
+        raise TypeError(
+            f"A config cannot hold {type(function).__name__}: {function!r:.200}. Give its "
+            "class a get_config, or define get_config and from_config of what holds it"
+        )
     if function.__name__ == "<lambda>":
         raise ValueError(
             "A config cannot hold a lambda, since code is never saved: use a named "

@@ -620,9 +620,10 @@ class Layer(Operation, Tracked, LayerConfig):
         """The name of the weights' dtype."""
         return self._dtype.name
 
-    variable_dtype: property = dtype
-    compute_dtype: property = dtype
-    input_dtype: property = dtype
+    # One property each: an error names the last attribute that a property became.
+    variable_dtype: property = property(dtype.fget)
+    compute_dtype: property = property(dtype.fget)
+    input_dtype: property = property(dtype.fget)
 
     @property
     def _title(self):

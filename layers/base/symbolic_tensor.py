@@ -376,10 +376,18 @@ def symbolic_outputs(call, args, kwargs):
         outputs = call(*traced_args, **traced_kwargs)
         return outputs, mask_of(outputs)
 
+    run.__name__ = _title_of(call)  # of the trace, for errors
     specs = [TensorSpec(leaves[i].shape.as_list(), leaves[i].dtype) for i in positions]
     specs += [leaves[i].mask_spec for i in masked]
     outputs, masks = map_structure(_common, *_traces(call, run, specs))
     return map_structure(_symbolic, outputs, masks)
+
+
+def _title_of(call):
+    if isinstance(call, OpCall):
+        return call.display_name
+    layer = getattr(call, "__self__", None)
+    return call.__name__ if layer is None else f"{type(layer).__name__}.call"
 
 
 # Sizes that many numbers divide, as pieces must be equal, and sizes below most others.

@@ -142,9 +142,15 @@ def _arguments(who, func, inp, Tout):
         known = spec.shape.is_fully_defined()
         specs.append((tuple(spec.shape) if known else spec.shape, spec.dtype.dtype))
         if not known and active_tracer() is not None:
+            remedy = "Give Tout=TensorSpec(shape, dtype)"
+            if spec.shape.rank is not None:
+                remedy = (
+                    f"Tout has the shape {tuple(spec.shape)}: give all sizes, as in "
+                    "TensorSpec(x.shape, dtype) for those of a tensor x"
+                )
             fall_back(
                 f"{who}: the shape of what the function returns is not known before it "
-                "runs, so that it cannot be traced. Give Tout=TensorSpec(shape, dtype)"
+                f"runs, so that it cannot be traced. {remedy}"
             )
     return inputs, specs, single
 

@@ -52,7 +52,16 @@ def write_layer_graphs(group: Any, model: Any) -> None:
     to whoever loads the model.
     """
     for number, layer in enumerate(_layers_of_users(model)):
-        _write(group.group(f"{GROUP}/{number}"), layer)
+        part = group.group(f"{GROUP}/{number}")
+        reason = _write(part, layer)
+        if reason is not None:
+            entry = object_config.serialize(layer)
+            head = {
+                "name": layer.name,
+                "class_name": _known_as(entry),
+                "reason": reason,
+            }
+            part.json("without_graph", head)
 
 
 def _layers_of_users(model):
@@ -64,6 +73,7 @@ def _layers_of_users(model):
 
 
 def _write(group, layer):
+    """Write the graphs of a layer. Returns the reason if there are none, else None."""
     counts = [[], []]  # of the losses that a call adds, by trace
     if isinstance(layer, SavedLayer):
         functions, counts = layer.saved_calls, [[n] for n in layer.saved_losses]
@@ -72,25 +82,20 @@ def _write(group, layer):
     weights, streams = list(layer.weights), random_states(layer)
     variables = [*weights, *streams]
     if None in functions:
-        group.text("refused", "the layer was not called on the inputs of a model")
-        return
+        return "the layer was not called on the inputs of a model"
     if _depends_on_masks(layer):
-        group.text("refused", "masks pass through the layer, which no graph holds")
-        return
+        return "masks pass through the layer, which no graph holds"
     paths = _weight_paths(layer, weights)
     if paths is None:
-        group.text("refused", "a layer inside has its own save_own_variables")
-        return
+        return "a layer inside has its own save_own_variables"
     try:
         for name, function in zip(MODES, functions):
             write_function(group.group(name), function, variables)
         regularized = _write_penalties(group, layer, weights, variables)
     except SavingError as error:
-        group.text("refused", error.reason)
-        return
+        return error.reason
     if any([len({*each}) != 1 for each in counts]):
-        group.text("refused", "how many losses the layer adds depends on its inputs")
-        return
+        return "how many losses the layer adds depends on its inputs"
     for i, state in enumerate(variables[len(weights) :]):
         group.array(f"states/{i}", state._array)
     entry = object_config.serialize(layer)
@@ -107,6 +112,7 @@ def _write(group, layer):
         "regularized": regularized,
     }
     group.json("layer", head)  # last: without it there is nothing here
+    return None
 
 
 def _write_penalties(group, layer, weights, variables):
@@ -165,6 +171,7 @@ def using_layer_graphs(own_group: Group | None) -> Iterator[None]:
     scope = {}
     for group in _layer_groups(own_group):
         if not group.has("layer"):
+            _note_refused(group, scope)
             continue
         head = _read_head(group)
         for name in {head["class_name"], _known_as(head)}:
@@ -173,6 +180,18 @@ def using_layer_graphs(own_group: Group | None) -> Iterator[None]:
                 factory.layers[head["name"]] = group, head
     with custom_object_scope(scope):
         yield
+
+
+def _note_refused(group, scope):
+    """Keep why a file has no graph of a layer, for the error if its class is unknown."""
+    head = {}
+    if group.has("without_graph"):
+        head = group.json_object("without_graph")
+    name, class_name, reason = [head.get(k) for k in ("name", "class_name", "reason")]
+    if all([isinstance(each, str) for each in (name, class_name, reason)]):
+        if not _is_known(class_name):
+            factory = scope.setdefault(class_name, _LayerFactory(class_name))
+            factory.refused[name] = reason
 
 
 def classes_with_graphs(own_group: Group | None) -> set[str]:
@@ -260,15 +279,19 @@ class _LayerFactory:
     """A stand-in for an unknown class: makes layers from their configs."""
 
     def __init__(self, name):
-        self.__name__, self.layers = name, {}
+        self.__name__, self.layers, self.refused = name, {}, {}
 
     def from_config(self, config):
         """Return the layer of that name in the file."""
-        stored = self.layers.get(config.get("name"))
+        name = config.get("name")
+        stored = self.layers.get(name)
         if stored is None:
+            reason = (
+                f", since {self.refused[name]:.500}" if name in self.refused else ""
+            )
             raise ValueError(
-                f"the file has no graph of {config.get('name')!r}, and the class "
-                f"{unregistered(self.__name__)}"
+                f"the class {unregistered(self.__name__)}. The file has no graph of "
+                f"{name!r}{reason}"
             )
         return _saved_layer(*stored, config)
 

@@ -777,3 +777,15 @@ def test_what_may_fail_and_reads_a_variable_stays_behind_a_host_call():
     step(tw.constant([7.0, 8.0]))
     np.testing.assert_array_equal(first, [8.0, 10.0])
     np.testing.assert_array_equal(second, [[7.0, 8.0], [50.0, 60.0]])
+
+
+def test_a_spec_with_open_sizes_is_told_to_give_all_of_them():
+    f = tw.function(
+        lambda x: tw.py_function(lambda x: 2 * x, [x], tw.TensorSpec((None, 3)))
+    )
+    message = (
+        r"Tout has the shape \(None, 3\): give all sizes, as in TensorSpec\(x.shape"
+    )
+    with pytest.raises(tw.errors.TracingError, match=message):
+        f.get_concrete_function(tw.TensorSpec((2, 3)))
+    assert f(tw.ones((2, 3))).shape == (2, 3)

@@ -117,7 +117,10 @@ class Untraceable(tw.layers.Layer):
 def test_a_layer_that_cannot_be_traced_needs_its_class(tmp_path):
     inputs = tw.Input((3,), batch_size=2)
     tw.Model(inputs, Untraceable(name="u")(inputs)).save(tmp_path / "m.h5")
-    with pytest.raises(tw.errors.SavingError, match="Untraceable"):
+    message = (
+        "class 'Untraceable' is unknown: .*no graph of 'u', since .*numpy_function"
+    )
+    with pytest.raises(tw.errors.SavingError, match=message):
         tw.keras.models.load_model(tmp_path / "m.h5")
     custom = {"Untraceable": Untraceable}
     loaded = tw.keras.models.load_model(tmp_path / "m.h5", custom_objects=custom)
@@ -209,7 +212,7 @@ def test_a_layer_that_keeps_its_weights_in_its_own_way_needs_its_class(
 ):
     inputs = tw.Input((3,))
     tw.Model(inputs, OwnWay(name="own")(inputs)).save(tmp_path / f"m{ending}")
-    with pytest.raises(tw.errors.SavingError, match="OwnWay"):
+    with pytest.raises(tw.errors.SavingError, match="'OwnWay' is .*save_own_variables"):
         tw.keras.models.load_model(tmp_path / f"m{ending}")
 
 
@@ -272,7 +275,9 @@ def test_a_layer_through_which_masks_pass_needs_its_class(cls, ending, tmp_path)
     end = [] if cls is MaskedMean else [tw.layers.LSTM(2)]
     model = tw.keras.Sequential([inputs, embedding, cls(), *end])
     model.save(path)
-    with pytest.raises(tw.errors.SavingError, match=cls.__name__):
+    with pytest.raises(
+        tw.errors.SavingError, match=f"'{cls.__name__}' is .*since masks"
+    ):
         tw.keras.models.load_model(path)
     x, custom = np.array([[1, 2, 0, 0]]), {cls.__name__: cls}
     loaded = tw.keras.models.load_model(path, custom_objects=custom)

@@ -311,3 +311,22 @@ def test_what_a_shape_does_not_build_the_first_call_builds():
     assert not layer.built and not layer.weights
     layer(tw.constant([[1, 2]]))
     assert layer.built and all([w.path.startswith("outer/") for w in layer.weights])
+
+
+def test_an_error_of_a_trace_names_the_layer_that_is_traced():
+    class Branching(Layer):
+        def call(self, inputs):
+            return inputs if tw.reduce_sum(inputs) > 0 else -inputs
+
+    with pytest.raises(
+        tw.errors.TracingError, match="'Branching.call' is being traced"
+    ):
+        Branching()(tw.keras.Input((3,)))
+
+
+@pytest.mark.parametrize("name", ["dtype", "compute_dtype", "variable_dtype"])
+def test_an_attribute_that_is_taken_is_named(name):
+    layer = Dense(2)
+    assert getattr(layer, name) == "float32"
+    with pytest.raises(AttributeError, match=f"'{name}'"):
+        setattr(layer, name, "float64")

@@ -172,3 +172,13 @@ def test_a_config_in_place_of_a_layer_is_told_with_the_remedy(tmp_path):
     model.save(tmp_path / "model.keras")
     with pytest.raises(SavingError, match="in layer 'outer' .*Wrapped.from_config"):
         load_model(tmp_path / "model.keras", custom_objects={"Wrapped": Wrapped})
+
+
+def test_what_no_config_holds_is_told_with_argument_and_layer():
+    for layer, name in [
+        (Wrapped(object(), name="w"), "'layer' of layer 'w' (Wrapped)"),
+        (Dense(2, lambda x: x, name="d"), "'activation' of layer 'd' (Dense)"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match="cannot hold") as caught:
+            layer.get_config()
+        assert caught.value.__notes__ == [f"in the argument {name}"]
