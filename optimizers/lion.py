@@ -44,7 +44,7 @@ class Lion(Optimizer):
         super().__init__(learning_rate, **kwargs)
         if not 0 < beta_1 <= 1:
             raise ValueError(
-                "Argument `beta_1` must be in the [0, 1] range. Otherwise, the "
+                "Argument `beta_1` must be in the (0, 1] range. Otherwise, the "
                 f"optimizer degenerates to SignSGD. Received: beta_1={beta_1}."
             )
         self.beta_1 = beta_1

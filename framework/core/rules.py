@@ -117,6 +117,8 @@ def normalize_axis(who, axis, rank, name="axis"):
     axes = tuple([index(a) for a in axes])
     for a in axes:
         if not -rank <= a < max(rank, 0):
+            if not rank:
+                raise InvalidArgumentError(f"{who}: a scalar has no {name} {a}")
             raise InvalidArgumentError(
                 f"{who}: {name} must be from {-rank} to {rank - 1} for rank {rank}, got {a}"
             )

@@ -225,7 +225,12 @@ def _same_dims(shape, other):
 def _dimension(value):
     if type(value) is Dim:
         return value
-    number = value.__index__()
+    try:
+        number = value.__index__()
+    except AttributeError:
+        raise TypeError(
+            f"TensorShape: dimensions must be integers, or None, got {value!r}"
+        ) from None
     if number < 0:
         raise ValueError(
             f"TensorShape: dimensions must be 0 or more, or None, got {number}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.core.dtypes import as_dtype, int64
 from tapewright.core.floatx import default_float
+from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import (
     DTypeLike,
@@ -201,6 +202,7 @@ def shuffle(x: TensorLike, axis: int = 0, seed: SeedLike = None) -> Tensor:
     [1, 2, 3]
     """
     x = convert_to_tensor(x)
+    (axis,) = normalize_axis("shuffle", axis, x.shape.rank)
     order = list(range(x.ndim))
     order[0], order[axis] = order[axis], order[0]
     return transpose(draw_shuffled(_stream(seed), transpose(x, order)), order)

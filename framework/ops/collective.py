@@ -9,7 +9,7 @@ from __future__ import annotations
 from tapewright.core.communication.communicator import OPERATIONS
 from tapewright.core.communication.job import communicator
 from tapewright.core.dispatch import composite
-from tapewright.core.errors import DTypeError
+from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.replica_context import replica_context
 from tapewright.core.rules import (
@@ -131,6 +131,9 @@ def compute_average_loss(
     if sample_weight is not None:
         losses = losses * cast(sample_weight, losses.dtype)
     if global_batch_size is None:
+        if losses.shape.rank == 0:
+            what = "per_example_loss must have an axis, that of the examples"
+            raise ShapeError("compute_average_loss", what, per_example_loss=losses)
         global_batch_size = losses.shape[0] * _num_replicas()
     return reduce_sum(losses) / cast(global_batch_size, losses.dtype)
 

@@ -274,8 +274,9 @@ def deserialize(kind: str, config: Any) -> Any:
     """
     name = config.get("class_name") if isinstance(config, dict) else None
     if not isinstance(name, str):
+        article = "an" if kind[0] in "aeio" else "a"
         raise load_error(
-            f"the config of a {kind} must be a dict with class_name and config, got "
+            f"the config of {article} {kind} must be a dict with class_name and config, got "
             f"{shortened(config)}"
         )
     if name == "function":

@@ -94,3 +94,8 @@ def test_a_seed_of_another_kind_is_refused():
         random.SeedGenerator(1.5)
     with pytest.raises(ValueError, match=r"rate .*0.*1.*got 1\.5"):
         random.dropout([1.0], 1.5)
+
+
+def test_an_axis_to_shuffle_along_exists():
+    with pytest.raises(ValueError, match="shuffle: axis .*-1 to 0.*got 3"):
+        random.shuffle([1, 2], axis=3)

@@ -71,7 +71,7 @@ def test_every_rule_goes_down_a_bowl(name):
 
 
 def test_rules_refuse_numbers_out_of_range():
-    with pytest.raises(ValueError, match="`beta_1` .*0.0"):
+    with pytest.raises(ValueError, match=r"`beta_1` .*\(0, 1\].*0.0"):
         optimizers.Lion(beta_1=0.0)
     with pytest.raises(ValueError, match="`weight_decay` .*None"):
         optimizers.AdamW(weight_decay=None)

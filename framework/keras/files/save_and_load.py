@@ -23,6 +23,7 @@ from tapewright.core.deferred_initialization import deferred_initialization
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import check_not_traced
 from tapewright.core.variable import writing as locked
+from tapewright.layers.base.layer import Layer
 from tapewright.serialization.load_errors import from_file, load_errors
 from tapewright.serialization.registry import custom_object_scope
 from tapewright.storage.writer import writing
@@ -93,6 +94,7 @@ def save_model(
         raise ValueError(
             f"save_model: filepath must end in .keras, or in .h5 for HDF5, got {path!r}"
         )
+    _check_is_layer(model, "save_model")
     check_not_traced(path)
     save = _save_zip if path.endswith(".keras") else _save_hdf5
     with locked(_variables(model)):
@@ -349,7 +351,13 @@ def load_weights(
         assignment.apply(model.weights)
 
 
+def _check_is_layer(model, caller):
+    if not isinstance(model, Layer):
+        raise ValueError(f"{caller}: model must be a Model or Layer, got {model!r}")
+
+
 def _check_has_weights(model, caller):
+    _check_is_layer(model, caller)
     if not model.built and not model.weights:
         raise ValueError(
             f"{caller}: model '{model.name}' has no weights yet; call it, or "

@@ -15,7 +15,7 @@ from tapewright.ops.array.joining import stack, unstack
 from tapewright.ops.math.reduction import reduce_sum
 
 from .loss import Loss, scale_by_share, sum_over_replicas
-from .shape_utils import aligned
+from .shape_utils import floating, pair
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -37,7 +37,7 @@ def dice(y_true: TensorLike, y_pred: TensorLike, axis: Axes = None) -> Tensor:
     >>> dice([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0]).numpy()
     np.float32(0.5)
     """
-    y_true, y_pred = aligned("dice", y_true, y_pred, exact=True)
+    y_true, y_pred = pair("dice", y_true, floating(y_pred), exact=True)
     terms = y_true * y_pred, y_true, y_pred
     common, labels, predictions = _sums(axis, *terms)
     return 1.0 - 2.0 * common / (labels + predictions + EPSILON)
@@ -67,7 +67,7 @@ def tversky(
     >>> tversky([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], alpha=1.0).numpy()
     np.float32(0.5)
     """
-    y_true, y_pred = aligned("tversky", y_true, y_pred, exact=True)
+    y_true, y_pred = pair("tversky", y_true, floating(y_pred), exact=True)
     terms = y_true * y_pred, (1.0 - y_pred) * y_true, y_pred * (1.0 - y_true)
     common, missed, extra = _sums(axis, *terms)
     return 1.0 - common / (common + missed * alpha + extra * beta + EPSILON)

@@ -58,6 +58,7 @@ def as_labels(who, y_true, y_pred, axis=-1):
     labels = as_tensor(y_true, beside=y_pred)
     if not labels.dtype.is_integer:
         labels = cast(labels, int64)
+    _check_has_axis(who, labels, y_pred)
     classes = y_pred.array.shape
     if len(labels.array.shape) == len(classes) and labels.array.shape[axis] == 1:
         labels = squeeze(labels, axis)
@@ -79,8 +80,19 @@ def as_labels(who, y_true, y_pred, axis=-1):
 
 
 def aligned(who, y_true, y_pred, exact=False, hint=""):
-    """The `pair` in the dtype of ``y_pred``, which is made floating."""
-    return pair(who, y_true, floating(y_pred), exact=exact, hint=hint)
+    """The `pair` in the dtype of ``y_pred``, which is made floating, with an axis or more.
+
+    Raises: as `pair`, and ``ShapeError`` for two numbers.
+    """
+    y_true, y_pred = pair(who, y_true, floating(y_pred), exact=exact, hint=hint)
+    _check_has_axis(who, y_true, y_pred)
+    return y_true, y_pred
+
+
+def _check_has_axis(who, y_true, y_pred):
+    if y_pred.shape.rank == 0:
+        what = "y_pred must have an axis, to reduce the losses along"
+        raise ShapeError(who, what, y_true=y_true, y_pred=y_pred)
 
 
 def pair(who, y_true, y_pred, dtype=None, exact=False, hint=""):

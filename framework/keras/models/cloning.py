@@ -43,6 +43,8 @@ def clone_model(
     >>> twin = clone_model(model)
     >>> twin.set_weights(model.get_weights())
     """
+    if not isinstance(model, Model):
+        raise ValueError(f"clone_model: model must be a Model, got {model!r}")
     if call_function is not None and isinstance(model, Sequential):
         raise ValueError(
             "clone_model: call_function is for Model(inputs, outputs); the layers of a "

@@ -14,6 +14,7 @@ from tapewright.compiler.control_flow.map_fn import carry_along, map_fn
 from tapewright.compiler.control_flow.while_loop import while_loop as _while_loop
 from tapewright.core import nest
 from tapewright.core.dtypes import as_dtype
+from tapewright.core.errors import ShapeError
 from tapewright.core.rules import normalize_axis
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import Tensor
@@ -298,6 +299,8 @@ def scan(
     >>> total.numpy(), sums.numpy()
     (np.int32(6), array([1, 3, 6], dtype=int32))
     """
+    if not callable(f):
+        raise TypeError(f"scan: f must be a function, got {f!r}")
     if xs is None and length is None:
         raise ValueError("scan: length must be given where xs is None")
     if not isinstance(unroll, (bool, int)) or (unroll is not False and unroll < 1):
@@ -307,7 +310,10 @@ def scan(
     if xs is None:
         return _scan(lambda c, _: f(c, None), init, _range(length), reverse)
     xs = nest.map_structure(_convert, xs)
-    count = nest.flatten(xs)[0].shape[0]
+    first = nest.flatten(xs)[0]
+    if first.shape.rank == 0:
+        raise ShapeError("scan", "xs must have a first axis to go along", xs=first)
+    count = first.shape[0]
     if length is not None and length != count:
         raise ValueError(f"scan: length must be the size of xs, {count}, got {length}")
     return _scan(f, init, xs, reverse)

@@ -526,7 +526,8 @@ def histogram(
 
     Returns: ``(counts, edges)``.
 
-    Raises: ``ValueError`` for a ``range`` that descends or is not finite.
+    Raises: ``ValueError`` for ``bins`` below 1, or a ``range`` that descends or is not
+    finite.
 
     >>> counts, edges = histogram([0.0, 1.0, 4.0], bins=2)
     >>> counts.numpy(), edges.numpy()
@@ -535,8 +536,8 @@ def histogram(
     x, bins = convert_to_tensor(x), index(bins)
     if x.ndim != 1:
         raise ValueError(f"histogram: x must be a vector, got shape {tuple(x.shape)}")
-    if bins < 0:
-        raise ValueError(f"histogram: bins must be 0 or more, got {bins}")
+    if bins < 1:
+        raise ValueError(f"histogram: bins must be a positive integer, got {bins}")
     pair = isinstance(range, tuple) and len(range) == 2
     if range is not None and not (pair and -np.inf < range[0] <= range[1] < np.inf):
         raise ValueError(f"histogram: range must be (low, high), finite, got {range}")

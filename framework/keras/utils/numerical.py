@@ -43,9 +43,8 @@ def to_categorical(x: Any, num_classes: int | None = None) -> np.ndarray[Any, An
         num_classes = labels.max() + 1
     if labels.size and (labels.min() < 0 or labels.max() >= num_classes):
         wrong = labels.min() if labels.min() < 0 else labels.max()
-        raise ValueError(
-            f"to_categorical: labels must be from 0 to {num_classes - 1}, got {wrong}"
-        )
+        most = f"from 0 to {num_classes - 1}" if num_classes > 0 else "0 or more"
+        raise ValueError(f"to_categorical: labels must be {most}, got {wrong}")
     rows = np.zeros((labels.size, num_classes))
     rows[np.arange(labels.size), labels.ravel()] = 1
     return rows.reshape(*labels.shape, num_classes)

@@ -70,9 +70,17 @@ def concat_p(xp, *values: TensorLike, axis: Axis):
     return xp.concatenate(values, axis=axis)
 
 
+def _first_of(who, values):
+    if not values:
+        raise InvalidArgumentError(
+            f"{who}: values must hold at least one tensor, got none"
+        )
+    return values[0]
+
+
 @concat_p.infer
 def _(*values, axis):
-    first = values[0]
+    first = _first_of("concat", values)
     (at,) = normalize_axis("concat", axis, first.shape.rank)
     for value in values[1:]:
         same_rank = value.shape.rank == first.shape.rank
@@ -124,7 +132,7 @@ def stack_p(xp, *values: TensorLike, axis: Axis = 0):
 
 @stack_p.infer
 def _(*values, axis):
-    first = values[0]
+    first = _first_of("stack", values)
     for value in values[1:]:
         if not value.shape.is_compatible_with(first.shape):
             raise ShapeError(

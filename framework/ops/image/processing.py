@@ -10,7 +10,13 @@ from tapewright.core.devices import check_fits
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import all_mapped, check_choice, known_rank, lift
+from tapewright.core.rules import (
+    all_mapped,
+    check_at_least,
+    check_choice,
+    known_rank,
+    lift,
+)
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import (
     DTypeLike,
@@ -170,6 +176,9 @@ def resize_with_pad(
     (2, 2, 1)
     """
     x = _images("resize_with_pad", image)
+    check_at_least(
+        "resize_with_pad", 1, target_height=target_height, target_width=target_width
+    )
     height, width = tuple(x.shape)[-3:-1]
     ratio = max(height / target_height, width / target_width)
     inner = height / ratio, width / ratio

@@ -457,7 +457,12 @@ def dct(
     x = convert_to_tensor(input)
     _check_cosine(x, type, axis, norm)
     if n is not None:
-        x = fitted(x, _lengths("dct", n, 1, None))
+        lengths = _lengths("dct", n, 1, None)
+        if lengths[0] == 0:
+            raise InvalidArgumentError(
+                f"dct: n must be a positive integer or None, got {n}"
+            )
+        x = fitted(x, lengths)
     return _COSINE[type](x, x.shape[-1], norm)
 
 

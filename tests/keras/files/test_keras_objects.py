@@ -276,3 +276,8 @@ def test_regularizers_inside_of_wrappers_come_back():
     config = json.loads(json.dumps(layers.serialize(layers.TimeDistributed(inner))))
     twin = layers.deserialize(config)
     assert twin.layer.kernel_regularizer.get_config() == {"l1": 0.5, "l2": 0.25}
+
+
+def test_a_config_of_another_kind_is_named():
+    with pytest.raises(ValueError, match="the config of an optimizer .*got 3"):
+        keras.optimizers.deserialize(3)

@@ -10,7 +10,7 @@ import pytest
 import tapewright as tw
 from tapewright import Input, Model, Sequential, layers
 from tapewright.keras.models import load_model, save_model
-from tapewright.keras.saving import register_keras_serializable
+from tapewright.keras.saving import register_keras_serializable, save_weights
 
 random = np.random.RandomState(0)
 X, Y = random.randn(16, 6).astype("f4"), random.randn(16, 2).astype("f4")
@@ -479,3 +479,11 @@ def test_a_state_of_keras_2_as_large_as_a_new_optimizer_is_restored_by_name(tmp_
     assert optimizer.iterations.numpy() == 7
     (momentum,) = [v for v in optimizer.variables if v.shape == (2, 1)]
     np.testing.assert_array_equal(momentum, [[0.5], [0.5]])
+
+
+@pytest.mark.parametrize("save", [save_model, save_weights])
+def test_only_models_and_layers_are_saved(save, tmp_path):
+    ending = ".keras" if save is save_model else ".weights.h5"
+    with pytest.raises(ValueError, match="model must be a Model or Layer, got 3"):
+        save(3, tmp_path / f"m{ending}")
+    assert not list(tmp_path.iterdir())

@@ -606,6 +606,8 @@ def test_a_clone_calls_layers_by_the_call_function():
     np.testing.assert_array_equal(clone(x), model(x))  # the layers themselves
     with pytest.raises(ValueError, match="call_function .*Model"):
         tw.keras.models.clone_model(tw.Sequential([Dense(1)]), call_function=len)
+    with pytest.raises(ValueError, match="clone_model: model must be a Model, got 3"):
+        tw.keras.models.clone_model(3)
 
 
 def test_a_clone_may_be_built_on_given_tensors():

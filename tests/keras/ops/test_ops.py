@@ -473,6 +473,9 @@ def test_parts_of_a_tensor_are_written():
         (lambda: ops.where([True], 1.0), "x1 and x2 must both be given"),
         (lambda: ops.one_hot([1], 2, sparse=True), "sparse"),
         (lambda: ops.scan(lambda c, x: (c, x), 0), "length must be given"),
+        (lambda: ops.scan(lambda c, x: (c, x), 0, [1]), "xs must have a first axis"),
+        (lambda: ops.concatenate([]), "concat: values .*at least one tensor"),
+        (lambda: ops.histogram([1.0, 2.0], bins=0), "bins .*positive.*got 0"),
         (lambda: ops.scatter_update([1], [[0]], [1], reduction="avg"), "reduction"),
         (
             lambda: ops.conv(floats(2, 3), floats(1, 1)),
@@ -496,6 +499,11 @@ def test_parts_of_a_tensor_are_written():
 def test_a_wrong_argument_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_scan_wants_a_function():
+    with pytest.raises(TypeError, match="scan: f must be a function, got 3"):
+        ops.scan(3, 0, [1])
 
 
 def test_the_families_are_modules():

@@ -41,6 +41,11 @@ def test_labels_out_of_range_are_refused(labels, wrong):
         to_categorical(labels, 3)
 
 
+def test_a_negative_label_is_refused_without_a_number_of_classes():
+    with pytest.raises(ValueError, match="labels must be 0 or more, got -1"):
+        to_categorical([-1])
+
+
 # --- normalize
 
 
