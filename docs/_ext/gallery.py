@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+from docutils import nodes
 from sphinx_gallery.scrapers import figure_rst
 
 __all__ = ["arguments", "in_reading_order", "setup", "written_pictures"]
@@ -44,13 +45,14 @@ def in_reading_order(filename):
     return ORDER.index(Path(filename).stem)
 
 
-def show_commands_plainly(app, name, source):
+def show_commands_plainly(app, doctree):
     """Literal blocks in the docstring of an example are commands, not Python."""
-    if name.startswith("examples/"):
-        source[0] = f".. highlight:: none\n\n{source[0]}"
+    if app.env.docname.startswith("examples/"):
+        for block in doctree.findall(nodes.literal_block):
+            block.setdefault("language", "none")
 
 
 def setup(app):
-    app.connect("source-read", show_commands_plainly)
+    app.connect("doctree-read", show_commands_plainly)
     app.connect("build-finished", lambda *_: shutil.rmtree(OUT, ignore_errors=True))
     return {"parallel_read_safe": True}

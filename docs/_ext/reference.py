@@ -235,7 +235,7 @@ class Namespaces(SphinxDirective):
         for name in self.arguments[0].split():
             full = full_name("" if name == "tapewright" else name)
             doc = inspect.getdoc(importlib.import_module(full)) or ""
-            first = re.sub(r"^`[\w.]+`: ", "", doc.partition("\n")[0])
+            first = re.sub(r"^`?[\w.]+`?: ", "", doc.partition("\n")[0])
             lines += [
                 f"   * - :doc:`{full.replace('tapewright.', 'tw.')} <names/{full}>`"
             ]

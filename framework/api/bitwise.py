@@ -1,4 +1,4 @@
-"""`tw.bitwise`: the names of TensorFlow's ``tf.bitwise``, defined in the op families."""
+"""`tw.bitwise`: operations on the bits of integers, as ``tf.bitwise``."""
 
 from tapewright.ops.math.comparison import (
     bitwise_and as bitwise_and,

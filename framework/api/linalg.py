@@ -1,4 +1,4 @@
-"""`tw.linalg`: the names of TensorFlow's ``tf.linalg``, defined in the op families."""
+"""`tw.linalg`: products, decompositions, solvers and norms of matrices, as ``tf.linalg``."""
 
 from tapewright.ops.linalg.contraction import *
 from tapewright.ops.linalg.decompositions import *

@@ -1,4 +1,4 @@
-"""`tw.math`: the names of TensorFlow's ``tf.math``, defined in the op families."""
+"""`tw.math`: arithmetic, reductions, scans and special functions, as ``tf.math``."""
 
 from tapewright.ops.array.conversion import *
 from tapewright.ops.array.indexing import argmax as argmax, argmin as argmin

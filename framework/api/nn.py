@@ -1,4 +1,4 @@
-"""`tw.nn`: the names of TensorFlow's ``tf.nn``, defined in the op families."""
+"""`tw.nn`: activations, convolutions, normalizations and losses as ops, as ``tf.nn``."""
 
 from tapewright.ops.array.gather import embedding_lookup as embedding_lookup
 from tapewright.ops.array.shape import (

@@ -1,4 +1,4 @@
-"""`tw.signal`: the names of TensorFlow's ``tf.signal``, defined in the op families."""
+"""`tw.signal`: Fourier and cosine transforms, frames and windows, as ``tf.signal``."""
 
 from tapewright.ops.signal.fft import *
 from tapewright.ops.signal.window_functions import *

@@ -1,3 +1,3 @@
-"""`tw.autodiff`: derivatives forward and of second order."""
+"""`tw.autodiff`: forward mode, Hessian-vector products, vectors of variables."""
 
 from .forward import *

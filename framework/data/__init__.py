@@ -1,3 +1,3 @@
-"""Data sets as chains of transformations, under the names of ``tf.data``."""
+"""`tw.data`: data sets as chains of transformations, under the names of ``tf.data``."""
 
 from .dataset import *

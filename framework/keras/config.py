@@ -1,4 +1,4 @@
-"""`keras.config`: the default dtype, the order of axes, the fuzz of comparisons."""
+"""`keras.config`: the default dtype, the order of axes, the small number epsilon."""
 
 from tapewright.core.floatx import floatx, set_floatx
 

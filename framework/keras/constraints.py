@@ -1,4 +1,4 @@
-"""`keras.constraints`: the constraints of `tapewright.layers`."""
+"""`keras.constraints`: projections of weights after an update."""
 
 import tapewright.layers.constraints as constraints
 from tapewright.layers.constraints import *

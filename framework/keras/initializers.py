@@ -1,4 +1,4 @@
-"""`keras.initializers`: the initializers of `tapewright.layers`."""
+"""`keras.initializers`: first values of weights."""
 
 import tapewright.layers.initializers as initializers
 from tapewright.layers.initializers import *

@@ -1,4 +1,4 @@
-"""`keras.layers`: the names of `tapewright.layers`."""
+"""`keras.layers`: the parts of networks, each with its config, weights and call."""
 
 import tapewright.layers as layers
 from tapewright.layers import *

@@ -1,4 +1,4 @@
-"""`keras.regularizers`: the regularizers of `tapewright.layers`."""
+"""`keras.regularizers`: penalties on weights and outputs."""
 
 import tapewright.layers.regularizers as regularizers
 from tapewright.layers.regularizers import *

@@ -1,4 +1,4 @@
-"""Profile code: `trace` writes a Chrome trace and prints a table of times by op.
+"""`tw.profiler`: a Chrome trace of a program, and a table of times by op.
 
 While it is on, every kernel is timed, replays read a clock at each instruction (see
 `compiler.inspection.timings`), and the methods of `core.watched_methods` are wrapped. When

@@ -1,4 +1,4 @@
-"""Callbacks under Keras' names."""
+"""`keras.callbacks`: objects that `fit` calls between steps, under Keras' names."""
 
 from .backup_and_restore import *
 from .callback import Callback, LambdaCallback

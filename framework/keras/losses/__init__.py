@@ -1,4 +1,4 @@
-"""Losses under Keras' names, with Keras' defaults and arithmetic.
+"""`keras.losses`: losses with Keras' names, defaults and arithmetic.
 
 Each loss is a function ``(y_true, y_pred) -> [batch, ...]`` and a class that reduces the
 values of the function, weighted if asked, to one number. `get` finds either by name.

@@ -1,4 +1,4 @@
-"""Metrics under Keras' names, with Keras' defaults and arithmetic.
+"""`keras.metrics`: metrics with Keras' names, defaults and arithmetic.
 
 `metric` and `reduction` hold the bases; `accuracy`, `probabilistic`, `regression` and
 `correlation` are means of functions; `confusion`, `threshold_metrics` and `auc` divide the

@@ -1,4 +1,4 @@
-"""`keras.optimizers`: the names of `tapewright.optimizers`."""
+"""`keras.optimizers`: rules that update the variables of models, and their state."""
 
 import tapewright.optimizers as optimizers
 from tapewright.optimizers import *

@@ -1,4 +1,4 @@
-"""Images, ``[..., height, width, channels]``: sizes, edges, colours, comparison."""
+"""`tw.image`: sizes, edges, colours and comparison of ``[..., height, width, channels]``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers that come back: each draw is a function of a key and a counter.
+"""`tw.random`: random numbers, each draw a function of a key and a counter.
 
 A `Generator` holds both; every draw takes the next value of the counter, so that a seed
 gives the same numbers anywhere. The ``stateless`` functions are told their key, a seed of
