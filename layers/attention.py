@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import share
+from tapewright.core.rules import checked_broadcast
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import range as arange
@@ -116,6 +117,9 @@ class Attention(Layer):
         if use_causal_mask:
             visible = both(visible, causal_mask(*scores.shape[-2:]))
         if visible is not None:
+            checked_broadcast(
+                self._title, visible.shape, scores.shape, mask=visible, scores=scores
+            )
             low = 65504.0 if scores.dtype == "float16" else 1e9
             scores = where(cast(visible, "bool"), scores, scores - low)
         weights = softmax(scores)
@@ -124,6 +128,9 @@ class Attention(Layer):
         outputs = matmul(weights, value)
         if query_mask is not None:
             kept = cast(expand_dims(query_mask, -1), "bool")
+            checked_broadcast(
+                self._title, kept.shape, outputs.shape, mask=kept, outputs=outputs
+            )
             outputs = where(kept, outputs, cast(0, outputs.dtype))
         return (outputs, weights) if return_attention_scores else outputs
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import numbers
+from tapewright.core.rules import checked_broadcast
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros_like
 from tapewright.ops.array.indexing import getitem
@@ -350,6 +351,9 @@ class GlobalAveragePooling1D(_GlobalAveragePooling):
             return super().call(inputs)
         inputs, (axis,) = _floating(self, inputs), self._axes
         mask = expand_dims(cast(mask, "bool"), 3 - axis)
+        checked_broadcast(
+            self._title, mask.shape, inputs.shape, mask=mask, inputs=inputs
+        )
         kept = where(mask, inputs, zeros_like(inputs))
         count = reduce_sum(cast(mask, inputs.dtype), axis, self.keepdims)
         return reduce_sum(kept, axis, self.keepdims) / count

@@ -93,6 +93,28 @@ def test_a_mask_must_have_as_many_steps_as_the_inputs(kind, steps):
         layer(SEQUENCES, mask=np.ones((2, steps), bool))
 
 
+@pytest.mark.parametrize(
+    "call, named",
+    [
+        (
+            lambda mask: layers.GlobalAveragePooling1D()(SEQUENCES, mask=mask),
+            "GlobalAveragePooling1D",
+        ),
+        (lambda mask: layers.Attention()([SEQUENCES] * 2, [None, mask]), "Attention"),
+        (lambda mask: layers.Attention()([SEQUENCES] * 2, [mask, None]), "Attention"),
+        (
+            lambda mask: layers.MultiHeadAttention(1, 2)(
+                SEQUENCES, SEQUENCES, attention_mask=mask[:, None]
+            ),
+            "dot_product_attention",
+        ),
+    ],
+)
+def test_a_mask_of_another_length_is_named(call, named):
+    with pytest.raises(ValueError, match=rf"(?s){named}\)?: shapes .*mask: shape"):
+        call(np.ones((2, 4), bool))
+
+
 def test_the_number_of_initial_states_is_checked():
     with pytest.raises(
         ValueError, match=r"initial_state .*2.*sizes \[3, 3\].*got 1 of \[3\]"

@@ -217,7 +217,8 @@ def _shape(dims, op=None):
         who = "an input" if op is None else op.name
         raise NeedsSize(
             f"{user_line(always=True)}: the shape of the results of {who} is unknown "
-            "before it runs"
+            "before it runs; call it outside of traced functions, or keep the shape, as "
+            "where(condition, x, y) does"
         )
     return SymbolicShape(dims) if has_symbolic_shape(tuple(dims)) else tuple(dims)
 

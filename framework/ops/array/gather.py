@@ -24,6 +24,7 @@ from tapewright.core.errors import (
 from tapewright.core.meeting import combine_at
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, normalize_axis
+from tapewright.core.symbolic_dim import NeedsSize
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import (
     IndexedSlices,
@@ -481,7 +482,11 @@ def boolean_mask(
         raise ShapeError("boolean_mask", "mask must be boolean, with the sizes of the axes "
                          f"from {at} on", tensor=tensor, mask=mask)  # fmt: skip
     flat = reshape(tensor, (*shape[:at], math.prod(mask.shape), *shape[at + depth :]))
-    return gather_p(flat, flatnonzero(mask), at)
+    try:
+        places = flatnonzero(mask)
+    except NeedsSize as error:  # in a trace
+        raise NeedsSize(str(error).replace("flatnonzero", "boolean_mask")) from None
+    return gather_p(flat, places, at)
 
 
 @composite

@@ -568,6 +568,10 @@ def tile(input: TensorLike, multiples: ShapeLike, name: str | None = None) -> Te
     if len(multiples) != len(dims):
         raise ShapeError("tile", f"multiples {multiples} must have one entry for each axis",
                          input=input)  # fmt: skip
+    if any([type(m) is int and m < 0 for m in multiples]):
+        raise InvalidArgumentError(
+            f"tile: multiples must be 0 or more, got {tuple(multiples)}"
+        )
     spread = [n for m, d in zip(multiples, dims) for n in (1, d)]
     full = [n for m, d in zip(multiples, dims) for n in (m, d)]
     tiled = broadcast_to(reshape(input, spread), full)

@@ -18,7 +18,7 @@ from tapewright.core.errors import (
 )
 from tapewright.core.meeting import combine_at
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import all_mapped, infer_like_input
+from tapewright.core.rules import all_mapped, infer_like_input, same_dtype
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -307,6 +307,7 @@ def tensor_scatter_nd_update(
 
 def _written(who, op, tensor, indices, updates):
     tensor, updates = _alike(tensor, updates)
+    same_dtype(who, tensor=tensor, updates=updates)
     shape = tuple(tensor.shape)
     flat, rows, matrix = _as_rows(who, indices, updates, shape)
     return reshape(op(reshape(tensor, matrix), flat, rows), shape)

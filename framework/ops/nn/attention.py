@@ -8,6 +8,7 @@ import numpy as np
 
 from tapewright.core import devices, dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.rules import checked_broadcast
 from tapewright.core.tensor import (
     Tensor,
     convert_to_tensor,
@@ -115,6 +116,9 @@ def _visible(mask, is_causal, logits):
     if mask is not None:
         with devices.use_module(module_of(logits)):
             mask = cast(convert_to_tensor(mask), dtypes.bool)
+        checked_broadcast(
+            "dot_product_attention", mask.shape, logits.shape, mask=mask, logits=logits
+        )
     if not is_causal:
         return mask
     xp = module_of(logits)

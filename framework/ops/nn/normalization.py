@@ -14,6 +14,7 @@ from tapewright.core.rules import (
     batch_leading,
     broadcast_shape,
     check_at_least,
+    checked_broadcast,
     normalize_axis,
 )
 from tapewright.core.tensor import (
@@ -239,6 +240,19 @@ def batch_normalization(
         None if value is None else convert_to_tensor(value, dtype_hint=x.dtype)
         for value in given[1:]
     ]
+    shapes = {
+        "x": x,
+        "mean": mean,
+        "variance": variance,
+        "offset": offset,
+        "scale": scale,
+    }
+    shapes = {name: value for name, value in shapes.items() if value is not None}
+    checked_broadcast(
+        "batch_normalization",
+        *[value.array.shape for value in shapes.values()],
+        **shapes,
+    )
     inverse = rsqrt(variance + variance_epsilon)
     if scale is not None:
         inverse = inverse * scale
@@ -478,6 +492,8 @@ def l2_normalize(
     array([0.6, 0.8], dtype=float32)
     """
     x = convert_to_tensor(x)
+    if x.shape.rank is not None:
+        normalize_axis("l2_normalize", axis, x.shape.rank)
     squares = real(x * conj(x)) if x.dtype.is_complex else square(x)
     inverse = rsqrt(maximum(reduce_sum(squares, axis, True), epsilon))
     return x * cast(inverse, x.dtype)
