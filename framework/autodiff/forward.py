@@ -25,6 +25,7 @@ from tapewright.core.interpreters import (
     set_interpreters,
     use_interpreters,
 )
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import (
     IndexedSlices,
@@ -265,7 +266,7 @@ def _pairs(primals, tangents):
             warnings.warn(
                 f"primals: only real and complex tensors are differentiable, this one is "
                 f"{primal.dtype.name}: it has no tangent",
-                stacklevel=4,
+                stacklevel=user_stacklevel(),
             )
     return pairs
 

@@ -25,7 +25,7 @@ from tapewright.core.interpreters import (
 from tapewright.core.nest import flatten, pack
 from tapewright.core.primitive import kernels_are_wrapped
 from tapewright.core.provenance import paused
-from tapewright.core.source_lines import lines_are_recorded
+from tapewright.core.source_lines import lines_are_recorded, user_stacklevel
 from tapewright.core.tape import Tape, TapeWithLines
 from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor
 from tapewright.core.typing import Gradient, TensorNest
@@ -604,7 +604,7 @@ class GradientTape:
                 "gradient of a persistent tape inside its own context: the gradient itself "
                 "is recorded, which costs time and memory. Take it outside, or inside "
                 "tape.stop_recording(), unless you want its derivatives",
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
         tape = self._tape
         if not self._persistent:

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["line_of_error", "lines_are_recorded", "record_lines", "user_line"]
+__all__ = [
+    "line_of_error",
+    "lines_are_recorded",
+    "record_lines",
+    "user_line",
+    "user_stacklevel",
+]
 
 _PACKAGE = Path(__file__).parents[1]
 _NOT_THE_USERS = (
@@ -42,6 +48,14 @@ def user_line(always=False):
             return f"{file}:{frame.f_lineno}"
         frame = frame.f_back
     return None
+
+
+def user_stacklevel():
+    """The ``stacklevel`` with which a warning of the caller names the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def line_of_error(error):

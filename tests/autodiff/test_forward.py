@@ -432,3 +432,11 @@ def test_ravel_refuses_none_mixed_dtypes_and_other_lengths():
     _, unravel = ravel([tw.constant([1.0, 2.0])])
     with pytest.raises(ValueError, match=r"\(2,\)"):
         unravel(tw.constant([1.0]))
+
+
+@pytest.mark.parametrize("product", [tw.autodiff.jvp, tw.autodiff.hvp])
+def test_a_warning_of_integers_names_the_line_of_the_call(product):
+    x, n = tw.constant(2.0), tw.constant(1)
+    with pytest.warns(UserWarning, match="int32: it has no tangent") as caught:
+        product(lambda x, n: x * x, [x, n], [x, n])
+    assert [warning.filename for warning in caught] == [__file__]

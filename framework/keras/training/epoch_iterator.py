@@ -8,6 +8,7 @@ import warnings
 from itertools import islice
 
 from tapewright.core.argument_validation import whole
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.data.node import skip
 
 from .data_adapters import get_data_adapter
@@ -129,7 +130,7 @@ class EpochIterator:
             raise ValueError(f"{self.adapter.source} yielded no batch")
         if self.steps is not None or self.step == 0:
             self.ran_out = True
-            warnings.warn(self._shortage(), stacklevel=3)
+            warnings.warn(self._shortage(), stacklevel=user_stacklevel())
         else:
             self.adapter.seen_size = self.step
 

@@ -108,3 +108,14 @@ def test_a_custom_gradient_that_cannot_be_traced_is_refused_with_its_line(tmp_pa
         tw.errors.SavingError, match=r"test_custom_gradients.py:\d+: .*bad"
     ):
         through_a_file([traced([])(lambda x: bad(x))], tmp_path)
+
+
+def test_python_code_in_a_gradient_is_not_advised_where_it_cannot_be_saved(tmp_path):
+    @tw.custom_gradient
+    def bad(x):
+        return x * 2.0, lambda g: g * g.numpy()
+
+    with pytest.raises(
+        tw.errors.SavingError, match="hold ops, though: no py_function$"
+    ):
+        through_a_file([traced([])(lambda x: bad(x))], tmp_path)

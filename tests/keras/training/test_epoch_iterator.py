@@ -26,8 +26,9 @@ def test_generators_need_steps_and_go_on_from_epoch_to_epoch(data):
 def test_a_generator_that_ends_early_ends_the_training_with_a_word(data):
     model = linear()
     batches = ((data[0][:8], data[1][:8]) for _ in range(4))
-    with pytest.warns(UserWarning, match="ran out"):
+    with pytest.warns(UserWarning, match="ran out") as caught:
         history = model.fit(batches, steps_per_epoch=3, epochs=5, verbose=0)
+    assert caught[0].filename == __file__
     assert len(history.history["loss"]) == 2
     assert history.epoch == [0, 1]
 
