@@ -184,8 +184,9 @@ class Layer(Operation, Tracked, LayerConfig):
 
         A layer builds itself in its first call. For several inputs with a shape each,
         name the arguments after those of `call`: ``build(query_shape, value_shape)``.
-        The layers inside are built by a trace of `call`; if that needs more than shapes,
-        the first call builds them.
+        Without a `build` of its own, the layers inside are built by a trace of `call`, or
+        by the first call if that needs more than shapes. A subclass that overrides `build`
+        builds them there, or leaves them to the first call.
         """
         by_hand = type(self).build is Layer.build and _OWNER.get() is not self
         if not by_hand or self._all_built():

@@ -22,7 +22,8 @@ class SeedGenerator(Generator):
     As the attribute of a layer it gives another draw at every call of a traced
     function.
 
-    Args: ``seed``: an int, or None for one from the operating system.
+    Args: ``seed``: an int, or None for one from Python's ``random``, which
+    `keras.utils.set_random_seed` seeds.
 
     Raises: ``ValueError`` for another ``seed``.
 
@@ -34,12 +35,16 @@ class SeedGenerator(Generator):
     """
 
     def __init__(self, seed: int | None = None, name: str | None = None):
-        if seed is not None and not isinstance(seed, int):
+        if seed is None:
+            import random  # a good millisecond, and seldom needed
+
+            seed = random.randint(1, 10**9)  # as Keras
+        if not isinstance(seed, int):
             raise ValueError(
                 f"SeedGenerator: seed must be an integer or None, got {seed!r}"
             )
         super().__init__(seed)
-        self.seed = seed
+        self.seed: int = seed
         self.name: str = name or unique_name("seed_generator")
 
     def next(self, ordered: bool = True) -> Variable:

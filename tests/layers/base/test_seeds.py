@@ -46,6 +46,22 @@ def test_a_seed_generator_comes_back_from_its_own_config():
     np.testing.assert_array_equal(*draws)
 
 
+def test_a_seed_generator_without_a_seed_follows_set_random_seed():
+    def draws():
+        made = [SeedGenerator(), SeedGenerator(None)]
+        return made, [keras.random.normal((3,), seed=g).numpy() for g in made]
+
+    keras.utils.set_random_seed(3)
+    made, first = draws()
+    assert not np.array_equal(*first)
+    keras.utils.set_random_seed(3)
+    np.testing.assert_array_equal(draws()[1], first)
+    keras.utils.set_random_seed(4)
+    assert not np.array_equal(draws()[1][0], first[0])
+    twin = SeedGenerator.from_config(made[0].get_config())
+    np.testing.assert_array_equal(keras.random.normal((3,), seed=twin), first[0])
+
+
 @pytest.mark.parametrize("seed", ["3", 1.5, True, [3]])
 def test_seeds_of_other_kinds_are_refused(seed):
     for make in (initializers.RandomNormal, initializers.GlorotUniform):
