@@ -28,7 +28,7 @@ class SavedLayer(Layer):
     def _is_never_trainable(self, variable):
         return False  # all stay in the order that they had in the layer
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: Any, *, training: bool | None = None) -> Any:
         outputs = self.saved_calls[bool(training)](inputs)
         if self.saved_losses[bool(training)]:
             outputs, losses = outputs

@@ -341,3 +341,21 @@ def test_a_penalty_counts_once_for_a_layer_with_two_calls_and_not_while_frozen(
     assert len(loaded.losses) == 2 + 3
     loaded.get_layer("p").trainable = False
     assert len(loaded.losses) == 2
+
+
+class Times(tw.layers.Layer):
+    def call(self, inputs, factor=1.0):
+        return inputs * factor
+
+
+@both
+@pytest.mark.parametrize("args, kwargs", [((5.0,), {}), ((), {"factor": 5.0})])
+def test_a_layer_with_another_argument_needs_its_class(args, kwargs, ending, tmp_path):
+    inputs = tw.Input((3,))
+    model = tw.Model(inputs, Times(name="times")(inputs, *args, **kwargs))
+    path = tmp_path / f"model{ending}"
+    model.save(path)
+    with pytest.raises(tw.errors.SavingError, match="'times' cannot be called"):
+        tw.keras.models.load_model(path)
+    loaded = tw.keras.models.load_model(path, custom_objects={"Times": Times})
+    np.testing.assert_allclose(loaded(X), 5 * X)
