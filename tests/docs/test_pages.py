@@ -8,7 +8,6 @@ and a ``python several`` block several processes; both only have to be valid Pyt
 
 import contextlib
 import io
-import os
 import re
 import shlex
 import subprocess
@@ -63,7 +62,11 @@ def console(block):
     for command in re.findall(r"^\$ (.*)$", block, re.MULTILINE):
         words = [sys.executable if w == "python" else w for w in shlex.split(command)]
         done = subprocess.run(
-            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120
+            words,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
         )
         shown += f"$ {command}\n{done.stdout}"
     return shown
@@ -80,7 +83,9 @@ def test_the_code_of_a_page_prints_what_stands_below_it(page, tmp_path, monkeypa
         where = f"{name_of(page)}:{line}"
         if language == "python":
             assert not printed, f"the block above {where} prints {printed!r}"
-            alone = "several" in words or ("gpu" in words and not devices.gpu_count()[0])
+            alone = "several" in words or (
+                "gpu" in words and not devices.gpu_count()[0]
+            )
             if alone:
                 compile(content, where, "exec")
             printed = "" if alone else run(content, page, line, namespace)

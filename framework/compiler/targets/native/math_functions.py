@@ -1,8 +1,9 @@
 """The functions that a `Map` may name, as arithmetic on `Value`s.
 
 NumPy's values, infinities, NaN, signs of zero and denormal numbers; the largest errors
-are in docs/background/accuracy.md. No branch and no call is made, so that LLVM vectorizes the loop
-around. A pair of name and dtypes that is missing here stays a call of NumPy.
+are in docs/background/accuracy.md. No branch and no call is made, so that LLVM
+vectorizes the loop around. A pair of name and dtypes that is missing here stays a call
+of NumPy.
 """
 
 import numpy as np
