@@ -8,6 +8,7 @@ references. A namespace of more than `MOST` entries has a page for each family.
 import builtins
 import importlib
 import inspect
+import posixpath
 import re
 import types
 from dataclasses import dataclass, field
@@ -26,12 +27,19 @@ __all__ = ["setup"]
 NAMESPACES = """
     keras.layers keras.models keras.losses keras.metrics keras.callbacks keras.optimizers
     keras.optimizers.schedules keras.initializers keras.regularizers keras.constraints
-    keras.activations keras.saving keras.utils keras.preprocessing.sequence keras.random
-    keras.config keras.distribution keras.ops keras.ops.image keras.backend keras
+    keras.saving keras.utils keras.preprocessing.sequence keras.random keras.config
+    keras.distribution
     autodiff bitwise linalg signal image random nn math nest dtypes errors config
     data datasets datasets.digits datasets.mnist datasets.fashion_mnist
     saved_model train distribute debugging profiler plot test
-""".split() + [""]  # fmt: skip
+    tapewright
+    keras.activations keras.ops keras.ops.image keras.backend keras
+""".split()
+# Namespaces whose names are all described in another one: they have no page.
+SAME = {
+    name: f"keras.{name}"
+    for name in "layers losses metrics callbacks optimizers initializers".split()
+}
 MOST = 70
 # Names that other files of the package use, and users do not.
 INTERNAL = set(
@@ -100,11 +108,16 @@ def public_names(module):
     space = module.__name__.removeprefix("tapewright.")
     names = [n for n in names if f"{space}.{n}" not in INTERNAL]
     names = [n for n in names if not isinstance(getattr(module, n), types.ModuleType)]
-    return sorted(names, key=lambda n: getattr(getattr(module, n), "__name__", n) != n)
+    return sorted(names, key=lambda n: own_name(getattr(module, n), n) != n)
+
+
+def own_name(value, name):
+    """The name under which a function, a class or a dtype was defined."""
+    return getattr(value, "__name__", None) or getattr(value, "name", name)
 
 
 def full_name(namespace):
-    return ".".join(filter(None, ("tapewright", namespace)))
+    return namespace if namespace == "tapewright" else f"tapewright.{namespace}"
 
 
 def find_entries():
@@ -123,6 +136,12 @@ def find_entries():
                 entries[key] = Entry(value, f"{full}.{name}")
                 pages[namespace].append(entries[key])
         pages[namespace].sort(key=lambda entry: entry.name.lower())
+    for namespace in SAME:
+        module = importlib.import_module(full_name(namespace))
+        for name in public_names(module):
+            if id(getattr(module, name)) in entries:
+                found = entries[id(getattr(module, name))]
+                found.others.append(f"{full_name(namespace)}.{name}")
     return pages, list(entries.values())
 
 
@@ -153,7 +172,9 @@ def directive(entry, documented):
     if inspect.isroutine(value):
         return f".. autofunction:: {name}\n\n"
     note = "" if type(value).__doc__ == value.__doc__ else inspect.getdoc(value) or ""
-    return f".. py:data:: {name}\n   :value: {value!r}\n\n   {note}\n\n"
+    module, _, short = name.rpartition(".")
+    options = f"   :module: {module}\n   :value: {value!r}\n"
+    return f".. py:data:: {short}\n{options}\n   {note}\n\n"
 
 
 def table(entries):
@@ -233,7 +254,7 @@ class Namespaces(SphinxDirective):
     def run(self):
         lines = [".. list-table::", "   :widths: 30 70", "   :class: names", ""]
         for name in self.arguments[0].split():
-            full = full_name("" if name == "tapewright" else name)
+            full = full_name(name)
             doc = inspect.getdoc(importlib.import_module(full)) or ""
             first = re.sub(r"^`?[\w.]+`?: ", "", doc.partition("\n")[0])
             lines += [
@@ -313,7 +334,7 @@ def facts_of(op):
 def typed_signature(app, what, name, obj, options, signature, result):
     """The signature of an op with the types of its kernel; that of a class's ``__init__``."""
     op = getattr(obj, "primitive", None)
-    if what == "class" and "*args: Any" in (signature or ""):
+    if what == "class" and re.match(r"\(\*args: [\w.~]*Any,", signature or ""):
         found = sphinx_inspect.signature(
             obj.__init__,
             bound_method=True,
@@ -356,6 +377,10 @@ def find_public(app, env, node, contnode):
         return None
     target = re.sub(r"^~?(tw\.|tf\.|tapewright\.)?", "", node.get("reftarget", ""))
     objects = env.get_domain("py").objects
+    namespace = SAME.get(target, target)
+    if namespace in NAMESPACES:
+        page = f"reference/names/{full_name(namespace)}"
+        return make_refnode(app.builder, node["refdoc"], page, "", contnode)
     for start in ("tapewright.", "tapewright.keras.", *near(node)):
         known = app.names.get(start + target, start + target)
         stem, _, member = known.rpartition(".")
@@ -376,6 +401,27 @@ def unlink_builtins(app, doctree):
         ):
             if node.get("reftype") == "class":
                 node.replace_self(node.children)
+
+
+def correct_back_links(app, pagename, templatename, context, doctree):
+    """Let the links of a source lead to entries of several namespaces, not of its first."""
+    if not pagename.startswith("_modules/"):
+        return
+    objects = app.env.get_domain("py").objects
+
+    def corrected(match):
+        path, anchor = match.groups()
+        docname = posixpath.normpath(posixpath.join(posixpath.dirname(pagename), path))
+        if anchor in objects and f"{objects[anchor].docname}.html" == docname:
+            return match[0]
+        last = anchor.rpartition(".")[2]
+        for name, entry in objects.items():
+            if f"{entry.docname}.html" == docname and name.rpartition(".")[2] == last:
+                return match[0].replace(anchor, name)
+        return match[0].replace(f"#{anchor}", "")
+
+    link = r'class="viewcode-back" href="([^"#]+)#([^"]+)"'
+    context["body"] = re.sub(link, corrected, context.get("body", ""))
 
 
 def near(node):
@@ -401,4 +447,5 @@ def setup(app):
     app.connect("autodoc-process-signature", typed_signature)
     app.connect("doctree-read", unlink_builtins)
     app.connect("missing-reference", find_public)
+    app.connect("html-page-context", correct_back_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

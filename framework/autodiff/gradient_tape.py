@@ -189,7 +189,7 @@ class GradientTape:
         """Explain for each source why its gradient is what it is, or None: a `Report`.
 
         It prints as text; ``report[i].reason`` is one word for programs ("connected",
-        "not_watched", "stop_gradient", ...: `tapewright.explain.REASONS`), and
+        "not_watched", "stop_gradient", ...: ``tapewright.autodiff.explain.REASONS``), and
         ``report[i].path`` names the ops on the way. With ``debugging.enable_traceback``
         on, it also has the user's lines. It takes no gradient and changes nothing; call it
         before `gradient`, or make the tape persistent.
