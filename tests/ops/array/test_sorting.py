@@ -189,7 +189,7 @@ def test_an_order_is_told_from_none():
     (lambda: tw.sort([1.0], direction="UP"), ValueError, "direction .*'ASCENDING'.*got 'UP'"),
     (lambda: tw.argsort([1.0], direction="up"), ValueError, "argsort: direction"),
     (lambda: tw.sort([1.0, 2.0], axis=1), ValueError, "axis .*-1.*0.*got 1"),
-    (lambda: tw.argsort(1.0), ValueError, "axis .*rank 0.*got -1"),
+    (lambda: tw.argsort(1.0), ValueError, "scalar has no axis -1"),
     (lambda: tw.sort([1j]), DTypeError, "complex numbers have no order"),
     (lambda: tw.math.top_k([1.0, 2.0], 3), ShapeError, "k .*0.*got 3"),
     (lambda: tw.math.top_k([1.0, 2.0], -1), ShapeError, "got -1"),

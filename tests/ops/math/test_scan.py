@@ -182,7 +182,7 @@ def test_a_scan_keeps_the_dtype(scan, dtype):
 def test_what_has_no_such_axis_is_refused(scan):
     with pytest.raises(ValueError, match="axis .*-2.*1.*rank 2.*got 2"):
         scan(tw.zeros((2, 3)), axis=2)
-    with pytest.raises(ValueError, match="axis .*rank 0.*got 0"):
+    with pytest.raises(ValueError, match="scalar has no axis 0"):
         scan(1.0)
 
 
