@@ -422,7 +422,7 @@ def _(g, x, out, x_dtype):
     return g * sign(x)
 
 
-@elementwise(zero_when=UNARY, sizes=True)
+@elementwise(zero_when=UNARY, sizes=True, kinds="iufc")
 def sign(xp, x: TensorLike):
     """-1, 0 or 1; of a complex number ``x / |x|``, and 0 at 0."""
     return xp.sign(x)
