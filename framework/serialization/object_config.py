@@ -53,7 +53,7 @@ _NAMED_KINDS = ("activation", "loss", "metric function", "initializer", "regular
                 "constraint")  # fmt: skip
 # Ops of ours that are what our activations, initializers and losses of their names are;
 # `keras.ops.gelu` is approximate by default, the activation is not.
-_OTHER_DEFAULTS = ("gelu", "threshold")
+_OTHER_DEFAULTS = ("gelu",)
 _ALIKE = (
     "ones", "zeros", "categorical_crossentropy", "sparse_categorical_crossentropy",
 )  # fmt: skip

@@ -100,7 +100,7 @@ def _register():
         for name in module.__all__
         if name.islower() and name not in ("get", "serialize", "deserialize")
     ]
-    for function in (*functions, accuracy.accuracy, regression.cosine_similarity):
+    for function in (*functions, accuracy.accuracy):
         register("metric function", function.__name__, function)
 
 
