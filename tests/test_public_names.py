@@ -7,6 +7,8 @@ import inspect
 import pkgutil
 from pathlib import Path
 
+import pytest
+
 import tapewright as tw
 
 ROOT = Path(__file__).parent.parent
@@ -89,6 +91,24 @@ def test_no_docstring_opens_with_a_question_word():
             if text and text.split()[0].rstrip(",;:") in OPENINGS:
                 found.append(f"{path.relative_to(ROOT)}: {text.splitlines()[0]}")
     assert not found
+
+
+# Names that files of the package use, and `tw.config`, `tw.errors`, `tw.nest` leave out.
+INTERNAL = {
+    "config": "apply_defaults autotune_is_on follow_threads functions_are_verified gpu_flaw "
+    "graph_pass_is_on load_pipeline_later offer_gpu_target offer_graph_pass offer_target "
+    "target_product",
+    "errors": "as_saving_error describe printable saving_error",
+    "nest": "owned_leaves",
+}
+
+
+@pytest.mark.parametrize("name", INTERNAL)
+def test_a_public_face_lists_all_of_core_that_is_not_internal(name):
+    core = importlib.import_module(f"tapewright.core.{name}")
+    face = importlib.import_module(f"tapewright.{name}")
+    assert {*face.__all__} == {*core.__all__} - {*INTERNAL[name].split()}
+    assert all(getattr(face, each) is getattr(core, each) for each in face.__all__)
 
 
 def test_the_front_door_lists_all_that_it_imports():
