@@ -26,6 +26,7 @@ from tapewright.core.devices import array_module, use_module
 from tapewright.core.dtypes import float32
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.naming import snake_case, unique_name
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import constant, convert_to_tensor, new_tensor
 from tapewright.core.variable import Variable, writing
 from tapewright.core.watched_methods import watch_method
@@ -185,7 +186,7 @@ class Optimizer(State, Configured):
         if kwargs.pop("decay", None) is not None:
             warnings.warn(
                 "Argument `decay` is no longer supported and will be ignored.",
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
         if kwargs:
             raise ValueError(

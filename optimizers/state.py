@@ -18,6 +18,7 @@ from tapewright.core.errors import DTypeError
 from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.own_variables import load_own_variables, save_own_variables
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.trackable import Trackable, assign_pending, owned
 from tapewright.core.variable import Variable
 from tapewright.ops.array.conversion import cast
@@ -254,7 +255,7 @@ class State(Trackable):
             f"Skipping variable loading for optimizer '{self.name}', because it has "
             f"{len(self.variables)} variables whereas the saved optimizer has "
             f"{len(store.keys())} variables.",
-            stacklevel=2,
+            stacklevel=user_stacklevel(),
         )
 
     def exclude_from_weight_decay(

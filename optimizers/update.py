@@ -19,6 +19,7 @@ from tapewright.core.communication.job import count_step
 from tapewright.core.devices import array_module, use_module
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.replica_context import replica_context
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import (
     IndexedSlices,
     Tensor,
@@ -168,7 +169,7 @@ class Update:
             warnings.warn(
                 f"Gradients do not exist for variables {self.missing} when minimizing "
                 "the loss.",
-                stacklevel=5,
+                stacklevel=user_stacklevel(),
             )
 
     def step(self, rule, gradients, share=1.0):

@@ -156,7 +156,7 @@ class GradientTape:
                 warnings.warn(
                     f"watch: only real and complex tensors are differentiable, this one is "
                     f"{thing.dtype.name}: its gradient will be None",
-                    stacklevel=2,
+                    stacklevel=user_stacklevel(),
                 )
             elif isinstance(thing, Variable):
                 self._tape.watch_variable(thing)

@@ -10,6 +10,7 @@ from tapewright.core import nest
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import MappingError, ShapeError
 from tapewright.core.interpreters import active_interpreters, use_interpreters
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.typing import R, TensorLike, TensorNest
 from tapewright.core.variable import next_serial
@@ -64,7 +65,7 @@ def vectorized_map(
     if warn:
         warnings.warn(
             f"vectorized_map: fn was applied to one element after the other, because {why}",
-            stacklevel=3,  # the caller of `composite`'s entry
+            stacklevel=user_stacklevel(),
         )
     return results
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import devices
+from .source_lines import user_stacklevel
 
 __all__ = [
     "LogicalDevice",
@@ -161,7 +162,7 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
         warnings.warn(
             "set_memory_growth: memory of a GPU always grows as needed; "
             "CUPY_GPU_MEMORY_LIMIT in the environment limits it",
-            stacklevel=2,
+            stacklevel=user_stacklevel(),
         )
 
 
@@ -223,7 +224,7 @@ def _set_products(cupy, enabled):
         warnings.warn(
             f"CuPy {cupy.__version__} has no switch for TensorFloat-32: eager products keep "
             "the setting of CUPY_TF32; traced functions follow this one",
-            stacklevel=3,
+            stacklevel=user_stacklevel(),
         )
 
 

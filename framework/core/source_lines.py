@@ -1,5 +1,6 @@
 """Lines of the user's code: of the call of an op, or on the way of an error."""
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ _NOT_THE_USERS = (
     str(_PACKAGE),
     *[str(_PACKAGE.parent / name) for name in ("layers", "optimizers")],  # in a clone
     str(Path(np.__file__).parent),  # it calls back when it is given tensors
+    contextlib.__file__,
     "<executable of ",  # Python code of traced functions
 )
 _recorded = False
@@ -41,21 +43,21 @@ def user_line(always=False):
     """
     if not (always or _recorded):
         return None
-    frame = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(_NOT_THE_USERS):
-            return f"{file}:{frame.f_lineno}"
-        frame = frame.f_back
-    return None
+    frame, _ = _user_frame()
+    return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def user_stacklevel():
     """The ``stacklevel`` with which a warning of the caller names the user's line."""
-    level, frame = 1, sys._getframe(1)
+    return _user_frame()[1]
+
+
+def _user_frame():
+    """The innermost frame of the user, or None, and its distance from the caller's caller."""
+    level, frame = 1, sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         level, frame = level + 1, frame.f_back
-    return level
+    return frame, level
 
 
 def line_of_error(error):

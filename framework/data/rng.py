@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.ops.random.generators import Generator
 from tapewright.ops.random.philox import draw_at
 
@@ -110,6 +111,6 @@ def warn_of_draws(node):
                 "generator of NumPy or Python: after a restore it draws other "
                 "numbers, so the elements differ. Use tw.random, whose state is "
                 "restored",
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
         ahead += [(each, is_ahead or each.runs_ahead) for each in node.inputs]

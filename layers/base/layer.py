@@ -26,6 +26,7 @@ from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.core.trackable import Opaque, assign_pending, making_children
 from tapewright.ops.array.conversion import cast
@@ -542,7 +543,7 @@ class Layer(Operation, Tracked, LayerConfig):
             f"{self._title} was passed an input with a mask attached to it, but does "
             "not support masking: later layers will not see the mask. Set "
             "supports_masking = True, or define compute_mask",
-            stacklevel=4,
+            stacklevel=user_stacklevel(),
         )
 
     def add_loss(self, loss: Any) -> None:

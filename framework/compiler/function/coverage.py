@@ -9,7 +9,6 @@ one above all, are tried for low ranks first: `MANY_SIZES` limits the traces for
 """
 
 import itertools
-import re
 
 from tapewright.core.errors import TracingError
 from tapewright.core.source_lines import line_of_error
@@ -33,8 +32,6 @@ MANY_TRACES = 16  # are sought for one combination of ranks, besides those for o
 MANY_SIZES = 256  # traces for special sizes, of all ranks together
 FEW_AXES = 8  # of which all sets are tried
 MANY_MISSES = 8  # sets for which there is no trace, before the rest is given up
-# Behind a message whose remedy holds for other functions only.
-ONLY_OPS = ". A saved function can only hold ops, though: no py_function"
 TRIED = (1, 0, 2, 3, 4, 5, 7, 8)  # sizes
 GENERIC = (1009, 1103, 1201, 1301, 1409, 1511, 1601, 1709)
 
@@ -46,8 +43,6 @@ def reason_of(error):
     text, line = str(error), line_of_error(error)
     if not isinstance(error, (TypeError, ValueError, NotImplementedError)):
         text = f"{type(error).__name__}: {text}"
-    if re.search("(py|numpy)_function for", text) and ONLY_OPS not in text:
-        text += ONLY_OPS
     own = f"{line}: " if line is not None and line not in text else ""
     return f"{own}{text}"
 

@@ -17,7 +17,7 @@ from collections import OrderedDict
 
 from tapewright.core.errors import VerificationError
 from tapewright.core.guards import Guards
-from tapewright.core.source_lines import user_line
+from tapewright.core.source_lines import user_line, user_stacklevel
 from tapewright.core.symbolic_dim import Dim, DimSymbol, NeedsSize
 from tapewright.core.symbolic_shape import has_symbolic_shape, product
 from tapewright.core.tensor_shape import UnrankedShape
@@ -179,7 +179,7 @@ class Specializations:
                 warnings.warn(
                     f"a function is traced anew for each size of its arguments, as "
                     f"{self.reason}",
-                    stacklevel=2,
+                    stacklevel=user_stacklevel(),
                 )
             return self.trace(key)
         ranks = tuple([len(shape) for shape in key])

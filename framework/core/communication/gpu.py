@@ -18,6 +18,7 @@ import warnings
 import numpy as np
 
 from ..devices import array_module, to_numpy
+from ..source_lines import user_stacklevel
 from .nccl import NCCLReduction, load_nccl
 from .reduction import as_bytes, packed_all_reduce, parts_for_others
 
@@ -120,7 +121,7 @@ class GPUReduction:
                 "all_reduce of GPU arrays goes through the host, which is slow: MPI does "
                 f"not say that it takes GPU memory; {why}. {SETTING}, mpi, nccl or host, "
                 "decides instead",
-                stacklevel=2,
+                stacklevel=user_stacklevel(),
             )
         return best
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import use_interpreters
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
 from tapewright.storage.reader import opened
@@ -162,7 +163,7 @@ class Checkpoint(Trackable):
                 f"{restoration.path}: no object matched {listed(unused)}, which will "
                 "be missing from the checkpoint that is saved now; expect_partial() "
                 "silences this warning",
-                stacklevel=5,
+                stacklevel=user_stacklevel(),
             )
 
     # --- reading
@@ -304,14 +305,14 @@ class RestoreStatus:
                 f"{self._restoration.path}: nothing in it was used: it holds "
                 f"{listed(map(repr, theirs))}, the Checkpoint has "
                 f"{listed(map(repr, ours)) or 'nothing'}",
-                stacklevel=4,
+                stacklevel=user_stacklevel(),
             )
         kept = [name for name in self._missing if "/compiled/" not in f"/{name}"]
         if kept:
             warnings.warn(
                 f"{self._restoration.path}: the checkpoint does not have {listed(kept)}, "
                 "which stay as they are",
-                stacklevel=4,
+                stacklevel=user_stacklevel(),
             )
 
 
@@ -339,7 +340,7 @@ def valid_info(path):
     try:
         return read_info(path, check=True)
     except SavingError as error:
-        warnings.warn(f"a checkpoint is skipped: {error}", stacklevel=3)
+        warnings.warn(f"a checkpoint is skipped: {error}", stacklevel=user_stacklevel())
         return None
 
 

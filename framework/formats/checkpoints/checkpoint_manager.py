@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from tapewright.core.errors import SavingError
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.storage.atomic import clear_leftovers
 
 from .checkpoint import (
@@ -242,7 +243,8 @@ class CheckpointManager:
                 pass
             except OSError as error:
                 warnings.warn(
-                    f"an old checkpoint cannot be removed: {error}", stacklevel=3
+                    f"an old checkpoint cannot be removed: {error}",
+                    stacklevel=user_stacklevel(),
                 )
             self._infos.pop(path, None)
             self._whole.pop(path, None)
@@ -282,7 +284,9 @@ class CheckpointManager:
             try:
                 content = read_content(path)
             except SavingError as error:
-                warnings.warn(f"a checkpoint is skipped: {error}", stacklevel=2)
+                warnings.warn(
+                    f"a checkpoint is skipped: {error}", stacklevel=user_stacklevel()
+                )
                 continue
             restore_content(self.checkpoint, content)
             if self._step_counter is not None:

@@ -14,6 +14,7 @@ import numpy as np
 from tapewright.core.assignment import assign_all
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import use_interpreters
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.trackable import Trackable
 from tapewright.ops.random.generators import get_global_generator
 
@@ -140,7 +141,7 @@ class Restoration:
                 "and random numbers drawn, perhaps for their initial values: later "
                 "random numbers may differ from those after the save. Create the "
                 "variables first, then restore",
-                stacklevel=5,
+                stacklevel=user_stacklevel(),
             )
 
 

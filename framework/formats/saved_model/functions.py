@@ -30,7 +30,7 @@ from tapewright.core.variable import Variable
 from .constants import ConstantReader, ConstantWriter
 from .graph_checks import identifier, short_text
 from .graph_reader import FAULTS, GraphReader
-from .graph_writer import GraphWriter
+from .graph_writer import ONLY_OPS, GraphWriter
 from .loaded_function import Restored, RestoredConcrete, SavedTraces
 from .symbolic_dims import decode_guards, encode_guards
 from .values import Numbered, decode, encode, item_of, number_of
@@ -191,7 +191,7 @@ class _Call:
         except Exception as error:  # whatever the Python code may raise
             raise SavingError(
                 self.path,
-                f"function '{self.name}' cannot be traced: {reason_of(error)}",
+                f"function '{self.name}' cannot be traced: {reason_of(error)}. {ONLY_OPS}",
             ) from error
 
     def _opened(self):

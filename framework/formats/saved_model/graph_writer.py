@@ -43,7 +43,10 @@ from .saved_effects import describe_effect
 from .symbolic_dims import encode_shape
 from .values import encode, encode_dtype
 
-__all__ = ["GraphWriter", "known_gradient"]
+__all__ = ["GraphWriter", "ONLY_OPS", "known_gradient"]
+
+# Behind the reason of a failed trace, whose advice may be a `py_function`.
+ONLY_OPS = "A file holds ops alone, no py_function"
 
 # Gradients of gradient functions, and so on, are kept up to this order.
 ORDERS = 4
@@ -247,7 +250,7 @@ class GraphWriter:
             if self.gradients and not order and not _is_missing(error):
                 raise self._refused(
                     f"the gradient function of {title} cannot be traced: "
-                    f"{reason_of(error)}"
+                    f"{reason_of(error)}. {ONLY_OPS}"
                 ) from error
             form = {"missing": str(error)}
         self._line = line

@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 from tapewright.core.errors import SavingError, saving_error
 from tapewright.core.interpreters import check_not_traced
 from tapewright.core.module import Module
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.variable import Variable
 from tapewright.core.variable import writing as held
 from tapewright.storage.reader import check_format, is_format, opened
@@ -150,7 +151,7 @@ def save(
         warnings.warn(
             f"saved_model.save: {', '.join(tree.untraced)} was not traced yet, and is left "
             "out: call it before saving, or give it an input_signature",
-            stacklevel=2,
+            stacklevel=user_stacklevel(),
         )
     check_not_traced(path)
     with writing(path) as root:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from tapewright.core.errors import SavingError
+from tapewright.core.source_lines import user_stacklevel
 
 from ..training.workers import from_first_worker, workers_of
 from .callback import Callback, OptionalLogs, only_when
@@ -138,7 +139,9 @@ class BackupAndRestore(Callback):
             except SavingError as error:
                 if path == paths[-1]:
                     raise
-                warnings.warn(f"a backup is skipped: {error}", stacklevel=6)
+                warnings.warn(
+                    f"a backup is skipped: {error}", stacklevel=user_stacklevel()
+                )
         return None
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:

@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from tapewright.core.source_lines import user_stacklevel
+
 from ..training.workers import is_first_worker
 from .callback import Callback, OptionalLogs
 
@@ -155,7 +157,7 @@ class CSVLogger(Callback):
                 f"CSVLogger: {self.filename} has no column for "
                 f"{', '.join(map(repr, sorted(names)))}, which is left out; its columns "
                 f"are {', '.join(map(repr, self.keys))}",
-                stacklevel=2,
+                stacklevel=user_stacklevel(),
             )
 
     def get_state(self) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import os
 import warnings
 from typing import TYPE_CHECKING
 
+from tapewright.core.source_lines import user_stacklevel
+
 from ..training.workers import is_first_worker
 from .callback import OptionalLogs, only_when
 from .console import say
@@ -174,7 +176,7 @@ class ModelCheckpoint(MonitorCallback):
             warnings.warn(
                 f"ModelCheckpoint: {self.monitor!r} must be a single number, got "
                 f"shape {current.shape}; the model is saved anyway",
-                stacklevel=2,
+                stacklevel=user_stacklevel(),
             )
             return True
         best = "None" if self.best is None else f"{self.best:.5f}"

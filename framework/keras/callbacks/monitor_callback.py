@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from tapewright.core.argument_validation import one_of
+from tapewright.core.source_lines import user_stacklevel
 
 from .callback import Callback, OptionalLogs
 
@@ -58,7 +59,7 @@ class MonitorCallback(Callback):
             warnings.warn(
                 f"{type(self).__name__}: the logs have no {self.monitor!r} to monitor"
                 f"{closest_names(self.monitor, logs)}",
-                stacklevel=2,
+                stacklevel=user_stacklevel(),
             )
         return value
 

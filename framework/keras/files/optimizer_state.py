@@ -7,6 +7,7 @@ order of slots, and name the slot in the name of each array.
 import warnings
 from typing import Any
 
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.storage.reader import Group
 
 from .model_file import OWN_GROUP
@@ -88,7 +89,7 @@ def restore_optimizer(root: Group, model: Any) -> None:
         if assignment.problems:
             raise StateMismatch(assignment.problems[0][1])
     except StateMismatch as error:
-        _warn(root, optimizer, error, stacklevel=4)
+        _warn(root, optimizer, error)
     else:
         assignment.apply()
 
@@ -111,14 +112,14 @@ def add_optimizer(root: Group, model: Any, assignment: WeightAssignment) -> None
         for variable, array in _pairs(optimizer, arrays, names):
             assignment.add(variable, array)
     except StateMismatch as error:
-        _warn(root, optimizer, error, stacklevel=5)
+        _warn(root, optimizer, error)
 
 
-def _warn(root, optimizer, reason, stacklevel):
+def _warn(root, optimizer, reason):
     warnings.warn(
         f"{root.path}: the state of the optimizer '{optimizer.name}' is not restored: "
         f"{reason}",
-        stacklevel=stacklevel,
+        stacklevel=user_stacklevel(),
     )
 
 

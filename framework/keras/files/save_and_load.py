@@ -22,6 +22,7 @@ from typing import Any
 from tapewright.core.deferred_initialization import deferred_initialization
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import check_not_traced
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.variable import writing as locked
 from tapewright.layers.base.layer import Layer
 from tapewright.serialization.load_errors import from_file, load_errors
@@ -194,7 +195,7 @@ def _model_with_weights(file):
         warnings.warn(
             f"{path}: layers of dtype {' and '.join(sorted(replaced))} compute in "
             "float32 here: results differ from Keras' by rounding",
-            stacklevel=3,
+            stacklevel=user_stacklevel(),
         )
     if file.by_layer:
         _check_layer_count(file, config)
@@ -254,7 +255,7 @@ def _add_random_states(file, model, assignment):
     warnings.warn(
         f"{file.path}: the states of {len(arrays)} random generators are stored, but "
         f"the model has {len(states)}: they are not restored",
-        stacklevel=4,
+        stacklevel=user_stacklevel(),
     )
 
 
@@ -265,7 +266,7 @@ def _compile_as_saved(model, file):
         warnings.warn(
             f"{file.path}: the model was saved with a compile config that lacks an "
             "optimizer; it is not compiled, call compile()",
-            stacklevel=3,
+            stacklevel=user_stacklevel(),
         )
         return False
     what = "the model cannot be compiled as it was"

@@ -12,6 +12,7 @@ from tapewright.core.assignment import unchanged_on_error
 from tapewright.core.devices import array_module
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import active_interpreter
+from tapewright.core.source_lines import user_stacklevel
 
 __all__ = ["WeightAssignment", "first_swap"]
 
@@ -93,7 +94,7 @@ class WeightAssignment:
             for load, store, location in self._hooks:
                 self._load(load, store, location)
         if self.problems:
-            warnings.warn(self._report(), stacklevel=4)
+            warnings.warn(self._report(), stacklevel=user_stacklevel())
 
     def _load(self, load, store, location):
         try:

@@ -8,6 +8,7 @@ compared to find weights that were swapped.
 import warnings
 from typing import Any, NamedTuple
 
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.storage.reader import Group
 
 from .weight_assignment import first_swap
@@ -141,7 +142,7 @@ def read_layers_by_name(group: Group, model: Any, assignment: Any) -> None:
         warnings.warn(
             f"{group.path}: no stored layer has the name of a layer of model "
             f"'{model.name}': nothing was loaded. The file has {_few(stored)}",
-            stacklevel=4,
+            stacklevel=user_stacklevel(),
         )
 
 

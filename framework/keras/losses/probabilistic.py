@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import transpose
 from tapewright.ops.math.comparison import not_equal, where
@@ -136,7 +137,7 @@ def class_probabilities(who, y_true, y_pred, label_smoothing, axis):
             f"{who}: y_pred has shape {y_pred.shape}, only one class, for which this "
             "loss is meaningless; use binary_crossentropy for two classes",
             SyntaxWarning,
-            stacklevel=3,
+            stacklevel=user_stacklevel(),
         )
     return smoothed(who, y_true, label_smoothing, classes), y_pred
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.core.dtypes import float32
 from tapewright.core.errors import ShapeError
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import ones_like
 from tapewright.ops.array.gather import gather
@@ -131,7 +132,7 @@ class IoU(Metric):
             warnings.warn(
                 f"{type(self).__name__}: sample_weight is cast from {weight.dtype.name} "
                 f"to {self.dtype}; pass dtype='float32' to keep its fractions",
-                stacklevel=4,
+                stacklevel=user_stacklevel(),
             )
         weight = cast(weight, self._dtype)
         if len(weight.shape) > 1:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tapewright.core.argument_validation import one_of, whole
 from tapewright.core.dtypes import float32
 from tapewright.core.interpreters import active_tracer
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import expand_dims, size
 from tapewright.ops.math.comparison import greater, is_inf, where
@@ -278,7 +279,7 @@ class R2Score(Metric):
             warnings.warn(
                 f"R2Score: {self.num_regressors} regressors need more than "
                 f"{self.num_regressors + 1} samples; the score is not adjusted",
-                stacklevel=3,
+                stacklevel=user_stacklevel(),
             )
             return score
         adjusted = 1 - (1 - score) * (self.num_samples - 1.0) / spare

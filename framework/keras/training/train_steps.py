@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.core.nest import map_structure
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.layers.base.call_spec import CallSignature
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
@@ -153,4 +154,4 @@ class TrainSteps(CompiledModel):
         return vars(self).setdefault("_own_functions", TracedSteps()).by_name
 
     def _warn(self, text):
-        warnings.warn(f"model '{self.name}': {text}", stacklevel=3)
+        warnings.warn(f"model '{self.name}': {text}", stacklevel=user_stacklevel())

@@ -14,6 +14,7 @@ import numpy as np
 from tapewright.core.assignment import unchanged_on_error
 from tapewright.core.errors import SavingError
 from tapewright.core.nest import map_structure
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.formats.checkpoints.object_tree import explore
 from tapewright.formats.checkpoints.restoring import listed, restore_into
 from tapewright.formats.checkpoints.snapshot import snapshot
@@ -138,7 +139,7 @@ class TrainingState:
             if names:
                 warnings.warn(
                     f"{restoration.path}: the state of {listed(names)} {what}",
-                    stacklevel=9,
+                    stacklevel=user_stacklevel(),
                 )
 
     def _build(self):

@@ -6,6 +6,7 @@ from itertools import islice
 
 from tapewright.core import devices
 from tapewright.core.nest import flatten, is_nested
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import is_tensor
 from tapewright.data.dataset import Dataset
 
@@ -34,7 +35,7 @@ def get_data_adapter(x, y, sample_weight, batch_size, steps, shuffle, class_weig
     if batch_size is not None:
         warnings.warn(
             f"batch_size is ignored: x, a {type(x).__name__}, makes its own batches",
-            stacklevel=4,
+            stacklevel=user_stacklevel(),
         )
     if isinstance(x, Dataset):
         return DataAdapter(x, x, steps, class_weight)

@@ -7,6 +7,7 @@ import itertools
 import warnings
 from typing import TYPE_CHECKING
 
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.data.dataset import Dataset
 from tapewright.data.node import INFINITE, Seeded
 from tapewright.data.rng import permutation
@@ -89,7 +90,7 @@ class PyDatasetAdapter(DataAdapter):
         if getattr(x, "use_multiprocessing", False):
             warnings.warn(
                 "use_multiprocessing: batches are made by threads, not by processes",
-                stacklevel=5,
+                stacklevel=user_stacklevel(),
             )
 
     def notify(self, event):
