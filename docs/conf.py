@@ -1,13 +1,11 @@
 """Settings of the site: `sphinx-build -W docs docs/_build/html` builds it."""
 
-import os
 import sys
 from pathlib import Path
 
 import tapewright
 
-DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS / "_ext"))
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "tapewright"
 author = "The tapewright developers"
@@ -23,14 +21,13 @@ extensions = [
     "gallery",
     "reference",
 ]
-exclude_patterns = ["_build", "README.md"]
-nitpicky = True  # a name in a docstring that is nowhere is an error
+exclude_patterns = ["_build"]
+nitpicky = True  # a reference that leads nowhere is an error
 
 # ------------------------------------------------------------------------- pages
 
-myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath", "substitution"]
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
-myst_substitutions = {"version": version}
 default_role = "py:obj"
 
 # --------------------------------------------------------------------- reference
@@ -55,9 +52,7 @@ viewcode_line_numbers = True
 
 # ----------------------------------------------------------------------- gallery
 
-# One epoch each instead of a full run, to see that all of them work.
-SHORT = os.environ.get("TAPEWRIGHT_DOCS") == "short"
-
+# TAPEWRIGHT_DOCS=short: one epoch each instead of a full run; see `gallery.arguments`.
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "examples",
@@ -92,4 +87,3 @@ html_theme_options = {
 }  # fmt: skip
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
-linkcheck_ignore = [r"https?://localhost"]

@@ -248,8 +248,7 @@ def write_pages(app):
 class Namespaces(SphinxDirective):
     """``.. namespaces:: data train``: a table of namespaces, and their first lines."""
 
-    has_content = True
-    optional_arguments, final_argument_whitespace = 1, True
+    required_arguments, final_argument_whitespace = 1, True
 
     def run(self):
         lines = [".. list-table::", "   :widths: 30 70", "   :class: names", ""]
@@ -367,8 +366,8 @@ def signature_of(function, of_kernel):
     return f"({', '.join(shown)})"
 
 
-# Words in backquotes that are no public names: parameters, other libraries, internals.
-ROLES = ("obj", "class", "data", "exc", "meth", "func", "attr")
+# Pages made of docstrings, where words in backquotes may be internal names.
+OF_DOCSTRINGS = ("reference/names/", "examples/")
 
 
 def find_public(app, env, node, contnode):
@@ -390,7 +389,7 @@ def find_public(app, env, node, contnode):
             entry = objects[known]
             place = entry.docname, entry.node_id
             return make_refnode(app.builder, node["refdoc"], *place, contnode)
-    return contnode if node.get("reftype") in ROLES else None
+    return contnode if node["refdoc"].startswith(OF_DOCSTRINGS) else None
 
 
 def unlink_builtins(app, doctree):
