@@ -29,8 +29,7 @@ PAGES = [ROOT / "README.md"] + [
 BLOCK = re.compile(r"^( *)```(\w+)([^\n]*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^ *```(\{?\w*)", re.MULTILINE)
 RUN = {"python", "text", "console"}
-# Languages of blocks that are not run: set-up commands, settings, files of other programs.
-SHOWN = {"sh", "toml", "bibtex", "cuda", "llvm", "slurm"}
+SHOWN = {"sh", "slurm"}  # set-up commands and job files, which are not run
 
 
 def blocks(page):
@@ -83,12 +82,12 @@ def test_the_code_of_a_page_prints_what_stands_below_it(page, tmp_path, monkeypa
         where = f"{name_of(page)}:{line}"
         if language == "python":
             assert not printed, f"the block above {where} prints {printed!r}"
-            alone = "several" in words or (
-                "gpu" in words and not devices.gpu_count()[0]
-            )
-            if alone:
+            without_gpu = "gpu" in words and not devices.gpu_count()[0]
+            if "several" in words or without_gpu:
                 compile(content, where, "exec")
-            printed = "" if alone else run(content, page, line, namespace)
+                printed = ""
+            else:
+                printed = run(content, page, line, namespace)
         elif language == "text" and printed is not None:
             assert printed == content, f"{where}: printed is\n{printed}"
             printed = None
