@@ -32,10 +32,12 @@ class Module(Trackable):
     """
 
     _name = None
+    # A class with methods in which no tensor may replace a variable; see `_refuse_rebound`.
+    _keeps_variables = False
     _rebound: Any = None  # `Opaque`: attribute -> the variable that a tensor replaced
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, _VALUES):
+        if self._keeps_variables and isinstance(value, _VALUES):
             known = vars(self).get(name)
             if isinstance(known, Variable):
                 rebound = {} if self._rebound is None else self._rebound.value

@@ -42,6 +42,7 @@ _FAMILIES = {
 class Tracked(Module):
     """Find weights, layers inside and penalties of a layer by its attributes."""
 
+    _keeps_variables = True
     built: bool = False
     _locked = False  # whether it is built, and can have no more weights
     _child_names = {"_weights": "_weights", "_penalties": "_penalties"}

@@ -1,5 +1,7 @@
 """Module: the variables and submodules that it finds."""
 
+import weakref
+
 import pytest
 
 import tapewright as tw
@@ -77,3 +79,11 @@ def test_names_default_to_the_class_and_must_be_identifiers():
     for wrong in ("a b", "", "1st", "a/b"):
         with pytest.raises(ValueError, match="identifier"):
             Dense(name=wrong)
+
+
+def test_a_variable_that_is_replaced_by_a_tensor_is_freed():
+    module = tw.Module()
+    module.w = tw.Variable(1.0)
+    gone = weakref.ref(module.w)
+    module.w = module.w + 1.0
+    assert gone() is None and module.variables == ()

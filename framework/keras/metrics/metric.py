@@ -70,6 +70,7 @@ class Metric(Module, Configured):
 
     kind: str = "metric"
     _direction = None  # "up" or "down": which way is better, if that is known
+    _keeps_variables = True
     _added_variables = None  # in the order in which they were made
     _child_names = {"_added_variables": "_own"}
 
