@@ -19,7 +19,7 @@ def problem():
 
 
 @pytest.mark.parametrize("rule", [SGD(momentum=0.9), Adam(clipnorm=1.0), SGD(0.1)])
-def test_a_thousand_steps_leave_memory_flat(rule):
+def test_many_steps_leave_memory_flat(rule):
     variables, gradients, sparse = problem()
 
     def step(i):
@@ -32,13 +32,15 @@ def test_a_thousand_steps_leave_memory_flat(rule):
         step(i)
     tracemalloc.start()
     try:
-        for i in range(2000):
+        sizes = []
+        for i in range(2500):
             step(i)
-            if i == 1000:  # Python's lists of free tuples are full by then
-                before = tracemalloc.get_traced_memory()[0]
-        assert tracemalloc.get_traced_memory()[0] - before < 4000
+            if i % 500 == 499:
+                sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
+    # A leak grows in every window; Python's lists of free tuples fill in one or two.
+    assert min(np.diff(sizes)) < 2000
 
 
 def test_an_optimizer_dies_without_the_garbage_collector():
