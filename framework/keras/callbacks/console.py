@@ -5,6 +5,7 @@ other than a terminal consists of lines without control codes.
 """
 
 import os
+import shutil
 import sys
 import time
 import warnings
@@ -14,9 +15,9 @@ from ..training.workers import is_first_worker
 __all__ = ["Bar", "epoch_line", "is_live", "say", "values_text"]
 
 INTERVAL = 0.05  # seconds between two drawings
-TERMINAL_FORMAT = (
-    "{desc}{n_fmt}/{total_fmt} |{bar:20}| {elapsed}<{remaining}, {rate_fmt}"
-)
+WIDE = 100  # columns with room for the rate, a long bar, and two values
+WIDE_FORMAT = "{desc}{n_fmt}/{total_fmt} |{bar:20}| {elapsed}<{remaining}, {rate_fmt}"
+NARROW_FORMAT = "{desc}{n_fmt}/{total_fmt} |{bar:10}| {elapsed}<{remaining}"
 
 
 def say(message, model=None):
@@ -58,7 +59,9 @@ class Bar:
             bar = _bar_class()
             options.setdefault("file", sys.stdout)
             if not in_notebook():
-                options.setdefault("bar_format", TERMINAL_FORMAT + "{postfix}")
+                is_wide = shutil.get_terminal_size().columns >= WIDE
+                text = WIDE_FORMAT if is_wide else NARROW_FORMAT
+                options.setdefault("bar_format", text + "{postfix}")
                 title = f"{title} " if title else ""
         settings = {**_screen(), "mininterval": 0, "miniters": 0, **options}
         self._bar = bar(total=total, desc=title, unit=unit, leave=leave, **settings)

@@ -141,18 +141,12 @@ class Model(Trainer, Layer):
                     "see optional= of Input"
                 )
             return None
-        tensor, wanted = convert_to_tensor(x), tuple(expected.shape)
+        tensor = convert_to_tensor(x)
         mask = mask_of(tensor) if in_use() else None
-        tensor = of_rank(tensor, wanted)
-        sizes = tuple(tensor.shape)
-        fits = len(sizes) == len(wanted) and all(
-            [n is None or m is None or m == n for m, n in zip(sizes, wanted)]
-        )
-        if not fits:
-            raise ShapeError(
-                self._title, f"the input '{expected.name}' must have shape {wanted}",
-                given=tensor,
-            )  # fmt: skip
+        tensor = in_rank_of(expected, tensor, self._title)
+        sizes = zip(tuple(tensor.shape), tuple(expected.shape))
+        if not all([n is None or m is None or m == n for m, n in sizes]):
+            raise _wrong_shape(expected, tensor, self._title)
         if tensor.dtype != expected.dtype:
             tensor = cast(tensor, expected.dtype)
         if mask is not None:
@@ -466,14 +460,27 @@ def _of_any_batch(tensor):
     return None if shape is None else (None, *tuple(shape)[1:])
 
 
-def of_rank(tensor, shape):
-    """Add or remove a last axis of size 1, if the rank of the shape asks for it."""
-    rank = len(tensor.shape)
-    if rank == len(shape) + 1 and tensor.shape[-1] == 1:
+def in_rank_of(expected, tensor, title):
+    """Return the tensor in the rank of an input; a last axis of size 1 comes or goes.
+
+    Raises: `ShapeError` for another rank.
+    """
+    rank, sizes = len(tensor.shape), tuple(expected.shape)
+    if rank == len(sizes):
+        return tensor
+    if rank == len(sizes) + 1 and tensor.shape[-1] == 1:
         return squeeze(tensor, -1)
-    if rank == len(shape) - 1 and shape[-1] == 1:
+    if rank == len(sizes) - 1 and sizes[-1] == 1:
         return expand_dims(tensor, -1)
-    return tensor
+    raise _wrong_shape(expected, tensor, title)
+
+
+def _wrong_shape(expected, tensor, title):
+    sizes = tuple(expected.shape)
+    what = f"the input '{expected.name}' must have shape {sizes}"
+    if tuple(tensor.shape) == sizes[1:]:
+        what += "; one sample needs a batch axis: x[None]"
+    return ShapeError(title, what, given=tensor)
 
 
 def _single(shapes):

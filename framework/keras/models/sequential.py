@@ -14,7 +14,7 @@ from tapewright.serialization.object_config import deserialize, serialize
 from tapewright.serialization.registry import custom_object_scope
 
 from .functional import FunctionalGraph, standardized
-from .model import Model, of_rank
+from .model import Model, in_rank_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,7 +174,7 @@ class Sequential(Model):
         self._need_layers()
         if self._start is not None:
             (inputs,) = standardized(self._need_graph("inputs"), inputs, self._title)
-            inputs = of_rank(inputs, self._start.shape)
+            inputs = in_rank_of(self._start, inputs, self._title)
         if mask is not None:
             inputs = masked(inputs, flatten(mask)[0])
         for layer in self._layers:

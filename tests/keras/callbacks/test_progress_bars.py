@@ -46,6 +46,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def terminal(monkeypatch):
     """Standard output as the bars see it; pytest keeps the real one for itself."""
+    monkeypatch.setenv("COLUMNS", "120")
     stdout = Terminal()
     monkeypatch.setattr(console, "sys", SimpleNamespace(stdout=stdout, modules={}))
     monkeypatch.setitem(console.sys.modules, "tqdm", sys.modules.get("tqdm"))
@@ -219,6 +220,19 @@ def test_values_that_need_more_than_a_line_are_all_there_in_the_end(
     callbacks.on_epoch_end(0, many)
     callbacks.close()
     assert terminal.screen()[0].endswith("value_7: 0.5000 - value_8: 0.5000")
+
+
+def test_the_bar_of_a_narrow_terminal_has_room_for_its_values(terminal, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(console, "INTERVAL", 0.0)
+    callbacks = progress(steps=469, epochs=20)
+    callbacks.on_train_begin()
+    callbacks.on_epoch_begin(0)
+    callbacks.on_train_batch_end(122, {"accuracy": 0.9, "loss": 0.5})
+    moving = terminal.screen()[0]
+    callbacks.close()
+    assert moving.startswith("Epoch 1/20 123/469 |")
+    assert moving.endswith("accuracy: 0.9000 - loss: 0.5000") and len(moving) < 80
 
 
 def test_the_bar_starts_no_thread(terminal):

@@ -29,6 +29,16 @@ def test_inputs_of_one_rank_less_are_columns_where_the_input_says_so():
     assert model.predict(np.ones(3), verbose=0).shape == (3, 2)
 
 
+@pytest.mark.parametrize("shape", [(2, 784), (28, 28), (2, 28, 28, 2), (28,)])
+def test_inputs_of_another_rank_than_the_input_are_refused(shape):
+    # `Flatten` would take (2, 784) without a word.
+    model = Sequential([tw.Input((28, 28), name="images"), Flatten(), Dense(2)])
+    for run in (model, lambda x: model.predict(x, verbose=0)):
+        with pytest.raises(tw.errors.ShapeError, match="'images'.*28, 28") as caught:
+            run(np.ones(shape))
+        assert ("x[None]" in str(caught.value)) == (shape == (28, 28))
+
+
 def test_a_list_or_dict_of_one_input_is_that_input():
     data = np.ones((3, 4))
     model = Sequential([tw.Input((4,), name="x"), Dense(2)])
