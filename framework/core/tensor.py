@@ -119,6 +119,25 @@ class Tensor(Operators):
         view.flags.writeable = False  # it shares the memory of the tensor
         return view
 
+    def __dlpack__(self, **options: Any) -> Any:
+        if self.key is not None:
+            export_hook(self, "a library of arrays")
+        if options.pop("copy", None) is False:
+            raise BufferError(
+                "a tensor never changes, so other libraries get a copy of it"
+            )
+        module, array = self._module_and_array()
+        return module.array(array, copy=True).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        module, array = self._module_and_array()
+        return module.asarray(array).__dlpack_device__()
+
+    def _module_and_array(self):
+        if not devices.is_array(self.array):
+            np.asarray(self)  # says why there are no values
+        return devices.array_module(type(self.array)), self.array
+
     def _scalar(self, kind):
         if self.key is not None:
             export_hook(self, f"{kind.__name__}()")

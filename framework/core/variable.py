@@ -220,6 +220,12 @@ class Variable(Operators):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self._value().__array__(dtype, copy)
 
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._value().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._value().__dlpack_device__()
+
     def ref(self) -> Reference:
         """Return a hashable reference, for sets and dict keys; `deref` returns the variable."""
         return Reference(self)

@@ -9,6 +9,7 @@ import pytest
 import tapewright as tw
 from tapewright import TensorShape, TensorSpec
 from tapewright.core import errors
+from tapewright.core.devices import current_module
 
 
 def same(actual, expected, dtype=None):
@@ -155,6 +156,27 @@ def test_numpy_gives_a_copy_and_asarray_a_view_that_cannot_be_written():
         np.asarray(t)[0] = 9.0
     np.array(t)[0] = 9.0
     assert same(t, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("make", [tw.constant, tw.Variable])
+@pytest.mark.parametrize("value", [[[1.0, 2.0], [3.0, 4.0]], 3, [True, False]])
+def test_other_libraries_get_a_copy_by_dlpack(make, value):
+    x = make(value)
+    if not hasattr(current_module().ones(1), "__dlpack__"):
+        pytest.skip("the stand-in has no DLPack")
+    taken = current_module().from_dlpack(x)
+    assert same(tw.constant(taken), value, x.dtype)
+    taken[...] = 0
+    np.testing.assert_array_equal(x, value)
+    with pytest.raises(BufferError, match="a tensor never changes.*copy"):
+        x.__dlpack__(copy=False)
+
+
+def test_dlpack_needs_values():
+    with pytest.raises(tw.errors.TracingError):
+        tw.function(np.from_dlpack)(tw.constant([1.0]))
+    with tw.device("CPU:0"), pytest.raises(BufferError):
+        np.from_dlpack(tw.constant("text"))
 
 
 def test_a_list_of_tensors_keeps_their_dtype():
