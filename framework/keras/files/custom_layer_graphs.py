@@ -2,8 +2,8 @@
 
 The groups ``calls/0``, ``calls/1``... of our own group in model files hold the graphs of
 each such layer in inference and in training, with its gradients (`custom_gradient`), the
-losses that it adds, and the regularizers of its weights. A file is loaded by the class if
-that is known, else a `SavedLayer` runs the graphs. Keras ignores the group.
+losses that it adds, and the regularizers and constraints of its weights. A file is loaded
+by the class if that is known, else a `SavedLayer` runs the graphs. Keras ignores the group.
 """
 
 import re
@@ -91,7 +91,10 @@ def _write(group, layer):
     try:
         for name, function in zip(MODES, functions):
             write_function(group.group(name), function, variables)
-        regularized = _write_penalties(group, layer, weights, variables)
+        numbers = {
+            name: _write_weight_functions(group, name, layer, pairs, variables)
+            for name, pairs in _weight_functions(layer).items()
+        }
     except SavingError as error:
         return error.reason
     if any([len({*each}) != 1 for each in counts]):
@@ -109,21 +112,30 @@ def _write(group, layer):
         "streams": len(streams),
         "states": len(variables) - len(weights),
         "losses": [each[0] for each in counts],
-        "regularized": regularized,
+        "regularized": numbers["penalties"],
+        "constrained": numbers["constraints"],
     }
     group.json("layer", head)  # last: without it there is nothing here
     return None
 
 
-def _write_penalties(group, layer, weights, variables):
-    """Write each regularizer of a weight as a function. Returns the weights' numbers."""
-    numbers, found = {id(v): i for i, v in enumerate(weights)}, []
-    for weight, penalty in layer._all_penalties():
-        function = penalty
+def _weight_functions(layer):
+    """Return pairs of a weight and a function of it, by the group that holds them."""
+    constraints = [(v, getattr(v, "constraint", None)) for v in layer.weights]
+    return {
+        "penalties": layer._all_penalties(),
+        "constraints": [(v, f) for v, f in constraints if f is not None],
+    }
+
+
+def _write_weight_functions(group, name, layer, pairs, variables):
+    """Write functions of weights. Returns the weights' numbers."""
+    numbers, found = {id(v): i for i, v in enumerate(variables)}, []
+    for weight, function in pairs:
         if not isinstance(layer, SavedLayer):
             spec = TensorSpec(weight.shape, weight.dtype)
-            function = Function(penalty, [spec])
-        write_function(group.group(f"penalties/{len(found)}"), function, variables)
+            function = Function(function, [spec])
+        write_function(group.group(f"{name}/{len(found)}"), function, variables)
         found.append(numbers[id(weight)])
     return found
 
@@ -236,8 +248,9 @@ _HEAD = {
     "states": int,
     "losses": (int, int),  # that a call adds
     "regularized": [int],  # numbers of weights
+    "constrained": [int],
 }
-_OF_OLDER_FILES = {"losses": [0, 0], "regularized": []}
+_OF_OLDER_FILES = {"losses": [0, 0], "regularized": [], "constrained": []}
 
 
 def _read_head(group):
@@ -256,6 +269,7 @@ def _read_head(group):
             "streams": head["streams"] <= count,
             "states": head["states"] == count,
             "regularized": all([i < len(head["weights"]) for i in head["regularized"]]),
+            "constrained": all([i < len(head["weights"]) for i in head["constrained"]]),
         }
         wrong = [key for key in valid if not valid[key]]
     for key in wrong:
@@ -317,6 +331,9 @@ def _saved_layer(group, head, config):
     for i, number in enumerate(head["regularized"]):
         penalty = read_function(group.group(f"penalties/{i}"), variables)
         layer._penalties.append((weights[number], penalty))
+    for i, number in enumerate(head["constrained"]):
+        constraint = read_function(group.group(f"constraints/{i}"), variables)
+        weights[number].constraint = constraint
     layer.built = True
     return layer
 

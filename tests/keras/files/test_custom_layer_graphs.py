@@ -232,6 +232,7 @@ def test_a_layer_that_keeps_its_weights_in_its_own_way_needs_its_class(
         ("module", 5, "module .*5"),
         ("losses", [1], r"losses .*\[1\]"),
         ("regularized", [3], r"regularized .*\[3\]"),
+        ("constrained", [3], r"constrained .*\[3\]"),
     ],
 )
 def test_what_a_file_says_of_such_a_layer_is_checked(key, value, reason, tmp_path):
@@ -341,6 +342,42 @@ def test_a_penalty_counts_once_for_a_layer_with_two_calls_and_not_while_frozen(
     assert len(loaded.losses) == 2 + 3
     loaded.get_layer("p").trainable = False
     assert len(loaded.losses) == 2
+
+
+class Constrained(tw.layers.Layer):
+    def build(self, input_shape):
+        self.scale = self.add_weight((3,), "ones", constraint="non_neg", name="scale")
+        self.shift = self.add_weight(
+            (3,), "zeros", constraint=lambda w: tw.clip_by_value(w, -0.1, 0.1)
+        )
+        self.free = self.add_weight((3,), "ones", name="free")
+        self.inner = tw.layers.Dense(
+            3, kernel_constraint=tw.keras.constraints.MaxNorm(0.5)
+        )
+
+    def call(self, inputs):
+        return self.inner(inputs * self.scale * self.free + self.shift)
+
+
+@both
+@pytest.mark.parametrize("eager", [False, True])
+def test_constraints_hold_without_the_class(eager, ending, tmp_path):
+    tw.keras.utils.set_random_seed(2)
+    model = tw.keras.Sequential([tw.Input((3,)), Constrained(name="c")])
+    model.compile(tw.keras.optimizers.SGD(1.0), "mse")
+    model.save(tmp_path / f"m{ending}")
+    tw.keras.models.load_model(tmp_path / f"m{ending}").save(tmp_path / f"2{ending}")
+    loaded = tw.keras.models.load_model(tmp_path / f"2{ending}")
+    assert type(loaded.layers[0]) is tw.layers.SavedLayer
+    y = np.full((2, 3), -5, np.float32)
+    for each in (model, loaded):
+        each.run_eagerly = eager
+        each.fit(X, y, epochs=3, verbose=0)
+    same(loaded.get_weights(), model.get_weights())
+    scale, shift, free, kernel, _ = loaded.get_weights()
+    assert (scale >= 0).all() and (scale == 0).any() and (free < 0).any()
+    assert (abs(shift) <= np.float32(0.1)).all() and (abs(shift) > 0.09).any()
+    assert np.linalg.norm(kernel, axis=0).max() <= 0.5 + 1e-6
 
 
 class Times(tw.layers.Layer):
