@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tapewright.core import devices
+from tapewright.core import config, devices
 from tapewright.keras.utils import clear_session, set_random_seed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,6 +71,14 @@ def console(block):
     return shown
 
 
+@pytest.fixture
+def target():
+    """A page may choose a target; the tests after it have theirs again."""
+    with config.use_target(config.target()):
+        yield
+
+
+@pytest.mark.usefixtures("target")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_code_of_a_page_prints_what_stands_below_it(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where the files land that a page writes
