@@ -1107,7 +1107,7 @@ def test_unknown_dimensions():
 
 def test_two_threads_run_one_loop():
     f = tw.function(lambda x, n: repeated(n)(x))
-    n, wanted = tw.constant(300), {}
+    n, wanted = tw.constant(100), {}
     for x in (0.3, 1.1, 2.2, 2.9):
         wanted[x] = f(number(x), n).numpy()
 
