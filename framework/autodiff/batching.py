@@ -85,6 +85,7 @@ class BatchedTensor(Tensor):
         raise MappingError(self.owner.no_value)
 
     numpy = __array__ = _scalar = __bool__ = __index__ = _no_value
+    __dlpack__ = __dlpack_device__ = _no_value
 
     def __len__(self):
         return self.shape[0]

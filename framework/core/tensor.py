@@ -120,23 +120,23 @@ class Tensor(Operators):
         return view
 
     def __dlpack__(self, **options: Any) -> Any:
+        """Return a DLPack capsule of a copy, for `from_dlpack` of other libraries.
+
+        Raises: ``BufferError`` for ``copy=False``, strings, and what NumPy or CuPy do not
+        export; ``TracingError`` in a traced function.
+        """
         if self.key is not None:
-            export_hook(self, "a library of arrays")
+            export_hook(self, "another library")
         if options.pop("copy", None) is False:
             raise BufferError(
                 "a tensor never changes, so other libraries get a copy of it"
             )
-        module, array = self._module_and_array()
-        return module.array(array, copy=True).__dlpack__(**options)
+        module = devices.array_module(type(self.array))
+        return module.array(self.array, copy=True).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        module, array = self._module_and_array()
-        return module.asarray(array).__dlpack_device__()
-
-    def _module_and_array(self):
-        if not devices.is_array(self.array):
-            np.asarray(self)  # says why there are no values
-        return devices.array_module(type(self.array)), self.array
+        module = devices.array_module(type(self.array))
+        return module.asarray(self.array).__dlpack_device__()
 
     def _scalar(self, kind):
         if self.key is not None:

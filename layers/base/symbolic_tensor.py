@@ -184,6 +184,12 @@ class KerasTensor(Tensor):
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         self._no_value("a NumPy function")
 
+    def __dlpack__(self, **options: Any) -> NoReturn:
+        self._no_value("another library")
+
+    def __dlpack_device__(self) -> NoReturn:
+        self._no_value("another library")
+
     def _scalar(self, kind):
         self._no_value(f"{kind.__name__}()")
 

@@ -173,8 +173,13 @@ def test_other_libraries_get_a_copy_by_dlpack(make, value):
 
 
 def test_dlpack_needs_values():
-    with pytest.raises(tw.errors.TracingError):
-        tw.function(np.from_dlpack)(tw.constant([1.0]))
+    x = tw.constant([1.0])
+    with pytest.raises(tw.errors.TracingError, match="another library needs the value"):
+        tw.function(np.from_dlpack)(x)
+    with pytest.raises(TypeError, match="another library"):
+        np.from_dlpack(tw.keras.Input((3,)))
+    with pytest.raises(ValueError, match="no one value to look at"):
+        tw.vectorized_map(np.from_dlpack, x, fallback_to_while_loop=False)
     with tw.device("CPU:0"), pytest.raises(BufferError):
         np.from_dlpack(tw.constant("text"))
 

@@ -159,6 +159,11 @@ class SymbolicTensor(Tensor):
             "to run in each call",
         )
 
+    def __dlpack__(self, **options):
+        self._no_value("another library", "Pass on what the function returns")
+
+    __dlpack_device__ = __dlpack__
+
     def known_sizes(self):
         """Return the sizes in the tensor, if it consists of sizes only; else None."""
         return known_sizes(self)

@@ -268,9 +268,9 @@ def _read_head(group):
             and all([re.fullmatch(r"(\w+(/\w+)*)?", path) for path in paths]),
             "streams": head["streams"] <= count,
             "states": head["states"] == count,
-            "regularized": all([i < len(head["weights"]) for i in head["regularized"]]),
-            "constrained": all([i < len(head["weights"]) for i in head["constrained"]]),
         }
+        for key in ("regularized", "constrained"):
+            valid[key] = all([i < len(head["weights"]) for i in head[key]])
         wrong = [key for key in valid if not valid[key]]
     for key in wrong:
         group.fail(f"{key} of a layer cannot be {head.get(key)!r:.100}", "layer")

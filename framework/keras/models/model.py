@@ -465,12 +465,12 @@ def in_rank_of(expected, tensor, title):
 
     Raises: `ShapeError` for another rank.
     """
-    rank, sizes = len(tensor.shape), tuple(expected.shape)
-    if rank == len(sizes):
+    rank, shape = len(tensor.shape), expected.shape
+    if rank == len(shape):
         return tensor
-    if rank == len(sizes) + 1 and tensor.shape[-1] == 1:
+    if rank == len(shape) + 1 and tensor.shape[-1] == 1:
         return squeeze(tensor, -1)
-    if rank == len(sizes) - 1 and sizes[-1] == 1:
+    if rank == len(shape) - 1 and shape[-1] == 1:
         return expand_dims(tensor, -1)
     raise _wrong_shape(expected, tensor, title)
 
