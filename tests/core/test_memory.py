@@ -10,6 +10,8 @@ import pytest
 import tapewright as tw
 from tapewright.core import devices
 
+from ..memory import grown
+
 WIDTH = 50
 
 
@@ -276,30 +278,6 @@ def test_nothing_of_a_model_step_is_left_for_the_collector():
 
 
 # ---------------------------------------------------------------------- over time
-
-
-def held():
-    """Bytes in use, cycles included, the free lists of the interpreter excluded."""
-    gc.freeze()  # what is there counts, garbage or not
-    gc.collect()  # empties the free lists
-    gc.unfreeze()
-    return tracemalloc.get_traced_memory()[0]
-
-
-def grown(step, count):
-    """Bytes by which memory grows over ``count`` steps, after a warm-up."""
-    for _ in range(20):
-        step()
-    tracemalloc.start()
-    try:
-        for _ in range(20):
-            step()
-        before = held()
-        for _ in range(count):
-            step()
-        return held() - before
-    finally:
-        tracemalloc.stop()
 
 
 def test_a_thousand_training_steps_leave_memory_flat():
