@@ -107,6 +107,7 @@ __all__ = [
     "atan2",
     "atanh",
     "autodiff",
+    "autograph",
     "bessel_i0e",
     "bessel_i1e",
     "bitcast",
@@ -357,6 +358,7 @@ __all__ = [
 
 import_lazily(
     sys.modules[__name__],
+    autograph="tapewright.api.autograph",
     callbacks="tapewright.keras.callbacks",
     distribute="tapewright.distribute",
     image="tapewright.ops.image.processing",

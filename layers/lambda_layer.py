@@ -6,6 +6,7 @@ from collections.abc import Callable
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from tapewright.core.interpreters import converted
 from tapewright.core.nest import flatten
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.serialization import object_config, registry
@@ -68,7 +69,7 @@ class Lambda(Layer):
     def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
         own = {"mask": mask, "training": training}
         wanted = {name: own[name] for name in own if name in self._wanted}
-        return self.function(inputs, **self.arguments, **wanted)
+        return converted(self.function)(inputs, **self.arguments, **wanted)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         if self.mask is None or callable(self.mask):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tapewright.compiler.control_flow.map_fn import map_fn
 from tapewright.core.argument_validation import whole
-from tapewright.core.interpreters import active_tracer
+from tapewright.core.interpreters import active_tracer, converted
 from tapewright.core.nest import flatten, is_nested
 from tapewright.ops.array.conversion import cast, stop_gradient
 from tapewright.ops.array.joining import concat, reverse, stack
@@ -105,10 +105,12 @@ class TimeDistributed(Wrapper):
         if self.layer._signature.takes_training:
             options["training"] = training
 
+        call = converted(self.layer.call)
+
         def step(row):
             if is_nested(row):
-                return self.layer.call(row[0], mask=row[1], **options)
-            return self.layer.call(row, **options)
+                return call(row[0], mask=row[1], **options)
+            return call(row, **options)
 
         return time_first(_each(step, rows))
 

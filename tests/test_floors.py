@@ -50,6 +50,7 @@ FOLDERS = {
         "",
         "inspection",
         "control_flow",
+        "autograph",
         "function",
     ],
     "formats": ["checkpoints", "saved_model", ""],

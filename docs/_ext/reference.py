@@ -29,7 +29,7 @@ NAMESPACES = """
     keras.optimizers.schedules keras.initializers keras.regularizers keras.constraints
     keras.saving keras.utils keras.preprocessing.sequence keras.random keras.config
     keras.distribution
-    autodiff bitwise linalg signal image random nn math nest dtypes errors config
+    autodiff autograph bitwise linalg signal image random nn math nest dtypes errors config
     data datasets datasets.digits datasets.mnist datasets.fashion_mnist
     saved_model train distribute debugging profiler plot test
     tapewright

@@ -14,6 +14,7 @@ from tapewright.core.interpreters import (
     active_interpreter,
     active_interpreters,
     active_tracer,
+    converted,
     use_interpreters,
 )
 from tapewright.core.nest import flatten, pack
@@ -88,6 +89,7 @@ def _checked(name, i, gradient, source):
 
 def call_gradient_function(gradient, cotangents, count, variables, name):
     """Call a gradient function; the gradients of its ``count`` inputs, then of variables."""
+    gradient = converted(gradient)
     if variables:
         answer = gradient(*cotangents, variables=list(variables))
         if not (isinstance(answer, tuple) and len(answer) == 2):
@@ -159,7 +161,7 @@ def custom_gradient(f=None):
         # Tapes record the ops inside f, too, since its gradient function may use their
         # values, and be differentiated itself.
         with use_interpreters((*interpreters, watcher)):
-            answer = f(*args, **kwargs)
+            answer = converted(f)(*args, **kwargs)
         if not (isinstance(answer, tuple) and len(answer) == 2 and callable(answer[1])):
             raise TypeError(
                 f"custom_gradient: {_name(f)} must return (value, gradient function), got "
@@ -359,7 +361,7 @@ def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
         def forward(*args):
             watcher = _VariableWatcher()
             with use_interpreters((*_without_tapes(active_interpreters()), watcher)):
-                outputs = f(*args, **kwargs)
+                outputs = converted(f)(*args, **kwargs)
             for variable in watcher.variables.values():
                 variable.read()  # notifies the tapes
             return outputs, functools.partial(_recompute, f, args, kwargs)
@@ -378,7 +380,7 @@ def _recompute(f, args, kwargs, *cotangents, variables=None):
     variables = list(variables or [])
     with GradientTape(watch_accessed_variables=False) as tape:
         tape.watch([*sources, *variables])
-        outputs = flatten(f(*pack(list(args), flat), **kwargs))
+        outputs = flatten(converted(f)(*pack(list(args), flat), **kwargs))
     pairs = [
         (out, c)
         for out, c in zip(map(convert_to_tensor, outputs), cotangents)
@@ -410,6 +412,6 @@ def grad_pass_through(f: Callable[P, R]) -> Callable[P, R]:
                 return cotangents
             return cotangents, [None] * len(variables)
 
-        return f(*args, **kwargs), gradient
+        return converted(f)(*args, **kwargs), gradient
 
     return functools.wraps(f)(forward)

@@ -9,10 +9,13 @@ targets        a program becomes something to call
 pipeline       the list of all passes, and the steps from a graph to its executable
 inspection     graphs and executables as text, their costs and times
 control_flow   branches, loops and host calls: nodes with regions
+autograph      Python control flow becomes that
 function       `tw.function`: arguments, the trace that serves them, calls
 """
 
 from tapewright.core import config
+from tapewright.core.interpreters import load_conversion_later
 
 # Passes, lowering and target are loaded when the first function is compiled.
 config.load_pipeline_later("tapewright.compiler.pipeline")
+load_conversion_later("tapewright.compiler.autograph.conversion")

@@ -11,6 +11,7 @@ The active interpreter of a thread (more exactly, of a context) is one of
 
 import os
 from contextvars import ContextVar
+from importlib import import_module
 
 from .errors import TracingError
 
@@ -22,11 +23,15 @@ __all__ = [
     "active_interpreters",
     "active_tracer",
     "check_not_traced",
+    "conversion",
+    "converted",
+    "load_conversion_later",
     "process_op",
     "set_interpreters",
     "use_interpreters",
 ]
 
+_conversion = None
 _INTERPRETER = ContextVar("interpreter", default=None)
 active_interpreter = _INTERPRETER.get
 
@@ -90,6 +95,28 @@ def active_tracer():
         if each.traces:
             return each
     return None
+
+
+def converted(function):
+    """Return a callable of the user in the form in which the active trace calls it.
+
+    In traced functions it has its Python control flow converted; elsewhere it stays.
+    """
+    tracer = active_tracer()
+    if tracer is None or not tracer.converts:
+        return function
+    return conversion().convert(function)
+
+
+def load_conversion_later(module):
+    """Name the module that converts Python control flow; it is loaded at its first use."""
+    global _conversion
+    _conversion = module
+
+
+def conversion():
+    """The module that converts Python control flow."""
+    return import_module(_conversion)
 
 
 def check_not_traced(path):

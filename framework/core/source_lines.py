@@ -7,17 +7,22 @@ from pathlib import Path
 import numpy as np
 
 __all__ = [
+    "is_own_code",
     "line_of_error",
     "lines_are_recorded",
     "record_lines",
+    "user_code",
     "user_line",
     "user_stacklevel",
 ]
 
 _PACKAGE = Path(__file__).parents[1]
-_NOT_THE_USERS = (
+_OWN = (
     str(_PACKAGE),
     *[str(_PACKAGE.parent / name) for name in ("layers", "optimizers")],  # in a clone
+)
+_NOT_THE_USERS = (
+    *_OWN,
     str(Path(np.__file__).parent),  # it calls back when it is given tensors
     contextlib.__file__,
     "<executable of ",  # Python code of traced functions
@@ -45,6 +50,17 @@ def user_line(always=False):
         return None
     frame, _ = _user_frame()
     return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def is_own_code(filename):
+    """Return whether a file belongs to tapewright."""
+    return filename.startswith(_OWN)
+
+
+def user_code():
+    """The code object of the innermost function of the user in the call stack, or None."""
+    frame, _ = _user_frame()
+    return None if frame is None else frame.f_code
 
 
 def user_stacklevel():

@@ -23,7 +23,7 @@ from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.dtypes import float32
 from tapewright.core.errors import ShapeError
 from tapewright.core.floatx import default_float
-from tapewright.core.interpreters import use_interpreters
+from tapewright.core.interpreters import converted, use_interpreters
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.source_lines import user_stacklevel
@@ -355,7 +355,7 @@ class Layer(Operation, Tracked, LayerConfig):
         if self._output_shape is None or not self.built:
             outputs = self._first_call(inputs, args, kwargs)
         else:
-            outputs = self.call(inputs, *args, **kwargs)
+            outputs = converted(self.call)(inputs, *args, **kwargs)
         if self._rebound is not None:
             self._refuse_rebound("call")
         if self.activity_regularizer is not None:
@@ -393,12 +393,12 @@ class Layer(Operation, Tracked, LayerConfig):
     def _built_call(self, inputs, args, kwargs):
         if self.built:
             self._locked = True
-            return self.call(inputs, *args, **kwargs)
+            return converted(self.call)(inputs, *args, **kwargs)
         with self._building():
             self._build_for((inputs, *args), kwargs)
             self.built = self._locked = True
             vars(self).pop("_rebound", None)
-            return self.call(inputs, *args, **kwargs)
+            return converted(self.call)(inputs, *args, **kwargs)
 
     def _build_for(self, args, kwargs):
         """Build for tensors: their shapes go to `build`, by name if it takes several."""
@@ -564,7 +564,9 @@ class Layer(Operation, Tracked, LayerConfig):
     def _add_penalties_on(self, outputs):
         for output in flatten(outputs):
             if is_tensor(output):
-                penalty = convert_to_tensor(self.activity_regularizer(output))
+                penalty = convert_to_tensor(
+                    converted(self.activity_regularizer)(output)
+                )
                 if len(output.shape):
                     batch = cast(shape_of(output)[0], penalty.dtype)
                     penalty = divide_no_nan(penalty, batch)

@@ -12,6 +12,7 @@ from tapewright.core.argument_validation import truth
 from tapewright.core.assignment import assign_all
 from tapewright.core.deferred_initialization import initialized_variable
 from tapewright.core.dtypes import as_dtype
+from tapewright.core.interpreters import converted
 from tapewright.core.module import Module
 from tapewright.core.naming import unique_name
 from tapewright.core.own_variables import load_own_variables, save_own_variables
@@ -224,7 +225,7 @@ class Tracked(Module):
             added += layer._added
             for variable, regularizer in layer._penalties:
                 if layer._trainable and variable.trainable:
-                    penalties.append(regularizer(variable))
+                    penalties.append(converted(regularizer)(variable))
         return added + penalties
 
     def _take_losses(self) -> list[Tensor]:

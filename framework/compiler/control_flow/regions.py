@@ -131,6 +131,7 @@ def trace_region(name, function, specs, outside):
     tracer = RegionTracer(Graph(f"{parent.graph.name}/{name}", parent.graph), outside)
     tracer.created, tracer.line, tracer.outer = parent.created, parent.line, parent
     tracer.captured_constants = parent.captured_constants
+    tracer.converts = parent.converts
     arguments = [tracer.input(*spec) for spec in specs]
     with use_interpreters((tracer,)):
         tracer.results = function(*arguments)

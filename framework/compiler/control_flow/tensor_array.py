@@ -24,6 +24,7 @@ from tapewright.ops.array.gather import gather
 from tapewright.ops.array.joining import concat, split, stack, unstack
 from tapewright.ops.array.scatter import put_row
 
+from ..tracing.tracer import fall_back
 from .regions import any_traced
 
 __all__ = [
@@ -303,7 +304,7 @@ class TensorArray:
         if self._rows is not None:
             return self._rows
         if self._dynamic and not self._items:
-            raise TracingError(
+            fall_back(
                 f"TensorArray.{who}: in a traced function an array cannot grow at a "
                 "traced index: pass its size"
             )

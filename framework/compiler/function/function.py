@@ -19,6 +19,7 @@ from tapewright.core.interpreters import (
     active_interpreter,
     active_interpreters,
     active_tracer,
+    converted,
     use_interpreters,
 )
 from tapewright.core.replica_context import replica_context
@@ -118,8 +119,10 @@ def function(
     """
     relaxed = reduce_retracing or bool(experimental_relax_shapes)
     if func is None:
-        return lambda func: Function(func, input_signature, relaxed)
-    return Function(func, input_signature, relaxed)
+        return lambda func: Function(
+            func, input_signature, relaxed, autograph=autograph
+        )
+    return Function(func, input_signature, relaxed, autograph=autograph)
 
 
 class Function(Generic[P, R]):
@@ -131,6 +134,7 @@ class Function(Generic[P, R]):
         input_signature: Sequence[Any] | None = None,
         reduce_retracing: bool = False,
         owner: Callable[[], Any] | None = None,
+        autograph: bool = True,
     ):
         self._kind = _unwrapped_kind(python_function)
         if self._kind is not None:
@@ -147,6 +151,7 @@ class Function(Generic[P, R]):
             else input_signature
         )
         self.reduce_retracing = reduce_retracing
+        self.autograph = autograph
         self._owner = owner  # a function without arguments that returns it, or None
         self._home = None  # the class of which it is a method
         self._owners = {}  # id of an owner -> a reference to it, and its own `Function`
@@ -243,7 +248,7 @@ class Function(Generic[P, R]):
     def _run_python(self, args, kwargs):
         if self._owner is not None:
             args = (self._owner(), *args)
-        return self.python_function(*args, **kwargs)
+        return converted(self.python_function)(*args, **kwargs)
 
     def _run_eagerly(self, arguments):
         """Run the Python code on the values of a call; return results as a replay would."""
@@ -416,6 +421,7 @@ class Function(Generic[P, R]):
         """Run the function once under a tracer."""
         graph = Graph(self._name)
         tracer = Tracer(graph)
+        tracer.converts = self.autograph
         tracer.peeks = [] if active_tracer() is None else None
         tensors = zip(arguments.tensors, shapes, arguments.names, strict=True)
         taken = set()
@@ -512,6 +518,7 @@ class Function(Generic[P, R]):
             self.input_signature,
             self.reduce_retracing,
             owner=reference,
+            autograph=self.autograph,
         )
         found = owners[number] = reference, own
         return found
@@ -598,7 +605,7 @@ class Function(Generic[P, R]):
         if found is self:
             return self.__qualname__  # by name, as any function
         given = self.python_function, self.input_signature, self.reduce_retracing
-        return Function, given
+        return Function, (*given, None, self.autograph)
 
 
 def _named(names, values):

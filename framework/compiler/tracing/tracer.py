@@ -18,6 +18,7 @@ from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
     Interpreter,
     active_interpreters,
+    conversion,
     process_op,
     use_interpreters,
 )
@@ -178,9 +179,14 @@ class SymbolicTensor(Tensor):
         )
 
     def __bool__(self):
+        known = self.known_sizes()
+        if known is not None and known.size == 1:
+            return bool(known.item())
+        reason = conversion().why_not_converted()
         self._no_value(
             "a Python condition (if, while, and, or, not, assert)",
-            "Choose with tw.where(condition, a, b), branch with tw.cond, loop with "
+            ("" if reason is None else f"The control flow of {reason}. ")
+            + "Choose with tw.where(condition, a, b), branch with tw.cond, loop with "
             "tw.while_loop, or run the function eagerly: run_eagerly=True, "
             "config.run_functions_eagerly(True)",
         )
@@ -249,6 +255,7 @@ class Tracer(Interpreter):
         "advanced_generators",
         "captured_constants",
         "peeks",
+        "converts",
     )
     traces = True
 
@@ -267,6 +274,7 @@ class Tracer(Interpreter):
         self.peeks = None  # or a list: (value of a handle, number, spec, object)
         self.captured_constants = {}  # id -> weak reference: a tape may track them later
         self.line = None  # of the next nodes, if they are copied from another graph
+        self.converts = True  # the Python control flow of functions that are called
 
     def current_line(self):
         """Return the line of user code to note in a node."""
@@ -421,14 +429,24 @@ class Tracer(Interpreter):
         self.bindings.clear()
         self.unread.clear()
 
+    def mark(self):
+        """Return the point that the trace has reached, for `roll_back`."""
+        variables = self.bindings.copy(), self.assigned.copy(), self.unread.copy()
+        return len(self.graph.nodes), variables
+
+    def roll_back(self, mark):
+        """Remove the nodes behind a mark; give variables assigned since their values back."""
+        count, (self.bindings, self.assigned, self.unread) = mark
+        del self.graph.nodes[count:]
+
     @contextmanager
     def assigning_nothing(self):
         """Give variables that are assigned inside their values back afterwards."""
-        kept = self.bindings.copy(), self.assigned.copy(), self.unread.copy()
+        _, variables = self.mark()
         try:
             yield
         finally:
-            self.bindings, self.assigned, self.unread = kept
+            self.bindings, self.assigned, self.unread = variables
 
     def fresh(self, tensor):
         """Return a new tensor object of the same value, which no tape tracks yet."""

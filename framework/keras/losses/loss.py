@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tapewright.core.argument_validation import one_of
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import default_float
+from tapewright.core.interpreters import converted
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, map_structure
 from tapewright.core.replica_context import replica_context
@@ -133,7 +134,7 @@ class Loss(Configured):
         y_pred = predictions(y_pred, self.dtype)
         if not self.integer_labels:
             y_true = _labels(y_true, y_pred)
-        losses = self.call(y_true, y_pred)
+        losses = converted(self.call)(y_true, y_pred)
         if losses is None:
             raise TypeError(
                 f"loss '{self.name}' returned None; is a return statement missing?"
@@ -255,8 +256,8 @@ class LossFunctionWrapper(Loss):
 
     def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         if self.integer_labels or is_structure(y_true) or is_structure(y_pred):
-            return self.fn(y_true, y_pred, **self._arguments)
-        return self.fn(*same_rank(y_true, y_pred), **self._arguments)
+            return converted(self.fn)(y_true, y_pred, **self._arguments)
+        return converted(self.fn)(*same_rank(y_true, y_pred), **self._arguments)
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor, ``fn`` by its name, and those of ``fn``.

@@ -13,6 +13,7 @@ from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import (
     active_interpreter,
     active_interpreters,
+    converted,
     use_interpreters,
 )
 from tapewright.core.module import Module
@@ -104,8 +105,8 @@ class Metric(Module, Configured):
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
         """Call `update_state`, then return `result`: of all batches so far, with this one."""
         self._check_initialized()
-        self.update_state(*args, **kwargs)
-        return self.result()
+        converted(self.update_state)(*args, **kwargs)
+        return converted(self.result)()
 
     # --- state
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+from tapewright.core.interpreters import converted
 from tapewright.core.replica_context import replica_context
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
@@ -136,7 +137,7 @@ class MeanMetricWrapper(Mean):
     ) -> None:
         """Add the values of the function for one batch."""
         mask = getattr(y_pred, "_keras_mask", None)
-        values = self.fn(y_true, y_pred, **self._fn_kwargs)
+        values = converted(self.fn)(y_true, y_pred, **self._fn_kwargs)
         if mask is not None:
             sample_weight = _masked(sample_weight, mask, self._dtype)
         if replica_context() is not None and not as_tensor(values).array.ndim:

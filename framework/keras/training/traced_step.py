@@ -3,6 +3,7 @@
 import weakref
 
 from tapewright.compiler.function.function import Function
+from tapewright.core.interpreters import converted
 from tapewright.core.nest import flatten
 from tapewright.core.replica_context import in_replica_context, replica_context
 
@@ -58,7 +59,7 @@ class TracedStep:
 
     def _step(self):
         method = self._method
-        return lambda data: method()(data)
+        return lambda data: converted(method())(data)
 
     def _steps(self):
         step = self._step()

@@ -10,6 +10,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from tapewright.autodiff.gradient_tape import GradientTape
+from tapewright.core.interpreters import converted
 from tapewright.core.nest import map_structure
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.layers.base.call_spec import CallSignature
@@ -57,7 +58,7 @@ class TrainSteps(CompiledModel):
             self.optimizer.apply(gradients, variables)
         else:
             self._warn("the model has no trainable weights: training changes nothing")
-        return self.compute_metrics(x, y, y_pred, sample_weight)
+        return converted(self.compute_metrics)(x, y, y_pred, sample_weight)
 
     _has_weights = False
 
@@ -105,7 +106,7 @@ class TrainSteps(CompiledModel):
         y_pred = self._call_for(x, False)
         loss = self._loss_of(x, y, y_pred, sample_weight, False)
         track_loss(self._compiled.tracker, loss, x)
-        return self.compute_metrics(x, y, y_pred, sample_weight)
+        return converted(self.compute_metrics)(x, y, y_pred, sample_weight)
 
     def predict_step(self, data: Any) -> Any:
         """Compute the outputs for one batch; `predict` calls it."""
@@ -119,9 +120,10 @@ class TrainSteps(CompiledModel):
 
     def _loss_of(self, x, y, y_pred, sample_weight, training):
         signature = CallSignature(type(self).compute_loss)
+        compute_loss = converted(self.compute_loss)
         if signature.takes_training or signature.takes_any:
-            return self.compute_loss(x, y, y_pred, sample_weight, training=training)
-        return self.compute_loss(x, y, y_pred, sample_weight)
+            return compute_loss(x, y, y_pred, sample_weight, training=training)
+        return compute_loss(x, y, y_pred, sample_weight)
 
     # --- steps as functions
 

@@ -812,7 +812,10 @@ def test_a_recursion_without_end_is_named():
 
 def test_effects_of_an_inner_function_happen_in_their_place():
     v = tw.Variable(1.0)
-    double = tw.function(lambda: v.assign(v * 2.0) and None)
+
+    @tw.function
+    def double():
+        v.assign(v * 2.0)
 
     @tw.function
     def outer():

@@ -316,7 +316,7 @@ def test_what_a_shape_does_not_build_the_first_call_builds():
 def test_an_error_of_a_trace_names_the_layer_that_is_traced():
     class Branching(Layer):
         def call(self, inputs):
-            return inputs if tw.reduce_sum(inputs) > 0 else -inputs
+            return inputs if float(tw.reduce_sum(inputs).numpy()) > 0 else -inputs
 
     with pytest.raises(
         tw.errors.TracingError, match="'Branching.call' is being traced"

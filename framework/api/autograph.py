@@ -1,0 +1,69 @@
+"""`tw.autograph`: Python control flow in traced functions, as ``tf.autograph``.
+
+In a traced function, and in the functions and methods that it calls, `if`, `while`, `for`,
+``and``, ``or``, ``not``, conditional expressions, chained comparisons and `assert` work on
+tensors: they become `cond` and `while_loop`. What is decided by Python values stays Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from tapewright.compiler.autograph.conversion import (
+    convert,
+    converted_source,
+    do_not_convert,
+)
+from tapewright.compiler.autograph.loops import set_loop_options
+from tapewright.core.typing import P, R
+
+__all__ = [
+    "do_not_convert",
+    "experimental",
+    "set_loop_options",
+    "to_code",
+    "to_graph",
+]
+
+experimental = SimpleNamespace(
+    do_not_convert=do_not_convert, set_loop_options=set_loop_options
+)
+
+
+def to_graph(
+    entity: Callable[P, R],
+    recursive: bool = True,
+    experimental_optional_features: Any = None,
+) -> Callable[P, R]:
+    """Return a function like ``entity`` with its Python control flow converted.
+
+    `tw.function` does so by itself. This is for functions that code outside of traced
+    functions calls there, a callback of another library, say. The arguments after
+    ``entity`` change nothing.
+
+    >>> import tapewright as tw
+    >>> absolute = to_graph(lambda x: x if x > 0 else -x)
+    >>> absolute(-2.0)
+    2.0
+    """
+    return convert(entity)
+
+
+def to_code(
+    entity: Callable[..., Any],
+    recursive: bool = True,
+    experimental_optional_features: Any = None,
+) -> str:
+    """Return the code to which a function is converted, as text.
+
+    Arguments after ``entity`` change nothing.
+
+    Raises: ``ValueError``, with the reason, if it cannot be converted.
+
+    >>> print(to_code(lambda x: x if x > 0 else -x))
+    def lambda(x):
+        return ag__.if_exp(x > 0, lambda: x, lambda: -x)
+    """
+    return converted_source(getattr(entity, "python_function", entity))

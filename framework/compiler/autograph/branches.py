@@ -1,0 +1,193 @@
+"""`if` on a traced condition: both branches are traced, and each replay runs one."""
+
+from tapewright.core.source_lines import user_line
+from tapewright.core.tensor import Tensor, convert_to_tensor
+
+from ..control_flow.cond_node import branch
+from ..control_flow.regions import described
+from ..tracing.graph import spec_of
+from ..tracing.tracer import fall_back
+from .conditions import ControlFlowError, is_traced, scalar_condition
+from .jumps import RETURN_VALUE
+from .state import (
+    UNDEFINED,
+    State,
+    is_same,
+    leaves_of,
+    same_nesting,
+    shown,
+    tensors_of,
+    title_of,
+    with_tensors,
+)
+
+__all__ = ["choose", "if_stmt"]
+
+SIDES = "if the condition is true", "if it is false"
+
+
+def if_stmt(test, body, orelse, names, needed, attributes, changed):
+    """Run one of two functions; trace both if the test is a tensor of the trace.
+
+    ``names``: the variables to keep, of which ``needed`` are read afterwards for sure;
+    ``attributes`` and ``changed``: see `State`.
+    """
+    if not is_traced(test):
+        return body() if test else orelse()
+    state = State((body, orelse), names, attributes, changed)
+    before = state.snapshot()
+
+    def side(function):
+        def run():
+            state.restore(before)
+            function()
+            values = state.values()
+            contents = state.contents()
+            for name in state.changed_contents(before[2], contents):
+                values[name] = _as_value(contents[name])
+            return {name: _Value(x) for name, x in values.items()}
+
+        return run
+
+    merge = _Merge(needed, before)
+    try:
+        outputs = branch(
+            "if",
+            scalar_condition(test, "if"),
+            [side(body), side(orelse)],
+            check=merge.rows,
+        )
+    finally:
+        state.restore(before)
+    for name, value in merge.results(outputs).items():
+        state.set(name, value)
+
+
+def choose(test, true_fn, false_fn):
+    """The value of one of two functions; of a conditional expression, ``and`` or ``or``."""
+    merge = _Merge((), ({}, {}, {}))
+    sides = [lambda f=f: {"the value": _Value(f())} for f in (true_fn, false_fn)]
+    outputs = branch("if", scalar_condition(test, "if"), sides, check=merge.rows)
+    return merge.results(outputs)["the value"]
+
+
+def _as_value(content):
+    return content if isinstance(content, (list, dict)) else tuple(content)
+
+
+class _Value:
+    """A value at the end of a branch; tensors of arrays are made while it is traced."""
+
+    def __init__(self, value):
+        self.value = value
+        self.leaves = []  # (leaf, its tensors or None)
+        for leaf in [] if value is UNDEFINED else leaves_of(value):
+            read = getattr(type(leaf), "__tensor__", None)  # of a variable, as of now
+            tensors = tensors_of(leaf) if read is None else [read(leaf)]
+            self.leaves.append((leaf, tensors))
+
+
+class _Merge:
+    """The values of two branches become one value for each variable."""
+
+    def __init__(self, needed, before):
+        self.needed = needed
+        self.before = {**before[0], **before[2]}
+        self.plans = {}  # name -> value, and the places of its outputs: `with_tensors`
+
+    def rows(self, sides):
+        """Return the tensors of both branches, in the same order."""
+        names = list(dict.fromkeys([*sides[0], *sides[1]]))
+        rows = [], []
+        for name in names:
+            pair = [
+                side.get(name) or _Value(_as_before(self.before[name]))
+                for side in sides
+            ]
+            self.plans[name] = self.merged(name, *pair, rows)
+        return rows
+
+    def merged(self, name, a, b, rows):
+        """Append the tensors of a variable to both rows; return how to put it together."""
+        if a.value is b.value:
+            return a.value, None
+        if a.value is UNDEFINED or b.value is UNDEFINED:
+            return self.one_sided(name, a, b, rows)
+        if not same_nesting(a.value, b.value) or len(a.leaves) != len(b.leaves):
+            self.refuse(name, a, b)
+        places = []
+        for (x, tensors), (y, others) in zip(a.leaves, b.leaves, strict=True):
+            if is_same(x, y):
+                places.append(None)
+                continue
+            if tensors is None or others is None or len(tensors) != len(others):
+                self.refuse(name, a, b)
+            start = len(rows[0])
+            for pair in zip(tensors, others, strict=True):
+                for row, t in zip(rows, self.alike(name, pair), strict=True):
+                    row.append(t)
+            places.append(slice(start, len(rows[0])))
+        return a.value, places
+
+    def one_sided(self, name, a, b, rows):
+        """Refuse a variable of one branch, unless nobody surely reads it."""
+        there, at = (b, 1) if a.value is UNDEFINED else (a, 0)
+        if name == RETURN_VALUE:  # a flag tells whether it is one
+            places = []
+            for _, tensors in there.leaves:
+                start = len(rows[0])
+                for t in tensors or ():
+                    rows[at].append(convert_to_tensor(t))
+                    rows[1 - at].append(None)
+                places.append(None if tensors is None else slice(start, len(rows[0])))
+            return there.value, places
+        if name in self.needed:
+            raise ControlFlowError(
+                f"{user_line(always=True)}: {title_of(name)} is set only {SIDES[at]}, but "
+                "used afterwards: give it a value before the if, or in both branches"
+            )
+        return UNDEFINED, None
+
+    def alike(self, name, pair):
+        """Convert a pair to tensors of one dtype and shape."""
+        hint = next((x.dtype for x in pair if isinstance(x, Tensor)), None)
+        x, y = [convert_to_tensor(x, dtype_hint=hint) for x in pair]
+        if x.dtype.dtype != y.dtype.dtype:
+            raise ControlFlowError(
+                f"{user_line(always=True)}: {title_of(name)} has dtype {x.dtype.name} "
+                f"{SIDES[0]} and {y.dtype.name} {SIDES[1]}: cast one of them"
+            )
+        if spec_of(x) != spec_of(y):
+            fall_back(
+                f"{title_of(name)} has {described(x)} {SIDES[0]} and {described(y)} "
+                f"{SIDES[1]}: its shape is not known before the if runs"
+            )
+        return x, y
+
+    def refuse(self, name, a, b):
+        raise ControlFlowError(
+            f"{user_line(always=True)}: {title_of(name)} is {shown(a.value)} {SIDES[0]} and "
+            f"{shown(b.value)} {SIDES[1]}: only tensors, numbers and nests of them can "
+            "depend on a tensor. " + _way_out(name, a.value, b.value)
+        )
+
+    def results(self, outputs):
+        """Return the values of the variables after the `if`."""
+        return {
+            name: value if places is None else with_tensors(value, places, outputs)
+            for name, (value, places) in self.plans.items()
+        }
+
+
+def _as_before(value):
+    return _as_value(value) if isinstance(value, set) else value
+
+
+def _way_out(name, a, b):
+    if name == RETURN_VALUE:
+        return "Return a value of the same structure on all ways through the function"
+    if a is None or b is None:
+        return "Let it start as a tensor instead of None"
+    if isinstance(a, (list, dict, tuple, set)) and type(a) is type(b):
+        return "Let both branches give it the same number of elements"
+    return "Choose it with tw.where or tw.cond, or let Python decide: by a number, not a tensor"

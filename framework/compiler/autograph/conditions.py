@@ -1,0 +1,36 @@
+"""Conditions: whether they are traced, and as scalars."""
+
+from tapewright.core.errors import TracingError
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.source_lines import user_line
+from tapewright.core.tensor import convert_to_tensor, is_tensor
+from tapewright.ops.array.shape import reshape
+
+from ..control_flow.regions import any_traced
+
+__all__ = ["ControlFlowError", "is_traced", "scalar_condition"]
+
+
+class ControlFlowError(TracingError, ValueError):
+    """Python control flow that no trace can follow; a ``ValueError``, as in TensorFlow."""
+
+
+def is_traced(x):
+    """Return whether the value of ``x`` is known only when the trace runs."""
+    if active_tracer() is None or not is_tensor(x):
+        return False
+    if hasattr(type(x), "__tensor__"):
+        x = convert_to_tensor(x)
+    known = getattr(x, "known_sizes", None)
+    return any_traced([x]) and (known is None or known() is None)
+
+
+def scalar_condition(test, what):
+    """Return a condition as one boolean tensor of rank 0."""
+    test = convert_to_tensor(test)
+    if test.shape.num_elements() != 1:
+        raise ControlFlowError(
+            f"{user_line(always=True)}: the condition of {what} must be a single value, got "
+            f"shape {test.shape}: reduce it with tw.reduce_all or tw.reduce_any"
+        )
+    return reshape(test if test.dtype.dtype.kind == "b" else test != 0, ())

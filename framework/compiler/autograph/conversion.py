@@ -1,0 +1,267 @@
+"""Convert functions when traced code calls them: each code object once."""
+
+import ast
+import functools
+import sys
+import sysconfig
+import types
+import weakref
+from copy import deepcopy
+from pathlib import Path
+
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.source_lines import is_own_code, user_code
+
+from .builtin_functions import replacement_of
+from .jumps import Unconvertible
+from .source import NoSource, find_node, future_flags
+from .transformer import OPERATORS, transform
+
+__all__ = [
+    "convert",
+    "converted_source",
+    "do_not_convert",
+    "why_not_converted",
+]
+
+# Installed packages that do not compute with our tensors.
+_FOREIGN = frozenset(
+    "numpy cupy scipy pandas matplotlib PIL h5py tqdm llvmlite mpi4py pytest _pytest "
+    "pluggy IPython ipykernel".split()
+)
+_INSTALLED = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+_STANDARD = sysconfig.get_path("stdlib")
+
+_CONVERTED = weakref.WeakKeyDictionary()  # code -> {file: converted code, or a reason}
+_NEW = weakref.WeakSet()  # code objects that are the result
+
+
+def convert(function):
+    """Return a callable with its control flow converted.
+
+    Functions, methods and callable objects of the user are converted, and functions among
+    the arguments of functions of tapewright. Everything else is returned as it is.
+    """
+    kind = type(function)
+    if kind is types.FunctionType:
+        name = function.__code__.co_filename
+        if is_own_code(name):
+            return _with_converted_arguments(function)
+        return _converted_function(function) if _is_convertible(name) else function
+    if kind is types.MethodType:
+        new = convert(function.__func__)
+        if new is function.__func__:
+            return function
+        return types.MethodType(new, function.__self__)
+    if kind is functools.partial:
+        return kind(convert(function.func), *function.args, **function.keywords)
+    if isinstance(function, (type, types.BuiltinFunctionType)):
+        return replacement_of(function)
+    call = getattr(kind, "__call__", None)  # noqa: B004  (not whether, but which)
+    if type(call) is types.FunctionType and _is_convertible(call.__code__.co_filename):
+        return types.MethodType(_converted_function(call), function)
+    return function
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_convertible(filename):
+    """Return whether a file may hold code that computes with tensors."""
+    if is_own_code(filename) or filename.startswith(("<frozen", "<executable of")):
+        return False
+    for folder in _INSTALLED:
+        if filename.startswith(folder):
+            top = Path(filename).relative_to(folder).parts[0]
+            return top.removesuffix(".py") not in _FOREIGN
+    return not filename.startswith(_STANDARD)
+
+
+def _with_converted_arguments(function):
+    def call(*args, **kwargs):
+        args = [_converted_argument(x) for x in args]
+        kwargs = {key: _converted_argument(x) for key, x in kwargs.items()}
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _converted_argument(x):
+    """Convert a function, or those in a list, tuple or dict; return all else as it is."""
+    if type(x) in (list, tuple):
+        new = [_converted_argument(y) for y in x]
+        return x if all(map(_same, x, new)) else type(x)(new)
+    if type(x) is dict:
+        new = {key: _converted_argument(y) for key, y in x.items()}
+        return x if all(map(_same, x.values(), new.values())) else new
+    function = x.__func__ if type(x) is types.MethodType else x
+    if type(function) is not types.FunctionType:
+        return x
+    return convert(x) if _is_convertible(function.__code__.co_filename) else x
+
+
+def _same(a, b):
+    return a is b
+
+
+def _converted_function(function):
+    """Return a function with the converted code, and the cells and defaults of this one."""
+    code = function.__code__
+    found = _converted_code(function)
+    if found is code or isinstance(found, str):
+        return function
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    cells[OPERATORS] = _operators()
+    closure = tuple([cells[name] for name in found.co_freevars])
+    new = types.FunctionType(
+        found, function.__globals__, function.__name__, function.__defaults__, closure
+    )
+    new.__kwdefaults__ = function.__kwdefaults__
+    new.__dict__.update(function.__dict__)
+    new.__doc__, new.__qualname__ = function.__doc__, function.__qualname__
+    new.__module__, new.__wrapped__ = function.__module__, function
+    return new
+
+
+@functools.cache
+def _operators():
+    """Return the cell by which converted code refers to the operators."""
+    from . import operators  # which convert what they call
+
+    return types.CellType(operators)
+
+
+def _converted_code(function):
+    """Return the converted code; the same if there is nothing to convert; or a reason."""
+    code = function.__code__
+    if code in _NEW:
+        return code
+    of_files = _CONVERTED.setdefault(code, {})
+    found = of_files.get(code.co_filename)
+    if found is None:
+        try:
+            found = _compiled(code, _tree(function))
+        except (NoSource, Unconvertible) as reason:
+            found = str(reason)
+        of_files[code.co_filename] = found
+    return found
+
+
+def _tree(function):
+    """Return the rewritten tree of a function, in a function that gives it its variables."""
+    node, home = find_node(function)
+    free = function.__code__.co_freevars
+    tree = transform(deepcopy(node), home, "__class__" in free)
+    names = [ast.arg(name) for name in (OPERATORS, *free)]
+    arguments = ast.arguments([], names, None, [], [], None, [])
+    factory = ast.FunctionDef("ag__factory", arguments, [tree], [], None)
+    if home is not None:  # private names are those of the class
+        factory = ast.ClassDef(home, [], [], [factory], [])
+    tree.factory = ast.fix_missing_locations(ast.copy_location(factory, node))
+    if sys.version_info >= (3, 12):
+        for x in ast.walk(factory):
+            if isinstance(x, (ast.FunctionDef, ast.ClassDef)) and not hasattr(
+                x, "type_params"
+            ):
+                x.type_params = []
+    return tree
+
+
+def _compiled(code, tree):
+    """Compile a rewritten tree; return the code, the old one if it uses no operator."""
+    module = ast.Module([tree.factory], [])
+    whole = compile(module, code.co_filename, "exec", future_flags(code), True)
+    found = _code_in(_code_named(whole, "ag__factory"))
+    if OPERATORS not in found.co_freevars:
+        return code
+    found = _renamed(found, code.co_name, code.co_qualname)
+    _note(found)
+    return found
+
+
+def _code_named(code, name):
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            found = inner if inner.co_name == name else _code_named(inner, name)
+            if found is not None:
+                return found
+    return None
+
+
+def _code_in(code):
+    return next(x for x in code.co_consts if isinstance(x, types.CodeType))
+
+
+def _renamed(code, name, qualname):
+    """Give inner functions of the rewriting the name of the function, for tracebacks."""
+    consts = [
+        _renamed(x, name, qualname)
+        if isinstance(x, types.CodeType) and x.co_name.startswith(OPERATORS)
+        else x
+        for x in code.co_consts
+    ]
+    return code.replace(co_consts=tuple(consts), co_name=name, co_qualname=qualname)
+
+
+def _note(code):
+    _NEW.add(code)
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType) and inner.co_name == code.co_name:
+            _note(inner)
+
+
+def converted_source(function):
+    """Return the converted code of a function as text.
+
+    Raises: ``ValueError`` with the reason if it cannot be converted.
+    """
+    try:
+        tree = _tree(function)
+    except (NoSource, Unconvertible) as reason:
+        raise ValueError(
+            f"{function.__qualname__} is not converted: {reason}"
+        ) from None
+    tree.name = function.__name__.strip("<>")
+    return ast.unparse(tree)
+
+
+def do_not_convert(func=None):
+    """Leave the Python control flow of ``func``, and of all that it calls, as it is.
+
+    A decorator, with or without parentheses.
+
+    >>> import tapewright as tw
+    >>> @tw.autograph.experimental.do_not_convert
+    ... def sign(x):
+    ...     return 1 if x > 0 else -1
+    >>> sign(2.0)
+    1
+    """
+    if func is None:
+        return do_not_convert
+
+    @functools.wraps(func)
+    def call(*args, **kwargs):
+        tracer = active_tracer()
+        if tracer is None:
+            return func(*args, **kwargs)
+        before, tracer.converts = tracer.converts, False
+        try:
+            return func(*args, **kwargs)
+        finally:
+            tracer.converts = before
+
+    return call
+
+
+def why_not_converted():
+    """Return why the user's code that is running is not converted, or None if it is."""
+    code = user_code()
+    if code is None or code in _NEW:
+        return None
+    tracer = active_tracer()
+    name = code.co_name
+    if tracer is not None and not tracer.converts:
+        return f"'{name}' runs with autograph=False or do_not_convert"
+    found = _CONVERTED.get(code, {}).get(code.co_filename)
+    if isinstance(found, str):
+        return f"'{name}' is left as it is: {found}"
+    return None

@@ -1,0 +1,72 @@
+"""Expressions of converted code: ``and``, ``or``, ``not``, comparisons, ``assert``."""
+
+import operator
+
+from tapewright.core.source_lines import user_line
+from tapewright.ops.math.comparison import logical_not
+
+from ..control_flow.printing import assert_true
+from .branches import choose
+from .conditions import is_traced, scalar_condition
+
+__all__ = ["and_", "assert_stmt", "compare", "if_exp", "not_", "or_"]
+
+
+def and_(first, *others):
+    """``first and other() and ...``, where ``others`` are evaluated if it takes them."""
+    if not others:
+        return first
+    if is_traced(first):
+        return choose(first, lambda: and_(others[0](), *others[1:]), lambda: first)
+    return and_(others[0](), *others[1:]) if first else first
+
+
+def or_(first, *others):
+    """``first or other() or ...``, where ``others`` are evaluated if it takes them."""
+    if not others:
+        return first
+    if is_traced(first):
+        return choose(first, lambda: first, lambda: or_(others[0](), *others[1:]))
+    return first if first else or_(others[0](), *others[1:])
+
+
+def not_(x):
+    """``not x``."""
+    return logical_not(scalar_condition(x, "not")) if is_traced(x) else not x
+
+
+def if_exp(test, true_fn, false_fn):
+    """``true_fn() if test else false_fn()``."""
+    if is_traced(test):
+        return choose(test, true_fn, false_fn)
+    return true_fn() if test else false_fn()
+
+
+def compare(left, first, *others):
+    """``left < x() < y()``; each of the others is a name of a comparison and a function."""
+    name, right = first
+    right = right()
+    value = _COMPARISONS[name](left, right)
+    return and_(value, lambda: compare(right, *others)) if others else value
+
+
+_COMPARISONS = {
+    **{name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "is_": operator.is_,
+    "is_not": operator.is_not,
+    "in_": lambda a, b: a in b,
+    "not_in": lambda a, b: a not in b,
+}
+
+
+def assert_stmt(test, message):
+    """``assert test, message()``; of a traced test, in each call.
+
+    Raises: ``AssertionError``, or ``InvalidArgumentError`` in a replay.
+    """
+    if is_traced(test):
+        text = "assertion failed" if message is None else message()
+        line = user_line(always=True)
+        assert_true(scalar_condition(test, "assert"), f"{line}: {text}")
+    elif not test:
+        raise AssertionError(*(() if message is None else (message(),)))

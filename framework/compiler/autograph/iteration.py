@@ -1,0 +1,182 @@
+"""Iteration of `for` in a trace: rows of tensors, ranges, and data sets.
+
+`Rows` has a number of steps that is known, or a size of the trace: the loop is a scan.
+`Steps` has a state of its own, and a test.
+"""
+
+import builtins
+import functools
+
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.interpreters import active_tracer, converted
+from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.tensor import convert_to_tensor, is_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import range as tensor_range
+from tapewright.ops.array.gather import gather
+from tapewright.ops.math.comparison import less
+from tapewright.ops.math.elementwise import ceil, floordiv, maximum, sign
+
+from ..control_flow.tensor_array import TensorArray
+from .conditions import is_traced
+
+__all__ = ["Rows", "Steps", "as_iteration", "iterable"]
+
+
+def iterable(function):
+    """Return the function whose call gives what a loop goes over.
+
+    A range whose length is only known in the call is none of a tensor's.
+    """
+    if active_tracer() is None:
+        return function
+    known = [new for old, new in _ITERABLES if old is function]
+    return known[0] if known else converted(function)
+
+
+class Rows:
+    """The rows of tensors, one after the other.
+
+    ``length``: their number, an int or a size of the trace. ``item(rows)``: what a step
+    gets, of the rows of ``tensors``.
+    """
+
+    def __init__(self, tensors, length, item):
+        self.tensors, self.length, self.item = tensors, length, item
+
+    @property
+    def is_static(self):
+        return not is_symbolic(self.length)
+
+    def __iter__(self):
+        for i in builtins.range(self.length):
+            yield self.row(i)
+
+    def row(self, i):
+        """Return what step ``i`` gets."""
+        return self.item([gather(x, i) for x in self.tensors])
+
+    def after(self, count):
+        """Return the rest behind the first rows."""
+        return Rows([x[count:] for x in self.tensors], self.length - count, self.item)
+
+    def as_steps(self):
+        """Return the same with a counter and a test."""
+        count = self.tensors[0].shape[0] if self.tensors else self.length
+        return _counted(convert_to_tensor(count, dtype="int32"), self.row)
+
+
+class Steps:
+    """Steps with a state: ``goes_on(state)``, then ``take(state) -> item, state``."""
+
+    def __init__(self, state, goes_on, take):
+        self.state, self.goes_on, self.take = state, goes_on, take
+
+
+def _counted(count, item):
+    """Return steps by number: ``item(i)`` for ``i`` below ``count``, a tensor."""
+    steps = Steps(
+        convert_to_tensor(0, dtype=count.dtype),
+        lambda i: less(i, count),
+        lambda i: (item(i), i + 1),
+    )
+    steps.count, steps.at = count, item
+    return steps
+
+
+def as_iteration(x):
+    """Return `Rows` or `Steps` for what a loop goes over; None if Python does it."""
+    if isinstance(x, (Rows, Steps)):
+        return x
+    if is_tensor(x):
+        x = convert_to_tensor(x)
+        if x.ndim is None or not x.ndim:
+            return None  # Python raises
+        return Rows([x], x.array.shape[0], lambda rows: rows[0])
+    if isinstance(x, TensorArray):
+        return as_iteration(x.stack())
+    steps = getattr(type(x), "traced_steps", None)
+    return None if steps is None else steps(x)
+
+
+def _range(function, *args, **options):
+    """Return a range; `Steps` if a limit is only known in the call."""
+    given = dict(zip(("start", "limit", "delta"), args)) | options
+    if not any([is_traced(x) for x in given.values()]):
+        return function(*args, **options)
+    if given.get("limit") is None:
+        given["limit"], given["start"] = given["start"], 0
+    parts = [given.get("start"), given["limit"], given.get("delta", 1)]
+    dtype = given.get("dtype")
+    hint = (
+        next(x.dtype for x in parts if is_tensor(x))
+        if dtype is None
+        else as_dtype(dtype)
+    )
+    start, limit, delta = [convert_to_tensor(x, dtype_hint=hint) for x in parts]
+    if hint.is_floating:
+        count = cast(ceil((limit - start) / delta), "int32")
+    else:
+        count = floordiv(limit - start + delta - sign(delta), delta)
+    return _counted(maximum(count, 0), lambda i: start + cast(i, hint) * delta)
+
+
+def _enumerate(sequence, start=0):
+    found = as_iteration(sequence)
+    if type(found) is Rows and (found.is_static or not found.tensors):
+        numbers = tensor_range(start, start + found.length)
+        return Rows(
+            [numbers, *found.tensors], found.length,
+            lambda rows: (rows[0], found.item(rows[1:])),
+        )  # fmt: skip
+    if type(found) is Rows:
+        found = found.as_steps()
+    if type(found) is not Steps:
+        return enumerate(sequence, start)
+    first = convert_to_tensor(start, dtype="int32")
+
+    def take(state):
+        number, inner = state
+        item, inner = found.take(inner)
+        return (number, item), (number + 1, inner)
+
+    return Steps((first, found.state), lambda state: found.goes_on(state[1]), take)
+
+
+def _zip(*sequences, strict=False):
+    found = [as_iteration(x) for x in sequences]
+    if not found or None in found or strict:
+        return zip(*[_listed(x) for x in sequences], strict=strict)
+    if all([type(x) is Rows and x.is_static for x in found]):
+        length = min([x.length for x in found])
+        sizes = [len(x.tensors) for x in found]
+        starts = [sum(sizes[:i]) for i in builtins.range(len(found))]
+
+        def item(rows):
+            parts = zip(found, starts, sizes, strict=True)
+            return tuple([x.item(rows[i : i + n]) for x, i, n in parts])
+
+        return Rows([t[:length] for x in found for t in x.tensors], length, item)
+    found = [x.as_steps() if type(x) is Rows else x for x in found]
+
+    def goes_on(states):
+        tests = [x.goes_on(s) for x, s in zip(found, states, strict=True)]
+        return functools.reduce(lambda a, b: a & b, tests)
+
+    def take(states):
+        pairs = [x.take(s) for x, s in zip(found, states, strict=True)]
+        return tuple([item for item, _ in pairs]), tuple([state for _, state in pairs])
+
+    return Steps(tuple([x.state for x in found]), goes_on, take)
+
+
+def _listed(x):
+    return x if not isinstance(x, (Rows, Steps)) else list(x)
+
+
+_ITERABLES = (
+    (tensor_range, functools.partial(_range, tensor_range)),
+    (builtins.range, functools.partial(_range, builtins.range)),
+    (builtins.enumerate, _enumerate),
+    (builtins.zip, _zip),
+)

@@ -1,0 +1,108 @@
+"""`while` and `for`: loops of Python, unless they depend on tensors of a trace."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.tensor import is_tensor
+
+from .branches import if_stmt
+from .conditions import is_traced
+from .expressions import and_, not_
+from .iteration import Rows, as_iteration
+from .state import State
+from .traced_loop import TracedLoop, loop_options
+
+__all__ = ["for_stmt", "set_loop_options", "while_stmt"]
+
+
+def set_loop_options(
+    parallel_iterations: int | None = None,
+    swap_memory: bool | None = None,
+    maximum_iterations: int | None = None,
+    shape_invariants: Any = None,
+) -> None:
+    """Set options of the traced loop in whose body it is called.
+
+    Args: ``maximum_iterations``: the largest number of steps; ``shape_invariants``: pairs
+    of a variable and its shape, whose unknown sizes may change from step to step; then
+    the function runs eagerly. The others change nothing. Loops that Python runs have no
+    options.
+    """
+    options = loop_options()
+    if options is not None:
+        options["maximum"] = maximum_iterations
+        options["invariants"] = shape_invariants
+
+
+def while_stmt(test, body, names, needed, attributes, changed, stop):
+    """``while test(): body()``; a `Loop` node if the test is a tensor of the trace.
+
+    Args: ``names``: the variables that a further step or the code behind reads;
+    ``needed``: those of the code behind; ``attributes`` and ``changed``: see `State`;
+    ``stop``: flags that end the loop.
+    """
+    state = State((test, body), names, attributes, changed)
+    goes_on = functools.partial(_goes_on, state, stop, test)
+    tracer, tried = active_tracer(), False
+    while True:
+        mark = None if tracer is None else tracer.mark()
+        go = goes_on()
+        if is_traced(go):
+            tracer.roll_back(mark)  # the loop evaluates it again
+            TracedLoop(state, needed, body, goes_on).emit()
+            return
+        if not go:
+            return
+        if tracer is not None and is_tensor(go) and not tried:
+            tried = True
+            if TracedLoop(state, needed, body, goes_on, is_known=True).emit_if_traced():
+                return
+        body()
+
+
+def for_stmt(iterable, body, names, needed, attributes, changed, stop):
+    """``for item in iterable: body(item)``; a `Loop` node if it goes over tensors in a trace.
+
+    For the arguments see `while_stmt`.
+    """
+    state = State((body,), names, attributes, changed)
+    iteration = None if active_tracer() is None else as_iteration(iterable)
+    goes_on = functools.partial(_goes_on, state, stop) if stop else None
+    if iteration is not None:
+        is_static = type(iteration) is Rows and iteration.is_static
+        if type(iteration) is Rows and stop and not is_static:
+            iteration = iteration.as_steps()
+        loop = TracedLoop(state, needed, body, goes_on, iteration)
+        if not is_static:
+            loop.emit()
+            return
+        if not iteration.length or loop.emit_if_traced():
+            return
+        iterable = iteration
+    for item in iterable:
+        go = goes_on() if stop else True
+        if is_traced(go):  # a step before has set a flag: each one asks for it
+            step, skip = functools.partial(body, item), functools.partial(_skip, body)
+            if_stmt(go, step, skip, names, needed, attributes, changed)
+        elif go:
+            body(item)
+        else:
+            break
+
+
+def _skip(body):
+    """Do nothing, with the variables of a step."""
+
+
+def _goes_on(state, stop, test=None):
+    """Return whether no flag is set, and the test holds."""
+    flags = [functools.partial(_is_unset, state, name) for name in stop]
+    first, *others = flags if test is None else [*flags, test]
+    return and_(first(), *others)
+
+
+def _is_unset(state, name):
+    return not_(state.value(name))

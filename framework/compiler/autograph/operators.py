@@ -1,0 +1,25 @@
+"""The functions that converted code calls, as ``ag__.if_stmt`` and so on.
+
+They do as Python does, unless a value is a tensor of the active trace.
+"""
+
+from tapewright.core.interpreters import converted
+
+from .branches import if_stmt
+from .expressions import and_, assert_stmt, compare, if_exp, not_, or_
+from .iteration import iterable
+from .loops import for_stmt, while_stmt
+
+__all__ = [
+    "and_",
+    "assert_stmt",
+    "compare",
+    "converted",
+    "for_stmt",
+    "if_exp",
+    "if_stmt",
+    "iterable",
+    "not_",
+    "or_",
+    "while_stmt",
+]

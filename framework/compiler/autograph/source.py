@@ -1,0 +1,171 @@
+"""The syntax tree of a function, found by its code object.
+
+Source comes from `linecache`, as for tracebacks: files, cells of notebooks, examples of
+docstrings, and the prompt from Python 3.13 on. Before, lines of the prompt are in its
+history. A tree is used only if it compiles to the code of the function, so that a file that
+has changed since its import is not taken for it.
+"""
+
+import __future__
+
+import ast
+import functools
+import linecache
+import operator
+import re
+import sys
+
+__all__ = ["NoSource", "find_node", "future_flags"]
+
+# Lines of the history of the prompt that are searched for a function.
+HISTORY = 3000
+_FUTURES = [getattr(__future__, name) for name in __future__.all_feature_names]
+ALL_SYNTAX = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+class NoSource(Exception):  # noqa: N818  (a reason, not an error of the user)
+    """The source of a function is not to be had; the text says why."""
+
+
+def future_flags(code):
+    """Return the flags of the ``from __future__`` imports under which code was compiled."""
+    flags = [feature.compiler_flag for feature in _FUTURES]
+    return code.co_flags & functools.reduce(operator.or_, flags)
+
+
+def find_node(function):
+    """Return the node of a function, and the name of the class around it or None.
+
+    Raises: `NoSource`.
+    """
+    code = function.__code__
+    name, flags = code.co_filename, future_flags(code)
+    lines = linecache.getlines(name, function.__globals__)
+    if lines:
+        return _match(_Module.of("".join(lines), name, flags), code)
+    if name == "<string>" and "-c" in sys.orig_argv:
+        source = sys.orig_argv[sys.orig_argv.index("-c") + 1]
+        return _match(_Module.of(source, name, flags), code)
+    if name == "<stdin>":
+        return _typed(code, flags)
+    raise NoSource(f"its source, {name}, is not to be found")
+
+
+def _match(module, code):
+    found = None if module is None else module.find(code)
+    if found is None:
+        raise NoSource(f"its source, {code.co_filename}, has changed since it was read")
+    return found
+
+
+class _Module:
+    """A parsed module: the nodes of its functions, and what they compile to."""
+
+    def __init__(self, source, filename, flags):
+        tree = ast.parse(source, filename)
+        self.nodes = {}  # name and first line -> nodes, each with its class
+        self._collect(tree, None)
+        whole = compile(source, filename, "exec", flags | ALL_SYNTAX, True)
+        self.codes = {}
+        self._collect_codes(whole)
+
+    @classmethod
+    @functools.lru_cache(maxsize=64)
+    def of(cls, source, filename, flags):
+        """Return the module of this source, or None if it is none."""
+        try:
+            return cls(source, filename, flags)
+        except (SyntaxError, ValueError):
+            return None
+
+    def _collect(self, tree, home):
+        for node in ast.iter_child_nodes(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                first = min(
+                    [x.lineno for x in (node, *getattr(node, "decorator_list", ()))]
+                )
+                name = getattr(node, "name", "<lambda>")
+                self.nodes.setdefault((name, first), []).append((node, home))
+            is_class = isinstance(node, ast.ClassDef)
+            self._collect(node, node.name if is_class else home)
+
+    def _collect_codes(self, code):
+        for inner in code.co_consts:
+            if hasattr(inner, "co_code"):
+                key = inner.co_name, inner.co_firstlineno
+                self.codes.setdefault(key, []).append(inner)
+                self._collect_codes(inner)
+
+    def find(self, code):
+        """Return the node that compiles to this code and its class, or None."""
+        key = code.co_name, code.co_firstlineno
+        nodes, codes = self.nodes.get(key, ()), self.codes.get(key, ())
+        if len(nodes) == len(codes) == 1:
+            return nodes[0] if _alike(codes[0], code) else None
+        spans = [span for span in map(_span, codes) if span is not None]
+        for node, home in nodes:  # several lambdas of one line
+            if _span(code) in spans and _holds(node, _span(code)):
+                return node, home
+        return None
+
+
+def _alike(compiled, code):
+    """Return whether code is that of a source, also if pytest has rewritten its asserts."""
+    if compiled.co_code == code.co_code:
+        return compiled.co_names == code.co_names
+    rewritten = any([name.startswith("@py") for name in _names(code)])
+    return rewritten and _names(compiled) <= _names(code) | {"AssertionError"}
+
+
+def _names(code):
+    names = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
+    for inner in code.co_consts:
+        if hasattr(inner, "co_code"):
+            names |= _names(inner)
+    return names
+
+
+def _span(code):
+    """Return where the expression of a lambda begins and ends."""
+    found = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
+    if not found:
+        return None
+    return min([(a, c) for a, _, c, _ in found]), max([(b, d) for _, b, _, d in found])
+
+
+def _holds(node, span):
+    body = node.body
+    if not isinstance(node, ast.Lambda) or span is None:
+        return False
+    start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
+    return span == (start, end)
+
+
+def _typed(code, flags):
+    """Find a function in the lines that were typed at the prompt."""
+    readline = sys.modules.get("readline")
+    if readline is None:
+        raise NoSource("its source was read from the standard input, which is not kept")
+    count = readline.get_current_history_length()
+    lines = [readline.get_history_item(i) or ""
+             for i in range(max(1, count - HISTORY), count + 1)]  # fmt: skip
+    wanted = r"lambda\b" if code.co_name == "<lambda>" else rf"def\s+{code.co_name}\b"
+    for k in reversed(range(len(lines))):
+        if not re.search(wanted, lines[k]):
+            continue
+        for start in range(k, max(-1, k - 8), -1):  # decorators stand above
+            source = ""
+            for line in lines[start : start + 400]:
+                source += line + "\n"
+                module = _Module.of(source, code.co_filename, flags)
+                found = None if module is None else module.find(code)
+                if found is not None:
+                    return found
+                if (
+                    line
+                    and not line[0].isspace()
+                    and line[0] not in "@)]}"
+                    and (len(source) > len(line) + 1 and not re.search(wanted, line))
+                ):
+                    break
+    raise NoSource("its source is not among the lines typed at the prompt")

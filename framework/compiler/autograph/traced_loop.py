@@ -1,0 +1,376 @@
+"""`TracedLoop`: a Python loop as one `Loop` node, whose state are the loop's variables.
+
+Numbers become tensors; objects of Python stay what they are, and must. A body is traced
+again if its first trace tells that the state has to start otherwise: a number that becomes
+a float, a variable that only the body sets, a list that it changes.
+"""
+
+from contextvars import ContextVar
+
+from tapewright.core.errors import TracingError
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.nest import flatten, is_nested, pack
+from tapewright.core.source_lines import user_line
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.joining import unstack
+
+from ..control_flow.loop_node import LoopTrace
+from ..control_flow.printing import assert_true
+from ..control_flow.regions import any_traced, described
+from ..control_flow.while_loop import MANY, known_length
+from ..tracing.graph import spec_of
+from ..tracing.handles import zeros_of
+from ..tracing.tracer import EagerFallback, fall_back
+from .conditions import ControlFlowError, scalar_condition
+from .expressions import and_
+from .iteration import Rows, Steps
+from .jumps import RETURN_VALUE
+from .state import (
+    UNDEFINED,
+    is_same,
+    leaves_of,
+    same_nesting,
+    shown,
+    tensors_of,
+    title_of,
+    with_tensors,
+)
+
+__all__ = ["TracedLoop", "loop_options"]
+
+_OPTIONS = ContextVar("loop_options", default=None)
+loop_options = _OPTIONS.get
+
+# A Python number takes the dtype of a tensor whose kind stands behind its own.
+KINDS = "biufc"
+
+
+class _Changed(Exception):  # noqa: N818
+    """The state has to start otherwise: trace again."""
+
+
+class TracedLoop:
+    """One loop.
+
+    Args: ``state``: a `State`; ``needed``: the names that the code behind reads; ``body``:
+    a function of an item if there is an ``iteration``, `Rows` or `Steps`, else of nothing;
+    ``goes_on``: a function without arguments, or None; ``is_known``: what it returns is
+    known before the trace runs.
+    """
+
+    def __init__(self, state, needed, body, goes_on, iteration=None, is_known=False):
+        self.state, self.needed, self.body = state, needed, body
+        self.goes_on, self.iteration, self.is_known = goes_on, iteration, is_known
+        self.title = "while" if iteration is None else "for"
+
+    def emit_if_traced(self):
+        """Emit the loop; return False if Python has to run its steps.
+
+        Nothing may be traced, or the body needs values: indices of lists, shapes. A first
+        step by Python helps where variables get their dtypes and shapes in it.
+        """
+        try:
+            return self.emit(only_if_traced=True)
+        except EagerFallback:
+            raise
+        except TracingError:
+            if type(self.iteration) is not Rows or self.goes_on is not None:
+                return False
+        if self.iteration.length < 3:
+            return False
+        before, tracer = self.state.snapshot(), active_tracer()
+        mark, rows = tracer.mark(), self.iteration
+        try:
+            self.body(rows.row(0))
+            self.iteration = rows.after(1)
+            done = self.emit(only_if_traced=True)
+        except EagerFallback:
+            raise
+        except TracingError:
+            done = False
+        if not done:
+            self.state.restore(before)
+            tracer.roll_back(mark)
+        return done
+
+    def emit(self, only_if_traced=False):
+        """Emit the loop; return False, with nothing done, if nothing of it is traced."""
+        self.before = self.state.snapshot()
+        values = self.state.values()
+        self.entry = {name: x for name, x in values.items() if x is not UNDEFINED}
+        self.filled = {}  # name -> the value that a step gives it, set by steps alone
+        done = False
+        try:
+            while True:
+                try:
+                    done = self._emit(only_if_traced)
+                    return done
+                except _Changed:
+                    self.state.restore(self.before)
+                    for name, value in self.filled.items():
+                        self.entry.setdefault(name, _blank(value))
+        finally:
+            if not done:
+                self.state.restore(self.before)
+
+    def _emit(self, only_if_traced):
+        rows, goes_on, self.grown = self.iteration, self.goes_on, {}
+        own = flatten([rows.state]) if type(rows) is Steps else []
+        start = len(own)
+        count = getattr(rows, "count", None) if goes_on is None else None
+        is_tested = goes_on is not None or (type(rows) is Steps and count is None)
+        carried = [*own, *self._carried()]
+
+        def enter(leaves):
+            self.state.restore(self.before)
+            self._load(leaves[start:])
+            return pack([rows.state], leaves[:start])[0] if own else None
+
+        def test(leaves):
+            position, tests = enter(leaves), []
+            if own:
+                tests.append(lambda: rows.goes_on(position))
+            tests += [] if goes_on is None else [goes_on]
+            return scalar_condition(
+                and_(tests[0](), *tests[1:]), f"the {self.title} loop"
+            )
+
+        def step(leaves, slices, _):
+            position, item = enter(leaves), ()
+            if own:
+                *item, position = rows.take(position)
+            elif rows is not None:
+                item = (rows.item(slices),)
+            self.body(*item)
+            after = flatten([position]) if own else []
+            return [*after, *self._results(leaves[start:])], [], self._appended()
+
+        sliced, options = rows.tensors if type(rows) is Rows else (), {}
+        token = _OPTIONS.set(options)
+        try:
+            test = test if is_tested else None
+            trace = LoopTrace(self.title, step, carried, sliced, test=test)
+        finally:
+            _OPTIONS.reset(token)
+        settings = self._settings(trace, count, is_tested, options.get("maximum"))
+        node, inputs = trace.node(**settings)
+        if only_if_traced and not (
+            node.is_effect or node.variables or any_traced(inputs)
+        ):
+            return False
+        found = trace.emit(node, inputs)
+        self.state.restore(self.before)
+        self._load(found.carried[start:])
+        self._extend(found.stacked)
+        if node.length is None:
+            self._check_count(count if found.steps is None else found.steps)
+        return True
+
+    def _settings(self, trace, count, is_tested, maximum):
+        """Return the settings of the node: its number of steps as far as it is known."""
+        rows, length = self.iteration, None
+        if type(rows) is Rows:
+            length = rows.length if rows.is_static else None
+            if length is not None and maximum is not None:
+                length = min(length, maximum)
+            if is_tested:
+                length, maximum = None, length
+        elif self.is_known:
+            length = known_length(trace.tests[0], trace.body, trace.carried)
+            if length is not None:
+                length = min(length, length if maximum is None else maximum)
+                length = None if length >= MANY else length
+        for name in self.grown if length is None else ():
+            raise ControlFlowError(
+                f"{user_line(always=True)}: {title_of(name)} grows in a loop whose number of "
+                "steps is not known before it runs: write to a tw.TensorArray instead"
+            )
+        if length is not None:
+            return {"length": length}
+        if is_tested:
+            return {"maximum": maximum, "capacity": maximum}
+        return {} if count is None else {"count": count}
+
+    # --- variables as tensors
+
+    def _carried(self):
+        """Return the tensors of the variables, and note where they belong."""
+        tensors, self.places = [], {}
+        for name, value in self.entry.items():
+            self.places[name] = []
+            for leaf in leaves_of(value):
+                own = tensors_of(leaf)
+                if own is None or None in [x if x is None else 0 for x in own]:
+                    self.places[name].append(None)
+                    continue
+                place = slice(len(tensors), len(tensors) + len(own))
+                tensors += [convert_to_tensor(x) for x in own]
+                self.places[name].append(place)
+        return tensors
+
+    def _load(self, tensors):
+        """Set the variables to the values that have these tensors."""
+        for name, places in self.places.items():
+            value = with_tensors(self.entry[name], places, tensors)
+            self.state.set(name, value)
+
+    def _results(self, tensors):
+        """Return the tensors of the variables after a step, which must be like before."""
+        values, contents = self.state.values(), self.state.contents()
+        again = False
+        for name, value in values.items():
+            if name not in self.entry and value is not UNDEFINED:
+                self.filled[name], again = _outlined(value), True
+        for name in self.state.changed_contents(self.before[2], contents):
+            if name not in self.entry:
+                again |= self._takes_over(name, self.before[2][name], contents[name])
+        values |= {name: contents[name] for name in self.entry if name in contents}
+        found = []
+        for name, places in self.places.items():
+            old, new = self.entry[name], values[name]
+            if not same_nesting(old, new):
+                self._refuse(name, old, new)
+            pairs = zip(leaves_of(old), leaves_of(new), places, strict=True)
+            for i, (x, y, place) in enumerate(pairs):
+                if place is None:
+                    again |= self._replaces(name, i, x, y)
+                    continue
+                own = self._like(name, x, y, tensors[place])
+                for t, u in zip(tensors[place], own, strict=True):
+                    again |= self._becomes(name, i, x, t, u)
+                found += own
+        if again:
+            raise _Changed
+        return found
+
+    def _like(self, name, x, y, tensors):
+        """Return the tensors of a leaf after a step."""
+        own = tensors_of(y)
+        if (
+            own is None
+            or len(own) != len(tensors)
+            or None in [t if t is None else 0 for t in own]
+        ):
+            self._refuse(name, x, y)
+        return [
+            convert_to_tensor(u, dtype_hint=t.dtype)
+            for t, u in zip(tensors, own, strict=True)
+        ]
+
+    def _replaces(self, name, i, x, y):
+        """Put another leaf at the start for one that is no tensor, if it has to be; say so."""
+        if is_same(x, y):
+            return False
+        if hasattr(x, "of_elements") and hasattr(y, "of_elements"):
+            self._put(name, i, x.of_elements(y))
+        elif hasattr(type(x), "__tensor__"):
+            self._put(name, i, convert_to_tensor(x))
+        else:
+            self._refuse(name, x, y)
+        return True
+
+    def _becomes(self, name, i, x, t, u):
+        """Give a number the dtype at the start that it gets; say so. Other changes raise."""
+        old, new = t.array.dtype, u.array.dtype
+        where = f"{user_line(always=True)}: {title_of(name)}"
+        if old != new:
+            number = isinstance(x, (bool, int, float))
+            if not number or KINDS.index(new.kind) < KINDS.index(old.kind):
+                raise ControlFlowError(
+                    f"{where} has dtype {t.dtype.name} before the loop, but {u.dtype.name} "
+                    f"after a step: cast it to {t.dtype.name}, or let it start as "
+                    f"{u.dtype.name}"
+                )
+            self._put(name, i, convert_to_tensor(x, dtype=u.dtype))
+            return True
+        if spec_of(t) == spec_of(u):
+            return False
+        if (loop_options() or {}).get("invariants") is not None:
+            fall_back(f"{title_of(name)} changes its shape in a loop")
+        raise ControlFlowError(
+            f"{where} has {described(t)} before the loop, but {described(u)} after a step, "
+            "and a traced loop keeps its shapes: let it start with its last shape, or write "
+            "its parts to a tw.TensorArray"
+        )
+
+    def _put(self, name, i, leaf):
+        leaves = leaves_of(self.entry[name])
+        leaves[i] = leaf
+        old = self.entry[name]
+        self.entry[name] = pack(old, leaves) if is_nested(old) else leaf
+
+    def _refuse(self, name, old, new):
+        raise ControlFlowError(
+            f"{user_line(always=True)}: {title_of(name)} is {shown(old)} before the loop, but "
+            f"{shown(new)} after a step: in a traced loop only tensors and numbers change. "
+            "Let it start as a tensor of the shape and dtype that it gets"
+        )
+
+    # --- lists and dicts
+
+    def _takes_over(self, name, old, new):
+        """Let the content of a container be a variable; or note by what it grows."""
+        if isinstance(old, set) or (isinstance(old, dict) and list(old) != list(new)):
+            self._refuse(name, old, new)
+        if len(old) == len(new):
+            self.entry[name] = old
+            return True
+        if len(new) < len(old) or not all([x is y for x, y in zip(old, new)]):
+            self._refuse(name, old, new)
+        self.grown[name] = new[len(old) :]
+        return False
+
+    def _appended(self):
+        """Return the tensors that a step appends to lists."""
+        found = []
+        for name, items in self.grown.items():
+            for leaf in leaves_of(items):
+                own = tensors_of(leaf)
+                if own is None or len(own) != 1:
+                    self._refuse(name, [], items)
+                found.append(convert_to_tensor(own[0]))
+        return found
+
+    def _extend(self, stacks):
+        """Append to lists what each step has given."""
+        columns = iter([unstack(x) for x in stacks])
+        for name, items in self.grown.items():
+            own = [next(columns) for _ in leaves_of(items)]
+            for row in zip(*own, strict=True):
+                self.state.containers[name].extend(pack(items, row))
+
+    def _check_count(self, steps):
+        """Let calls raise in which no step gives a value to what is read afterwards."""
+        names = [x for x in self.filled if x in self.needed and x != RETURN_VALUE]
+        if not names:
+            return
+        if steps is None:
+            steps = self.iteration.length
+        line, what = user_line(always=True), " and ".join(map(title_of, names))
+        assert_true(
+            convert_to_tensor(steps) > 0,
+            f"{line}: {what} has no value: the loop that sets it must make at least one step",
+        )
+
+
+def _outlined(value):
+    """Return a nest with the specs of its tensors in their places."""
+    leaves = []
+    for leaf in leaves_of(value):
+        own = tensors_of(leaf)
+        specs = None if own is None else [spec_of(convert_to_tensor(x)) for x in own]
+        leaves.append((leaf, specs))
+    return value, leaves
+
+
+def _blank(outlined):
+    """Return a nest of zeros with these specs."""
+    value, leaves = outlined
+    tensors, places = [], []
+    for _, specs in leaves:
+        count = 0 if specs is None else len(specs)
+        places.append(
+            None if specs is None else slice(len(tensors), len(tensors) + count)
+        )
+        tensors += [zeros_of(spec) for spec in specs or ()]
+    return with_tensors(value, places, tensors)

@@ -1,0 +1,358 @@
+"""Rewrite the control flow of a function as calls of `operators`.
+
+    if c:                          def ag__if():
+        x = a                          nonlocal x
+    else:                              x = a
+        x = b                      def ag__else():
+                                       nonlocal x
+                                       x = b
+                                   ag__.if_stmt(c, ag__if, ag__else, ("x",), ...)
+
+Variables are shared with these inner functions as usual in Python, by cells, in which the
+operators read and write them. Every new node has the line of the statement that it stands
+for: tracebacks show the user's lines.
+"""
+
+import ast
+
+from .jumps import Unconvertible, lower_jumps
+from .liveness import (
+    annotate,
+    assigned_names,
+    changed_attributes,
+    used_later,
+)
+
+__all__ = ["transform"]
+
+OPERATORS = "ag__"
+FUNCTION = "ag__function"  # its own name may be that of a global, in a recursion
+COMPARISONS = {
+    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt",
+    ast.GtE: "ge", ast.Is: "is_", ast.IsNot: "is_not", ast.In: "in_", ast.NotIn: "not_in",
+}  # fmt: skip
+OF_THE_FRAME = "locals", "vars", "eval", "exec", "dir"
+SCOPES = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef
+
+
+def transform(node, home, has_class_cell):
+    """Return the node of a function with its control flow rewritten.
+
+    ``home``: the name of the class around it, or None; ``has_class_cell``: whether it
+    calls ``super()``.
+
+    Raises: `Unconvertible`.
+    """
+    _check(node)
+    if isinstance(node, ast.Lambda):
+        body = [ast.copy_location(ast.Return(node.body), node.body)]
+    else:
+        body = node.body
+    arguments = node.args
+    first = [*arguments.posonlyargs, *arguments.args][:1]
+    body, declared = _without_declarations(body)
+    docstring = ast.get_docstring(ast.Module(body, []), clean=False) is not None
+    body = body[docstring:] or [ast.copy_location(ast.Pass(), node)]
+    body = lower_jumps(body)
+    annotate(body)
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    every += [x for x in (arguments.vararg, arguments.kwarg) if x is not None]
+    rewriter = _Rewriter(
+        declared,
+        used_later(body),
+        home,
+        first[0].arg if has_class_cell and first else None,
+    )
+    bound = assigned_names(body) - {x.arg for x in every} - set(declared)
+    body = rewriter.block(body)
+    # A name that only inner functions assign is bound by its annotation.
+    shared = sorted(rewriter.shared & bound)
+    head = [
+        ast.AnnAssign(ast.Name(x, ast.Store()), ast.Constant(...), None, 1)
+        for x in shared
+    ]
+    head = [*_declarations(declared, declared), *head]
+    head = [ast.copy_location(x, node) for x in head]
+    for argument in every:
+        argument.annotation = None
+    arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
+    arguments.kw_defaults = [x and ast.Constant(None) for x in arguments.kw_defaults]
+    function = ast.FunctionDef(FUNCTION, arguments, [*head, *body], [], None)
+    return ast.fix_missing_locations(ast.copy_location(function, node))
+
+
+def _check(node):
+    """Raise for what cannot be moved into inner functions."""
+    if isinstance(node, ast.AsyncFunctionDef):
+        raise Unconvertible("it is a coroutine")
+    for inner in _own_nodes(node):
+        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
+            raise Unconvertible("it is a generator")
+        if isinstance(inner, (ast.Await, ast.AsyncFor, ast.AsyncWith)):
+            raise Unconvertible("it is a coroutine")
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name):
+            if inner.func.id in OF_THE_FRAME and not (
+                inner.func.id == "vars" and inner.args
+            ):
+                raise Unconvertible(f"it calls {inner.func.id}()")
+        if isinstance(inner, ast.Name) and inner.id.startswith(OPERATORS):
+            raise Unconvertible(f"it uses the name {inner.id}")
+
+
+def _own_nodes(node):
+    """Yield the nodes of a function without those of functions and classes inside."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, SCOPES):
+            yield child
+            yield from _own_nodes(child)
+
+
+def _without_declarations(body):
+    """Return the body without `global` and `nonlocal`, and the names with their kind."""
+    declared = {}
+
+    class Removal(ast.NodeTransformer):
+        def visit_Global(self, node):  # noqa: N802
+            declared.update(dict.fromkeys(node.names, ast.Global))
+            return ast.copy_location(ast.Pass(), node)
+
+        def visit_Nonlocal(self, node):  # noqa: N802
+            declared.update(dict.fromkeys(node.names, ast.Nonlocal))
+            return ast.copy_location(ast.Pass(), node)
+
+        def visit_FunctionDef(self, node):  # noqa: N802
+            return node
+
+        visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef
+
+    return [Removal().visit(x) for x in body], declared
+
+
+def _declarations(names, declared):
+    """Return the statements that declare names of an inner function."""
+    found = []
+    for kind in (ast.Global, ast.Nonlocal):
+        own = sorted([x for x in names if declared.get(x, ast.Nonlocal) is kind])
+        found += [kind(own)] if own else []
+    return found
+
+
+class _Rewriter(ast.NodeTransformer):
+    """``shared``: the names that inner functions assign; ``first``: see ``super()``."""
+
+    def __init__(self, declared, used_later, home, first):
+        self.declared, self.used_later = declared, used_later
+        self.home, self.first = home, first
+        self.shared, self.count = set(), 0
+
+    def block(self, statements):
+        found = []
+        for node in statements:
+            new = self.visit(node)
+            found += new if isinstance(new, list) else [new]
+        return found
+
+    # --- statements
+
+    def visit_If(self, node):  # noqa: N802
+        names = assigned_names([*node.body, *node.orelse])
+        attributes, changed = changed_attributes([*node.body, *node.orelse])
+        attributes = self.outside(attributes, names)
+        needed = names & (node.needed | self.used_later)
+        yes, no = self.fresh("if"), self.fresh("else")
+        call = self.operator(
+            "if_stmt", self.visit(node.test), _load(yes), _load(no),
+            self.texts(needed), self.texts(names & node.needed),
+            self.texts(attributes), self.texts(self.outside(changed, names)),
+        )  # fmt: skip
+        return self.located(
+            node,
+            self.inner(node, yes, [], names, self.block(node.body)),
+            self.inner(node, no, [], names, self.block(node.orelse)),
+            ast.Expr(call),
+        )
+
+    def visit_While(self, node):  # noqa: N802
+        names = assigned_names(node.body) | assigned_names([node.test])
+        test, body = self.fresh("test"), self.fresh("body")
+        in_test = assigned_names([node.test])
+        returned = [ast.copy_location(ast.Return(self.visit(node.test)), node.test)]
+        return self.located(
+            node,
+            self.inner(node, test, [], in_test, returned),
+            self.inner(node, body, [], names, self.block(node.body)),
+            self.loop(node, names, "while_stmt", _load(test), _load(body)),
+        )
+
+    def visit_For(self, node):  # noqa: N802
+        names = assigned_names([node.target, *node.body])
+        body, item = self.fresh("body"), "ag__item"
+        assign = ast.copy_location(ast.Assign([node.target], _load(item)), node.target)
+        statements = [assign, *self.block(node.body)]
+        return self.located(
+            node,
+            self.inner(node, body, [item], names, statements),
+            self.loop(node, names, "for_stmt", self.iterable(node.iter), _load(body)),
+        )
+
+    def loop(self, node, names, operator, *operands):
+        """Return the call of a loop, whose variables are those that a step reads again."""
+        attributes, changed = changed_attributes(node.body)
+        attributes = self.outside(attributes, names)
+        state = names & (node.needed | node.again | self.used_later)
+        return ast.Expr(
+            self.operator(
+                operator,
+                *operands,
+                self.texts(state),
+                self.texts(names & node.needed),
+                self.texts(attributes),
+                self.texts(self.outside(changed, names)),
+                self.texts(node.stop),
+            )  # fmt: skip
+        )
+
+    def visit_Assert(self, node):  # noqa: N802
+        if not __debug__:
+            return node
+        message = (
+            ast.Constant(None) if node.msg is None else _thunk(self.visit(node.msg))
+        )
+        if assigned_names([node]):
+            return self.generic_visit(node)
+        test = self.visit(node.test)
+        return self.located(node, ast.Expr(self.operator("assert_stmt", test, message)))
+
+    def visit_FunctionDef(self, node):  # noqa: N802
+        return node  # converted when it is called
+
+    visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef
+
+    # --- expressions
+
+    def iterable(self, node):
+        """Return the expression that a loop goes over: ranges need not become tensors."""
+        if not isinstance(node, ast.Call) or assigned_names([node]):
+            return self.visit(node)
+        node.args = [
+            x if isinstance(x, ast.Starred) else self.iterable(x) for x in node.args
+        ]
+        node.args = [
+            self.visit(x) if isinstance(x, ast.Starred) else x for x in node.args
+        ]
+        node.keywords = [self.visit(x) for x in node.keywords]
+        node.func = self.operator("iterable", self.visit(node.func))
+        return node
+
+    def visit_Call(self, node):  # noqa: N802
+        is_super = isinstance(node.func, ast.Name) and node.func.id == "super"
+        if is_super and not node.args and not node.keywords and self.first:
+            node.args = [_load("__class__"), _load(self.first)]
+            return node
+        self.generic_visit(node)
+        if not is_super:
+            node.func = ast.copy_location(
+                self.operator("converted", node.func), node.func
+            )
+        return node
+
+    def visit_BoolOp(self, node):  # noqa: N802
+        if assigned_names(node.values[1:]):  # `:=` stays in its scope
+            return self.generic_visit(node)
+        first, *rest = [self.visit(x) for x in node.values]
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        return ast.copy_location(self.operator(name, first, *map(_thunk, rest)), node)
+
+    def visit_UnaryOp(self, node):  # noqa: N802
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Not):
+            return node
+        return ast.copy_location(self.operator("not_", node.operand), node)
+
+    def visit_IfExp(self, node):  # noqa: N802
+        if assigned_names([node.body, node.orelse]):
+            return self.generic_visit(node)
+        self.generic_visit(node)
+        branches = _thunk(node.body), _thunk(node.orelse)
+        return ast.copy_location(self.operator("if_exp", node.test, *branches), node)
+
+    def visit_Compare(self, node):  # noqa: N802
+        if len(node.ops) == 1 or assigned_names(node.comparators[1:]):
+            return self.generic_visit(node)
+        self.generic_visit(node)
+        names = [ast.Constant(COMPARISONS[type(op)]) for op in node.ops]
+        pairs = [
+            ast.Tuple([name, _thunk(x)], ast.Load())
+            for name, x in zip(names, node.comparators, strict=True)
+        ]
+        return ast.copy_location(self.operator("compare", node.left, *pairs), node)
+
+    def visit_comprehension(self, node):
+        return self.generic_visit(node)
+
+    # --- building
+
+    def operator(self, name, *arguments):
+        function = ast.Attribute(_load(OPERATORS), name, ast.Load())
+        return ast.Call(function, list(arguments), [])
+
+    def fresh(self, name):
+        self.count += 1
+        return f"ag__{name}_{self.count}"
+
+    def inner(self, node, name, parameters, names, body):
+        """Return an inner function that assigns the names of the function around it."""
+        self.shared |= names
+        arguments = ast.arguments(
+            [], [ast.arg(x) for x in parameters], None, [], [], None, []
+        )
+        declared = _declarations(names, self.declared)
+        body = [*declared, *body] if body else [*declared, ast.Pass()]
+        return ast.FunctionDef(name, arguments, body, [], None)
+
+    def texts(self, names):
+        names = sorted([self.mangled(x) for x in names])
+        return ast.Tuple([ast.Constant(x) for x in names], ast.Load())
+
+    def mangled(self, name):
+        """Return the name as the compiler writes it in a class: ``__x`` is ``_Home__x``."""
+        parts = []
+        for part in name.split("."):
+            if self.home and part.startswith("__") and not part.endswith("__"):
+                part = f"_{self.home.lstrip('_')}{part}"
+            parts.append(part)
+        return ".".join(parts)
+
+    @staticmethod
+    def outside(chains, names):
+        """Return the chains that do not start at a name which the block itself assigns."""
+        return {x for x in chains if x.partition(".")[0] not in names}
+
+    @staticmethod
+    def located(node, *statements):
+        """Give new statements the lines of the one in whose place they stand."""
+        for x in statements:
+            ast.copy_location(x, node)
+            ast.fix_missing_locations(x)
+        if isinstance(node, (ast.If, ast.While)):  # a call stands at its header
+            end = node.test
+        else:
+            end = getattr(node, "iter", node)
+        for x in ast.walk(statements[-1]):
+            if (
+                isinstance(x, ast.Call)
+                and getattr(x, "end_lineno", 0) == node.end_lineno
+            ):
+                x.end_lineno = end.end_lineno
+                x.end_col_offset = end.end_col_offset
+        return list(statements)
+
+
+def _load(name):
+    return ast.Name(name, ast.Load())
+
+
+def _thunk(node):
+    """Return a function without arguments for an expression, evaluated where needed."""
+    arguments = ast.arguments([], [], None, [], [], None, [])
+    return ast.copy_location(ast.Lambda(arguments, node), node)
