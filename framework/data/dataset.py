@@ -23,7 +23,7 @@ from .nesting import Interleave, Window
 from .node import INFINITE, UNKNOWN
 from .ordering import Repeat, Shard, Shuffle, Skip, Take
 from .sources import Counter, Elements, FromGenerator, signature, tensor_slices
-from .tracing import Optional, traced_reduce
+from .tracing import Optional, new_run, steps_of, traceable, traced_reduce
 
 if TYPE_CHECKING:
     import os
@@ -495,6 +495,12 @@ class Dataset:
         if active_tracer() is not None:
             refuse_loop("a Dataset")
         return DatasetIterator(self._node)
+
+    def traced_steps(self) -> Any:
+        """Return the steps of a `for` in a traced function, of a new run in each call."""
+        spec = self.declared_spec
+        traceable(spec, "for ... in a Dataset")
+        return steps_of(new_run(self), spec, "for ... in a Dataset")
 
     def state(self) -> dict:
         """Return the state of the orders of later runs, as plain values.

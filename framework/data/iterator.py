@@ -15,7 +15,7 @@ from tapewright.core.interpreters import active_tracer, use_interpreters
 from .elements import on_device, spec_of
 from .node import copy_position
 from .rng import warn_of_draws
-from .tracing import Optional, next_element, next_optional
+from .tracing import Optional, next_element, next_optional, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +61,10 @@ class DatasetIterator(Resource):
         if active_tracer() is not None:
             refuse_loop("an iterator")
         return self
+
+    def traced_steps(self) -> Any:
+        """Return the steps of a `for` in a traced function."""
+        return steps_of(self.handle, self._declared_spec, "for ... in an iterator")
 
     def __next__(self) -> Any:
         if active_tracer() is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tapewright.compiler.autograph.iteration import Steps
 from tapewright.compiler.control_flow.effects import host_effect
 from tapewright.compiler.control_flow.printing import assert_true
 from tapewright.compiler.control_flow.while_loop import while_loop
@@ -30,7 +31,15 @@ if TYPE_CHECKING:
 
     from tapewright.core.tensor import Tensor
 
-__all__ = ["Optional", "next_element", "next_optional", "traceable", "traced_reduce"]
+__all__ = [
+    "Optional",
+    "new_run",
+    "next_element",
+    "next_optional",
+    "steps_of",
+    "traceable",
+    "traced_reduce",
+]
 
 HANDLE = (), np.dtype(object)
 NEXT = "iterator_get_next"
@@ -97,16 +106,35 @@ def next_optional(handle, spec):
     return Optional(flag, tensors, spec)
 
 
-def traced_reduce(dataset, initial_state, reduce_func):
-    """`Dataset.reduce` as a loop of the trace, through a run of its own in each call."""
-    spec = dataset.declared_spec
-    traceable(spec, "Dataset.reduce")
+def new_run(dataset):
+    """The handle of an iterator that each call makes."""
 
     def begin():
         with use_interpreters(()):
             return [handle_of(iter(dataset))]
 
     (handle,) = host_effect("dataset_iterator", begin, [], [HANDLE])
+    return handle
+
+
+def steps_of(handle, spec, who):
+    """The steps of a `for` over an iterator."""
+    spec = _static_spec(handle, spec)
+    traceable(spec, who)
+    return Steps(
+        next_optional(handle, spec),
+        lambda optional: optional.has_value(),
+        lambda optional: map_structure(stop_gradient, optional.element),
+        lambda optional: next_optional(handle, spec),
+        takes=True,
+    )
+
+
+def traced_reduce(dataset, initial_state, reduce_func):
+    """`Dataset.reduce` as a loop of the trace, through a run of its own in each call."""
+    spec = dataset.declared_spec
+    traceable(spec, "Dataset.reduce")
+    handle = new_run(dataset)
     state = map_leaves(initial_state, convert_to_tensor)
 
     def body(optional, state):

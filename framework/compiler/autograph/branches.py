@@ -1,5 +1,6 @@
 """`if` on a traced condition: both branches are traced, and each replay runs one."""
 
+from tapewright.core.errors import TracingError
 from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import Tensor, convert_to_tensor
 
@@ -26,21 +27,29 @@ __all__ = ["choose", "if_stmt"]
 SIDES = "if the condition is true", "if it is false"
 
 
-def if_stmt(test, body, orelse, names, needed, attributes, changed):
+def if_stmt(test, body, orelse, names, needed, attributes, reachable):
     """Run one of two functions; trace both if the test is a tensor of the trace.
 
     ``names``: the variables to keep, of which ``needed`` are read afterwards for sure;
-    ``attributes`` and ``changed``: see `State`.
+    ``attributes`` and ``reachable``: see `State`.
     """
     if not is_traced(test):
         return body() if test else orelse()
-    state = State((body, orelse), names, attributes, changed)
-    before = state.snapshot()
+    state = State((body, orelse), names, attributes, reachable)
+    before, line = state.snapshot(), user_line(always=True)
 
     def side(function):
         def run():
             state.restore(before)
-            function()
+            try:
+                function()
+            except TracingError:
+                raise
+            except Exception as error:
+                error.add_note(f"{line}: both branches of this if are traced, as a tensor "
+                               "decides: none of them can raise depending on it. "
+                               "tw.debugging.Assert checks values")  # fmt: skip
+                raise
             values = state.values()
             contents = state.contents()
             for name in state.changed_contents(before[2], contents):

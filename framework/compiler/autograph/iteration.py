@@ -14,8 +14,10 @@ from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import range as tensor_range
 from tapewright.ops.array.gather import gather
+from tapewright.ops.array.joining import stack
 from tapewright.ops.math.comparison import less
 from tapewright.ops.math.elementwise import ceil, floordiv, maximum, sign
+from tapewright.ops.math.reduction import reduce_all
 
 from ..control_flow.tensor_array import TensorArray
 from .conditions import is_traced
@@ -67,21 +69,23 @@ class Rows:
 
 
 class Steps:
-    """Steps with a state: ``goes_on(state)``, then ``take(state) -> item, state``."""
+    """Steps with a state, a nest of tensors.
 
-    def __init__(self, state, goes_on, take):
-        self.state, self.goes_on, self.take = state, goes_on, take
+    ``goes_on(state)``: whether there is a step; ``item(state)``: what it gets;
+    ``advance(state)``: the state of the next one. ``count``: the number of steps, a tensor,
+    or None; ``takes``: `advance` takes something away, so that a loop which ends early must
+    not call it.
+    """
+
+    def __init__(self, state, goes_on, item, advance, count=None, takes=False):
+        self.state, self.goes_on, self.item = state, goes_on, item
+        self.advance, self.count, self.takes = advance, count, takes
 
 
 def _counted(count, item):
     """Return steps by number: ``item(i)`` for ``i`` below ``count``, a tensor."""
-    steps = Steps(
-        convert_to_tensor(0, dtype=count.dtype),
-        lambda i: less(i, count),
-        lambda i: (item(i), i + 1),
-    )
-    steps.count, steps.at = count, item
-    return steps
+    start = convert_to_tensor(0, dtype=count.dtype)
+    return Steps(start, lambda i: less(i, count), item, lambda i: i + 1, count)
 
 
 def as_iteration(x):
@@ -134,13 +138,14 @@ def _enumerate(sequence, start=0):
     if type(found) is not Steps:
         return enumerate(sequence, start)
     first = convert_to_tensor(start, dtype="int32")
-
-    def take(state):
-        number, inner = state
-        item, inner = found.take(inner)
-        return (number, item), (number + 1, inner)
-
-    return Steps((first, found.state), lambda state: found.goes_on(state[1]), take)
+    return Steps(
+        (first, found.state),
+        lambda state: found.goes_on(state[1]),
+        lambda state: (state[0], found.item(state[1])),
+        lambda state: (state[0] + 1, found.advance(state[1])),
+        found.count,
+        found.takes,
+    )
 
 
 def _zip(*sequences, strict=False):
@@ -159,15 +164,20 @@ def _zip(*sequences, strict=False):
         return Rows([t[:length] for x in found for t in x.tensors], length, item)
     found = [x.as_steps() if type(x) is Rows else x for x in found]
 
-    def goes_on(states):
-        tests = [x.goes_on(s) for x, s in zip(found, states, strict=True)]
-        return functools.reduce(lambda a, b: a & b, tests)
+    def each(name):
+        def call(states):
+            pairs = zip(found, states, strict=True)
+            return tuple([getattr(x, name)(state) for x, state in pairs])
 
-    def take(states):
-        pairs = [x.take(s) for x, s in zip(found, states, strict=True)]
-        return tuple([item for item, _ in pairs]), tuple([state for _, state in pairs])
+        return call
 
-    return Steps(tuple([x.state for x in found]), goes_on, take)
+    return Steps(
+        tuple([x.state for x in found]),
+        lambda states: reduce_all(stack(list(each("goes_on")(states)))),
+        each("item"),
+        each("advance"),
+        takes=any([x.takes for x in found]),
+    )
 
 
 def _listed(x):

@@ -15,6 +15,8 @@ Loops end as soon as one of their flags is true; their nodes list these in ``sto
 
 import ast
 
+from .liveness import assigned_names
+
 __all__ = ["RETURNED", "RETURN_VALUE", "Unconvertible", "lower_jumps"]
 
 RETURN_VALUE, RETURNED = "ag__return", "ag__returned"
@@ -73,6 +75,8 @@ class _Lowering:
                         break
             lowered, flags = self.statement(node, loop)
             done += lowered
+            if _is_endless(node):
+                return done, flags
             if flags and rest:
                 inner, further = self.block(rest, loop)
                 test = ast.UnaryOp(ast.Not(), _any_of(sorted(flags)))
@@ -137,6 +141,8 @@ class _Lowering:
             self.inner_loops(node)
 
     def loop(self, node, around):
+        if isinstance(node, ast.While) and assigned_names([node.test]):
+            self.move_test(node)
         self.loops += 1
         broke, continued = f"ag__broke_{self.loops}", f"ag__continued_{self.loops}"
         body, flags = self.block(node.body, (broke, continued))
@@ -152,6 +158,14 @@ class _Lowering:
             test = ast.UnaryOp(ast.Not(), _any_of(node.stop))
             after = [_at(orelse[0], ast.If(test, after, []))]
         return [*before, node, *after], flags & {RETURNED} | further
+
+    def move_test(self, node):
+        """Move a test with ``:=`` into the body, which uses the name."""
+        if node.orelse:
+            raise Unconvertible(f"the while of line {node.lineno} has := and an else")
+        leave = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
+        node.body = [_at(node.test, leave), *node.body]
+        node.test = _at(node.test, ast.Constant(True))
 
 
 def _jumps(node, kinds):
@@ -174,6 +188,13 @@ def _always_leaves(block):
     if not isinstance(last, ast.If):
         return False
     return _always_leaves(last.body) and _always_leaves(last.orelse)
+
+
+def _is_endless(node):
+    """Return whether a lowered loop ends only by a `return`."""
+    if not isinstance(node, ast.While) or not isinstance(node.test, ast.Constant):
+        return False
+    return bool(node.test.value) and set(node.stop) <= {RETURNED}
 
 
 def _reads(statements, name):

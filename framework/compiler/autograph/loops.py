@@ -37,14 +37,14 @@ def set_loop_options(
         options["invariants"] = shape_invariants
 
 
-def while_stmt(test, body, names, needed, attributes, changed, stop):
+def while_stmt(test, body, names, needed, attributes, reachable, stop):
     """``while test(): body()``; a `Loop` node if the test is a tensor of the trace.
 
     Args: ``names``: the variables that a further step or the code behind reads;
-    ``needed``: those of the code behind; ``attributes`` and ``changed``: see `State`;
+    ``needed``: those of the code behind; ``attributes`` and ``reachable``: see `State`;
     ``stop``: flags that end the loop.
     """
-    state = State((test, body), names, attributes, changed)
+    state = State((test, body), names, attributes, reachable)
     goes_on = functools.partial(_goes_on, state, stop, test)
     tracer, tried = active_tracer(), False
     while True:
@@ -63,12 +63,12 @@ def while_stmt(test, body, names, needed, attributes, changed, stop):
         body()
 
 
-def for_stmt(iterable, body, names, needed, attributes, changed, stop):
+def for_stmt(iterable, body, names, needed, attributes, reachable, stop):
     """``for item in iterable: body(item)``; a `Loop` node if it goes over tensors in a trace.
 
     For the arguments see `while_stmt`.
     """
-    state = State((body,), names, attributes, changed)
+    state = State((body,), names, attributes, reachable)
     iteration = None if active_tracer() is None else as_iteration(iterable)
     goes_on = functools.partial(_goes_on, state, stop) if stop else None
     if iteration is not None:
@@ -86,7 +86,7 @@ def for_stmt(iterable, body, names, needed, attributes, changed, stop):
         go = goes_on() if stop else True
         if is_traced(go):  # a step before has set a flag: each one asks for it
             step, skip = functools.partial(body, item), functools.partial(_skip, body)
-            if_stmt(go, step, skip, names, needed, attributes, changed)
+            if_stmt(go, step, skip, names, needed, attributes, reachable)
         elif go:
             body(item)
         else:

@@ -18,6 +18,7 @@ from .jumps import RETURN_VALUE
 __all__ = [
     "State",
     "UNDEFINED",
+    "is_number",
     "is_same",
     "leaves_of",
     "same_nesting",
@@ -40,18 +41,22 @@ class State:
     """Variables, each under its name.
 
     Args: ``functions``: the inner functions that share them; ``names``: the variables that
-    have to survive; ``attributes``: chains like ``self.x``; ``changed``: chains of
-    containers that the code changes.
+    have to survive; ``attributes``: those like ``self.x``; ``reachable``: variables and
+    attributes whose containers the code may change.
     """
 
-    def __init__(self, functions, names, attributes, changed):
+    def __init__(self, functions, names, attributes, reachable):
         self._cells = {}
         for function in functions:
             function = getattr(function, "func", function)  # of a partial
             names_of_cells = function.__code__.co_freevars
             self._cells.update(zip(names_of_cells, function.__closure__ or ()))
         self.names = [*names, *attributes]
-        self._references = {name: _Cell(self._cells[name]) for name in names}
+        self._references = {
+            name: _Cell(self._cells[name]) if name in self._cells
+            else _Global(function.__globals__, name)
+            for name in names
+        }  # fmt: skip
         for name in attributes:
             root, _, attribute = name.rpartition(".")
             owner = self._value(root)
@@ -65,7 +70,7 @@ class State:
         }
         self.containers = {}  # name -> container
         seen = set()
-        for name in [*self._cells, *changed]:
+        for name in reachable:
             self._find_containers(f"the content of {name}", self._value(name), seen)
 
     def _value(self, chain):
@@ -154,6 +159,20 @@ class _Cell:
             self.cell.cell_contents = value
         elif self.get() is not UNDEFINED:
             del self.cell.cell_contents
+
+
+class _Global:
+    def __init__(self, space, name):
+        self.space, self.name = space, name
+
+    def get(self):
+        return self.space.get(self.name, UNDEFINED)
+
+    def set(self, value):
+        if value is not UNDEFINED:
+            self.space[self.name] = value
+        else:
+            self.space.pop(self.name, None)
 
 
 class _Attribute:

@@ -7,26 +7,28 @@ a float, a variable that only the body sets, a list that it changes.
 
 from contextvars import ContextVar
 
-from tapewright.core.errors import TracingError
+from tapewright.core.errors import DTypeError, TracingError
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.nest import flatten, is_nested, pack
-from tapewright.core.source_lines import user_line
+from tapewright.core.nest import is_nested, pack
+from tapewright.core.source_lines import line_of_error, user_line
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.joining import unstack
 
 from ..control_flow.loop_node import LoopTrace
 from ..control_flow.printing import assert_true
 from ..control_flow.regions import any_traced, described
+from ..control_flow.tensor_array import flatten_components, pack_components
 from ..control_flow.while_loop import MANY, known_length
 from ..tracing.graph import spec_of
 from ..tracing.handles import zeros_of
 from ..tracing.tracer import EagerFallback, fall_back
 from .conditions import ControlFlowError, scalar_condition
-from .expressions import and_
+from .expressions import and_, if_exp
 from .iteration import Rows, Steps
 from .jumps import RETURN_VALUE
 from .state import (
     UNDEFINED,
+    is_number,
     is_same,
     leaves_of,
     same_nesting,
@@ -99,32 +101,44 @@ class TracedLoop:
         values = self.state.values()
         self.entry = {name: x for name, x in values.items() if x is not UNDEFINED}
         self.filled = {}  # name -> the value that a step gives it, set by steps alone
-        done = False
+        self.numbers_stay = done = False
         try:
             while True:
                 try:
                     done = self._emit(only_if_traced)
                     return done
                 except _Changed:
-                    self.state.restore(self.before)
                     for name, value in self.filled.items():
                         self.entry.setdefault(name, _blank(value))
+                except DTypeError:
+                    # A number has another dtype than what it meets: see which it gets.
+                    if self.numbers_stay or not self._has_numbers():
+                        raise
+                    self.numbers_stay = True
+                except NameError as error:
+                    if values.get(error.name) is not UNDEFINED:
+                        raise
+                    raise ControlFlowError(
+                        f"{line_of_error(error)}: {title_of(error.name)} is read in the "
+                        "loop before a step has set it: give it a value before the loop"
+                    ) from None
+                self.state.restore(self.before)
         finally:
             if not done:
                 self.state.restore(self.before)
 
     def _emit(self, only_if_traced):
         rows, goes_on, self.grown = self.iteration, self.goes_on, {}
-        own = flatten([rows.state]) if type(rows) is Steps else []
+        own = flatten_components([rows.state]) if type(rows) is Steps else []
         start = len(own)
-        count = getattr(rows, "count", None) if goes_on is None else None
+        count = rows.count if own and goes_on is None else None
         is_tested = goes_on is not None or (type(rows) is Steps and count is None)
         carried = [*own, *self._carried()]
 
         def enter(leaves):
             self.state.restore(self.before)
             self._load(leaves[start:])
-            return pack([rows.state], leaves[:start])[0] if own else None
+            return pack_components([rows.state], leaves[:start])[0] if own else None
 
         def test(leaves):
             position, tests = enter(leaves), []
@@ -137,12 +151,10 @@ class TracedLoop:
 
         def step(leaves, slices, _):
             position, item = enter(leaves), ()
-            if own:
-                *item, position = rows.take(position)
-            elif rows is not None:
-                item = (rows.item(slices),)
+            if rows is not None:
+                item = (rows.item(position if own else slices),)
             self.body(*item)
-            after = flatten([position]) if own else []
+            after = flatten_components([self._advanced(position)]) if own else []
             return [*after, *self._results(leaves[start:])], [], self._appended()
 
         sliced, options = rows.tensors if type(rows) is Rows else (), {}
@@ -165,6 +177,12 @@ class TracedLoop:
         if node.length is None:
             self._check_count(count if found.steps is None else found.steps)
         return True
+
+    def _advanced(self, position):
+        rows, goes_on = self.iteration, self.goes_on
+        if goes_on is None or not rows.takes:
+            return rows.advance(position)
+        return if_exp(goes_on(), lambda: rows.advance(position), lambda: position)
 
     def _settings(self, trace, count, is_tested, maximum):
         """Return the settings of the node: its number of steps as far as it is known."""
@@ -200,7 +218,8 @@ class TracedLoop:
             self.places[name] = []
             for leaf in leaves_of(value):
                 own = tensors_of(leaf)
-                if own is None or None in [x if x is None else 0 for x in own]:
+                stays = self.numbers_stay and is_number(leaf)
+                if own is None or stays or any([x is None for x in own]):
                     self.places[name].append(None)
                     continue
                 place = slice(len(tensors), len(tensors) + len(own))
@@ -246,11 +265,7 @@ class TracedLoop:
     def _like(self, name, x, y, tensors):
         """Return the tensors of a leaf after a step."""
         own = tensors_of(y)
-        if (
-            own is None
-            or len(own) != len(tensors)
-            or None in [t if t is None else 0 for t in own]
-        ):
+        if own is None or len(own) != len(tensors) or any([t is None for t in own]):
             self._refuse(name, x, y)
         return [
             convert_to_tensor(u, dtype_hint=t.dtype)
@@ -265,6 +280,9 @@ class TracedLoop:
             self._put(name, i, x.of_elements(y))
         elif hasattr(type(x), "__tensor__"):
             self._put(name, i, convert_to_tensor(x))
+        elif is_number(x) and tensors_of(y) is not None:
+            dtype = convert_to_tensor(y, dtype_hint=getattr(x, "dtype", None)).dtype
+            self._put(name, i, convert_to_tensor(x, dtype=dtype))
         else:
             self._refuse(name, x, y)
         return True
@@ -292,6 +310,10 @@ class TracedLoop:
             "and a traced loop keeps its shapes: let it start with its last shape, or write "
             "its parts to a tw.TensorArray"
         )
+
+    def _has_numbers(self):
+        values = self.entry.values()
+        return any([is_number(leaf) for value in values for leaf in leaves_of(value)])
 
     def _put(self, name, i, leaf):
         leaves = leaves_of(self.entry[name])

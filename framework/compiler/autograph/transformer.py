@@ -20,6 +20,7 @@ from .liveness import (
     annotate,
     assigned_names,
     changed_attributes,
+    read_names,
     used_later,
 )
 
@@ -33,6 +34,7 @@ COMPARISONS = {
 }  # fmt: skip
 OF_THE_FRAME = "locals", "vars", "eval", "exec", "dir"
 SCOPES = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef
+SPAN = "lineno", "col_offset", "end_lineno", "end_col_offset"
 
 
 def transform(node, home, has_class_cell):
@@ -57,13 +59,10 @@ def transform(node, home, has_class_cell):
     annotate(body)
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     every += [x for x in (arguments.vararg, arguments.kwarg) if x is not None]
-    rewriter = _Rewriter(
-        declared,
-        used_later(body),
-        home,
-        first[0].arg if has_class_cell and first else None,
-    )
     bound = assigned_names(body) - {x.arg for x in every} - set(declared)
+    own = bound | {x.arg for x in every}
+    owner = first[0].arg if has_class_cell and first else None
+    rewriter = _Rewriter(declared, own, used_later(body), home, owner)
     body = rewriter.block(body)
     # A name that only inner functions assign is bound by its annotation.
     shared = sorted(rewriter.shared & bound)
@@ -138,10 +137,17 @@ def _declarations(names, declared):
 
 
 class _Rewriter(ast.NodeTransformer):
-    """``shared``: the names that inner functions assign; ``first``: see ``super()``."""
+    """Rewrites one function.
 
-    def __init__(self, declared, used_later, home, first):
-        self.declared, self.used_later = declared, used_later
+    Args: ``declared``: names that it declares, with the kind of statement; ``own``: its
+    variables; ``used_later``: names that functions inside of it use; ``home``: the name of
+    the class around it; ``first``: its first argument if it calls ``super()``. ``shared``
+    becomes the names that the new inner functions assign.
+    """
+
+    def __init__(self, declared, own, used_later, home, first):
+        self.declared, self.own = declared, own
+        self.used_later = used_later | set(declared)
         self.home, self.first = home, first
         self.shared, self.count = set(), 0
 
@@ -156,14 +162,14 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_If(self, node):  # noqa: N802
         names = assigned_names([*node.body, *node.orelse])
-        attributes, changed = changed_attributes([*node.body, *node.orelse])
-        attributes = self.outside(attributes, names)
+        attributes, reachable = self.chains([*node.body, *node.orelse], names)
         needed = names & (node.needed | self.used_later)
         yes, no = self.fresh("if"), self.fresh("else")
         call = self.operator(
             "if_stmt", self.visit(node.test), _load(yes), _load(no),
             self.texts(needed), self.texts(names & node.needed),
-            self.texts(attributes), self.texts(self.outside(changed, names)),
+            self.texts(attributes),
+            self.texts(reachable),
         )  # fmt: skip
         return self.located(
             node,
@@ -173,43 +179,46 @@ class _Rewriter(ast.NodeTransformer):
         )
 
     def visit_While(self, node):  # noqa: N802
-        names = assigned_names(node.body) | assigned_names([node.test])
+        names, call = assigned_names(node.body), self.loop(node, set())
         test, body = self.fresh("test"), self.fresh("body")
-        in_test = assigned_names([node.test])
         returned = [ast.copy_location(ast.Return(self.visit(node.test)), node.test)]
         return self.located(
             node,
-            self.inner(node, test, [], in_test, returned),
+            self.inner(node, test, [], (), returned),
             self.inner(node, body, [], names, self.block(node.body)),
-            self.loop(node, names, "while_stmt", _load(test), _load(body)),
+            call("while_stmt", _load(test), _load(body)),
         )
 
     def visit_For(self, node):  # noqa: N802
-        names = assigned_names([node.target, *node.body])
+        targets = assigned_names([node.target])
+        names, call = assigned_names(node.body) | targets, self.loop(node, targets)
         body, item = self.fresh("body"), "ag__item"
-        assign = ast.copy_location(ast.Assign([node.target], _load(item)), node.target)
-        statements = [assign, *self.block(node.body)]
+        assign = ast.Assign([self.visit(node.target)], _load(item))
+        statements = [ast.copy_location(assign, node.target), *self.block(node.body)]
         return self.located(
             node,
             self.inner(node, body, [item], names, statements),
-            self.loop(node, names, "for_stmt", self.iterable(node.iter), _load(body)),
+            call("for_stmt", self.iterable(node.iter), _load(body)),
         )
 
-    def loop(self, node, names, operator, *operands):
-        """Return the call of a loop, whose variables are those that a step reads again."""
-        attributes, changed = changed_attributes(node.body)
-        attributes = self.outside(attributes, names)
-        state = names & (node.needed | node.again | self.used_later)
-        return ast.Expr(
-            self.operator(
-                operator,
-                *operands,
-                self.texts(state),
-                self.texts(names & node.needed),
-                self.texts(attributes),
-                self.texts(self.outside(changed, names)),
-                self.texts(node.stop),
-            )  # fmt: skip
+    def loop(self, node, names):
+        """Return a function that makes the call of a loop, from the names as they are now.
+
+        Its variables are those that a further step, or the code behind, reads.
+        """
+        names = names | assigned_names(node.body)
+        later = node.needed | self.used_later
+        targets = [node.target] if isinstance(node, ast.For) else []
+        attributes, reachable = self.chains([*node.body, *targets], names)
+        described = [
+            self.texts(names & (later | node.again)),
+            self.texts(names & later),
+            self.texts(attributes),
+            self.texts(reachable),
+            self.texts(node.stop),
+        ]
+        return lambda name, *operands: ast.Expr(
+            self.operator(name, *operands, *described)
         )
 
     def visit_Assert(self, node):  # noqa: N802
@@ -302,7 +311,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def inner(self, node, name, parameters, names, body):
         """Return an inner function that assigns the names of the function around it."""
-        self.shared |= names
+        self.shared.update(names)
         arguments = ast.arguments(
             [], [ast.arg(x) for x in parameters], None, [], [], None, []
         )
@@ -323,10 +332,16 @@ class _Rewriter(ast.NodeTransformer):
             parts.append(part)
         return ".".join(parts)
 
-    @staticmethod
-    def outside(chains, names):
-        """Return the chains that do not start at a name which the block itself assigns."""
-        return {x for x in chains if x.partition(".")[0] not in names}
+    def chains(self, block, names):
+        """Return the attributes that a block assigns, and where it may change containers.
+
+        Those are the variables of the function, and attributes like ``self.items``. Lists
+        of the code around it change once, while it is traced, as everywhere in Python.
+        """
+        assigned, changed = changed_attributes(block)
+        assigned = {x for x in assigned if x.partition(".")[0] not in names}
+        reachable = changed | read_names(*block)
+        return assigned, {x for x in reachable if x.partition(".")[0] in self.own}
 
     @staticmethod
     def located(node, *statements):
@@ -338,13 +353,10 @@ class _Rewriter(ast.NodeTransformer):
             end = node.test
         else:
             end = getattr(node, "iter", node)
+        span = [getattr(node, name) for name in SPAN]
         for x in ast.walk(statements[-1]):
-            if (
-                isinstance(x, ast.Call)
-                and getattr(x, "end_lineno", 0) == node.end_lineno
-            ):
-                x.end_lineno = end.end_lineno
-                x.end_col_offset = end.end_col_offset
+            if [getattr(x, name, None) for name in SPAN] == span:
+                x.end_lineno, x.end_col_offset = end.end_lineno, end.end_col_offset
         return list(statements)
 
 

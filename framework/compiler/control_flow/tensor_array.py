@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from tapewright.core.dtypes import DType, as_dtype
@@ -297,6 +298,10 @@ class TensorArray:
 
     def close(self, name: str | None = None) -> None:
         """Do nothing: memory is freed when it is not referenced any more."""
+
+    def __iter__(self) -> Iterator[Tensor]:
+        for index in range(self._count()):
+            yield self.read(index)
 
     # --- for loops
 

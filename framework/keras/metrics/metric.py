@@ -105,8 +105,8 @@ class Metric(Module, Configured):
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
         """Call `update_state`, then return `result`: of all batches so far, with this one."""
         self._check_initialized()
-        converted(self.update_state)(*args, **kwargs)
-        return converted(self.result)()
+        self.update_state(*args, **kwargs)
+        return self.result()
 
     # --- state
 
@@ -192,7 +192,7 @@ def _unrecorded(update_state):
 
     def update(self, args, kwargs):
         vars(self).pop("_rebound", None)
-        returned = update_state(self, *args, **kwargs)
+        returned = converted(update_state)(self, *args, **kwargs)
         if self._rebound is not None:
             self._refuse_rebound("update_state")
         return returned
@@ -214,9 +214,9 @@ def _of_all_replicas(result):
     @functools.wraps(result)
     def result_of_all(self):
         if replica_context() is None:
-            return result(self)
+            return converted(result)(self)
         with aggregated_states([self]):
-            return result(self)
+            return converted(result)(self)
 
     return result_of_all
 

@@ -1,6 +1,5 @@
 """`CompileMetrics`: the metrics of `compile`, matched with a model's outputs."""
 
-from tapewright.core.interpreters import converted
 from tapewright.core.nest import flatten
 from tapewright.core.trackable import Trackable, assign_pending
 
@@ -56,9 +55,9 @@ class CompileMetrics(Trackable):
         weights = outputs.align_weights(sample_weight)
         for metric, _, i, weighted in self._entries:
             if weighted and weights[i] is not None:
-                converted(metric.update_state)(labels[i], predictions[i], weights[i])
+                metric.update_state(labels[i], predictions[i], weights[i])
             else:
-                converted(metric.update_state)(labels[i], predictions[i])
+                metric.update_state(labels[i], predictions[i])
 
     def result(self):
         """The results so far, by name."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from tapewright import optimizers
 from tapewright.core import config
 from tapewright.core.argument_validation import whole
-from tapewright.core.interpreters import converted
 from tapewright.core.nest import flatten
 from tapewright.core.replica_context import replica_context
 from tapewright.core.trackable import Trackable, drop_pending
@@ -260,7 +259,7 @@ class CompiledModel:
         results, metrics = {}, self.metrics
         with aggregated_states(metrics):
             for metric in metrics:
-                result = converted(metric.result)()
+                result = metric.result()
                 results |= result if isinstance(result, dict) else {metric.name: result}
         return results
 
