@@ -10,12 +10,13 @@ An entry ``NAME|NUMBER`` of ``tensorflow.npz`` is a result of a program.
 import pathlib
 
 import numpy as np
-import tensorflow as tf
-from programs import PROGRAMS
 
 FILE = pathlib.Path(__file__).parent / "tensorflow.npz"
 
 if __name__ == "__main__":
+    import tensorflow as tf
+    from programs import PROGRAMS
+
     arrays = {}
     for name, run in PROGRAMS.items():
         for i, x in enumerate(run(tf)):
