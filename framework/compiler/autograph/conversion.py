@@ -5,6 +5,7 @@ import functools
 import sys
 import sysconfig
 import types
+import warnings
 import weakref
 from copy import deepcopy
 from pathlib import Path
@@ -168,7 +169,9 @@ def _tree(function):
 def _compiled(code, tree):
     """Compile a rewritten tree; return the code, the old one if it uses no operator."""
     module = ast.Module([tree.factory], [])
-    whole = compile(module, code.co_filename, "exec", future_flags(code), True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = compile(module, code.co_filename, "exec", future_flags(code), True)
     found = _code_in(_code_named(whole, "ag__factory"))
     if OPERATORS not in found.co_freevars:
         return code

@@ -122,7 +122,9 @@ class _Lowering:
 
     def try_block(self, node, loop):
         if any([_jumps(x, JUMPS) for x in node.finalbody]):
-            raise Unconvertible(f"line {node.lineno} jumps out of a finally")
+            raise Unconvertible(
+                f"line {node.finalbody[0].lineno} jumps out of a finally"
+            )
         self.inner_loops_of(node.finalbody)
         node.body, flags = self.block(node.body, loop)
         if node.orelse:

@@ -14,6 +14,7 @@ import linecache
 import operator
 import re
 import sys
+import warnings
 
 __all__ = ["NoSource", "find_node", "future_flags"]
 
@@ -62,10 +63,12 @@ class _Module:
     """A parsed module: the nodes of its functions, and what they compile to."""
 
     def __init__(self, source, filename, flags):
-        tree = ast.parse(source, filename)
+        with warnings.catch_warnings():  # Python has given those on the source
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source, filename)
+            whole = compile(source, filename, "exec", flags | ALL_SYNTAX, True)
         self.nodes = {}  # name and first line -> nodes, each with its class
         self._collect(tree, None)
-        whole = compile(source, filename, "exec", flags | ALL_SYNTAX, True)
         self.codes = {}
         self._collect_codes(whole)
 
