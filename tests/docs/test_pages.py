@@ -8,6 +8,7 @@ and a ``python several`` block several processes; both only have to be valid Pyt
 
 import contextlib
 import io
+import linecache
 import re
 import shlex
 import subprocess
@@ -48,8 +49,10 @@ def name_of(page):
 
 def run(source, where, line, namespace):
     """Run a block; return what it prints. Errors name the line of the page."""
-    out = io.StringIO()
-    code = compile("\n" * (line - 1) + source, str(where), "exec")
+    out, source = io.StringIO(), "\n" * (line - 1) + source
+    code = compile(source, str(where), "exec")
+    # Functions with control flow are converted from their source.
+    linecache.cache[str(where)] = 1, None, source.splitlines(True), str(where)
     with contextlib.redirect_stdout(out):
         exec(code, namespace)
     return out.getvalue()

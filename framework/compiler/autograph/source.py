@@ -45,8 +45,10 @@ def find_node(function):
     if lines:
         return _match(_Module.of("".join(lines), name, flags), code)
     if name == "<string>" and "-c" in sys.orig_argv:
-        source = sys.orig_argv[sys.orig_argv.index("-c") + 1]
-        return _match(_Module.of(source, name, flags), code)
+        module = _Module.of(sys.orig_argv[sys.orig_argv.index("-c") + 1], name, flags)
+        found = None if module is None else module.find(code)
+        if found is not None:
+            return found
     if name == "<stdin>":
         return _typed(code, flags)
     raise NoSource(f"its source, {name}, is not to be found")
@@ -55,7 +57,9 @@ def find_node(function):
 def _match(module, code):
     found = None if module is None else module.find(code)
     if found is None:
-        raise NoSource(f"its source, {code.co_filename}, has changed since it was read")
+        raise NoSource(
+            f"its source, {code.co_filename}, is no longer that of this code"
+        )
     return found
 
 

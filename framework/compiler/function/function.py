@@ -92,16 +92,17 @@ def function(
     shape and dtype, Python values by type and value, other objects by identity. Python
     code (a ``print``, an ``append``) runs while tracing only; `Variable` assignments,
     random numbers, ``tw.print``, updates of optimizers and iterators of data sets take
-    effect in every call. A call runs eagerly if results have no shape before they run:
-    in a Python loop over a data set, with iterators of Python itself, and with a
-    `py_function` whose ``Tout`` has no shape.
+    effect in every call. Python's `if`, `while` and `for` on tensors become branches and
+    loops of the trace (`tw.autograph`). A call runs eagerly if results have no shape
+    before they run: in a loop over a data set with elements of unknown size, with
+    iterators of Python itself, and with a `py_function` whose ``Tout`` has no shape.
 
     Args: ``input_signature``: a list of `TensorSpec`, or nests of them: one trace
     serves all calls, and arguments are converted or refused; ``reduce_retracing``:
     leave open the dimensions in which two calls differ, so that further sizes need no
-    trace. The others are TensorFlow's and change nothing: there is no other compiler
-    (``jit_compile``), and Python's ``if`` and ``while`` are not rewritten
-    (``autograph``): see `cond`, `while_loop` and `where`.
+    trace; ``autograph``: False leaves Python control flow as it is, which raises where
+    it meets a tensor. The others are TensorFlow's and change nothing: there is no other
+    compiler (``jit_compile``).
 
     Raises: ``TypeError`` if ``func`` is not callable. A call raises `TracingError`, a
     ``TypeError``, where Python needs the value of a tensor; ``TypeError`` for arguments
