@@ -195,7 +195,7 @@ class BatchNormalization(_ScaleAndShift):
 
     def _by_moments(self, inputs, mean, variance):
         weights = [mean, variance, self.beta, self.gamma]
-        if inputs.dtype != self._dtype:  # sums of half precision are in single
+        if inputs.dtype != self._compute_dtype:  # sums of half precision are in single
             weights = [w if w is None else cast(w, inputs.dtype) for w in weights]
         if self._aligned:
             weights = [w if w is None else reshape(w, self._aligned) for w in weights]

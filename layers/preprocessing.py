@@ -59,7 +59,9 @@ class Rescaling(ShapePreserving, Layer):
 
     def call(self, inputs: Any) -> Tensor:
         inputs = self._as_own_dtype(inputs)
-        return inputs * cast(self.scale, self.dtype) + cast(self.offset, self.dtype)
+        return inputs * cast(self.scale, self.compute_dtype) + cast(
+            self.offset, self.compute_dtype
+        )
 
 
 # ---------------------------------------------------------------------- normalization
@@ -158,7 +160,7 @@ class Normalization(ShapePreserving, Layer):
 
     def _align(self, statistic):
         """Shape a statistic of the user's to meet the inputs, its last axes last."""
-        statistic = np.asarray(statistic, self._dtype.dtype)
+        statistic = np.asarray(statistic, self._compute_dtype.dtype)
         shape = [1] * len(self._aligned)
         for axis, size in zip(reversed(self._kept), reversed(statistic.shape)):
             shape[axis] = size
@@ -227,8 +229,10 @@ class Normalization(ShapePreserving, Layer):
             mean = mean + shift * (size / count)
         if count == 0:
             raise ValueError("Normalization.adapt: data must not be empty")
-        self.adapt_mean.assign(np.asarray(mean, self._dtype.dtype))
-        self.adapt_variance.assign(np.asarray(spread / count, self._dtype.dtype))
+        self.adapt_mean.assign(np.asarray(mean, self._variable_dtype.dtype))
+        self.adapt_variance.assign(
+            np.asarray(spread / count, self._variable_dtype.dtype)
+        )
 
     def _check_sizes(self, batch):
         fits = batch.ndim == len(self._aligned)
@@ -309,7 +313,7 @@ class CategoryEncoding(Layer):
                 f"{self.output_mode!r}"
             )
         return _encoded(
-            inputs, self.output_mode, self.num_tokens, self.dtype, count_weights
+            inputs, self.output_mode, self.num_tokens, self.compute_dtype, count_weights
         )
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
@@ -420,7 +424,7 @@ class Discretization(Layer):
             )
         boundaries = convert_to_tensor(np.array(self.bin_boundaries, np.float32))
         indices = searchsorted(boundaries, cast(inputs, "float32"), side="right")
-        dtype = "int32" if self.output_mode == "int" else self.dtype
+        dtype = "int32" if self.output_mode == "int" else self.compute_dtype
         return _encoded(indices, self.output_mode, self._depth(), dtype)
 
     def compute_output_shape(self, input_shape: Any) -> Shape:

@@ -126,7 +126,9 @@ class RNN(Layer):
         """Return a list of the initial states: those of the cell, by default zeros."""
         make = getattr(self.cell, "get_initial_state", None)
         if make is None:
-            return [zeros((batch_size, n), self._dtype) for n in self.state_size]
+            return [
+                zeros((batch_size, n), self._compute_dtype) for n in self.state_size
+            ]
         states = make(batch_size=batch_size)
         return list(states) if is_nested(states) else [states]
 

@@ -39,7 +39,8 @@ OFF = {
 }
 # Which of these keys mean something to a class or `compile`, and stay there.
 KEPT = {"InputLayer": {"ragged"}}
-FLOAT32 = ("mixed_float16", "mixed_bfloat16", "bfloat16")
+FLOAT32 = ("mixed_bfloat16", "bfloat16")
+POLICIES = ("DTypePolicy", "FloatDTypePolicy", "Policy")
 CONSTANT = "_CONSTANT_VALUE"  # stands for a layer where an argument is a number
 
 
@@ -76,7 +77,7 @@ def _converted(config, replaced):
 
 def _dtype_name(dtype):
     """The name of a dtype, or of the config of a policy; None for others."""
-    if isinstance(dtype, dict) and dtype.get("class_name") == "DTypePolicy":
+    if isinstance(dtype, dict) and dtype.get("class_name") in POLICIES:
         inner = dtype.get("config")
         dtype = inner.get("name") if isinstance(inner, dict) else None
     return dtype if isinstance(dtype, str) else None
@@ -226,7 +227,9 @@ def _known_optimizer(config):
     """The config of an optimizer; Keras 2 has "Custom>Adam" for classes of Keras, too."""
     name = config.get("class_name") if isinstance(config, dict) else None
     if isinstance(name, str) and get_registered_object(name) is None:
-        return config | {"class_name": name.removeprefix("Custom>")}
+        name = name.removeprefix("Custom>")
+        is_old = name == "LossScaleOptimizerV3"
+        return config | {"class_name": name.removesuffix("V3") if is_old else name}
     return config
 
 

@@ -10,7 +10,7 @@ from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.masks import masked
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 from tapewright.serialization.load_errors import load_error
-from tapewright.serialization.object_config import deserialize, serialize
+from tapewright.serialization.object_config import deserialize, plain, serialize
 from tapewright.serialization.registry import custom_object_scope
 
 from .functional import FunctionalGraph, standardized
@@ -149,7 +149,9 @@ class Sequential(Model):
                 f"Sequential '{self.name}': build needs the shape of the inputs, or an "
                 "Input as the first layer"
             )
-        start = Input(batch_shape=tuple(input_shape), dtype=self.dtype)
+        start = Input(
+            batch_shape=tuple(input_shape), dtype=self._layers[0].compute_dtype
+        )
         chain, x = [], start
         for layer in self._layers:
             x = layer(x)
@@ -230,7 +232,7 @@ class Sequential(Model):
         config = {
             "name": self.name,
             "trainable": self.trainable,
-            "dtype": self.dtype,
+            "dtype": plain(self.dtype_policy),
             "layers": layers,
         }
         return config if shape is None else config | {"build_input_shape": list(shape)}
