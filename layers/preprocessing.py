@@ -313,7 +313,7 @@ class CategoryEncoding(Layer):
                 f"{self.output_mode!r}"
             )
         return _encoded(
-            inputs, self.output_mode, self.num_tokens, self.compute_dtype, count_weights
+            inputs, self.output_mode, self.num_tokens, self.dtype, count_weights
         )
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
