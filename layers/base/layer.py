@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from tapewright.compiler.tracing.tracer import EagerFallback
-from tapewright.core.dtypes import float32
+from tapewright.core.dtypes import float32, kind_of
 from tapewright.core.errors import ShapeError
 from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import use_interpreters
@@ -464,7 +464,11 @@ class Layer(Operation, Tracked, LayerConfig):
                 return map_structure(self._converted, inputs)
         elif not is_tensor(inputs):
             array = np.asarray(inputs) if not hasattr(inputs, "dtype") else inputs
-            if array.dtype.kind == "f" and self._dtype.is_floating and self.autocast:
+            if (
+                kind_of(array.dtype) == "f"
+                and self._dtype.is_floating
+                and self.autocast
+            ):
                 return convert_to_tensor(array, self._dtype)
         tensor = convert_to_tensor(inputs)
         if not tensor.dtype.is_floating or not self.autocast:
