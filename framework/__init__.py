@@ -109,6 +109,7 @@ __all__ = [
     "autodiff",
     "bessel_i0e",
     "bessel_i1e",
+    "bfloat16",
     "bitcast",
     "bitwise",
     "bitwise_and",

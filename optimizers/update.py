@@ -17,6 +17,7 @@ from tapewright.compiler.control_flow.effects import effect_maker
 from tapewright.compiler.program.variable_update import VariableUpdate
 from tapewright.core.communication.job import count_step
 from tapewright.core.devices import array_module, use_module
+from tapewright.core.dtypes import kind_of
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.replica_context import replica_context
 from tapewright.core.source_lines import user_stacklevel
@@ -507,7 +508,7 @@ def dense_on_device(rule, gradient, variable):
     fits = gradient.dense_shape is None or tuple(gradient.shape) == shape
     fits = fits and indices.shape.rank == 1 and indices.dtype.is_integer
     fits = fits and bool(shape) and tuple(values.shape)[1:] == shape[1:]
-    known = values.dtype.is_floating and dtype.kind == "f"
+    known = values.dtype.is_floating and kind_of(dtype) == "f"
     is_small = not rule.zero_is_idle or variable._array.size <= LARGE
     if xp is np or rule.changes_gradients or not (fits and known and is_small):
         return gradient

@@ -21,7 +21,7 @@ import numpy as np
 
 from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.autocast import autocast, autocast_dtype
-from tapewright.core.dtypes import as_dtype, float32
+from tapewright.core.dtypes import as_dtype, float32, kind_of
 from tapewright.core.errors import ShapeError
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.naming import snake_case, unique_name
@@ -502,7 +502,7 @@ class Layer(Operation, Tracked, LayerConfig):
         elif not is_tensor(inputs):
             array = np.asarray(inputs) if not hasattr(inputs, "dtype") else inputs
             if (
-                array.dtype.kind == "f"
+                kind_of(array.dtype) == "f"
                 and self._compute_dtype.is_floating
                 and self.autocast
             ):

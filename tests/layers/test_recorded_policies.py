@@ -71,9 +71,7 @@ class Case:
         return outputs, slopes
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in DTYPES if DTYPES[n] is not None and not n.endswith("bfloat16")]
-)
+@pytest.mark.parametrize("name", [n for n in DTYPES if DTYPES[n] is not None])
 def test_a_layer_has_the_dtypes_and_values_of_keras(name):
     key, policy = name.split("|")
     case = Case(key, policy)

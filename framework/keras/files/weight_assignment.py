@@ -10,6 +10,7 @@ import numpy as np
 
 from tapewright.core.assignment import unchanged_on_error
 from tapewright.core.devices import array_module
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import active_interpreter
 from tapewright.core.source_lines import user_stacklevel
@@ -143,10 +144,10 @@ def _converted(value, dtype, array):
     """The same numbers, rounded at most. Raises: `SavingError` for one that is too large."""
     with np.errstate(all="ignore"):
         converted = value.astype(dtype)
-    if dtype.kind == "f" and dtype.itemsize < value.dtype.itemsize:
+    if kind_of(dtype) == "f" and dtype.itemsize < value.dtype.itemsize:
         if np.isfinite(value).sum() != np.isfinite(converted).sum():
             array.fail(f"holds numbers that are too large for {dtype}")
-    elif dtype.kind != "f" and not np.array_equal(converted, value):
+    elif kind_of(dtype) != "f" and not np.array_equal(converted, value):
         array.fail(f"holds numbers that do not fit into {dtype}")
     return converted
 
