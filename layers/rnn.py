@@ -166,7 +166,7 @@ class RNN(Layer):
         return (outputs, *states) if self.return_state else outputs
 
     def _floating(self, x):
-        """What a cell with another policy gives, in the dtype of this layer."""
+        """Return what a cell with another policy gives in the dtype of this layer."""
         return self._as_own_dtype(x) if x.dtype.is_floating else x
 
     def _check_states(self, states):

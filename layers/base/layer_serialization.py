@@ -23,6 +23,7 @@ class LayerConfig(Configured):
     """The part of a `Layer` that has to do with configs."""
 
     built: bool
+    dtype_policy: Any
 
     kind: str = "layer"
     omit_defaults: dict[str, Any] = {"activity_regularizer": None, "autocast": True}
@@ -38,13 +39,22 @@ class LayerConfig(Configured):
         attributes.
         """
         config = super().get_config()
-        dtype = plain(self.dtype_policy)
+        dtype = self.dtype_config()
         if "dtype" in config:
             config["dtype"] = dtype
         if self._plain_arguments is None:  # no class of a user's
             return config
         base = {"name": self.name, "trainable": self.trainable, "dtype": dtype}
         return base | config
+
+    def dtype_config(self) -> Any:
+        """Return the config of the policy; the name, if that of one dtype says it all.
+
+        Keras reads both, and Keras 2 the name alone.
+        """
+        policy = self.dtype_policy
+        is_plain = policy.name == policy.compute_dtype
+        return policy.name if is_plain else plain(policy)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

@@ -147,9 +147,8 @@ def strip_defaults(config: Any) -> Any:
     if "class_name" not in config or not isinstance(inner, dict):
         return {key: strip_defaults(each) for key, each in config.items()}
     family = _family_of_ours(config.get("module"))
-    if config["class_name"] == "DTypePolicy" and config.get("module") == "keras":
-        # Keras 2 knows the names of dtypes only.
-        return config if inner["name"].startswith("mixed") else inner["name"]
+    if config.get("module") == "keras" and config["class_name"] == "DTypePolicy":
+        return config
     if family is None:  # the user's, or an array, a tensor, an op
         return config
     cls = object_config.class_of(family, config)

@@ -196,13 +196,7 @@ def _model_with_weights(file):
     """
     path, location = file.path, file.config_location
     check_size(file.config, path, location)
-    config, replaced = keras3_config(file.config)
-    if replaced:
-        warnings.warn(
-            f"{path}: layers of dtype {' and '.join(sorted(replaced))} compute in "
-            "float32 here: results differ from Keras' by rounding",
-            stacklevel=user_stacklevel(),
-        )
+    config = keras3_config(file.config)
     if file.by_layer:
         _check_layer_count(file, config)
     graphs = using_layer_graphs(file.own_group)
@@ -278,7 +272,7 @@ def _compile_as_saved(model, file):
     what = "the model cannot be compiled as it was"
     try:
         with from_file(file.path, location), load_errors(what):
-            config, _ = keras3_config(config)
+            config = keras3_config(config)
             if has_loss_scale(file.root):
                 config = config_with_loss_scale(config)
             model.compile_from_config(config)

@@ -378,7 +378,7 @@ class Model(Trainer, Layer):
             return super().get_config()
         config = {"name": self.name, "trainable": self.trainable}
         if self.compute_dtype != self.variable_dtype:
-            config["dtype"] = plain(self.dtype_policy)  # Keras has no such key
+            config["dtype"] = self.dtype_config()  # Keras has no such key
         own = set(constructor_arguments(type(self))) - set(constructor_arguments(Model))
         config |= {key: plain(getattr(self, key)) for key in own if hasattr(self, key)}
         return config | graph_config(self._functional)

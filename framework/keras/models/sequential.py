@@ -10,7 +10,7 @@ from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.masks import masked
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 from tapewright.serialization.load_errors import load_error
-from tapewright.serialization.object_config import deserialize, plain, serialize
+from tapewright.serialization.object_config import deserialize, serialize
 from tapewright.serialization.registry import custom_object_scope
 
 from .functional import FunctionalGraph, standardized
@@ -232,7 +232,7 @@ class Sequential(Model):
         config = {
             "name": self.name,
             "trainable": self.trainable,
-            "dtype": plain(self.dtype_policy),
+            "dtype": self.dtype_config(),
             "layers": layers,
         }
         return config if shape is None else config | {"build_input_shape": list(shape)}

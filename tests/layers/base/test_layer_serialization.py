@@ -8,7 +8,7 @@ import pytest
 
 from tapewright import layers
 from tapewright.errors import SavingError
-from tapewright.keras import DTypePolicy, Input, Sequential, dtype_policies
+from tapewright.keras import Input, Sequential
 from tapewright.keras.models import load_model
 from tapewright.layers import Dense, Layer
 from tapewright.layers.initializers import HeNormal
@@ -16,15 +16,13 @@ from tapewright.serialization import object_config, registry
 
 from .own_layers import Scale
 
-FLOAT32 = dtype_policies.serialize(DTypePolicy("float32"))
-
 
 def test_the_constructors_arguments_are_the_config():
     layer = Scale(gamma_initializer=HeNormal(), name="s", dtype="float64")
     assert layer.get_config() == {
         "name": "s",
         "trainable": True,
-        "dtype": dtype_policies.serialize(DTypePolicy("float64")),
+        "dtype": "float64",
         "gamma_initializer": {
             "module": "keras.initializers", "class_name": "HeNormal",
             "config": {"seed": None}, "registered_name": None,
@@ -79,7 +77,7 @@ def test_a_plain_argument_need_not_be_kept():
             self.size = 2 * size
 
     layer = Doubled(3, name="d")
-    config = {"name": "d", "trainable": True, "dtype": FLOAT32, "size": 3}
+    config = {"name": "d", "trainable": True, "dtype": "float32", "size": 3}
     assert layer.get_config() == config | {"sizes": [1, 2]}
     assert Doubled.from_config(layer.get_config()).size == 6
 
@@ -124,10 +122,10 @@ def test_name_and_dtype_come_back_where_the_constructor_does_not_take_them():
     layer.trainable = False
     config = layer.get_config()
     assert config == {
-        "name": layer.name, "trainable": False, "dtype": FLOAT32, "size": 3
+        "name": layer.name, "trainable": False, "dtype": "float32", "size": 3
     }  # fmt: skip
     assert Closed.from_config(config | {"dtype": "float64"}).get_config() == (
-        config | {"dtype": dtype_policies.serialize(DTypePolicy("float64"))}
+        config | {"dtype": "float64"}
     )
 
 
@@ -141,7 +139,7 @@ def test_get_config_may_be_extended():
             return {**super().get_config(), "size": self.n}
 
     config = Renamed(3, name="r").get_config()
-    assert config == {"name": "r", "trainable": True, "dtype": FLOAT32, "size": 3}
+    assert config == {"name": "r", "trainable": True, "dtype": "float32", "size": 3}
 
 
 def test_layers_can_be_copied_and_pickled():
