@@ -24,9 +24,10 @@ class LayerConfig(Configured):
 
     built: bool
     dtype_policy: Any
+    autocast: bool
 
     kind: str = "layer"
-    omit_defaults: dict[str, Any] = {"activity_regularizer": None, "autocast": True}
+    omit_defaults: dict[str, Any] = {"activity_regularizer": None}
     prefer_init_args: bool = True
     _build_shapes = None  # `Opaque`: argument of `build` -> shape
 
@@ -39,6 +40,8 @@ class LayerConfig(Configured):
         attributes.
         """
         config = super().get_config()
+        if config.get("autocast") == type(self).autocast:
+            del config["autocast"]
         dtype = self.dtype_config()
         if "dtype" in config:
             config["dtype"] = dtype

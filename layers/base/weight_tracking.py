@@ -147,6 +147,7 @@ class Tracked(Module):
         shape: ShapeLike,
         prefix: str | None = None,
         initializer: InitializerLike = None,
+        autocast: bool = True,
     ) -> Variable:
         """Add a weight by the kept arguments ``<prefix>_initializer`` and so on.
 
@@ -159,6 +160,7 @@ class Tracked(Module):
             name=name,
             shape=shape,
             initializer=initializer,
+            autocast=autocast,
             regularizer=getattr(self, f"{prefix}_regularizer"),
             constraint=getattr(self, f"{prefix}_constraint"),
         )
