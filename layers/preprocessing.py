@@ -306,6 +306,8 @@ class CategoryEncoding(Layer):
         self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
         self.sparse = _dense(self, sparse)
 
+    autocast = False  # half precision would round integers
+
     def call(self, inputs: Any, count_weights: TensorLike | None = None) -> Tensor:
         if count_weights is not None and self.output_mode != "count":
             raise ValueError(
@@ -415,6 +417,8 @@ class Discretization(Layer):
         if boundaries is not None:
             layer.bin_boundaries = _ascending(boundaries)
         return layer
+
+    autocast = False  # half precision would move numbers over a boundary
 
     def call(self, inputs: Any) -> Tensor:
         if self.bin_boundaries is None:

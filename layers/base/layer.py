@@ -124,6 +124,7 @@ class Layer(Operation, Tracked, LayerConfig):
     _shape_tells = False
     activity_regularizer: Any = None
     autocast: bool = True
+    _casts_inputs = True  # if autocast does; False leaves it to the layers inside
     _policy: Any = None
     _by_path = False  # whether the policy is a map
     _compute_dtype = _variable_dtype = float32
@@ -496,6 +497,7 @@ class Layer(Operation, Tracked, LayerConfig):
         """Inputs as tensors; floating ones in the dtype of the layer."""
         if inputs is None:
             return None
+        casts = self.autocast and self._casts_inputs
         if is_nested(inputs):
             if any(getattr(leaf, "ndim", 0) for leaf in flatten(inputs)):
                 return map_structure(self._converted, inputs)
@@ -504,16 +506,12 @@ class Layer(Operation, Tracked, LayerConfig):
             if (
                 kind_of(array.dtype) == "f"
                 and self._compute_dtype.is_floating
-                and self.autocast
+                and casts
             ):
                 return convert_to_tensor(array, self._compute_dtype)
-        tensor = convert_to_tensor(inputs)
-        if not tensor.dtype.is_floating or not self.autocast:
-            return tensor
-        converted = self._as_own_dtype(tensor)
-        if converted is not tensor and masks.in_use():
-            masks.attach(converted, masks.mask_of(tensor))
-        return converted
+        tensor, own = convert_to_tensor(inputs), self._compute_dtype
+        fits = not (tensor.dtype.is_floating and own.is_floating) or tensor.dtype is own
+        return tensor if fits or not casts else masks.cast_masked(tensor, own)
 
     def _as_own_dtype(self, tensor):
         own = self._compute_dtype
