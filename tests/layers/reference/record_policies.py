@@ -7,7 +7,8 @@ Needs Keras 3.15 and TensorFlow, which tapewright does not:
 ``policies.json`` has the dtypes of weights, outputs and gradients by the weights, and, if
 Keras refuses the case, None. ``policies.npz`` has the outputs, then the gradients of
 ``sum(outputs * c)``, in float32, flat and one after the other, of layers without random
-numbers. Inputs, weights and ``c`` come from `numbers`.
+numbers. Inputs, weights and ``c`` come from `numbers`. It also has the losses, the scales
+and the last weights of `trained`.
 """
 
 import json
@@ -248,6 +249,37 @@ def inputs_of(key, shapes):
     return [numbers(key, f"input {i}", s) for i, s in enumerate(shapes)]
 
 
+def trained(keras, large):
+    """Losses and scales of ten steps in mixed_float16, and the weights after them.
+
+    ``large``: whether the gradients of the first steps run over.
+    """
+    keras.config.set_dtype_policy("mixed_float16")
+    L = keras.layers
+    model = keras.Sequential(
+        [
+            L.Dense(4, activation="tanh"),
+            L.BatchNormalization(momentum=0.5),
+            L.Dense(1, kernel_regularizer="l2"),
+        ]
+    )
+    x, y = numbers("trained", "x", (8, 3)), numbers("trained", "y", (8, 1))
+    y = y + 40 if large else y
+    model(x)
+    for i, variable in enumerate(model.weights):
+        value = weight("trained", i, variable.name, variable.shape)
+        variable.assign(value)
+    optimizer = keras.optimizers.SGD(1e-2 if large else 0.1, momentum=0.5)
+    model.compile(optimizer, "mse")
+    losses, scales = [], []
+    for _ in range(10):
+        losses.append(float(model.train_on_batch(x, y)))
+        scales.append(float(model.optimizer.dynamic_scale.numpy()))
+    weights = [np.ravel(v.numpy()).astype("float32") for v in model.weights]
+    keras.config.set_dtype_policy("float32")
+    return np.array(losses), np.array(scales), np.concatenate(weights)
+
+
 def _record():
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
@@ -303,6 +335,10 @@ def _record():
                 dtypes[name] = value = None
             if value is not None:
                 values[name] = value
+    for name, large in (("large", True), ("small", False)):
+        parts = zip(("losses", "scales", "weights"), trained(keras, large))
+        values |= {f"trained|{name}|{part}": value for part, value in parts}
+        print(name, values[f"trained|{name}|losses"], values[f"trained|{name}|scales"])
     here = pathlib.Path(__file__).parent
     text = json.dumps(dtypes, separators=(",", ":")).replace('},"', '},\n"')
     (here / "policies.json").write_text(text + "\n")
