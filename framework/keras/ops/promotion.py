@@ -68,7 +68,9 @@ def _common_dtype(default, *kinds):
     if floats:
         size = max([d.size for d in floats])
         widest = [d for d in floats if d.size == size]
-        return widest[0] if len(widest) == 1 else float32  # neither half holds the other
+        return (
+            widest[0] if len(widest) == 1 else float32
+        )  # neither half holds the other
     if float in weak:
         return default
     whole = [d for d in strong if d.is_integer]
