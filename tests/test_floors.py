@@ -160,11 +160,11 @@ def test_a_file_imports_from_lower_floors_or_its_own_room():
 
 # The ground that bytes on disk stand on: callers hand over NumPy arrays.
 BELOW_STORAGE = {
-    f"tapewright.core.{name}" for name in ("devices", "errors", "parallel")
+    f"tapewright.core.{name}" for name in ("devices", "dtypes", "errors", "parallel")
 }
 
 
-def test_storage_knows_nothing_of_ours_but_devices_errors_and_threads():
+def test_storage_knows_of_ours_devices_dtypes_errors_and_threads_alone():
     wrong = [
         f"{where(module, line)} imports {name}"
         for module in SOURCES

@@ -17,7 +17,7 @@ from tapewright.core.source_lines import user_stacklevel
 
 __all__ = ["WeightAssignment", "first_swap"]
 
-# `dtype.kind` of a variable -> its name, and those that it takes from files.
+# `kind_of` the dtype of a variable -> its name, and those that it takes from files.
 DTYPE_KINDS = {
     "f": ("floating", "f"),
     "i": ("an integer", "iu"),
@@ -120,8 +120,8 @@ def _mismatch(variable, array):
     dtype, stored = variable._array.dtype, array.dtype
     if dtype == stored:
         return None
-    name, kinds = DTYPE_KINDS.get(dtype.kind, (str(dtype), ""))
-    if stored.kind not in kinds:
+    name, kinds = DTYPE_KINDS.get(kind_of(dtype), (str(dtype), ""))
+    if kind_of(stored) not in kinds:
         return f"holds {stored}, weight '{variable.path}' is {name} ({dtype})"
     return None
 
