@@ -128,7 +128,16 @@ def mixed_functional(layers, model, sequential):
 
 
 KERAS = {}  # the layers of a package -> the package
-MODELS = (mixed, mixed_functional, dense, convolutional, recurrent, nested, operations, own_class)
+MODELS = (
+    mixed,
+    mixed_functional,
+    dense,
+    convolutional,
+    recurrent,
+    nested,
+    operations,
+    own_class,
+)
 
 
 def randomize(model, seed):
