@@ -131,6 +131,7 @@ class Layer(Operation, Tracked, LayerConfig):
     _given_shape = None
     _output_shape = None  # of the latest call that noted it; None before the first
     _adds_losses = False  # whether any layer of this process ever called add_loss
+    _mixes = False  # whether any layer of this process ever had two dtypes, or a map
     _renamed = 0  # how often a layer of this process was given another name
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -303,7 +304,7 @@ class Layer(Operation, Tracked, LayerConfig):
         """
         if inputs is _MISSING:
             inputs = self._signature.first_of(kwargs, self._title)
-        if self._by_path and not self.built:
+        if Layer._mixes and self._by_path and not self.built:
             self._find_place()
         around = _INSIDE.get()
         given, training = training, self._training_of(training, args, around)
@@ -362,14 +363,13 @@ class Layer(Operation, Tracked, LayerConfig):
             self._forget_losses()
         if self._rebound is not None:  # from outside
             del self._rebound
-        is_first = self._output_shape is None or not self.built
-        call = self._first_call if is_first else self.call
-        if (
-            autocast_dtype() is not None
-            or self._compute_dtype is not self._variable_dtype
-        ):
-            call = self._autocasting(call)
-        outputs = call(inputs, *args, **kwargs)
+        if Layer._mixes and self._reads_in_another_dtype():
+            with autocast(self._dtype_of_reads()):
+                outputs = self._called(inputs, args, kwargs)
+        elif self._output_shape is None or not self.built:
+            outputs = self._first_call(inputs, args, kwargs)
+        else:
+            outputs = self.call(inputs, *args, **kwargs)
         if self._rebound is not None:
             self._refuse_rebound("call")
         if self.activity_regularizer is not None:
@@ -394,23 +394,27 @@ class Layer(Operation, Tracked, LayerConfig):
                     "keras.saving.deserialize_keras_object"
                 )
 
-    def _autocasting(self, call):
-        """Return ``call`` made to read variables in the dtype of computations.
+    def _called(self, inputs, args, kwargs):
+        if self._output_shape is None or not self.built:
+            return self._first_call(inputs, args, kwargs)
+        return self.call(inputs, *args, **kwargs)
 
-        They are read as they are by a layer that computes in no floating dtype, and by
-        one without autocast inside of another layer: in both as in Keras.
+    def _reads_in_another_dtype(self):
+        """Return whether the dtype of reads may have to change for `call`."""
+        is_mixed = self._compute_dtype is not self._variable_dtype
+        return is_mixed or autocast_dtype() is not None
+
+    def _dtype_of_reads(self):
+        """The dtype in which `call` reads variables; None: in their own.
+
+        That is so for a layer that computes in no floating dtype, and for one without
+        autocast inside of another layer: in both as in Keras.
         """
         dtype = self._compute_dtype
-        if not (dtype.is_floating and (self.autocast or autocast_dtype() is None)):
-            dtype = None
+        casts = dtype.is_floating and (self.autocast or autocast_dtype() is None)
+        return dtype if casts else None
 
-        def autocasting(*args, **kwargs):
-            with autocast(dtype):
-                return call(*args, **kwargs)
-
-        return autocasting
-
-    def _first_call(self, inputs, /, *args, **kwargs):
+    def _first_call(self, inputs, args, kwargs):
         if self._name is None:
             raise RuntimeError(
                 f"{type(self).__name__}: __init__ must call super().__init__() first"
@@ -675,6 +679,8 @@ class Layer(Operation, Tracked, LayerConfig):
         policy = self._policy[self.path] if self._by_path else self._policy
         self._compute_dtype = as_dtype(policy.compute_dtype)
         self._variable_dtype = as_dtype(policy.variable_dtype)
+        if self._by_path or self._compute_dtype is not self._variable_dtype:
+            Layer._mixes = True
 
     @property
     def variable_dtype(self) -> str:
