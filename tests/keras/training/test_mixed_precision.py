@@ -360,6 +360,39 @@ def test_the_dtype_of_reads_is_left_after_errors_and_belongs_to_one_thread():
     assert seen == [tw.float16, None] and autocast_dtype() is None
 
 
+@pytest.mark.parametrize(
+    "decorate", [lambda f: f, tw.function], ids=["eager", "traced"]
+)
+def test_what_is_computed_again_is_computed_in_the_same_dtype(decorate):
+    class Again(layers.Layer):
+        again = staticmethod(tw.recompute_grad)
+
+        def build(self, input_shape):
+            self.kernel = self.add_weight((3, 2), "glorot_uniform", name="kernel")
+
+        def call(self, x):
+            return self.again(lambda x: tw.tanh(tw.matmul(x, self.kernel)))(x)
+
+    class Once(Again):
+        again = staticmethod(lambda f: f)
+
+    found = []
+    for kind in (Again, Once):
+        keras.utils.set_random_seed(0)
+        layer = kind(dtype="mixed_float16")
+        layer(X)
+
+        @decorate
+        def gradient(layer=layer):
+            with tw.GradientTape() as tape:
+                y = tw.reduce_sum(tw.cast(layer(X), "float32"))
+            return tape.gradient(y, layer.kernel)
+
+        found.append(gradient())
+    assert found[0].dtype == found[1].dtype == "float32"
+    np.testing.assert_array_equal(found[0].numpy(), found[1].numpy())
+
+
 def test_embeddings_keep_sparse_gradients_and_exact_indices():
     layer = layers.Embedding(3000, 2, dtype="mixed_float16")
     with tw.GradientTape() as tape:
