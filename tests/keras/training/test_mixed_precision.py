@@ -403,19 +403,41 @@ def test_embeddings_keep_sparse_gradients_and_exact_indices():
 
 
 def test_metrics_in_a_layer_count_in_float32():
+    class Total(keras.metrics.Metric):
+        def __init__(self):
+            super().__init__()
+            self.total = self.add_variable((), "zeros")
+
+        def update_state(self, values):
+            new = tw.reduce_sum(tw.cast(values, self.total.dtype))
+            self.total.assign(self.total + new)
+
+        def result(self):
+            return self.total.read()
+
     class Counts(layers.Layer):
         def __init__(self, **kwargs):
             super().__init__(**kwargs)
-            self.mean = keras.metrics.Sum()
+            self.metric = Total()
 
         def call(self, x):
-            self.mean.update_state(x)
+            self.metric.update_state(x)
             return x
 
     layer = Counts(dtype="mixed_float16")
     for _ in range(2):
         layer(tw.fill([2], 40000.0))
-    assert layer.mean.result().numpy() == 160000.0
+    assert layer.metric.result().numpy() == 160000.0
+
+
+def test_a_cell_keeps_its_policy_where_that_of_its_layer_changes():
+    x = record.numbers("cell", "x", (2, 5, 3))
+    layer = layers.LSTM(4)
+    wanted = tw.cast(layer(x), "float16").numpy()
+    layer.dtype_policy = "mixed_float16"
+    found = layer(tw.cast(x, "float32"))
+    assert found.dtype == "float16" and layer.cell.compute_dtype == "float32"
+    np.testing.assert_array_equal(found.numpy(), wanted)
 
 
 # ------------------------------------------------------------------------------- files
