@@ -9,6 +9,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.core import dtypes
+from tapewright.core.primitive import get_primitive
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -205,6 +206,12 @@ def test_what_lapack_and_ffts_lack_is_refused_eager_and_traced(op):
     for call in (op, tw.function(op)):
         with pytest.raises(TypeError, match="must not be of half precision|float64"):
             call(x)
+
+
+def test_kernels_keep_the_names_by_which_targets_know_them():
+    for name in ("cumsum", "gather", "tanh"):
+        kernel = get_primitive(name).kernels.plain(np.ndarray)
+        assert getattr(kernel, "__name__", name) == name
 
 
 # --- derivatives
