@@ -301,6 +301,17 @@ def test_a_traced_function_gives_the_same(target):
             )
 
 
+@pytest.mark.parametrize("pair", [("float16", "bfloat16"), ("bfloat16", "float16")])
+def test_a_trace_keeps_a_cast_between_the_dtypes_of_16_bits(pair):
+    own, other = pair  # neither holds the other's numbers
+    x = tw.cast([1 + 2.0**-10, 1e-30, 1.0], own)
+    back = tw.function(lambda x: tw.cast(tw.cast(x, other), own))
+    assert back(x).numpy().tolist() == tw.cast(tw.cast(x, other), own).numpy().tolist()
+    assert back(x).numpy().tolist() != x.numpy().tolist()
+    wide = tw.function(lambda x: tw.cast(tw.cast(x, tw.float32), own))
+    assert wide(x).numpy().tolist() == x.numpy().tolist()
+
+
 def test_random_numbers():
     for draw in (tw.random.normal, tw.random.uniform, tw.random.truncated_normal):
         x = draw([5000], seed=4, dtype=tw.bfloat16)
