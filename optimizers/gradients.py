@@ -142,6 +142,7 @@ def all_reduce_gradients(gradients) -> list:
     """Return the sums of gradients over all replicas; the dense ones by one all-reduce."""
     dense = [i for i, g in enumerate(gradients) if type(g) is not SparseRows]
     arrays = [gradients[i] for i in dense]
+    arrays = [a.astype(computed_in(a.dtype), copy=False) for a in arrays]
     totals = communicator().all_reduce(arrays, "sum", replica_context().compression)
     sums = list(gradients)
     for i, total in zip(dense, totals):

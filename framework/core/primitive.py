@@ -145,6 +145,7 @@ def widened(op: Primitive, kernel: Callable[..., Any]) -> Callable[..., Any]:
         return _as_bfloat16(result)
 
     run.__wrapped__ = kernel
+    run.__name__ = getattr(kernel, "__name__", op.name)
     return run
 
 

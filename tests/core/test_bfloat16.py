@@ -9,6 +9,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.core import dtypes
+from tapewright.core.primitive import get_primitive
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -207,6 +208,12 @@ def test_what_lapack_and_ffts_lack_is_refused_eager_and_traced(op):
             call(x)
 
 
+def test_kernels_keep_the_names_by_which_targets_know_them():
+    for name in ("cumsum", "gather", "tanh"):
+        kernel = get_primitive(name).kernels.plain(np.ndarray)
+        assert getattr(kernel, "__name__", name) == name
+
+
 # --- derivatives
 
 
@@ -292,6 +299,17 @@ def test_a_traced_function_gives_the_same(target):
             np.testing.assert_allclose(
                 np.float32(got), np.float32(expected), 2**-7, 2**-9
             )
+
+
+@pytest.mark.parametrize("pair", [("float16", "bfloat16"), ("bfloat16", "float16")])
+def test_a_trace_keeps_a_cast_between_the_dtypes_of_16_bits(pair):
+    own, other = pair  # neither holds the other's numbers
+    x = tw.cast([1 + 2.0**-10, 1e-30, 1.0], own)
+    back = tw.function(lambda x: tw.cast(tw.cast(x, other), own))
+    assert back(x).numpy().tolist() == tw.cast(tw.cast(x, other), own).numpy().tolist()
+    assert back(x).numpy().tolist() != x.numpy().tolist()
+    wide = tw.function(lambda x: tw.cast(tw.cast(x, tw.float32), own))
+    assert wide(x).numpy().tolist() == x.numpy().tolist()
 
 
 def test_random_numbers():
