@@ -110,6 +110,7 @@ __all__ = [
     "autograph",
     "bessel_i0e",
     "bessel_i1e",
+    "bfloat16",
     "bitcast",
     "bitwise",
     "bitwise_and",

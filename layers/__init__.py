@@ -9,6 +9,7 @@ from . import (
     constraints,
     convolution,
     core,
+    dtype_policies,
     embedding,
     images,
     initializers,
@@ -51,8 +52,14 @@ from .reshaping import *
 from .rnn import *
 from .wrappers import *
 
-__all__ = ["activations", "applications", "constraints", "initializers", "regularizers"]
-__all__ += ["deserialize", "serialize"]
+__all__ = [
+    "activations",
+    "applications",
+    "constraints",
+    "dtype_policies",
+    "initializers",
+]
+__all__ += ["regularizers", "deserialize", "serialize"]
 __all__ += activation_layers.__all__
 __all__ += attention.__all__
 __all__ += augmentation.__all__

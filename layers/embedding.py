@@ -75,15 +75,19 @@ class Embedding(Layer):
             many = isinstance(weights, (list, tuple)) and len(weights) == 1
             self.set_weights(weights if many else [weights])
 
+    # Half precision would round indices, and a cast of all rows make the gradient dense.
+    autocast = False
+
     def build(self, input_shape: Shape | None = None) -> None:
+        shape = self.input_dim, self.output_dim
         self.embeddings: Variable = self._new_weight(
-            "embeddings", (self.input_dim, self.output_dim)
+            "embeddings", shape, autocast=False
         )
 
     def call(self, inputs: Tensor) -> Tensor:
         if not inputs.dtype.is_integer:
             inputs = cast(inputs, "int32")
-        return gather(self.embeddings, inputs)
+        return self._as_own_dtype(gather(self.embeddings, inputs))
 
     def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         return not_equal(inputs, cast(0, inputs.dtype)) if self.mask_zero else None

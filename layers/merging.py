@@ -184,7 +184,8 @@ class Average(_Merge):
 
     def _merged(self, inputs):
         inputs = [
-            x if x.dtype.is_differentiable else cast(x, self.dtype) for x in inputs
+            x if x.dtype.is_differentiable else cast(x, self.compute_dtype)
+            for x in inputs
         ]
         return super()._merged(inputs) / float(len(inputs))
 

@@ -89,7 +89,7 @@ class _Heads(Layer):
             bias_axes=bias_axes if self.use_bias else None,
             activation=activation,
             name=name,
-            dtype=self._dtype,
+            dtype=self.dtype_policy,
             activity_regularizer=self._projection_regularizer,
             **{argument: getattr(self, argument) for argument in _OF_PROJECTIONS},
         )
@@ -170,8 +170,10 @@ class _Heads(Layer):
         self._mean_equation = f"{scores},{of_key}->{of_query}"
         self._scores_rank, self._attention_rank = len(scores), len(axes)
         last = list(range(len(scores) - len(axes), len(scores)))
-        self._softmax = Softmax(axis=last, dtype=self._dtype)
-        self._dropout_layer = Dropout(self.dropout, seed=self.seed, dtype=self._dtype)
+        self._softmax = Softmax(axis=last, dtype=self.dtype_policy)
+        self._dropout_layer = Dropout(
+            self.dropout, seed=self.seed, dtype=self.dtype_policy
+        )
 
     def get_config(self) -> dict[str, Any]:
         regularizer = plain(self._projection_regularizer)

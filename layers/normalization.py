@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import not_negative, share, whole
 from tapewright.core.communication.job import communicator
+from tapewright.core.dtypes import float32, is_half
 from tapewright.core.errors import ShapeError
 from tapewright.core.replica_context import replica_context
 from tapewright.core.rules import normalize_axis
@@ -18,7 +19,6 @@ from tapewright.ops.collective import all_reduce, zero_if_idle
 from tapewright.ops.math.comparison import logical_and, where
 from tapewright.ops.math.elementwise import rsqrt, square
 from tapewright.ops.math.reduction import reduce_sum, reduce_variance
-from tapewright.ops.nn.moments import at_least_single
 from tapewright.ops.nn.normalization import (
     batch_normalization,
     fused_batch_norm,
@@ -68,9 +68,22 @@ class _ScaleAndShift(ShapePreserving, Layer):
 
     def _add_gamma_and_beta(self, shape, scale, center):
         if scale:
-            self.gamma = self._new_weight("gamma", shape)
+            self.gamma = self._new_weight("gamma", shape, autocast=False)
         if center:
-            self.beta = self._new_weight("beta", shape)
+            self.beta = self._new_weight("beta", shape, autocast=False)
+
+    # Statistics of half precision are in single, and so is all that follows from them.
+
+    def _in_single(self, inputs):
+        """Inputs of another dtype than that of computations, half ones in single."""
+        own = self._compute_dtype
+        return cast(inputs, float32) if is_half(own) else self._as_own_dtype(inputs)
+
+    def _like(self, inputs, *weights):
+        """The weights in the dtype of the inputs."""
+        if inputs.dtype is self._variable_dtype:
+            return weights
+        return [w if w is None else cast(w, inputs.dtype) for w in weights]
 
 
 class BatchNormalization(_ScaleAndShift):
@@ -169,12 +182,14 @@ class BatchNormalization(_ScaleAndShift):
             shape=shape,
             initializer=self.moving_mean_initializer,
             trainable=False,
+            autocast=False,
         )
         self.moving_variance: Variable = self.add_weight(
             name="moving_variance",
             shape=shape,
             initializer=self.moving_variance_initializer,
             trainable=False,
+            autocast=False,
         )
         self._reduced = tuple([i for i in range(rank) if i != axis])
         # the shape in which a channel's weights meet the inputs
@@ -183,20 +198,19 @@ class BatchNormalization(_ScaleAndShift):
     def call(
         self, inputs: Tensor, training: bool | None = None, mask: Any = None
     ) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
-        if training and self.trainable:
-            if self.synchronized and communicator().size > 1:
-                return self._by_all(inputs, mask)
-            return (
-                self._by_batch(inputs) if mask is None else self._by_some(inputs, mask)
-            )
-        weights = [self.moving_mean, self.moving_variance]
-        return self._by_moments(inputs, *weights)
+        inputs = self._in_single(inputs)
+        if not (training and self.trainable):
+            outputs = self._by_moments(inputs, self.moving_mean, self.moving_variance)
+        elif self.synchronized and communicator().size > 1:
+            outputs = self._by_all(inputs, mask)
+        elif mask is None:
+            outputs = self._by_batch(inputs)
+        else:
+            outputs = self._by_some(inputs, mask)
+        return self._as_own_dtype(outputs)
 
     def _by_moments(self, inputs, mean, variance):
-        weights = [mean, variance, self.beta, self.gamma]
-        if inputs.dtype != self._dtype:  # sums of half precision are in single
-            weights = [w if w is None else cast(w, inputs.dtype) for w in weights]
+        weights = self._like(inputs, mean, variance, self.beta, self.gamma)
         if self._aligned:
             weights = [w if w is None else reshape(w, self._aligned) for w in weights]
         return batch_normalization(inputs, *weights, self.epsilon)
@@ -204,8 +218,9 @@ class BatchNormalization(_ScaleAndShift):
     def _by_batch(self, inputs):
         gamma = self.gamma if self.scale else ones_like(self.moving_mean)
         beta = self.beta if self.center else zeros_like(self.moving_mean)
+        weights = self._like(inputs, gamma, beta)
         outputs, mean, variance = fused_batch_norm(
-            inputs, gamma, beta, self._reduced, self.epsilon
+            inputs, *weights, self._reduced, self.epsilon
         )
         self._follow(mean, variance)
         return outputs
@@ -222,12 +237,10 @@ class BatchNormalization(_ScaleAndShift):
         def sum_over_processes(x):
             return all_reduce(zero_if_idle(x))
 
-        x = at_least_single(inputs)
-        kept = None if mask is None else self._kept(x, mask)
-        mean, variance, _ = self._moments(x, kept, sum_over_processes)
+        kept = None if mask is None else self._kept(inputs, mask)
+        mean, variance, _ = self._moments(inputs, kept, sum_over_processes)
         self._move(mean, variance)
-        outputs = self._by_moments(x, mean, variance)
-        return outputs if x is inputs else cast(outputs, inputs.dtype)
+        return self._by_moments(inputs, mean, variance)
 
     def _moments(self, inputs, kept, reduce=lambda sums: sums):
         """Mean and variance of the entries that are kept, or of all; and their number.
@@ -284,8 +297,9 @@ class BatchNormalization(_ScaleAndShift):
     def _move(self, mean, variance):
         for moving, new in (self.moving_mean, mean), (self.moving_variance, variance):
             # The tape keeps nothing of the update.
-            new = cast(stop_gradient(new), moving.dtype)
-            moving.assign(moving * self.momentum + new * (1.0 - self.momentum))
+            new, (old,) = stop_gradient(new), self._like(new, moving)
+            moved = old * self.momentum + new * (1.0 - self.momentum)
+            moving.assign(cast(moved, moving.dtype))
 
 
 class LayerNormalization(_ScaleAndShift):
@@ -312,6 +326,7 @@ class LayerNormalization(_ScaleAndShift):
     array([[-1.,  1.]], dtype=float32)
     """
 
+    autocast = False  # inputs are in single precision at least
     input_spec: InputSpec
 
     def __init__(
@@ -343,18 +358,19 @@ class LayerNormalization(_ScaleAndShift):
         self._add_gamma_and_beta(shape, self.scale or rms, self.center and not rms)
 
     def call(self, inputs: Tensor) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
+        inputs = self._in_single(inputs)
+        gamma, beta = self._like(inputs, self.gamma, self.beta)
         if self.rms_scaling:
-            return self._divided(inputs)
-        return layer_normalization(
-            inputs, self.gamma, self.beta, self.axis, self.epsilon
-        )
+            outputs = self._divided(inputs, gamma)
+        else:
+            outputs = layer_normalization(inputs, gamma, beta, self.axis, self.epsilon)
+        return self._as_own_dtype(outputs)
 
-    def _divided(self, inputs):
+    def _divided(self, inputs, gamma):
         variance = reduce_variance(inputs, self.axis, keepdims=True)
         axes = normalize_axis(self._title, self.axis, len(inputs.shape))
         dims = [n if i in axes else 1 for i, n in enumerate(inputs.shape)]
-        return inputs * rsqrt(variance + self.epsilon) * reshape(self.gamma, dims)
+        return inputs * rsqrt(variance + self.epsilon) * reshape(gamma, dims)
 
 
 class GroupNormalization(_ScaleAndShift):
@@ -379,6 +395,7 @@ class GroupNormalization(_ScaleAndShift):
     array([[-1.,  1., -1.,  1.]], dtype=float32)
     """
 
+    autocast = False  # inputs are in single precision at least
     input_spec: InputSpec
 
     def __init__(
@@ -423,10 +440,12 @@ class GroupNormalization(_ScaleAndShift):
         self._add_gamma_and_beta(shape, self.scale, self.center)
 
     def call(self, inputs: Tensor) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
-        return group_normalization(
-            inputs, self.groups, self.gamma, self.beta, self.axis, self.epsilon
+        inputs = self._in_single(inputs)
+        weights = self._like(inputs, self.gamma, self.beta)
+        outputs = group_normalization(
+            inputs, self.groups, *weights, self.axis, self.epsilon
         )
+        return self._as_own_dtype(outputs)
 
 
 class RMSNormalization(ShapePreserving, Layer):

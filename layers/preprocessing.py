@@ -59,7 +59,9 @@ class Rescaling(ShapePreserving, Layer):
 
     def call(self, inputs: Any) -> Tensor:
         inputs = self._as_own_dtype(inputs)
-        return inputs * cast(self.scale, self.dtype) + cast(self.offset, self.dtype)
+        return inputs * cast(self.scale, self.compute_dtype) + cast(
+            self.offset, self.compute_dtype
+        )
 
 
 # ---------------------------------------------------------------------- normalization
@@ -158,7 +160,7 @@ class Normalization(ShapePreserving, Layer):
 
     def _align(self, statistic):
         """Shape a statistic of the user's to meet the inputs, its last axes last."""
-        statistic = np.asarray(statistic, self._dtype.dtype)
+        statistic = np.asarray(statistic, self._compute_dtype.dtype)
         shape = [1] * len(self._aligned)
         for axis, size in zip(reversed(self._kept), reversed(statistic.shape)):
             shape[axis] = size
@@ -227,8 +229,10 @@ class Normalization(ShapePreserving, Layer):
             mean = mean + shift * (size / count)
         if count == 0:
             raise ValueError("Normalization.adapt: data must not be empty")
-        self.adapt_mean.assign(np.asarray(mean, self._dtype.dtype))
-        self.adapt_variance.assign(np.asarray(spread / count, self._dtype.dtype))
+        self.adapt_mean.assign(np.asarray(mean, self._variable_dtype.dtype))
+        self.adapt_variance.assign(
+            np.asarray(spread / count, self._variable_dtype.dtype)
+        )
 
     def _check_sizes(self, batch):
         fits = batch.ndim == len(self._aligned)
@@ -301,6 +305,8 @@ class CategoryEncoding(Layer):
         modes = ("multi_hot", "one_hot", "count")
         self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
         self.sparse = _dense(self, sparse)
+
+    autocast = False  # half precision would round integers
 
     def call(self, inputs: Any, count_weights: TensorLike | None = None) -> Tensor:
         if count_weights is not None and self.output_mode != "count":
@@ -412,6 +418,8 @@ class Discretization(Layer):
             layer.bin_boundaries = _ascending(boundaries)
         return layer
 
+    autocast = False  # half precision would move numbers over a boundary
+
     def call(self, inputs: Any) -> Tensor:
         if self.bin_boundaries is None:
             raise ValueError(
@@ -420,7 +428,7 @@ class Discretization(Layer):
             )
         boundaries = convert_to_tensor(np.array(self.bin_boundaries, np.float32))
         indices = searchsorted(boundaries, cast(inputs, "float32"), side="right")
-        dtype = "int32" if self.output_mode == "int" else self.dtype
+        dtype = "int32" if self.output_mode == "int" else self.compute_dtype
         return _encoded(indices, self.output_mode, self._depth(), dtype)
 
     def compute_output_shape(self, input_shape: Any) -> Shape:

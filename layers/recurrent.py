@@ -101,6 +101,7 @@ class _WithCell(RNN):
         by_gate = cell.recurrent_dropout or cell.implementation == 1
         dropped = training and (cell.dropout or cell.recurrent_dropout)
         usual = gate is activations.sigmoid and self._has_op()
+        usual = usual and cell.compute_dtype == self.compute_dtype
         return usual and not (by_gate and dropped)
 
     def _has_op(self):

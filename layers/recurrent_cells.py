@@ -88,7 +88,7 @@ class _Cell(Layer):
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
         """Return a list of states of zeros, ``[batch, units]`` each."""
         sizes = flatten(self.state_size)
-        return [zeros((batch_size, size), self._dtype) for size in sizes]
+        return [zeros((batch_size, size), self._compute_dtype) for size in sizes]
 
     # --- products with dropout in front
 
@@ -408,7 +408,7 @@ class StackedRNNCells(Layer):
             else:
                 states.append(
                     map_structure(
-                        lambda size: zeros((batch_size, size), self._dtype),
+                        lambda size: zeros((batch_size, size), self._compute_dtype),
                         cell.state_size,
                     )
                 )

@@ -120,13 +120,16 @@ class RNN(Layer):
                 )
 
     def _kept_state(self, value):
+        value = cast(value, self.variable_dtype)
         return Variable(value, trainable=False, name="rnn_state")
 
     def get_initial_state(self, batch_size: int | None) -> list[Tensor]:
         """Return a list of the initial states: those of the cell, by default zeros."""
         make = getattr(self.cell, "get_initial_state", None)
         if make is None:
-            return [zeros((batch_size, n), self._dtype) for n in self.state_size]
+            return [
+                zeros((batch_size, n), self._compute_dtype) for n in self.state_size
+            ]
         states = make(batch_size=batch_size)
         return list(states) if is_nested(states) else [states]
 
@@ -155,10 +158,16 @@ class RNN(Layer):
         self._check_mask(sequences, mask)
         self._check_batch(sequences, states)
         outputs, states = self.inner_loop(sequences, states, mask, training)
+        if getattr(self.cell, "compute_dtype", None) != self.compute_dtype:
+            outputs, states = map_structure(self._floating, (outputs, states))
         if self.stateful:
             for kept, state in zip(flatten(self.states), flatten(states)):
                 kept.assign(state)
         return (outputs, *states) if self.return_state else outputs
+
+    def _floating(self, x):
+        """Return what a cell with another policy gives in the dtype of this layer."""
+        return self._as_own_dtype(x) if x.dtype.is_floating else x
 
     def _check_states(self, states):
         """As many states as the cell has, and of its sizes where these are numbers."""

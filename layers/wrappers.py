@@ -105,7 +105,9 @@ class TimeDistributed(Wrapper):
         if self.layer._signature.takes_training:
             options["training"] = training
 
-        call = converted(self.layer.call)
+        # With a policy of its own, the layer casts its inputs and weights.
+        same = self.layer.dtype_policy == self.dtype_policy
+        call = converted(self.layer.call) if same else self.layer
 
         def step(row):
             if is_nested(row):
@@ -248,7 +250,7 @@ class Bidirectional(Layer):
         if self.return_state:
             states = tuple(results[0][1:] + results[1][1:])
             results = [each[0] for each in results]
-        forward, backward = results
+        forward, backward = map(self._as_own_dtype, results)
         if self.return_sequences:
             backward = reverse(backward, [1])
         outputs = self._merged(forward, backward)

@@ -32,6 +32,8 @@ def device_update(update, rule, block_rule, values):
     is_plain = not (
         rule.use_ema or rule.gradient_accumulation_steps or update.constrained
     )
+    for workspace in update.workspaces:
+        is_plain = is_plain and workspace.computed == workspace.dtype
     return _Step(update, rule, block_rule, values) if is_plain else None
 
 

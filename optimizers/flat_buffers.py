@@ -20,9 +20,18 @@ from operator import attrgetter, is_
 import numpy as np
 
 from tapewright.core.devices import array_module
+from tapewright.core.dtypes import is_bfloat16
 from tapewright.core.variable import changes
 
-__all__ = ["InPlace", "Segment", "Workspace", "lay_out", "split"]
+__all__ = [
+    "InPlace",
+    "Segment",
+    "Workspace",
+    "computed_in",
+    "in_computed",
+    "lay_out",
+    "split",
+]
 
 # Elements. A block and its slots stay in the cache at 32k to 128k; far below that the
 # calls cost more than the arithmetic.
@@ -39,12 +48,35 @@ _references = sys.getrefcount if _is_counted else lambda array: object()
 _array_of = attrgetter("_array")
 
 
+def computed_in(dtype):
+    """The dtype in which a step is computed: float32 for bfloat16, else the same."""
+    return np.dtype(np.float32) if is_bfloat16(dtype) else dtype
+
+
+def in_computed(blocks):
+    """Yield blocks, of bfloat16 as copies in float32, which are rounded after the update."""
+    for gradient, variable, slots in blocks:
+        dtype = computed_in(variable.dtype)
+        if dtype == variable.dtype:
+            yield gradient, variable, slots
+            continue
+        narrow = variable, *slots
+        variable, *slots = wide = [x.astype(dtype) for x in narrow]
+        yield gradient.astype(dtype, copy=False), variable, slots
+        for x, new in zip(narrow, wide):
+            x[...] = new
+
+
 class Workspace:
-    """Memory that the segments of one dtype and device share while a step lasts."""
+    """Memory that the segments of one dtype and device share while a step lasts.
+
+    ``dtype`` is that of the segments; scratch memory and numbers are of ``computed``, that
+    in which a step is computed: float32 for bfloat16.
+    """
 
     def __init__(self, xp, dtype, size):
-        self.xp, self.dtype = xp, dtype
-        self.scratch = xp.empty(size, dtype)
+        self.xp, self.dtype, self.computed = xp, dtype, computed_in(dtype)
+        self.scratch = xp.empty(size, self.computed)
         self.numbers: list[float] = []
         self._second = self._spare = None
 
@@ -68,7 +100,7 @@ class Workspace:
             self.numbers = [float(value) for value in values]
             return
         if len(self.numbers) != len(values):
-            self.numbers = [np.empty((), self.dtype) for _ in values]
+            self.numbers = [np.empty((), self.computed) for _ in values]
         for number, value in zip(self.numbers, values):
             number.fill(value)
 

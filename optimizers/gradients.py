@@ -12,6 +12,7 @@ import numpy as np
 from tapewright.core.blas import sum_of_squares
 from tapewright.core.communication.job import communicator
 from tapewright.core.devices import array_module, to_numpy
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.meeting import combine_at
 from tapewright.core.replica_context import replica_context
@@ -21,6 +22,8 @@ from tapewright.core.tensor import (
     is_tensor,
     to_array,
 )
+
+from .flat_buffers import computed_in
 
 __all__ = [
     "Scaling",
@@ -80,7 +83,7 @@ def check_gradient(array, variable):
 
 def _check_dtype(array, variable):
     dtype_kinds = "biufc" if variable._array.dtype.kind == "c" else "biuf"
-    if array.dtype.kind not in dtype_kinds:
+    if kind_of(array.dtype) not in dtype_kinds:
         _refuse(DTypeError, "dtype, or one that can be cast to it", array, variable)
 
 
@@ -139,6 +142,7 @@ def all_reduce_gradients(gradients) -> list:
     """Return the sums of gradients over all replicas; the dense ones by one all-reduce."""
     dense = [i for i, g in enumerate(gradients) if type(g) is not SparseRows]
     arrays = [gradients[i] for i in dense]
+    arrays = [a.astype(computed_in(a.dtype), copy=False) for a in arrays]
     totals = communicator().all_reduce(arrays, "sum", replica_context().compression)
     sums = list(gradients)
     for i, total in zip(dense, totals):
@@ -166,10 +170,11 @@ class Scaling:
 
     def __init__(self, array, factor, folds):
         self.xp, self.folds = array_module(type(array)), folds
+        dtype = computed_in(array.dtype)
         if hasattr(factor, "astype"):
-            self.factor: Any = factor.astype(array.dtype, copy=False)
+            self.factor: Any = factor.astype(dtype, copy=False)
         else:
-            self.factor = self.xp.asarray(factor, array.dtype)
+            self.factor = self.xp.asarray(factor, dtype)
 
     def __call__(self, block, out):
         return self.xp.multiply(block, self.factor, out=out)

@@ -39,6 +39,13 @@ if TYPE_CHECKING:
 __all__ = ["LossScaleOptimizer"]
 
 
+_OF_KERAS_2 = {
+    "get_scaled_loss": "call scale_loss(loss)",
+    "get_unscaled_gradients": "apply and apply_gradients divide gradients by the scale",
+    "loss_scale": "the scale is the variable dynamic_scale",
+}
+
+
 def _of_inner(name: str) -> Any:
     """A property: the attribute, or bound method, of the inner optimizer."""
     return property(operator.attrgetter(f"inner_optimizer.{name}"))
@@ -222,6 +229,15 @@ class LossScaleOptimizer(Optimizer):
     def writes(self, update: Any) -> list[Variable]:
         written = self.inner_optimizer.writes(update)
         return [*written, self.step_counter, self.dynamic_scale]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_KERAS_2:
+            raise AttributeError(
+                f"LossScaleOptimizer has no {name!r}, as in Keras 3: {_OF_KERAS_2[name]}"
+            )
+        raise AttributeError(
+            f"'{type(self).__name__}' object has no attribute {name!r}"
+        )
 
     # --- configuration
 

@@ -17,6 +17,7 @@ from tapewright.compiler.control_flow.effects import effect_maker
 from tapewright.compiler.program.variable_update import VariableUpdate
 from tapewright.core.communication.job import count_step
 from tapewright.core.devices import array_module, use_module
+from tapewright.core.dtypes import kind_of
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.replica_context import replica_context
 from tapewright.core.source_lines import user_stacklevel
@@ -32,7 +33,7 @@ from tapewright.ops.array.gather import scatter_rows
 from tapewright.ops.collective import all_reduce
 
 from .arithmetic import accumulate, average, clear, pays
-from .flat_buffers import InPlace, Segment, Workspace, split
+from .flat_buffers import InPlace, Segment, Workspace, in_computed, split
 from .gradients import (
     Scaling,
     SparseRows,
@@ -212,7 +213,7 @@ class Update:
         rate = rule._rate()
         decay = rate * (rule.weight_decay or 0)
         for workspace in self.workspaces:
-            coefficients = rule.coefficients(step, rate, workspace.dtype.type)
+            coefficients = rule.coefficients(step, rate, workspace.computed.type)
             workspace.prepare((decay, *coefficients))
 
     def _change(self, rule, gradients, share):
@@ -408,7 +409,8 @@ def _merged(xp, gradient, clip):
 
 def _update_run(rule, segment, start, stop, gradient, clip=None):
     """Update a stretch by ``update_block``: in one call where it is machine code."""
-    if clip is None or type(clip) is Scaling:
+    in_place = segment.workspace.computed == segment.workspace.dtype
+    if in_place and (clip is None or type(clip) is Scaling):
         compiled, numbers = _compiled(rule, segment, clip)
         if compiled is not None:
             arrays = segment.stretch(start, stop)
@@ -422,7 +424,7 @@ def _compiled(rule, segment, clip):
     workspace = segment.workspace
     decays = bool(rule.weight_decay and segment.decays)
     scaled = type(clip) is Scaling
-    compiled = rule.compiled_update(workspace.xp, workspace.dtype, decays, scaled)
+    compiled = rule.compiled_update(workspace.xp, workspace.computed, decays, scaled)
     decay, *numbers = workspace.numbers
     if decays:
         numbers.append(decay)
@@ -437,6 +439,7 @@ def _update(rule, segment, blocks, clip=None):
     xp, scratch = workspace.xp, workspace.scratch
     decay, *coefficients = workspace.numbers
     decays = rule.weight_decay and segment.decays
+    blocks = in_computed(blocks)
     compiled, numbers = _compiled(rule, segment, clip)
     if compiled is not None:
         other = None if type(clip) is Scaling else clip
@@ -487,11 +490,13 @@ def _update_rows(rule, segment, rows, values):
     if rule.takes_factor:
         coefficients.append(1.0)
     picked = segment.pick_rows(rows)
-    variable, *slots = [lines.reshape(-1) for lines in picked]
-    gradient, scratch = values.reshape(-1), xp.empty_like(variable)
-    if rule.needs_two:
-        scratch = scratch, xp.empty_like(variable)
-    rule.update_block(xp, gradient, variable, scratch, coefficients, *slots)
+    first, *others = [lines.reshape(-1) for lines in picked]
+    block = values.reshape(-1), first, others
+    for gradient, variable, slots in in_computed([block]):
+        scratch = xp.empty_like(variable)
+        if rule.needs_two:
+            scratch = scratch, xp.empty_like(variable)
+        rule.update_block(xp, gradient, variable, scratch, coefficients, *slots)
     segment.put_rows(rows, picked)
 
 
@@ -507,7 +512,7 @@ def dense_on_device(rule, gradient, variable):
     fits = gradient.dense_shape is None or tuple(gradient.shape) == shape
     fits = fits and indices.shape.rank == 1 and indices.dtype.is_integer
     fits = fits and bool(shape) and tuple(values.shape)[1:] == shape[1:]
-    known = values.dtype.is_floating and dtype.kind == "f"
+    known = values.dtype.is_floating and kind_of(dtype) == "f"
     is_small = not rule.zero_is_idle or variable._array.size <= LARGE
     if xp is np or rule.changes_gradients or not (fits and known and is_small):
         return gradient
@@ -519,13 +524,14 @@ def update_alone(rule, step, learning_rate, gradient, variable, slots):
     owners = [variable, *slots]
     xp = array_module(type(variable._array))
     workspace = Workspace(xp, variable._array.dtype, max(1, variable._array.size))
-    workspace.prepare(rule.coefficients(step, learning_rate, workspace.dtype.type))
+    workspace.prepare(rule.coefficients(step, learning_rate, workspace.computed.type))
     coefficients = [*workspace.numbers, 1.0] if rule.takes_factor else workspace.numbers
     scratch = workspace.scratch
     if rule.needs_two:
         scratch = scratch, workspace.spare
     arrays = [xp.array(v._array).reshape(-1) for v in owners]
-    gradient = to_gradient(gradient, variable).reshape(-1)
-    rule.update_block(xp, gradient, arrays[0], scratch, coefficients, *arrays[1:])
+    block = to_gradient(gradient, variable).reshape(-1), arrays[0], arrays[1:]
+    for given, array, others in in_computed([block]):
+        rule.update_block(xp, given, array, scratch, coefficients, *others)
     for owner, array in zip(owners, arrays):
         owner.assign(new_tensor(array.reshape(owner.shape)))

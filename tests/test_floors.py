@@ -63,7 +63,8 @@ PACKAGES = {
 }
 ALLOWED_OUTSIDE = {"numpy", "h5py", "tqdm", "cupy", "tapewright"}
 # Extras, imported where they are used: inside functions.
-ALLOWED_OUTSIDE |= {"llvmlite", "matplotlib", "mpi4py", "nccl", "pydot", "tensorboardX"}
+ALLOWED_OUTSIDE |= {"llvmlite", "matplotlib", "ml_dtypes", "mpi4py", "nccl", "pydot"}
+ALLOWED_OUTSIDE |= {"tensorboardX"}
 ALLOWED_OUTSIDE |= {"cuda"}  # what CuPy brings to find CUDA's libraries
 
 
@@ -160,11 +161,11 @@ def test_a_file_imports_from_lower_floors_or_its_own_room():
 
 # The ground that bytes on disk stand on: callers hand over NumPy arrays.
 BELOW_STORAGE = {
-    f"tapewright.core.{name}" for name in ("devices", "errors", "parallel")
+    f"tapewright.core.{name}" for name in ("devices", "dtypes", "errors", "parallel")
 }
 
 
-def test_storage_knows_nothing_of_ours_but_devices_errors_and_threads():
+def test_storage_knows_of_ours_devices_dtypes_errors_and_threads_alone():
     wrong = [
         f"{where(module, line)} imports {name}"
         for module in SOURCES
@@ -246,6 +247,7 @@ def test_nothing_else_is_depended_on():
     "package, place",
     [
         ("cupy", "tapewright.core.devices"),
+        ("ml_dtypes", "tapewright.core.dtypes"),
         ("cuda", "tapewright.compiler.targets.cuda.products.cublaslt"),
         ("llvmlite", "tapewright.compiler.targets.native.engine"),
         ("nccl", "tapewright.core.communication.nccl"),

@@ -132,12 +132,15 @@ def test_the_dependencies_are_three():
     assert names(SETTINGS["project"]["dependencies"]) == ["numpy", "h5py", "tqdm"]
 
 
-def test_the_extras_are_nine():
+def test_the_extras_are_eleven():
     extras = SETTINGS["project"]["optional-dependencies"]
-    expected = "cuda12 cuda13 native mpi nccl plot graphviz tensorboard docs test"
+    expected = (
+        "cuda12 cuda13 bfloat16 native mpi nccl plot graphviz tensorboard docs test"
+    )
     assert list(extras) == expected.split()
     assert names(extras["cuda12"]) == ["cupy-cuda12x"]
     assert names(extras["cuda13"]) == ["cupy-cuda13x"]
+    assert names(extras["bfloat16"]) == ["ml_dtypes"]
     assert names(extras["native"]) == ["llvmlite"]
 
 

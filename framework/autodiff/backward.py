@@ -7,6 +7,7 @@ come from the same rules.
 """
 
 from tapewright.core import devices
+from tapewright.core.dtypes import bfloat16_is_loaded, is_bfloat16
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import IndexedSlices, module_of, new_tensor, next_key
@@ -86,6 +87,7 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
     """
     wanted = {key for each in keys for key in each}
     records, kept = tape.records, {}
+    narrow = on_arrays and bfloat16_is_loaded()
     # If every leaf is wanted, every record is on a path; else only those from a source.
     useful = None if tape.leaves <= wanted else reachable(records, wanted)
     for i in range(len(records) - 1, -1, -1):
@@ -108,6 +110,8 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
         if useful is not None and useful.isdisjoint(record[2]):
             continue  # no source is behind it
         pull_back = step or (record[0].on_arrays if on_arrays else record[0].on_tensors)
+        if narrow and _has_bfloat16(g):
+            pull_back = _by_ops
         try:
             pull_back(record, g, cotangents, useful)
         except NotDiagonal as mixing:
@@ -123,6 +127,27 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
             who = f"the gradient of {record[0].name}"
             raise devices.memory_error(who, error) from None
     cotangents.update(kept)
+
+
+def _has_bfloat16(g):
+    """Return whether a cotangent, or one of several, is of bfloat16."""
+    parts = g if type(g) is list else (g,)
+    return any([part is not None and is_bfloat16(part.dtype) for part in parts])
+
+
+def _by_ops(record, g, cotangents, useful):
+    """The pullback on arrays of bfloat16, by ops: NumPy's operators would not round."""
+    many = type(g) is list
+    parts = [None if c is None else new_tensor(c) for c in (g if many else (g,))]
+    found = {}
+    with use_interpreters(()):
+        record[0].on_tensors(record, parts if many else parts[0], found, useful)
+    for key, d in found.items():
+        if isinstance(d, IndexedSlices):
+            d = IndexedSlices(d.values.array, d.indices.array, d.dense_shape)
+        else:
+            d = d.array
+        cotangents[key] = cotangents[key] + d if key in cotangents else d
 
 
 def reachable(records, wanted):

@@ -10,7 +10,7 @@ zeros off the diagonal are never computed. An op that mixes the indices makes th
 
 import math
 
-from tapewright.core.dtypes import BY_NUMPY
+from tapewright.core.dtypes import BY_NUMPY, bfloat16_is_loaded, is_bfloat16
 from tapewright.core.errors import MappingError
 from tapewright.core.interpreters import (
     Interpreter,
@@ -130,7 +130,10 @@ class BatchInterpreter(Interpreter):
         mapped = tuple([type(x) is BatchedTensor and x.owner is self for x in inputs])
         if True not in mapped:
             return process_op(op, inputs, attributes, below)
-        plain = not below and not kernels_are_wrapped()
+        narrow = bfloat16_is_loaded() and any(
+            [is_bfloat16(x.array.dtype) for x in inputs]
+        )
+        plain = not below and not kernels_are_wrapped() and not narrow
         first = inputs[mapped.index(True)].axes
         if first.count(None) == len(first) and mapped.count(True) == 1:
             axes, deferred = first, None

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, overload
 
+from tapewright.core.autocast import autocast, autocast_dtype
 from tapewright.core.errors import ShapeError
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
@@ -364,14 +365,15 @@ def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
                 outputs = converted(f)(*args, **kwargs)
             for variable in watcher.variables.values():
                 variable.read()  # notifies the tapes
-            return outputs, functools.partial(_recompute, f, args, kwargs)
+            again = functools.partial(_recompute, f, args, kwargs, autocast_dtype())
+            return outputs, again
 
         return forward(*args)
 
     return decorated
 
 
-def _recompute(f, args, kwargs, *cotangents, variables=None):
+def _recompute(f, args, kwargs, dtype, *cotangents, variables=None):
     flat = [
         set_apart(x) if isinstance(x, (Tensor, Variable)) else x
         for x in flatten(list(args))
@@ -380,7 +382,8 @@ def _recompute(f, args, kwargs, *cotangents, variables=None):
     variables = list(variables or [])
     with GradientTape(watch_accessed_variables=False) as tape:
         tape.watch([*sources, *variables])
-        outputs = flatten(converted(f)(*pack(list(args), flat), **kwargs))
+        with autocast(dtype):  # as the layer around has read its weights
+            outputs = flatten(converted(f)(*pack(list(args), flat), **kwargs))
     pairs = [
         (out, c)
         for out, c in zip(map(convert_to_tensor, outputs), cotangents)

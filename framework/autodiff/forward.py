@@ -16,6 +16,7 @@ from typing import Any, Self, overload
 import numpy as np
 
 from tapewright.core import nest
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import DTypeError, GradientLookupError, ShapeError
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
@@ -316,7 +317,7 @@ class Tangents(Interpreter):
 
     def read_variable(self, variable, tensor):
         watched = self.variables.get(id(variable))
-        if watched is not None and tensor.array.dtype.kind in "fc":
+        if watched is not None and kind_of(tensor.array.dtype) in "fc":
             self.put(tensor, watched[1])
 
     def process(self, op, inputs, attributes, below):
@@ -333,7 +334,7 @@ class Tangents(Interpreter):
             self._pass_on(op, inputs, each)
         if tangents.count(None) == len(tangents):
             return outputs
-        if not any(out.array.dtype.kind in "fc" for out in each):
+        if not any(kind_of(out.array.dtype) in "fc" for out in each):
             return outputs
         with use_interpreters(below), np.errstate(all="ignore"):
             try:
@@ -344,7 +345,7 @@ class Tangents(Interpreter):
                 self._fail(each, error)
                 return outputs
         for out, tangent in zip(each, found):
-            if out.array.dtype.kind in "fc":
+            if kind_of(out.array.dtype) in "fc":
                 self.put(out, tangent)
         return outputs
 
@@ -422,7 +423,7 @@ def _share_real_dtype(inputs, tangents, out):
     given = [
         x.array.dtype for x, tangent in zip(inputs, tangents) if tangent is not None
     ]
-    return dtype.kind == "f" and all([each == dtype for each in given])
+    return kind_of(dtype) == "f" and all([each == dtype for each in given])
 
 
 def _elementwise_jvp(op, inputs, attributes, out, tangents):
@@ -455,7 +456,7 @@ def _linear_jvp(op, inputs, attributes, tangents):
             for i in group:
                 if i in moving:
                     row[i] = tangents[i]
-                elif row[i].array.dtype.kind in "fc":
+                elif kind_of(row[i].array.dtype) in "fc":
                     row[i] = _zeros(row[i])
             rows.append(row)
     if left:

@@ -13,6 +13,7 @@ import weakref
 import numpy as np
 
 from tapewright.core import devices
+from tapewright.core.dtypes import is_bfloat16
 from tapewright.core.errors import ShapeError
 from tapewright.core.interpreters import ARRAY_EVAL, use_interpreters
 from tapewright.core.primitive import kernels_are_wrapped
@@ -163,7 +164,8 @@ def _entrywise_step(batcher):
 
     def step(record, g, cotangents, useful):
         pullback, *_ = record
-        if type(g) is not BatchedTensor or not pullback.entrywise:
+        plain = type(g) is BatchedTensor and pullback.entrywise
+        if not plain or is_bfloat16(g.value.array.dtype):
             return pullback.on_tensors(record, g, cotangents, useful)
         found = {}
         with use_interpreters((ARRAY_EVAL,)):

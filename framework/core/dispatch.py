@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .dtypes import kind_of
 from .interpreters import ARRAY_EVAL, active_interpreter
 from .provenance import Provenance, merge_provenance
 from .tape import Tape
@@ -39,7 +40,7 @@ def _make_constant(number, tensor):
     None if the dtype cannot hold it: then the general path decides.
     """
     array = tensor.array
-    kind = array.dtype.kind
+    kind = kind_of(array.dtype)
     if type(number) is not int and not (type(number) is float and kind in "fc"):
         return None
     if kind not in "fciu":

@@ -2,10 +2,14 @@
 
 A `DType` equals everything that NumPy takes for the same type: its name, a NumPy dtype or
 scalar class. ``np.dtype(tw.float32)`` works too.
+
+NumPy has no bfloat16; that of ml_dtypes, which JAX and TensorFlow use, is imported when its
+dtype is first read. Its kind is "V" for NumPy, so `kind_of` is asked in place of ``kind``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +17,7 @@ import numpy as np
 __all__ = [
     "DType",
     "as_dtype",
+    "bfloat16",
     "bool",
     "complex128",
     "complex64",
@@ -46,14 +51,16 @@ class DType:
     (True, True)
     """
 
-    __slots__ = ("name", "dtype")
+    __slots__ = ("name", "dtype", "kind")
 
     name: str
     dtype: np.dtype[Any]
+    kind: str  # as NumPy abbreviates it, "f" for bfloat16, too
 
     def __init__(self, name: str, numpy_dtype: Any):
         self.name = name
         self.dtype = np.dtype(numpy_dtype)  # np.dtype(self) reads this attribute
+        self.kind = kind_of(self.dtype)
 
     @property
     def as_numpy_dtype(self) -> type[Any]:
@@ -70,33 +77,33 @@ class DType:
 
     @property
     def is_floating(self) -> _python_bool:
-        """True for float16, float32 and float64."""
-        return self.dtype.kind == "f"
+        """True for float16, bfloat16, float32 and float64."""
+        return self.kind == "f"
 
     @property
     def is_complex(self) -> _python_bool:
         """True for complex64 and complex128."""
-        return self.dtype.kind == "c"
+        return self.kind == "c"
 
     @property
     def is_integer(self) -> _python_bool:
         """True for integers, signed and unsigned."""
-        return self.dtype.kind in "iu"
+        return self.kind in "iu"
 
     @property
     def is_unsigned(self) -> _python_bool:
         """True for unsigned integers."""
-        return self.dtype.kind == "u"
+        return self.kind == "u"
 
     @property
     def is_bool(self) -> _python_bool:
         """True for bool."""
-        return self.dtype.kind == "b"
+        return self.kind == "b"
 
     @property
     def is_differentiable(self) -> _python_bool:
         """True for floating and complex dtypes, which carry gradients."""
-        return self.dtype.kind in "fc"
+        return self.kind in "fc"
 
     @property
     def real_dtype(self) -> DType:
@@ -130,7 +137,7 @@ class DType:
         if self.is_integer:
             return np.iinfo(self.dtype)
         if self.is_floating:
-            return np.finfo(self.dtype)
+            return finfo(self.dtype)
         raise TypeError(f"dtype {self.name} has no smallest and largest value")
 
     def __eq__(self, other: object) -> _python_bool:
@@ -154,6 +161,90 @@ class DType:
         return as_dtype, (self.name,)
 
 
+class _UnloadedDType(DType):
+    """bfloat16 before its first use. It becomes a plain `DType` when ``dtype`` is read.
+
+    So importing ml_dtypes is not paid for by programs without bfloat16, and reading the
+    attribute costs nothing more later.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, name: str, kind: str):
+        self.name, self.kind = name, kind
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute != "dtype":
+            raise AttributeError(attribute)
+        self.dtype = np.dtype(_ml_dtypes().bfloat16)
+        self.__class__ = DType
+        BY_NUMPY[self.dtype] = self
+        for hook in _when_loaded:
+            hook()
+        return self.dtype
+
+
+def _ml_dtypes():
+    """ml_dtypes. Raises: ``ImportError`` if it is not installed."""
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise ImportError(
+            "bfloat16 needs ml_dtypes: pip install tapewright[bfloat16]"
+        ) from error
+    return ml_dtypes
+
+
+def bfloat16_is_loaded() -> _python_bool:
+    """Return whether bfloat16 was used: else no array has it, and nobody looks for it."""
+    return type(bfloat16) is DType
+
+
+_when_loaded: list[Callable[[], None]] = []
+
+
+def when_bfloat16_is_loaded(hook: Callable[[], None]) -> None:
+    """Call ``hook()`` once, when bfloat16 is first used."""
+    _when_loaded.append(hook)
+
+
+def is_bfloat16(dtype: np.dtype[Any]) -> _python_bool:
+    """Return whether a NumPy dtype is that of `bfloat16`."""
+    return dtype.char == "E"  # no dtype of NumPy, nor another of ml_dtypes, has it
+
+
+def kind_of(dtype: np.dtype[Any]) -> str:
+    """The kind of a NumPy dtype, as NumPy abbreviates it; "f" for bfloat16, too.
+
+    >>> kind_of(np.dtype("int8")), kind_of(np.dtype(bfloat16))
+    ('i', 'f')
+    """
+    return "f" if dtype.char == "E" else dtype.kind
+
+
+def is_half(dtype: DType) -> _python_bool:
+    """Return whether a dtype is float16 or bfloat16.
+
+    What takes several ops is computed in float32 for these.
+    """
+    return dtype is float16 or dtype is bfloat16
+
+
+# NumPy's kinds of the dtypes of tensors that have derivatives, where calls are counted: among
+# tensors "V" is bfloat16 alone.
+DIFFERENTIABLE = "fcV"
+
+
+def finfo(dtype: Any) -> Any:
+    """``np.finfo``, of bfloat16, too.
+
+    >>> float(finfo(bfloat16).eps)
+    0.0078125
+    """
+    dtype = np.dtype(dtype)
+    return _ml_dtypes().finfo(dtype) if is_bfloat16(dtype) else np.finfo(dtype)
+
+
 bool: DType = DType("bool", np.bool_)  # noqa: A001  (TensorFlow's name for it)
 int8: DType = DType("int8", np.int8)
 int16: DType = DType("int16", np.int16)
@@ -164,6 +255,7 @@ uint16: DType = DType("uint16", np.uint16)
 uint32: DType = DType("uint32", np.uint32)
 uint64: DType = DType("uint64", np.uint64)
 float16: DType = DType("float16", np.float16)
+bfloat16: DType = _UnloadedDType("bfloat16", "f")
 float32: DType = DType("float32", np.float32)
 float64: DType = DType("float64", np.float64)
 complex64: DType = DType("complex64", np.complex64)
@@ -176,7 +268,7 @@ _ALL = [
     bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
     float16, float32, float64, complex64, complex128, string,
 ]  # fmt: skip
-_BY_NAME = {d.name: d for d in _ALL} | {
+_BY_NAME = {d.name: d for d in (*_ALL, bfloat16)} | {
     "half": float16, "float": float32, "double": float64,
 }  # fmt: skip
 _BY_PYTHON = {
@@ -193,7 +285,7 @@ def as_dtype(value: Any) -> DType:
     >>> as_dtype(float), as_dtype("int64")
     (tf.float32, tf.int64)
     """
-    if type(value) is DType:
+    if type(value) is DType or value is bfloat16:
         return value
     if isinstance(value, str) and value in _BY_NAME:
         return _BY_NAME[value]
@@ -204,6 +296,8 @@ def as_dtype(value: Any) -> DType:
     except TypeError:
         numpy_dtype = None
     if numpy_dtype is not None:
+        if is_bfloat16(numpy_dtype):
+            numpy_dtype = bfloat16.dtype
         found = BY_NUMPY.get(numpy_dtype) or BY_NUMPY.get(numpy_dtype.newbyteorder("="))
         if found is not None:
             return found

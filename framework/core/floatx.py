@@ -24,7 +24,7 @@ def floatx() -> str:
 
 
 def set_floatx(value: DTypeLike) -> None:
-    """Set the default dtype of new layers and data: "float16", "float32" or "float64".
+    """Set the default dtype of new layers and data, a floating one.
 
     Tensors made of Python numbers stay float32, as in TensorFlow.
 
@@ -36,7 +36,7 @@ def set_floatx(value: DTypeLike) -> None:
     >>> set_floatx("float32")
     """
     global _default
-    names = ("float16", "float32", "float64")
+    names = ("float16", "bfloat16", "float32", "float64")
     if value not in names:
         raise ValueError(f"set_floatx: value must be one of {names}, got {value!r}")
     _default = as_dtype(value)

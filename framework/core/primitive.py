@@ -19,7 +19,8 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 
 from . import devices
-from .dispatch import constant_like, make_entry
+from .dispatch import constant_like, float32, make_entry
+from .dtypes import bfloat16, bfloat16_is_loaded, kind_of, when_bfloat16_is_loaded
 from .errors import (
     DTypeError,
     InvalidArgumentError,
@@ -53,6 +54,7 @@ __all__ = [
     "list_ops",
     "primitive",
     "register_gradient",
+    "widened",
     "wrap_kernels",
 ]
 
@@ -84,7 +86,8 @@ class _Kernels(dict):
         """
         xp = devices.array_module(array_type)
         kernel = self.op.device_kernels.get(xp.__name__, self.op.kernel)
-        return _forwarded(kernel, xp, self.op) or partial(kernel, xp)
+        bound = _forwarded(kernel, xp, self.op) or partial(kernel, xp)
+        return widened(self.op, bound) if bfloat16_is_loaded() else bound
 
 
 def _forwarded(kernel, xp, op):
@@ -115,11 +118,53 @@ def _forwarded(kernel, xp, op):
     return None
 
 
+@when_bfloat16_is_loaded
+def _look_for_bfloat16():
+    for op in list_ops():
+        op.kernels.clear()
+
+
+def widened(op: Primitive, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel of an op that computes in float32 with inputs of bfloat16.
+
+    These are copied to float32, and floating results are rounded once, to bfloat16. So each
+    op accumulates in float32, in kernels that know nothing of bfloat16, eager and traced.
+    """
+    if op.moves:
+        return kernel
+
+    def run(*arrays, **attributes):
+        for x in arrays:
+            if getattr(x, "dtype", float32).char == "E":
+                break
+        else:
+            return kernel(*arrays, **attributes)
+        result = kernel(*[_as_float32(x) for x in arrays], **attributes)
+        if type(result) is tuple:
+            return tuple([_as_bfloat16(x) for x in result])
+        return _as_bfloat16(result)
+
+    run.__wrapped__ = kernel
+    run.__name__ = getattr(kernel, "__name__", op.name)
+    return run
+
+
+def _as_float32(x):
+    """A copy of an array of bfloat16; all else as it is."""
+    is_narrow = getattr(x, "dtype", float32).char == "E"
+    return x.astype(float32) if is_narrow else x
+
+
+def _as_bfloat16(x):
+    """An array of float32, rounded; all else as it is."""
+    return x.astype(bfloat16.dtype) if x.dtype == float32 else x
+
+
 # Make a rule of `rules` for an op.
 RuleMaker: TypeAlias = "Callable[[Primitive], Callable[..., Any]]"
 
 # NumPy's abbreviations of kinds of dtypes, in words.
-_KINDS = {"f": "floating", "c": "complex", "i": "integer", "u": "integer",
+_KINDS = {"f": "floating", "V": "floating", "c": "complex", "i": "integer", "u": "integer",
           "b": "boolean", "U": "string"}  # fmt: skip
 
 # Phrases in NumPy's errors for dtypes that a function does not take.
@@ -162,6 +207,8 @@ class Primitive:
         ignores_float_errors: bool = False,
         floating: bool = False,
         kinds: str | None = None,
+        half: bool = True,
+        moves: bool = False,
         may_raise: bool | str | None = None,
         sizes: bool = False,
         new_memory: bool = False,
@@ -196,7 +243,8 @@ class Primitive:
         self.same_dtype: tuple[str, ...] = self.inputs
         if same_dtype is not None:
             self.same_dtype = same_dtype
-        self.kinds: str | None = "fc" if floating else kinds
+        self.kinds: str | None = _kinds("fc" if floating else kinds, half)
+        self.moves: bool = moves
         self.linear: Any = self._linear_groups(linear)
         self.commutative: bool = commutative
         self.exact: Any = exact
@@ -261,7 +309,7 @@ class Primitive:
     def raises_on_values(self, *dtypes: Any) -> bool:
         """Return whether the kernel may raise for some values of these NumPy dtypes."""
         kinds = self.may_raise
-        return kinds if isinstance(kinds, bool) else dtypes[0].kind in kinds
+        return kinds if isinstance(kinds, bool) else kind_of(dtypes[0]) in kinds
 
     # --- attaching rules
 
@@ -539,10 +587,17 @@ class Primitive:
 
     def dtype_error(self, x: Any) -> Exception:
         """The error for a dtype that the op does not take."""
+        name = self.inputs[0]
+        if (
+            kind_of(x.array.dtype if isinstance(x, Tensor) else x.dtype.dtype)
+            in self.kinds
+        ):
+            what = f"{name} must not be of half precision; cast converts it"
+            return DTypeError(self.name, what, **{name: x})
         *others, last = dict.fromkeys([_KINDS[kind] for kind in self.kinds])
         wanted = f"{', '.join(others)} or {last}" if others else last
-        what = f"{self.inputs[0]} must be {wanted}; cast converts it"
-        return DTypeError(self.name, what, **{self.inputs[0]: x})
+        what = f"{name} must be {wanted}; cast converts it"
+        return DTypeError(self.name, what, **{name: x})
 
     def explain(
         self, error: Exception, inputs: Sequence[Any], attributes: dict[str, Any]
@@ -598,6 +653,13 @@ class Primitive:
         error = _as_op_error(error)
         error.add_note(f"in the op {self.name} on {given}")
         return error
+
+
+def _kinds(kinds, half):
+    """The kinds of dtypes accepted as NumPy abbreviates them; that of bfloat16 is "V"."""
+    if kinds is None:
+        return None if half else "biufcU"
+    return kinds + "V" if half and "f" in kinds else kinds
 
 
 def _places(inputs):
@@ -701,6 +763,7 @@ def primitive(kernel=None, **options):
       zeros where none arrived.
     - ``kinds``: the kinds of dtypes accepted, as NumPy abbreviates them ("iufc"; default
       all). ``floating`` is "fc": it refuses integers, which NumPy would convert to float64.
+    - ``half``: False refuses bfloat16. Half precision of NumPy is refused by the kernel.
 
     Rules that many ops share; others are attached to the op, ``@op.infer``, ``@op.vjp``:
 
@@ -714,6 +777,8 @@ def primitive(kernel=None, **options):
     - ``linear``: in all floating inputs together (True), in each of them while the others
       are fixed ("each"), or in sets of inputs, ``[{"inputs", "bias"}, {"kernel", "bias"}]``.
     - ``commutative``: the two inputs may be exchanged, bit for bit.
+    - ``moves``: each entry of the outputs is one of the inputs, or converted from one. All
+      other kernels compute in float32 with inputs of bfloat16, see `widened`.
     - ``exact``: made of IEEE sums, products, quotients and comparisons, so that the bits
       of an entry do not depend on strides.
     - ``view``: the output shares memory with the input, if the input is contiguous.

@@ -1,6 +1,7 @@
 """`Tape`: the interpreter that records ops with the residuals of their gradients."""
 
 from . import tensor as tensors
+from .dtypes import DIFFERENTIABLE
 from .interpreters import Interpreter, active_interpreters, process_op
 from .provenance import Provenance, attach_provenance, merge_provenance
 from .source_lines import user_line
@@ -69,7 +70,7 @@ class Tape(Interpreter):
                 return
             self.watch_variable(variable)
         self.reads[name] = tensor
-        if tensor.array.dtype.kind in "fc" and tensor.key not in self.leaves:
+        if tensor.array.dtype.kind in DIFFERENTIABLE and tensor.key not in self.leaves:
             self.watch(tensor)
             self.keys_of[name].append(tensor.key)
 
@@ -83,7 +84,9 @@ class Tape(Interpreter):
 
     def process_record(self, record, outputs, below):
         """Append the record of a whole call, with these outputs."""
-        self.known.update([x.key for x in outputs if x.array.dtype.kind in "fc"])
+        self.known.update(
+            [x.key for x in outputs if x.array.dtype.kind in DIFFERENTIABLE]
+        )
         self.records.append(record)
 
     def record(self, op, inputs, attributes, outputs):
@@ -107,9 +110,9 @@ class Tape(Interpreter):
             for out in outputs:
                 if type(out.key) is not int:
                     out.key = next_key()
-                if out.array.dtype.kind in "fc":
+                if out.array.dtype.kind in DIFFERENTIABLE:
                     known.add(out.key)
-        elif outputs.array.dtype.kind in "fc":
+        elif outputs.array.dtype.kind in DIFFERENTIABLE:
             if type(outputs.key) is not int:
                 outputs.key = next_key()
             known.add(outputs.key)

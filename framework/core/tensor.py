@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from . import devices
-from .dtypes import BY_NUMPY, DType, as_dtype, float32
+from .dtypes import BY_NUMPY, DType, as_dtype, float32, is_bfloat16, kind_of
 from .errors import DTypeError, InvalidArgumentError, ShapeError
 from .nest import is_nested
 from .operators import Operators
@@ -201,6 +201,8 @@ class Tensor(Operators):
     def _text(self, form):
         array = _host_array(self.array)
         if array.ndim == 0:
+            if form is repr and is_bfloat16(array.dtype):
+                return repr(array.item())  # as TensorFlow shows it
             return str(array[()])
         text = form(array)
         return f"\n{text}" if "\n" in text else text  # columns stay aligned
@@ -542,8 +544,12 @@ def to_array(
 def _copied(value, dtype, hint, module):
     """A copy of an array, on the device of ``module`` or on its own."""
     own = devices.array_module(type(value))
-    if value.dtype.kind not in "biufcU":
+    if kind_of(value.dtype) not in "biufcU":
         value = _as_strings(value)
+    elif (
+        value.dtype not in BY_NUMPY
+    ):  # no dtype of tensors, or bfloat16 at its first use
+        as_dtype(value.dtype)
     wanted = _wanted_dtype(value.dtype, value, dtype, hint)
     module = module or (own if own is not np else devices.current_module())
     module = np if value.dtype.kind == "U" else module
@@ -566,7 +572,7 @@ def _from_python(value, dtype, hint):
         array = _as_strings(
             np.array(value, dtype=object)
         )  # raises if there are numbers
-    if array.dtype.kind not in "biufcU":
+    if kind_of(array.dtype) not in "biufcU":
         too_large = array.size and all(isinstance(n, int) for n in array.flat)
         raise TypeError(
             f"Cannot convert {type(value).__name__} to a tensor: {_shorten(value)}"
@@ -581,7 +587,7 @@ def _from_python(value, dtype, hint):
             not array.size and (dtype or hint) is not None
         ):  # an empty list has any dtype
             natural = as_dtype(dtype or hint).dtype
-    elif first.kind == natural.kind == "f":
+    elif kind_of(first) == kind_of(natural) == "f":
         natural = first
     wanted = _wanted_dtype(natural, value, dtype, hint)
     if wanted.kind in "iu" and array.dtype.kind in "iu" and array.size:
@@ -651,14 +657,19 @@ def _wanted_dtype(natural, value, dtype, hint):
     if dtype is not None:
         wanted = as_dtype(dtype).dtype
         is_strict = natural.kind == "U" or not devices.is_array(value)
-        if is_strict and wanted.kind not in _IMPLICIT.get(natural.kind, ""):
+        if is_strict and not _is_implicit(natural, wanted):
             raise TypeError(f"Cannot convert {_shorten(value)} to {wanted.name}")
         return wanted
     if hint is not None:
         wanted = as_dtype(hint).dtype
-        if wanted.kind in _IMPLICIT.get(natural.kind, ""):
+        if _is_implicit(natural, wanted):
             return wanted
     return natural
+
+
+def _is_implicit(natural, wanted):
+    """Return whether numbers of one dtype convert to another without being told to."""
+    return kind_of(wanted) in _IMPLICIT.get(kind_of(natural), "")
 
 
 def _shorten(value):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from . import devices
+from .autocast import autocast, autocast_dtype
 from .dtypes import BY_NUMPY, DType, as_dtype
 from .errors import DTypeError, InvalidArgumentError, ShapeError
 from .interpreters import (
@@ -80,6 +81,9 @@ class Variable(Operators):
 
     trainable: bool
     serial: int
+    # Whether a layer that computes in another dtype reads the variable in that one.
+    autocast: bool = True
+    _cast: Callable[[Any, DTypeLike], Tensor]  # the op, from `ops/operators.py`
 
     def __init__(
         self,
@@ -117,7 +121,13 @@ class Variable(Operators):
     # --- reading
 
     def read(self) -> Tensor:
-        """Return the value as a tensor; tapes that watch the variable record the read."""
+        """Return the value as a tensor; tapes that watch the variable record the read.
+
+        In the `call` of a layer with a mixed policy it is cast to the dtype in which the
+        layer computes, unless ``autocast`` is False.
+        """
+        if autocast_dtype() is not None and self.dtype is not self._own_dtype():
+            return self._read_cast()
         interpreter = active_interpreter()
         if type(interpreter) is Tape:
             known = interpreter.reads.get(id(self))
@@ -141,6 +151,12 @@ class Variable(Operators):
         for each in interpreters:
             each.read_variable(self, tensor)
         return tensor
+
+    def _read_cast(self):
+        """The value in the dtype of the layer that computes, by an op."""
+        dtype = self.dtype
+        with autocast(None):
+            return self._cast(self.read(), dtype)
 
     def _new_unwatched_key(self):
         """The key of reads that no tape watches, for `GradientTape.explain`."""
@@ -177,7 +193,13 @@ class Variable(Operators):
 
     @property
     def dtype(self) -> DType:
-        """The `DType` of the elements."""
+        """The `DType` of the elements, as `read` gives them."""
+        own, dtype = self._own_dtype(), autocast_dtype()
+        if dtype is None or not (self.autocast and own.is_floating):
+            return own
+        return dtype
+
+    def _own_dtype(self):
         return BY_NUMPY.get(self._array.dtype) or as_dtype(self._array.dtype)
 
     @property
@@ -295,6 +317,8 @@ class Variable(Operators):
         Raises: ``ShapeError`` (a ValueError) for another shape, ``DTypeError`` (a
         TypeError) for another dtype. Python numbers are converted.
         """
+        if autocast_dtype() is not None:
+            return self._assign_uncast("assign", value)
         tracer = active_tracer()
         if tracer is not None:
             tracer.assign(self, "assign", value)
@@ -313,6 +337,8 @@ class Variable(Operators):
 
         Raises: as `assign`.
         """
+        if autocast_dtype() is not None:
+            return self._assign_uncast("assign_add", delta)
         tracer = active_tracer()
         if tracer is not None:
             tracer.assign(self, "assign_add", delta)
@@ -333,6 +359,8 @@ class Variable(Operators):
 
         Raises: as `assign`.
         """
+        if autocast_dtype() is not None:
+            return self._assign_uncast("assign_sub", delta)
         tracer = active_tracer()
         if tracer is not None:
             tracer.assign(self, "assign_sub", delta)
@@ -341,6 +369,18 @@ class Variable(Operators):
             with self._lock:
                 self._bind(self._array - delta)
         return self
+
+    def _assign_uncast(self, method, value):
+        """Assign in the variable's own dtype what a layer has computed in another."""
+        with autocast(None):
+            dtype = getattr(value, "dtype", None)
+            if (
+                isinstance(dtype, DType)
+                and dtype.is_floating
+                and self.dtype.is_floating
+            ):
+                value = self._cast(value, self.dtype)
+            return getattr(self, method)(value)
 
     def _fitting(self, method, value):
         """Convert ``value`` to an array that fits, and notify the interpreters."""

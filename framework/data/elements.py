@@ -10,6 +10,7 @@ import numpy as np
 
 from tapewright.compiler.tracing.tracer import SymbolicTensor, fall_back
 from tapewright.core import devices
+from tapewright.core.dtypes import kind_of
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.core.tensor import (
     TensorSpec,
@@ -92,7 +93,7 @@ def on_device(element):
 
 def _moved(module, leaf):
     array = getattr(leaf, "array", None)  # a data set in a data set has none
-    if array is None or array.dtype.kind not in "biufc":
+    if array is None or kind_of(array.dtype) not in "biufc":
         return leaf
     is_there = devices.array_module(type(array)) is module
     return leaf if is_there else new_tensor(devices.copy_to(module, array))

@@ -17,6 +17,7 @@ from tapewright.compiler.control_flow.while_loop import while_loop
 from tapewright.compiler.tracing.handles import UnexpectedElement, handle_of
 from tapewright.compiler.tracing.tracer import fall_back
 from tapewright.core import devices
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import OutOfRangeError
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.nest import flatten, map_structure
@@ -61,7 +62,7 @@ def is_static(spec):
     return spec is not None and all(
         [
             isinstance(leaf, TensorSpec)
-            and leaf.dtype.dtype.kind in "biufc"
+            and kind_of(leaf.dtype.dtype) in "biufc"
             and leaf.shape.is_fully_defined()
             for leaf in flatten(spec)
         ]

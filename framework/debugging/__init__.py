@@ -10,6 +10,7 @@ from tapewright.compiler.control_flow.effects import (
     serializable_effect,
 )
 from tapewright.core import devices
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import NumericsError
 from tapewright.core.primitive import wrap_kernels
 from tapewright.core.source_lines import record_lines, user_line
@@ -164,13 +165,15 @@ def _range(array):
     if not hasattr(array, "dtype"):
         return repr(array)
     text = f"shape {tuple(array.shape)}, {array.dtype}"
-    if not array.size or array.dtype.kind not in "fciu":
+    if not array.size or kind_of(array.dtype) not in "fciu":
         return text
     values = devices.to_numpy(array)
     if values.dtype.kind == "c":
         values = abs(values)
         text += ", modulus"
-    finite = values[abs(values) < float("inf")] if values.dtype.kind == "f" else values
+    finite = (
+        values[abs(values) < float("inf")] if kind_of(values.dtype) == "f" else values
+    )
     if finite.size:
         text += f" from {finite.min():.6g} to {finite.max():.6g}"
     other = values.size - finite.size

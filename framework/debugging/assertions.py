@@ -13,7 +13,7 @@ from tapewright.compiler.control_flow.effects import (
 )
 from tapewright.compiler.control_flow.printing import Assert, array_text
 from tapewright.core import devices
-from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.dtypes import DType, as_dtype, finfo, kind_of
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.core.tensor_shape import TensorShape
@@ -160,7 +160,7 @@ def assert_near(
     """
     x, y = _pair(x, y)
     kind = x.dtype.dtype
-    usual = 10 * np.finfo(kind).eps if kind.kind in "fc" else 0
+    usual = 10 * finfo(kind).eps if kind_of(kind) in "fc" else 0
     rtol, atol = usual if rtol is None else rtol, usual if atol is None else atol
     tolerances = {"rtol": float(rtol), "atol": float(atol)}
     _require("assert_near", {"x": x, "y": y}, message, summarize, **tolerances)
@@ -217,7 +217,7 @@ def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> T
     array([1., 2.], dtype=float32)
     """
     x = convert_to_tensor(x)
-    if x.dtype.dtype.kind not in "fc":
+    if kind_of(x.dtype.dtype) not in "fc":
         raise TypeError(f"assert_all_finite: x must be floating, got {x.dtype.name}")
     _require("assert_all_finite", {"x": x}, message, None)
     return x
@@ -402,7 +402,7 @@ def assert_same_float_dtype(
                 f"assert_same_float_dtype: all must be {wanted.name}, got {own.name}"
             )
     wanted = as_dtype("float32") if wanted is None else wanted
-    if wanted.dtype.kind != "f":
+    if kind_of(wanted.dtype) != "f":
         raise InvalidArgumentError(
             f"assert_same_float_dtype: the dtype must be floating, got {wanted.name}"
         )
@@ -430,4 +430,4 @@ def is_numeric_tensor(tensor: object) -> bool:
     >>> is_numeric_tensor(convert_to_tensor(1.0)), is_numeric_tensor(1.0)
     (True, False)
     """
-    return is_tensor(tensor) and tensor.dtype.dtype.kind in "iufc"
+    return is_tensor(tensor) and kind_of(tensor.dtype.dtype) in "iufc"

@@ -10,6 +10,7 @@ from collections import Counter
 
 import numpy as np
 
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import SavingError
 from tapewright.formats.checkpoints.checkpoint_file import read_content
 from tapewright.formats.saved_model import module_file as saved_model
@@ -147,7 +148,7 @@ def _arrays(file, faults, notes):
         except SavingError as error:
             faults.append(_without_path(error))
             continue
-        if values.dtype.kind in "fc" and not np.isfinite(values).all():
+        if kind_of(values.dtype) in "fc" and not np.isfinite(values).all():
             count = values.size - np.count_nonzero(np.isfinite(values))
             notes.append(
                 f"[{array.name}] {count} of {values.size} values are not finite"

@@ -13,6 +13,7 @@ from tapewright.core.variable import Variable
 from tapewright.layers.base.input_layer import Input
 from tapewright.layers.base.layer import InputSpec, Layer
 from tapewright.layers.base.symbolic_tensor import KerasTensor
+from tapewright.layers.dtype_policies import DTypePolicy, FloatDTypePolicy
 from tapewright.layers.initializers import Initializer
 from tapewright.layers.regularizers import Regularizer
 from tapewright.optimizers import Optimizer
@@ -25,10 +26,12 @@ from . import (
     config,
     constraints,
     datasets,
+    dtype_policies,
     initializers,
     layers,
     losses,
     metrics,
+    mixed_precision,
     models,
     optimizers,
     preprocessing,
@@ -46,6 +49,8 @@ if TYPE_CHECKING:
     from . import ops as ops
 
 __all__ = [
+    "DTypePolicy",
+    "FloatDTypePolicy",
     "Initializer",
     "Input",
     "InputSpec",
@@ -65,10 +70,12 @@ __all__ = [
     "constraints",
     "datasets",
     "distribution",
+    "dtype_policies",
     "initializers",
     "layers",
     "losses",
     "metrics",
+    "mixed_precision",
     "models",
     "ops",
     "optimizers",

@@ -3,6 +3,7 @@
 from tapewright.core.naming import reset_name_counts
 from tapewright.core.tensor import is_tensor
 from tapewright.layers.base.symbolic_tensor import KerasTensor
+from tapewright.layers.dtype_policies import set_dtype_policy
 
 from .config import epsilon, floatx, image_data_format, set_floatx
 
@@ -18,7 +19,7 @@ __all__ = [
 
 
 def clear_session(free_memory: bool = True) -> None:
-    """Restart the counts of default names; there is no other global state to clear.
+    """Restart the counts of default names, and unset the dtype policy of new layers.
 
     >>> from tapewright.layers import Dense
     >>> clear_session()
@@ -26,6 +27,7 @@ def clear_session(free_memory: bool = True) -> None:
     ('dense', 'dense_1')
     """
     reset_name_counts()
+    set_dtype_policy(None)
 
 
 def is_keras_tensor(x: object) -> bool:

@@ -1,10 +1,18 @@
-"""`keras.config`: the default dtype, the order of axes, the small number epsilon."""
+"""`keras.config`: default dtypes, the order of axes, the small number epsilon."""
 
 from tapewright.core.floatx import floatx, set_floatx
+from tapewright.layers.dtype_policies import dtype_policy, set_dtype_policy
 
 from .losses.probabilistic import EPSILON
 
-__all__ = ["epsilon", "floatx", "image_data_format", "set_floatx"]
+__all__ = [
+    "dtype_policy",
+    "epsilon",
+    "floatx",
+    "image_data_format",
+    "set_dtype_policy",
+    "set_floatx",
+]
 
 
 def epsilon() -> float:

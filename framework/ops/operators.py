@@ -91,6 +91,7 @@ Operators.__pos__ = conversion.identity
 Operators.__abs__ = elementwise.abs
 Operators.__invert__, Operators.__round__ = _invert, _round
 Operators.__getitem__ = indexing.getitem
+Variable._cast = staticmethod(conversion.cast)
 
 
 # ------------------------------------------------------------- assignments to some rows

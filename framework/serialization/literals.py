@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.dtypes import DType, as_dtype, kind_of
 
 from .load_errors import load_error
 
@@ -56,7 +56,7 @@ def encode_array(array: Any) -> dict:
 
 def _array_config(array):
     array = np.asarray(array)
-    if array.dtype.kind not in "fiub":
+    if kind_of(array.dtype) not in "fiub":
         raise TypeError(f"A config cannot hold an array of dtype {array.dtype}")
     if array.size > MAX_ENTRIES:
         raise ValueError(
@@ -64,7 +64,7 @@ def _array_config(array):
             "most; an array of that size should be the weight of a layer"
         )
     values = array.tolist()
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
+    if kind_of(array.dtype) == "f" and not np.isfinite(array).all():
         values = _as_words(values)  # JSON has no infinities
     return {"value": values, "dtype": array.dtype.name}
 
@@ -131,7 +131,7 @@ def _read_array(name, config):
         array = np.asarray(values)
         if array.dtype.kind == "U":
             array = np.asarray(_from_words(values))
-        if array.size and array.dtype.kind not in "fiub":
+        if array.size and kind_of(array.dtype) not in "fiub":
             raise ValueError("its entries are not numbers")
         return array.astype(dtype.dtype)
     except (TypeError, ValueError, OverflowError) as error:

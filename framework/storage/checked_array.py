@@ -5,6 +5,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from tapewright.core.dtypes import bfloat16, kind_of
 from tapewright.core.parallel import parallel_for
 
 from .items import Item
@@ -40,10 +41,10 @@ class Array(Item):
 
     @cached_property
     def dtype(self):
-        """The dtype that `read` gives: bfloat16 is read as float32."""
+        """The dtype that `read` gives: what is stored as two bytes is bfloat16."""
         dtype = self._stored_dtype()
         if dtype == BFLOAT16:
-            return np.dtype("f4")
+            return bfloat16.dtype
         if dtype.kind not in "fiubc" or dtype.hasobject or dtype.subdtype is not None:
             import h5py
 
@@ -76,7 +77,7 @@ class Array(Item):
         """
         if shape is not None and self.shape != tuple(shape):
             self.fail(f"has shape {self.shape}, expected {tuple(shape)}")
-        if self.dtype.kind not in kinds:
+        if kind_of(self.dtype) not in kinds:
             self.fail(f"holds {self.dtype}, expected a dtype of kind {kinds!r}")
         return self
 
@@ -122,7 +123,7 @@ class Array(Item):
         with self._guarded("cannot be read"):
             offset = self._offset
             if offset is None and self._stored_dtype() == BFLOAT16:
-                out[...] = self._as_float32(self._node[start : start + len(out)])
+                out[...] = self._as_bfloat16(self._node[start : start + len(out)])
             elif offset is None:
                 self._node.read_direct(out, np.s_[start : start + len(out)])
             elif out.size:
@@ -138,22 +139,20 @@ class Array(Item):
                 self._read_plain(array, offset)
                 return
             if not array.size or not array.ndim:
-                array[...] = self._as_float32(self._node[()])
+                array[...] = self._as_bfloat16(self._node[()])
             elif self._stored_dtype() == BFLOAT16:
                 rows = max(BLOCK * len(array) // array.nbytes, 1)
                 for i in range(0, len(array), rows):
-                    array[i : i + rows] = self._as_float32(self._node[i : i + rows])
+                    array[i : i + rows] = self._as_bfloat16(self._node[i : i + rows])
             else:
                 self._node.read_direct(array)
             self._source.progress.add(array.nbytes)
 
-    def _as_float32(self, values):
-        """Values as they are; bfloat16 is the upper half of a float32."""
+    def _as_bfloat16(self, values):
+        """Values as they are; two bytes, the lower one first, as a number of bfloat16."""
         if values.dtype != BFLOAT16:
             return values
-        wide = np.asarray(values).view("<u2").astype("u4")
-        wide <<= 16
-        return wide.view("f4")
+        return np.asarray(values).view("<u2").astype("u2").view(self.dtype)
 
     @cached_property
     def _offset(self):

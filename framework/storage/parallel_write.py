@@ -10,6 +10,7 @@ import os
 import numpy as np
 
 from tapewright.core.devices import to_numpy
+from tapewright.core.dtypes import kind_of
 
 from .checksum import PIECE, USER_BLOCK
 
@@ -24,7 +25,9 @@ MAX_THREADS = 4  # that write and hash
 def is_written_directly(array):
     """Return True if the bytes of an array in memory are those that HDF5 would write."""
     return (
-        array.nbytes >= SMALLEST and array.dtype.kind in "fiuc" and array.dtype.isnative
+        array.nbytes >= SMALLEST
+        and kind_of(array.dtype) in "fiuc"
+        and array.dtype.isnative
     )
 
 
@@ -65,7 +68,7 @@ class ParallelWriter:
             self._pool = ThreadPoolExecutor(self._others)
         self._file.reserve(offset, array.nbytes)
         for block in blocks(array):
-            self._write(memoryview(block.reshape(-1)).cast("B"), offset)
+            self._write(memoryview(block.reshape(-1).view(np.uint8)), offset)
             offset += block.nbytes
 
     def _write(self, content, offset):

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from tapewright.core.devices import is_array, to_numpy
+from tapewright.core.dtypes import is_bfloat16
 from tapewright.core.errors import as_saving_error
 
 from . import strict_json
@@ -100,9 +101,13 @@ class GroupWriter:
     def array(self, path, array, **attributes):
         """Write an array of any device, with texts or numbers as its attributes.
 
-        It is on its way to the file when this returns, and may be changed.
+        bfloat16, which HDF5 lacks, is stored as Keras stores it: as two bytes, with its name
+        in the attribute "dtype". It is on its way to the file when this returns, and may be
+        changed.
         """
         array = array if is_array(array) else np.asarray(array)
+        if is_bfloat16(array.dtype):
+            attributes["dtype"] = "bfloat16"
         with self._guarded(path):
             if is_written_directly(array):
                 dataset = self._write_directly(path, array)

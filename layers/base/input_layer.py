@@ -70,11 +70,11 @@ class InputLayer(Layer):
                 batch_shape = (batch_size, *_shape("shape", shape))
         self.batch_shape: tuple[int | None, ...] = _shape("batch_shape", batch_shape)
         self.optional = optional
-        self._dtype = as_dtype(dtype or floatx())
+        self.dtype_policy = dtype or floatx()
         self.built = True
         tensor = input_tensor
         if tensor is None:
-            tensor = KerasTensor(self.batch_shape, self._dtype, name=self.name)
+            tensor = KerasTensor(self.batch_shape, self.dtype, name=self.name)
         self._output_shape = self.batch_shape
         Node(self, (), {}, tensor)
 

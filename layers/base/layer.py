@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from tapewright.compiler.tracing.tracer import EagerFallback
-from tapewright.core.dtypes import float32
+from tapewright.core.autocast import autocast, autocast_dtype
+from tapewright.core.dtypes import as_dtype, float32, kind_of
 from tapewright.core.errors import ShapeError
-from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import converted, use_interpreters
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
@@ -38,18 +38,19 @@ from tapewright.serialization.constructor_arguments import (
 )
 from tapewright.serialization.registry import register
 
-from .. import activations, regularizers
+from .. import activations, dtype_policies, regularizers
 from . import masks
 from .call_spec import CallSignature
 from .input_spec import InputSpec
-from .layer_serialization import LayerConfig, dtype_of, is_shape
+from .layer_serialization import LayerConfig, is_shape
 from .symbolic_tensor import KerasTensor, Node, Operation, symbolic_outputs
 from .weight_tracking import Tracked
 
 if TYPE_CHECKING:
-    from tapewright.core.typing import DTypeLike, Shape
+    from tapewright.core.typing import Shape
 
-    from .layer_types import RegularizerLike
+    from ..dtype_policies import DTypePolicy
+    from .layer_types import DTypePolicyLike, RegularizerLike
 
 __all__ = ["InputSpec", "Layer"]
 
@@ -83,10 +84,14 @@ class Layer(Operation, Tracked, LayerConfig):
     """Base of all layers: a computation with weights.
 
     Args: ``name``, unique by default; ``trainable``: False freezes the weights;
-    ``dtype``: that of the weights (default `floatx`), to which floating inputs are
-    cast; ``activity_regularizer``: adds a penalty on the outputs, divided by the batch
-    size, to `losses`; ``autocast``: False leaves the dtype of the inputs alone;
+    ``dtype``: that of weights and computations, to which floating inputs are cast, or
+    a `DTypePolicy` with one of each (default `keras.config.dtype_policy`);
+    ``activity_regularizer``: adds a penalty on the outputs, divided by the batch size,
+    to `losses`; ``autocast``: False leaves the dtype of the inputs alone;
     ``input_shape``: the shape of an example, for the first layer of a `Sequential`.
+
+    While `call` runs, weights are read in the dtype of computations; their gradients
+    have that of the weights.
 
     Subclasses define ``call(inputs)``, which may also take ``training`` and ``mask``,
     and ``build(input_shape)`` if they have weights. They keep constructor arguments as
@@ -119,10 +124,14 @@ class Layer(Operation, Tracked, LayerConfig):
     _shape_tells = False
     activity_regularizer: Any = None
     autocast: bool = True
-    _dtype = float32
+    _casts_inputs = True  # if autocast does; False leaves it to the layers inside
+    _policy: Any = None
+    _by_path = False  # whether the policy is a map
+    _compute_dtype = _variable_dtype = float32
     _given_shape = None
     _output_shape = None  # of the latest call that noted it; None before the first
     _adds_losses = False  # whether any layer of this process ever called add_loss
+    _mixes = False  # whether any layer of this process ever had two dtypes, or a map
     _renamed = 0  # how often a layer of this process was given another name
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -146,7 +155,7 @@ class Layer(Operation, Tracked, LayerConfig):
         *,
         activity_regularizer: RegularizerLike = None,
         trainable: bool = True,
-        dtype: DTypeLike | None = None,
+        dtype: DTypePolicyLike = None,
         autocast: bool = True,
         name: str | None = None,
         **kwargs: Any,
@@ -166,7 +175,6 @@ class Layer(Operation, Tracked, LayerConfig):
                 f"{cls.__name__}: name must be a string without '/', got {name!r}"
             )
         self._name = name or unique_name(snake_case(cls.__name__))
-        self._dtype = default_float() if dtype is None else dtype_of(dtype)
         self._track(trainable)
         if activity_regularizer is not None:
             self.activity_regularizer = regularizers.get(activity_regularizer)
@@ -177,6 +185,7 @@ class Layer(Operation, Tracked, LayerConfig):
         self._inbound_nodes = []
         self._parent_path = None
         self._output_shape = None
+        self.dtype_policy = dtype
 
     # --- what subclasses define
 
@@ -195,7 +204,7 @@ class Layer(Operation, Tracked, LayerConfig):
             return
         try:
             self.compute_output_spec(
-                _map_shapes(lambda s: KerasTensor(s, self._dtype), input_shape)
+                _map_shapes(lambda s: KerasTensor(s, self._compute_dtype), input_shape)
             )
         except Exception:  # of inputs of another dtype, say: the first call tells
             self.built = False
@@ -214,7 +223,7 @@ class Layer(Operation, Tracked, LayerConfig):
         ``input_shape`` has None for unknown sizes. For a nest of inputs it is a nest of
         shapes, as is the result for several outputs.
         """
-        inputs = _map_shapes(lambda s: KerasTensor(s, self._dtype), input_shape)
+        inputs = _map_shapes(lambda s: KerasTensor(s, self._compute_dtype), input_shape)
         outputs = self.compute_output_spec(inputs)
         return map_structure(lambda x: tuple(x.shape), outputs)
 
@@ -242,14 +251,14 @@ class Layer(Operation, Tracked, LayerConfig):
         ):
             if len(args) == 1 and self._is_plain(args[0]):
                 shape = self.compute_output_shape(tuple(args[0].shape))
-                return KerasTensor(shape, self._dtype)
+                return KerasTensor(shape, self._compute_dtype)
         try:
             return symbolic_outputs(self.call_as_it_is, args, kwargs)
         except EagerFallback:  # of Python in it that tells no shape: the layer may
             if not (len(args) == 1 and self._knows_shape):
                 raise
         shapes = self.compute_output_shape(_shapes_in(args[0]))
-        return _map_shapes(lambda s: KerasTensor(s, self._dtype), shapes)
+        return _map_shapes(lambda s: KerasTensor(s, self._compute_dtype), shapes)
 
     @property
     def _knows_shape(self):
@@ -263,7 +272,7 @@ class Layer(Operation, Tracked, LayerConfig):
             and x.mask_spec is None
             and x.shape.rank is not None
             and x.dtype.is_floating
-            and self._dtype.is_floating
+            and self._compute_dtype.is_floating
             and self.autocast
             and activations.keeps_shape(getattr(self, "activation", None))
         )
@@ -295,6 +304,8 @@ class Layer(Operation, Tracked, LayerConfig):
         """
         if inputs is _MISSING:
             inputs = self._signature.first_of(kwargs, self._title)
+        if Layer._mixes and self._by_path and not self.built:
+            self._find_place()
         around = _INSIDE.get()
         given, training = training, self._training_of(training, args, around)
         token = None
@@ -307,7 +318,7 @@ class Layer(Operation, Tracked, LayerConfig):
             is_symbolic = False
             if (
                 type(inputs) is not Tensor
-                or inputs.array.dtype is not self._dtype.dtype
+                or inputs.array.dtype is not self._compute_dtype.dtype
             ):
                 is_symbolic = _any_symbolic(inputs)
                 inputs = inputs if is_symbolic else self._converted(inputs)
@@ -352,7 +363,10 @@ class Layer(Operation, Tracked, LayerConfig):
             self._forget_losses()
         if self._rebound is not None:  # from outside
             del self._rebound
-        if self._output_shape is None or not self.built:
+        if Layer._mixes and self._reads_in_another_dtype():
+            with autocast(self._dtype_of_reads()):
+                outputs = self._called(inputs, args, kwargs)
+        elif self._output_shape is None or not self.built:
             outputs = self._first_call(inputs, args, kwargs)
         else:
             outputs = converted(self.call)(inputs, *args, **kwargs)
@@ -379,6 +393,26 @@ class Layer(Operation, Tracked, LayerConfig):
                     f"object in {type(self).__name__}.from_config, by "
                     "keras.saving.deserialize_keras_object"
                 )
+
+    def _called(self, inputs, args, kwargs):
+        if self._output_shape is None or not self.built:
+            return self._first_call(inputs, args, kwargs)
+        return converted(self.call)(inputs, *args, **kwargs)
+
+    def _reads_in_another_dtype(self):
+        """Return whether the dtype of reads may have to change for `call`."""
+        is_mixed = self._compute_dtype is not self._variable_dtype
+        return is_mixed or autocast_dtype() is not None
+
+    def _dtype_of_reads(self):
+        """The dtype in which `call` reads variables; None: in their own.
+
+        That is so for a layer that computes in no floating dtype, and for one without
+        autocast inside of another layer: in both as in Keras.
+        """
+        dtype = self._compute_dtype
+        casts = dtype.is_floating and (self.autocast or autocast_dtype() is None)
+        return dtype if casts else None
 
     def _first_call(self, inputs, args, kwargs):
         if self._name is None:
@@ -407,7 +441,8 @@ class Layer(Operation, Tracked, LayerConfig):
         if not set(self._shapes) <= {f"{name}_shape" for name in self._signature.names}:
             shape = _shapes_in(args[0])
             self._build_shapes = Opaque({(*self._shapes, "input_shape")[0]: shape})
-            self.build(shape)
+            with autocast(None):
+                self.build(shape)
             return
         missing = [n for n in self._signature.names if n not in given]
         missing = [n for n in missing if n not in self._signature.defaults]
@@ -416,14 +451,14 @@ class Layer(Operation, Tracked, LayerConfig):
         shapes = {name: shapes.get(name) for name in self._shapes}
         shapes = {name: s for name, s in shapes.items() if s is not None}
         self._build_shapes = Opaque(shapes)
-        self.build(**shapes)
+        with autocast(None):
+            self.build(**shapes)
 
     @contextmanager
     def _building(self):
         """Weights and layers made inside belong to this layer; none stay on an error."""
-        around, count = _OWNER.get(), len(self._weights)
-        if self._parent_path is None and around is not None and around is not self:
-            self._parent_path = around.path
+        self._find_place()
+        count = len(self._weights)
         token = _OWNER.set(self)
         try:
             yield
@@ -434,6 +469,13 @@ class Layer(Operation, Tracked, LayerConfig):
             raise
         finally:
             _OWNER.reset(token)
+
+    def _find_place(self):
+        """Take the path, and the dtypes for it, from the layer in whose first call this is."""
+        around = _OWNER.get()
+        if self._parent_path is None and around is not None and around is not self:
+            self._parent_path = around.path
+            self._find_dtypes()
 
     def _note_call(self, training, inputs, args, kwargs):
         """Become part of a model: `KerasTensor`s in, `KerasTensor`s out."""
@@ -459,23 +501,24 @@ class Layer(Operation, Tracked, LayerConfig):
         """Inputs as tensors; floating ones in the dtype of the layer."""
         if inputs is None:
             return None
+        casts = self.autocast and self._casts_inputs
         if is_nested(inputs):
             if any(getattr(leaf, "ndim", 0) for leaf in flatten(inputs)):
                 return map_structure(self._converted, inputs)
         elif not is_tensor(inputs):
             array = np.asarray(inputs) if not hasattr(inputs, "dtype") else inputs
-            if array.dtype.kind == "f" and self._dtype.is_floating and self.autocast:
-                return convert_to_tensor(array, self._dtype)
-        tensor = convert_to_tensor(inputs)
-        if not tensor.dtype.is_floating or not self.autocast:
-            return tensor
-        converted = self._as_own_dtype(tensor)
-        if converted is not tensor and masks.in_use():
-            masks.attach(converted, masks.mask_of(tensor))
-        return converted
+            if (
+                kind_of(array.dtype) == "f"
+                and self._compute_dtype.is_floating
+                and casts
+            ):
+                return convert_to_tensor(array, self._compute_dtype)
+        tensor, own = convert_to_tensor(inputs), self._compute_dtype
+        fits = not (tensor.dtype.is_floating and own.is_floating) or tensor.dtype is own
+        return tensor if fits or not casts else masks.cast_masked(tensor, own)
 
     def _as_own_dtype(self, tensor):
-        own = self._dtype
+        own = self._compute_dtype
         if tensor.dtype is own or not own.is_floating:
             return tensor
         return cast(tensor, own)
@@ -620,14 +663,45 @@ class Layer(Operation, Tracked, LayerConfig):
         Layer._renamed += 1
 
     @property
-    def dtype(self) -> str:
-        """The name of the weights' dtype."""
-        return self._dtype.name
+    def dtype_policy(self) -> DTypePolicy:
+        """The policy with the dtypes of computations and of weights; it may be set.
+
+        Weights that exist already keep their dtype.
+        """
+        return self._policy
+
+    @dtype_policy.setter
+    def dtype_policy(self, value: DTypePolicyLike) -> None:
+        self._policy = policy = dtype_policies.get(value)
+        self._by_path = isinstance(policy, dtype_policies.DTypePolicyMap)
+        self._find_dtypes()
+
+    def _find_dtypes(self):
+        """Look the dtypes up in the policy, which may be one of several by path."""
+        policy = self._policy[self.path] if self._by_path else self._policy
+        self._compute_dtype = as_dtype(policy.compute_dtype)
+        self._variable_dtype = as_dtype(policy.variable_dtype)
+        if self._by_path or self._compute_dtype is not self._variable_dtype:
+            Layer._mixes = True
+
+    @property
+    def variable_dtype(self) -> str:
+        """The name of the dtype of the weights."""
+        return self._variable_dtype.name
+
+    @property
+    def compute_dtype(self) -> str:
+        """The name of the dtype of computations, to which floating inputs are cast."""
+        return self._compute_dtype.name
 
     # One property each: an error names the last attribute that a property became.
-    variable_dtype: property = property(dtype.fget)
-    compute_dtype: property = property(dtype.fget)
-    input_dtype: property = property(dtype.fget)
+    dtype: property = property(variable_dtype.fget)
+    input_dtype: property = property(compute_dtype.fget)
+
+    @property
+    def quantization_mode(self) -> None:
+        """None: quantized layers are not supported."""
+        return None
 
     @property
     def _title(self):

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from tapewright.core.dtypes import as_dtype
 from tapewright.serialization.configured import Configured, from_constructor
 from tapewright.serialization.constructor_arguments import constructor_arguments
 from tapewright.serialization.object_config import ObjectFamily, plain
 
-__all__ = ["LayerConfig", "deserialize", "dtype_of", "is_shape", "serialize"]
+__all__ = ["LayerConfig", "deserialize", "is_shape", "serialize"]
 
 _family = ObjectFamily("layer")
 serialize, deserialize = _family.serialize, _family.deserialize
@@ -24,9 +23,11 @@ class LayerConfig(Configured):
     """The part of a `Layer` that has to do with configs."""
 
     built: bool
+    dtype_policy: Any
+    autocast: bool
 
     kind: str = "layer"
-    omit_defaults: dict[str, Any] = {"activity_regularizer": None, "autocast": True}
+    omit_defaults: dict[str, Any] = {"activity_regularizer": None}
     prefer_init_args: bool = True
     _build_shapes = None  # `Opaque`: argument of `build` -> shape
 
@@ -39,10 +40,24 @@ class LayerConfig(Configured):
         attributes.
         """
         config = super().get_config()
+        if config.get("autocast") == type(self).autocast:
+            del config["autocast"]
+        dtype = self.dtype_config()
+        if "dtype" in config:
+            config["dtype"] = dtype
         if self._plain_arguments is None:  # no class of a user's
             return config
-        base = {"name": self.name, "trainable": self.trainable, "dtype": self.dtype}
+        base = {"name": self.name, "trainable": self.trainable, "dtype": dtype}
         return base | config
+
+    def dtype_config(self) -> Any:
+        """Return the config of the policy; the name, if that of one dtype says it all.
+
+        Keras reads both, and Keras 2 the name alone.
+        """
+        policy = self.dtype_policy
+        is_plain = policy.name == policy.compute_dtype
+        return policy.name if is_plain else plain(policy)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
@@ -53,7 +68,7 @@ class LayerConfig(Configured):
         if isinstance(rest.get("name"), str):  # what the constructor does not take
             layer._name = rest["name"]
         if "dtype" in rest:
-            layer._dtype = dtype_of(rest["dtype"])
+            layer.dtype_policy = rest["dtype"]
         if rest.get("trainable") is False:
             layer.trainable = False
         return layer
@@ -116,18 +131,3 @@ def _shape_of_lists(shape):
     if is_shape(shape):
         return tuple(shape)
     return [_shape_of_lists(each) for each in shape]
-
-
-def dtype_of(dtype):
-    """The dtype of a name, a dtype, or the config of a policy of one dtype."""
-    if isinstance(dtype, dict):
-        config = dtype.get("config", dtype)
-        dtype = config.get("name") if isinstance(config, dict) else config
-        if not isinstance(dtype, str):
-            raise ValueError(f"dtype must be the name of a dtype, got {dtype!r:.80}")
-    if isinstance(dtype, str) and (dtype.startswith("mixed_") or "_from_" in dtype):
-        raise ValueError(
-            f"dtype policy {dtype!r}: layers compute in the dtype of their weights; pass one "
-            "dtype, such as 'float32' or 'float16'"
-        )
-    return as_dtype(dtype)

@@ -10,12 +10,14 @@ from tapewright.core.typing import DTypeLike, TensorLike
 from tapewright.ops.random.generators import Generator
 
 from ..constraints import Constraint
+from ..dtype_policies import DTypePolicy
 from ..initializers import Initializer
 from ..regularizers import Regularizer
 
 __all__ = [
     "ActivationLike",
     "ConstraintLike",
+    "DTypePolicyLike",
     "InitializerLike",
     "LayerOptions",
     "RegularizedLayerOptions",
@@ -52,6 +54,8 @@ ConstraintLike: TypeAlias = (
     | Callable[[Tensor], TensorLike]
     | None
 )
+# A policy, its name or config, the name of a dtype or a dtype for both, or None.
+DTypePolicyLike: TypeAlias = DTypePolicy | DTypeLike | dict[str, Any] | None
 SeedLike: TypeAlias = int | Generator | None
 
 
@@ -59,7 +63,7 @@ class LayerOptions(TypedDict, total=False):
     """Keyword arguments that every layer hands to `Layer`."""
 
     name: str | None
-    dtype: DTypeLike | None
+    dtype: DTypePolicyLike
     trainable: bool
     autocast: bool
     input_shape: Sequence[int | None]

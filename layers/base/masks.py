@@ -5,9 +5,9 @@ tensor of this process ever did: where none does, layers need not look.
 """
 
 from tapewright.core.nest import flatten, is_nested, map_structure
-from tapewright.ops.array.conversion import identity
+from tapewright.ops.array.conversion import cast, identity
 
-__all__ = ["attach", "in_use", "mask_of", "masked"]
+__all__ = ["attach", "cast_masked", "in_use", "mask_of", "masked"]
 
 _seen = False
 
@@ -39,6 +39,14 @@ def attach(outputs, masks):
         if mask is not None and mask_of(tensor) is None:
             _seen = True
             tensor._keras_mask = mask
+
+
+def cast_masked(tensor, dtype):
+    """The tensor in another dtype, with its mask."""
+    converted = cast(tensor, dtype)
+    if in_use():
+        attach(converted, mask_of(tensor))
+    return converted
 
 
 def masked(tensor, mask):

@@ -7,13 +7,14 @@ them is a model, see `keras/models/functional.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tapewright.compiler.function.concrete_function import UntracedFunction
 from tapewright.compiler.function.function import Function
 from tapewright.compiler.tracing.tracer import AbstractValue
-from tapewright.core.dtypes import BY_NUMPY, DType, as_dtype
+from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.naming import unique_name
@@ -90,7 +91,10 @@ class _DType(DType):
         return repr(self.name)
 
 
-_DTYPES = {dtype: _DType(dtype.name, dtype.dtype) for dtype in BY_NUMPY.values()}
+@functools.cache
+def _named(dtype):
+    """The dtype that prints as its name."""
+    return _DType(dtype.name, dtype.dtype)
 
 
 class KerasTensor(Tensor):
@@ -134,7 +138,7 @@ class KerasTensor(Tensor):
     @property
     def dtype(self) -> DType:
         """The dtype, which prints as its name."""
-        return _DTYPES[super().dtype]
+        return _named(super().dtype)
 
     @property
     def device(self) -> str:

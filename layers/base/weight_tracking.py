@@ -80,8 +80,10 @@ class Tracked(Module):
         Shape, initializer and dtype may be given by position, as in Keras 3.
 
         Args: ``shape``: ``()`` by default; ``initializer``: an `Initializer` or its
-        name (default: "glorot_uniform", or "zeros" for integers); ``trainable``: False
-        excludes it from `trainable_variables`; ``regularizer``: adds a penalty to
+        name (default: "glorot_uniform", or "zeros" for integers); ``dtype``: by default
+        the `variable_dtype` of the layer; ``trainable``: False excludes it from
+        `trainable_variables`; ``autocast``: False reads it as it is in `call`, also if
+        the layer computes in another dtype; ``regularizer``: adds a penalty to
         `losses`; ``constraint``: a function that an optimizer applies to the variable
         after each update.
 
@@ -110,7 +112,7 @@ class Tracked(Module):
                 f"{self._title}: weight '{name}' cannot be added to a layer that is already "
                 "built, as in call(): make it in __init__ or build"
             )
-        dtype = self._dtype if dtype is None else as_dtype(dtype)
+        dtype = self._variable_dtype if dtype is None else as_dtype(dtype)
         if initializer is None:
             initializer = "glorot_uniform" if dtype.is_floating else "zeros"
         initializer = initializers.get(initializer)
@@ -118,6 +120,8 @@ class Tracked(Module):
             self._title, name, shape, dtype, initializer, trainable
         )
         variable.path = f"{self.path}/{name}"
+        if not autocast:
+            variable.autocast = False
         if constraint is not None:
             variable.constraint = constraints.get(constraint)
         if trainable and not self._trainable:
@@ -144,6 +148,7 @@ class Tracked(Module):
         shape: ShapeLike,
         prefix: str | None = None,
         initializer: InitializerLike = None,
+        autocast: bool = True,
     ) -> Variable:
         """Add a weight by the kept arguments ``<prefix>_initializer`` and so on.
 
@@ -156,6 +161,7 @@ class Tracked(Module):
             name=name,
             shape=shape,
             initializer=initializer,
+            autocast=autocast,
             regularizer=getattr(self, f"{prefix}_regularizer"),
             constraint=getattr(self, f"{prefix}_constraint"),
         )

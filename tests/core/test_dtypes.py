@@ -82,6 +82,7 @@ def test_kinds():
     assert tw.complex128.real_dtype is tw.float64 and tw.int8.real_dtype is tw.int8
     differentiable = {n for n in NAMES if getattr(tw, n).is_differentiable}
     assert differentiable == {
+        "bfloat16",
         "float16",
         "float32",
         "float64",

@@ -25,6 +25,7 @@ def test_import_loads_nothing_that_reads_or_writes_files():
     assert not [name for name in found if name.startswith(folders)]
     assert not {f"{FILES}.model_file", f"{FILES}.save_and_load"} & set(found)
     assert not {"h5py", "zipfile", "hashlib", "secrets", "json", "tqdm"} & set(found)
+    assert "ml_dtypes" not in found
 
 
 @pytest.mark.parametrize(

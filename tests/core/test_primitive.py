@@ -393,7 +393,7 @@ def test_a_kernel_that_checks_values_keeps_its_check():
         check(xp, x)
         return xp.sqrt(x)
 
-    assert tw.tanh.primitive.kernels[np.ndarray] is np.tanh
+    assert inspect.unwrap(tw.tanh.primitive.kernels[np.ndarray]) is np.tanh
     assert float(checked_sqrt_for_a_test(tw.constant([4.0]))[0]) == 2.0
     with pytest.raises(ValueError, match="negative"):
         checked_sqrt_for_a_test(tw.constant([-1.0]))

@@ -117,6 +117,26 @@ def test_may_raise_is_said_of_just_those_ops_that_raise_for_some_values(kernel_c
     assert not never
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_ops_that_move_entries_give_in_bfloat16_what_they_give_in_float32(kernel_calls):
+    narrow, tried = tw.bfloat16.dtype, set()
+    for op, calls in kernel_calls.items():
+        for arrays, attributes in calls if op.moves else ():
+            converts = {"dtype", "type"} & attributes.keys()
+            if converts or not any(a.dtype.kind == "f" for a in arrays):
+                continue
+            given = [a.astype(narrow) if a.dtype.kind == "f" else a for a in arrays]
+            wide = [a.astype("f4") if a.dtype == narrow else a for a in given]
+            kernel = op.kernels.plain(np.ndarray)
+            found, expected = (kernel(*each, **attributes) for each in (given, wide))
+            many = type(found) is tuple
+            for a, b in zip(*((found, expected) if many else ([found], [expected]))):
+                assert a.dtype == (narrow if b.dtype == np.float32 else b.dtype)
+                np.testing.assert_array_equal(a.astype(b.dtype), b, op.name)
+            tried.add(op.name)
+    assert len(tried) > 20
+
+
 def test_an_op_of_the_users_own_may_raise_unless_it_says_otherwise():
     careless = primitive(lambda xp, x: x, name="tests_careless").primitive
     careful = primitive(lambda xp, x: x, name="tests_careful", may_raise=False)

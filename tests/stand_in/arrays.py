@@ -245,7 +245,7 @@ def _kind_of(x):
 
 def _weak_ones(dtypes, weak):
     """Which numbers adapt: those of no higher kind than all others, as in CuPy."""
-    rank = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 2}
+    rank = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 2, "V": 2}  # V: bfloat16
     numbers = [rank[t.kind] for t, w in zip(dtypes, weak) if w]
     others = [rank[t.kind] for t, w in zip(dtypes, weak) if not w]
     adapts = numbers and others and max(others) >= max(numbers)

@@ -190,7 +190,7 @@ def wrap(result, sources=(), keeps_order=False):
     if not isinstance(result, (np.ndarray, np.generic, bool, int, float, complex)):
         return result
     held = np.asarray(result)
-    if held.dtype.kind not in "biufc" or held.dtype.char in "gG":
+    if held.dtype.char not in "?bBhHiIlLqQefdFDE":  # E: bfloat16, since CuPy 14
         raise ValueError(f"Unsupported dtype {held.dtype}")
     for source in sources:
         if held is source.held:

@@ -16,7 +16,7 @@ import numpy as np
 from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.core import devices
 from tapewright.core import tensor as tensor_module
-from tapewright.core.dtypes import as_dtype
+from tapewright.core.dtypes import as_dtype, kind_of
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.interpreters import (
     active_interpreters,
@@ -303,7 +303,7 @@ class PythonCall(RegionNode):
 
 
 def _floating(tensors):
-    return [x for x in tensors if x.array.dtype.kind in "fc"]
+    return [x for x in tensors if kind_of(x.array.dtype) in "fc"]
 
 
 def _copied(array):

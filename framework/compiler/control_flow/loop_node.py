@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapewright.core.devices import current_module, is_array
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
     active_interpreters,
@@ -237,7 +238,7 @@ class Loop(RegionNode):
         carried = [("carried", i) for i in range(self.carried)]
         # The value of a variable is a source of its own in each step.
         carries = [
-            port for port in carried[:start] if arguments[port].dtype.kind in "fc"
+            port for port in carried[:start] if kind_of(arguments[port].dtype) in "fc"
         ]
         sums = [p for p in wanted if p[0] == "constant" or p in carried[start:]]
         stacks = [port for port in wanted if port[0] == "sliced"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import is_tensor
@@ -222,7 +223,7 @@ def _rows(array, summarize, depth):
 def _entry(value, dtype):
     if dtype.kind == "b":
         return str(int(value))
-    if dtype.kind == "f":
+    if kind_of(dtype) == "f":
         return _number(value, *((15, 17) if dtype.itemsize > 4 else (6, 9)), dtype)
     if dtype.kind in "US":
         text = value.decode() if isinstance(value, bytes) else value

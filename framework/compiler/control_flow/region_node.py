@@ -17,6 +17,7 @@ written over ports, once for all kinds.
 from collections import Counter
 
 from tapewright.core.devices import array_module, may_share_memory
+from tapewright.core.dtypes import kind_of
 from tapewright.core.symbolic_shape import (
     equal_for_examples,
     sizes_in_use,
@@ -132,9 +133,9 @@ class RegionNode(Node):
     def _kinds(self, ports, tensors, side):
         inside = {}
         for region in self.region_ports():
-            inside |= {port: spec_of(x)[1].kind for port, x in region[side].items()}
+            inside |= {port: kind_of(spec_of(x)[1]) for port, x in region[side].items()}
         return [
-            inside.get(port, x.array.dtype.kind)
+            inside.get(port, kind_of(x.array.dtype))
             for port, x in zip(ports, tensors, strict=True)
         ]
 

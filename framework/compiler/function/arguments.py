@@ -13,6 +13,7 @@ from copy import copy
 import numpy as np
 
 from tapewright.core import devices
+from tapewright.core.dtypes import kind_of
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import (
@@ -104,7 +105,9 @@ class Arguments:
 
     def _from_array(self, x):
         """Wrap an array in a tensor, without a copy where a replay may borrow it."""
-        plain = type(x) is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative
+        plain = (
+            type(x) is np.ndarray and kind_of(x.dtype) in "biufc" and x.dtype.isnative
+        )
         if not plain or not x.flags.c_contiguous or devices.current_module() is not np:
             return convert_to_tensor(x)
         self.borrowed.append(len(self.tensors))

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapewright.core import config
 from tapewright.core.devices import array_module, current_module, use_module
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
@@ -285,7 +286,7 @@ class ConcreteFunction:
         host.
         """
         given = [x.array for x in (*tensors, *self.graph.captures.values())
-                 if type(x) is Tensor and x.array.dtype.kind in "biufc"]  # fmt: skip
+                 if type(x) is Tensor and kind_of(x.array.dtype) in "biufc"]  # fmt: skip
         variables = [v._array for v in self.graph.variables()]
         large = [a for a in variables
                  if a.nbytes > ON_HOST or array_module(type(a)) is not np]  # fmt: skip

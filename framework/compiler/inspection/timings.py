@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tapewright.core.dtypes import kind_of
+
 from ..program.program import Kind
 from ..targets.numpy.source import LARGE
 from ..tracing.graph import Read, Store
@@ -335,7 +337,7 @@ def sample_inputs(executable):
         if captured is not None:
             arrays.append(captured.array)
             continue
-        make = xp.ones if buffer.dtype.kind in "fc" else xp.zeros
+        make = xp.ones if kind_of(buffer.dtype) in "fc" else xp.zeros
         arrays.append(make(buffer.shape, buffer.dtype))
     return arrays
 

@@ -7,6 +7,8 @@ of its other operands are made one with that, if nothing has to run between them
 import heapq
 import itertools
 
+from tapewright.core.dtypes import is_bfloat16
+
 from ..program.array_instructions import Copy, Map, Reduce, View
 from ..program.atomicity import may_fail
 from ..program.call_instructions import Load
@@ -53,6 +55,7 @@ class _Grouping:
         self.names = map("i{}".format, itertools.count())
         self.effects = []  # units whose order among variables matters, so far
         self.loads, self.collectives = [], []
+        self.waiting = {}  # output -> cast that is to be placed
         self.fallible = []  # units that may raise, which must come before effects
         self.readers = {}  # id of a variable -> units that read its array
         self.loaded = {}  # buffer -> ids of variables
@@ -66,11 +69,50 @@ class _Grouping:
         for instruction in self.program.instructions:
             if type(instruction) is View:
                 continue  # seen from its readers
-            if self._is_loop(instruction):
-                self.place(instruction)
-            else:
+            if not self._is_loop(instruction):
                 self.alone(instruction)
+            elif self._widens(instruction):
+                self.waiting[instruction.outputs[0]] = instruction
+            else:
+                self.place(instruction)
+        for instruction in self.waiting.values():
+            self.place(instruction)
         return self.ordered()
+
+    # --- bfloat16 made wider
+
+    def _widens(self, instruction):
+        """Return whether a cast makes bfloat16 of a group wider: it waits for its reader.
+
+        In a group of its own it is made where it is read, and 16 bits are kept till then.
+        """
+        (source, *_) = instruction.operands
+        unit = self.producer(source)
+        is_cast = isinstance(instruction, Map) and instruction.scalar == "cast"
+        widens = is_cast and is_bfloat16(source.dtype)
+        return widens and unit is not None and unit.group is not None
+
+    def place_waiting(self, reader):
+        """Place the casts whose values are now read."""
+        for a in reader.operands:
+            cast = self.waiting.pop(root_of(a), None)
+            if cast is not None:
+                self.place(cast, self._is_read_late(cast, reader))
+
+    def _is_read_late(self, cast, reader):
+        """Return whether a reader of a cast has to wait for more than its group."""
+        unit = self.producer(cast.operands[0])
+        if not self._is_loop(reader):
+            later = [
+                u.members[0] for u in self.all_units[unit.number + 1 :] if u.members
+            ]
+            return any([not self._is_loop(m) and type(m) is not Load for m in later])
+        roots = [root_of(a) for a in reader.operands]
+        sources = [
+            self.waiting[a].operands[0] if a in self.waiting else a for a in roots
+        ]
+        makers = {self.producer(a) for a in sources} - {None, unit}
+        return any([maker.before >> unit.number & 1 for maker in makers])
 
     def _is_loop(self, instruction):
         (out, *others) = instruction.outputs or (None,)
@@ -111,6 +153,7 @@ class _Grouping:
 
     def alone(self, instruction):
         """Make a unit of one instruction that is no loop."""
+        self.place_waiting(instruction)
         unit = self.new_unit()
         unit.members.append(instruction)
         self.require(unit, map(self.producer, instruction.operands))
@@ -152,10 +195,12 @@ class _Grouping:
 
     # --- groups
 
-    def place(self, instruction):
-        """Add an instruction to the group of an operand, or make a new one of it."""
+    def place(self, instruction, apart=False):
+        """Add an instruction to the group of an operand, or, ``apart``, make a new one."""
+        self.place_waiting(instruction)
         made = {self.producer(a) for a in instruction.operands} - {None}
-        near = sorted([u for u in made if u.group], key=lambda u: -u.number)
+        near = [] if apart else [u for u in made if u.group]
+        near.sort(key=lambda u: -u.number)
         unit = next((u for u in near if self.join(instruction, u)), None)
         if unit is None and type(instruction) is Reduce and not near:
             unit = self.beside(instruction)

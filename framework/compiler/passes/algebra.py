@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from tapewright.core.dtypes import finfo, kind_of
 from tapewright.core.primitive import list_ops
 from tapewright.core.tensor import new_tensor
 from tapewright.ops.array import conversion, joining, shape
@@ -76,11 +77,11 @@ def _narrowed(x):
 def over_constant(node, x, c):
     """``x / 2^k`` is a product with ``2^-k``, exact like it."""
     dtype, number = node.outputs[0].dtype, uniform(c)
-    if shaped(x).dtype != dtype or dtype.kind != "f":
+    if shaped(x).dtype != dtype or kind_of(dtype) != "f":
         return None
     if abs(math.frexp(number)[0]) != 0.5:
         return None
-    inverse, limits = 1 / float(number), np.finfo(dtype)
+    inverse, limits = 1 / float(number), finfo(dtype)
     if not float(limits.tiny) <= abs(inverse) <= float(limits.max):
         return None
     return MULTIPLY(x, _filled(inverse, c))
@@ -110,17 +111,21 @@ def negated_dividend(node, x, c):
 
 
 def _is_floating(node):
-    return node.outputs[0].dtype.kind == "f"
+    return kind_of(node.outputs[0].dtype) == "f"
 
 
 # ---------------------------------------------------------------- values passed on
 
 
 def cast_back(node, x):
-    """A cast back from a wider dtype of the same kind is the value before."""
+    """A cast back from a wider dtype of the same kind is the value before.
+
+    float16 and bfloat16 are of one size, and neither holds the other.
+    """
     source, between = shaped(x).dtype, shaped(node.inputs[0]).dtype
-    alike = source.kind == between.kind and source.kind in "iufc"
-    return x if alike and source.itemsize <= between.itemsize else None
+    alike = kind_of(source) == kind_of(between) and kind_of(source) in "iufc"
+    fits = source.itemsize < between.itemsize or source == between
+    return x if alike and fits else None
 
 
 def chosen(node, condition, x, y):

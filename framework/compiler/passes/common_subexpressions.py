@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tapewright.core.dtypes import kind_of
+
 from ..tracing.graph import is_value
 from .rewriting import hashable, is_op, rewrite
 
@@ -29,7 +31,7 @@ def _key(node, inputs, keys):
     if attributes is None:
         return None
     own = [x if is_value(x) else _constant_key(x, keys) for x in inputs]
-    if node.op.commutative and node.outputs[0].dtype.kind in "biuf":
+    if node.op.commutative and kind_of(node.outputs[0].dtype) in "biuf":
         own = [frozenset(own)]
     return (node.op, *own, attributes)
 
@@ -41,7 +43,7 @@ def _constant_key(x, keys):
         array = x.array
         found = id(array)
         if isinstance(array, np.ndarray) and array.nbytes <= COMPARED:
-            if array.dtype.kind in "biufc":
+            if kind_of(array.dtype) in "biufc":
                 found = array.dtype.str, array.shape, array.tobytes()
         keys[id(x)] = found
     return found

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tapewright.core.dtypes import kind_of
+
 from ..tracing.graph import Value, is_value
 from .rewriting import producer, same_shape, shaped
 
@@ -82,7 +84,7 @@ class Number:
         if is_value(x) or not isinstance(x.array, np.ndarray):
             return False
         array = x.array
-        if not array.size or array.dtype.kind not in "biuf":
+        if not array.size or kind_of(array.dtype) not in "biuf":
             return False
         if array[(0,) * array.ndim] != self.number:  # known without a look at the rest
             return False
@@ -90,7 +92,7 @@ class Number:
         if own is None:
             return False
         negative = math.copysign(1, self.number) < 0
-        return own.dtype.kind != "f" or np.signbit(own) == negative
+        return kind_of(own.dtype) != "f" or np.signbit(own) == negative
 
 
 def uniform(x):
@@ -98,7 +100,7 @@ def uniform(x):
     if is_value(x) or not isinstance(x.array, np.ndarray) or not x.array.size:
         return None
     array = x.array
-    if array.dtype.kind not in "biuf" or array.itemsize > 8:
+    if kind_of(array.dtype) not in "biuf" or array.itemsize > 8:
         return None
     first = array[(0,) * array.ndim]
     if any(array.strides) and array.size > 1:

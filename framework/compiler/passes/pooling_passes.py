@@ -13,6 +13,7 @@ are their gradients, even where an input that only they see is infinite or NaN.
 
 from functools import partial
 
+from tapewright.core.dtypes import kind_of
 from tapewright.ops.array import shape
 from tapewright.ops.convolution import correlation, pooling
 from tapewright.ops.convolution.windows import positions, window_positions
@@ -137,7 +138,7 @@ class _Activated(_Pooling):
 
     def __init__(self, node, users, longest):
         (value,) = node.outputs
-        if value.dtype.kind != "f":
+        if kind_of(value.dtype) != "f":
             raise _NotExclusive
         super().__init__(value, users, longest)
         self.relu, self.x, self.bias, self.adding = node, node.inputs[0], None, None

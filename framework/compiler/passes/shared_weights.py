@@ -11,6 +11,7 @@ What is copied for it is weighed against the calls that are saved. A product of 
 may add in another order: results may differ by rounding.
 """
 
+from tapewright.core.dtypes import kind_of
 from tapewright.ops.array import conversion, shape
 from tapewright.ops.linalg import matmul
 from tapewright.ops.math import elementwise
@@ -298,7 +299,7 @@ def _same(x, y):
 
 def _has_rows(x):
     x = shaped(x)
-    return is_static(x) and len(x.shape) > 1 and x.dtype.kind in "biuf"
+    return is_static(x) and len(x.shape) > 1 and kind_of(x.dtype) in "biuf"
 
 
 def _is_matrix(x):
@@ -310,7 +311,8 @@ def _is_row_product(node):
     if node.attributes["transpose_a"] or not is_value(node.inputs[1]):
         return False
     return (
-        all([_is_matrix(x) for x in node.inputs]) and node.outputs[0].dtype.kind == "f"
+        all([_is_matrix(x) for x in node.inputs])
+        and kind_of(node.outputs[0].dtype) == "f"
     )
 
 

@@ -6,6 +6,8 @@ A handler gets a `Builder`, then the arguments of the function.
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from tapewright.core.dtypes import kind_of
+
 from .array_instructions import Contract, Copy, Map
 from .scalar_functions import cast, where
 
@@ -101,7 +103,7 @@ def copied(builder, x):
 
 def casted(builder, x, dtype):
     """An array in another dtype."""
-    if x.dtype.kind == "c" or dtype.kind not in "biufc":
+    if x.dtype.kind == "c" or kind_of(dtype) not in "biufc":
         raise NotTraceable
     instruction = Map(cast, (x.buffer,), builder.node, {"dtype": dtype})
     return builder.made(instruction, x.shape, dtype)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from tapewright.core.devices import register_array_module
+from tapewright.core.dtypes import is_bfloat16
 
 from .array_functions import (
     FUNCTIONS,
@@ -310,6 +311,8 @@ class Builder:
         kinds = [_kind_of(x) for x in inputs]
         resolved = ufunc.resolve_dtypes((*kinds, None))
         operands = tuple([self.buffer(x, d) for x, d in zip(inputs, resolved)])
+        if any([is_bfloat16(a.dtype) for a in operands]):  # only moved, and converted
+            raise NotTraceable
         shape = np.broadcast_shapes(*[a.shape for a in operands])
         return self.into(out, self.entrywise(ufunc, operands, shape, resolved[-1]))
 
@@ -345,7 +348,8 @@ class Builder:
 
     def reduce(self, ufunc, x, axis, dtype, out, keepdims):
         """Append a reduction that keeps the dtype; return the result."""
-        if ufunc not in (np.add, np.maximum, np.minimum, np.multiply):
+        known = ufunc in (np.add, np.maximum, np.minimum, np.multiply)
+        if not known or is_bfloat16(x.dtype):
             raise NotTraceable
         if dtype is not None and np.dtype(dtype) != x.dtype:
             raise NotTraceable

@@ -265,7 +265,7 @@ def lower_windows(builder, *arrays, axis, size, stride, padding, dilation, **key
         op.kernels.plain(np.ndarray), operands, builder.node, {"axis": axis, **keywords},
         op.new_memory,
     )  # fmt: skip
-    return builder.made(instruction, tuple(shape), out.dtype).transpose(axes)
+    return builder.made(instruction, tuple(shape), arrays[0].dtype).transpose(axes)
 
 
 def with_nan(total, bias, input, out=None, *, windows, axes):
@@ -377,7 +377,7 @@ def lower_contraction(builder, x, y, **attributes):
     instruction = Contract(
         _IN_C_ORDER[op], (x.buffer, y.buffer), builder.node, attributes, lambda: maps
     )  # fmt: skip
-    return builder.made(instruction, shape, out.dtype).reshape(out.shape)
+    return builder.made(instruction, shape, x.dtype).reshape(out.shape)
 
 
 # op -> the numbers of images, filters and places among its inputs and its output

@@ -4,11 +4,14 @@ An op is lowered by its rule (`lowering_rules`), else by tracing its kernel (`ar
 else, if the kernel cannot be traced, to one call of the kernel.
 """
 
+from functools import partial
+
 import numpy as np
 
 from tapewright.core.communication.job import communicator
 from tapewright.core.devices import check_fits, to_numpy
 from tapewright.core.errors import VerificationError
+from tapewright.core.primitive import widened
 from tapewright.ops.collective import all_reduce_sum
 
 from ..tracing.graph import Effect, Read, Store, is_value
@@ -184,9 +187,9 @@ def _traced(builder, operands, function, *first):
     program, node = builder.program, builder.node
     count = len(program.instructions)
     tracers = [ArrayTracer(a, builder) for a in operands]
-    first = first or (builder,)
+    traced = widened(node.op, partial(function, *(first or (builder,))))
     try:
-        result = function(*first, *tracers, **node.attributes)
+        result = traced(*tracers, **node.attributes)
         results = result if type(result) is tuple else (result,)
         buffers = [builder.buffer(r) for r in results]
     except Exception as error:

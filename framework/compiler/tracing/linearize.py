@@ -13,6 +13,7 @@ import threading
 
 from tapewright.autodiff.backward import reachable, source_keys
 from tapewright.autodiff.gradient_tape import GradientTape
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import GradientLookupError
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.provenance import Provenance, attach_provenance
@@ -129,7 +130,7 @@ def _constants(graph):
     found = {}
     for node in graph.nodes:
         for x in node.inputs:
-            if not is_value(x) and x.array.dtype.kind in "fc":
+            if not is_value(x) and kind_of(x.array.dtype) in "fc":
                 found.setdefault(id(x), x)
     return list(found.values())
 

@@ -13,7 +13,7 @@ from weakref import ref
 import numpy as np
 
 from tapewright.core import config
-from tapewright.core.dtypes import BY_NUMPY, as_dtype
+from tapewright.core.dtypes import BY_NUMPY, as_dtype, kind_of
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
     Interpreter,
@@ -370,7 +370,7 @@ class Tracer(Interpreter):
     def capture_constants(self, tensors):
         """Note constants that a tape may track later, as they live on outside."""
         for x in tensors:
-            if x.array.dtype.kind in "fc" and type(x.key) is not int:
+            if kind_of(x.array.dtype) in "fc" and type(x.key) is not int:
                 self.captured_constants[id(x)] = ref(x)
 
     # --- variables

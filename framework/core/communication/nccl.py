@@ -10,6 +10,7 @@ NVLink switches add, which ``NCCL_NVLS_ENABLE=0`` keeps them from.
 import numpy as np
 
 from ..devices import array_module
+from ..dtypes import kind_of
 
 __all__ = ["NCCLReduction", "load_nccl"]
 
@@ -50,7 +51,9 @@ class NCCLReduction:
         self._check_device(arrays[0].device.id)
         sent = [xp.ascontiguousarray(array) for array in arrays]
         is_extreme = op in ("max", "min")
-        floating = [i for i, a in enumerate(sent) if is_extreme and a.dtype.kind == "f"]
+        floating = [
+            i for i, a in enumerate(sent) if is_extreme and kind_of(a.dtype) == "f"
+        ]
         sent += [xp.isnan(sent[i]) for i in floating]
         received = [xp.empty(array.shape, array.dtype) for array in sent]
         ready = xp.cuda.get_current_stream().record(_event(xp))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapewright.core import devices
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import SavingError
 from tapewright.core.tensor import is_tensor
 
@@ -53,7 +54,7 @@ def encode_state(value: Any, arrays: list, where: str = "state") -> Any:
     elif devices.is_array(value):
         value = devices.to_numpy(value)
     array = np.asarray(value) if isinstance(value, (np.ndarray, np.generic)) else None
-    if array is None or array.dtype.kind not in "fiubc":
+    if array is None or kind_of(array.dtype) not in "fiubc":
         type_name = (
             type(value).__name__ if array is None else f"an array of {array.dtype}"
         )

@@ -21,6 +21,7 @@ import warnings
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import SavingError, saving_error
 from tapewright.core.interpreters import check_not_traced
 from tapewright.core.module import Module
@@ -239,7 +240,7 @@ def _checked(options, kind, who):
 
 def _write_variable(root, number, variable):
     array = variable._array
-    if array.dtype.kind not in "biufc":
+    if kind_of(array.dtype) not in "biufc":
         raise SavingError(
             root.path, f"the variable '{variable.path}' is of {array.dtype}, which is not "
             "written",

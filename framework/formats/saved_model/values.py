@@ -39,7 +39,7 @@ __all__ = [
 # The dtypes of tensors; "object" are lists of arrays, inside of graphs only.
 DTYPES = {
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "float32", "float64", "complex64", "complex128", "string", "object",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "string", "object",
 }  # fmt: skip
 OBJECT = np.dtype(object)
 DEEPEST = 50

@@ -27,6 +27,7 @@ MODULES = {
     "initializer": "keras.initializers",
     "regularizer": "keras.regularizers",
     "constraint": "keras.constraints",
+    "dtype_policy": "keras.dtype_policies",
 }
 FUNCTIONAL = ("keras.src.models.functional", "Functional")
 _CONVNEXT = "keras.src.applications.convnext"
@@ -34,6 +35,8 @@ _INCEPTION_RESNET = "keras.src.applications.inception_resnet_v2"
 # Class -> module, class name and registered name in Keras, where the table above does not hold.
 CLASSES = {
     "CustomScaleLayer": (_INCEPTION_RESNET, "CustomScaleLayer", "CustomScaleLayer"),
+    "DTypePolicy": ("keras", "DTypePolicy"),
+    "FloatDTypePolicy": ("keras", "FloatDTypePolicy"),
     "GroupedQueryAttention": ("keras.layers", "GroupQueryAttention"),
     "LayerScale": (_CONVNEXT, "LayerScale", "LayerScale"),
     "LossFunctionWrapper": ("keras.src.losses.losses", "LossFunctionWrapper"),
@@ -75,6 +78,9 @@ def family_of(config: dict, default: str | None = None) -> str:
     Raises: ``ValueError`` if neither the module nor the name tells it.
     """
     module = str(config.get("module") or "")
+    class_name = str(config.get("class_name"))
+    if module == "keras" and registry.is_known("dtype_policy", class_name):
+        return "dtype_policy"
     for part in reversed(module.split(".")):
         if part in FAMILIES:
             return FAMILIES[part]
@@ -87,7 +93,6 @@ def family_of(config: dict, default: str | None = None) -> str:
         cls = registry.get_registered_object(each) if isinstance(each, str) else None
         if cls is not None:
             return getattr(cls, "kind", None) or "object"
-    class_name = str(config.get("class_name"))
     families = [each for each in MODULES if registry.is_known(each, class_name)]
     if len(families) == 1:
         return families[0]
@@ -142,6 +147,8 @@ def strip_defaults(config: Any) -> Any:
     if "class_name" not in config or not isinstance(inner, dict):
         return {key: strip_defaults(each) for key, each in config.items()}
     family = _family_of_ours(config.get("module"))
+    if config.get("module") == "keras" and config["class_name"] == "DTypePolicy":
+        return config
     if family is None:  # the user's, or an array, a tensor, an op
         return config
     cls = object_config.class_of(family, config)

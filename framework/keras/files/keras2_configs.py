@@ -1,9 +1,7 @@
 """Convert configs of Keras 2, and keys of other versions, to those of Keras 3, and back.
 
 A key that is not known here may go if its value asks for nothing; any other value stays,
-and the class refuses it by name. Dtypes in which nothing is computed here become float32:
-a policy such as "mixed_float16" keeps weights in float32 and rounds what is computed with
-them, and bfloat16 has no arithmetic in NumPy. Results differ by that rounding.
+and the class refuses it by name.
 """
 
 from typing import Any
@@ -39,47 +37,27 @@ OFF = {
 }
 # Which of these keys mean something to a class or `compile`, and stay there.
 KEPT = {"InputLayer": {"ragged"}}
-FLOAT32 = ("mixed_float16", "mixed_bfloat16", "bfloat16")
 CONSTANT = "_CONSTANT_VALUE"  # stands for a layer where an argument is a number
 
 
-# ----------------------------------------------------------------- arguments and dtypes
+# ---------------------------------------------------------------------------- arguments
 
 
-def keras3_config(config: Any) -> tuple[Any, set[str]]:
-    """Return the config of an object, and of all inside it, and the dtypes replaced in it.
+def keras3_config(config: Any) -> Any:
+    """Return the config of an object, and of all inside it.
 
     >>> keras3_config({"class_name": "LSTM", "config": {"units": 2, "time_major": False}})
-    ({'class_name': 'LSTM', 'config': {'units': 2}}, set())
-    >>> keras3_config({"units": 2, "dtype": "mixed_float16"})
-    ({'units': 2, 'dtype': 'float32'}, {'mixed_float16'})
+    {'class_name': 'LSTM', 'config': {'units': 2}}
     """
-    replaced = set()
-    return _converted(config, replaced), replaced
-
-
-def _converted(config, replaced):
     if isinstance(config, list):
-        return [_converted(each, replaced) for each in config]
+        return [keras3_config(each) for each in config]
     if not isinstance(config, dict):
         return config
-    config = {key: _converted(value, replaced) for key, value in config.items()}
-    dtype = _dtype_name(config.get("dtype"))
-    if dtype in FLOAT32:
-        replaced.add(dtype)
-        config["dtype"] = "float32"
+    config = {key: keras3_config(value) for key, value in config.items()}
     name, inner = config.get("class_name"), config.get("config")
     if isinstance(name, str) and isinstance(inner, dict):
         config["config"] = _arguments(name, inner)
     return config
-
-
-def _dtype_name(dtype):
-    """The name of a dtype, or of the config of a policy; None for others."""
-    if isinstance(dtype, dict) and dtype.get("class_name") == "DTypePolicy":
-        inner = dtype.get("config")
-        dtype = inner.get("name") if isinstance(inner, dict) else None
-    return dtype if isinstance(dtype, str) else None
 
 
 def _arguments(name, inner):
@@ -226,7 +204,9 @@ def _known_optimizer(config):
     """The config of an optimizer; Keras 2 has "Custom>Adam" for classes of Keras, too."""
     name = config.get("class_name") if isinstance(config, dict) else None
     if isinstance(name, str) and get_registered_object(name) is None:
-        return config | {"class_name": name.removeprefix("Custom>")}
+        name = name.removeprefix("Custom>")
+        is_old = name == "LossScaleOptimizerV3"
+        return config | {"class_name": name.removesuffix("V3") if is_old else name}
     return config
 
 

@@ -147,8 +147,6 @@ def _object_of(config, family):
 
 
 def _made(config, family):
-    if config["class_name"] == "DTypePolicy":
-        return config["config"].get("name")  # layers take it by its name
     if config["class_name"] == "function":
         return object_config.function_of(family or "function", config["config"])
     thing = object_config.deserialize(family_of(config, family), config)

@@ -16,6 +16,8 @@ from .weight_assignment import WeightAssignment
 __all__ = [
     "OPTIMIZER_GROUPS",
     "add_optimizer",
+    "config_with_loss_scale",
+    "has_loss_scale",
     "restore_optimizer",
     "write_optimizer",
 ]
@@ -140,6 +142,27 @@ def _stored_state(root, optimizer):
         return None, ()
     names = group.texts("weight_names")
     return [group.array(name) for name in names], names
+
+
+def has_loss_scale(root: Group) -> bool:
+    """Return whether the saved optimizer was a `LossScaleOptimizer`."""
+    groups = [root.find_group(f"{name}/inner_optimizer") for name in _GROUPS]
+    return any([group is not None for group in groups])
+
+
+def config_with_loss_scale(config: dict) -> dict:
+    """Return a compile config whose optimizer scales the loss.
+
+    Keras writes the optimizer that `compile` was given, not the `LossScaleOptimizer` around
+    it, which is in the state alone.
+    """
+    optimizer = config["optimizer"]
+    if isinstance(optimizer, dict):
+        if optimizer.get("class_name") == "LossScaleOptimizer":
+            return config
+    arguments = {"name": "loss_scale_optimizer", "inner_optimizer": optimizer}
+    wrapped = {"class_name": "LossScaleOptimizer", "config": arguments}
+    return config | {"optimizer": wrapped}
 
 
 def _pairs(optimizer, arrays, names):

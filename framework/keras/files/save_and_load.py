@@ -48,7 +48,13 @@ from .model_file import (
     opened_model_file,
 )
 from .operations import is_operation
-from .optimizer_state import add_optimizer, restore_optimizer, write_optimizer
+from .optimizer_state import (
+    add_optimizer,
+    config_with_loss_scale,
+    has_loss_scale,
+    restore_optimizer,
+    write_optimizer,
+)
 from .weight_assignment import WeightAssignment
 from .weights_by_layer import read_layers, read_layers_by_name, write_layers
 from .weights_by_path import read_tree, write_tree
@@ -190,13 +196,7 @@ def _model_with_weights(file):
     """
     path, location = file.path, file.config_location
     check_size(file.config, path, location)
-    config, replaced = keras3_config(file.config)
-    if replaced:
-        warnings.warn(
-            f"{path}: layers of dtype {' and '.join(sorted(replaced))} compute in "
-            "float32 here: results differ from Keras' by rounding",
-            stacklevel=user_stacklevel(),
-        )
+    config = keras3_config(file.config)
     if file.by_layer:
         _check_layer_count(file, config)
     graphs = using_layer_graphs(file.own_group)
@@ -272,7 +272,10 @@ def _compile_as_saved(model, file):
     what = "the model cannot be compiled as it was"
     try:
         with from_file(file.path, location), load_errors(what):
-            model.compile_from_config(keras3_config(config)[0])
+            config = keras3_config(config)
+            if has_loss_scale(file.root):
+                config = config_with_loss_scale(config)
+            model.compile_from_config(config)
     except SavingError as error:
         error.add_note("compile=False loads the model without it")
         raise

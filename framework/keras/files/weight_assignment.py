@@ -10,13 +10,14 @@ import numpy as np
 
 from tapewright.core.assignment import unchanged_on_error
 from tapewright.core.devices import array_module
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import active_interpreter
 from tapewright.core.source_lines import user_stacklevel
 
 __all__ = ["WeightAssignment", "first_swap"]
 
-# `dtype.kind` of a variable -> its name, and those that it takes from files.
+# `kind_of` the dtype of a variable -> its name, and those that it takes from files.
 DTYPE_KINDS = {
     "f": ("floating", "f"),
     "i": ("an integer", "iu"),
@@ -119,8 +120,8 @@ def _mismatch(variable, array):
     dtype, stored = variable._array.dtype, array.dtype
     if dtype == stored:
         return None
-    name, kinds = DTYPE_KINDS.get(dtype.kind, (str(dtype), ""))
-    if stored.kind not in kinds:
+    name, kinds = DTYPE_KINDS.get(kind_of(dtype), (str(dtype), ""))
+    if kind_of(stored) not in kinds:
         return f"holds {stored}, weight '{variable.path}' is {name} ({dtype})"
     return None
 
@@ -143,10 +144,10 @@ def _converted(value, dtype, array):
     """The same numbers, rounded at most. Raises: `SavingError` for one that is too large."""
     with np.errstate(all="ignore"):
         converted = value.astype(dtype)
-    if dtype.kind == "f" and dtype.itemsize < value.dtype.itemsize:
+    if kind_of(dtype) == "f" and dtype.itemsize < value.dtype.itemsize:
         if np.isfinite(value).sum() != np.isfinite(converted).sum():
             array.fail(f"holds numbers that are too large for {dtype}")
-    elif dtype.kind != "f" and not np.array_equal(converted, value):
+    elif kind_of(dtype) != "f" and not np.array_equal(converted, value):
         array.fail(f"holds numbers that do not fit into {dtype}")
     return converted
 

@@ -14,13 +14,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from tapewright.core.argument_validation import one_of
-from tapewright.core.dtypes import as_dtype
-from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import converted
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, map_structure
 from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import convert_to_tensor
+from tapewright.layers.dtype_policies import compute_dtype
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.collective import all_reduce, zero_if_idle
 from tapewright.ops.math.comparison import logical_and
@@ -48,8 +47,9 @@ class Loss(Configured):
 
     Args: ``reduction``: "sum_over_batch_size" or "mean" (the sum divided by the number
     of losses), "sum", "mean_with_sample_weight" (divided by the sum of the weights),
-    "none" or None; ``dtype``: the dtype to compute in (default: `floatx`, also for
-    predictions in float64, as in Keras; the functions keep the dtype of ``y_pred``).
+    "none" or None; ``dtype``: the dtype, or a `DTypePolicy` with it, to compute in
+    (default: `floatx`, whatever the dtype of the predictions is, as in Keras; the
+    functions keep the dtype of ``y_pred``).
 
     A loss is called with ``y_true``, ``y_pred`` and optionally ``sample_weight``, which
     multiplies the losses. ``y_true`` and ``y_pred`` may be nests if `call` takes them.
@@ -101,7 +101,7 @@ class Loss(Configured):
         self.name: str = name or unique_name(snake_case(type(self).__name__))
         self.reduction = reduction
         self._dtype_argument = dtype
-        self.dtype: DType = default_float() if dtype is None else as_dtype(dtype)
+        self.dtype: DType = compute_dtype(dtype)
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.trackable import owned
 from tapewright.core.variable import Variable
 from tapewright.layers import initializers
+from tapewright.layers.dtype_policies import compute_dtype
 from tapewright.ops.array.creation import zeros_like
 from tapewright.ops.math.comparison import where
 from tapewright.serialization.configured import Configured
@@ -85,7 +86,7 @@ class Metric(Module, Configured):
     def __init__(self, dtype: DTypeLike | None = None, name: str | None = None):
         self._added_variables = []
         self.name = name or unique_name(snake_case(type(self).__name__))
-        self._dtype = default_float() if dtype is None else as_dtype(dtype)
+        self._dtype = compute_dtype(dtype)
 
     # --- what subclasses define
 
@@ -135,6 +136,7 @@ class Metric(Module, Configured):
             variable = Variable(value, False, name=name, dtype=dtype)
         variable.path = f"{self.name}/{variable.name}"
         variable.aggregation = aggregation
+        variable.autocast = False  # also in the call of a layer in half precision
         self._added_variables.append(variable)
         return variable
 

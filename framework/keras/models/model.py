@@ -377,6 +377,8 @@ class Model(Trainer, Layer):
         if self._functional is None or not _takes_ends(type(self)):
             return super().get_config()
         config = {"name": self.name, "trainable": self.trainable}
+        if self.compute_dtype != self.variable_dtype:
+            config["dtype"] = self.dtype_config()  # Keras has no such key
         own = set(constructor_arguments(type(self))) - set(constructor_arguments(Model))
         config |= {key: plain(getattr(self, key)) for key in own if hasattr(self, key)}
         return config | graph_config(self._functional)

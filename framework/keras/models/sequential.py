@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tapewright.core.nest import flatten
 from tapewright.layers.base.input_layer import Input, InputLayer
 from tapewright.layers.base.layer import Layer
-from tapewright.layers.base.masks import masked
+from tapewright.layers.base.masks import cast_masked, masked
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 from tapewright.serialization.load_errors import load_error
 from tapewright.serialization.object_config import deserialize, serialize
@@ -149,7 +149,9 @@ class Sequential(Model):
                 f"Sequential '{self.name}': build needs the shape of the inputs, or an "
                 "Input as the first layer"
             )
-        start = Input(batch_shape=tuple(input_shape), dtype=self.dtype)
+        start = Input(
+            batch_shape=tuple(input_shape), dtype=self._layers[0].compute_dtype
+        )
         chain, x = [], start
         for layer in self._layers:
             x = layer(x)
@@ -175,11 +177,15 @@ class Sequential(Model):
         if self._start is not None:
             (inputs,) = standardized(self._need_graph("inputs"), inputs, self._title)
             inputs = in_rank_of(self._start, inputs, self._title)
+            if inputs.dtype.is_floating and inputs.dtype != self._start.dtype:
+                inputs = cast_masked(inputs, self._start.dtype)
         if mask is not None:
             inputs = masked(inputs, flatten(mask)[0])
         for layer in self._layers:
             inputs = layer(inputs)
         return inputs
+
+    _casts_inputs = False  # that is up to the `Input`, or to the first layer
 
     def _converted(self, inputs):
         return Layer._converted(self, inputs)
@@ -230,7 +236,7 @@ class Sequential(Model):
         config = {
             "name": self.name,
             "trainable": self.trainable,
-            "dtype": self.dtype,
+            "dtype": self.dtype_config(),
             "layers": layers,
         }
         return config if shape is None else config | {"build_input_shape": list(shape)}

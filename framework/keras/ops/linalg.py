@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
-import numpy as np
-
 from tapewright.autodiff.forward import ForwardAccumulator
-from tapewright.core.dtypes import int8, int32
+from tapewright.core.dtypes import finfo, int8, int32
 from tapewright.core.errors import ShapeError
 from tapewright.core.nest import map_structure
 from tapewright.core.rules import normalize_axis
@@ -515,7 +513,7 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
     """
     a, b, is_vector = _as_columns(a, b)
     if rcond is None:
-        rcond = float(np.finfo(a.dtype.dtype).eps) * max(a.shape[-2:])
+        rcond = float(finfo(a.dtype.dtype).eps) * max(a.shape[-2:])
     result = _matmul(linear_systems.pinv(a, rcond), b)
     return result[..., 0] if is_vector else result
 

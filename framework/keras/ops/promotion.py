@@ -16,6 +16,7 @@ from tapewright.core.dtypes import (
     as_dtype,
     complex64,
     complex128,
+    float32,
     float64,
     int32,
     uint32,
@@ -63,9 +64,13 @@ def _common_dtype(default, *kinds):
     if complex in weak or any([d.is_complex for d in strong]):
         wide = complex128 in strong or float64 in strong
         return complex128 if wide else complex64
-    floats = [d for d in strong if d.is_floating]
+    floats = {d for d in strong if d.is_floating}
     if floats:
-        return as_dtype(np.result_type(*floats))
+        size = max([d.size for d in floats])
+        widest = [d for d in floats if d.size == size]
+        return (
+            widest[0] if len(widest) == 1 else float32
+        )  # neither half holds the other
     if float in weak:
         return default
     whole = [d for d in strong if d.is_integer]

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from tapewright.core import devices
-from tapewright.core.dtypes import float16, float32, float64, int32
+from tapewright.core.dtypes import float32, float64, int32, is_half
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import Axes, Axis, DTypeLike, P, TensorLike
@@ -105,9 +105,9 @@ def _in_float32(op):
     """``op``, for half precision computed in single, where no sum on the way overflows."""
 
     def entry(x, axis, keepdims):
-        if x.dtype is not float16:
+        if not is_half(x.dtype):
             return op(x, axis, keepdims)
-        return cast(op(cast(x, float32), axis, keepdims), float16)
+        return cast(op(cast(x, float32), axis, keepdims), x.dtype)
 
     entry.__doc__ = op.__doc__
     return entry
@@ -240,7 +240,7 @@ def average(
         (axis,) = normalize_axis("average", axis, x.ndim)
         weights = reshape(weights, [-1 if i == axis else 1 for i in _range(x.ndim)])
     dtype = x.dtype
-    if dtype is float16:  # whose sums overflow
+    if is_half(dtype):  # whose sums overflow
         x, weights = cast(x, float32), cast(weights, float32)
     total = reduce_sum(x * weights, axis)
     return cast(total / reduce_sum(weights, axis), dtype)

@@ -38,7 +38,7 @@ _FUNCTIONS = {}  # name of a function of several ops -> rule
 def translate(op, inputs, attributes):
     """Call the function of `keras.ops` that is the same as an op, or return None."""
     kinds, rule = TRANSLATIONS.get(op, ("", None))
-    if rule is None or inputs[0].dtype.dtype.kind not in kinds:
+    if rule is None or inputs[0].dtype.kind not in kinds:
         return None
     return rule(*_with_numbers(inputs), **attributes)
 

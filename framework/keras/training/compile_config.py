@@ -13,10 +13,8 @@ _FAMILIES = {
     "metrics": "metric",
     "weighted_metrics": "metric",
 }
-_PLAIN = ("loss_weights", "run_eagerly", "steps_per_execution", "jit_compile")
-_OFF = {
-    "auto_scale_loss": True
-}  # of other versions of Keras, at the value that changes nothing
+_PLAIN = ("loss_weights", "run_eagerly", "steps_per_execution", "jit_compile",
+          "auto_scale_loss")  # fmt: skip
 
 
 def compile_config(options):
@@ -49,7 +47,7 @@ def arguments_of_compile(config):
             arguments[key] = _revived(_FAMILIES[key], value)
         elif key in _PLAIN:
             arguments[key] = value
-        elif value is not None and _OFF.get(key) != value:
+        elif value is not None:
             raise load_error(
                 f"the compile config has {str(key)[:80]!r}: {str(value)[:80]}, which is "
                 f"not supported; known are {', '.join([*_FAMILIES, *_PLAIN])}"

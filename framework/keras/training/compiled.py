@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from tapewright import optimizers
 from tapewright.core import config
 from tapewright.core.argument_validation import whole
+from tapewright.core.floatx import default_float
 from tapewright.core.nest import flatten
 from tapewright.core.replica_context import replica_context
 from tapewright.core.trackable import Trackable, drop_pending
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.reduction import reduce_sum
+from tapewright.optimizers.loss_scale import LossScaleOptimizer
 from tapewright.serialization.constructor_arguments import is_own
 
 from .. import losses as losses_module
@@ -73,8 +75,9 @@ class CompiledModel:
         with short steps; on the CPU it only lengthens compilation. Remaining steps at
         the end of an epoch run one by one, as do the steps of several workers.
 
-        ``jit_compile`` and ``auto_scale_loss`` are Keras' and change nothing: a layer
-        computes in the dtype of its weights.
+        ``jit_compile`` is Keras' and changes nothing. ``auto_scale_loss``: if the dtype
+        policy of the model is "mixed_float16", put a `LossScaleOptimizer` around the
+        optimizer.
 
         Raises: ``ValueError`` for an unknown name, which lists similar ones, for
         ``jit_compile=True`` with ``run_eagerly``, and for ``steps_per_execution`` that
@@ -86,8 +89,16 @@ class CompiledModel:
             raise ValueError(
                 "compile: jit_compile=True needs traced steps; run_eagerly must be False"
             )
+        optimizer = optimizers.get(optimizer)
+        if (
+            auto_scale_loss
+            and optimizer is not None
+            and self.dtype_policy.name == "mixed_float16"
+            and not isinstance(optimizer, LossScaleOptimizer)
+        ):
+            optimizer = LossScaleOptimizer(optimizer, name="loss_scale_optimizer")
         options = {
-            "optimizer": optimizers.get(optimizer),
+            "optimizer": optimizer,
             "loss": loss,
             "loss_weights": loss_weights,
             "metrics": metrics,
@@ -186,8 +197,8 @@ class CompiledModel:
             in_each = loss is not None and len(loss.shape) > 0 and not is_idle
             losses.append(loss)
         for loss in self.losses:
-            if not loss.dtype.is_floating:
-                loss = cast(loss, "float32")
+            if not loss.dtype.is_floating or loss.dtype.size == 2:
+                loss = cast(loss, default_float())
             loss = reduce_sum(loss) if len(loss.shape) else loss
             losses.append(loss if in_each else scale_by_share(loss))
         total = sum_of([loss for loss in losses if loss is not None])

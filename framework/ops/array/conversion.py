@@ -42,7 +42,7 @@ __all__ = [
 # -------------------------------------------------------------------------- dtypes
 
 
-@elementwise(name="cast", sizes=True, linear=True, cost=(0, 0))
+@elementwise(name="cast", sizes=True, linear=True, moves=True, cost=(0, 0))
 def cast_p(xp, x: TensorLike, dtype: DTypeLike):
     to = dtypes.as_dtype(dtype).dtype
     if x.dtype.kind == "c" and to.kind != "c":
@@ -95,7 +95,7 @@ def _as_it_is(x):
     return x if isinstance(x, Tensor) else identity(x)
 
 
-@elementwise(linear=True, cost=(0, 0))
+@elementwise(linear=True, moves=True, cost=(0, 0))
 def _saturate_cast(xp, value: TensorLike, dtype: DTypeLike):
     to = dtypes.as_dtype(dtype).dtype
     low, high = _limits(value.dtype, to)
@@ -108,21 +108,24 @@ def _limits(given, to):
     (low, high), (least, largest) = _range(given), _range(to)
     limits = []
     for own, other in ((low, least), (high, largest)):
-        limit = given.type(own if abs(own) <= abs(other) else other)
-        if given.kind == "f" and abs(_exact(limit)) > abs(other):  # rounded outwards
+        limit = own if abs(own) <= abs(other) else other
+        is_floating = dtypes.kind_of(given) == "f"
+        limit = given.type(float(limit) if is_floating else limit)
+        if is_floating and abs(_exact(limit)) > abs(other):  # rounded outwards
             limit = np.nextafter(limit, given.type(0))
         limits.append(limit)
     return limits
 
 
 def _range(dtype):
-    info = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
+    info = np.iinfo(dtype) if dtype.kind in "iu" else dtypes.finfo(dtype)
     return _exact(info.min), _exact(info.max)
 
 
 def _exact(number):
     """A Python int, or an infinite float: numbers of any two dtypes compare exactly."""
-    return float(number) if np.isinf(number) else int(number)
+    number = number if isinstance(number, int) else float(number)
+    return number if np.isinf(number) else int(number)
 
 
 @_saturate_cast.infer
@@ -168,7 +171,7 @@ def _check_numeric(who, **given):
             raise TypeError(f"{who}: {name} must be numeric, got {dtype.name}")
 
 
-@primitive(view=True, no_gradient=True, batch=batch_leading)
+@primitive(moves=True, view=True, no_gradient=True, batch=batch_leading)
 def _bitcast(xp, input: TensorLike, type: DTypeLike):
     to = dtypes.as_dtype(type).dtype
     size, new_size = input.dtype.itemsize, to.itemsize
@@ -222,7 +225,7 @@ def _complex_of(dtype):
     return "complex64" if dtype == "float32" else "complex128"
 
 
-@elementwise(result_dtype=_complex_of, linear=True, cost=(0, 0))
+@elementwise(result_dtype=_complex_of, half=False, linear=True, cost=(0, 0))
 def _complex(xp, real: TensorLike, imag: TensorLike):
     if real.dtype.kind != "f" or real.dtype.itemsize < 4:
         what = "real and imag must be float32 or float64"
@@ -257,7 +260,7 @@ def real_dtype(dtype):
     return dtype.real_dtype
 
 
-@elementwise(result_dtype=real_dtype, linear=True, cost=(0, 0), view=True)
+@elementwise(result_dtype=real_dtype, linear=True, moves=True, cost=(0, 0), view=True)
 def _real(xp, input: TensorLike):
     return xp.real(input)
 
@@ -312,7 +315,7 @@ def _is_complex(x):
 # ---------------------------------------------------------------------- passing on
 
 
-@elementwise(sizes=True, linear=True, cost=(0, 0), view=True)
+@elementwise(sizes=True, linear=True, moves=True, cost=(0, 0), view=True)
 def identity(xp, input: TensorLike):
     """``input`` as a new tensor with the same value; gradients pass."""
     return input
@@ -323,7 +326,7 @@ def _(g):
     return g
 
 
-@elementwise(sizes=True, linear=True, cost=(0, 0), view=True)
+@elementwise(sizes=True, linear=True, moves=True, cost=(0, 0), view=True)
 def set_apart(xp, input: TensorLike):
     """``input`` as another tensor, in traced functions too.
 
@@ -344,7 +347,12 @@ def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Ten
 
 
 @elementwise(
-    zero_when=[{"input"}], sizes=True, cost=(0, 0), view=True, no_gradient=True
+    zero_when=[{"input"}],
+    sizes=True,
+    moves=True,
+    cost=(0, 0),
+    view=True,
+    no_gradient=True,
 )
 def stop_gradient(xp, input: TensorLike):
     """``input``, through which no gradient passes: it counts as a constant."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from tapewright.core import devices, dtypes
 from tapewright.core.dispatch import composite
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
@@ -268,7 +269,7 @@ def range(
     parts = [convert_to_tensor(v, dtype_hint=dtype) for v in (start, limit, delta)]
     if dtype is None:  # integers beside floating numbers take their dtype
         given = [p.array.dtype for p in parts]
-        dtype = np.result_type(*([d for d in given if d.kind == "f"] or given))
+        dtype = np.result_type(*([d for d in given if kind_of(d) == "f"] or given))
     start, limit, delta = (_number(p) for p in parts)
     values = _stepped(start, limit, delta, _numpy(dtype))
     return new_tensor(devices.current_module().asarray(values))
@@ -284,7 +285,7 @@ def _number(x):
 def _stepped(start, limit, delta, dtype):
     """The array of a range, with TensorFlow's numbers: each is rounded by itself."""
     whole = all([type(n) is int for n in (start, limit, delta)])
-    if not whole and dtype.kind == "f":
+    if not whole and kind_of(dtype) == "f":
         start, limit, delta = (dtype.type(n) for n in (start, limit, delta))
     if delta == 0:
         raise InvalidArgumentError("range: delta must not be 0")

@@ -64,7 +64,7 @@ def index_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     )
 
 
-@index_op(name="gather", type_name="GatherV2", sizes=True, new_memory=True)
+@index_op(name="gather", type_name="GatherV2", sizes=True, moves=True, new_memory=True)
 def gather_p(xp, params: TensorLike, indices: TensorLike, axis: Axis = 0):
     _refuse_others(indices)
     check_indices("gather", indices, params.shape[axis])

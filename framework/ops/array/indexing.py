@@ -111,7 +111,14 @@ def _numpy_index(index):
     )
 
 
-@primitive(name="getitem", type_name="StridedSlice", sizes=True, linear=True, view=True)
+@primitive(
+    name="getitem",
+    type_name="StridedSlice",
+    sizes=True,
+    linear=True,
+    moves=True,
+    view=True,
+)
 def getitem_p(xp, x: TensorLike, index: Index):
     return x[_numpy_index(index)]
 
@@ -210,7 +217,7 @@ def _(axes, x, *, index):
     return None if found is None else found - len(outgoing)
 
 
-@primitive(linear=True)
+@primitive(linear=True, moves=True)
 def scatter_index(xp, g: TensorLike, shape: ShapeLike, index: Index):
     """The adjoint of basic indexing: zeros of ``shape`` with ``g`` at ``index``."""
     full = xp.zeros(shape, g.dtype)

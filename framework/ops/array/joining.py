@@ -64,7 +64,12 @@ __all__ = [
 
 
 @primitive(
-    name="concat", type_name="ConcatV2", sizes=True, linear=True, batch=batch_along_axis
+    name="concat",
+    type_name="ConcatV2",
+    sizes=True,
+    linear=True,
+    moves=True,
+    batch=batch_along_axis,
 )
 def concat_p(xp, *values: TensorLike, axis: Axis):
     return xp.concatenate(values, axis=axis)
@@ -125,7 +130,7 @@ def concat(values: TensorLike, axis: Axis, name: str | None = None) -> Tensor:
     return concat_p(values, axis=axis)
 
 
-@primitive(name="stack", type_name="Pack", sizes=True, linear=True)
+@primitive(name="stack", type_name="Pack", sizes=True, linear=True, moves=True)
 def stack_p(xp, *values: TensorLike, axis: Axis = 0):
     return xp.stack(values, axis=axis)
 
@@ -187,6 +192,7 @@ tensor.pack_hook = _pack
     multiple=True,
     sizes=True,
     linear=True,
+    moves=True,
     view=True,
     batch=batch_along_axis,
     diagonal=diagonal_along_axis,
@@ -275,6 +281,7 @@ MOST_SLICES = 1 << 20
     multiple=True,
     sizes=True,
     linear=True,
+    moves=True,
     view=True,
     batch=batch_along_axis,
 )
@@ -351,6 +358,7 @@ def _width(n):
     sizes=True,
     grows=True,
     linear=True,
+    moves=True,
 )
 def _pad(xp, tensor: TensorLike, constant_values: TensorLike, paddings: Paddings):
     dims = [n + b + a for n, (b, a) in zip(tensor.shape, paddings, strict=True)]
@@ -405,7 +413,7 @@ def _(axes, tensor, constant_values, *, paddings):
     return None if axes[1] is not None or paddings[axes[0]] != (0, 0) else axes[0]
 
 
-@primitive(linear=True, view=True)
+@primitive(linear=True, moves=True, view=True)
 def _crop(xp, x: TensorLike, paddings: Paddings):
     """The adjoint of `pad`: ``x`` without a margin."""
     return x[tuple([slice(b, n - a) for n, (b, a) in zip(x.shape, paddings)])]
@@ -482,6 +490,7 @@ def pad(
     type_name="ReverseV2",
     sizes=True,
     linear=True,
+    moves=True,
     view=True,
     batch=batch_along_axis,
     diagonal=diagonal_along_axis,
@@ -512,7 +521,11 @@ def _(g, axis):
 
 
 @primitive(
-    sizes=True, linear=True, batch=batch_along_axis, diagonal=diagonal_along_axis
+    sizes=True,
+    linear=True,
+    moves=True,
+    batch=batch_along_axis,
+    diagonal=diagonal_along_axis,
 )
 def roll(xp, input: TensorLike, shift: Axes, axis: Axes):
     """The entries moved by ``shift`` along ``axis``, around the end.

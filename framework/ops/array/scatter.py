@@ -168,7 +168,7 @@ def rows_op(
     )  # fmt: skip
 
 
-@rows_op(type_name="TensorScatterUpdate", sizes=True, linear=True)
+@rows_op(type_name="TensorScatterUpdate", sizes=True, linear=True, moves=True)
 def put_rows(xp, matrix: TensorLike, indices: TensorLike, rows: TensorLike):
     """``matrix`` with ``rows`` in the place of those at ``indices``; the last one counts."""
     if not len(indices):
@@ -204,7 +204,7 @@ def _(g, indices, matrix_shape):
     return masked(gather_p(g, indices, 0), is_last(indices, count=matrix_shape[0]))
 
 
-@rows_op(same_dtype=(), linear=True)
+@rows_op(same_dtype=(), linear=True, moves=True)
 def clear_rows(xp, matrix: TensorLike, indices: TensorLike):
     """``matrix`` with zeros in the rows at ``indices``; its own adjoint."""
     full = matrix.copy()
@@ -241,6 +241,7 @@ def _(mapped, indices, *, count):
     same_dtype=("params", "row"),
     may_raise=True,
     linear=True,
+    moves=True,
     no_gradient=("index",),
     infer=infer_like_input,
 )
@@ -263,6 +264,7 @@ def row_number(index, size):
     same_dtype=(),
     may_raise=True,
     linear=True,
+    moves=True,
     no_gradient=("index",),
     infer=infer_like_input,
 )

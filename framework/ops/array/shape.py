@@ -74,7 +74,7 @@ MANY = 1 << 16
 # ---------------------------------------------------------- reshape, and its relatives
 
 
-@primitive(sizes=True, linear=True, view=True)
+@primitive(sizes=True, linear=True, moves=True, view=True)
 def reshape(xp, tensor: TensorLike, shape: ShapeLike):
     """The same entries, row by row, in another shape.
 
@@ -150,7 +150,7 @@ def _(axes, tensor, *, shape):
     return None
 
 
-@primitive(sizes=True, linear=True, view=True)
+@primitive(sizes=True, linear=True, moves=True, view=True)
 def expand_dims(xp, input: TensorLike, axis: Axis):
     """``input`` with a new axis of size 1, at ``axis`` of the result.
 
@@ -196,7 +196,7 @@ def from_the_end(axis, rank, grows=False):
     return tuple(negative) if several else negative[0]
 
 
-@primitive(sizes=True, linear=True, view=True)
+@primitive(sizes=True, linear=True, moves=True, view=True)
 def squeeze(xp, input: TensorLike, axis: Axes = None):
     """``input`` without its axes of size 1, or without those in ``axis``.
 
@@ -257,7 +257,7 @@ def _(axes, input, *, axis):
 # ------------------------------------------------------------------------ transpose
 
 
-@primitive(sizes=True, linear=True, view=True)
+@primitive(sizes=True, linear=True, moves=True, view=True)
 def transpose(xp, a: TensorLike, perm: Axes = None, conjugate: bool = False):
     """``a`` with its axes in the order ``perm``.
 
@@ -388,7 +388,7 @@ def _image_dims(who, x, block_size, data_format):
 # ------------------------------------------------------------- broadcasting and sums
 
 
-@primitive(sizes=True, grows=True, linear=True, view=True)
+@primitive(sizes=True, grows=True, linear=True, moves=True, view=True)
 def broadcast_to(xp, input: TensorLike, shape: ShapeLike):
     """``input`` repeated along new first axes, and along axes of size 1, to ``shape``.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tapewright.core import devices, dtypes, tensor
+from tapewright.core.dtypes import kind_of
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import get_primitive, primitive
 from tapewright.core.symbolic_dim import NeedsSize, is_symbolic
@@ -148,7 +149,7 @@ def known_result(op, inputs, attributes):
     )
     specs = inferred if type(inferred) in (tuple, list) else (inferred,)
     kinds = [spec.dtype.dtype for spec in specs]
-    if not all([kind.name in _WIDE or kind.kind == "f" for kind in kinds]):
+    if not all([kind.name in _WIDE or kind_of(kind) == "f" for kind in kinds]):
         return None
     kernel = op.device_kernels.get("formulas", op.kernel)
     try:

@@ -292,7 +292,7 @@ def _(mapped, targets, predictions, *, k):
 # ---------------------------------------------------- entries by place, for the rules above
 
 
-@index_op(batch=batch_along_axis)
+@index_op(moves=True, batch=batch_along_axis)
 def take_along_axis(xp, x: TensorLike, indices: TensorLike, axis: Axis = -1):
     """From each row of ``x`` along ``axis`` the entries that its row of indices names."""
     return xp.take_along_axis(x, indices, axis=axis)
@@ -311,7 +311,7 @@ def _(g, indices, x_shape, axis):
     return place_along_axis(g, indices, size=x_shape[axis], axis=axis)
 
 
-@index_op(batch=batch_along_axis)
+@index_op(moves=True, batch=batch_along_axis)
 def place_along_axis(
     xp, x: TensorLike, indices: TensorLike, size: int, axis: Axis = -1
 ):

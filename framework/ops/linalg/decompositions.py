@@ -16,7 +16,7 @@ from typing import Literal, overload
 import numpy as np
 
 from tapewright.core.costs import cubic
-from tapewright.core.dtypes import as_dtype
+from tapewright.core.dtypes import as_dtype, finfo
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import batch_leading
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
@@ -74,7 +74,7 @@ def _gaps(values, dtype):
     So divided by, it gives 0: a quotient of two rounding errors would be anything.
     """
     gaps = values[..., None, :] - values[..., :, None]
-    rounding = 4.0 * values.shape[-1] * float(np.finfo(as_dtype(dtype).dtype).eps)
+    rounding = 4.0 * values.shape[-1] * float(finfo(as_dtype(dtype).dtype).eps)
     least = reduce_max(abs(values), -1, True)[..., None] * rounding
     return cast(masked(gaps, greater(abs(gaps), least)), dtype)
 
@@ -84,6 +84,7 @@ def _gaps(values, dtype):
 
 @primitive(
     floating=True,
+    half=False,
     may_raise=True,
     cost=cubic(1 / 3),
     infer=infer_square,
@@ -116,6 +117,7 @@ def _factor(xp, input, who, what):
 
 @primitive(
     floating=True,
+    half=False,
     may_raise=True,
     cost=cubic(1 / 3),
     infer=infer_square,
@@ -135,7 +137,7 @@ def gram_factor(xp, input: TensorLike):
     pivots, squares = (
         xp.diagonal(each, axis1=-2, axis2=-1).real for each in (factor, input)
     )
-    rounding = 2 * input.shape[-1] * float(np.finfo(input.dtype).eps)
+    rounding = 2 * input.shape[-1] * float(finfo(input.dtype).eps)
     if (pivots**2 <= rounding * squares).any():
         raise MatrixError(f"lstsq: {what}")
     return factor
@@ -155,7 +157,7 @@ def _(g, out):
 # ------------------------------------------------------------------------------- QR
 
 
-@primitive(multiple=True, floating=True, cost=cubic(2), batch=batch_leading)
+@primitive(multiple=True, floating=True, half=False, cost=cubic(2), batch=batch_leading)
 def _qr(xp, input: TensorLike, full_matrices: bool = False):
     q, r = xp.linalg.qr(input, "complete" if full_matrices else "reduced")
     return q, r
@@ -234,7 +236,7 @@ def qr(
 # ------------------------------------------------------------------ singular values
 
 
-@primitive(multiple=True, floating=True, batch=batch_leading)
+@primitive(multiple=True, floating=True, half=False, batch=batch_leading)
 def _svd(xp, tensor: TensorLike, full_matrices: bool = False):
     function = xp.linalg.svd
     u, s, turned = by_lapack(
@@ -277,7 +279,7 @@ def _(g, out):
     return conj(change)
 
 
-@primitive(floating=True, batch=batch_leading)
+@primitive(floating=True, half=False, batch=batch_leading)
 def singular_values(xp, tensor: TensorLike):
     return by_lapack(
         "svd", NO_CONVERGENCE, xp.linalg.svd, tensor, False, False, finite=True
@@ -359,7 +361,7 @@ def matrix_rank(
     a = convert_to_tensor(a)
     s = singular_values(a)
     if tol is None:
-        rounding = max(a.shape[-2:]) * float(np.finfo(a.dtype.dtype).eps)
+        rounding = max(a.shape[-2:]) * float(finfo(a.dtype.dtype).eps)
         tol = reduce_max(s, -1, True) * rounding
     else:
         tol = convert_to_tensor(tol, dtype_hint=s.dtype)
@@ -375,7 +377,11 @@ def _lower(xp, tensor):
 
 
 @primitive(
-    type_name="SelfAdjointEigV2", multiple=True, floating=True, batch=batch_leading
+    type_name="SelfAdjointEigV2",
+    multiple=True,
+    floating=True,
+    half=False,
+    batch=batch_leading,
 )
 def _eigh(xp, tensor: TensorLike):
     e, v = by_lapack(
@@ -404,7 +410,9 @@ def _of_the_lower_half(change):
     return triangle(change + change, True, True)
 
 
-@primitive(type_name="SelfAdjointEigenvalues", floating=True, batch=batch_leading)
+@primitive(
+    type_name="SelfAdjointEigenvalues", floating=True, half=False, batch=batch_leading
+)
 def _eigvalsh(xp, tensor: TensorLike):
     return by_lapack(
         "eigvalsh", NO_CONVERGENCE, xp.linalg.eigvalsh, _lower(xp, tensor), finite=True
@@ -456,7 +464,7 @@ def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
 # ------------------------------------------------------ eigenvalues, square matrices
 
 
-@primitive(multiple=True, floating=True, batch=batch_leading)
+@primitive(multiple=True, floating=True, half=False, batch=batch_leading)
 def _eig(xp, tensor: TensorLike):
     if tensor.shape[-1] == 0:
         e, v = tensor[..., 0], tensor

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapewright.core import devices
 from tapewright.core.costs import cubic
+from tapewright.core.dtypes import finfo
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
@@ -47,7 +48,7 @@ def lapack_dims(op, x):
     dims = matrix_dims(x, False, op.name, op.inputs[0])
     if not x.dtype.is_differentiable:
         raise op.dtype_error(x)
-    if x.dtype == "float16":
+    if x.dtype.size == 2:
         what = f"{op.inputs[0]} must not be of half precision; cast converts it"
         raise DTypeError(op.name, what, x=x)
     return dims
@@ -121,6 +122,7 @@ def _with_nan(out, lost):
     type_name="MatrixSolve",
     broadcasts=True,
     floating=True,
+    half=False,
     may_raise=True,
     linear=[{"rhs"}],
     cost=cubic(2 / 3),
@@ -209,6 +211,7 @@ def solve(
 @primitive(
     type_name="MatrixInverse",
     floating=True,
+    half=False,
     may_raise=True,
     cost=cubic(2),
     infer=infer_square,
@@ -238,7 +241,7 @@ def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Te
     return _inv(adjoint_of(input) if adjoint else input)
 
 
-@primitive(type_name="PseudoInverse", floating=True, batch=batch_leading)
+@primitive(type_name="PseudoInverse", floating=True, half=False, batch=batch_leading)
 def _pinv(xp, a: TensorLike, rcond: float):
     return by_lapack("pinv", NO_CONVERGENCE, xp.linalg.pinv, a, rcond, finite=True)
 
@@ -284,7 +287,7 @@ def pinv(
     """
     a = convert_to_tensor(a)
     if rcond is None and a.dtype.is_differentiable and len(a.shape) >= 2:
-        rounding = np.finfo(a.dtype.dtype).eps
+        rounding = finfo(a.dtype.dtype).eps
         rcond = 10.0 * max(a.shape[-2:]) * float(rounding)
     return _pinv(a, rcond=0.0 if rcond is None else rcond)
 
@@ -297,6 +300,7 @@ def pinv(
     type_name="MatrixTriangularSolve",
     broadcasts=True,
     floating=True,
+    half=False,
     may_raise=True,
     linear=[{"rhs"}],
     cost=cubic(0),

@@ -63,6 +63,7 @@ __all__ = [
     type_name="MatrixDeterminant",
     ignores_float_errors=True,
     floating=True,
+    half=False,
     cost=cubic(2 / 3),
     batch=batch_leading,
 )
@@ -97,7 +98,9 @@ def _(g, input):
     return g[..., None, None] * cofactor(input)
 
 
-@primitive(floating=True, may_raise=True, infer=infer_square, batch=batch_leading)
+@primitive(
+    floating=True, half=False, may_raise=True, infer=infer_square, batch=batch_leading
+)
 def cofactor(xp, x: TensorLike):
     """The cofactors ``det(x) * inv(x)^T``, by singular values: right at any rank."""
     u, s, turned = xp.linalg.svd(x)
@@ -129,7 +132,9 @@ def _(g, x):
     return cofactor_slope(g, x)
 
 
-@primitive(floating=True, may_raise=True, linear=[{"h"}], batch=batch_leading)
+@primitive(
+    floating=True, half=False, may_raise=True, linear=[{"h"}], batch=batch_leading
+)
 def cofactor_slope(xp, h: TensorLike, x: TensorLike):
     """The gradient of ``sum(h * cofactor(x))`` by ``x``, right at any rank too.
 
@@ -183,6 +188,7 @@ class LogMatrixDeterminant(NamedTuple):
     multiple=True,
     ignores_float_errors=True,
     floating=True,
+    half=False,
     cost=cubic(2 / 3),
     batch=batch_leading,
 )
@@ -256,6 +262,7 @@ PADE = {
     type_name="MatrixExponential",
     ignores_float_errors=True,
     floating=True,
+    half=False,
     infer=infer_square,
     batch=batch_leading,
 )

@@ -195,7 +195,11 @@ def is_finite(xp, x: TensorLike):
 
 
 @elementwise(
-    zero_when=[{"x", "mask"}], same_dtype=("x",), linear=[{"x"}], no_gradient=("mask",)
+    zero_when=[{"x", "mask"}],
+    same_dtype=("x",),
+    linear=[{"x"}],
+    moves=True,
+    no_gradient=("mask",),
 )
 def masked(xp, x: TensorLike, mask: TensorLike):
     """``x`` where the boolean ``mask`` is true, else 0."""
@@ -253,6 +257,7 @@ def cleared(xp, values, at):
     type_name="SelectV2",
     same_dtype=("x", "y"),
     linear=[{"x", "y"}],
+    moves=True,
     no_gradient=("condition",),
 )
 def where_p(xp, condition: TensorLike, x: TensorLike, y: TensorLike):

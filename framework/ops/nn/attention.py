@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from tapewright.core import devices, dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.rules import checked_broadcast
@@ -63,7 +61,7 @@ def dot_product_attention(
     query, key, value = _inputs(query, key, value, flash_attention)
     heads, dim = query.shape[2:]
     scale = 1.0 / math.sqrt(dim) if scale is None else scale
-    half = query.dtype == dtypes.float16
+    half = dtypes.is_half(query.dtype)
     queries, keys, values = (
         transpose(_for_heads(x, heads), (0, 2, 1, 3)) for x in (query, key, value)
     )
@@ -76,7 +74,7 @@ def dot_product_attention(
         logits = logits + cast(convert_to_tensor(bias), logits.dtype)
     visible = _visible(mask, is_causal, logits)
     if visible is not None:
-        lowest = -0.7 * float(np.finfo(logits.dtype.dtype).max)
+        lowest = -0.7 * float(dtypes.finfo(logits.dtype.dtype).max)
         logits = where(visible, logits, lowest)
     weights = cast(softmax(logits), value.dtype)
     return transpose(matmul(weights, values), (0, 2, 1, 3))

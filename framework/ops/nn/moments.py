@@ -101,7 +101,7 @@ def moments(
 
 def at_least_single(x):
     """Half precision as single; anything else as it is."""
-    return cast(x, dtypes.float32) if x.dtype == dtypes.float16 else x
+    return cast(x, dtypes.float32) if dtypes.is_half(x.dtype) else x
 
 
 def _finished(statistics, axes, keepdims, dtype):

@@ -159,7 +159,7 @@ def draw_gamma(stream, shape, alpha, beta):
     drawn = random_standard_gamma(stream.state, alpha, purpose=stream.purpose)
     sample = _random_gamma(alpha, drawn)
     sample = sample if beta is None else sample / beta
-    return maximum(sample, dtype.dtype.type(np.finfo(dtype.dtype).tiny))
+    return maximum(sample, dtype.dtype.type(dtypes.finfo(dtype.dtype).tiny))
 
 
 def draw_poisson(stream, shape, lam, dtype):

@@ -185,8 +185,8 @@ def random_uniform(
     values = _draw(state, purpose, lambda r: r.random(shape, _single(dtype)))
     values = _scaled(values, np.subtract(maxval, minval, dtype=np.float64), minval)
     values = np.asarray(values, kind.dtype)
-    # What is rounded up to maxval stays below; from 0 on only float16 can be.
-    if minval < maxval and (minval or kind == dtypes.float16):
+    # What is rounded up to maxval stays below; from 0 on only half precision can be.
+    if minval < maxval and (minval or dtypes.is_half(kind)):
         one = kind.dtype.type
         np.minimum(values, np.nextafter(one(maxval), one(minval)), out=values)
     return _placed(values, dtype)

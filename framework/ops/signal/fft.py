@@ -153,7 +153,14 @@ def ifft3d(input: TensorLike, name: str | None = None) -> Tensor:
 # --------------------------------------------------------- transforms of real numbers
 
 
-@primitive(name="rfft", type_name="RFFT", linear=True, cost=_cost, batch=batch_leading)
+@primitive(
+    name="rfft",
+    type_name="RFFT",
+    half=False,
+    linear=True,
+    cost=_cost,
+    batch=batch_leading,
+)
 def _half_spectrum(xp, input: TensorLike):
     wide = input.dtype.kind == "f" and input.dtype.itemsize > 2
     if not wide or not input.ndim:

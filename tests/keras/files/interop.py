@@ -3,8 +3,8 @@
     KERAS_BACKEND=numpy python tests/keras/files/interop.py
 
 with Keras 3 installed, on any backend. For each model and each kind of file the
-predictions must be equal to 1e-6, both ways; what differs is printed, and the exit code
-is then 1.
+predictions must be equal to 1e-6, in half precision to 4e-3, and the dtype policies of
+layers the same, both ways; what differs is printed, and the exit code is then 1.
 """
 
 import sys
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 ENDINGS = (".keras", ".h5", ".weights.h5")
-LIMIT = 1e-6
+LIMIT, HALF = 1e-6, 4e-3
 
 
 def dense(layers, model, sequential):
@@ -102,7 +102,42 @@ def own_class(layers, model, sequential):
     return sequential([layers.Input((4,)), gated, layers.Dense(2)]), (4,)
 
 
-MODELS = (dense, convolutional, recurrent, nested, operations, own_class)
+def mixed(layers, model, sequential):
+    half = {"dtype": "mixed_float16"}
+    net = sequential(
+        [
+            layers.Input((6,)),
+            layers.Dense(8, activation="tanh", **half),
+            layers.BatchNormalization(**half),
+            layers.Dense(4, dtype="float16"),
+            layers.Dense(3, activation="softmax", dtype="float32"),
+        ],
+    )
+    net.compile(KERAS[layers].mixed_precision.LossScaleOptimizer(
+        KERAS[layers].optimizers.Adam(0.5), 64.0
+    ), "categorical_crossentropy")  # fmt: skip
+    return net, (6,)
+
+
+def mixed_functional(layers, model, sequential):
+    half = {"dtype": "mixed_float16"}
+    x = layers.Input((5, 3))
+    y = layers.MultiHeadAttention(2, 3, **half)(x, x)
+    y = layers.GRU(3, **half)(layers.LayerNormalization(**half)(y))
+    return model(x, layers.Dense(2, **half)(y) * 2.0), (5, 3)
+
+
+KERAS = {}  # the layers of a package -> the package
+MODELS = (
+    mixed,
+    mixed_functional,
+    dense,
+    convolutional,
+    recurrent,
+    nested,
+    operations,
+    own_class,
+)
 
 
 def randomize(model, seed):
@@ -114,7 +149,14 @@ def randomize(model, seed):
 def predictions(model, x):
     found = model.predict(x, verbose=0)
     found = found if isinstance(found, (list, tuple)) else [found]
-    return [np.asarray(each) for each in found]
+    return [np.asarray(each, "float32") for each in found]
+
+
+def policies_of(model):
+    layers = [each for each in model.layers if hasattr(each, "dtype_policy")]
+    kinds = [type(each).__name__ for each in layers]
+    pairs = zip(kinds, [each.dtype_policy.name for each in layers])
+    return [pair for pair in pairs if pair[0] != "InputLayer"]
 
 
 def difference(make, writer, reader, ending, folder):
@@ -131,6 +173,9 @@ def difference(make, writer, reader, ending, folder):
     else:
         model.save(path)
         other = reader.models.load_model(path)
+    policies = [policies_of(each) for each in (model, other)]
+    if policies[0] != policies[1]:
+        raise ValueError(f"the policies {policies[0]} became {policies[1]}")
     x = np.random.RandomState(3).rand(3, *shape).astype("float32")
     pairs = zip(predictions(model, x), predictions(other, x), strict=True)
     return max([float(np.abs(a - b).max() / max(np.abs(a).max(), 1)) for a, b in pairs])
@@ -142,6 +187,7 @@ def main():
 
     warnings.simplefilter("ignore")
     packages = {"keras": keras, "tapewright": tapewright.keras}
+    KERAS.update({each.layers: each for each in packages.values()})
     OWN.update({each.layers: registered(each) for each in packages.values()})
     failures = 0
     for make in MODELS:
@@ -157,7 +203,7 @@ def main():
                     print(f"{title}: {type(error).__name__}: {error}")
                     failures += 1
                     continue
-                is_equal = found <= LIMIT
+                is_equal = found <= (HALF if "mixed" in make.__name__ else LIMIT)
                 failures += not is_equal
                 print(f"{title}: {found:.1e}{'' if is_equal else '  DIFFERS'}")
     tried = len(MODELS) * len(ENDINGS) * 2

@@ -20,7 +20,7 @@ RECORDED = json.loads((FOLDER / "keras2_functions.json").read_text())
 
 def read(config):
     with from_file("old.h5", "model_config"):
-        return keras.Model.from_config(keras3_config(config)[0])
+        return keras.Model.from_config(keras3_config(config))
 
 
 @pytest.fixture

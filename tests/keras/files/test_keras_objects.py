@@ -227,7 +227,14 @@ def test_dtype_policies_are_read():
     found = saving.deserialize_keras_object(config | {"config": given})
     assert found.dtype == "float16"
     given = {"units": 2, "dtype": policy | {"config": {"name": "mixed_float16"}}}
-    with pytest.raises(ValueError, match="policy 'mixed_float16'.*'float32'"):
+    found = saving.deserialize_keras_object(config | {"config": given})
+    assert (found.compute_dtype, found.variable_dtype) == ("float16", "float32")
+    assert found.get_config()["dtype"] == given["dtype"]
+    quantized = {"mode": "int8", "source_name": "float32"}
+    given["dtype"] = policy | {
+        "class_name": "QuantizedDTypePolicy", "config": quantized
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="'QuantizedDTypePolicy'.*not supported"):
         saving.deserialize_keras_object(config | {"config": given})
 
 

@@ -364,7 +364,7 @@ def altered(path, name, **values):
         ("dense", {"trainable": None}, "'dense'.*got None"),
         ("dense", {"use_bias": [1]}, "'dense'.*use_bias"),
         ("dense", {"use_bias": 10**30}, "'dense'.*use_bias"),
-        ("dense", {"dtype": {"class_name": "x"}}, "'dense'.*got None"),
+        ("dense", {"dtype": {"class_name": "x"}}, "dtype_policy 'x' is unknown"),
         ("dense", {"units": 10**30}, "'kernel'.*layer 'dense'"),
         ("in", {"batch_shape": [None, 10**30]}, "layer 'dense'"),
         ("in", {"batch_shape": [None, "x"]}, "'in'"),

@@ -9,19 +9,22 @@ are the dtypes that Keras narrows on its own: uint64, and complex64 beside float
 import json
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 
 KINDS = {
     "bool": "b", "int8": "1", "int16": "2", "int32": "4", "int64": "8", "uint8": "u",
-    "uint16": "v", "uint32": "w", "float16": "h", "float32": "f", "float64": "d",
-    "complex64": "c",
+    "uint16": "v", "uint32": "w", "bfloat16": "g", "float16": "h", "float32": "f",
+    "float64": "d", "complex64": "c",
 }  # fmt: skip
 PYTHON = {"True": True, "2": 2, "1.5": 1.5}
 
 
 def operand(kind):
     """Three values of this dtype, or the Python number of that name."""
-    return PYTHON[kind] if kind in PYTHON else np.array([1, 2, 3], kind)
+    if kind in PYTHON:
+        return PYTHON[kind]
+    return np.array([1, 2, 3], getattr(ml_dtypes, kind, kind))
 
 
 _OF_TWO = """

@@ -18,6 +18,7 @@ from tapewright.core.devices import (
     to_numpy,
     use_module,
 )
+from tapewright.core.dtypes import kind_of
 
 from ...program.array_functions import copy_into
 from ...program.array_instructions import View
@@ -382,7 +383,7 @@ def _look_at_results(xp):
 
 
 def _constant_of(xp, source):
-    if source.dtype.kind not in "biufc":
+    if kind_of(source.dtype) not in "biufc":
         return lambda instance, scope: source  # text, which only the host has
     return lambda instance, scope: xp.asarray(np.array(source))
 

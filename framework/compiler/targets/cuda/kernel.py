@@ -12,9 +12,19 @@ import hashlib
 from abc import abstractmethod
 from typing import NamedTuple
 
+from tapewright.core.dtypes import is_bfloat16
+
 from ...program.kernel import Kernel
 
-__all__ = ["CudaKernel", "Launch", "Parameter", "STATUS", "c_type", "function_source"]
+__all__ = [
+    "CudaKernel",
+    "Launch",
+    "Parameter",
+    "STATUS",
+    "c_type",
+    "function_source",
+    "half_name",
+]
 
 # The key of the place of an int32: 0, or the number of the first failure of a replay.
 STATUS = "status"
@@ -24,16 +34,25 @@ _INTEGERS = {1: "char", 2: "short", 4: "int", 8: "long long"}
 
 
 def c_type(dtype):
-    """The type of a dtype in memory: `half_bits` and `boolean` are unsigned integers.
+    """The type of a dtype in memory: those of 16 bits and `boolean` are unsigned integers.
 
     >>> import numpy as np
     >>> c_type(np.dtype(np.int64)), c_type(np.dtype(np.uint8)), c_type(np.dtype(bool))
     ('long long', 'unsigned char', 'boolean')
     """
+    if is_bfloat16(dtype):
+        return "bfloat16_bits"
     if dtype.str[1:] in _TYPES:
         return _TYPES[dtype.str[1:]]
     sign = "unsigned " if dtype.kind == "u" else "signed " * (dtype.itemsize == 1)
     return f"{sign}{_INTEGERS[dtype.itemsize]}"
+
+
+def half_name(dtype):
+    """The word for a dtype of 16 bits in names of functions that load and store it."""
+    if is_bfloat16(dtype):
+        return "bfloat16"
+    return "half" if dtype.str[1:] == "f2" else None
 
 
 class Parameter(NamedTuple):

@@ -17,7 +17,7 @@ from ...loops.thread_statements import (
     Members,
     thread_statements,
 )
-from .kernel import Launch, Parameter
+from .kernel import Launch, Parameter, half_name
 from .scalar_functions import literal, register_type, scalar_function
 
 __all__ = ["steps_on"]
@@ -150,8 +150,8 @@ class _Function:
 
     def load(self, each):
         text = self.entry(each.access)
-        if each.out.dtype.str[1:] == "f2":
-            text = f"float_of_half({text})"
+        if name := half_name(each.out.dtype):
+            text = f"float_of_{name}({text})"
         self.line(f"{self.new(each.out)} = {text};")
 
     def compute(self, each):
@@ -162,8 +162,8 @@ class _Function:
 
     def store(self, each):
         value = self.value(each.value)
-        if each.value.dtype.str[1:] == "f2":
-            value = f"half_of_float({value})"
+        if name := half_name(each.value.dtype):
+            value = f"{name}_of_float({value})"
         self.line(f"{self.entry(each.access)} = {value};")
 
     def begin(self, each):

@@ -1,7 +1,8 @@
 """Functions of C that stand in front of the kernels of a module.
 
 They are CUDA C, and with a few macros in front C that gcc takes. float16 is stored as
-`half_bits` and computed with as float.
+`half_bits` and computed with as float; bfloat16 is stored as `bfloat16_bits`, the upper half
+of a float.
 """
 
 __all__ = ["PRELUDE"]
@@ -40,6 +41,21 @@ __device__ __forceinline__ half_bits half_of_double(double x) {
 }
 __device__ __forceinline__ half_bits half_of_float(float x) { return half_of_double(x); }
 #endif
+
+typedef unsigned short bfloat16_bits;
+
+__device__ __forceinline__ float float_of_bfloat16(bfloat16_bits h) {
+  return __int_as_float((int)((unsigned)h << 16));
+}
+/* The nearest number, of two as near the even one; NaN stays NaN. */
+__device__ __forceinline__ bfloat16_bits bfloat16_of_float(float x) {
+  unsigned bits = (unsigned)__float_as_int(x);
+  if (x != x) return bits >> 16 & 0x8000 | 0x7FC0;
+  return bits + 0x7FFF + (bits >> 16 & 1) >> 16;
+}
+__device__ __forceinline__ float bfloat16_rounded(float x) {
+  return float_of_bfloat16(bfloat16_of_float(x));
+}
 
 /* The nearest number of float16, and that next to one. */
 __device__ __forceinline__ float half_rounded(float x) {

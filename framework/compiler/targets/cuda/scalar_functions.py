@@ -2,10 +2,13 @@
 
 NumPy's values: NaN goes through, zeros keep their signs, integers wrap around, and out of
 range is what it is on x86. float16 is computed with as float, and rounded after each
-function. `PRELUDE` has what takes more than an expression.
+function; bfloat16 is moved and converted alone. `PRELUDE` has what takes more than an
+expression.
 """
 
 import numpy as np
+
+from tapewright.core.dtypes import is_bfloat16, kind_of
 
 from ...program.array_instructions import Copy, Map, Reduce
 from .kernel import c_type
@@ -24,7 +27,8 @@ def register_type(dtype):
     """The type of a number of a dtype in a register."""
     if dtype.kind == "b":
         return "int"
-    return "float" if dtype.str[1:] == "f2" else c_type(dtype)
+    is_half = dtype.str[1:] == "f2" or is_bfloat16(dtype)
+    return "float" if is_half else c_type(dtype)
 
 
 def scalar_function(name, args, dtypes, output):
@@ -71,7 +75,7 @@ def is_supported(name, dtypes, output):
         return len(kinds) == 1 or kinds == {"i8", "u8"}
     if name == "divide":
         return output.kind == "f"
-    return len(set(dtypes)) == 1 and name in _TABLES[dtypes[0].kind]
+    return len(set(dtypes)) == 1 and name in _TABLES.get(dtypes[0].kind, ())
 
 
 def is_loop(instruction):
@@ -104,7 +108,7 @@ def missing(instruction):
 def literal(value, dtype):
     """A constant of C for a number."""
     dtype, value = np.dtype(dtype), np.asarray(value, dtype)
-    if dtype.kind == "f":
+    if kind_of(dtype) == "f":
         return _literal_of_float(value, dtype)
     number = int(value)
     if dtype.itemsize < 4 or dtype.kind == "b":
@@ -128,9 +132,8 @@ def _literal_of_float(value, dtype):
 
 
 def _is_known(dtype):
-    return dtype.isnative and (
-        dtype.kind in "biu" or dtype.str[1:] in ("f2", "f4", "f8")
-    )
+    known = dtype.kind in "biu" or dtype.str[1:] in ("f2", "f4", "f8")
+    return dtype.isnative and (known or is_bfloat16(dtype))
 
 
 # ----------------------------------------------------------------------- conversions
@@ -151,12 +154,14 @@ def _cast(x, dtype, output):
         return x
     if output.kind == "b":
         return f"{x} != 0"
+    if is_bfloat16(output):
+        return f"bfloat16_rounded((float){x})"
     if output.kind == "f":
         if output.itemsize > 2:
             return f"({register_type(output)}){x}"
         is_double = dtype.str[1:] == "f8"
         return f"half_rounded_double({x})" if is_double else f"half_rounded((float){x})"
-    if dtype.kind == "f":
+    if kind_of(dtype) == "f":
         function = _INTEGER_OF.get(output.str[1:], "int_of_{}")
         x = f"{function.format(register_type(dtype))}({x})"
     return f"({register_type(output)}){x}"

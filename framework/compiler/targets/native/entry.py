@@ -217,7 +217,8 @@ def is_array(writer, constants, thing):
 def dtype_numbers(dtype):
     """NumPy's numbers of a dtype: int64 is "long" as well as "long long"."""
     dtype = np.dtype(dtype)
-    return sorted({np.dtype(c).num for c in "?bBhHiIlLqQefdFD" if np.dtype(c) == dtype})
+    known = {np.dtype(c).num for c in "?bBhHiIlLqQefdFD" if np.dtype(c) == dtype}
+    return sorted(known or {dtype.num})
 
 
 # --- results, and the lock

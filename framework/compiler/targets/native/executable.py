@@ -5,6 +5,7 @@ import copy
 import numpy as np
 
 from tapewright.core import config
+from tapewright.core.dtypes import kind_of
 
 from ...loops.accesses import layout_of
 from ...loops.fusion import form_loops
@@ -91,7 +92,7 @@ def _missing(instruction):
     (out,) = instruction.outputs
     dtypes = [a.dtype for a in instruction.operands]
     for d in (*dtypes, out.dtype):
-        if d.kind not in "fbiu" or d.char == "e":
+        if kind_of(d) not in "fbiu" or d.char == "e":
             return d.name
     if type(instruction) is Copy:
         return None

@@ -1,8 +1,8 @@
 """Text of LLVM functions: `Writer` appends instructions, `Value` is a result of one.
 
 Values carry NumPy's dtypes, which tell signed from unsigned integers; a bool is an ``i1`` in
-a register and a byte in memory. Arithmetic on values appends instructions, so that a
-formula reads as one:
+a register and a byte in memory, and bfloat16 an ``i16``, which is moved and converted alone.
+Arithmetic on values appends instructions, so that a formula reads as one:
 
 >>> import numpy as np
 >>> writer = Writer()
@@ -22,6 +22,8 @@ import itertools
 import struct
 
 import numpy as np
+
+from tapewright.core.dtypes import is_bfloat16
 
 __all__ = ["POINTER", "Value", "Writer", "llvm_type", "memory_type"]
 
@@ -290,6 +292,8 @@ class Writer:
     def const(self, value, dtype):
         """A number of a dtype."""
         dtype = np.dtype(dtype)
+        if is_bfloat16(dtype):
+            return Value(self, dtype, str(np.asarray(value, dtype).view(np.int16)))
         if dtype.kind == "f":
             exact = struct.pack(">d", float(dtype.type(value))).hex().upper()
             if dtype.itemsize == 2:

@@ -8,6 +8,8 @@ of NumPy.
 
 import numpy as np
 
+from tapewright.core.dtypes import is_bfloat16
+
 from .math import (
     arithmetic,
     exponential,
@@ -59,7 +61,8 @@ def is_supported(name, input_dtypes, output_dtype):
 
 
 def _known(dtype):
-    return dtype.isnative and (dtype.kind in "biu" or dtype.str[1:] in ("f4", "f8"))
+    known = dtype.kind in "biu" or dtype.str[1:] in ("f4", "f8") or is_bfloat16(dtype)
+    return dtype.isnative and known
 
 
 def _function(name, dtypes):
@@ -71,7 +74,7 @@ def _function(name, dtypes):
         return None
     if dtypes[0] == np.float32 and name in _FLOAT32:
         return _FLOAT32[name]
-    return _TABLES[dtypes[0].kind].get(name)
+    return _TABLES.get(dtypes[0].kind, {}).get(name)
 
 
 def _mixed(dtypes):

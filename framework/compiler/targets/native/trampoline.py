@@ -23,7 +23,11 @@ _OTHER_NUMBER = 63  # stands for the numbers of dtypes that no argument has
 
 
 class Expected(NamedTuple):
-    """An argument: an array in C order, of a dtype in native byte order."""
+    """An argument: an array in C order, of a dtype in native byte order.
+
+    The word for its dtype is a set of numbers below 63, or minus the number of a dtype that
+    is not NumPy's own, which NumPy numbers from 256 on.
+    """
 
     shape: tuple
     dtype: np.dtype
@@ -34,7 +38,9 @@ class Expected(NamedTuple):
         """The words of the table about it: flags, numbers of the dtype, rank and sizes."""
         flags = object_layout.ALIGNED | object_layout.C_CONTIGUOUS
         flags |= object_layout.WRITEABLE if self.is_written else 0
-        numbers = sum([1 << number for number in entry.dtype_numbers(self.dtype)])
+        first, *others = entry.dtype_numbers(self.dtype)
+        numbers = -first if first >= _OTHER_NUMBER else 1 << first
+        numbers += sum([1 << number for number in others])
         return flags, numbers, len(self.shape), *self.shape
 
 
@@ -116,8 +122,11 @@ class _Body:
             number, is_native = entry.array_dtype(writer, array)
             number = writer.cast(writer.bitcast(number, np.uint32), _I64)
             is_known = number < _OTHER_NUMBER
-            number = writer.select(is_known, number, writer.index(_OTHER_NUMBER))
-            right = is_native & ((numbers >> number) & 1 != 0)
+            place = writer.select(is_known, number, writer.index(_OTHER_NUMBER))
+            is_one = writer.select(
+                numbers < 0, number == -numbers, (numbers >> place) & 1 != 0
+            )
+            right = is_native & is_one
             has = writer.cast(entry.array_flags(writer, array), _I64)
             right = right & (has & flags == flags)
             has = writer.cast(entry.array_rank(writer, array), _I64)

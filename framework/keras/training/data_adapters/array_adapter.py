@@ -14,6 +14,7 @@ import numbers
 import numpy as np
 
 from tapewright.core import devices
+from tapewright.core.dtypes import kind_of
 from tapewright.core.nest import (
     assert_same_structure,
     flatten,
@@ -91,7 +92,7 @@ def _on_device(arrays):
     size, are_numbers = 0, True
     for leaf in host:
         size += leaf.nbytes
-        are_numbers &= leaf.dtype.kind in "biufc"
+        are_numbers &= kind_of(leaf.dtype) in "biufc"
     if not are_numbers or size > PART_OF_MEMORY * devices.free_memory(module):
         return arrays
     return map_structure(

@@ -5,6 +5,7 @@ import numbers
 import numpy as np
 
 from tapewright.core import devices
+from tapewright.core.dtypes import kind_of
 from tapewright.core.floatx import default_float
 from tapewright.core.nest import flatten, is_nested
 from tapewright.core.tensor import convert_to_tensor, is_tensor, new_tensor
@@ -191,7 +192,7 @@ def _checked(name, array):
             f"{name}: data must have a leading batch axis, got the single value "
             f"{array!r}; batch(n) of a Dataset adds one"
         )
-    if array.dtype.kind == "f" and array.dtype != default_float().dtype:
+    if kind_of(array.dtype) == "f" and array.dtype != default_float().dtype:
         array = array.astype(default_float().dtype)
     return array
 
@@ -219,7 +220,7 @@ def check_labels(y, name="y"):
                 f"{path}: labels must be numbers, got strings; np.unique(labels, "
                 "return_inverse=True) numbers them"
             )
-        if array.dtype.kind not in "fc":
+        if kind_of(array.dtype) not in "fc":
             continue
         if not np.isnan(devices.to_numpy(array.sum())):  # one pass, no mask
             continue
@@ -278,7 +279,7 @@ def _class_numbers(y):
     array = devices.to_numpy(array)
     if array.ndim == 2:
         array = array[:, 0] if array.shape[1] == 1 else array.argmax(axis=1)
-    if array.ndim != 1 or array.dtype.kind not in "biuf":
+    if array.ndim != 1 or kind_of(array.dtype) not in "biuf":
         raise ValueError(
             "class_weight: labels must be integers [batch], [batch, 1], or one-hot "
             f"[batch, classes]; got shape {array.shape}, {array.dtype.name}"

@@ -9,12 +9,14 @@ __all__ = [
     "bits_of",
     "clamped",
     "float_of",
+    "from_bfloat16",
     "in_double",
     "is_nan",
     "layout",
     "magnitude",
     "polynomial",
     "signed_as",
+    "to_bfloat16",
     "with_tiny",
 ]
 
@@ -63,6 +65,23 @@ def bits_of(x):
 def float_of(bits):
     """The float of these bits."""
     return bits.writer.bitcast(bits, np.dtype(f"f{bits.dtype.itemsize}"))
+
+
+def from_bfloat16(x):
+    """A number of bfloat16, which is the upper half of one of float32, as float32."""
+    write = x.writer
+    return float_of(write.cast(write.bitcast(x, np.uint16), np.uint32) << 16)
+
+
+def to_bfloat16(x, dtype):
+    """The nearest number of bfloat16, of two as near the even one; NaN stays NaN."""
+    write, bits = x.writer, bits_of(x)
+    upper = bits >> 16
+    # The half below decides; one more if the last bit that stays is odd makes ties even.
+    nearest = (bits + 0x7FFF + (upper & 1)) >> 16
+    quiet = upper & 0x8000 | write.const(0x7FC0, np.uint32)
+    upper = write.select(is_nan(x), quiet, nearest)
+    return write.bitcast(write.cast(upper, np.uint16), dtype)
 
 
 def polynomial(x, coefficients):

@@ -3,6 +3,9 @@ around, division by zero gives 0, and nothing is undefined."""
 
 import numpy as np
 
+from tapewright.core.dtypes import is_bfloat16
+
+from . import floats
 from .floats import bits_of, float_of
 
 __all__ = [
@@ -137,6 +140,12 @@ def cast(x, dtype):
     Floats out of an integer's range become what NumPy's loops give on x86.
     """
     dtype = np.dtype(dtype)
+    if dtype == x.dtype:
+        return x
+    if is_bfloat16(x.dtype):
+        return cast(floats.from_bfloat16(x), dtype)
+    if is_bfloat16(dtype):
+        return floats.to_bfloat16(x.writer.cast(x, np.float32), dtype)
     if x.dtype.kind != "f" or dtype.kind not in "iu":
         return x.writer.cast(x, dtype)
     if dtype == np.uint64:
