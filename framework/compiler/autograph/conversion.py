@@ -33,8 +33,20 @@ _FOREIGN = frozenset(
 _INSTALLED = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
 _STANDARD = sysconfig.get_path("stdlib")
 
-_CONVERTED = weakref.WeakKeyDictionary()  # code -> {file: converted code, or a reason}
-_NEW = weakref.WeakSet()  # code objects that are the result
+# Code objects of different files may be equal: they are found by identity. The value is the
+# converted code, None if the code is converted or has no control flow, or a reason.
+_CONVERTED = {}  # id of a code object -> weak reference to it, value
+_UNKNOWN = object()
+
+
+def _known(code):
+    reference, value = _CONVERTED.get(id(code), (None, None))
+    return value if reference is not None and reference() is code else _UNKNOWN
+
+
+def _remember(code, value):
+    key = id(code)
+    _CONVERTED[key] = weakref.ref(code, lambda _: _CONVERTED.pop(key, None)), value
 
 
 def convert(function):
@@ -107,7 +119,7 @@ def _converted_function(function):
     """Return a function with the converted code, and the cells and defaults of this one."""
     code = function.__code__
     found = _converted_code(function)
-    if found is code or isinstance(found, str):
+    if found is None or isinstance(found, str):
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells[OPERATORS] = _operators()
@@ -131,18 +143,15 @@ def _operators():
 
 
 def _converted_code(function):
-    """Return the converted code; the same if there is nothing to convert; or a reason."""
+    """Return the converted code; None if there is nothing to convert; or a reason."""
     code = function.__code__
-    if code in _NEW:
-        return code
-    of_files = _CONVERTED.setdefault(code, {})
-    found = of_files.get(code.co_filename)
-    if found is None:
+    found = _known(code)
+    if found is _UNKNOWN:
         try:
             found = _compiled(code, _tree(function))
         except (NoSource, Unconvertible) as reason:
             found = str(reason)
-        of_files[code.co_filename] = found
+        _remember(code, found)
     return found
 
 
@@ -167,14 +176,14 @@ def _tree(function):
 
 
 def _compiled(code, tree):
-    """Compile a rewritten tree; return the code, the old one if it uses no operator."""
+    """Compile a rewritten tree; return the code, None if it uses no operator."""
     module = ast.Module([tree.factory], [])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         whole = compile(module, code.co_filename, "exec", future_flags(code), True)
     found = _code_in(_code_named(whole, "ag__factory"))
     if OPERATORS not in found.co_freevars:
-        return code
+        return None
     found = _renamed(found, code.co_name, code.co_qualname)
     _note(found)
     return found
@@ -205,7 +214,8 @@ def _renamed(code, name, qualname):
 
 
 def _note(code):
-    _NEW.add(code)
+    """Remember that code is converted, with the inner functions of the rewriting."""
+    _remember(code, None)
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType) and inner.co_name == code.co_name:
             _note(inner)
@@ -257,14 +267,10 @@ def do_not_convert(func=None):
 
 def why_not_converted():
     """Return why the user's code that is running is not converted, or None if it is."""
-    code = user_code()
-    if code is None or code in _NEW:
+    code, tracer = user_code(), active_tracer()
+    found = _UNKNOWN if code is None else _known(code)
+    if found is None:
         return None
-    tracer = active_tracer()
-    name = code.co_name
-    if tracer is not None and not tracer.converts:
-        return f"'{name}' runs with autograph=False or do_not_convert"
-    found = _CONVERTED.get(code, {}).get(code.co_filename)
-    if isinstance(found, str):
-        return f"'{name}' is left as it is: {found}"
-    return None
+    if tracer is not None and not tracer.converts and code is not None:
+        return f"'{code.co_name}' runs with autograph=False or do_not_convert"
+    return f"'{code.co_name}' is left as it is: {found}" if type(found) is str else None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tapewright.core.dtypes import kind_of
 from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.tensor import Tensor
 
@@ -214,7 +215,7 @@ def is_number(x):
     """Return whether a leaf of Python or NumPy can become a tensor."""
     if isinstance(x, (bool, int, float, complex)):
         return True
-    return isinstance(x, (np.generic, np.ndarray)) and x.dtype.kind in "biufc"
+    return isinstance(x, (np.generic, np.ndarray)) and kind_of(x.dtype) in "biufc"
 
 
 def is_same(a, b):

@@ -7,6 +7,7 @@ a float, a variable that only the body sets, a list that it changes.
 
 from contextvars import ContextVar
 
+from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import DTypeError, TracingError
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.nest import is_nested, pack
@@ -244,23 +245,40 @@ class TracedLoop:
             if name not in self.entry:
                 again |= self._takes_over(name, self.before[2][name], contents[name])
         values |= {name: contents[name] for name in self.entry if name in contents}
-        found = []
+        found, problem = [], None
         for name, places in self.places.items():
             old, new = self.entry[name], values[name]
-            if not same_nesting(old, new):
-                self._refuse(name, old, new)
-            pairs = zip(leaves_of(old), leaves_of(new), places, strict=True)
-            for i, (x, y, place) in enumerate(pairs):
-                if place is None:
-                    again |= self._replaces(name, i, x, y)
-                    continue
-                own = self._like(name, x, y, tensors[place])
-                for t, u in zip(tensors[place], own, strict=True):
-                    again |= self._becomes(name, i, x, t, u)
-                found += own
+            try:
+                changed, own = self._compared(name, old, new, places, tensors)
+            except ControlFlowError as error:  # perhaps of what is about to change
+                if name in self.filled:
+                    self.filled[name], changed, own = _outlined(new), True, []
+                    del self.entry[name]
+                else:
+                    problem, changed, own = problem or error, False, []
+            again |= changed
+            found += own
         if again:
             raise _Changed
+        if problem is not None:
+            raise problem
         return found
+
+    def _compared(self, name, old, new, places, tensors):
+        """Return whether a variable must start otherwise, and its tensors after a step."""
+        if not same_nesting(old, new):
+            self._refuse(name, old, new)
+        changed, found = False, []
+        pairs = zip(leaves_of(old), leaves_of(new), places, strict=True)
+        for i, (x, y, place) in enumerate(pairs):
+            if place is None:
+                changed |= self._replaces(name, i, x, y)
+                continue
+            own = self._like(name, x, y, tensors[place])
+            for t, u in zip(tensors[place], own, strict=True):
+                changed |= self._becomes(name, i, x, t, u)
+            found += own
+        return changed, found
 
     def _like(self, name, x, y, tensors):
         """Return the tensors of a leaf after a step."""
@@ -289,11 +307,11 @@ class TracedLoop:
 
     def _becomes(self, name, i, x, t, u):
         """Give a number the dtype at the start that it gets; say so. Other changes raise."""
-        old, new = t.array.dtype, u.array.dtype
+        old, new = kind_of(t.array.dtype), kind_of(u.array.dtype)
         where = f"{user_line(always=True)}: {title_of(name)}"
-        if old != new:
+        if t.array.dtype != u.array.dtype:
             number = isinstance(x, (bool, int, float))
-            if not number or KINDS.index(new.kind) < KINDS.index(old.kind):
+            if not number or KINDS.index(new) < KINDS.index(old):
                 raise ControlFlowError(
                     f"{where} has dtype {t.dtype.name} before the loop, but {u.dtype.name} "
                     f"after a step: cast it to {t.dtype.name}, or let it start as "

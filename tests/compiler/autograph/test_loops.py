@@ -192,6 +192,37 @@ def test_numbers_take_the_dtype_they_get():
     assert [y.numpy() for y in found] == [8.75, 3]
 
 
+def test_numbers_whose_dtypes_depend_on_each_other():
+    def f(x, n):
+        a, b, c = 0, 0, 0
+        for _ in tw.range(n):
+            c = b
+            b = a
+            a = x
+            d = c * 2
+        return a, b, c, d
+
+    for dtype in ("float64", "bfloat16"):
+        found = tw.function(f)(tw.constant(1.5, dtype), tw.constant(4))
+        assert [y.dtype.name for y in found] == [dtype] * 4
+        assert [float(y) for y in found] == [1.5, 1.5, 1.5, 3.0]
+
+
+def test_jumps_of_python_in_loops_of_python():
+    def f(x):
+        for i in range(9):
+            if i == 1:
+                continue
+            if i == 4:
+                break
+            x = x * 2.0 if x > 1 else x + float(i)
+        else:
+            x = x * 0.0
+        return x, i
+
+    check(f, (0.5,), (2.0,))
+
+
 def test_names_that_only_a_step_sets():
     def f(n):
         for i in tw.range(n):
