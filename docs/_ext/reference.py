@@ -54,7 +54,8 @@ INTERNAL = set(
     Optimizer.take_step Optimizer.update_of LossScaleOptimizer.writes
     LossScaleOptimizer.take_step
     KerasTensor.record_function KerasTensor.record_op
-    Variable.check_assigned Variable.to_numpy Tensor.to_numpy Generator.stream
+    Variable.check_assigned Variable.read_uncast Variable.to_numpy Tensor.to_numpy
+    Generator.stream Dataset.traced_steps DatasetIterator.traced_steps
     Dataset.declared_spec Resource.handle Resource.with_handle
     DatasetIterator.peek_spec DatasetIterator.stand_in
     Optional.components Optional.with_components Optional.element

@@ -154,9 +154,12 @@ class Variable(Operators):
 
     def _read_cast(self):
         """The value in the dtype of the layer that computes, by an op."""
-        dtype = self.dtype
+        return self._cast(self.read_uncast(), self.dtype)
+
+    def read_uncast(self) -> Tensor:
+        """Return the value in its own dtype, also where layers read it in another."""
         with autocast(None):
-            return self._cast(self.read(), dtype)
+            return self.read()
 
     def _new_unwatched_key(self):
         """The key of reads that no tape watches, for `GradientTape.explain`."""

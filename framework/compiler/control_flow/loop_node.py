@@ -188,7 +188,7 @@ class Loop(RegionNode):
         carried = list(carried)
         for i, variable in enumerate(self.variables, start):
             variable.assign(carried[i])
-            carried[i] = variable.read()
+            carried[i] = variable.read_uncast()
         return carried
 
     def _gathered(self, carried, sums, rows, steps):
@@ -439,7 +439,7 @@ class LoopTrace:
                     "in the condition of a loop: assign it in the body"
                 )
         with use_interpreters(self.outside):
-            return variables, [v.read() for v in variables]
+            return variables, [v.read_uncast() for v in variables]
 
     def _leading(self, tests):
         """Return the arguments of each region before those that are captured."""

@@ -13,6 +13,7 @@ from copy import copy
 import numpy as np
 
 from tapewright.core import devices
+from tapewright.core.autocast import autocast_dtype
 from tapewright.core.dtypes import kind_of
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.core.replica_context import replica_context
@@ -283,10 +284,9 @@ def map_tensors(make, values, names):
 def trace_context():
     """Return on what a trace depends besides its arguments."""
     context = replica_context()
-    if context is None:
-        return devices.current_module(), is_lent()
-    context = context._replace(share=float(context.share))
-    return devices.current_module(), is_lent(), context
+    if context is not None:
+        context = context._replace(share=float(context.share))
+    return devices.current_module(), is_lent(), autocast_dtype(), context
 
 
 def quick_key(args):

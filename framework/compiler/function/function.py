@@ -13,6 +13,7 @@ from io import IOBase
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, overload
 
 from tapewright.core import config
+from tapewright.core.autocast import autocast_dtype
 from tapewright.core.devices import current_module
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import (
@@ -196,7 +197,7 @@ class Function(Generic[P, R]):
     # --- calling
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if not kwargs and active_interpreter() is None:
+        if not kwargs and active_interpreter() is None and autocast_dtype() is None:
             key, tensors = quick_key(args)
             found = self._fast.get(key)
             if found is not None and not config.functions_run_eagerly():
@@ -230,7 +231,7 @@ class Function(Generic[P, R]):
             if active_tracer() is not None:  # the trace around this one ends as well
                 fall_back(str(error))
             return self._run_eagerly(arguments)
-        if not kwargs and concrete.is_steady:
+        if not kwargs and concrete.is_steady and autocast_dtype() is None:
             key, tensors = quick_key(args)
             # The fast path knows neither numbers that became tensors nor defaults.
             if key is not None and len(tensors) == len(arguments.tensors):

@@ -145,7 +145,7 @@ class ReadAgain(Node):
 
     def interpret(self, args, env):
         self.variable.assign(args[0])
-        return (self.variable.read(),)
+        return (self.variable.read_uncast(),)
 
 
 class Store(Node):

@@ -82,7 +82,7 @@ def check_spec(what, x, spec):
 
 def check_fits(variable, x):
     """Raise ``ValueError`` unless a value or tensor is as its variable."""
-    spec = tuple(variable.shape), variable.dtype.dtype
+    spec = tuple(variable._array.shape), variable._array.dtype
     check_spec(f"the variable '{variable.path}'", x, spec)
 
 

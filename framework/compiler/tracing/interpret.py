@@ -48,7 +48,7 @@ def _run(graph, env, constants, tracer):
             tracer.line = node.line
         args = [_found(x, env, constants) for x in node.inputs]
         if type(node) is Read:
-            outputs = (node.variable.read(),)
+            outputs = (node.variable.read_uncast(),)
         elif type(node) is Store:
             node.variable.assign(args[0])
             continue

@@ -86,7 +86,7 @@ class Linearizations:
             *tensors,
             *self.graph.captures.values(),
             *self.constants,
-            *[variable.read() for variable in self.variables],
+            *[variable.read_uncast() for variable in self.variables],
         ]
 
     def linearization(self, tracked, sources):

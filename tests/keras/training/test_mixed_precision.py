@@ -326,6 +326,53 @@ def test_derivatives_of_every_kind_arrive_in_float32():
     assert tape.jacobian(y, dense.kernel).dtype == "float32"
 
 
+def test_functions_have_traces_for_each_dtype_of_reads():
+    v = tw.Variable([1.0, 2.0])
+
+    @tw.function
+    def scaled(x):
+        return v * 1.0, v * tw.cast(x, v.dtype)
+
+    class Scale(layers.Layer):
+        def call(self, x):
+            return scaled(tw.cast(x, "float32"))
+
+    x = tw.ones(2)
+    for run in (lambda f: f, tw.function):
+        assert [y.dtype.name for y in scaled(x)] == ["float32"] * 2
+        layer = run(Scale(dtype="mixed_float16"))
+        assert [y.dtype.name for y in layer(x)] == ["float16"] * 2
+        with tw.GradientTape() as tape:
+            y = tw.reduce_sum(layer(x)[1] ** 2)
+        gradient = tape.gradient(y, v)
+        assert (gradient.dtype, gradient.numpy().tolist()) == ("float32", [2.0, 4.0])
+
+
+def test_branches_and_loops_assign_weights_in_their_own_dtype():
+    class Counting(layers.Layer):
+        def build(self, input_shape):
+            self.scale = self.add_weight((), "ones", name="scale")
+            self.count = self.add_weight((), "zeros", trainable=False, name="count")
+
+        def call(self, x):
+            for _ in tw.range(tw.cast(x[0], "int32")):
+                self.count.assign_add(0.1)
+                if self.count < 0.25:
+                    x = x * self.scale
+                else:
+                    self.scale.assign(self.scale * 2.0)
+            return x * self.scale
+
+    found = []
+    for run in (lambda f: f, tw.function):
+        layer = Counting(dtype="mixed_float16")
+        y = run(layer)(tw.constant([4.0, 1.0]))
+        assert (y.dtype, layer.count.dtype) == ("float16", "float32")
+        found.append([*y.numpy(), layer.count.numpy(), layer.scale.numpy()])
+    np.testing.assert_array_equal(*found)
+    assert found[0][-1] == 4.0
+
+
 def test_a_saved_function_computes_in_half_precision(tmp_path):
     class Module(tw.Module):
         def __init__(self):
