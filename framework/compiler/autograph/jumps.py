@@ -241,4 +241,4 @@ def _any_of(flags):
 
 
 def _at(origin, node):
-    return ast.fix_missing_locations(ast.copy_location(node, origin))
+    return ast.copy_location(node, origin)  # inner nodes get it in the end

@@ -59,13 +59,18 @@ def _collect_assigned(node, found):
 
 def read_names(*trees):
     """Return the names that expressions or statements read, inner functions included."""
-    return {
-        node.id
-        for tree in trees
-        if tree is not None
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
+    return set().union(*[_reads(tree) for tree in trees if tree is not None])
+
+
+def _reads(node):
+    found = getattr(node, "reads", None)
+    if found is None:  # kept: a loop in loops is annotated many times
+        if isinstance(node, ast.Name):
+            found = {node.id} if isinstance(node.ctx, ast.Load) else set()
+        else:
+            found = set().union(*map(_reads, ast.iter_child_nodes(node)))
+        node.reads = found
+    return found
 
 
 def used_later(statements):

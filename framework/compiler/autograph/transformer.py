@@ -34,7 +34,6 @@ COMPARISONS = {
 }  # fmt: skip
 OF_THE_FRAME = "locals", "vars", "eval", "exec", "dir"
 SCOPES = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef
-SPAN = "lineno", "col_offset", "end_lineno", "end_col_offset"
 
 
 def transform(node, home, has_class_cell):
@@ -345,18 +344,15 @@ class _Rewriter(ast.NodeTransformer):
 
     @staticmethod
     def located(node, *statements):
-        """Give new statements the lines of the one in whose place they stand."""
+        """Give new statements the lines of the one in whose place they stand.
+
+        Of a block they have its header, which is then what tracebacks show.
+        """
         for x in statements:
             ast.copy_location(x, node)
-            ast.fix_missing_locations(x)
-        if isinstance(node, (ast.If, ast.While)):  # a call stands at its header
-            end = node.test
-        else:
-            end = getattr(node, "iter", node)
-        span = [getattr(node, name) for name in SPAN]
-        for x in ast.walk(statements[-1]):
-            if [getattr(x, name, None) for name in SPAN] == span:
-                x.end_lineno, x.end_col_offset = end.end_lineno, end.end_col_offset
+        head = getattr(node, "iter", getattr(node, "test", node))
+        call = statements[-1]
+        call.end_lineno, call.end_col_offset = head.end_lineno, head.end_col_offset
         return list(statements)
 
 

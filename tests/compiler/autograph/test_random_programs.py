@@ -1,5 +1,7 @@
 """Random programs of nested control flow: Python against converted, gradients too."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,9 @@ import tapewright as tw
 
 from .programs import random_program
 
-COUNT, GROUPS = 500, 20
+# Machine code takes long to make. Set the variable to try more.
+DEFAULT = 40 if os.environ.get("TAPEWRIGHT_TARGET") == "native" else 160
+COUNT, GROUPS = int(os.environ.get("TAPEWRIGHT_PROGRAMS", DEFAULT)), 20
 
 
 def results(function, x, xs, k):
