@@ -350,9 +350,9 @@ class _Rewriter(ast.NodeTransformer):
         """
         for x in statements:
             ast.copy_location(x, node)
-        head = getattr(node, "iter", getattr(node, "test", node))
-        call = statements[-1]
-        call.end_lineno, call.end_col_offset = head.end_lineno, head.end_col_offset
+        head, call = getattr(node, "iter", getattr(node, "test", node)), statements[-1]
+        if head.end_lineno is not None:  # a test may be new, and have no place
+            call.end_lineno, call.end_col_offset = head.end_lineno, head.end_col_offset
         return list(statements)
 
 
