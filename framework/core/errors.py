@@ -337,13 +337,13 @@ class MappingError(TypeError):
 class TracingError(TypeError):
     """Python needs the value of a traced tensor, or uses it after the trace; a ``TypeError``.
 
-    A traced tensor has no value for ``if``, ``float`` or ``numpy``: see `cond`,
-    `while_loop` and `where`.
+    A traced tensor has no value for NumPy, for a shape or for the index of a list. Python
+    control flow that cannot be converted raises it, too, see `tw.autograph`.
 
     >>> import tapewright as tw
     >>> @tw.function
     ... def double(x):
-    ...     return 2.0 * x if x > 0.0 else x
+    ...     return 2.0 * x.numpy()
     >>> try:
     ...     double(tw.constant(1.0))
     ... except TracingError as error:

@@ -33,7 +33,7 @@ def set_loop_options(
     """
     options = loop_options()
     if options is not None:
-        options["maximum"] = maximum_iterations
+        options["most"] = maximum_iterations
         options["invariants"] = shape_invariants
 
 

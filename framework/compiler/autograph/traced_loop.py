@@ -165,7 +165,7 @@ class TracedLoop:
             trace = LoopTrace(self.title, step, carried, sliced, test=test)
         finally:
             _OPTIONS.reset(token)
-        settings = self._settings(trace, count, is_tested, options.get("maximum"))
+        settings = self._settings(trace, count, is_tested, options.get("most"))
         node, inputs = trace.node(**settings)
         if only_if_traced and not (
             node.is_effect or node.variables or any_traced(inputs)
