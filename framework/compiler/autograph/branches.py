@@ -8,7 +8,12 @@ from ..control_flow.cond_node import branch
 from ..control_flow.regions import described
 from ..tracing.graph import spec_of
 from ..tracing.tracer import fall_back
-from .conditions import ControlFlowError, is_traced, scalar_condition
+from .conditions import (
+    ControlFlowError,
+    is_traced,
+    note_conditional,
+    scalar_condition,
+)
 from .jumps import RETURN_VALUE
 from .state import (
     UNDEFINED,
@@ -46,9 +51,11 @@ def if_stmt(test, body, orelse, names, needed, attributes, reachable):
             except TracingError:
                 raise
             except Exception as error:
-                error.add_note(f"{line}: both branches of this if are traced, as a tensor "
-                               "decides: none of them can raise depending on it. "
-                               "tw.debugging.Assert checks values")  # fmt: skip
+                note_conditional(
+                    error, line,
+                    "both branches of this if are traced, as a tensor decides: none of "
+                    "them can raise depending on it",
+                )  # fmt: skip
                 raise
             values = state.values()
             contents = state.contents()

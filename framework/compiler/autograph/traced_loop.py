@@ -23,7 +23,7 @@ from ..control_flow.while_loop import MANY, known_length
 from ..tracing.graph import spec_of
 from ..tracing.handles import zeros_of
 from ..tracing.tracer import EagerFallback, fall_back
-from .conditions import ControlFlowError, scalar_condition
+from .conditions import ControlFlowError, note_conditional, scalar_condition
 from .expressions import and_, if_exp
 from .iteration import Rows, Steps
 from .jumps import RETURN_VALUE
@@ -123,6 +123,15 @@ class TracedLoop:
                         f"{line_of_error(error)}: {title_of(error.name)} is read in the "
                         "loop before a step has set it: give it a value before the loop"
                     ) from None
+                except TracingError:
+                    raise
+                except Exception as error:
+                    note_conditional(
+                        error, user_line(always=True),
+                        "this loop is traced, as it goes over tensors: it cannot raise "
+                        "depending on them",
+                    )  # fmt: skip
+                    raise
                 self.state.restore(self.before)
         finally:
             if not done:

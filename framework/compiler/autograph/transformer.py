@@ -237,6 +237,12 @@ class _Rewriter(ast.NodeTransformer):
 
     visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef
 
+    def visit_ExceptHandler(self, node):  # noqa: N802
+        self.generic_visit(node)
+        check = ast.Expr(self.operator("check_caught"))
+        node.body = [*self.located(node.body[0], check), *node.body]
+        return node
+
     # --- expressions
 
     def iterable(self, node):
@@ -295,9 +301,6 @@ class _Rewriter(ast.NodeTransformer):
             for name, x in zip(names, node.comparators, strict=True)
         ]
         return ast.copy_location(self.operator("compare", node.left, *pairs), node)
-
-    def visit_comprehension(self, node):
-        return self.generic_visit(node)
 
     # --- building
 
