@@ -58,14 +58,13 @@ def if_stmt(test, body, orelse, names, needed, attributes, reachable):
                 )  # fmt: skip
                 raise
             values = state.values()
-            contents = state.contents()
-            for name in state.changed_contents(before[2], contents):
-                values[name] = _as_value(contents[name])
+            for name, (old, new) in state.changes(before[2], state.contents()).items():
+                merge.before[name], values[name] = old, _as_value(new)
             return {name: _Value(x) for name, x in values.items()}
 
         return run
 
-    merge = _Merge(needed, before)
+    merge = _Merge(needed, before[0])
     try:
         outputs = branch(
             "if",
@@ -81,14 +80,14 @@ def if_stmt(test, body, orelse, names, needed, attributes, reachable):
 
 def choose(test, true_fn, false_fn):
     """The value of one of two functions; of a conditional expression, ``and`` or ``or``."""
-    merge = _Merge((), ({}, {}, {}))
+    merge = _Merge((), {})
     sides = [lambda f=f: {"the value": _Value(f())} for f in (true_fn, false_fn)]
     outputs = branch("if", scalar_condition(test, "if"), sides, check=merge.rows)
     return merge.results(outputs)["the value"]
 
 
 def _as_value(content):
-    return content if isinstance(content, (list, dict)) else tuple(content)
+    return tuple(content) if isinstance(content, set) else content
 
 
 class _Value:
@@ -108,7 +107,7 @@ class _Merge:
 
     def __init__(self, needed, before):
         self.needed = needed
-        self.before = {**before[0], **before[2]}
+        self.before = dict(before)
         self.plans = {}  # name -> value, and the places of its outputs: `with_tensors`
 
     def rows(self, sides):
@@ -117,8 +116,7 @@ class _Merge:
         rows = [], []
         for name in names:
             pair = [
-                side.get(name) or _Value(_as_before(self.before[name]))
-                for side in sides
+                side.get(name) or _Value(_as_value(self.before[name])) for side in sides
             ]
             self.plans[name] = self.merged(name, *pair, rows)
         return rows
@@ -193,10 +191,6 @@ class _Merge:
             name: value if places is None else with_tensors(value, places, outputs)
             for name, (value, places) in self.plans.items()
         }
-
-
-def _as_before(value):
-    return _as_value(value) if isinstance(value, set) else value
 
 
 def _way_out(name, a, b):

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 import sys
 import sysconfig
 import types
@@ -22,6 +23,7 @@ __all__ = [
     "convert",
     "converted_source",
     "do_not_convert",
+    "is_convertible",
     "why_not_converted",
 ]
 
@@ -37,6 +39,9 @@ _STANDARD = sysconfig.get_path("stdlib")
 # converted code, None if the code is converted or has no control flow, or a reason.
 _CONVERTED = {}  # id of a code object -> weak reference to it, value
 _UNKNOWN = object()
+
+# Functions of the rewriting in the qualified name of what is inside of them.
+_INNER = re.compile(rf"\.<locals>\.{OPERATORS}\w+")
 
 
 def _known(code):
@@ -60,7 +65,7 @@ def convert(function):
         name = function.__code__.co_filename
         if is_own_code(name):
             return _with_converted_arguments(function)
-        return _converted_function(function) if _is_convertible(name) else function
+        return _converted_function(function) if is_convertible(name) else function
     if kind is types.MethodType:
         new = convert(function.__func__)
         if new is function.__func__:
@@ -71,13 +76,13 @@ def convert(function):
     if isinstance(function, (type, types.BuiltinFunctionType)):
         return replacement_of(function)
     call = getattr(kind, "__call__", None)  # noqa: B004  (not whether, but which)
-    if type(call) is types.FunctionType and _is_convertible(call.__code__.co_filename):
+    if type(call) is types.FunctionType and is_convertible(call.__code__.co_filename):
         return types.MethodType(_converted_function(call), function)
     return function
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_convertible(filename):
+def is_convertible(filename):
     """Return whether a file may hold code that computes with tensors."""
     if is_own_code(filename) or filename.startswith(("<frozen", "<executable of")):
         return False
@@ -108,7 +113,7 @@ def _converted_argument(x):
     function = x.__func__ if type(x) is types.MethodType else x
     if type(function) is not types.FunctionType:
         return x
-    return convert(x) if _is_convertible(function.__code__.co_filename) else x
+    return convert(x) if is_convertible(function.__code__.co_filename) else x
 
 
 def _same(a, b):
@@ -203,14 +208,31 @@ def _code_in(code):
 
 
 def _renamed(code, name, qualname):
-    """Give inner functions of the rewriting the name of the function, for tracebacks."""
-    consts = [
-        _renamed(x, name, qualname)
-        if isinstance(x, types.CodeType) and x.co_name.startswith(OPERATORS)
-        else x
-        for x in code.co_consts
-    ]
-    return code.replace(co_consts=tuple(consts), co_name=name, co_qualname=qualname)
+    """Give code the name of the function it comes from, and what is inside its own names.
+
+    Inner functions of the rewriting get the name of the function, for tracebacks.
+    """
+    prefix = code.co_qualname
+
+    def qualified(text):
+        return qualname + _INNER.sub("", text.removeprefix(prefix))
+
+    def renamed(code):
+        consts = []
+        for x in code.co_consts:
+            if isinstance(x, types.CodeType):
+                x = renamed(x)
+            elif isinstance(x, str) and x.startswith(f"{prefix}."):  # of a class
+                x = qualified(x)
+            consts.append(x)
+        own = name if code.co_name.startswith(OPERATORS) else code.co_name
+        return code.replace(
+            co_consts=tuple(consts),
+            co_name=own,
+            co_qualname=qualified(code.co_qualname),
+        )
+
+    return renamed(code)
 
 
 def _note(code):

@@ -245,15 +245,16 @@ class TracedLoop:
 
     def _results(self, tensors):
         """Return the tensors of the variables after a step, which must be like before."""
-        values, contents = self.state.values(), self.state.contents()
+        values = self.state.values()
         again = False
         for name, value in values.items():
             if name not in self.entry and value is not UNDEFINED:
                 self.filled[name], again = _outlined(value), True
-        for name in self.state.changed_contents(self.before[2], contents):
+        contents = self.state.contents()
+        for name, pair in self.state.changes(self.before[2], contents).items():
             if name not in self.entry:
-                again |= self._takes_over(name, self.before[2][name], contents[name])
-        values |= {name: contents[name] for name in self.entry if name in contents}
+                again |= self._takes_over(name, *pair)
+        values |= {x: self.state.get(x) for x in self.entry.keys() - values.keys()}
         found, problem = [], None
         for name, places in self.places.items():
             old, new = self.entry[name], values[name]
@@ -358,12 +359,15 @@ class TracedLoop:
     # --- lists and dicts
 
     def _takes_over(self, name, old, new):
-        """Let the content of a container be a variable; or note by what it grows."""
+        """Let an entry of a container be a variable; or note by what a list grows."""
+        if not name.startswith("the content of "):
+            if old is UNDEFINED:
+                self.filled[name] = _outlined(new)
+            else:
+                self.entry[name] = old
+            return True
         if isinstance(old, set) or (isinstance(old, dict) and list(old) != list(new)):
             self._refuse(name, old, new)
-        if len(old) == len(new):
-            self.entry[name] = old
-            return True
         if len(new) < len(old) or not all([x is y for x, y in zip(old, new)]):
             self._refuse(name, old, new)
         self.grown[name] = new[len(old) :]
@@ -386,7 +390,7 @@ class TracedLoop:
         for name, items in self.grown.items():
             own = [next(columns) for _ in leaves_of(items)]
             for row in zip(*own, strict=True):
-                self.state.containers[name].extend(pack(items, row))
+                self.state.containers[name].container.extend(pack(items, row))
 
     def _check_count(self, steps):
         """Let calls raise in which no step gives a value to what is read afterwards."""

@@ -338,12 +338,13 @@ class _Rewriter(ast.NodeTransformer):
     def chains(self, block, names):
         """Return the attributes that a block assigns, and where it may change containers.
 
-        Those are the variables of the function, and attributes like ``self.items``. Lists
-        of the code around it change once, while it is traced, as everywhere in Python.
+        Those are the variables of the function, also of functions inside of it that the
+        block may call, and attributes like ``self.items``. Lists of the code around it
+        change once, while it is traced, as everywhere in Python.
         """
         assigned, changed = changed_attributes(block)
         assigned = {x for x in assigned if x.partition(".")[0] not in names}
-        reachable = changed | read_names(*block)
+        reachable = changed | read_names(*block) | self.used_later
         return assigned, {x for x in reachable if x.partition(".")[0] in self.own}
 
     @staticmethod
