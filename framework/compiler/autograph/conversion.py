@@ -5,6 +5,7 @@ import functools
 import re
 import sys
 import sysconfig
+import threading
 import types
 import warnings
 import weakref
@@ -35,10 +36,16 @@ _FOREIGN = frozenset(
 _INSTALLED = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
 _STANDARD = sysconfig.get_path("stdlib")
 
+# Functions of Python that call functions which they are given.
+_TAKE_FUNCTIONS = map, filter, functools.reduce, sorted
+
 # Code objects of different files may be equal: they are found by identity. The value is the
 # converted code, None if the code is converted or has no control flow, or a reason.
 _CONVERTED = {}  # id of a code object -> weak reference to it, value
 _UNKNOWN = object()
+
+# Python 3.11 counts the depth of syntax trees for all threads together, and then raises.
+_LOCK = threading.Lock()
 
 # Functions of the rewriting in the qualified name of what is inside of them.
 _INNER = re.compile(rf"\.<locals>\.{OPERATORS}\w+")
@@ -74,6 +81,8 @@ def convert(function):
     if kind is functools.partial:
         return kind(convert(function.func), *function.args, **function.keywords)
     if isinstance(function, (type, types.BuiltinFunctionType)):
+        if any([function is each for each in _TAKE_FUNCTIONS]):
+            return _with_converted_arguments(function)
         return replacement_of(function)
     call = getattr(kind, "__call__", None)  # noqa: B004  (not whether, but which)
     if type(call) is types.FunctionType and is_convertible(call.__code__.co_filename):
@@ -153,7 +162,8 @@ def _converted_code(function):
     found = _known(code)
     if found is _UNKNOWN:
         try:
-            found = _compiled(code, _tree(function))
+            with _LOCK:
+                found = _compiled(code, _tree(function))
         except (NoSource, Unconvertible) as reason:
             found = str(reason)
         _remember(code, found)
@@ -249,7 +259,8 @@ def converted_source(function):
     Raises: ``ValueError`` with the reason if it cannot be converted.
     """
     try:
-        tree = _tree(function)
+        with _LOCK:
+            tree = _tree(function)
     except (NoSource, Unconvertible) as reason:
         raise ValueError(
             f"{function.__qualname__} is not converted: {reason}"
