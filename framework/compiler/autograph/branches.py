@@ -29,6 +29,7 @@ from .state import (
 
 __all__ = ["choose", "if_stmt"]
 
+VALUE = "the value"
 SIDES = "if the condition is true", "if it is false"
 
 
@@ -41,13 +42,29 @@ def if_stmt(test, body, orelse, names, needed, attributes, reachable):
     if not is_traced(test):
         return body() if test else orelse()
     state = State((body, orelse), names, attributes, reachable)
+    _trace_both(test, body, orelse, state, needed)
+
+
+def choose(test, true_fn, false_fn, functions=(), reachable=()):
+    """The value of one of two functions; of a conditional expression, ``and`` or ``or``.
+
+    ``functions`` are those of the expression, which may change what is ``reachable``: see
+    `State`.
+    """
+    state = State(functions, (), (), reachable)
+    return _trace_both(test, true_fn, false_fn, state)
+
+
+def _trace_both(test, true_fn, false_fn, state, needed=()):
+    """Trace two functions as branches; change the state, and return the value, as one does."""
     before, line = state.snapshot(), user_line(always=True)
+    merge = _Merge(needed, before[0])
 
     def side(function):
         def run():
             state.restore(before)
             try:
-                function()
+                value = function()
             except TracingError:
                 raise
             except Exception as error:
@@ -60,30 +77,20 @@ def if_stmt(test, body, orelse, names, needed, attributes, reachable):
             values = state.values()
             for name, (old, new) in state.changes(before[2], state.contents()).items():
                 merge.before[name], values[name] = old, _as_value(new)
-            return {name: _Value(x) for name, x in values.items()}
+            return {name: _Value(x) for name, x in {VALUE: value, **values}.items()}
 
         return run
 
-    merge = _Merge(needed, before[0])
+    sides = [side(true_fn), side(false_fn)]
     try:
-        outputs = branch(
-            "if",
-            scalar_condition(test, "if"),
-            [side(body), side(orelse)],
-            check=merge.rows,
-        )
+        outputs = branch("if", scalar_condition(test, "if"), sides, check=merge.rows)
     finally:
         state.restore(before)
-    for name, value in merge.results(outputs).items():
-        state.set(name, value)
-
-
-def choose(test, true_fn, false_fn):
-    """The value of one of two functions; of a conditional expression, ``and`` or ``or``."""
-    merge = _Merge((), {})
-    sides = [lambda f=f: {"the value": _Value(f())} for f in (true_fn, false_fn)]
-    outputs = branch("if", scalar_condition(test, "if"), sides, check=merge.rows)
-    return merge.results(outputs)["the value"]
+    values = merge.results(outputs)
+    value = values.pop(VALUE)
+    for name, x in values.items():
+        state.set(name, x)
+    return value
 
 
 def _as_value(content):

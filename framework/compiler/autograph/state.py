@@ -72,7 +72,7 @@ class State:
         self.containers = {}  # name -> container
         self._entries = {}  # name -> container, key
         self._in_cells = set(reachable)
-        self._scope = f"{function.__code__.co_qualname}.<locals>."
+        self._scope = _scope_of(function) if functions else None
         self._seen = {id(x.container) for x in self._of_cells()}
         self._chained = {
             (id(x.owner), x.name)
@@ -156,6 +156,10 @@ class State:
         """Return copies of the containers, by name."""
         return {name: x.content() for name, x in self.containers.items()}
 
+    def is_entry(self, name):
+        """Return whether this is the name of one entry of a container."""
+        return name in self._entries
+
     def get(self, name):
         """Return the value of an entry, or the content of a container."""
         if name not in self._entries:
@@ -205,12 +209,20 @@ class State:
         return found
 
 
+def _scope_of(function):
+    """Return how the names begin of functions inside of the one that this is a part of."""
+    name = function.__code__.co_qualname
+    if function.__name__ == "<lambda>":  # an expression
+        name = name.rpartition(".<locals>.")[0]
+    return f"{name}.<locals>."
+
+
 def _entry(content, key):
     return content.get(key, UNDEFINED) if isinstance(content, dict) else content[key]
 
 
 def _is_made(old, new):
-    """Return whether an object came in place of None that is no value of the trace."""
+    """Return whether a variable or layer came in place of None."""
     if (
         old is not None
         or new is None
@@ -218,7 +230,8 @@ def _is_made(old, new):
         or is_nested(new)
     ):
         return False
-    return hasattr(type(new), "__tensor__") or tensors_of(new) is None
+    is_opaque = tensors_of(new) is None and container_of(new) is None
+    return is_opaque or hasattr(type(new), "__tensor__")
 
 
 def _is_property(owner, name):

@@ -155,9 +155,14 @@ class TracedLoop:
             if own:
                 tests.append(lambda: rows.goes_on(position))
             tests += [] if goes_on is None else [goes_on]
-            return scalar_condition(
-                and_(tests[0](), *tests[1:]), f"the {self.title} loop"
-            )
+            before = self.state.contents()
+            go = and_(tests[0](), *tests[1:])
+            for name in self.state.changes(before, self.state.contents()):
+                raise ControlFlowError(
+                    f"{user_line(always=True)}: the condition of the {self.title} loop "
+                    f"changes {title_of(name)}: change it in the loop"
+                )
+            return scalar_condition(go, f"the {self.title} loop")
 
         def step(leaves, slices, _):
             position, item = enter(leaves), ()
@@ -359,8 +364,8 @@ class TracedLoop:
     # --- lists and dicts
 
     def _takes_over(self, name, old, new):
-        """Let an entry of a container be a variable; or note by what a list grows."""
-        if not name.startswith("the content of "):
+        """Let an entry of a container be a variable; or note what a list grows by."""
+        if self.state.is_entry(name):
             if old is UNDEFINED:
                 self.filled[name] = _outlined(new)
             else:

@@ -208,8 +208,8 @@ class _Rewriter(ast.NodeTransformer):
         """
         names = names | assigned_names(node.body)
         later = node.needed | self.used_later
-        targets = [node.target] if isinstance(node, ast.For) else []
-        attributes, reachable = self.chains([*node.body, *targets], names)
+        head = node.target if isinstance(node, ast.For) else node.test
+        attributes, reachable = self.chains([*node.body, head], names)
         described = [
             self.texts(names & (later | node.again)),
             self.texts(names & later),
@@ -276,7 +276,9 @@ class _Rewriter(ast.NodeTransformer):
             return self.generic_visit(node)
         first, *rest = [self.visit(x) for x in node.values]
         name = "and_" if isinstance(node.op, ast.And) else "or_"
-        return ast.copy_location(self.operator(name, first, *map(_thunk, rest)), node)
+        call = self.operator(name, first, *map(_thunk, rest))
+        call.keywords = self.effects(rest)
+        return ast.copy_location(call, node)
 
     def visit_UnaryOp(self, node):  # noqa: N802
         self.generic_visit(node)
@@ -289,7 +291,9 @@ class _Rewriter(ast.NodeTransformer):
             return self.generic_visit(node)
         self.generic_visit(node)
         branches = _thunk(node.body), _thunk(node.orelse)
-        return ast.copy_location(self.operator("if_exp", node.test, *branches), node)
+        call = self.operator("if_exp", node.test, *branches)
+        call.keywords = self.effects([node.body, node.orelse])
+        return ast.copy_location(call, node)
 
     def visit_Compare(self, node):  # noqa: N802
         if len(node.ops) == 1 or assigned_names(node.comparators[1:]):
@@ -346,6 +350,14 @@ class _Rewriter(ast.NodeTransformer):
         assigned = {x for x in assigned if x.partition(".")[0] not in names}
         reachable = changed | read_names(*block) | self.used_later
         return assigned, {x for x in reachable if x.partition(".")[0] in self.own}
+
+    def effects(self, expressions):
+        """Return the argument that tells which containers calls in expressions may change."""
+        nodes = [node for each in expressions for node in ast.walk(each)]
+        if not any([isinstance(node, ast.Call) for node in nodes]):
+            return []
+        names = (read_names(*expressions) | self.used_later) & self.own
+        return [ast.keyword("reachable", self.texts(names))] if names else []
 
     @staticmethod
     def located(node, *statements):

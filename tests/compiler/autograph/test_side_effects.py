@@ -258,3 +258,50 @@ def test_names_of_functions_inside():
         f"{home}.inner.<locals>.<lambda>",
         f"{home}.Inner",
     ]
+
+
+def test_calls_in_expressions():
+    def f(x):
+        account, row = Account(), [1.0, 2.0]
+
+        def put(value):
+            row[0] = value
+            return value > 3
+
+        found = x > 0 and put(x * 5.0)
+        last = row.pop() if x > 1 else row.pop(0)
+        account.add(1.0) if found else account.add(2.0)
+        return account.total + x * last, row
+
+    check(f, (2.0,), (0.5,), (-2.0,))
+
+
+def test_the_condition_of_a_loop_cannot_change_things():
+    def f(x):
+        steps = [0.0]
+
+        def goes_on():
+            steps[0] = steps[0] + 1.0
+            return x < 20
+
+        while goes_on():
+            x = x + 1.0
+        return steps[0]
+
+    message = (
+        r"the condition of the while loop changes 'steps\[0\]': change it in the loop"
+    )
+    with pytest.raises(tw.errors.TracingError, match=message):
+        tw.function(f)(tw.constant(1.0))
+
+
+def test_an_object_cannot_depend_on_a_tensor():
+    def f(x):
+        account = Account()
+        account.entries = None
+        if x > 0:
+            account.entries = Account()
+        return x if account.entries is None else -x
+
+    with pytest.raises(tw.errors.TracingError, match="'account.entries' is"):
+        tw.function(f)(tw.constant(1.0))
