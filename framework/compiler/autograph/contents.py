@@ -12,7 +12,14 @@ from tapewright.core.source_lines import is_own_code
 
 from .conversion import is_convertible
 
-__all__ = ["Cell", "UNDEFINED", "container_of", "is_unchanged", "values_in"]
+__all__ = [
+    "UNDEFINED",
+    "Cell",
+    "container_of",
+    "is_object_of_the_user",
+    "is_unchanged",
+    "values_in",
+]
 
 
 class _Undefined:
@@ -146,7 +153,7 @@ def container_of(value):
         return _Items(value)
     if isinstance(value, np.ndarray):
         return _Array(value)
-    return _Attributes(value) if _is_of_the_user(type(value)) else None
+    return _Attributes(value) if is_object_of_the_user(value) else None
 
 
 def values_in(content):
@@ -170,11 +177,12 @@ def is_unchanged(a, b):
     return all([x is y for x, y in zip(a, b, strict=True)])
 
 
-def _is_of_the_user(kind):
+def is_object_of_the_user(value):
     """Return whether a class and its bases are of modules that may compute with tensors.
 
     Classes with a base of tapewright are not: layers build themselves while they are traced.
     """
+    kind = type(value)
     if issubclass(kind, (type, tuple)):
         return False
     files = [_file_of(base) for base in kind.__mro__[:-1]]

@@ -6,6 +6,7 @@ lists, dicts, sets and objects that the code can reach (`contents`).
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
 
@@ -17,7 +18,14 @@ from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import Tensor
 
 from .conditions import ControlFlowError
-from .contents import UNDEFINED, Cell, container_of, is_unchanged, values_in
+from .contents import (
+    UNDEFINED,
+    Cell,
+    container_of,
+    is_object_of_the_user,
+    is_unchanged,
+    values_in,
+)
 from .jumps import RETURN_VALUE
 
 __all__ = [
@@ -71,19 +79,23 @@ class State:
         }
         self.containers = {}  # name -> container
         self._entries = {}  # name -> container, key
-        self._in_cells = set(reachable)
         self._scope = _scope_of(function) if functions else None
-        self._seen = {id(x.container) for x in self._of_cells()}
+        self._find_all_containers(reachable)
+
+    def _find_all_containers(self, reachable):
+        references = self._references.values()
+        cells = [*references, *self._others.values()]
+        self._shared = set(reachable)  # which functions inside may share
+        self._seen = {id(x.container) for x in cells if type(x) is Cell}
         self._chained = {
-            (id(x.owner), x.name)
-            for x in self._references.values() if type(x) is _Attribute
-        }  # fmt: skip
+            (id(x.owner), x.name) for x in references if type(x) is _Attribute
+        }
         for name in reachable:
             self._find_containers(name, self._value(name))
-
-    def _of_cells(self):
-        references = [*self._references.values(), *self._others.values()]
-        return [x for x in references if type(x) is Cell]
+        for name, cell in self._cells.items():  # objects of the code around
+            value = Cell(cell).get()
+            if isinstance(value, types.MethodType) or is_object_of_the_user(value):
+                self._find_containers(name, value)
 
     def _value(self, chain):
         """Return the value of a chain like ``self.x``, without properties being called."""
@@ -100,6 +112,8 @@ class State:
         self._seen.add(id(value))
         if isinstance(value, types.MethodType):
             self._find_containers(name, value.__self__)
+        elif isinstance(value, functools.partial):
+            self._find_containers(name, (value.func, *value.args, value.keywords))
         elif isinstance(value, types.FunctionType):
             self._find_cells(value)
         container = container_of(value)
@@ -119,7 +133,7 @@ class State:
         for name, cell in zip(
             function.__code__.co_freevars, function.__closure__ or ()
         ):
-            if name in self._in_cells:
+            if name in self._shared:
                 if id(cell) not in self._seen:
                     self._seen.add(id(cell))
                     self.containers[_CONTENT + name] = Cell(cell)

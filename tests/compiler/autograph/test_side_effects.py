@@ -1,5 +1,6 @@
 """What branches and loops change in place, in what they call, and under another name."""
 
+import functools
 from collections import deque
 
 import numpy as np
@@ -305,3 +306,21 @@ def test_an_object_cannot_depend_on_a_tensor():
 
     with pytest.raises(tw.errors.TracingError, match="'account.entries' is"):
         tw.function(f)(tw.constant(1.0))
+
+
+def test_methods_of_objects_around_and_behind_partial():
+    around = Account()
+
+    def f(x):
+        account = Account()
+        add = functools.partial(account.add, 2.0)
+        around.total = 0.0
+        if x > 0:
+            around.add(3.0)
+            add()
+        found = around.total + account.total + x
+        around.total = 0.0
+        return found
+
+    check(f, *SIGNS)
+    assert around.total == 0.0
