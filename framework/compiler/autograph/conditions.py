@@ -13,6 +13,8 @@ from ..control_flow.regions import any_traced
 __all__ = [
     "ControlFlowError",
     "check_caught",
+    "check_swallowed",
+    "conditional_error",
     "is_traced",
     "note_conditional",
     "scalar_condition",
@@ -58,15 +60,33 @@ def check_caught():
 
     Raises: `ControlFlowError`.
     """
+    error = conditional_error()
+    if error is not None:
+        _refuse(error, f"caught at {user_line(always=True)}: no except")
+
+
+def conditional_error():
+    """Return the error that is being handled if a traced branch or loop has raised it."""
     error = sys.exception()
-    if not getattr(error, "is_conditional", False):
-        return
+    return error if getattr(error, "is_conditional", False) else None
+
+
+def check_swallowed(error):
+    """Refuse that the context manager of a `with` swallows an error, if there is one.
+
+    Raises: `ControlFlowError`, as `check_caught`.
+    """
+    if error is not None:
+        _refuse(error, f"swallowed by the with of {user_line(always=True)}: no with")
+
+
+def _refuse(error, what):
     if isinstance(error, ControlFlowError):
         raise error
     refusal = ControlFlowError(
         f"{line_of_error(error)}: {type(error).__name__} is raised where a tensor decides, "
-        f"and caught at {user_line(always=True)}: no except can depend on a tensor. Choose "
-        "with if, or check with tw.debugging.Assert"
+        f"and {what} can depend on a tensor. Choose with if, or check with "
+        "tw.debugging.Assert"
     )
-    refusal.is_conditional = True  # no handler around catches it
+    refusal.is_conditional = True  # nothing around catches it
     raise refusal from error

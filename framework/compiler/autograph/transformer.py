@@ -243,6 +243,19 @@ class _Rewriter(ast.NodeTransformer):
         node.body = [*self.located(node.body[0], check), *node.body]
         return node
 
+    def visit_With(self, node):  # noqa: N802
+        """Note the error that leaves the body, as the context manager may swallow it."""
+        self.generic_visit(node)
+        left = self.fresh("left")
+        note = ast.Assign(
+            [ast.Name(left, ast.Store())], self.operator("conditional_error")
+        )
+        handler = ast.ExceptHandler(None, None, [note, ast.Raise(None, None)])
+        node.body = self.located(node.body[0], ast.Try(node.body, [handler], [], []))
+        reset = ast.Assign([ast.Name(left, ast.Store())], ast.Constant(None))
+        check = ast.Expr(self.operator("check_swallowed", _load(left)))
+        return [*self.located(node, reset), node, *self.located(node, check)]
+
     # --- expressions
 
     def iterable(self, node):

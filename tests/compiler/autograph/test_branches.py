@@ -1,5 +1,7 @@
 """`if`, conditional expressions, and, or, not, comparisons and assert on tensors."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -460,5 +462,32 @@ def test_loops_with_jumps_in_finally():
                         break
                     n = n + 1.0
         return x + n
+
+    check(f, *SIGNS)
+
+
+def test_with_cannot_swallow_what_a_traced_branch_raises():
+    def f(x):
+        with contextlib.suppress(KeyError):
+            if x > 0:
+                raise KeyError("positive")
+            x = x * 2.0
+        return x
+
+    message = r"KeyError is raised where a tensor decides, and swallowed by the with"
+    with pytest.raises(tw.errors.TracingError, match=message):
+        tw.function(f)(tw.constant(1.0))
+
+
+def test_with_swallows_what_python_raises():
+    def f(x):
+        for k in range(3):
+            with contextlib.suppress(KeyError):
+                if x > 0:
+                    x = x + 1.0
+                if k == 1:
+                    raise KeyError
+                x = x * 2.0
+        return x
 
     check(f, *SIGNS)
