@@ -12,4 +12,5 @@ loops, traced_loop  while, for
 iteration           what for goes over
 builtin_functions   int, max, ... of tensors
 state               variables as values
+contents            lists, dicts and objects as values
 """

@@ -8,7 +8,12 @@ from ..control_flow.cond_node import branch
 from ..control_flow.regions import described
 from ..tracing.graph import spec_of
 from ..tracing.tracer import fall_back
-from .conditions import ControlFlowError, is_traced, scalar_condition
+from .conditions import (
+    ControlFlowError,
+    is_traced,
+    note_conditional,
+    scalar_condition,
+)
 from .jumps import RETURN_VALUE
 from .state import (
     UNDEFINED,
@@ -24,6 +29,7 @@ from .state import (
 
 __all__ = ["choose", "if_stmt"]
 
+VALUE = "the value"
 SIDES = "if the condition is true", "if it is false"
 
 
@@ -36,52 +42,59 @@ def if_stmt(test, body, orelse, names, needed, attributes, reachable):
     if not is_traced(test):
         return body() if test else orelse()
     state = State((body, orelse), names, attributes, reachable)
+    _trace_both(test, body, orelse, state, needed)
+
+
+def choose(test, true_fn, false_fn, functions=(), reachable=()):
+    """The value of one of two functions; of a conditional expression, ``and`` or ``or``.
+
+    ``functions`` are those of the expression, which may change what is ``reachable``: see
+    `State`.
+    """
+    state = State(functions, (), (), reachable)
+    return _trace_both(test, true_fn, false_fn, state)
+
+
+def _trace_both(test, true_fn, false_fn, state, needed=()):
+    """Trace two functions as branches; change the state, and return the value, as one does."""
     before, line = state.snapshot(), user_line(always=True)
+    merge = _Merge(needed, before[0])
 
     def side(function):
         def run():
             state.restore(before)
             try:
-                function()
+                value = function()
             except TracingError:
                 raise
             except Exception as error:
-                error.add_note(f"{line}: both branches of this if are traced, as a tensor "
-                               "decides: none of them can raise depending on it. "
-                               "tw.debugging.Assert checks values")  # fmt: skip
+                note_conditional(
+                    error, line,
+                    "both branches of this if are traced, as a tensor decides: none of "
+                    "them can raise depending on it",
+                )  # fmt: skip
                 raise
             values = state.values()
-            contents = state.contents()
-            for name in state.changed_contents(before[2], contents):
-                values[name] = _as_value(contents[name])
-            return {name: _Value(x) for name, x in values.items()}
+            for name, (old, new) in state.changes(before[2], state.contents()).items():
+                merge.before[name], values[name] = old, _as_value(new)
+            return {name: _Value(x) for name, x in {VALUE: value, **values}.items()}
 
         return run
 
-    merge = _Merge(needed, before)
+    sides = [side(true_fn), side(false_fn)]
     try:
-        outputs = branch(
-            "if",
-            scalar_condition(test, "if"),
-            [side(body), side(orelse)],
-            check=merge.rows,
-        )
+        outputs = branch("if", scalar_condition(test, "if"), sides, check=merge.rows)
     finally:
         state.restore(before)
-    for name, value in merge.results(outputs).items():
-        state.set(name, value)
-
-
-def choose(test, true_fn, false_fn):
-    """The value of one of two functions; of a conditional expression, ``and`` or ``or``."""
-    merge = _Merge((), ({}, {}, {}))
-    sides = [lambda f=f: {"the value": _Value(f())} for f in (true_fn, false_fn)]
-    outputs = branch("if", scalar_condition(test, "if"), sides, check=merge.rows)
-    return merge.results(outputs)["the value"]
+    values = merge.results(outputs)
+    value = values.pop(VALUE)
+    for name, x in values.items():
+        state.set(name, x)
+    return value
 
 
 def _as_value(content):
-    return content if isinstance(content, (list, dict)) else tuple(content)
+    return tuple(content) if isinstance(content, set) else content
 
 
 class _Value:
@@ -101,7 +114,7 @@ class _Merge:
 
     def __init__(self, needed, before):
         self.needed = needed
-        self.before = {**before[0], **before[2]}
+        self.before = dict(before)
         self.plans = {}  # name -> value, and the places of its outputs: `with_tensors`
 
     def rows(self, sides):
@@ -110,8 +123,7 @@ class _Merge:
         rows = [], []
         for name in names:
             pair = [
-                side.get(name) or _Value(_as_before(self.before[name]))
-                for side in sides
+                side.get(name) or _Value(_as_value(self.before[name])) for side in sides
             ]
             self.plans[name] = self.merged(name, *pair, rows)
         return rows
@@ -186,10 +198,6 @@ class _Merge:
             name: value if places is None else with_tensors(value, places, outputs)
             for name, (value, places) in self.plans.items()
         }
-
-
-def _as_before(value):
-    return _as_value(value) if isinstance(value, set) else value
 
 
 def _way_out(name, a, b):

@@ -1,14 +1,24 @@
-"""Conditions: whether they are traced, and as scalars."""
+"""Conditions: whether they are traced, as scalars, and the errors that depend on them."""
+
+import sys
 
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.source_lines import user_line
+from tapewright.core.source_lines import line_of_error, user_line
 from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.ops.array.shape import reshape
 
 from ..control_flow.regions import any_traced
 
-__all__ = ["ControlFlowError", "is_traced", "scalar_condition"]
+__all__ = [
+    "ControlFlowError",
+    "check_caught",
+    "check_swallowed",
+    "conditional_error",
+    "is_traced",
+    "note_conditional",
+    "scalar_condition",
+]
 
 
 class ControlFlowError(TracingError, ValueError):
@@ -34,3 +44,49 @@ def scalar_condition(test, what):
             f"shape {test.shape}: reduce it with tw.reduce_all or tw.reduce_any"
         )
     return reshape(test if test.dtype.dtype.kind == "b" else test != 0, ())
+
+
+def note_conditional(error, line, what):
+    """Note that an error of the user was raised in traced code, which may not run."""
+    error.add_note(f"{line}: {what}. tw.debugging.Assert checks values")
+    error.is_conditional = True
+
+
+def check_caught():
+    """Refuse that `except` catches an error of a traced branch or loop.
+
+    Whether it is raised is only known when the trace runs, so the handler cannot know
+    whether to run.
+
+    Raises: `ControlFlowError`.
+    """
+    error = conditional_error()
+    if error is not None:
+        _refuse(error, f"caught at {user_line(always=True)}: no except")
+
+
+def conditional_error():
+    """Return the error that is being handled if a traced branch or loop has raised it."""
+    error = sys.exception()
+    return error if getattr(error, "is_conditional", False) else None
+
+
+def check_swallowed(error):
+    """Refuse that the context manager of a `with` swallows an error, if there is one.
+
+    Raises: `ControlFlowError`, as `check_caught`.
+    """
+    if error is not None:
+        _refuse(error, f"swallowed by the with of {user_line(always=True)}: no with")
+
+
+def _refuse(error, what):
+    if isinstance(error, ControlFlowError):
+        raise error
+    refusal = ControlFlowError(
+        f"{line_of_error(error)}: {type(error).__name__} is raised where a tensor decides, "
+        f"and {what} can depend on a tensor. Choose with if, or check with "
+        "tw.debugging.Assert"
+    )
+    refusal.is_conditional = True  # nothing around catches it
+    raise refusal from error

@@ -2,8 +2,10 @@
 
 import ast
 import functools
+import re
 import sys
 import sysconfig
+import threading
 import types
 import warnings
 import weakref
@@ -22,6 +24,7 @@ __all__ = [
     "convert",
     "converted_source",
     "do_not_convert",
+    "is_convertible",
     "why_not_converted",
 ]
 
@@ -33,10 +36,19 @@ _FOREIGN = frozenset(
 _INSTALLED = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
 _STANDARD = sysconfig.get_path("stdlib")
 
+# Functions of Python that call functions which they are given.
+_TAKE_FUNCTIONS = map, filter, functools.reduce, sorted
+
 # Code objects of different files may be equal: they are found by identity. The value is the
 # converted code, None if the code is converted or has no control flow, or a reason.
 _CONVERTED = {}  # id of a code object -> weak reference to it, value
 _UNKNOWN = object()
+
+# Python 3.11 counts the depth of syntax trees for all threads together, and then raises.
+_LOCK = threading.Lock()
+
+# Functions of the rewriting in the qualified name of what is inside of them.
+_INNER = re.compile(rf"\.<locals>\.{OPERATORS}\w+")
 
 
 def _known(code):
@@ -60,7 +72,7 @@ def convert(function):
         name = function.__code__.co_filename
         if is_own_code(name):
             return _with_converted_arguments(function)
-        return _converted_function(function) if _is_convertible(name) else function
+        return _converted_function(function) if is_convertible(name) else function
     if kind is types.MethodType:
         new = convert(function.__func__)
         if new is function.__func__:
@@ -69,15 +81,17 @@ def convert(function):
     if kind is functools.partial:
         return kind(convert(function.func), *function.args, **function.keywords)
     if isinstance(function, (type, types.BuiltinFunctionType)):
+        if any([function is each for each in _TAKE_FUNCTIONS]):
+            return _with_converted_arguments(function)
         return replacement_of(function)
     call = getattr(kind, "__call__", None)  # noqa: B004  (not whether, but which)
-    if type(call) is types.FunctionType and _is_convertible(call.__code__.co_filename):
+    if type(call) is types.FunctionType and is_convertible(call.__code__.co_filename):
         return types.MethodType(_converted_function(call), function)
     return function
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_convertible(filename):
+def is_convertible(filename):
     """Return whether a file may hold code that computes with tensors."""
     if is_own_code(filename) or filename.startswith(("<frozen", "<executable of")):
         return False
@@ -108,7 +122,7 @@ def _converted_argument(x):
     function = x.__func__ if type(x) is types.MethodType else x
     if type(function) is not types.FunctionType:
         return x
-    return convert(x) if _is_convertible(function.__code__.co_filename) else x
+    return convert(x) if is_convertible(function.__code__.co_filename) else x
 
 
 def _same(a, b):
@@ -148,7 +162,8 @@ def _converted_code(function):
     found = _known(code)
     if found is _UNKNOWN:
         try:
-            found = _compiled(code, _tree(function))
+            with _LOCK:
+                found = _compiled(code, _tree(function))
         except (NoSource, Unconvertible) as reason:
             found = str(reason)
         _remember(code, found)
@@ -203,14 +218,31 @@ def _code_in(code):
 
 
 def _renamed(code, name, qualname):
-    """Give inner functions of the rewriting the name of the function, for tracebacks."""
-    consts = [
-        _renamed(x, name, qualname)
-        if isinstance(x, types.CodeType) and x.co_name.startswith(OPERATORS)
-        else x
-        for x in code.co_consts
-    ]
-    return code.replace(co_consts=tuple(consts), co_name=name, co_qualname=qualname)
+    """Give code the name of the function it comes from, and what is inside its own names.
+
+    Inner functions of the rewriting get the name of the function, for tracebacks.
+    """
+    prefix = code.co_qualname
+
+    def qualified(text):
+        return qualname + _INNER.sub("", text.removeprefix(prefix))
+
+    def renamed(code):
+        consts = []
+        for x in code.co_consts:
+            if isinstance(x, types.CodeType):
+                x = renamed(x)
+            elif isinstance(x, str) and x.startswith(f"{prefix}."):  # of a class
+                x = qualified(x)
+            consts.append(x)
+        own = name if code.co_name.startswith(OPERATORS) else code.co_name
+        return code.replace(
+            co_consts=tuple(consts),
+            co_name=own,
+            co_qualname=qualified(code.co_qualname),
+        )
+
+    return renamed(code)
 
 
 def _note(code):
@@ -227,7 +259,8 @@ def converted_source(function):
     Raises: ``ValueError`` with the reason if it cannot be converted.
     """
     try:
-        tree = _tree(function)
+        with _LOCK:
+            tree = _tree(function)
     except (NoSource, Unconvertible) as reason:
         raise ValueError(
             f"{function.__qualname__} is not converted: {reason}"

@@ -12,22 +12,30 @@ from .conditions import is_traced, scalar_condition
 __all__ = ["and_", "assert_stmt", "compare", "if_exp", "not_", "or_"]
 
 
-def and_(first, *others):
+def and_(first, *others, reachable=()):
     """``first and other() and ...``, where ``others`` are evaluated if it takes them."""
     if not others:
         return first
+
+    def rest():
+        return and_(others[0](), *others[1:], reachable=reachable)
+
     if is_traced(first):
-        return choose(first, lambda: and_(others[0](), *others[1:]), lambda: first)
-    return and_(others[0](), *others[1:]) if first else first
+        return choose(first, rest, lambda: first, others, reachable)
+    return rest() if first else first
 
 
-def or_(first, *others):
+def or_(first, *others, reachable=()):
     """``first or other() or ...``, where ``others`` are evaluated if it takes them."""
     if not others:
         return first
+
+    def rest():
+        return or_(others[0](), *others[1:], reachable=reachable)
+
     if is_traced(first):
-        return choose(first, lambda: first, lambda: or_(others[0](), *others[1:]))
-    return first if first else or_(others[0](), *others[1:])
+        return choose(first, lambda: first, rest, others, reachable)
+    return first if first else rest()
 
 
 def not_(x):
@@ -35,10 +43,10 @@ def not_(x):
     return logical_not(scalar_condition(x, "not")) if is_traced(x) else not x
 
 
-def if_exp(test, true_fn, false_fn):
+def if_exp(test, true_fn, false_fn, reachable=()):
     """``true_fn() if test else false_fn()``."""
     if is_traced(test):
-        return choose(test, true_fn, false_fn)
+        return choose(test, true_fn, false_fn, (true_fn, false_fn), reachable)
     return true_fn() if test else false_fn()
 
 

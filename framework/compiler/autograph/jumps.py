@@ -125,7 +125,7 @@ class _Lowering:
             raise Unconvertible(
                 f"line {node.finalbody[0].lineno} jumps out of a finally"
             )
-        self.inner_loops_of(node.finalbody)
+        node.finalbody, _ = self.block(node.finalbody, None)
         node.body, flags = self.block(node.body, loop)
         if node.orelse:
             orelse, further = self.block(node.orelse, loop)
@@ -137,10 +137,6 @@ class _Lowering:
             handler.body, further = self.block(handler.body, loop)
             flags = flags | further
         return [node], flags
-
-    def inner_loops_of(self, block):
-        for node in block:
-            self.inner_loops(node)
 
     def loop(self, node, around):
         if isinstance(node, ast.While) and assigned_names([node.test]):

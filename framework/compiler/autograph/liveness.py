@@ -92,6 +92,8 @@ def changed_attributes(statements):
         for node in _of_this_function(tree):
             if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
                 assigned.add(_chain(node))
+            elif isinstance(node, ast.AugAssign):  # of a list in place
+                changed.add(_chain(node.target))
             elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
                 changed.add(_chain(node.value))
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

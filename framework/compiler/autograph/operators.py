@@ -6,6 +6,7 @@ They do as Python does, unless a value is a tensor of the active trace.
 from tapewright.core.interpreters import converted
 
 from .branches import if_stmt
+from .conditions import check_caught, check_swallowed, conditional_error
 from .expressions import and_, assert_stmt, compare, if_exp, not_, or_
 from .iteration import iterable
 from .loops import for_stmt, while_stmt
@@ -13,7 +14,10 @@ from .loops import for_stmt, while_stmt
 __all__ = [
     "and_",
     "assert_stmt",
+    "check_caught",
+    "check_swallowed",
     "compare",
+    "conditional_error",
     "converted",
     "for_stmt",
     "if_exp",

@@ -1,19 +1,31 @@
 """The variables that a branch or a step of a loop may change, read and written as values.
 
 They are cells of inner functions, attributes such as ``self.x``, and the contents of
-lists, dicts and sets that the code can reach.
+lists, dicts, sets and objects that the code can reach (`contents`).
 """
 
 from __future__ import annotations
 
+import functools
+import types
 from typing import Any
 
 import numpy as np
 
 from tapewright.core.dtypes import kind_of
 from tapewright.core.nest import flatten, is_nested, pack
+from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import Tensor
 
+from .conditions import ControlFlowError
+from .contents import (
+    UNDEFINED,
+    Cell,
+    container_of,
+    is_object_of_the_user,
+    is_unchanged,
+    values_in,
+)
 from .jumps import RETURN_VALUE
 
 __all__ = [
@@ -30,12 +42,8 @@ __all__ = [
 ]
 
 
-class _Undefined:
-    def __repr__(self):
-        return "undefined"
-
-
-UNDEFINED = _Undefined()
+# Names of containers and of their entries begin so, as variables may have the same.
+_CONTENT, _ENTRY = "the content of ", "the entry "
 
 
 class State:
@@ -43,7 +51,7 @@ class State:
 
     Args: ``functions``: the inner functions that share them; ``names``: the variables that
     have to survive; ``attributes``: those like ``self.x``; ``reachable``: variables and
-    attributes whose containers the code may change.
+    attributes whose containers the code may change, itself or in what it calls.
     """
 
     def __init__(self, functions, names, attributes, reachable):
@@ -54,51 +62,86 @@ class State:
             self._cells.update(zip(names_of_cells, function.__closure__ or ()))
         self.names = [*names, *attributes]
         self._references = {
-            name: _Cell(self._cells[name]) if name in self._cells
+            name: Cell(self._cells[name]) if name in self._cells
             else _Global(function.__globals__, name)
             for name in names
         }  # fmt: skip
         for name in attributes:
             root, _, attribute = name.rpartition(".")
             owner = self._value(root)
-            if owner is not UNDEFINED:
+            if owner is not UNDEFINED and not _is_property(owner, attribute):
                 self._references[name] = _Attribute(owner, attribute)
         self.names = [name for name in self.names if name in self._references]
         self._others = {
-            name: _Cell(cell)
+            name: Cell(cell)
             for name, cell in self._cells.items()
             if name not in self._references and not name.startswith("ag__item")
         }
         self.containers = {}  # name -> container
-        seen = set()
+        self._entries = {}  # name -> container, key
+        self._scope = _scope_of(function) if functions else None
+        self._find_all_containers(reachable)
+
+    def _find_all_containers(self, reachable):
+        references = self._references.values()
+        cells = [*references, *self._others.values()]
+        self._shared = set(reachable)  # which functions inside may share
+        self._seen = {id(x.container) for x in cells if type(x) is Cell}
+        self._chained = {
+            (id(x.owner), x.name) for x in references if type(x) is _Attribute
+        }
         for name in reachable:
-            self._find_containers(f"the content of {name}", self._value(name), seen)
+            self._find_containers(name, self._value(name))
+        for name, cell in self._cells.items():  # objects of the code around
+            value = Cell(cell).get()
+            if isinstance(value, types.MethodType) or is_object_of_the_user(value):
+                self._find_containers(name, value)
 
     def _value(self, chain):
         """Return the value of a chain like ``self.x``, without properties being called."""
         root, *attributes = chain.split(".")
         cell = self._cells.get(root)
-        value = UNDEFINED if cell is None else _Cell(cell).get()
+        value = UNDEFINED if cell is None else Cell(cell).get()
         for name in attributes:
             value = getattr(value, "__dict__", {}).get(name, UNDEFINED)
         return value
 
-    def _find_containers(self, name, value, seen):
-        if not isinstance(value, (list, dict, set, tuple)) or id(value) in seen:
+    def _find_containers(self, name, value):
+        if id(value) in self._seen:
             return
-        seen.add(id(value))
-        if not isinstance(value, tuple):
-            self.containers[name] = value
-        if isinstance(value, dict):
-            for key, x in list(value.items()):
-                self._find_containers(f"{name}[{key!r}]", x, seen)
-        elif not isinstance(value, set):
-            for i, x in enumerate(value):
-                self._find_containers(f"{name}[{i}]", x, seen)
+        self._seen.add(id(value))
+        if isinstance(value, types.MethodType):
+            self._find_containers(name, value.__self__)
+        elif isinstance(value, functools.partial):
+            self._find_containers(name, (value.func, *value.args, value.keywords))
+        elif isinstance(value, types.FunctionType):
+            self._find_cells(value)
+        container = container_of(value)
+        if container is not None:
+            self.containers[_CONTENT + name] = container
+        content = value if container is None else container.content()
+        for key, x in values_in(content):
+            title = (
+                f"{name}[{key!r}]" if container is None else container.title(name, key)
+            )
+            self._find_containers(title, x)
+
+    def _find_cells(self, function):
+        """Find the variables that a function inside of this one shares with it."""
+        if not function.__qualname__.startswith(self._scope):
+            return
+        for name, cell in zip(
+            function.__code__.co_freevars, function.__closure__ or ()
+        ):
+            if name in self._shared:
+                if id(cell) not in self._seen:
+                    self._seen.add(id(cell))
+                    self.containers[_CONTENT + name] = Cell(cell)
+                self._find_containers(name, Cell(cell).get())
 
     def value(self, name):
         """Return the value of one cell."""
-        return _Cell(self._cells[name]).get()
+        return Cell(self._cells[name]).get()
 
     def values(self) -> dict[str, Any]:
         """Return the variables by name."""
@@ -112,8 +155,7 @@ class State:
     def snapshot(self):
         """Return everything that code can change: variables, other cells, contents."""
         others = {name: x.get() for name, x in self._others.items()}
-        contents = {name: _content(x) for name, x in self.containers.items()}
-        return self.values(), others, contents
+        return self.values(), others, self.contents()
 
     def restore(self, snapshot):
         """Set everything back."""
@@ -122,44 +164,94 @@ class State:
         for name, value in others.items():
             self._others[name].set(value)
         for name, content in contents.items():
-            self.set(name, content)
+            self.containers[name].replace(content)
 
     def contents(self):
         """Return copies of the containers, by name."""
-        return {name: _content(x) for name, x in self.containers.items()}
+        return {name: x.content() for name, x in self.containers.items()}
+
+    def is_entry(self, name):
+        """Return whether this is the name of one entry of a container."""
+        return name in self._entries
+
+    def get(self, name):
+        """Return the value of an entry, or the content of a container."""
+        if name not in self._entries:
+            return self.containers[name].content()
+        container, key = self._entries[name]
+        return container.get(key)
 
     def set(self, name, value):
-        """Give a variable this value, or a container this content."""
-        container = self.containers.get(name)
-        if container is None or name in self._references:
+        """Give a variable or an entry this value, or a container this content."""
+        if name in self._references:
             self._references[name].set(value)
-        elif not _unchanged(_content(container), value):
-            if isinstance(container, list):
-                container[:] = value
-            else:
-                container.clear()
-                container.update(value)
+        elif name in self._entries:
+            container, key = self._entries[name]
+            container.put(key, value)
+        else:
+            self.containers[name].replace(value)
 
-    def changed_contents(self, before, after):
-        """Return the names of the containers of two copies that differ."""
-        return [name for name in before if not _unchanged(before[name], after[name])]
+    def changes(self, before, after):
+        """Return what has changed between two contents: name -> the old and the new value.
+
+        Those are entries, or whole containers that have got other keys. ``before`` takes
+        over the variables and layers that objects create when they first need them.
+        """
+        found = {}
+        for name, old in before.items():
+            container, new = self.containers[name], after[name]
+            if isinstance(old, dict):
+                old |= {key: x for key, x in new.items() if _is_made(old.get(key), x)}
+            if is_unchanged(old, new):
+                continue
+            keys, title = container.keys(old, new), name.removeprefix(_CONTENT)
+            if isinstance(old, np.ndarray):
+                raise ControlFlowError(
+                    f"{user_line(always=True)}: '{title}' is a NumPy array, and changed in "
+                    "place where a tensor decides: let it be a tensor, and use tw.where or "
+                    "tw.tensor_scatter_nd_update"
+                )
+            if keys is None:
+                found[name] = old, new
+                continue
+            for key in keys:
+                a, b = _entry(old, key), _entry(new, key)
+                if a is not b and (id(container.container), key) not in self._chained:
+                    entry = _ENTRY + container.title(title, key)
+                    self._entries[entry] = container, key
+                    found[entry] = a, b
+        return found
 
 
-class _Cell:
-    def __init__(self, cell):
-        self.cell = cell
+def _scope_of(function):
+    """Return how the names begin of functions inside of the one that this is a part of."""
+    name = function.__code__.co_qualname
+    if function.__name__ == "<lambda>":  # an expression
+        name = name.rpartition(".<locals>.")[0]
+    return f"{name}.<locals>."
 
-    def get(self):
-        try:
-            return self.cell.cell_contents
-        except ValueError:
-            return UNDEFINED
 
-    def set(self, value):
-        if value is not UNDEFINED:
-            self.cell.cell_contents = value
-        elif self.get() is not UNDEFINED:
-            del self.cell.cell_contents
+def _entry(content, key):
+    return content.get(key, UNDEFINED) if isinstance(content, dict) else content[key]
+
+
+def _is_made(old, new):
+    """Return whether a variable or layer came in place of None."""
+    if (
+        old is not None
+        or new is None
+        or isinstance(new, (str, bytes))
+        or is_nested(new)
+    ):
+        return False
+    is_opaque = tensors_of(new) is None and container_of(new) is None
+    return is_opaque or hasattr(type(new), "__tensor__")
+
+
+def _is_property(owner, name):
+    """Return whether an attribute is computed from others, which `contents` keeps."""
+    kind = getattr(type(owner), name, None)
+    return isinstance(kind, property) and container_of(owner) is not None
 
 
 class _Global:
@@ -192,22 +284,6 @@ class _Attribute:
             setattr(self.owner, self.name, value)
 
 
-def _content(container):
-    kind = next(k for k in (list, dict, set) if isinstance(container, k))
-    return kind(container)
-
-
-def _unchanged(a, b):
-    """Return whether two copies hold the very same objects."""
-    if len(a) != len(b):
-        return False
-    if isinstance(a, dict):
-        return list(a) == list(b) and all([a[key] is b[key] for key in a])
-    if isinstance(a, set):
-        return {id(x) for x in a} == {id(x) for x in b}
-    return all([x is y for x, y in zip(a, b, strict=True)])
-
-
 # ------------------------------------------------------------------------- values
 
 
@@ -238,7 +314,7 @@ def title_of(name):
     """Return the name of a variable for messages."""
     if name == RETURN_VALUE:
         return "the return value"
-    name = name.removeprefix("the content of ")
+    name = name.removeprefix(_CONTENT).removeprefix(_ENTRY)
     return f"'{name}'"
 
 

@@ -23,7 +23,7 @@ from ..control_flow.while_loop import MANY, known_length
 from ..tracing.graph import spec_of
 from ..tracing.handles import zeros_of
 from ..tracing.tracer import EagerFallback, fall_back
-from .conditions import ControlFlowError, scalar_condition
+from .conditions import ControlFlowError, note_conditional, scalar_condition
 from .expressions import and_, if_exp
 from .iteration import Rows, Steps
 from .jumps import RETURN_VALUE
@@ -123,6 +123,15 @@ class TracedLoop:
                         f"{line_of_error(error)}: {title_of(error.name)} is read in the "
                         "loop before a step has set it: give it a value before the loop"
                     ) from None
+                except TracingError:
+                    raise
+                except Exception as error:
+                    note_conditional(
+                        error, user_line(always=True),
+                        "this loop is traced, as it goes over tensors: it cannot raise "
+                        "depending on them",
+                    )  # fmt: skip
+                    raise
                 self.state.restore(self.before)
         finally:
             if not done:
@@ -146,9 +155,14 @@ class TracedLoop:
             if own:
                 tests.append(lambda: rows.goes_on(position))
             tests += [] if goes_on is None else [goes_on]
-            return scalar_condition(
-                and_(tests[0](), *tests[1:]), f"the {self.title} loop"
-            )
+            before = self.state.contents()
+            go = and_(tests[0](), *tests[1:])
+            for name in self.state.changes(before, self.state.contents()):
+                raise ControlFlowError(
+                    f"{user_line(always=True)}: the condition of the {self.title} loop "
+                    f"changes {title_of(name)}: change it in the loop"
+                )
+            return scalar_condition(go, f"the {self.title} loop")
 
         def step(leaves, slices, _):
             position, item = enter(leaves), ()
@@ -236,15 +250,16 @@ class TracedLoop:
 
     def _results(self, tensors):
         """Return the tensors of the variables after a step, which must be like before."""
-        values, contents = self.state.values(), self.state.contents()
+        values = self.state.values()
         again = False
         for name, value in values.items():
             if name not in self.entry and value is not UNDEFINED:
                 self.filled[name], again = _outlined(value), True
-        for name in self.state.changed_contents(self.before[2], contents):
+        contents = self.state.contents()
+        for name, pair in self.state.changes(self.before[2], contents).items():
             if name not in self.entry:
-                again |= self._takes_over(name, self.before[2][name], contents[name])
-        values |= {name: contents[name] for name in self.entry if name in contents}
+                again |= self._takes_over(name, *pair)
+        values |= {x: self.state.get(x) for x in self.entry.keys() - values.keys()}
         found, problem = [], None
         for name, places in self.places.items():
             old, new = self.entry[name], values[name]
@@ -349,12 +364,15 @@ class TracedLoop:
     # --- lists and dicts
 
     def _takes_over(self, name, old, new):
-        """Let the content of a container be a variable; or note by what it grows."""
+        """Let an entry of a container be a variable; or note what a list grows by."""
+        if self.state.is_entry(name):
+            if old is UNDEFINED:
+                self.filled[name] = _outlined(new)
+            else:
+                self.entry[name] = old
+            return True
         if isinstance(old, set) or (isinstance(old, dict) and list(old) != list(new)):
             self._refuse(name, old, new)
-        if len(old) == len(new):
-            self.entry[name] = old
-            return True
         if len(new) < len(old) or not all([x is y for x, y in zip(old, new)]):
             self._refuse(name, old, new)
         self.grown[name] = new[len(old) :]
@@ -377,7 +395,7 @@ class TracedLoop:
         for name, items in self.grown.items():
             own = [next(columns) for _ in leaves_of(items)]
             for row in zip(*own, strict=True):
-                self.state.containers[name].extend(pack(items, row))
+                self.state.containers[name].container.extend(pack(items, row))
 
     def _check_count(self, steps):
         """Let calls raise in which no step gives a value to what is read afterwards."""

@@ -207,8 +207,8 @@ class _Rewriter(ast.NodeTransformer):
         """
         names = names | assigned_names(node.body)
         later = node.needed | self.used_later
-        targets = [node.target] if isinstance(node, ast.For) else []
-        attributes, reachable = self.chains([*node.body, *targets], names)
+        head = node.target if isinstance(node, ast.For) else node.test
+        attributes, reachable = self.chains([*node.body, head], names)
         described = [
             self.texts(names & (later | node.again)),
             self.texts(names & later),
@@ -235,6 +235,25 @@ class _Rewriter(ast.NodeTransformer):
         return node  # converted when it is called
 
     visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef
+
+    def visit_ExceptHandler(self, node):  # noqa: N802
+        self.generic_visit(node)
+        check = ast.Expr(self.operator("check_caught"))
+        node.body = [*self.located(node.body[0], check), *node.body]
+        return node
+
+    def visit_With(self, node):  # noqa: N802
+        """Note the error that leaves the body, as the context manager may swallow it."""
+        self.generic_visit(node)
+        left = self.fresh("left")
+        note = ast.Assign(
+            [ast.Name(left, ast.Store())], self.operator("conditional_error")
+        )
+        handler = ast.ExceptHandler(None, None, [note, ast.Raise(None, None)])
+        node.body = self.located(node.body[0], ast.Try(node.body, [handler], [], []))
+        reset = ast.Assign([ast.Name(left, ast.Store())], ast.Constant(None))
+        check = ast.Expr(self.operator("check_swallowed", _load(left)))
+        return [*self.located(node, reset), node, *self.located(node, check)]
 
     # --- expressions
 
@@ -269,7 +288,9 @@ class _Rewriter(ast.NodeTransformer):
             return self.generic_visit(node)
         first, *rest = [self.visit(x) for x in node.values]
         name = "and_" if isinstance(node.op, ast.And) else "or_"
-        return ast.copy_location(self.operator(name, first, *map(_thunk, rest)), node)
+        call = self.operator(name, first, *map(_thunk, rest))
+        call.keywords = self.effects(rest)
+        return ast.copy_location(call, node)
 
     def visit_UnaryOp(self, node):  # noqa: N802
         self.generic_visit(node)
@@ -282,7 +303,9 @@ class _Rewriter(ast.NodeTransformer):
             return self.generic_visit(node)
         self.generic_visit(node)
         branches = _thunk(node.body), _thunk(node.orelse)
-        return ast.copy_location(self.operator("if_exp", node.test, *branches), node)
+        call = self.operator("if_exp", node.test, *branches)
+        call.keywords = self.effects([node.body, node.orelse])
+        return ast.copy_location(call, node)
 
     def visit_Compare(self, node):  # noqa: N802
         if len(node.ops) == 1 or assigned_names(node.comparators[1:]):
@@ -294,9 +317,6 @@ class _Rewriter(ast.NodeTransformer):
             for name, x in zip(names, node.comparators, strict=True)
         ]
         return ast.copy_location(self.operator("compare", node.left, *pairs), node)
-
-    def visit_comprehension(self, node):
-        return self.generic_visit(node)
 
     # --- building
 
@@ -334,13 +354,22 @@ class _Rewriter(ast.NodeTransformer):
     def chains(self, block, names):
         """Return the attributes that a block assigns, and where it may change containers.
 
-        Those are the variables of the function, and attributes like ``self.items``. Lists
-        of the code around it change once, while it is traced, as everywhere in Python.
+        Those are the variables of the function, also of functions inside of it that the
+        block may call, and attributes like ``self.items``. Lists of the code around it
+        change once, while it is traced, as everywhere in Python.
         """
         assigned, changed = changed_attributes(block)
         assigned = {x for x in assigned if x.partition(".")[0] not in names}
-        reachable = changed | read_names(*block)
+        reachable = changed | read_names(*block) | self.used_later
         return assigned, {x for x in reachable if x.partition(".")[0] in self.own}
+
+    def effects(self, expressions):
+        """Return the argument that tells which containers calls in expressions may change."""
+        nodes = [node for each in expressions for node in ast.walk(each)]
+        if not any([isinstance(node, ast.Call) for node in nodes]):
+            return []
+        names = (read_names(*expressions) | self.used_later) & self.own
+        return [ast.keyword("reachable", self.texts(names))] if names else []
 
     @staticmethod
     def located(node, *statements):

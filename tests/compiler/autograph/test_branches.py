@@ -1,5 +1,7 @@
 """`if`, conditional expressions, and, or, not, comparisons and assert on tensors."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -413,3 +415,79 @@ def test_tracebacks_show_lines_of_the_user():
         f(tw.constant(1.0))
     frames = [(e.frame.code.name, str(e.statement)) for e in caught.traceback]
     assert ("f", "y = tw.matmul(y, y)") in [(n, s.strip()) for n, s in frames]
+
+
+def test_except_cannot_catch_what_a_traced_branch_raises():
+    def f(x):
+        try:
+            if x > 0:
+                raise KeyError("positive")
+            return x
+        except KeyError:
+            return x * 100.0
+
+    message = (
+        r"test_branches.py:\d+: KeyError is raised where a tensor decides, and caught"
+    )
+    with pytest.raises(tw.errors.TracingError, match=message):
+        tw.function(f)(tw.constant(1.0))
+
+
+def test_except_catches_what_python_raises():
+    def f(x):
+        for k in range(3):
+            try:
+                if k == 1:
+                    raise KeyError
+                if x > 0:
+                    x = x + 1.0
+            except KeyError:
+                x = x * 2.0
+        return x
+
+    check(f, *SIGNS)
+
+
+def test_loops_with_jumps_in_finally():
+    def f(x):
+        n = 0.0
+        for _ in range(2):
+            try:
+                if x > 0:
+                    continue
+                n = n + 10.0
+            finally:
+                for k in range(3):
+                    if k == 2:
+                        break
+                    n = n + 1.0
+        return x + n
+
+    check(f, *SIGNS)
+
+
+def test_with_cannot_swallow_what_a_traced_branch_raises():
+    def f(x):
+        with contextlib.suppress(KeyError):
+            if x > 0:
+                raise KeyError("positive")
+            x = x * 2.0
+        return x
+
+    message = r"KeyError is raised where a tensor decides, and swallowed by the with"
+    with pytest.raises(tw.errors.TracingError, match=message):
+        tw.function(f)(tw.constant(1.0))
+
+
+def test_with_swallows_what_python_raises():
+    def f(x):
+        for k in range(3):
+            with contextlib.suppress(KeyError):
+                if x > 0:
+                    x = x + 1.0
+                if k == 1:
+                    raise KeyError
+                x = x * 2.0
+        return x
+
+    check(f, *SIGNS)

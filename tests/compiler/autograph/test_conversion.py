@@ -2,12 +2,15 @@
 
 import contextlib
 import functools
+import gc
 import inspect
 import linecache
 import os
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -448,3 +451,56 @@ def test_source_of_the_prompt():
         out, _ = process.communicate(timeout=60)
         os.close(master)
     assert "6.0 3.0" in out
+
+
+def test_functions_given_to_functions_of_python_are_converted():
+    def f(x):
+        doubled = map(lambda y: y * 2.0 if y > 0 else y, [x, x + 1.0])
+        return functools.reduce(lambda a, b: a if a > b else b, doubled)
+
+    for value in (2.0, -0.5, -2.0):
+        x = tw.constant(value)
+        assert float(tw.function(f)(x)) == float(f(x))
+
+
+def _pause(phase, info):
+    time.sleep(0)
+
+
+@pytest.fixture
+def threads_switch_often():
+    """Let other threads run in each garbage collection, also inside of the parser."""
+    before = gc.get_threshold()
+    gc.callbacks.append(_pause)
+    gc.set_threshold(100)
+    yield
+    gc.set_threshold(*before)
+    gc.callbacks.remove(_pause)
+
+
+@pytest.mark.usefixtures("threads_switch_often")
+def test_threads_may_convert_at_once():
+    def trace(source, start, results):
+        space = {}
+        exec(source, space)
+        start.wait()
+        try:
+            results.append(conversion.convert(space["f"]) is space["f"])
+        except SystemError as error:
+            results.append(error)
+
+    for k in range(2):
+        text = "def f(x):\n" + "".join(
+            [f"    if x > {i + k}:\n        x = x + 1\n" for i in range(30)]
+        )
+        start, results, threads = threading.Barrier(4), [], []
+        for i in range(4):
+            name = f"<threads {k} {i}>"
+            linecache.cache[name] = len(text), None, text.splitlines(True), name
+            code = compile(text, name, "exec")
+            threads.append(threading.Thread(target=trace, args=(code, start, results)))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert results == [False] * 4

@@ -464,3 +464,18 @@ def test_states_that_cannot_be(step, match, tmp_path):
     exec(compile(path.read_text(), str(path), "exec"), space)
     with pytest.raises(ValueError, match=rf"looped.py:[67]: {match}"):
         tw.function(space["f"])(tw.constant([1.0]), tw.constant(5.0))
+
+
+def test_except_cannot_catch_what_a_traced_loop_raises():
+    def f(n):
+        try:
+            for _ in tw.range(n):
+                raise KeyError
+        except KeyError:
+            n = n + 100
+        return n
+
+    with pytest.raises(
+        tw.errors.TracingError, match="KeyError is raised where a tensor"
+    ):
+        tw.function(f)(tw.constant(0))

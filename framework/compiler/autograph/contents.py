@@ -1,0 +1,208 @@
+"""What code can change in place: lists, dicts, sets, objects of the user, cells, arrays.
+
+Each has a content: a list, dict, set or array that is a copy, and that can be put back.
+"""
+
+import sys
+from collections import deque
+
+import numpy as np
+
+from tapewright.core.source_lines import is_own_code
+
+from .conversion import is_convertible
+
+__all__ = [
+    "UNDEFINED",
+    "Cell",
+    "container_of",
+    "is_object_of_the_user",
+    "is_unchanged",
+    "values_in",
+]
+
+
+class _Undefined:
+    def __repr__(self):
+        return "undefined"
+
+
+UNDEFINED = _Undefined()
+
+
+class _Container:
+    """A container and its content."""
+
+    def __init__(self, container):
+        self.container = container
+
+    def title(self, name, key):
+        """Return the name of an entry."""
+        return f"{name}[{key!r}]"
+
+    def keys(self, old, new):
+        """Return the keys of two contents; None if they do not have the same ones."""
+        if isinstance(old, list):
+            return range(len(old)) if len(old) == len(new) else None
+        if isinstance(old, dict):
+            return list(old) if list(old) == list(new) else None
+        return None
+
+    def get(self, key):
+        """Return the value of an entry."""
+        content = self.content()
+        return (
+            content.get(key, UNDEFINED) if isinstance(content, dict) else content[key]
+        )
+
+    def put(self, key, value):
+        """Set the value of an entry, or remove it."""
+        content = self.content()
+        if value is UNDEFINED:
+            content.pop(key, None)
+        else:
+            content[key] = value
+        self.replace(content)
+
+
+class _Items(_Container):
+    """The elements of a list, deque, dict or set."""
+
+    def content(self):
+        kind = next(
+            k for k in (list, dict, set, deque) if isinstance(self.container, k)
+        )
+        return list(self.container) if kind is deque else kind(self.container)
+
+    def replace(self, content):
+        if not is_unchanged(self.content(), content):
+            self.container.clear()
+            is_row = isinstance(self.container, (list, deque))
+            (self.container.extend if is_row else self.container.update)(content)
+
+
+class _Attributes(_Container):
+    """The attributes of an object, without its properties and ``__setattr__``."""
+
+    def title(self, name, key):
+        return f"{name}.{key}"
+
+    def keys(self, old, new):
+        return dict.fromkeys([*old, *new])
+
+    def content(self):
+        found = dict(getattr(self.container, "__dict__", ()))
+        for name in _slots(type(self.container)):
+            value = getattr(self.container, name, UNDEFINED)
+            if value is not UNDEFINED:
+                found[name] = value
+        return found
+
+    def replace(self, content):
+        now = self.content()
+        for name in now.keys() - content.keys():
+            object.__delattr__(self.container, name)
+        for name, value in content.items():
+            if now.get(name, UNDEFINED) is not value:
+                object.__setattr__(self.container, name, value)
+
+
+class Cell(_Container):
+    """A variable that functions share."""
+
+    def title(self, name, key):
+        return name
+
+    def content(self):
+        return [self.get()]
+
+    def replace(self, content):
+        self.set(*content)
+
+    def get(self, key=0):
+        try:
+            return self.container.cell_contents
+        except ValueError:
+            return UNDEFINED
+
+    def put(self, key, value):
+        self.set(value)
+
+    def set(self, value):
+        """Give the variable a value, or none."""
+        if value is not UNDEFINED:
+            self.container.cell_contents = value
+        elif self.get() is not UNDEFINED:
+            del self.container.cell_contents
+
+
+class _Array(_Container):
+    """The elements of an array, which must not change: it cannot hold tensors."""
+
+    def content(self):
+        return self.container.copy()
+
+    def replace(self, content):
+        if not is_unchanged(self.container, content):
+            self.container[...] = content
+
+
+def container_of(value):
+    """Return the container of a value; None if nothing can change it in place."""
+    if isinstance(value, (list, dict, set, deque)):
+        return _Items(value)
+    if isinstance(value, np.ndarray):
+        return _Array(value)
+    return _Attributes(value) if is_object_of_the_user(value) else None
+
+
+def values_in(content):
+    """Yield the keys and values of a content in which containers can be."""
+    if isinstance(content, dict):
+        yield from list(content.items())
+    elif isinstance(content, (list, tuple)):
+        yield from enumerate(content)
+
+
+def is_unchanged(a, b):
+    """Return whether two contents hold the very same objects."""
+    if isinstance(a, np.ndarray):
+        return a.dtype == object or np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+    if len(a) != len(b):
+        return False
+    if isinstance(a, dict):
+        return list(a) == list(b) and all([a[key] is b[key] for key in a])
+    if isinstance(a, set):
+        return {id(x) for x in a} == {id(x) for x in b}
+    return all([x is y for x, y in zip(a, b, strict=True)])
+
+
+def is_object_of_the_user(value):
+    """Return whether a class and its bases are of modules that may compute with tensors.
+
+    Classes with a base of tapewright are not: layers build themselves while they are traced.
+    """
+    kind = type(value)
+    if issubclass(kind, (type, tuple)):
+        return False
+    files = [_file_of(base) for base in kind.__mro__[:-1]]
+    if any([file is not None and is_own_code(file) for file in files]):
+        return False
+    file = files[0] if files else None
+    return file is not None and is_convertible(file)
+
+
+def _file_of(kind):
+    module = sys.modules.get(kind.__module__)
+    return getattr(module, "__file__", None) or (
+        "" if kind.__module__ == "__main__" else None
+    )
+
+
+def _slots(kind):
+    for base in kind.__mro__:
+        names = vars(base).get("__slots__", ())
+        for name in [names] if isinstance(names, str) else names:
+            if name not in ("__dict__", "__weakref__"):
+                private = name.startswith("__") and not name.endswith("__")
+                yield f"_{base.__name__.lstrip('_')}{name}" if private else name
