@@ -10,7 +10,7 @@ zeros off the diagonal are never computed. An op that mixes the indices makes th
 
 import math
 
-from tapewright.core.dtypes import BY_NUMPY, bfloat16_is_loaded, is_bfloat16
+from tapewright.core.dtypes import BY_NUMPY, as_dtype, bfloat16_is_loaded, is_bfloat16
 from tapewright.core.errors import MappingError
 from tapewright.core.interpreters import (
     Interpreter,
@@ -74,7 +74,7 @@ class BatchedTensor(Tensor):
 
     @property
     def dtype(self):
-        return BY_NUMPY[self.value.array.dtype]
+        return BY_NUMPY.get(self.value.array.dtype) or as_dtype(self.value.array.dtype)
 
     @property
     def axis(self):

@@ -5,6 +5,7 @@ scalar class. ``np.dtype(tw.float32)`` works too.
 
 NumPy has no bfloat16; that of ml_dtypes, which JAX and TensorFlow use, is imported when its
 dtype is first read. Its kind is "V" for NumPy, so `kind_of` is asked in place of ``kind``.
+The first use of it, and of float16, is noticed: from then on ops look for half precision.
 """
 
 from __future__ import annotations
@@ -162,24 +163,26 @@ class DType:
 
 
 class _UnloadedDType(DType):
-    """bfloat16 before its first use. It becomes a plain `DType` when ``dtype`` is read.
+    """A dtype of 16 bits before its first use.
 
-    So importing ml_dtypes is not paid for by programs without bfloat16, and reading the
-    attribute costs nothing more later.
+    It becomes a plain `DType` when ``dtype`` is read; until then no array has it. So a
+    program without half precision does not import ml_dtypes, and no kernel looks for dtypes
+    to widen. Reading the attribute costs nothing more later.
     """
 
     __slots__ = ()
 
-    def __init__(self, name: str, kind: str):
-        self.name, self.kind = name, kind
+    def __init__(self, name: str):
+        self.name, self.kind = name, "f"
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute != "dtype":
             raise AttributeError(attribute)
-        self.dtype = np.dtype(_ml_dtypes().bfloat16)
+        own = np.float16 if self.name == "float16" else _ml_dtypes().bfloat16
+        self.dtype = np.dtype(own)
         self.__class__ = DType
         BY_NUMPY[self.dtype] = self
-        for hook in _when_loaded:
+        for hook in _when_half_is_loaded:
             hook()
         return self.dtype
 
@@ -200,17 +203,27 @@ def bfloat16_is_loaded() -> _python_bool:
     return type(bfloat16) is DType
 
 
-_when_loaded: list[Callable[[], None]] = []
+def loaded_halves() -> str:
+    """NumPy's characters of the dtypes of half precision that were used."""
+    return "".join([d.dtype.char for d in (float16, bfloat16) if type(d) is DType])
 
 
-def when_bfloat16_is_loaded(hook: Callable[[], None]) -> None:
-    """Call ``hook()`` once, when bfloat16 is first used."""
-    _when_loaded.append(hook)
+_when_half_is_loaded: list[Callable[[], None]] = []
+
+
+def when_half_is_loaded(hook: Callable[[], None]) -> None:
+    """Call ``hook()`` when float16, and when bfloat16 is first used."""
+    _when_half_is_loaded.append(hook)
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> _python_bool:
     """Return whether a NumPy dtype is that of `bfloat16`."""
     return dtype.char == "E"  # no dtype of NumPy, nor another of ml_dtypes, has it
+
+
+def is_narrow(dtype: np.dtype[Any]) -> _python_bool:
+    """Return whether a NumPy dtype is that of `float16` or `bfloat16`."""
+    return dtype.char in "eE"
 
 
 def kind_of(dtype: np.dtype[Any]) -> str:
@@ -254,8 +267,8 @@ uint8: DType = DType("uint8", np.uint8)
 uint16: DType = DType("uint16", np.uint16)
 uint32: DType = DType("uint32", np.uint32)
 uint64: DType = DType("uint64", np.uint64)
-float16: DType = DType("float16", np.float16)
-bfloat16: DType = _UnloadedDType("bfloat16", "f")
+float16: DType = _UnloadedDType("float16")
+bfloat16: DType = _UnloadedDType("bfloat16")
 float32: DType = DType("float32", np.float32)
 float64: DType = DType("float64", np.float64)
 complex64: DType = DType("complex64", np.complex64)
@@ -266,15 +279,15 @@ double: DType = float64
 
 _ALL = [
     bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-    float16, float32, float64, complex64, complex128, string,
+    float32, float64, complex64, complex128, string,
 ]  # fmt: skip
-_BY_NAME = {d.name: d for d in (*_ALL, bfloat16)} | {
+_BY_NAME = {d.name: d for d in (*_ALL, float16, bfloat16)} | {
     "half": float16, "float": float32, "double": float64,
 }  # fmt: skip
 _BY_PYTHON = {
     float: float32, int: int32, _python_bool: bool, complex: complex128, str: string,
 }  # fmt: skip
-BY_NUMPY = {d.dtype: d for d in _ALL}
+BY_NUMPY = {d.dtype: d for d in _ALL}  # those of half precision from their first use on
 
 
 def as_dtype(value: Any) -> DType:
@@ -285,7 +298,7 @@ def as_dtype(value: Any) -> DType:
     >>> as_dtype(float), as_dtype("int64")
     (tf.float32, tf.int64)
     """
-    if type(value) is DType or value is bfloat16:
+    if isinstance(value, DType):
         return value
     if isinstance(value, str) and value in _BY_NAME:
         return _BY_NAME[value]
@@ -296,8 +309,8 @@ def as_dtype(value: Any) -> DType:
     except TypeError:
         numpy_dtype = None
     if numpy_dtype is not None:
-        if is_bfloat16(numpy_dtype):
-            numpy_dtype = bfloat16.dtype
+        if is_narrow(numpy_dtype):  # this may be the first use
+            numpy_dtype = (bfloat16 if is_bfloat16(numpy_dtype) else float16).dtype
         found = BY_NUMPY.get(numpy_dtype) or BY_NUMPY.get(numpy_dtype.newbyteorder("="))
         if found is not None:
             return found

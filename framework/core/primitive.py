@@ -20,7 +20,7 @@ import numpy as np
 
 from . import devices
 from .dispatch import constant_like, float32, make_entry
-from .dtypes import bfloat16, bfloat16_is_loaded, kind_of, when_bfloat16_is_loaded
+from .dtypes import kind_of, loaded_halves, when_half_is_loaded
 from .errors import (
     DTypeError,
     InvalidArgumentError,
@@ -87,7 +87,7 @@ class _Kernels(dict):
         xp = devices.array_module(array_type)
         kernel = self.op.device_kernels.get(xp.__name__, self.op.kernel)
         bound = _forwarded(kernel, xp, self.op) or partial(kernel, xp)
-        return widened(self.op, bound) if bfloat16_is_loaded() else bound
+        return widened(self.op, bound, xp)
 
 
 def _forwarded(kernel, xp, op):
@@ -118,46 +118,61 @@ def _forwarded(kernel, xp, op):
     return None
 
 
-@when_bfloat16_is_loaded
-def _look_for_bfloat16():
+@when_half_is_loaded
+def _look_for_halves():
     for op in list_ops():
         op.kernels.clear()
 
 
-def widened(op: Primitive, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel of an op that computes in float32 with inputs of bfloat16.
+def widened(
+    op: Primitive, kernel: Callable[..., Any], xp: Any = np
+) -> Callable[..., Any]:
+    """The kernel of an op that computes in float32 with inputs of half precision.
 
-    These are copied to float32, and floating results are rounded once, to bfloat16. So each
-    op accumulates in float32, in kernels that know nothing of bfloat16, eager and traced.
+    These are copied to float32, and floating results are rounded once, to their dtype. So
+    each op accumulates in float32, in kernels that know nothing of half precision, eager
+    and traced. float16 on a GPU is left to the kernel: it has instructions for that.
     """
-    if op.moves:
+    narrow = _made_wider(op, xp)
+    if not narrow:
         return kernel
 
     def run(*arrays, **attributes):
         for x in arrays:
-            if getattr(x, "dtype", float32).char == "E":
+            if getattr(x, "dtype", float32).char in narrow:
                 break
         else:
             return kernel(*arrays, **attributes)
-        result = kernel(*[_as_float32(x) for x in arrays], **attributes)
+        dtype = x.dtype
+        result = kernel(*[_as_float32(x, narrow) for x in arrays], **attributes)
         if type(result) is tuple:
-            return tuple([_as_bfloat16(x) for x in result])
-        return _as_bfloat16(result)
+            return tuple([_rounded(x, dtype) for x in result])
+        return _rounded(result, dtype)
 
     run.__wrapped__ = kernel
     run.__name__ = getattr(kernel, "__name__", op.name)
     return run
 
 
-def _as_float32(x):
-    """A copy of an array of bfloat16; all else as it is."""
-    is_narrow = getattr(x, "dtype", float32).char == "E"
+def _made_wider(op, xp):
+    """NumPy's characters of the dtypes that the kernel of an op does not compute in."""
+    halves = loaded_halves()
+    if op.moves or not op.half or not halves:  # the refusal of half is the kernel's
+        return ""
+    # A ufunc computes float16 in float32 itself, faster than on copies.
+    own = "e" if xp is not np or op.is_ufunc else ""
+    return halves.replace(own, "")
+
+
+def _as_float32(x, narrow):
+    """A copy of an array of half precision; all else as it is."""
+    is_narrow = getattr(x, "dtype", float32).char in narrow
     return x.astype(float32) if is_narrow else x
 
 
-def _as_bfloat16(x):
-    """An array of float32, rounded; all else as it is."""
-    return x.astype(bfloat16.dtype) if x.dtype == float32 else x
+def _rounded(x, dtype):
+    """An array of float32, rounded to a dtype; all else as it is."""
+    return x.astype(dtype) if x.dtype == float32 else x
 
 
 # Make a rule of `rules` for an op.
@@ -244,6 +259,7 @@ class Primitive:
         if same_dtype is not None:
             self.same_dtype = same_dtype
         self.kinds: str | None = _kinds("fc" if floating else kinds, half)
+        self.half: bool = half
         self.moves: bool = moves
         self.linear: Any = self._linear_groups(linear)
         self.commutative: bool = commutative
@@ -310,6 +326,13 @@ class Primitive:
         """Return whether the kernel may raise for some values of these NumPy dtypes."""
         kinds = self.may_raise
         return kinds if isinstance(kinds, bool) else kind_of(dtypes[0]) in kinds
+
+    @property
+    def is_ufunc(self) -> bool:
+        """True if NumPy's kernel is one of its ufuncs, which round each entry once."""
+        kernel = self.device_kernels.get("numpy", self.kernel)
+        ufunc = _forwarded(kernel, np, self)
+        return isinstance(ufunc, np.ufunc) and ufunc.signature is None
 
     # --- attaching rules
 
@@ -763,7 +786,7 @@ def primitive(kernel=None, **options):
       zeros where none arrived.
     - ``kinds``: the kinds of dtypes accepted, as NumPy abbreviates them ("iufc"; default
       all). ``floating`` is "fc": it refuses integers, which NumPy would convert to float64.
-    - ``half``: False refuses bfloat16. Half precision of NumPy is refused by the kernel.
+    - ``half``: False refuses bfloat16. float16 is left to the kernel, which refuses it.
 
     Rules that many ops share; others are attached to the op, ``@op.infer``, ``@op.vjp``:
 

@@ -535,6 +535,8 @@ def to_array(
     if devices.is_array(value):
         return _copied(value, dtype, hint, module)
     array = _from_python(value, dtype, hint)
+    if array.dtype not in BY_NUMPY and array.dtype.kind != "U":  # as in `_copied`
+        as_dtype(array.dtype)
     module = module or devices.current_module()
     if module is np or array.dtype.kind == "U":  # strings stay on the host
         return array
@@ -548,7 +550,7 @@ def _copied(value, dtype, hint, module):
         value = _as_strings(value)
     elif (
         value.dtype not in BY_NUMPY
-    ):  # no dtype of tensors, or bfloat16 at its first use
+    ):  # no dtype of tensors, or half precision at its first use
         as_dtype(value.dtype)
     wanted = _wanted_dtype(value.dtype, value, dtype, hint)
     module = module or (own if own is not np else devices.current_module())

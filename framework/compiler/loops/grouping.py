@@ -7,7 +7,7 @@ of its other operands are made one with that, if nothing has to run between them
 import heapq
 import itertools
 
-from tapewright.core.dtypes import is_bfloat16
+from tapewright.core.dtypes import is_narrow
 
 from ..program.array_instructions import Copy, Map, Reduce, View
 from ..program.atomicity import may_fail
@@ -79,17 +79,17 @@ class _Grouping:
             self.place(instruction)
         return self.ordered()
 
-    # --- bfloat16 made wider
+    # --- half precision made wider
 
     def _widens(self, instruction):
-        """Return whether a cast makes bfloat16 of a group wider: it waits for its reader.
+        """Return whether a cast makes numbers of a group wider: it waits for its reader.
 
         In a group of its own it is made where it is read, and 16 bits are kept till then.
         """
         (source, *_) = instruction.operands
         unit = self.producer(source)
         is_cast = isinstance(instruction, Map) and instruction.scalar == "cast"
-        widens = is_cast and is_bfloat16(source.dtype)
+        widens = is_cast and is_narrow(source.dtype)
         return widens and unit is not None and unit.group is not None
 
     def place_waiting(self, reader):

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from tapewright.core.devices import array_module
-from tapewright.core.dtypes import is_bfloat16
+from tapewright.core.dtypes import is_narrow
 
 from .index_maps import product_maps
 from .instruction import Instruction, Memory
@@ -77,9 +77,9 @@ class Map(_Computed):
         return isinstance(self.function, np.ufunc)
 
     def merge_key(self, operands):
-        """Each op makes bfloat16 wider for itself: so what is kept for later has 16 bits."""
+        """Each op makes halves wider for itself: so what is kept for later has 16 bits."""
         key = super().merge_key(operands)
-        widens = self.scalar == "cast" and is_bfloat16(self.operands[0].dtype)
+        widens = self.scalar == "cast" and is_narrow(self.operands[0].dtype)
         return (*key, id(self.node)) if widens else key
 
     def verify(self, place_of, fail):

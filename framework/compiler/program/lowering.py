@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from tapewright.core.communication.job import communicator
-from tapewright.core.devices import check_fits, to_numpy
+from tapewright.core.devices import array_module, check_fits, to_numpy
 from tapewright.core.errors import VerificationError
 from tapewright.core.primitive import widened
 from tapewright.ops.collective import all_reduce_sum
@@ -133,7 +133,7 @@ def _lowered_op(program, node, operands, array_type, in_loops, is_supported):
         return _collective(program, node, operands, array_type)
     if in_loops:
         count = len(program.instructions)
-        outputs = _lowered_in_loops(program, node, operands)
+        outputs = _lowered_in_loops(program, node, operands, array_module(array_type))
         made = program.instructions[count:]
         if outputs and (is_supported is None or all(map(is_supported, made))):
             return outputs
@@ -141,8 +141,8 @@ def _lowered_op(program, node, operands, array_type, in_loops, is_supported):
     if array_type is np.ndarray:
         rule = LOWERING_RULES.get(op)
         kernel = op.device_kernels.get("numpy", op.kernel)
-        outputs = rule and _traced(Builder(program, node), operands, rule)
-        outputs = outputs or _traced(Builder(program, node), operands, kernel, np)
+        outputs = rule and _traced(Builder(program, node), np, operands, rule)
+        outputs = outputs or _traced(Builder(program, node), np, operands, kernel, np)
         if outputs:
             return outputs
     function = op.kernels.plain(array_type)
@@ -163,31 +163,34 @@ def _collective(program, node, operands, array_type):
     return program.append(instruction, *_specs(node))
 
 
-def _lowered_in_loops(program, node, operands):
+def _lowered_in_loops(program, node, operands, xp):
     """Lower an op to maps and reductions; return its outputs, or None.
 
     An op that raises on some values is computed by NumPy, which looks at them.
     """
     op = node.op
     if op in LOOP_RULES:
-        return _traced(LoopBuilder(program, node), operands, LOOP_RULES[op])
+        return _traced(LoopBuilder(program, node), xp, operands, LOOP_RULES[op])
     if op.raises_on_values(*[a.dtype for a in operands]) or op in KERNEL_INSTRUCTIONS:
         return None
     rule = LOWERING_RULES.get(op)
     if rule in HOST_RULES:
         rule = None
-    outputs = rule and _traced(Builder(program, node), operands, rule)
+    outputs = rule and _traced(Builder(program, node), xp, operands, rule)
     return outputs or _traced(
-        LoopBuilder(program, node), operands, op.kernel, HOST_FREE
+        LoopBuilder(program, node), xp, operands, op.kernel, HOST_FREE
     )
 
 
-def _traced(builder, operands, function, *first):
-    """Trace a rule or kernel; return its outputs, or None if it cannot be traced."""
+def _traced(builder, xp, operands, function, *first):
+    """Trace a rule or kernel, for arrays of a module; return its outputs.
+
+    None if it cannot be traced.
+    """
     program, node = builder.program, builder.node
     count = len(program.instructions)
     tracers = [ArrayTracer(a, builder) for a in operands]
-    traced = widened(node.op, partial(function, *(first or (builder,))))
+    traced = widened(node.op, partial(function, *(first or (builder,))), xp)
     try:
         result = traced(*tracers, **node.attributes)
         results = result if type(result) is tuple else (result,)

@@ -287,9 +287,7 @@ def _by_parts(op):
     def _(xp, x):
         if x.dtype.kind != "f":
             raise DTypeError(op.primitive.name, "x must be real", x=x)
-        wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
-        out = in_blocks(lambda part: kernel(np, part), wide)
-        return out if wide is x else out.astype(x.dtype)
+        return in_blocks(lambda part: kernel(np, part), x)
 
 
 GELU = _gelu, _gelu_slope, _gelu_by_tanh, _gelu_by_tanh_slope

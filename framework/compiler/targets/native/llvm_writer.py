@@ -1,7 +1,7 @@
 """Text of LLVM functions: `Writer` appends instructions, `Value` is a result of one.
 
 Values carry NumPy's dtypes, which tell signed from unsigned integers; a bool is an ``i1`` in
-a register and a byte in memory, and bfloat16 an ``i16``, which is moved and converted alone.
+a register and a byte in memory, and bfloat16 an ``i16``. Halves are moved and converted alone.
 Arithmetic on values appends instructions, so that a formula reads as one:
 
 >>> import numpy as np

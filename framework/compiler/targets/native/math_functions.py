@@ -22,21 +22,25 @@ from .math import (
 
 __all__ = ["is_supported", "scalar_function"]
 
+_float16, _float32 = np.dtype(np.float16), np.dtype(np.float32)
+
 
 def scalar_function(writer, name, args, dtype):
     """The value of dtype ``dtype`` of a ufunc, or of one of `scalar_functions`, by name.
 
     ``args``: values of the dtypes of NumPy's loop. `is_supported` says what is known.
+    float16 is computed in float32 and rounded, as in NumPy's loops.
     """
     dtype = np.dtype(dtype)
     if name == "cast":
         return integers.cast(*args, dtype)
     if name == "where":
         return writer.select(*args)
+    args = [integers.cast(x, _computed_in(x.dtype)) for x in args]
     if name == "positive_bits":
         return integers.positive_bits(*args, dtype)
     if name == "divide":
-        args = [writer.cast(x, dtype) for x in args]
+        args = [writer.cast(x, _computed_in(dtype)) for x in args]
     function = _function(name, [x.dtype for x in args])
     if function is None:
         kinds = ", ".join([str(x.dtype) for x in args])
@@ -53,6 +57,9 @@ def is_supported(name, input_dtypes, output_dtype):
         return False
     if name in ("cast", "where"):
         return True
+    if name == "nextafter" and _float16 in inputs:
+        return False  # float32 has other numbers beside one
+    inputs = [_computed_in(d) for d in inputs]
     if name == "positive_bits":
         return inputs[0].kind == "f" and output.kind == "i"
     if name == "divide":
@@ -61,8 +68,13 @@ def is_supported(name, input_dtypes, output_dtype):
 
 
 def _known(dtype):
-    known = dtype.kind in "biu" or dtype.str[1:] in ("f4", "f8") or is_bfloat16(dtype)
+    known = dtype.kind in "biuf" and dtype.itemsize <= 8 or is_bfloat16(dtype)
     return dtype.isnative and known
+
+
+def _computed_in(dtype):
+    """The dtype in which a function of numbers of a dtype is computed."""
+    return _float32 if dtype == _float16 else dtype
 
 
 def _function(name, dtypes):

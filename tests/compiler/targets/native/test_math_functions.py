@@ -364,15 +364,24 @@ def test_where_takes_whatever_stands_there(dtype):
     )
 
 
-def test_half_and_complex_numbers_are_left_to_numpy():
+def test_complex_numbers_are_left_to_numpy():
     for ufunc in array_functions.UFUNCS:
-        for dtype in (np.float16, np.complex64, np.complex128, np.longdouble):
+        for dtype in (np.complex64, np.complex128, np.longdouble):
             inputs = [dtype] * ufunc.nin
             assert not is_supported(ufunc.__name__, inputs, dtype)
-    assert not is_supported("cast", [np.float32], np.float16)
     assert not is_supported("cast", [np.complex64], np.float32)
     assert not is_supported("exp", [np.int32], np.float64)
     assert is_supported("exp", [np.float32], np.float32)
+
+
+def test_float16_has_the_functions_of_float32_but_its_neighbours():
+    for ufunc in array_functions.UFUNCS:
+        half, single = (
+            is_supported(ufunc.__name__, [dtype] * ufunc.nin, dtype)
+            for dtype in (np.float16, np.float32)
+        )
+        assert half == (single and ufunc is not np.nextafter), ufunc
+    assert is_supported("cast", [np.float32], np.float16)
 
 
 def test_an_unknown_function_is_refused_by_name():

@@ -236,12 +236,9 @@ def test_operands_lie_one_behind_the_other_in_an_array(window):
 @pytest.mark.parametrize(
     ("op", "dtype", "window"),
     [
-        (spread_to_maxima_p, "f2", (8, 3, 2, "SAME", 1)),
-        (spread_to_maxima_p, "f2", (8, 2, 2, "VALID", 1)),
         (spread_to_maxima_p, "f4", (40, 20, 3, "SAME", 1)),
         (window_mean_p, "f4", (90, 40, 3, "SAME", 1)),
         (spread_means_p, "f4", (90, 3, 40, "VALID", 1)),
-        (window_max_p, "f2", (8, 3, 2, "SAME", 1)),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
@@ -256,6 +253,29 @@ def test_other_pools_are_calls_of_numpy(op, dtype, window):
     for each in found:
         np.testing.assert_array_equal(each, wanted)
     assert kinds & {Opaque, Routine}
+
+
+@pytest.mark.parametrize(
+    ("op", "window"),
+    [
+        (spread_to_maxima_p, (8, 3, 2, "SAME", 1)),
+        (spread_to_maxima_p, (8, 2, 2, "VALID", 1)),
+        (window_max_p, (8, 3, 2, "SAME", 1)),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_float16_is_pooled_in_machine_code_by_way_of_float32(op, window):
+    rng = np.random.default_rng(0)
+    arrays, extent = operands_of(op, rng, (3, window[0], 5), -2, window, "f2", "f2")
+    names = ("size", "stride", "padding", "dilation")
+    attributes = extent | dict(zip(names, window[1:], strict=True), axis=-2)
+    wide = [a.astype("f4") for a in arrays]
+    with np.errstate(all="ignore"):
+        wanted = op.primitive.kernel(np, *wide, **attributes).astype("f2")
+        found, kinds = run(op, arrays, (2, 0, 1), attributes)
+    for each in found:
+        np.testing.assert_array_equal(each, wanted)
+    assert not kinds & {Opaque, Routine}
 
 
 def test_cotangents_with_further_axes_are_a_call_of_numpy():

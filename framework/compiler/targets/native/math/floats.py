@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import engine
+
 __all__ = [
     "Layout",
     "bits_of",
     "clamped",
     "float_of",
     "from_bfloat16",
+    "from_float16",
     "in_double",
     "is_nan",
     "layout",
@@ -17,6 +20,7 @@ __all__ = [
     "polynomial",
     "signed_as",
     "to_bfloat16",
+    "to_float16",
     "with_tiny",
 ]
 
@@ -82,6 +86,55 @@ def to_bfloat16(x, dtype):
     quiet = upper & 0x8000 | write.const(0x7FC0, np.uint32)
     upper = write.select(is_nan(x), quiet, nearest)
     return write.bitcast(write.cast(upper, np.uint16), dtype)
+
+
+def from_float16(x):
+    """A number of float16 as float32."""
+    write = x.writer
+    if engine.converts_halves():
+        return write.cast(x, np.float32)
+    bits = write.cast(write.bitcast(x, np.uint16), np.uint32)
+    number = bits & 0x7FFF
+    # With the digits in their place the exponent is 112 too small, of denormal numbers too.
+    wide = float_of(number << 13) * 2.0**112
+    whole = bits_of(wide) | write.select(
+        number < 0x7C00, 0, write.const(0x7F800000, bits.dtype)
+    )
+    return float_of(whole | (bits & 0x8000) << 16)
+
+
+def to_float16(x):
+    """The nearest number of float16, of two as near the even one; NaN stays NaN."""
+    write = x.writer
+    if x.dtype != np.float32:
+        x = _rounded_to_odd(x) if x.dtype == np.float64 else write.cast(x, np.float32)
+    if engine.converts_halves():
+        return write.cast(x, np.float16)
+    bits = bits_of(x)
+    number = bits & 0x7FFFFFFF
+    # The 13 lower bits decide, as in `to_bfloat16`; the exponent is 112 less.
+    normal = ((number + 0xFFF + (number >> 13 & 1)) >> 13) - (112 << 10)
+    # Among the numbers from 0.5 to 1 two neighbours are as far apart as denormal ones.
+    with write.exact():
+        denormal = bits_of(float_of(number) + 0.5) - 0x3F000000
+    half = write.select(number < 0x38800000, denormal, normal)
+    half = write.select(number < 0x47800000, half, 0x7C00)
+    half = write.select(number > 0x7F800000, 0x7E00, half)
+    half = half | bits >> 16 & 0x8000
+    return write.bitcast(write.cast(half, np.uint16), np.float16)
+
+
+def _rounded_to_odd(x):
+    """float64 as float32, with the last bit set where digits were cut off.
+
+    So the number is not taken for a tie when it is rounded once more.
+    """
+    write = x.writer
+    near = write.cast(x, np.float32)
+    back, bits = write.cast(near, np.float64), bits_of(near)
+    other = write.select(magnitude(back) > magnitude(x), bits - 1, bits + 1)
+    is_even = (bits & 1) == 0
+    return float_of(write.select((back != x) & is_even, other, bits))
 
 
 def polynomial(x, coefficients):

@@ -146,6 +146,10 @@ def cast(x, dtype):
         return cast(floats.from_bfloat16(x), dtype)
     if is_bfloat16(dtype):
         return floats.to_bfloat16(x.writer.cast(x, np.float32), dtype)
+    if x.dtype == np.float16:
+        return cast(floats.from_float16(x), dtype)
+    if dtype == np.float16:
+        return floats.to_float16(x)
     if x.dtype.kind != "f" or dtype.kind not in "iu":
         return x.writer.cast(x, dtype)
     if dtype == np.uint64:
