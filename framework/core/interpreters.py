@@ -102,6 +102,8 @@ def converted(function):
 
     In traced functions it has its Python control flow converted; elsewhere it stays.
     """
+    if _INTERPRETER.get() is None:
+        return function
     tracer = active_tracer()
     if tracer is None or not tracer.converts:
         return function
