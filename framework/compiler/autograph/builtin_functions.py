@@ -2,7 +2,7 @@
 
 import builtins
 
-from tapewright.core.tensor import is_tensor
+from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import range as tensor_range
 from tapewright.ops.array.joining import stack
@@ -25,11 +25,18 @@ def replacement_of(function):
 
 
 def _int(x=0, *base):
-    return cast(x, "int32") if is_traced(x) and not base else int(x, *base)
+    return _to_number(x, "int32") if is_traced(x) and not base else int(x, *base)
 
 
 def _float(x=0.0):
-    return cast(x, "float32") if is_traced(x) else float(x)
+    return _to_number(x, "float32") if is_traced(x) else float(x)
+
+
+def _to_number(x, dtype):
+    """Convert to a dtype, or to that of 64 bits, which loses nothing of a wide tensor."""
+    x = convert_to_tensor(x)
+    wide = dtype.replace("32", "64")
+    return cast(x, wide if x.dtype.name in ("int64", "float64") else dtype)
 
 
 def _bool(x=False):

@@ -43,7 +43,7 @@ __all__ = [
 
 
 # Names of containers and of their entries begin so, as variables may have the same.
-_CONTENT, _ENTRY = "the content of ", "the entry "
+_CONTENT, _ENTRY, _VARIABLE = "the content of ", "the entry ", "the variable "
 
 
 class State:
@@ -80,7 +80,7 @@ class State:
         self.containers = {}  # name -> container
         self._entries = {}  # name -> container, key
         self._scope = _scope_of(function) if functions else None
-        self._find_all_containers(reachable)
+        self._reachable = reachable
 
     def _find_all_containers(self, reachable):
         references = self._references.values()
@@ -113,7 +113,9 @@ class State:
         if isinstance(value, types.MethodType):
             self._find_containers(name, value.__self__)
         elif isinstance(value, functools.partial):
-            self._find_containers(name, (value.func, *value.args, value.keywords))
+            self._find_containers(name, value.func)
+            self._find_containers(f"{name}.args", value.args)
+            self._find_containers(f"{name}.keywords", value.keywords)
         elif isinstance(value, types.FunctionType):
             self._find_cells(value)
         container = container_of(value)
@@ -136,7 +138,7 @@ class State:
             if name in self._shared:
                 if id(cell) not in self._seen:
                     self._seen.add(id(cell))
-                    self.containers[_CONTENT + name] = Cell(cell)
+                    self.containers[_VARIABLE + name] = Cell(cell)
                 self._find_containers(name, Cell(cell).get())
 
     def value(self, name):
@@ -154,6 +156,9 @@ class State:
 
     def snapshot(self):
         """Return everything that code can change: variables, other cells, contents."""
+        if self._reachable is not None:  # a loop of Python needs none of them
+            self._find_all_containers(self._reachable)
+            self._reachable = None
         others = {name: x.get() for name, x in self._others.items()}
         return self.values(), others, self.contents()
 
@@ -204,7 +209,8 @@ class State:
                 old |= {key: x for key, x in new.items() if _is_made(old.get(key), x)}
             if is_unchanged(old, new):
                 continue
-            keys, title = container.keys(old, new), name.removeprefix(_CONTENT)
+            keys = container.keys(old, new)
+            title = name.removeprefix(_CONTENT).removeprefix(_VARIABLE)
             if isinstance(old, np.ndarray):
                 raise ControlFlowError(
                     f"{user_line(always=True)}: '{title}' is a NumPy array, and changed in "

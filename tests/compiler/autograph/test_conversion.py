@@ -504,3 +504,17 @@ def test_threads_may_convert_at_once():
         for thread in threads:
             thread.join()
         assert results == [False] * 4
+
+
+def test_int_and_float_keep_wide_numbers():
+    @tw.function
+    def f(n, x):
+        return int(n), float(x), int(x)
+
+    n, x = tw.constant(2**40 + 1, "int64"), tw.constant(1e12 + 0.25, "float64")
+    assert [y.numpy() for y in f(n, x)] == [2**40 + 1, 1e12 + 0.25, 10**12]
+    assert [y.dtype for y in f(tw.constant(3), tw.constant(2.5))] == [
+        tw.int32,
+        tw.float32,
+        tw.int32,
+    ]

@@ -324,3 +324,19 @@ def test_methods_of_objects_around_and_behind_partial():
 
     check(f, *SIGNS)
     assert around.total == 0.0
+
+
+def test_a_function_inside_that_sets_a_list():
+    def f(x):
+        row, other = [1.0], [1.0]
+
+        def reset():
+            nonlocal row
+            other[0] = 2.0
+            row = [5.0]
+
+        if x > 0:
+            reset()
+        return x + row[0] * other[0]
+
+    check(f, *SIGNS)
