@@ -1,4 +1,4 @@
-"""float16: noticed at its first use, and computed in float32 with one rounding an op."""
+"""float16 on a CPU: noticed at its first use, computed in float32 and rounded once an op."""
 
 import subprocess
 import sys
@@ -7,6 +7,14 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+
+
+@pytest.fixture(autouse=True)
+def cpu(device):
+    """On a GPU kernels compute in float16 itself."""
+    with tw.device("CPU"):
+        yield
+
 
 FIRST_USES = {
     "an array": "tw.reduce_sum(x)",
