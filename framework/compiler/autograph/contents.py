@@ -1,4 +1,4 @@
-"""What code can change in place: lists, dicts, sets, objects of the user, cells, arrays.
+"""Contents of what code changes in place: lists, dicts, sets, objects, cells, arrays.
 
 Each has a content: a list, dict, set or array that is a copy, and that can be put back.
 """
@@ -10,11 +10,11 @@ import numpy as np
 
 from tapewright.core.source_lines import is_own_code
 
-from .conversion import is_convertible
+from .source import is_convertible
 
 __all__ = [
-    "UNDEFINED",
     "Cell",
+    "UNDEFINED",
     "container_of",
     "is_object_of_the_user",
     "is_unchanged",

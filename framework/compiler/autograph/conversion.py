@@ -4,37 +4,26 @@ import ast
 import functools
 import re
 import sys
-import sysconfig
 import threading
 import types
 import warnings
 import weakref
 from copy import deepcopy
-from pathlib import Path
 
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.source_lines import is_own_code, user_code
 
 from .builtin_functions import replacement_of
 from .jumps import Unconvertible
-from .source import NoSource, find_node, future_flags
+from .source import NoSource, find_node, future_flags, is_convertible
 from .transformer import OPERATORS, transform
 
 __all__ = [
     "convert",
     "converted_source",
     "do_not_convert",
-    "is_convertible",
     "why_not_converted",
 ]
-
-# Installed packages that do not compute with our tensors.
-_FOREIGN = frozenset(
-    "numpy cupy scipy pandas matplotlib PIL h5py tqdm llvmlite mpi4py pytest _pytest "
-    "pluggy IPython ipykernel".split()
-)
-_INSTALLED = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
-_STANDARD = sysconfig.get_path("stdlib")
 
 # Functions of Python that call functions which they are given.
 _TAKE_FUNCTIONS = map, filter, functools.reduce, sorted
@@ -88,18 +77,6 @@ def convert(function):
     if type(call) is types.FunctionType and is_convertible(call.__code__.co_filename):
         return types.MethodType(_converted_function(call), function)
     return function
-
-
-@functools.lru_cache(maxsize=4096)
-def is_convertible(filename):
-    """Return whether a file may hold code that computes with tensors."""
-    if is_own_code(filename) or filename.startswith(("<frozen", "<executable of")):
-        return False
-    for folder in _INSTALLED:
-        if filename.startswith(folder):
-            top = Path(filename).relative_to(folder).parts[0]
-            return top.removesuffix(".py") not in _FOREIGN
-    return not filename.startswith(_STANDARD)
 
 
 def _with_converted_arguments(function):

@@ -1,4 +1,4 @@
-"""The syntax tree of a function, found by its code object.
+"""Source of functions: whose is converted, and the syntax tree of one by its code object.
 
 Source comes from `linecache`, as for tracebacks: files, cells of notebooks, examples of
 docstrings, and the prompt from Python 3.13 on. Before, lines of the prompt are in its
@@ -14,14 +14,38 @@ import linecache
 import operator
 import re
 import sys
+import sysconfig
 import warnings
+from pathlib import Path
 
-__all__ = ["NoSource", "find_node", "future_flags"]
+from tapewright.core.source_lines import is_own_code
+
+__all__ = ["NoSource", "find_node", "future_flags", "is_convertible"]
 
 # Lines of the history of the prompt that are searched for a function.
 HISTORY = 3000
+# Installed packages that do not compute with our tensors.
+_FOREIGN = frozenset(
+    "numpy cupy scipy pandas matplotlib PIL h5py tqdm llvmlite mpi4py pytest _pytest "
+    "pluggy IPython ipykernel".split()
+)
+_INSTALLED = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+_STANDARD = sysconfig.get_path("stdlib")
+
 _FUTURES = [getattr(__future__, name) for name in __future__.all_feature_names]
 ALL_SYNTAX = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+@functools.lru_cache(maxsize=4096)
+def is_convertible(filename):
+    """Return whether a file may hold code that computes with tensors."""
+    if is_own_code(filename) or filename.startswith(("<frozen", "<executable of")):
+        return False
+    for folder in _INSTALLED:
+        if filename.startswith(folder):
+            top = Path(filename).relative_to(folder).parts[0]
+            return top.removesuffix(".py") not in _FOREIGN
+    return not filename.startswith(_STANDARD)
 
 
 class NoSource(Exception):  # noqa: N818  (a reason, not an error of the user)
