@@ -298,7 +298,7 @@ def as_dtype(value: Any) -> DType:
     >>> as_dtype(float), as_dtype("int64")
     (tf.float32, tf.int64)
     """
-    if isinstance(value, DType):
+    if type(value) is DType or type(value) is _UnloadedDType:
         return value
     if isinstance(value, str) and value in _BY_NAME:
         return _BY_NAME[value]
