@@ -24,6 +24,7 @@ __all__ = ["NoSource", "find_node", "future_flags", "is_convertible"]
 
 # Lines of the history of the prompt that are searched for a function.
 HISTORY = 3000
+DECORATORS, LONGEST = 8, 400  # lines above its head, and of a function
 # Installed packages that do not compute with our tensors.
 _FOREIGN = frozenset(
     "numpy cupy scipy pandas matplotlib PIL h5py tqdm llvmlite mpi4py pytest _pytest "
@@ -95,6 +96,7 @@ class _Module:
             warnings.simplefilter("ignore")
             tree = ast.parse(source, filename)
             whole = compile(source, filename, "exec", flags | ALL_SYNTAX, True)
+        self.length = len(tree.body)
         self.nodes = {}  # name and first line -> nodes, each with its class
         self._collect(tree, None)
         self.codes = {}
@@ -178,25 +180,28 @@ def _typed(code, flags):
     if readline is None:
         raise NoSource("its source was read from the standard input, which is not kept")
     count = readline.get_current_history_length()
-    lines = [readline.get_history_item(i) or ""
-             for i in range(max(1, count - HISTORY), count + 1)]  # fmt: skip
-    wanted = r"lambda\b" if code.co_name == "<lambda>" else rf"def\s+{code.co_name}\b"
-    for k in reversed(range(len(lines))):
-        if not re.search(wanted, lines[k]):
-            continue
-        for start in range(k, max(-1, k - 8), -1):  # decorators stand above
-            source = ""
-            for line in lines[start : start + 400]:
-                source += line + "\n"
-                module = _Module.of(source, code.co_filename, flags)
-                found = None if module is None else module.find(code)
-                if found is not None:
-                    return found
-                if (
-                    line
-                    and not line[0].isspace()
-                    and line[0] not in "@)]}"
-                    and (len(source) > len(line) + 1 and not re.search(wanted, line))
-                ):
-                    break
+    numbers = range(max(1, count - HISTORY), count + 1)
+    lines = [readline.get_history_item(i) or "" for i in numbers]
+    name = re.escape(code.co_name)
+    head = re.compile(r"lambda\b" if name == "<lambda>" else rf"def\s+{name}\b")
+    starts = [
+        start
+        for k in reversed(range(len(lines)))
+        if head.search(lines[k])
+        for start in range(k, max(-1, k - DECORATORS), -1)
+    ]
+    for start in starts:
+        found = _find_in_first(lines[start : start + LONGEST], code, flags)
+        if found is not None:
+            return found
     raise NoSource("its source is not among the lines typed at the prompt")
+
+
+def _find_in_first(lines, code, flags):
+    """Find a function in the first statement of these lines; return None if it is not there."""
+    for end in range(1, len(lines) + 1):
+        module = _Module.of("\n".join(lines[:end]) + "\n", code.co_filename, flags)
+        found = None if module is None else module.find(code)
+        if found is not None or (module is not None and module.length > 1):
+            return found
+    return None
