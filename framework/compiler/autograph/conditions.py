@@ -22,7 +22,12 @@ __all__ = [
 
 
 class ControlFlowError(TracingError, ValueError):
-    """Python control flow that no trace can follow; a ``ValueError``, as in TensorFlow."""
+    """Python control flow that no trace can follow; a ``ValueError``, as in TensorFlow.
+
+    ``is_lasting``: what was done cannot be undone, so that Python cannot do it again.
+    """
+
+    is_lasting = False
 
 
 def is_traced(x):

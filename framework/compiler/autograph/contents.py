@@ -3,8 +3,10 @@
 Each has a content: a list, dict, set or array that is a copy, and that can be put back.
 """
 
+import operator
 import sys
 from collections import deque
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -31,7 +33,13 @@ UNDEFINED = _Undefined()
 
 
 class _Container:
-    """A container and its content."""
+    """A container and its content.
+
+    ``refusal``: why it must not change, or None; ``is_lasting``: a change stays.
+    """
+
+    refusal: str | None = None
+    is_lasting = False
 
     def __init__(self, container):
         self.container = container
@@ -136,8 +144,31 @@ class Cell(_Container):
             del self.container.cell_contents
 
 
+class _Iterator(_Container):
+    """The position of an iterator of Python, which must not change: nothing sets it back."""
+
+    refusal = (
+        "is an iterator, and advanced where a tensor decides: take the element before, or "
+        "loop with for"
+    )
+    is_lasting = True
+
+    def content(self):
+        frame = getattr(self.container, "gi_frame", None)  # of a generator
+        left = operator.length_hint(self.container, -1)
+        return np.array([left, -2 if frame is None else frame.f_lasti])
+
+    def replace(self, content):
+        pass
+
+
 class _Array(_Container):
     """The elements of an array, which must not change: it cannot hold tensors."""
+
+    refusal = (
+        "is a NumPy array, and changed in place where a tensor decides: let it be a "
+        "tensor, and use tw.where or tw.tensor_scatter_nd_update"
+    )
 
     def content(self):
         return self.container.copy()
@@ -153,6 +184,8 @@ def container_of(value):
         return _Items(value)
     if isinstance(value, np.ndarray):
         return _Array(value)
+    if isinstance(value, Iterator) and not hasattr(value, "traced_steps"):
+        return _Iterator(value)
     return _Attributes(value) if is_object_of_the_user(value) else None
 
 

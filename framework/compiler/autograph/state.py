@@ -211,12 +211,12 @@ class State:
                 continue
             keys = container.keys(old, new)
             title = name.removeprefix(_CONTENT).removeprefix(_VARIABLE)
-            if isinstance(old, np.ndarray):
-                raise ControlFlowError(
-                    f"{user_line(always=True)}: '{title}' is a NumPy array, and changed in "
-                    "place where a tensor decides: let it be a tensor, and use tw.where or "
-                    "tw.tensor_scatter_nd_update"
+            if container.refusal is not None:
+                error = ControlFlowError(
+                    f"{user_line(always=True)}: '{title}' {container.refusal}"
                 )
+                error.is_lasting = container.is_lasting
+                raise error
             if keys is None:
                 found[name] = old, new
                 continue

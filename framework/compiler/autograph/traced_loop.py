@@ -76,7 +76,9 @@ class TracedLoop:
             return self.emit(only_if_traced=True)
         except EagerFallback:
             raise
-        except TracingError:
+        except TracingError as error:
+            if getattr(error, "is_lasting", False):
+                raise
             if type(self.iteration) is not Rows or self.goes_on is not None:
                 return False
         if self.iteration.length < 3:
@@ -89,7 +91,9 @@ class TracedLoop:
             done = self.emit(only_if_traced=True)
         except EagerFallback:
             raise
-        except TracingError:
+        except TracingError as error:
+            if getattr(error, "is_lasting", False):
+                raise
             done = False
         if not done:
             self.state.restore(before)

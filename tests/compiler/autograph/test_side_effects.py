@@ -211,6 +211,33 @@ def test_an_array_cannot_change_in_place():
         tw.function(f)(tw.constant(1.0))
 
 
+@pytest.mark.parametrize(
+    "make", [lambda: iter([1.0, 2.0, 3.0]), lambda: (float(i) for i in (1, 2, 3))]
+)
+def test_an_iterator_cannot_advance_where_a_tensor_decides(make):
+    def branch(x):
+        numbers = make()
+        if x > 0:
+            x = x + next(numbers)
+        return x
+
+    def loop(x):
+        numbers = make()
+        for _ in tw.range(3):
+            x = x + next(numbers)
+        return x
+
+    for f in (branch, loop):
+        with pytest.raises(tw.errors.TracingError, match="'numbers' is an iterator"):
+            tw.function(f)(tw.constant(1.0))
+
+    def before(x):
+        first = next(make())
+        return x + first if x > 0 else x
+
+    check(before, *SIGNS)
+
+
 class Lazy:
     """Makes its variable when it is first called."""
 
