@@ -47,7 +47,9 @@ def _known(code):
 
 def _remember(code, value):
     key = id(code)
-    _CONVERTED[key] = weakref.ref(code, lambda _: _CONVERTED.pop(key, None)), value
+    # `pop` is a default: at exit, code objects die after the names of this module.
+    reference = weakref.ref(code, lambda _, pop=_CONVERTED.pop: pop(key, None))
+    _CONVERTED[key] = reference, value
 
 
 def convert(function):

@@ -518,3 +518,11 @@ def test_int_and_float_keep_wide_numbers():
         tw.float32,
         tw.int32,
     ]
+
+
+def test_code_may_die_after_the_names_of_the_module(monkeypatch):
+    code = compile("x = 1", "a_file", "exec")
+    conversion._remember(code, None)
+    monkeypatch.setattr(conversion, "_CONVERTED", None)  # as at the exit of Python
+    del code
+    gc.collect()  # an exception in the callback of the weak reference is a warning: an error
