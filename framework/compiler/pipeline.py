@@ -73,7 +73,7 @@ for _each in (*GRAPH_PASSES, *PROGRAM_PASSES):
     config.offer_graph_pass(_each.__name__, on=_each is not shared_weights)
 for _each in (
     *("native_kernels", "sums_for_products", "loop_fusion", "slice_loops"),
-    *("compiled_updates", "epilogues", "small_products"),
+    *("compiled_updates", "epilogues", "half_factors", "small_products"),
 ):
     config.offer_graph_pass(_each)
 config.offer_target("native", availability, engine.description, _native_product)

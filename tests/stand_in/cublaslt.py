@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+import tapewright as tw
 from tapewright.compiler.targets.cuda.products.cublaslt_header import (
     SIGNATURES,
     DescriptorAttribute,
@@ -32,9 +33,12 @@ SIZES = {
     "MatrixLayout": {0: 4, 1: 4, 2: 8, 3: 8, 4: 8, 5: 4, 6: 8, 7: 8, 8: 4},
     "MatmulPreference": {0: 4, 1: 8, 3: 4, 5: 4, 6: 4, 7: 4, 8: 4, 9: 4, 12: 8},
 }
-DTYPES = {0: np.dtype("f"), 1: np.dtype("d"), 2: np.dtype("e")}
-# (entries, scale, sums) that are supported, and whether they have epilogues
-COMBINATIONS = {(0, 0, 68): True, (0, 0, 77): True, (2, 0, 68): True, (1, 1, 70): False}
+DTYPES = {0: np.dtype("f"), 1: np.dtype("d"), 2: np.dtype("e"), 14: tw.bfloat16.dtype}
+# (factors, product, scale, sums) that are supported, and whether they have epilogues
+COMBINATIONS = {
+    (0, 0, 0, 68): True, (0, 0, 0, 77): True, (1, 1, 1, 70): False, (2, 2, 0, 68): True,
+    (2, 0, 0, 68): True, (14, 14, 0, 68): True, (14, 0, 0, 68): True,
+}  # fmt: skip
 TF32 = 77
 WORKSPACE_ALIGNMENT = 256
 
@@ -213,13 +217,15 @@ class Operation:
     def __init__(self, desc, a, b, d):
         attributes = dict(desc.attributes)
         self.scale, self.compute_type = desc.scale, desc.compute
-        self.types = a.entries, desc.scale, desc.compute
+        self.types = a.entries, d.entries, desc.scale, desc.compute
         self.transposes = attributes.get(3, 0), attributes.get(4, 0)
         self.epilogue = Epilogue(attributes.get(DescriptorAttribute.EPILOGUE, 1))
         self.vector = attributes.get(DescriptorAttribute.BIAS_POINTER, 0)
         self.layouts = [decoded(x) for x in (a, b, d)]
-        self.dtype, self.count = DTYPES[a.entries], self.layouts[2].count
-        self.check({x.entries for x in (a, b, d)})
+        self.dtypes = [DTYPES[x.entries] for x in (a, b, d)]
+        self.count = self.layouts[2].count
+        need(a.entries == b.entries, "A and B differ in type", Status.NOT_SUPPORTED)
+        self.check()
         layouts = [tuple(vars(x).values()) for x in self.layouts]
         self.key = repr((self.types, self.transposes, self.epilogue, layouts))
 
@@ -229,8 +235,7 @@ class Operation:
         a, b, d = self.layouts
         return d.rows, d.columns, a.rows if self.transposes[0] else a.columns
 
-    def check(self, entries):
-        need(len(entries) == 1, "A, B and D differ in type", Status.NOT_SUPPORTED)
+    def check(self):
         need(self.types in COMBINATIONS, f"types {self.types}", Status.NOT_SUPPORTED)
         a, b, d = self.layouts
         (m, n, k), (ta, tb) = self.sizes, self.transposes
@@ -250,17 +255,20 @@ class Operation:
         need(supported, f"{self.epilogue.name} here", Status.NOT_SUPPORTED)
         if self.epilogue.has_vector:
             need(self.vector, "there is no address of a vector")
-            need(self.vector % self.dtype.itemsize == 0, "the vector is not aligned")
+            need(
+                self.vector % self.dtypes[2].itemsize == 0, "the vector is not aligned"
+            )
 
     def check_memory(self, a, b, d):
-        spans = [span(at, x, self.dtype) for at, x in zip((a, b, d), self.layouts)]
+        spans = list(map(span, (a, b, d), self.layouts, self.dtypes))
         for start, stop in spans[:2]:
             need(stop <= spans[2][0] or spans[2][1] <= start, "D lies over an input")
 
     def compute(self, a, b, beta, d, relu):
         for i in range(self.count):
             arrays = [
-                matrix(at, x, self.dtype, i) for at, x in zip((a, b, d), self.layouts)
+                matrix(at, *each, i)
+                for at, *each in zip((a, b, d), self.layouts, self.dtypes)
             ]
             left, right = [
                 self.rounded(x.T if t else x) for x, t in zip(arrays, self.transposes)
@@ -275,14 +283,14 @@ class Operation:
             bits = np.ascontiguousarray(x).view(np.uint32)
             kept = ((bits + 0xFFF + ((bits >> 13) & 1)) & 0xFFFFE000).view("f")
             return np.where(np.isfinite(x), kept, x)
-        return x.astype("f") if self.dtype.char == "e" else x
+        return x.astype("f") if x.dtype.char in "eE" else x
 
     def finished(self, made, left, relu):
         """The product after the epilogue."""
         kind, rows = self.epilogue, len(made)
         if kind.has_vector:
-            size = rows * self.dtype.itemsize
-            vector = memory(self.vector, size).view(self.dtype)
+            dtype = self.dtypes[2]
+            vector = memory(self.vector, rows * dtype.itemsize).view(dtype)
         if kind == Epilogue.BGRADA:
             vector[:] = left.sum(1)
             return made

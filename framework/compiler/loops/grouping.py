@@ -60,10 +60,7 @@ class _Grouping:
         self.readers = {}  # id of a variable -> units that read its array
         self.loaded = {}  # buffer -> ids of variables
         self.position = {each: n for n, each in enumerate(program.instructions)}
-        self.readers_of = {}  # buffer -> instructions
-        for each in program.instructions:
-            for a in each.operands:
-                self.readers_of.setdefault(a, []).append(each)
+        self.readers_of = program.readers()
 
     def units(self):
         for instruction in self.program.instructions:

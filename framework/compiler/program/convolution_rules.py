@@ -359,6 +359,9 @@ def lower_contraction(builder, x, y, **attributes):
     """One contraction of arrays in C order; a product where windows have one entry."""
     _check_plain(x, y)
     (out,), op = builder.node.outputs, builder.node.op
+    if x.dtype.char == "e":  # on a GPU; elsewhere kernels are given float32
+        wide = x.astype(np.float32), y.astype(np.float32)
+        return lower_contraction(builder, *wide, **attributes).astype(np.float16)
     if x.dtype.char not in "fd":
         raise NotTraceable
     roles = _ROLES[op]

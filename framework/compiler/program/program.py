@@ -115,6 +115,14 @@ class Program:
             self.constants[key] = known
         return known
 
+    def readers(self):
+        """Map each buffer that is read to the instructions that read it, in order."""
+        found = {}
+        for each in self.instructions:
+            for a in dict.fromkeys(each.operands):
+                found.setdefault(a, []).append(each)
+        return found
+
     def append(self, instruction, *specs):
         """Add an instruction; return its outputs, buffers of these shapes and dtypes."""
         viewed = instruction.viewed

@@ -85,9 +85,10 @@ def add(program, instruction, shape, dtype="f"):
     return program.append(instruction, (tuple(shape), np.dtype(dtype)))[0]
 
 
-def add_product(program, a, b, function=np.matmul):
+def add_product(program, a, b, function=np.matmul, dtype=None):
+    """The product of two buffers, in their dtype or another."""
     shape = function(np.zeros(a.shape), np.zeros(b.shape)).shape
-    return add(program, Contract(function, (a, b), NODE), shape, a.dtype)
+    return add(program, Contract(function, (a, b), NODE), shape, dtype or a.dtype)
 
 
 def use_kernel(program, kind):

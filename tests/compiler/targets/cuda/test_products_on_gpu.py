@@ -93,14 +93,13 @@ def on_the_cpu(function):
     return call
 
 
-@pytest.mark.parametrize("dtype", "efd")
+@pytest.mark.parametrize("dtype, made", products.DTYPES)
 @pytest.mark.parametrize(
     "m, k, n", [(1, 1, 1), (3, 5, 7), (65, 130, 33), (0, 3, 2), (2, 0, 3)]
 )
-def test_products(dtype, m, k, n):
-    products.check_product(
-        products.random(m, k, dtype=dtype), products.random(k, n, dtype=dtype)
-    )
+def test_products(dtype, made, m, k, n):
+    a, b = products.random(m, k, dtype=dtype), products.random(k, n, dtype=dtype)
+    products.check_product(a, b, dtype=made)
 
 
 @pytest.mark.parametrize("of_a", products.KINDS)

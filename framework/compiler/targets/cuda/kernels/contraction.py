@@ -11,7 +11,7 @@ import math
 from typing import NamedTuple
 
 from ....loops.accesses import layout_of
-from ..kernel import c_type
+from ..kernel import c_type, half_name
 from .entries import each_entry, index_type, launch
 
 __all__ = ["Array", "array_of", "contract", "count_parts", "sum_parts"]
@@ -51,7 +51,8 @@ def contract(places, loops, operands, out, parts=1):
     """The launch that computes ``out = sum of the product of operands`` over ``loops``.
 
     Args: ``operands`` and ``out`` are pairs of an `Array` and its index maps, see
-    `IndexMaps`; ``out`` is in C order. With several ``parts`` its first axis is that of the
+    `IndexMaps`; ``out`` is in C order, and float32 where they are of half precision, but for
+    copies of one operand. With several ``parts`` its first axis is that of the
     part, without a map.
     """
     arrays = [array for array, _ in operands]
@@ -225,10 +226,16 @@ class _Writer:
             self.open(head)
             self.known[n] = name
             self.settle()
-        product = " * ".join(
-            [f"{name}[{self.offsets[name]}]" for name in self.operands]
-        )
+        product = " * ".join([self.entry(name) for name in self.operands])
         self.line(f"total += {product};")
+
+    def entry(self, name):
+        """An entry of an operand, in the dtype of the output."""
+        dtype = self.operands[name][0].buffer.dtype
+        entry = f"{name}[{self.offsets[name]}]"
+        if dtype == self.out.buffer.dtype:
+            return entry
+        return f"float_of_{half_name(dtype)}({entry})"
 
     def split(self, order):
         """Loop over a part of the rounds of the outer loops; return the inner ones."""

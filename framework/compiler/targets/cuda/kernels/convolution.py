@@ -199,13 +199,21 @@ class DirectKernel(CudaKernel):
 
     @classmethod
     def accepts(cls, instruction):
-        """Return whether it is a contraction of two arrays of float32 or float64."""
+        """Return whether it is a contraction of two arrays of one floating dtype.
+
+        Those of half precision add up to one of float32.
+        """
         if len(instruction.operands) != 2:
             return False
         arrays = (*instruction.operands, *instruction.outputs)
-        is_float = {a.dtype.char for a in arrays} in ({"f"}, {"d"})
+        is_known = "".join([a.dtype.char for a in arrays]) in (
+            "fff",
+            "ddd",
+            "eef",
+            "EEf",
+        )
         return (
-            is_float and all([a.size for a in arrays]) and all(instruction.maps.loops)
+            is_known and all([a.size for a in arrays]) and all(instruction.maps.loops)
         )
 
     @staticmethod
@@ -264,8 +272,10 @@ class WindowsKernel(CudaKernel):
 
     @staticmethod
     def scratch_specs(instruction):
-        windows, (out,) = windows_of(instruction), instruction.outputs
-        return [(_matrix_shape(windows, out.dtype), out.dtype)]
+        windows = windows_of(instruction)
+        images = windows.roles[0]
+        dtype = (*instruction.operands, *instruction.outputs)[images].dtype
+        return [(_matrix_shape(windows, dtype), dtype)]
 
     def steps_on(self, places):
         windows, steps = windows_of(self.replaced), []
@@ -300,9 +310,9 @@ class WindowsKernel(CudaKernel):
         return [contract(places, loops, [images], whole), *product]
 
     def product(self, places, a, b, out, adds=False):
-        dtype, ((m, k), n) = self.outputs[0].dtype, (a.shape, b.shape[1])
+        (m, k), n = a.shape, b.shape[1]
         product = Product((a.groups,), m, n, k, a.matrix, b.matrix, out.matrix)
-        problem = problem_of(product, dtype, tf32=self.tf32, adds=adds)
+        problem = problem_of(product, tf32=self.tf32, adds=adds)
         return calls_of(product, problem, places)
 
 

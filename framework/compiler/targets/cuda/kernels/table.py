@@ -30,6 +30,7 @@ from ....program.call_instructions import (
 from ....program.kernel import kernel_for, use_kernels
 from ..host_values import draw_first
 from ..products.epilogues import fuse_epilogues
+from ..products.half_factors import read_halves
 from ..products.small_products import sum_small_products
 from ..scalar_functions import is_loop
 from .arg_reduction import ArgReductionKernel
@@ -120,6 +121,11 @@ def form_kernels(program, on_host=()):
     """
     if config.graph_pass_is_on("small_products"):
         sum_small_products(program, is_loop)
+    if config.graph_pass_is_on("half_factors"):
+        read_halves(
+            program,
+            lambda each: each not in on_host and ContractionKernel.accepts(each),
+        )
     use_kernels(program, lambda each: each not in on_host and _kernel_of(program, each))
     draw_first(program, on_host)
     if config.graph_pass_is_on("epilogues"):

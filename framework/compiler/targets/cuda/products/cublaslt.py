@@ -44,12 +44,10 @@ __all__ = [
 WORKSPACE = "workspace"
 WORKSPACE_BYTES = 32 << 20  # what NVIDIA advises for Hopper; others need less
 
-# dtype -> types of the entries, of the scale, and of the sums
+# Character of a dtype -> type of entries; "E" is that of bfloat16.
 _TYPES = {
-    "e": (DataType.R_16F, DataType.R_32F, ComputeType.F32),
-    "f": (DataType.R_32F, DataType.R_32F, ComputeType.F32),
-    "d": (DataType.R_64F, DataType.R_64F, ComputeType.F64),
-}
+    "e": DataType.R_16F, "E": DataType.R_16BF, "f": DataType.R_32F, "d": DataType.R_64F,
+}  # fmt: skip
 TRIED = 16  # algorithms that are timed where products are tuned
 # Bytes to which the addresses of a product with an epilogue may be rounded down.
 ALIGNMENTS = (256, 16, 4)
@@ -72,11 +70,13 @@ class MatrixLayout(NamedTuple):
 class Problem(NamedTuple):
     """``d = epilogue(op(a) @ op(b))`` for ``count`` matrices: all that an algorithm is for.
 
-    ``transposes``: whether op transposes ``a``, and ``b``. ``tf32``: float32 is rounded to
-    the 10 bits of TF32 before it is multiplied. ``adds``: to what ``d`` holds.
+    ``dtypes``: of the factors, and of the product, which is added up in float32 if the
+    factors are of half precision. ``transposes``: whether op transposes ``a``, and ``b``.
+    ``tf32``: float32 is rounded to the 10 bits of TF32 before it is multiplied. ``adds``: to
+    what ``d`` holds.
     """
 
-    dtype: str
+    dtypes: tuple
     transposes: tuple
     a: MatrixLayout
     b: MatrixLayout
@@ -94,8 +94,11 @@ class Problem(NamedTuple):
 
     @property
     def compute_type(self):
-        fast = self.tf32 and self.dtype == "f"
-        return ComputeType.F32_FAST_TF32 if fast else _TYPES[self.dtype][2]
+        char = self.dtypes[0].char
+        if char == "d":
+            return ComputeType.F64
+        fast = self.tf32 and char == "f"
+        return ComputeType.F32_FAST_TF32 if fast else ComputeType.F32
 
 
 class CublasLtError(RuntimeError):
@@ -136,7 +139,7 @@ class _Library:
     def run(self, found, problem, addresses, workspace, stream):
         """Enqueue a product by the algorithm of a `HeuristicResult`."""
         a, b, d, vector = addresses
-        one, zero = _scales(problem.dtype)
+        one, zero = _scales(problem)
         beta = one if problem.adds else zero
         with self.descriptors(problem, vector) as (operation, of_a, of_b, of_d):
             self.call(
@@ -217,7 +220,8 @@ class _Library:
     @contextlib.contextmanager
     def descriptors(self, problem, vector):
         """The layouts of the operation, of a, b and d."""
-        entries, scale, _ = _TYPES[problem.dtype]
+        types = [_TYPES[dtype.char] for dtype in problem.dtypes]
+        scale = DataType.R_64F if types[0] == DataType.R_64F else DataType.R_32F
         with contextlib.ExitStack() as stack:
 
             def new(kind, *args, **attributes):
@@ -228,10 +232,11 @@ class _Library:
                 **_attributes(problem, vector),
             )  # fmt: skip
             layouts = []
-            for rows, columns, ld, step in (problem.a, problem.b, problem.d):
+            matrices = problem.a, problem.b, problem.d
+            for (rows, columns, ld, step), i in zip(matrices, (0, 0, 1)):
                 many = {"BATCH_COUNT": problem.count, "STRIDED_BATCH_OFFSET": step}
                 many = many if problem.count > 1 else {}
-                layouts.append(new("MatrixLayout", entries, rows, columns, ld, **many))
+                layouts.append(new("MatrixLayout", types[i], rows, columns, ld, **many))
             yield operation, *layouts
 
     def preference(self, alignments):
@@ -269,9 +274,9 @@ def _attributes(problem, vector):
     return found
 
 
-def _scales(dtype):
+def _scales(problem):
     """Addresses of 1 and 0 in host memory."""
-    held = _ONE_AND_ZERO["d" if dtype == "d" else "f"]
+    held = _ONE_AND_ZERO["d" if problem.compute_type == ComputeType.F64 else "f"]
     return held.ctypes.data, held.ctypes.data + held.itemsize
 
 

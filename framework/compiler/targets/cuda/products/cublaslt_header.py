@@ -44,6 +44,7 @@ class DataType(IntEnum):
     R_32F = 0
     R_64F = 1
     R_16F = 2
+    R_16BF = 14
 
 
 class ComputeType(IntEnum):

@@ -69,8 +69,11 @@ class _Trial:
         """Return whether the results are right, with arrays at this alignment."""
         problem, (m, n), (a, b) = self.problem, self.sizes, self.factors(shift)
         layouts = zip((a, b), problem.transposes, (problem.a, problem.b))
-        held = [self.put(x.T if t else x, layout, offset) for x, t, layout in layouts]
-        held.append(self.put(np.full((m, n), np.nan), problem.d, offset))
+        held = [
+            self.put((x.T if t else x).astype(problem.dtypes[0]), layout, offset)
+            for x, t, layout in layouts
+        ]
+        held.append(self.put(np.full((m, n), np.nan, np.float32), problem.d, offset))
         held.append(self.device(np.full(m, BIAS), offset))
         addresses = [at for _, at, _ in held]
         workspace = self.workspace.data.ptr
@@ -96,7 +99,7 @@ class _Trial:
 
     def put(self, matrix, layout, offset):
         """A matrix in column-major order."""
-        whole = np.zeros((layout.columns, layout.ld), np.float32)
+        whole = np.zeros((layout.columns, layout.ld), matrix.dtype)
         whole[:, : layout.rows] = matrix.T
         return self.device(whole, offset)
 

@@ -70,18 +70,15 @@ class EpilogueProduct(ProductKernel):
 
 
 class _Fusion:
-    """A program, who reads each buffer, and the changes that are collected.
+    """A program, the readers of each buffer, and the changes that are collected.
 
     ``products`` are the kernels without an epilogue; those that were fused are taken out.
     """
 
     def __init__(self, program, is_usable):
         self.program, self.is_usable = program, is_usable
-        self.rewriter, self.readers, self.positions = ProgramRewriter(program), {}, {}
-        for i, instruction in enumerate(program.instructions):
-            self.positions[instruction] = i
-            for a in dict.fromkeys(instruction.operands):
-                self.readers.setdefault(a, []).append(instruction)
+        self.rewriter, self.readers = ProgramRewriter(program), program.readers()
+        self.positions = {each: i for i, each in enumerate(program.instructions)}
         self.products = [
             each
             for each in program.instructions
@@ -154,8 +151,7 @@ def _is_zero(buffer):
 
 
 def _problem(kernel, epilogue):
-    dtype = kernel.outputs[0].dtype
-    return problem_of(kernel.product, dtype, epilogue, kernel.tf32)
+    return problem_of(kernel.product, epilogue, kernel.tf32)
 
 
 def _bias_and_relu(fusion):

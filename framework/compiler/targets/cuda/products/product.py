@@ -35,6 +35,8 @@ __all__ = [
 
 MOST_AT_ONCE = (1 << 16) - 1  # matrices of a call, as the grids of CUDA have them
 RUNS = 8  # of a product that is timed
+# Dtypes of factors and product in a call, by their characters; "E" is that of bfloat16.
+_DTYPES = "ee", "ef", "EE", "Ef", "ff", "dd"
 MOST_CALLS = 16  # of a batch whose matrices do not lie at equal distances
 
 
@@ -55,7 +57,7 @@ class Multiply(NamedTuple):
         """Choose the algorithm by timing several, if `config.autotune` is on."""
         if config.autotune_is_on():
             (a, b, d, vector), _ = self._given(addresses)
-            problem, size = self.problem, np.dtype(self.problem.dtype).itemsize
+            problem, size = self.problem, self.problem.dtypes[1].itemsize
             length = max(problem.d.rows, problem.d.columns)
             # Memory of the program may be in use: results go to other memory.
             scratch = [
@@ -131,25 +133,27 @@ def calls_of(product, problem, places, vector=None):
     Args: ``problem`` of one of them, see `problem_of`; ``vector``: place and offset in
     bytes of the vector of an epilogue.
     """
-    size, inner = np.dtype(problem.dtype).itemsize, _inner_axis(product)
+    inner, (of_factors, of_out) = _inner_axis(product), problem.dtypes
     rounds = [
         range(0, n, MOST_AT_ONCE if axis == inner else 1)
         for axis, n in enumerate(product.batch)
     ]
     matrices = product.b, product.a, product.out
+    sizes = of_factors.itemsize, of_factors.itemsize, of_out.itemsize
     steps = []
     for index in itertools.product(*rounds):
         if index:
             count = min(product.batch[inner] - index[inner], MOST_AT_ONCE)
             problem = problem._replace(count=count)
         starts = [x.offset + sum(map(operator.mul, x.strides, index)) for x in matrices]
-        at = [(places[x.base], size * n) for x, n in zip(matrices, starts)]
+        at = [(places[x.base], size * n) for x, size, n in zip(matrices, sizes, starts)]
         steps.append(Multiply(problem, (*at, vector), places[WORKSPACE]))
     return steps
 
 
-def problem_of(product, dtype, epilogue=Epilogue.DEFAULT, tf32=False, adds=False):
+def problem_of(product, epilogue=Epilogue.DEFAULT, tf32=False, adds=False):
     """The `Problem` of each call of a product."""
+    dtypes = product.a.base.dtype, product.out.base.dtype
     m, n, k, a, b, out = product[1:]
     inner = _inner_axis(product)
 
@@ -162,7 +166,7 @@ def problem_of(product, dtype, epilogue=Epilogue.DEFAULT, tf32=False, adds=False
     layouts = layout(b, k, n), layout(a, m, k), layout(out, m, n)
     count = product.batch[inner] if product.batch else 1
     transposes = b.transposed, a.transposed
-    return Problem(dtype.char, transposes, *layouts, count, epilogue, tf32, adds)
+    return Problem(dtypes, transposes, *layouts, count, epilogue, tf32, adds)
 
 
 def zeros(places, out):
@@ -190,13 +194,14 @@ class ProductKernel(CudaKernel):
 
     @classmethod
     def accepts(cls, instruction):
-        """Return whether it is a product of arrays of one floating dtype."""
+        """Return whether it is a product of arrays of one of the dtypes in a call."""
         if instruction.function not in (np.dot, np.matmul) or instruction.keywords:
             return False
         a, b = instruction.operands
         (out,) = instruction.outputs
         is_small = max(1, *a.shape, *b.shape) < MOST
-        return is_small and a.dtype == b.dtype == out.dtype and out.dtype.char in "efd"
+        is_known = a.dtype.char + out.dtype.char in _DTYPES
+        return is_small and a.dtype == b.dtype and is_known
 
     @classmethod
     def of(cls, program, instruction):
@@ -216,7 +221,7 @@ class ProductKernel(CudaKernel):
         if not self.operands[0].shape[-1]:
             return [zeros(places, out)]
         product = self.product
-        problem = problem_of(product, out.dtype, tf32=self.tf32)
+        problem = problem_of(product, tf32=self.tf32)
         return calls_of(product, problem, places)
 
 

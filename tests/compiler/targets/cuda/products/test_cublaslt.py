@@ -28,7 +28,7 @@ from .....stand_in.cublaslt import SIZES, CublasLt
 from ..program_runs import library
 
 PLAIN = Problem(
-    "f",
+    (np.dtype("f"), np.dtype("f")),
     (False, False),
     MatrixLayout(2, 3, 2),
     MatrixLayout(3, 4, 3),
@@ -102,7 +102,7 @@ def test_a_problem_without_an_algorithm_is_told():
 
 
 def test_a_combination_that_is_not_supported_is_found_out(stand_in):
-    half = PLAIN._replace(dtype="d", epilogue=Epilogue.BIAS)
+    half = PLAIN._replace(dtypes=(np.dtype("d"),) * 2, epilogue=Epilogue.BIAS)
     assert not cublaslt.library().supports(half)
     assert cublaslt.library().supports(PLAIN._replace(epilogue=Epilogue.BIAS))
 

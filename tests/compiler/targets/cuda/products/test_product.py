@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tapewright as tw
 from tapewright.compiler.loops.accesses import layout_of
 from tapewright.compiler.program.array_instructions import Copy
 from tapewright.compiler.targets.cuda.products import product
@@ -23,7 +24,10 @@ from ..program_runs import (
 )
 
 RNG = np.random.default_rng(3)
-TOLERANCES = {"e": 2e-2, "f": 2e-6, "d": 1e-14}
+TOLERANCES = {"E": 2e-2, "e": 2e-2, "f": 2e-6, "d": 1e-14}
+BFLOAT16 = tw.bfloat16.dtype
+# dtypes of the factors and of the product
+DTYPES = ["ee", "ef", "ff", "dd", (BFLOAT16, BFLOAT16), (BFLOAT16, "f")]
 
 
 def random(*shape, dtype="f"):
@@ -42,23 +46,25 @@ def check(program, product, wanted, dtype="f"):
     return kernels[0]
 
 
-def check_product(a, b, function=np.matmul):
+def check_product(a, b, function=np.matmul, dtype=None):
+    dtype = np.dtype(dtype or a.dtype)
     program = new_program()
     buffers = [add_input(program, x) for x in (a, b)]
     with np.errstate(invalid="ignore"):
         exact = function(a.astype("d"), b.astype("d"))
-    product = add_product(program, *buffers, function)
-    return check(program, product, exact.astype(a.dtype), a.dtype.char)
+    product = add_product(program, *buffers, function, dtype)
+    return check(program, product, exact.astype(dtype), dtype.char)
 
 
 def copies(program):
     return [each for each in program.instructions if type(each) is Copy]
 
 
-@pytest.mark.parametrize("dtype", "efd")
+@pytest.mark.parametrize("dtype, made", DTYPES)
 @pytest.mark.parametrize("m, k, n", [(1, 1, 1), (3, 5, 7), (1, 9, 4), (33, 1, 2)])
-def test_products_of_matrices_are_those_of_numpy(stand_in, dtype, m, k, n):
-    kernel = check_product(random(m, k, dtype=dtype), random(k, n, dtype=dtype))
+def test_products_of_matrices_are_those_of_numpy(stand_in, dtype, made, m, k, n):
+    a, b = random(m, k, dtype=dtype), random(k, n, dtype=dtype)
+    kernel = check_product(a, b, dtype=made)
     assert len(stand_in.calls) == 1
     assert kernel.product.batch == ()
 

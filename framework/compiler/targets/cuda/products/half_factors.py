@@ -1,0 +1,83 @@
+"""A pass that gives products and convolutions their factors of half precision as they lie.
+
+Ops compute in float32 with copies of such inputs, and round once (`primitive.widened`). The
+product of two copies becomes that of the halves, for which a GPU has tensor cores: they
+multiply exactly and add up in float32. If the product is only rounded then, to the dtype of
+its factors, the same call does that.
+"""
+
+import numpy as np
+
+from tapewright.core.dtypes import is_narrow
+
+from ....program.array_instructions import Contract, Map, View
+from ....program.program_rewriter import ProgramRewriter
+from ....program.scalar_functions import cast
+from ....program.simplification import drop_unused
+
+__all__ = ["read_halves"]
+
+
+def read_halves(program, is_supported):
+    """Let contractions read arrays of half precision in place of their copies in float32.
+
+    ``is_supported(instruction)`` tells whether there is a kernel for one.
+    """
+    rewriter, instructions = ProgramRewriter(program), program.instructions
+    readers = program.readers()
+    for each in list(instructions):
+        if type(each) is not Contract:
+            continue
+        count = len(instructions)
+        halves = [_half_of(program, a) for a in each.operands]
+        if None not in halves:
+            new = Contract(
+                each.function,
+                halves,
+                each.node,
+                each.keywords,
+                lambda old=each: old.maps,
+            )
+            for out in _outputs(program, each, readers):
+                (made,) = program.append(new, (out.shape, out.dtype))
+                if is_supported(new):
+                    rewriter.replace(out, made)
+                    rewriter.put(each, instructions[count:])
+                    break
+                instructions.pop()
+        del instructions[count:]
+    rewriter.apply()
+    drop_unused(program)
+
+
+def _half_of(program, buffer):
+    """The array of half precision that a buffer is a copy of in float32, or None.
+
+    Views of the copy are appended to the program as views of that array.
+    """
+    maker = buffer.instruction
+    if type(maker) is View:
+        half = _half_of(program, maker.viewed)
+        if half is None:
+            return None
+        view = View(maker.function, half, maker.parameters, maker.node)
+        return program.append(view, (buffer.shape, half.dtype))[0]
+    is_copy = _is_cast(maker) and buffer.dtype == np.float32
+    is_copy = is_copy and is_narrow(maker.operands[0].dtype)
+    return maker.operands[0] if is_copy else None
+
+
+def _outputs(program, contract, readers):
+    """What a call may make, the best first: the product, rounded if it is only rounded."""
+    (out,) = contract.outputs
+    reader, *others = readers.get(out, [None])
+    if _is_cast(reader) and not others and out not in program.outputs:
+        (rounded,) = reader.outputs
+        if rounded.shape == out.shape:
+            yield rounded
+    yield out
+
+
+def _is_cast(instruction):
+    """Return whether an instruction converts an array, entry by entry."""
+    return type(instruction) is Map and instruction.function is cast
