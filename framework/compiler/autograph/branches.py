@@ -15,17 +15,8 @@ from .conditions import (
     scalar_condition,
 )
 from .jumps import RETURN_VALUE
-from .state import (
-    UNDEFINED,
-    State,
-    is_same,
-    leaves_of,
-    same_nesting,
-    shown,
-    tensors_of,
-    title_of,
-    with_tensors,
-)
+from .state import UNDEFINED, State, title_of
+from .values import is_same, leaves_of, same_nesting, shown, tensors_of, with_tensors
 
 __all__ = ["choose", "if_stmt"]
 

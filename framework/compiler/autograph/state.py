@@ -10,12 +10,8 @@ import functools
 import types
 from typing import Any
 
-import numpy as np
-
-from tapewright.core.dtypes import kind_of
-from tapewright.core.nest import flatten, is_nested, pack
+from tapewright.core.module import Module
 from tapewright.core.source_lines import user_line
-from tapewright.core.tensor import Tensor
 
 from .conditions import ControlFlowError
 from .contents import (
@@ -31,14 +27,7 @@ from .jumps import RETURN_VALUE
 __all__ = [
     "State",
     "UNDEFINED",
-    "is_number",
-    "is_same",
-    "leaves_of",
-    "same_nesting",
-    "shown",
-    "tensors_of",
     "title_of",
-    "with_tensors",
 ]
 
 
@@ -94,7 +83,8 @@ class State:
             self._find_containers(name, self._value(name))
         for name, cell in self._cells.items():  # objects of the code around
             value = Cell(cell).get()
-            if isinstance(value, types.MethodType) or is_object_of_the_user(value):
+            is_method = isinstance(value, (types.MethodType, Module))
+            if is_method or is_object_of_the_user(value):
                 self._find_containers(name, value)
 
     def _value(self, chain):
@@ -121,8 +111,8 @@ class State:
         container = container_of(value)
         if container is not None:
             self.containers[_CONTENT + name] = container
-        content = value if container is None else container.content()
-        for key, x in values_in(content):
+        items = values_in(value) if container is None else container.values()
+        for key, x in items:
             title = (
                 f"{name}[{key!r}]" if container is None else container.title(name, key)
             )
@@ -205,8 +195,7 @@ class State:
         found = {}
         for name, old in before.items():
             container, new = self.containers[name], after[name]
-            if isinstance(old, dict):
-                old |= {key: x for key, x in new.items() if _is_made(old.get(key), x)}
+            container.take_over(old, new)
             if is_unchanged(old, new):
                 continue
             keys = container.keys(old, new)
@@ -239,19 +228,6 @@ def _scope_of(function):
 
 def _entry(content, key):
     return content.get(key, UNDEFINED) if isinstance(content, dict) else content[key]
-
-
-def _is_made(old, new):
-    """Return whether a variable or layer came in place of None."""
-    if (
-        old is not None
-        or new is None
-        or isinstance(new, (str, bytes))
-        or is_nested(new)
-    ):
-        return False
-    is_opaque = tensors_of(new) is None and container_of(new) is None
-    return is_opaque or hasattr(type(new), "__tensor__")
 
 
 def _is_property(owner, name):
@@ -290,77 +266,9 @@ class _Attribute:
             setattr(self.owner, self.name, value)
 
 
-# ------------------------------------------------------------------------- values
-
-
-def is_number(x):
-    """Return whether a leaf of Python or NumPy can become a tensor."""
-    if isinstance(x, (bool, int, float, complex)):
-        return True
-    return isinstance(x, (np.generic, np.ndarray)) and kind_of(x.dtype) in "biufc"
-
-
-def is_same(a, b):
-    """Return whether two leaves are one object, or equal values of Python."""
-    if a is b:
-        return True
-    if type(a) is not type(b) or isinstance(a, Tensor):
-        return False
-    if isinstance(a, float):
-        return a.hex() == b.hex()
-    return isinstance(a, (bool, int, str, bytes, complex, range, slice)) and a == b
-
-
-def leaves_of(value):
-    """Return the leaves of a nest; a value that is none is its own leaf."""
-    return flatten(value) if is_nested(value) else [value]
-
-
 def title_of(name):
     """Return the name of a variable for messages."""
     if name == RETURN_VALUE:
         return "the return value"
     name = name.removeprefix(_CONTENT).removeprefix(_ENTRY)
     return f"'{name}'"
-
-
-def tensors_of(leaf):
-    """Return the tensors of a leaf as a list; None if it is an object of Python."""
-    if hasattr(leaf, "components"):
-        return list(leaf.components())
-    if isinstance(leaf, Tensor):
-        return [leaf]
-    return [leaf] if is_number(leaf) else None
-
-
-def with_tensors(value, places, tensors):
-    """Return a nest like ``value``, with tensors in the places of its leaves.
-
-    A place is the slice of the tensors of a leaf, or None: it stays.
-    """
-    leaves = []
-    for leaf, place in zip(leaves_of(value), places, strict=True):
-        if place is None:
-            leaves.append(leaf)
-        elif hasattr(leaf, "components"):
-            leaves.append(leaf.with_components(list(tensors[place])))
-        else:
-            leaves.append(tensors[place][0])
-    return pack(value, leaves) if is_nested(value) else leaves[0]
-
-
-def same_nesting(a, b):
-    """Return whether two nests have the same types, sizes and keys."""
-    if not (is_nested(a) or is_nested(b)):
-        return True
-    if isinstance(a, dict) and isinstance(b, dict):
-        return list(a) == list(b) and all([same_nesting(a[key], b[key]) for key in a])
-    if isinstance(a, (list, tuple)) and type(a) is type(b) and len(a) == len(b):
-        return all(map(same_nesting, a, b))
-    return False
-
-
-def shown(value):
-    """Return a value as text, for a message."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"an object of {type(value).__name__}"

@@ -27,15 +27,14 @@ from .conditions import ControlFlowError, note_conditional, scalar_condition
 from .expressions import and_, if_exp
 from .iteration import Rows, Steps
 from .jumps import RETURN_VALUE
-from .state import (
-    UNDEFINED,
+from .state import UNDEFINED, title_of
+from .values import (
     is_number,
     is_same,
     leaves_of,
     same_nesting,
     shown,
     tensors_of,
-    title_of,
     with_tensors,
 )
 

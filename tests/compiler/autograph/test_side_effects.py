@@ -1,5 +1,6 @@
 """What branches and loops change in place, in what they call, and under another name."""
 
+import dis
 import functools
 from collections import deque
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.compiler.autograph import contents
 
 from .test_branches import SIGNS, check
 
@@ -367,3 +369,163 @@ def test_a_function_inside_that_sets_a_list():
         return x + row[0] * other[0]
 
     check(f, *SIGNS)
+
+
+class Gate(tw.keras.layers.Layer):
+    """Counts its calls, in a method, and keeps what it has seen."""
+
+    def __init__(self):
+        super().__init__()
+        self.size, self.inner, self.seen = None, tw.keras.layers.Dense(2), []
+        self.reset()
+
+    def build(self, shape):
+        self.size, self.step = shape[-1], 2.0
+        self.scale = self.add_weight(shape=(), initializer="ones")
+
+    def reset(self):
+        self.calls, self.last = 0.0, None
+        self.seen[:] = [0.0]
+
+    def note(self, x):
+        self.calls += self.step
+        self.seen[0] = self.seen[0] + tw.reduce_sum(x)
+
+    def call(self, x):
+        self.note(x)
+        return self.inner(x) * self.scale + float(self.size)
+
+
+class Gates(tw.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first = Gate()
+        self.rest = tw.keras.Sequential([Gate(), tw.keras.layers.Dropout(0.5)])
+
+    def call(self, x):
+        if tw.reduce_sum(x) > 0:
+            y = self.rest(self.first(x))
+        else:
+            y = self.first(x)
+        return y
+
+    @property
+    def gates(self):
+        return self.first, self.rest.layers[0]
+
+
+@pytest.mark.parametrize("is_built", [False, True])
+def test_methods_of_layers(is_built):
+    def f(x):
+        for gate in model.gates:
+            gate.reset()
+        found = model(x), [(g.calls, g.seen[0]) for g in model.gates]
+        for gate in model.gates:
+            gate.reset()
+        return found
+
+    model, args = Gates(), [tw.constant([[a, 1.0]]) for a in (2.0, -3.0, 0.5)]
+    if is_built:
+        for x in args:
+            model(x)
+    traced = tw.function(f)
+    first, *rest = [tw.nest.flatten(traced(x)) for x in args]
+    assert len(model.variables) == 6
+    for x, found in zip(args, [first, *rest]):
+        for a, b in zip(found, tw.nest.flatten(f(x)), strict=True):
+            np.testing.assert_allclose(a.numpy(), np.float32(b), 1e-6)
+    assert [gate.calls for gate in model.gates] == [0.0, 0.0]
+
+
+def test_methods_of_modules_in_loops():
+    class Total(tw.Module):
+        def __init__(self):
+            self.total, self.parts = 0.0, {"even": 0.0}
+
+        def add(self, k):
+            self.total = self.total + tw.cast(k, "float32")
+            self.parts["even"] += 1.0
+
+    def f(n):
+        module.total, module.parts["even"] = 0.0, 0.0
+        for k in tw.range(n):
+            if k % 2 == 0:
+                module.add(k)
+        found = module.total + 100.0 * module.parts["even"]
+        module.total, module.parts["even"] = 0.0, 0.0
+        return found
+
+    module = Total()
+    counts(f)
+
+
+def test_a_layer_cannot_hold_what_only_one_branch_gives_it():
+    class Keeps(tw.keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.kept = None
+
+        def call(self, x):
+            self.kept = x
+            return x * 2.0
+
+    @tw.function
+    def f(x):
+        return layer(x) if x > 0 else x
+
+    layer = Keeps()
+    with pytest.raises(tw.errors.TracingError, match=r"'layer\.kept'"):
+        f(tw.constant(1.0))
+
+
+LAYERS = {
+    "Dense": (tw.keras.layers.Dense(3), (2, 4)),
+    "BatchNormalization": (tw.keras.layers.BatchNormalization(), (2, 4)),
+    "Bidirectional": (
+        tw.keras.layers.Bidirectional(tw.keras.layers.LSTM(3)),
+        (2, 5, 4),
+    ),
+    "MultiHeadAttention": (tw.keras.layers.MultiHeadAttention(2, 3), (2, 5, 4)),
+    "Spectral": (
+        tw.keras.layers.SpectralNormalization(tw.keras.layers.Dense(3)),
+        (2, 4),
+    ),
+    "Sequential": (
+        tw.keras.Sequential(
+            [tw.keras.layers.Conv2D(3, 2), tw.keras.layers.Flatten()],
+        ),
+        (2, 5, 5, 4),
+    ),
+    "ActivityRegularization": (tw.keras.layers.ActivityRegularization(0.1), (2, 4)),
+    "RandomFlip": (tw.keras.layers.RandomFlip(), (2, 4, 4, 3)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_build_themselves_in_branches(name):
+    layer, shape = LAYERS[name]
+    args = (tw.ones(shape),) * (1 + (name == "MultiHeadAttention"))
+
+    @tw.function
+    def f(x):
+        if x > 0:
+            y = tw.reduce_sum(layer(*args, training=True))
+        else:
+            y = 0.0
+        return y
+
+    assert np.isfinite(float(f(tw.constant(1.0))))
+    assert layer.built and float(f(tw.constant(-1.0))) == 0.0
+    assert np.isfinite(float(tw.reduce_sum(layer(*args))))
+
+
+def test_names_of_attributes_are_those_of_the_instructions():
+    for kind in (*tw.keras.Model.__mro__, *tw.keras.layers.LSTM.__mro__):
+        for value in vars(kind).values():
+            if code := getattr(value, "__code__", None):
+                expected = [
+                    each.argval
+                    for each in dis.get_instructions(code)
+                    if each.opname == "STORE_ATTR"
+                ]
+                assert list(contents._names_stored(code)) == expected

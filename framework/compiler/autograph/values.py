@@ -1,0 +1,82 @@
+"""Values of Python variables: their leaves and tensors, and whether two are the same."""
+
+import numpy as np
+
+from tapewright.core.dtypes import kind_of
+from tapewright.core.nest import flatten, is_nested, pack
+from tapewright.core.tensor import Tensor
+
+__all__ = [
+    "is_number",
+    "is_same",
+    "leaves_of",
+    "same_nesting",
+    "shown",
+    "tensors_of",
+    "with_tensors",
+]
+
+
+def is_number(x):
+    """Return whether a leaf of Python or NumPy can become a tensor."""
+    if isinstance(x, (bool, int, float, complex)):
+        return True
+    return isinstance(x, (np.generic, np.ndarray)) and kind_of(x.dtype) in "biufc"
+
+
+def is_same(a, b):
+    """Return whether two leaves are one object, or equal values of Python."""
+    if a is b:
+        return True
+    if type(a) is not type(b) or isinstance(a, Tensor):
+        return False
+    if isinstance(a, float):
+        return a.hex() == b.hex()
+    return isinstance(a, (bool, int, str, bytes, complex, range, slice)) and a == b
+
+
+def leaves_of(value):
+    """Return the leaves of a nest; a value that is none is its own leaf."""
+    return flatten(value) if is_nested(value) else [value]
+
+
+def tensors_of(leaf):
+    """Return the tensors of a leaf as a list; None if it is an object of Python."""
+    if hasattr(leaf, "components"):
+        return list(leaf.components())
+    if isinstance(leaf, Tensor):
+        return [leaf]
+    return [leaf] if is_number(leaf) else None
+
+
+def with_tensors(value, places, tensors):
+    """Return a nest like ``value``, with tensors in the places of its leaves.
+
+    A place is the slice of the tensors of a leaf, or None: it stays.
+    """
+    leaves = []
+    for leaf, place in zip(leaves_of(value), places, strict=True):
+        if place is None:
+            leaves.append(leaf)
+        elif hasattr(leaf, "components"):
+            leaves.append(leaf.with_components(list(tensors[place])))
+        else:
+            leaves.append(tensors[place][0])
+    return pack(value, leaves) if is_nested(value) else leaves[0]
+
+
+def same_nesting(a, b):
+    """Return whether two nests have the same types, sizes and keys."""
+    if not (is_nested(a) or is_nested(b)):
+        return True
+    if isinstance(a, dict) and isinstance(b, dict):
+        return list(a) == list(b) and all([same_nesting(a[key], b[key]) for key in a])
+    if isinstance(a, (list, tuple)) and type(a) is type(b) and len(a) == len(b):
+        return all(map(same_nesting, a, b))
+    return False
+
+
+def shown(value):
+    """Return a value as text, for a message."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"an object of {type(value).__name__}"
