@@ -7,6 +7,7 @@ takes half an hour; tests of machine code ask for it, and ``TAPEWRIGHT_TARGET=na
 runs any others on it.
 """
 
+import gc
 import importlib
 import os
 import sys
@@ -74,6 +75,12 @@ def pytest_collection_modifyitems(items):
     if marked and (why := _no_gpu()):
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=why))
+
+
+def pytest_collection_finish():
+    """Modules and tests stay: no collection of garbage looks at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _no_gpu():

@@ -22,7 +22,7 @@ from tapewright.autodiff.testing import (
 )
 from tapewright.core.primitive import get_primitive, list_ops
 
-from ..op_table import op_table
+from ..op_table import op_table, with_gradients
 from ..rounding import same_calls
 
 
@@ -37,35 +37,6 @@ def table():
 TABLE = table()
 ROUNDED = {"float64": 1e-12, "complex128": 1e-12, "float32": 2e-6, "complex64": 2e-6}
 COMPILED = ROUNDED | {"float32": 2e-5, "complex64": 2e-5, "float16": 2e-3}
-
-
-def floating(x):
-    return x.dtype.is_differentiable
-
-
-def with_gradients(case, seed=1):
-    """The case as a function of its inputs and, where it has gradients, of cotangents."""
-    flat = () if case.primitive is None else case.primitive.non_differentiable
-    names = case.primitive.names(case.inputs) if case.primitive else case.inputs
-    steep = [i for i, n in enumerate(names) if not isinstance(n, str) or n not in flat]
-
-    def run(*inputs):
-        rng = np.random.default_rng(seed)
-        sources = [inputs[i] for i in steep if floating(inputs[i])]
-        with tw.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(sources)
-            outputs = case(*inputs)
-            outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
-        targets = [out for out in outputs if floating(out)]
-        if not (case.order and sources and targets):
-            return outputs
-        seeds = [
-            tw.constant(rng.uniform(0.5, 1.5, out.shape), out.dtype) for out in targets
-        ]
-        found = tape.gradient(targets, sources, output_gradients=seeds)
-        return outputs + [tw.convert_to_tensor(g) for g in found if g is not None]
-
-    return run
 
 
 def turned(arrays):

@@ -6,15 +6,25 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import check_op
 from tapewright.core import devices
+
+from ..op_table import with_gradients
 
 
 def test_every_op_runs_forwards_and_backwards_without_touching_the_host(
     any_case, strict
 ):
+    def outputs():
+        return run(*map(tw.constant, any_case.inputs))
+
+    run = with_gradients(any_case)
     with devices.use_module(strict):
-        check_op(any_case, order=1)
+        found = outputs()
+    for a, b in zip(found, outputs(), strict=True):
+        kind = type(strict.asarray(0.0))
+        assert (type(a.array), a.dtype, a.shape) == (kind, b.dtype, b.shape)
+        rtol = 1e-5 if np.asarray(b).dtype.itemsize <= 4 else 1e-9
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol, rtol)
 
 
 def test_the_stand_in_refuses_what_cupy_refuses(strict):
