@@ -64,7 +64,7 @@ class _Container:
         if isinstance(old, list):
             return range(len(old)) if len(old) == len(new) else None
         if isinstance(old, dict):
-            return list(old) if list(old) == list(new) else None
+            return list(old) if old.keys() == new.keys() else None
         return None
 
     def get(self, key):

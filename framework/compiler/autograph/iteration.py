@@ -28,7 +28,7 @@ __all__ = ["Rows", "Steps", "as_iteration", "iterable"]
 def iterable(function):
     """Return the function whose call gives what a loop goes over.
 
-    A range whose length is only known in the call is none of a tensor's.
+    ``range`` of a traced tensor becomes `Steps`, not a tensor of all its numbers.
     """
     if active_tracer() is None:
         return function

@@ -374,7 +374,7 @@ class TracedLoop:
             else:
                 self.entry[name] = old
             return True
-        if isinstance(old, set) or (isinstance(old, dict) and list(old) != list(new)):
+        if isinstance(old, set) or (isinstance(old, dict) and old.keys() != new.keys()):
             self._refuse(name, old, new)
         if len(new) < len(old) or not all([x is y for x, y in zip(old, new)]):
             self._refuse(name, old, new)

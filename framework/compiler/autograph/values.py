@@ -70,7 +70,8 @@ def same_nesting(a, b):
     if not (is_nested(a) or is_nested(b)):
         return True
     if isinstance(a, dict) and isinstance(b, dict):
-        return list(a) == list(b) and all([same_nesting(a[key], b[key]) for key in a])
+        same = a.keys() == b.keys()
+        return same and all([same_nesting(a[key], b[key]) for key in a])
     if isinstance(a, (list, tuple)) and type(a) is type(b) and len(a) == len(b):
         return all(map(same_nesting, a, b))
     return False

@@ -136,6 +136,18 @@ def test_nests_merge():
     check(f, *SIGNS)
 
 
+def test_keys_of_dicts_may_come_in_another_order():
+    def f(x):
+        d = {"a": x, "b": 1.0}
+        kept = dict(d)
+        if x > 0:
+            d = {"b": x * 2.0, "a": 3.0}
+            kept["a"] = kept.pop("a") + 1.0
+        return d["a"] + 10.0 * d["b"], kept["a"] - kept["b"]
+
+    check(f, *SIGNS)
+
+
 def test_lists_and_dicts_that_branches_change():
     def f(x):
         items, named = [x, x + 1.0], {"k": x}

@@ -160,6 +160,18 @@ def test_lists_and_dicts_as_state():
     check(f, (2.0, tw.constant(3)), (2.0, tw.constant(0)))
 
 
+def test_keys_of_dicts_may_come_in_another_order():
+    @tw.function
+    def f(n):
+        d, kept = {"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 0.0}
+        for _ in tw.range(n):
+            d = {"b": d["a"], "a": d["b"]}
+            kept["a"] = kept.pop("a") + 1.0
+        return d["a"] + 10.0 * d["b"] + 100.0 * kept["a"]
+
+    assert [float(f(tw.constant(n))) for n in (0, 1, 2)] == [121.0, 212.0, 321.0]
+
+
 def test_attributes_as_state():
     class Counter(tw.Module):
         def __init__(self):
