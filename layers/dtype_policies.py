@@ -32,6 +32,8 @@ _QUANTIZED_CLASSES = (
     "QuantizedFloat8DTypePolicy", "QuantizedFloatDTypePolicy",
 )  # fmt: skip
 
+_LONGEST = 200  # characters of a path that an expression may match
+
 _policy = None  # as set by `set_dtype_policy`
 
 
@@ -95,13 +97,15 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
     """Policies by the paths of layers: a dict, which layers inside of a layer share.
 
     A key is the path of a layer, or a regular expression that matches the whole path.
-    Other layers have the default.
+    Other layers have the default. As keys may come from a file, which must not keep a
+    process busy, an expression repeats no groups, has three quantifiers at most, and is
+    for paths of 200 characters at most.
 
     Args: ``default_policy``: a policy or its name, by default that of `dtype_policy`;
     ``policy_map``: a dict of paths and policies.
 
-    Raises: ``ValueError`` for a default that is a map; ``TypeError`` for a
-    ``policy_map`` that is no dict.
+    Raises: ``ValueError`` for a default that is a map, an expression that is refused, and
+    a path that several keys match; ``TypeError`` for a ``policy_map`` that is no dict.
 
     >>> policies = DTypePolicyMap("float32", {"encoder/.*": "mixed_float16"})
     >>> policies["encoder/dense"].name, policies["decoder"].name
@@ -147,6 +151,11 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
     def __getitem__(self, path: str) -> DTypePolicy:
         if path in self.policy_map:
             return self.policy_map[path]
+        if len(path) > _LONGEST:
+            raise ValueError(
+                f"DTypePolicyMap: the path {path!r:.80} has {len(path)} characters, and "
+                f"expressions match {_LONGEST} at most: give the map the path itself"
+            )
         matching = [key for key in self.policy_map if re.fullmatch(key, path)]
         if len(matching) > 1:
             raise ValueError(
@@ -161,6 +170,7 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
                 f"DTypePolicyMap: {path!r} has a policy already, "
                 f"{self.policy_map[path].name!r}; delete it first"
             )
+        _check_expression(path)
         self.policy_map[path] = get(policy)
 
     def __delitem__(self, path: str) -> None:
@@ -197,6 +207,22 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
     def __repr__(self) -> str:
         names = {path: policy.name for path, policy in self.policy_map.items()}
         return f"<DTypePolicyMap default_policy={self.default_policy.name!r} {names}>"
+
+
+def _check_expression(key):
+    """Raise for a key whose match could take more than polynomial time, or is no string."""
+    quantifiers = re.findall(r"(?<![\\(])[*+?{]", key)
+    if len(quantifiers) > 3 or re.search(r"\)[*+{]", key):
+        raise ValueError(
+            f"DTypePolicyMap: the key {key!r:.80} repeats a group or has more than three of "
+            "* + ? {: matching it could take forever"
+        )
+    try:
+        re.compile(key)
+    except re.error as error:
+        raise ValueError(
+            f"DTypePolicyMap: the key {key!r:.80} is no regular expression: {error}"
+        ) from None
 
 
 registry.register("dtype_policy", "DTypePolicy", DTypePolicy)
