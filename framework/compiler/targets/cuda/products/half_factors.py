@@ -68,7 +68,7 @@ def _half_of(program, buffer):
 
 
 def _outputs(program, contract, readers):
-    """The results to try for a call: the product rounded, if it is only rounded; the product."""
+    """The results to try: the product rounded, if nothing else reads it, and the product."""
     (out,) = contract.outputs
     reader, *others = readers.get(out, [None])
     if _is_cast(reader) and not others and out not in program.outputs:
