@@ -7,6 +7,7 @@ size, shapes that do not fit, addresses that are not aligned as the algorithm ne
 outputs over inputs, epilogues that are not supported.
 """
 
+import contextlib
 import ctypes
 import traceback
 from itertools import count
@@ -15,6 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import tapewright as tw
+from tapewright.compiler.targets.cuda.products import cublaslt
 from tapewright.compiler.targets.cuda.products.cublaslt_header import (
     SIGNATURES,
     DescriptorAttribute,
@@ -24,7 +26,7 @@ from tapewright.compiler.targets.cuda.products.cublaslt_header import (
     Status,
 )
 
-__all__ = ["CublasLt"]
+__all__ = ["CublasLt", "provided"]
 
 # Bytes of each attribute, as `cublasLt...GetAttribute` of cuBLAS 12.9 tells them.
 SIZES = {
@@ -41,6 +43,17 @@ COMBINATIONS = {
 }  # fmt: skip
 TF32 = 77
 WORKSPACE_ALIGNMENT = 256
+
+
+@contextlib.contextmanager
+def provided(functions, device=lambda: 0):
+    """Products call ``functions()``; afterwards what they called before."""
+    before = tuple(cublaslt._PROVIDED)
+    cublaslt.provide(functions, device)
+    try:
+        yield
+    finally:
+        cublaslt.provide(*before)
 
 
 class Refused(Exception):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tapewright.compiler.targets.cuda.products import cublaslt
 from tapewright.core import config, devices
 
 from .program_runs import library
@@ -27,18 +26,17 @@ def stand_in():
 def gpu(strict):
     """Arrays are made on the stand-in for a GPU, and functions become CUDA graphs there."""
     from ....stand_in import driver
-    from ....stand_in.cublaslt import CublasLt
+    from ....stand_in.cublaslt import CublasLt, provided
 
     def submit(stream, work):
         driver.submit(stream, ("product",), work)
 
-    products, before = CublasLt(run=submit), tuple(cublaslt._PROVIDED)
-    cublaslt.provide(lambda: products, lambda: 0)
-    with config.use_target("auto"), devices.use_module(strict):
-        driver.log.clear()
-        yield strict
-        devices.check_results()
-    cublaslt.provide(*before)
+    products = CublasLt(run=submit)
+    with provided(lambda: products), config.use_target("auto"):
+        with devices.use_module(strict):
+            driver.log.clear()
+            yield strict
+            devices.check_results()
 
 
 @pytest.fixture

@@ -23,14 +23,13 @@ from tapewright.compiler.targets.cuda.kernel import (
 )
 from tapewright.compiler.targets.cuda.places import Places, Root
 from tapewright.compiler.targets.cuda.prelude import PRELUDE
-from tapewright.compiler.targets.cuda.products import cublaslt
 from tapewright.compiler.targets.cuda.products.cublaslt import (
     WORKSPACE,
     WORKSPACE_BYTES,
 )
 
 from ....stand_in import shim
-from ....stand_in.cublaslt import CublasLt
+from ....stand_in.cublaslt import CublasLt, provided
 
 ROOM = 256
 NODE = SimpleNamespace(
@@ -43,12 +42,9 @@ STREAM = SimpleNamespace(ptr=0)
 def library(**settings):
     """Products are computed by a stand-in; it is checked that no descriptor is left."""
     made = CublasLt(**settings)
-    cublaslt.provide(lambda: made, lambda: 0)
-    try:
+    with provided(lambda: made):
         yield made
         assert not made.descriptors
-    finally:
-        cublaslt.provide()
 
 
 # ------------------------------------------------------------------------- programs

@@ -7,9 +7,9 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.targets.cuda.availability import flaw
-from tapewright.compiler.targets.cuda.products import cublaslt
 from tapewright.core import config
 
+from ....stand_in.cublaslt import provided
 from .runtime_runs import asked, new_log
 
 
@@ -42,14 +42,10 @@ def test_products_that_cannot_be_loaded_are_the_reason(gpu):
     def missing():
         raise OSError("libcublasLt.so.12: not found")
 
-    before = tuple(cublaslt._PROVIDED)
     flaw.cache_clear()
-    cublaslt.provide(missing, lambda: 0)
-    try:
+    with provided(missing):
         assert flaw(gpu) == ("cublasLt cannot be loaded: libcublasLt.so.12: not found")
-    finally:
-        cublaslt.provide(*before)
-        flaw.cache_clear()
+    flaw.cache_clear()
 
 
 def test_with_a_flaw_functions_run_op_by_op(gpu, monkeypatch):

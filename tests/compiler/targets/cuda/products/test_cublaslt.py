@@ -24,7 +24,7 @@ from tapewright.compiler.targets.cuda.products.cublaslt_header import (
     Status,
 )
 
-from .....stand_in.cublaslt import SIZES, CublasLt
+from .....stand_in.cublaslt import SIZES, CublasLt, provided
 from ..program_runs import library
 
 PLAIN = Problem(
@@ -109,27 +109,21 @@ def test_a_combination_that_is_not_supported_is_found_out(stand_in):
 
 def test_the_library_is_loaded_at_the_first_call():
     calls = []
-    cublaslt.provide(lambda: calls.append(1) or CublasLt(), lambda: 0)
-    try:
+    with provided(lambda: calls.append(1) or CublasLt()):
         assert not calls
         cublaslt.library(), cublaslt.library()
         assert calls == [1]
-    finally:
-        cublaslt.provide()
 
 
 def test_handles_and_algorithms_belong_to_a_device():
     made, device = CublasLt(), [0]
-    cublaslt.provide(lambda: made, lambda: device[0])
-    try:
+    with provided(lambda: made, lambda: device[0]):
         for number in (0, 1, 0):
             device[0] = number
             multiply()
         kinds = [each.kind for each in made.objects.values()]
         assert kinds == ["handle"] * 2
         assert len(made.algorithms) == 2
-    finally:
-        cublaslt.provide()
 
 
 def test_algorithms_fit_the_alignment_of_the_arrays(stand_in):
