@@ -3,24 +3,17 @@
 Each has a content: a list, dict, set or array that is a copy, and that can be put back.
 """
 
-import dis
-import functools
 import inspect
 import operator
 import sys
-import types
 from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
 
-from tapewright.core.module import Module
-from tapewright.core.nest import is_nested
 from tapewright.core.source_lines import is_own_code
-from tapewright.core.tensor import Tensor
 
 from .source import is_convertible
-from .values import tensors_of
 
 __all__ = [
     "Cell",
@@ -32,7 +25,7 @@ __all__ = [
 ]
 
 
-_STORE_ATTR = dis.opmap["STORE_ATTR"]
+MANY = 1000  # entries of a container from which on these are data, not state
 
 
 class _Undefined:
@@ -67,21 +60,15 @@ class _Container:
             return list(old) if old.keys() == new.keys() else None
         return None
 
-    def get(self, key):
-        """Return the value of an entry."""
-        content = self.content()
+    def entry(self, content, key):
+        """Return the value of an entry of a content."""
         return (
             content.get(key, UNDEFINED) if isinstance(content, dict) else content[key]
         )
 
-    def take_over(self, old, new):
-        """Add to an old content the variables and layers that are made when first needed."""
-        if isinstance(old, dict):
-            old |= {key: x for key, x in new.items() if _is_made(old.get(key), x)}
-
-    def values(self):
-        """Yield the keys and values in which further containers can be."""
-        return values_in(self.content())
+    def get(self, key):
+        """Return the value of an entry, as of now."""
+        return self.entry(self.content(), key)
 
     def put(self, key, value):
         """Set the value of an entry, or remove it."""
@@ -118,6 +105,13 @@ class _Attributes(_Container):
     def keys(self, old, new):
         return dict.fromkeys([*old, *new])
 
+    def entry(self, content, key):
+        """Return an attribute of the object, or the one that its class has for it."""
+        if key in content:
+            return content[key]
+        value = inspect.getattr_static(type(self.container), key, UNDEFINED)
+        return UNDEFINED if hasattr(value, "__get__") else value
+
     def content(self):
         found = dict(getattr(self.container, "__dict__", ()))
         for name in _slots(type(self.container)):
@@ -133,56 +127,6 @@ class _Attributes(_Container):
         for name, value in content.items():
             if now.get(name, UNDEFINED) is not value:
                 object.__setattr__(self.container, name, value)
-
-
-class _ModuleAttributes(_Attributes):
-    """The attributes of a module, but for those that tapewright sets while it is traced."""
-
-    def content(self):
-        own = _names_set_by(type(self.container))
-        found = super().content()
-        return {name: value for name, value in found.items() if name not in own}
-
-    def take_over(self, old, new):
-        # `build` sets numbers and the like, too.
-        made = {key: x for key, x in new.items() if not isinstance(x, Tensor)}
-        old |= {key: x for key, x in made.items() if old.get(key) is None}
-
-    def values(self):
-        yield from super().values()
-        for module in self.container.submodules:
-            yield module.name, module
-
-
-def _names_set_by(kind):
-    """Return the attributes that classes of tapewright set, among the bases of a class."""
-    bases = [base for base in kind.__mro__ if _is_own(base)]
-    return frozenset().union(*map(_names_set_in, bases))
-
-
-@functools.cache
-def _names_set_in(kind):
-    """Return the names of the attributes that code in the body of a class sets."""
-    codes, found = [], set()
-    for value in vars(kind).values():
-        value = getattr(value, "fset", None) or inspect.unwrap(value)
-        codes.append(getattr(value, "__code__", None))
-    while codes:
-        code = codes.pop()
-        if code is not None:
-            found.update(_names_stored(code))
-            codes += [x for x in code.co_consts if type(x) is types.CodeType]
-    return found
-
-
-def _names_stored(code):
-    """Yield the names in instructions STORE_ATTR; `dis` would take eight times as long."""
-    upper, raw = 0, code.co_code
-    for operation, argument in zip(raw[::2], raw[1::2]):
-        argument |= upper << 8
-        upper = argument if operation == dis.EXTENDED_ARG else 0
-        if operation == _STORE_ATTR:
-            yield code.co_names[argument]
 
 
 class Cell(_Container):
@@ -256,13 +200,16 @@ def container_of(value):
         return _Array(value)
     if isinstance(value, Iterator) and not hasattr(value, "traced_steps"):
         return _Iterator(value)
-    if isinstance(value, Module):
-        return _ModuleAttributes(value)
     return _Attributes(value) if is_object_of_the_user(value) else None
 
 
 def values_in(content):
-    """Yield the keys and values of a content in which containers can be."""
+    """Yield the keys and values of a content in which containers can be.
+
+    A large one holds data, such as the replay memory of an agent: nobody looks into it.
+    """
+    if isinstance(content, (dict, list, tuple)) and len(content) > MANY:
+        return
     if isinstance(content, dict):
         yield from list(content.items())
     elif isinstance(content, (list, tuple)):
@@ -282,23 +229,11 @@ def is_unchanged(a, b):
     return all([x is y for x, y in zip(a, b, strict=True)])
 
 
-def _is_made(old, new):
-    """Return whether a variable or layer came in place of None."""
-    if (
-        old is not None
-        or new is None
-        or isinstance(new, (str, bytes))
-        or is_nested(new)
-    ):
-        return False
-    is_opaque = tensors_of(new) is None and container_of(new) is None
-    return is_opaque or hasattr(type(new), "__tensor__")
-
-
 def is_object_of_the_user(value):
     """Return whether a class and its bases are of modules that may compute with tensors.
 
-    Those with a base of tapewright are not.
+    Those with a base of tapewright are not: layers build themselves, and keep what they
+    have seen, while they are traced, as in TensorFlow.
     """
     kind = type(value)
     if issubclass(kind, (type, tuple)) or any(map(_is_own, kind.__mro__)):

@@ -10,7 +10,7 @@ import functools
 import types
 from typing import Any
 
-from tapewright.core.module import Module
+from tapewright.core.nest import is_nested
 from tapewright.core.source_lines import user_line
 
 from .conditions import ControlFlowError
@@ -23,6 +23,7 @@ from .contents import (
     values_in,
 )
 from .jumps import RETURN_VALUE
+from .values import tensors_of
 
 __all__ = [
     "State",
@@ -83,8 +84,7 @@ class State:
             self._find_containers(name, self._value(name))
         for name, cell in self._cells.items():  # objects of the code around
             value = Cell(cell).get()
-            is_method = isinstance(value, (types.MethodType, Module))
-            if is_method or is_object_of_the_user(value):
+            if isinstance(value, types.MethodType) or is_object_of_the_user(value):
                 self._find_containers(name, value)
 
     def _value(self, chain):
@@ -110,9 +110,12 @@ class State:
             self._find_cells(value)
         container = container_of(value)
         if container is not None:
-            self.containers[_CONTENT + name] = container
-        items = values_in(value) if container is None else container.values()
-        for key, x in items:
+            title = _CONTENT + name
+            while title in self.containers:  # keys may have the same text
+                title += "'"
+            self.containers[title] = container
+        content = value if container is None else container.content()
+        for key, x in values_in(content):
             title = (
                 f"{name}[{key!r}]" if container is None else container.title(name, key)
             )
@@ -195,7 +198,8 @@ class State:
         found = {}
         for name, old in before.items():
             container, new = self.containers[name], after[name]
-            container.take_over(old, new)
+            if isinstance(old, dict):
+                old |= {key: x for key, x in new.items() if _is_made(old.get(key), x)}
             if is_unchanged(old, new):
                 continue
             keys = container.keys(old, new)
@@ -210,12 +214,17 @@ class State:
                 found[name] = old, new
                 continue
             for key in keys:
-                a, b = _entry(old, key), _entry(new, key)
+                a, b = container.entry(old, key), container.entry(new, key)
                 if a is not b and (id(container.container), key) not in self._chained:
-                    entry = _ENTRY + container.title(title, key)
-                    self._entries[entry] = container, key
-                    found[entry] = a, b
+                    found[self._name_of(container, key, title)] = a, b
         return found
+
+    def _name_of(self, container, key, title):
+        """Return the name of an entry, which is its own."""
+        name = _ENTRY + container.title(title, key)
+        while self._entries.setdefault(name, (container, key)) != (container, key):
+            name += "'"
+        return name
 
 
 def _scope_of(function):
@@ -226,8 +235,17 @@ def _scope_of(function):
     return f"{name}.<locals>."
 
 
-def _entry(content, key):
-    return content.get(key, UNDEFINED) if isinstance(content, dict) else content[key]
+def _is_made(old, new):
+    """Return whether a variable or layer came in place of None."""
+    if (
+        old is not None
+        or new is None
+        or isinstance(new, (str, bytes))
+        or is_nested(new)
+    ):
+        return False
+    is_opaque = tensors_of(new) is None and container_of(new) is None
+    return is_opaque or hasattr(type(new), "__tensor__")
 
 
 def _is_property(owner, name):

@@ -5,6 +5,7 @@ import numpy as np
 from tapewright.core.dtypes import kind_of
 from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.tensor import Tensor
+from tapewright.core.tensor_shape import TensorShape
 
 __all__ = [
     "is_number",
@@ -32,6 +33,8 @@ def is_same(a, b):
         return False
     if isinstance(a, float):
         return a.hex() == b.hex()
+    if isinstance(a, TensorShape):
+        return tuple(a) == tuple(b)
     return isinstance(a, (bool, int, str, bytes, complex, range, slice)) and a == b
 
 

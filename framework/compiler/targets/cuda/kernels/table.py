@@ -122,10 +122,7 @@ def form_kernels(program, on_host=()):
     if config.graph_pass_is_on("small_products"):
         sum_small_products(program, is_loop)
     if config.graph_pass_is_on("half_factors"):
-        read_halves(
-            program,
-            lambda each: each not in on_host and ContractionKernel.accepts(each),
-        )
+        read_halves(program, ContractionKernel.accepts, on_host)
     use_kernels(program, lambda each: each not in on_host and _kernel_of(program, each))
     draw_first(program, on_host)
     if config.graph_pass_is_on("epilogues"):

@@ -28,12 +28,13 @@ from .cublaslt_header import (
 )
 
 __all__ = [
-    "ALIGNMENTS",
+    "ALIGNMENT",
     "CublasLtError",
     "MatrixLayout",
     "Problem",
     "WORKSPACE",
     "WORKSPACE_BYTES",
+    "alignments_of",
     "library",
     "nvidias",
     "provide",
@@ -49,8 +50,7 @@ _TYPES = {
     "e": DataType.R_16F, "E": DataType.R_16BF, "f": DataType.R_32F, "d": DataType.R_64F,
 }  # fmt: skip
 TRIED = 16  # algorithms that are timed where products are tuned
-# Bytes to which the addresses of a product with an epilogue may be rounded down.
-ALIGNMENTS = (256, 16, 4)
+ALIGNMENT = 256  # bytes: no algorithm asks for more
 _TITLES = {status: f"CUBLAS_STATUS_{status.name}" for status in Status}
 _ONE_AND_ZERO = {dtype: np.array([1, 0], dtype) for dtype in "fd"}  # in host memory
 
@@ -149,8 +149,8 @@ class _Library:
             )  # fmt: skip
 
     def supports(self, problem):
-        """Return whether there is an algorithm for each of `ALIGNMENTS`."""
-        found = [self.heuristic(problem, (n,) * 4) for n in ALIGNMENTS]
+        """Return whether there is an algorithm for each of `alignments_of` the problem."""
+        found = [self.heuristic(problem, each) for each in alignments_of(problem)]
         return None not in found
 
     def algorithm(self, problem, addresses):
@@ -283,12 +283,25 @@ def _scales(problem):
 def _alignments(problem, addresses):
     """The bytes of which addresses are known to be multiples, for the choice of algorithms.
 
-    Where there is an epilogue they are one of `ALIGNMENTS`: so few algorithms can be tried.
+    Where there is an epilogue they are one of `alignments_of` the problem.
     """
     if problem.epilogue == Epilogue.DEFAULT:
-        return tuple([min(at & -at, ALIGNMENTS[0]) for at in addresses])
-    known = [n for n in ALIGNMENTS if not any([at % n for at in addresses])]
-    return (known[0],) * 4
+        return tuple([min(at & -at, ALIGNMENT) for at in addresses])
+    for each in alignments_of(problem):
+        if not any([at % n for at, n in zip(addresses, each, strict=True)]):
+            return each
+    raise CublasLtError(f"arrays at {addresses} are not aligned for {problem}")
+
+
+def alignments_of(problem):
+    """The bytes of which the addresses of a problem with an epilogue may be multiples.
+
+    There are few, so that all algorithms can be tried: of a, b, d and the vector.
+    """
+    found = [(n,) * 4 for n in (ALIGNMENT, 16, 4)]
+    if problem.dtypes[0].itemsize == 2:
+        found.append((2, 2, problem.dtypes[1].itemsize, problem.dtypes[1].itemsize))
+    return found
 
 
 # -------------------------------------------------------------------------- the library

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapewright.core.devices import current_module
 
-from .cublaslt import ALIGNMENTS, WORKSPACE_BYTES, library
+from .cublaslt import ALIGNMENT, WORKSPACE_BYTES, alignments_of, library
 from .cublaslt_header import Epilogue
 
 __all__ = ["is_usable"]
@@ -37,7 +37,8 @@ def _is_small(problem):
 
 def _is_right(problem):
     trial = _Trial(problem, current_module())
-    return all([trial.run(at, offset) for at in trial.shifts for offset in ALIGNMENTS])
+    known = alignments_of(problem)
+    return all([trial.run(at, each) for at in trial.shifts for each in known])
 
 
 class _Trial:
@@ -48,7 +49,7 @@ class _Trial:
 
     def __init__(self, problem, xp):
         self.problem, self.xp = problem, xp
-        self.workspace = xp.empty(WORKSPACE_BYTES + 256, np.uint8)
+        self.workspace = xp.empty(WORKSPACE_BYTES + ALIGNMENT, np.uint8)
         self.sizes = m, n = problem.d.rows, problem.d.columns
         self.shifts = range(0, len(ENTRIES), max(m, n))
 
@@ -65,24 +66,25 @@ class _Trial:
         a[:, 0], b[0] = (values, 1) if m >= n else (1, values)
         return a, b
 
-    def run(self, shift, offset):
-        """Return whether the results are right, with arrays at this alignment."""
-        problem, (m, n), (a, b) = self.problem, self.sizes, self.factors(shift)
-        layouts = zip((a, b), problem.transposes, (problem.a, problem.b))
-        held = [
-            self.put((x.T if t else x).astype(problem.dtypes[0]), layout, offset)
-            for x, t, layout in layouts
+    def run(self, shift, alignments):
+        """Return whether the results are right, with arrays at these alignments."""
+        problem, (m, n), factors = self.problem, self.sizes, self.factors(shift)
+        arrays = [
+            (x.T if t else x).astype(problem.dtypes[0])
+            for x, t in zip(factors, problem.transposes, strict=True)
         ]
-        held.append(self.put(np.full((m, n), np.nan, np.float32), problem.d, offset))
-        held.append(self.device(np.full(m, BIAS), offset))
+        arrays.append(np.full((m, n), np.nan, np.float32))
+        layouts = problem.a, problem.b, problem.d
+        held = list(map(self.put, arrays, layouts, alignments))
+        held.append(self.device(np.full(m, BIAS), alignments[3]))
         addresses = [at for _, at, _ in held]
         workspace = self.workspace.data.ptr
-        workspace += -workspace % 256
+        workspace += -workspace % ALIGNMENT
         stream = self.xp.cuda.get_current_stream().ptr
         library().multiply(problem, addresses, workspace, stream)
         out, vector = [self.get(x) for x in held[2:]]
         found = out.reshape(n, problem.d.ld)[:, :m].T, vector
-        wanted = self.expected(a, b)
+        wanted = self.expected(*factors)
         return all([np.array_equal(*x, equal_nan=True) for x in zip(found, wanted)])
 
     def expected(self, a, b):

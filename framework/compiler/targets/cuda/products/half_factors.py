@@ -18,10 +18,11 @@ from ....program.simplification import drop_unused
 __all__ = ["read_halves"]
 
 
-def read_halves(program, is_supported):
+def read_halves(program, is_supported, on_host=()):
     """Let contractions read arrays of half precision in place of their copies in float32.
 
-    ``is_supported(instruction)`` tells whether there is a kernel for one.
+    ``is_supported(instruction)`` tells whether there is a kernel for one. Copies made
+    ``on_host`` stay: so does what is computed of them.
     """
     rewriter, instructions = ProgramRewriter(program), program.instructions
     readers = program.readers()
@@ -29,7 +30,7 @@ def read_halves(program, is_supported):
         if type(each) is not Contract:
             continue
         count = len(instructions)
-        halves = [_half_of(program, a) for a in each.operands]
+        halves = [_half_of(program, a, on_host) for a in each.operands]
         if None not in halves:
             new = Contract(
                 each.function,
@@ -50,28 +51,32 @@ def read_halves(program, is_supported):
     drop_unused(program)
 
 
-def _half_of(program, buffer):
+def _half_of(program, buffer, on_host):
     """The array of half precision that a buffer is a copy of in float32, or None.
 
     Views of the copy are appended to the program as views of that array.
     """
     maker = buffer.instruction
+    if maker in on_host:
+        return None
     if type(maker) is View:
-        half = _half_of(program, maker.viewed)
+        half = _half_of(program, maker.viewed, on_host)
         if half is None:
             return None
         view = View(maker.function, half, maker.parameters, maker.node)
         return program.append(view, (buffer.shape, half.dtype))[0]
-    is_copy = _is_cast(maker) and buffer.dtype == np.float32
-    is_copy = is_copy and is_narrow(maker.operands[0].dtype)
-    return maker.operands[0] if is_copy else None
+    if not _is_cast(maker) or buffer.dtype != np.float32:
+        return None
+    (half,) = maker.operands
+    return half if is_narrow(half.dtype) and half.shape == buffer.shape else None
 
 
 def _outputs(program, contract, readers):
     """The results to try: the product rounded, if nothing else reads it, and the product."""
     (out,) = contract.outputs
     reader, *others = readers.get(out, [None])
-    if _is_cast(reader) and not others and out not in program.outputs:
+    is_only = not others and out not in program.outputs
+    if _is_cast(reader) and is_only:
         (rounded,) = reader.outputs
         if rounded.shape == out.shape:
             yield rounded

@@ -63,7 +63,7 @@ class Multiply(NamedTuple):
             scratch = [
                 _Scratch(d, problem.extent * size),
                 _Scratch(vector, length * size),
-                _Scratch(cublaslt.ALIGNMENTS[0], self.workspace_bytes),
+                _Scratch(cublaslt.ALIGNMENT, self.workspace_bytes),
             ]
             d, vector, workspace = [each.address for each in scratch]
             seconds, given = functools.partial(_seconds, stream), (a, b, d, vector)
@@ -84,7 +84,7 @@ class _Scratch:
     """Memory of so many bytes, at an address aligned as ``like``; none in place of 0."""
 
     def __init__(self, like, nbytes):
-        alignment = cublaslt.ALIGNMENTS[0]
+        alignment = cublaslt.ALIGNMENT
         self.memory = current_module().empty(nbytes + 2 * alignment, np.uint8)
         start = self.memory.data.ptr
         self.address = like and start + -start % alignment + like % alignment

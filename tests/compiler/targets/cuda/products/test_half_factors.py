@@ -191,6 +191,68 @@ def test_a_layer_adds_its_bias_in_the_call(gpu):
     )
 
 
+@BOTH
+@pytest.mark.parametrize("activation", [None, "relu"])
+@pytest.mark.parametrize("part", [np.s_[1:, :91], np.s_[:, 1:], np.s_[1:, 1::1]])
+def test_addresses_may_be_odd_multiples_of_two_bytes(gpu, dtype, activation, part):
+    layer = tw.keras.layers.Dense(70, activation, dtype=f"mixed_{dtype.name}")
+    x = tw.constant(np.random.default_rng(0).normal(size=(151, 92)), dtype)
+    found, wanted = tw.function(lambda x: layer(x[part]))(x), layer(x[part])
+    eps = 4 * float(finfo(dtype.dtype).eps)
+    found, wanted = np.float32(found.numpy()), np.float32(wanted.numpy())
+    np.testing.assert_allclose(found, wanted, eps, eps)
+
+
+def test_a_step_on_weights_that_lie_one_behind_the_other(gpu):
+    layers = tw.keras.layers
+    model = tw.keras.Sequential(
+        [layers.Dense(n, "relu", dtype="bfloat16") for n in (133, 131, 33)]
+    )
+    model.build((None, 90))
+    optimizer = tw.keras.optimizers.SGD(0.01)
+    optimizer.build(model.trainable_variables)
+    x = tw.constant(np.random.default_rng(0).normal(size=(151, 90)), tw.bfloat16)
+
+    def step(x):
+        with tw.GradientTape() as tape:
+            loss = tw.reduce_mean(tw.cast(model(x), "float32") ** 2)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+
+    start, losses = model.get_weights(), []
+    for run in (step, tw.function(step)):
+        model.set_weights(start)
+        losses.append([float(run(x)) for _ in range(3)])
+    np.testing.assert_allclose(*losses, 0.02)
+    assert losses[0][2] < losses[0][0]
+
+
+@BOTH
+def test_products_on_the_host_stay_there(gpu, dtype):
+    with tw.device("CPU"):
+        variable = tw.Variable(random((90, 90), dtype, 0)[1:, 1:] * 0.1)
+
+    def copies():
+        return tw.cast(variable, "float32"), tw.cast(variable, "float32")
+
+    def function():
+        rounded = tw.cast(tw.matmul(*copies()), variable.dtype)
+        wide = tw.matmul(*copies())
+        before = tw.cast(variable, "float32")
+        variable.assign(variable * 2)
+        return rounded, wide, before, tw.matmul(variable, variable)
+
+    start = variable.numpy()
+    found = tw.function(function)()
+    variable.assign(start)
+    expected = function()
+    for got, wanted in zip(found, expected, strict=True):
+        assert got.device == wanted.device
+        got, wanted = np.float32(got.numpy()), np.float32(wanted.numpy())
+        np.testing.assert_allclose(got, wanted, 2.0**-6, 2.0**-6)
+
+
 def test_the_pass_can_be_switched_off(gpu):
     x, w = random((150, 90), tw.bfloat16, 0), random((90, 70), tw.bfloat16, 1)
     with config.graph_passes(half_factors=False):
