@@ -28,12 +28,12 @@ NAMESPACES = """
     keras.layers keras.models keras.losses keras.metrics keras.callbacks keras.optimizers
     keras.optimizers.schedules keras.initializers keras.regularizers keras.constraints
     keras.saving keras.utils keras.preprocessing.sequence keras.random keras.config
-    keras.distribution
+    keras.distribution keras.dtype_policies
     autodiff autograph bitwise linalg signal image random nn math nest dtypes errors config
     data datasets datasets.digits datasets.mnist datasets.fashion_mnist
     saved_model train distribute debugging profiler plot test
     tapewright
-    keras.activations keras.ops keras.ops.image keras.backend keras
+    keras.activations keras.ops keras.ops.image keras.backend keras.mixed_precision keras
 """.split()
 # Namespaces whose names are all described in another one: they have no page.
 SAME = {

@@ -8,7 +8,6 @@ tensors: they become `cond` and `while_loop`. What is decided by Python values s
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 from tapewright.compiler.autograph.conversion import (
@@ -27,9 +26,12 @@ __all__ = [
     "to_graph",
 ]
 
-experimental = SimpleNamespace(
-    do_not_convert=do_not_convert, set_loop_options=set_loop_options
-)
+
+class experimental:  # noqa: N801  (a namespace)
+    """Names of ``tf.autograph.experimental``."""
+
+    do_not_convert = staticmethod(do_not_convert)
+    set_loop_options = staticmethod(set_loop_options)
 
 
 def to_graph(

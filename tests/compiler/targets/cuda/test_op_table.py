@@ -1,4 +1,4 @@
-"""NVRTC compiles the kernels of the whole op table, with gradients, for several GPUs."""
+"""NVRTC compiles the kernels of the whole op table, with gradients, for old and new GPUs."""
 
 import numpy as np
 import pytest
@@ -33,8 +33,9 @@ def launches(gpu, monkeypatch):
 
 @pytest.mark.skipif(bool(nvrtc.missing()), reason=nvrtc.missing())
 @np.errstate(all="ignore")
-def test_kernels_of_all_ops_are_compiled_for_every_gpu(launches):
+def test_kernels_of_all_ops_are_compiled_for_the_oldest_and_the_newest_gpu(launches):
     source = modules.source_of(launches.values())
     assert len(launches) > 500
-    for arch in nvrtc.ARCHITECTURES:
+    oldest, *_, newest = nvrtc.ARCHITECTURES
+    for arch in (oldest, newest):  # those of examples are compiled for each
         assert nvrtc.compile_for(source, arch, modules.OPTIONS)

@@ -289,7 +289,7 @@ def test_windows_of_views(view, kind, monkeypatch):
 # ------------------------------------------------------------------ random programs
 
 MANY = settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
