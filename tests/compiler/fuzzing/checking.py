@@ -423,13 +423,14 @@ def close(a, b, others, loose):
     if a.dtype.kind != "f":
         return equal(a, b) | moved
     unit, size = np.finfo(b.dtype).eps, np.abs(b[np.isfinite(b)]).max(initial=0)
+    least = float(np.finfo(b.dtype).smallest_subnormal)  # what rounding changes at least
     a, b, *others = [x.astype("f8") for x in (a, b, *others)]
     finite = np.all([np.isfinite(x) for x in (b, *others)], 0)
     spread = np.max([np.abs(c - b) for c in others], 0) + unit * np.abs(b)
     slack = np.sqrt(unit) * (loose[0] * np.abs(b) + loose[1] * size)
     if finite.any():  # what cancels to zero by chance is as uncertain as its neighbours
         slack = slack + 8 * np.median(spread[finite])
-    near = np.abs(a - b) <= SLACK * spread + 8 * unit * size + slack
+    near = np.abs(a - b) <= SLACK * spread + 8 * (unit * size + least) + slack
     return np.where(finite, near, equal(a, b) | moved)
 
 
