@@ -422,8 +422,8 @@ def close(a, b, others, loose):
     moved = np.any([~equal(c, b) for c in others], 0)
     if a.dtype.kind != "f":
         return equal(a, b) | moved
-    unit, size = np.finfo(b.dtype).eps, np.abs(b[np.isfinite(b)]).max(initial=0)
-    least = float(np.finfo(b.dtype).smallest_subnormal)  # what rounding changes at least
+    kind, size = np.finfo(b.dtype), np.abs(b[np.isfinite(b)]).max(initial=0)
+    unit, least = kind.eps, float(kind.smallest_subnormal)
     a, b, *others = [x.astype("f8") for x in (a, b, *others)]
     finite = np.all([np.isfinite(x) for x in (b, *others)], 0)
     spread = np.max([np.abs(c - b) for c in others], 0) + unit * np.abs(b)
