@@ -98,8 +98,8 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
 
     A key is the path of a layer, or a regular expression that matches the whole path.
     Other layers have the default. As keys may come from a file, which must not keep a
-    process busy, an expression repeats no groups, has three quantifiers at most, and is
-    for paths of 200 characters at most.
+    process busy, an expression repeats no groups, has three quantifiers and eight
+    alternatives at most, and is for paths of 200 characters at most.
 
     Args: ``default_policy``: a policy or its name, by default that of `dtype_policy`;
     ``policy_map``: a dict of paths and policies.
@@ -210,12 +210,12 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
 
 
 def _check_expression(key):
-    """Raise for a key whose match could take more than polynomial time, or is no string."""
+    """Raise for a key that is no expression, or whose match could take more than seconds."""
     quantifiers = re.findall(r"(?<![\\(])[*+?{]", key)
-    if len(quantifiers) > 3 or re.search(r"\)[*+{]", key):
+    if len(quantifiers) > 3 or key.count("|") > 8 or re.search(r"\)[*+{]", key):
         raise ValueError(
-            f"DTypePolicyMap: the key {key!r:.80} repeats a group or has more than three of "
-            "* + ? {: matching it could take forever"
+            f"DTypePolicyMap: the key {key!r:.80} repeats a group, has more than three of "
+            "* + ? {, or more than eight of |: matching it could take forever"
         )
     try:
         re.compile(key)

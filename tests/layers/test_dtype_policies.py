@@ -184,6 +184,7 @@ def test_layers_inside_of_a_layer_find_their_policy_by_path():
             r"'\(a\+\)\+b' repeats a group",
         ),
         (("float32", {"a*" * 4: "float16"}), ValueError, "more than three of"),
+        (("float32", {"(ab|a|)" * 30: "float16"}), ValueError, "more than eight of"),
         (("float32", {"[a": "float16"}), ValueError, "no regular expression: unterm"),
     ],
 )
