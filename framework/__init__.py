@@ -285,6 +285,7 @@ __all__ = [
     "reduce_variance",
     "repeat",
     "reshape",
+    "resource",
     "reverse",
     "reverse_sequence",
     "right_shift",

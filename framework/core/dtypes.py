@@ -31,6 +31,7 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "resource",
     "string",
     "uint16",
     "uint32",
@@ -64,9 +65,9 @@ class DType:
         self.kind = kind_of(self.dtype)
 
     @property
-    def as_numpy_dtype(self) -> type[Any]:
-        """The scalar type of NumPy, such as ``np.float32``."""
-        return self.dtype.type
+    def as_numpy_dtype(self) -> Any:
+        """The scalar type of NumPy, such as ``np.float32``; for `resource`, a dtype."""
+        return self.dtype if self.dtype.names else self.dtype.type
 
     @property
     def as_datatype_enum(self) -> str:
@@ -211,9 +212,10 @@ def loaded_halves() -> str:
 _when_half_is_loaded: list[Callable[[], None]] = []
 
 
-def when_half_is_loaded(hook: Callable[[], None]) -> None:
-    """Call ``hook()`` when float16, and when bfloat16 is first used."""
+def when_half_is_loaded(hook: Callable[[], None]) -> Callable[[], None]:
+    """Call ``hook()`` when float16, and when bfloat16 is first used; return ``hook``."""
     _when_half_is_loaded.append(hook)
+    return hook
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> _python_bool:
@@ -273,19 +275,23 @@ float32: DType = DType("float32", np.float32)
 float64: DType = DType("float64", np.float64)
 complex64: DType = DType("complex64", np.complex64)
 complex128: DType = DType("complex128", np.complex128)
-string: DType = DType("string", np.str_)
+string: DType = DType("string", np.object_)  # see `text`
+resource: DType = DType(
+    "resource", [("object", np.object_)]
+)  # Python objects; see `handles`
 half: DType = float16
 double: DType = float64
 
 _ALL = [
     bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-    float32, float64, complex64, complex128, string,
+    float32, float64, complex64, complex128, string, resource,
 ]  # fmt: skip
 _BY_NAME = {d.name: d for d in (*_ALL, float16, bfloat16)} | {
     "half": float16, "float": float32, "double": float64,
 }  # fmt: skip
 _BY_PYTHON = {
     float: float32, int: int32, _python_bool: bool, complex: complex128, str: string,
+    bytes: string,
 }  # fmt: skip
 BY_NUMPY = {d.dtype: d for d in _ALL}  # those of half precision from their first use on
 
@@ -314,7 +320,7 @@ def as_dtype(value: Any) -> DType:
         found = BY_NUMPY.get(numpy_dtype) or BY_NUMPY.get(numpy_dtype.newbyteorder("="))
         if found is not None:
             return found
-        if numpy_dtype.kind in "USO":
+        if numpy_dtype.kind in "US":
             return string
     raise TypeError(
         f"Cannot convert {value!r} to a dtype; known are {', '.join(_BY_NAME)}"

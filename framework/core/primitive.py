@@ -20,7 +20,7 @@ import numpy as np
 
 from . import devices
 from .dispatch import constant_like, float32, make_entry
-from .dtypes import kind_of, loaded_halves, when_half_is_loaded
+from .dtypes import as_dtype, kind_of, loaded_halves, when_half_is_loaded
 from .errors import (
     DTypeError,
     InvalidArgumentError,
@@ -45,6 +45,7 @@ from .tensor import (
     new_tensor,
     to_array,
 )
+from .text import make_text, text_is_used, when_text_is_used
 from .typing import Kernel, Op, P, Rule, TensorLike, converter_of
 
 __all__ = [
@@ -87,7 +88,7 @@ class _Kernels(dict):
         xp = devices.array_module(array_type)
         kernel = self.op.device_kernels.get(xp.__name__, self.op.kernel)
         bound = _forwarded(kernel, xp, self.op) or partial(kernel, xp)
-        return widened(self.op, bound, xp)
+        return _returning_arrays(self.op, widened(self.op, bound, xp))
 
 
 def _forwarded(kernel, xp, op):
@@ -119,9 +120,33 @@ def _forwarded(kernel, xp, op):
 
 
 @when_half_is_loaded
-def _look_for_halves():
+@when_text_is_used
+def _make_kernels_again():
     for op in list_ops():
         op.kernels.clear()
+
+
+def _returning_arrays(op, kernel):
+    """The kernel of an op that takes strings: an entry that NumPy returns is an array.
+
+    A number that NumPy returns is an array scalar, but a string is plain ``bytes``.
+    """
+    if not text_is_used() or op.kinds is not None and "O" not in op.kinds:
+        return kernel
+
+    def run(*arrays, **attributes):
+        result = kernel(*arrays, **attributes)
+        if type(result) is bytes:
+            return make_text([result], ())
+        if type(result) is tuple and bytes in map(type, result):
+            return tuple(
+                [make_text([x], ()) if type(x) is bytes else x for x in result]
+            )
+        return result
+
+    run.__wrapped__ = kernel
+    run.__name__ = getattr(kernel, "__name__", op.name)
+    return run
 
 
 def widened(
@@ -180,7 +205,7 @@ RuleMaker: TypeAlias = "Callable[[Primitive], Callable[..., Any]]"
 
 # NumPy's abbreviations of kinds of dtypes, in words.
 _KINDS = {"f": "floating", "V": "floating", "c": "complex", "i": "integer", "u": "integer",
-          "b": "boolean", "U": "string"}  # fmt: skip
+          "b": "boolean", "O": "string"}  # fmt: skip
 
 # Phrases in NumPy's errors for dtypes that a function does not take.
 _NO_LOOP = ("ufunc", "numpy boolean", "resolved dtypes", "provide an itemsize")
@@ -258,7 +283,8 @@ class Primitive:
         self.same_dtype: tuple[str, ...] = self.inputs
         if same_dtype is not None:
             self.same_dtype = same_dtype
-        self.kinds: str | None = _kinds("fc" if floating else kinds, half)
+        kinds = "fc" if floating else kinds
+        self.kinds: str | None = _kinds(kinds, half, moves) if self.inputs else None
         self.half: bool = half
         self.moves: bool = moves
         self.linear: Any = self._linear_groups(linear)
@@ -560,7 +586,8 @@ class Primitive:
                     given = {} if self.variadic else dict(zip(self.inputs, tensors))
                     raise DTypeError(
                         self.name,
-                        f"the dtypes must be the same, got {first} and {dtype}; "
+                        f"the dtypes must be the same, got {as_dtype(first).name} and "
+                        f"{as_dtype(dtype).name}; "
                         "cast one to the other",
                         **given,
                     )
@@ -678,10 +705,13 @@ class Primitive:
         return error
 
 
-def _kinds(kinds, half):
-    """The kinds of dtypes accepted as NumPy abbreviates them; that of bfloat16 is "V"."""
+def _kinds(kinds, half, moves):
+    """The kinds of dtypes accepted as NumPy abbreviates them; that of bfloat16 is "V".
+
+    Strings, of kind "O", are for ops that move data, or name this kind.
+    """
     if kinds is None:
-        return None if half else "biufcU"
+        return None if moves and half else "biufc" + "V" * half + "O" * moves
     return kinds + "V" if half and "f" in kinds else kinds
 
 
@@ -785,7 +815,8 @@ def primitive(kernel=None, **options):
     - ``multiple``: the kernel returns a tuple; a rule then gets a tuple of cotangents,
       zeros where none arrived.
     - ``kinds``: the kinds of dtypes accepted, as NumPy abbreviates them ("iufc"; default
-      all). ``floating`` is "fc": it refuses integers, which NumPy would convert to float64.
+      all numbers, and strings, "O", for an op that ``moves`` data). ``floating`` is "fc":
+      it refuses integers, which NumPy would convert to float64.
     - ``half``: False refuses bfloat16. float16 is left to the kernel, which refuses it.
 
     Rules that many ops share; others are attached to the op, ``@op.infer``, ``@op.vjp``:

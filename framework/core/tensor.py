@@ -21,6 +21,7 @@ from .nest import is_nested
 from .operators import Operators
 from .symbolic_shape import has_symbolic_shape
 from .tensor_shape import TensorShape
+from .text import as_text, is_text
 from .typing import Array, DTypeLike, ShapeLike, StaticShapeLike, TensorLike
 
 __all__ = [
@@ -87,14 +88,14 @@ class Tensor(Operators):
     def numpy(self) -> Array:
         """A copy as a NumPy array, or as a NumPy scalar if the rank is 0.
 
-        Strings become bytes, in UTF-8.
+        Strings are objects that are bytes, in UTF-8.
 
         Raises: ``TracingError`` in a traced function, ``MappingError`` inside of
         `vectorized_map`.
         """
         if self.key is not None:
             export_hook(self, "numpy()")
-        array = _host_array(self.array)
+        array = devices.to_numpy(self.array)
         if isinstance(array, np.generic):
             return array
         return array.copy() if array.ndim else array[()]
@@ -110,7 +111,7 @@ class Tensor(Operators):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if self.key is not None:
             export_hook(self, "a NumPy function")
-        array = np.asarray(_host_array(self.array))
+        array = np.asarray(devices.to_numpy(self.array))
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
         if copy:
@@ -199,7 +200,7 @@ class Tensor(Operators):
         )
 
     def _text(self, form):
-        array = _host_array(self.array)
+        array = devices.to_numpy(self.array)
         if array.ndim == 0:
             if form is repr and is_bfloat16(array.dtype):
                 return repr(array.item())  # as TensorFlow shows it
@@ -215,18 +216,6 @@ class Tensor(Operators):
 
     def __reduce__(self) -> Any:
         return constant, (devices.to_numpy(self.array),)
-
-
-def _host_array(array):
-    """The array in host memory; strings as in TensorFlow, as objects that are bytes."""
-    array = devices.to_numpy(array)
-    if array.dtype.kind != "U":
-        return array
-    return np.char.encode(array, *_ENCODING).astype(object)
-
-
-# Bytes that are no valid text survive the conversion to strings and back.
-_ENCODING = ("utf-8", "surrogateescape")
 
 
 class Reference:
@@ -515,7 +504,7 @@ _IMPLICIT = {
     "u": "iufc",
     "f": "fc",
     "c": "c",
-    "U": "U",
+    "O": "O",
 }
 
 
@@ -535,10 +524,10 @@ def to_array(
     if devices.is_array(value):
         return _copied(value, dtype, hint, module)
     array = _from_python(value, dtype, hint)
-    if array.dtype not in BY_NUMPY and array.dtype.kind != "U":  # as in `_copied`
+    if array.dtype not in BY_NUMPY:  # as in `_copied`
         as_dtype(array.dtype)
     module = module or devices.current_module()
-    if module is np or array.dtype.kind == "U":  # strings stay on the host
+    if module is np or is_text(array.dtype):  # strings stay on the host
         return array
     return module.asarray(array)
 
@@ -546,7 +535,7 @@ def to_array(
 def _copied(value, dtype, hint, module):
     """A copy of an array, on the device of ``module`` or on its own."""
     own = devices.array_module(type(value))
-    if kind_of(value.dtype) not in "biufcU":
+    if kind_of(value.dtype) not in "biufc":
         value = _as_strings(value)
     elif (
         value.dtype not in BY_NUMPY
@@ -554,7 +543,7 @@ def _copied(value, dtype, hint, module):
         as_dtype(value.dtype)
     wanted = _wanted_dtype(value.dtype, value, dtype, hint)
     module = module or (own if own is not np else devices.current_module())
-    module = np if value.dtype.kind == "U" else module
+    module = np if is_text(value.dtype) else module
     if module is not own:
         value = devices.copy_to(module, value)
     return module.array(value, dtype=wanted, copy=True)
@@ -564,22 +553,17 @@ def _from_python(value, dtype, hint):
     """Numbers, strings and nested lists as a NumPy array."""
     if isinstance(value, TensorShape):
         value, dtype = _dims_of(value, dtype)
-    try:
-        array = np.array(value)
+    try:  # NumPy's own strings end before NUL
+        holds_text = isinstance(_first_leaf(value), str | bytes)
+        array = np.array(value, object if holds_text else None)
     except ValueError as error:
         raise ValueError(
             f"Cannot convert a ragged sequence to a tensor: {error}"
         ) from None
-    if array.dtype.kind in "US" and array.size:
-        array = _as_strings(
-            np.array(value, dtype=object)
-        )  # raises if there are numbers
-    if kind_of(array.dtype) not in "biufcU":
-        too_large = array.size and all(isinstance(n, int) for n in array.flat)
-        raise TypeError(
-            f"Cannot convert {type(value).__name__} to a tensor: {_shorten(value)}"
-            + (" does not fit into int64" if too_large else "")
-        )
+    if array.dtype.kind in "US":  # text after a number
+        array = np.array(value, object)
+    if kind_of(array.dtype) not in "biufc":
+        array = _from_objects(value, array)
     natural, first = array.dtype, _dtype_of_first(value)
     if first is None:  # Python numbers are single precision
         natural = _NARROW.get(natural, natural)
@@ -606,6 +590,21 @@ def _from_python(value, dtype, hint):
     return fitted
 
 
+def _from_objects(value, array):
+    """An array of strings. Raises: ``TypeError`` if there are other objects."""
+    for number, entry in enumerate(array.flat):
+        if is_tensor(entry):
+            array.flat[number] = entry.numpy()
+    try:
+        return as_text(array)
+    except TypeError:
+        too_large = array.size and all(isinstance(n, int) for n in array.flat)
+        raise TypeError(
+            f"Cannot convert {type(value).__name__} to a tensor: {_shorten(value)}"
+            + (" does not fit into int64" if too_large else "")
+        ) from None
+
+
 def _dims_of(shape, dtype):
     """The dimensions of a shape, and their dtype: int32, or int64 if they need it."""
     if dtype not in (None, "int32", "int64"):
@@ -618,13 +617,12 @@ def _dims_of(shape, dtype):
 
 
 def _as_strings(array):
-    """An array of bytes or of objects as an array of strings."""
-    if array.dtype.kind == "S":
-        return np.char.decode(array, *_ENCODING)
-    if array.dtype.kind == "O" and all(
-        [isinstance(x, str | bytes) for x in array.flat]
-    ):
-        return _decoded(array)
+    """An array of text, bytes or objects as an array of strings."""
+    if array.dtype.kind in "USO":
+        try:
+            return as_text(array)
+        except TypeError:  # an object is no string
+            pass
     hint = ""
     if array.dtype.kind == "O":
         hint = (
@@ -636,20 +634,19 @@ def _as_strings(array):
     )
 
 
-def _decoded(array):
-    """An array of objects that are strings or bytes as an array of strings."""
-    texts = [x.decode(*_ENCODING) if isinstance(x, bytes) else x for x in array.flat]
-    return np.array(texts, dtype=str).reshape(array.shape)
-
-
 def _fits_int32(array):
     return array.min() >= _INT32.min and array.max() <= _INT32.max
 
 
+def _first_leaf(value):
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return value
+
+
 def _dtype_of_first(value):
     """The dtype of the first leaf, None if it is a Python number."""
-    while is_nested(value) and len(value):
-        value = value[0]
+    value = _first_leaf(value)
     if is_tensor(value):
         return value.dtype.dtype
     return value.dtype if isinstance(value, (np.ndarray, np.generic)) else None
@@ -658,9 +655,11 @@ def _dtype_of_first(value):
 def _wanted_dtype(natural, value, dtype, hint):
     if dtype is not None:
         wanted = as_dtype(dtype).dtype
-        is_strict = natural.kind == "U" or not devices.is_array(value)
+        is_strict = is_text(natural) or not devices.is_array(value)
         if is_strict and not _is_implicit(natural, wanted):
-            raise TypeError(f"Cannot convert {_shorten(value)} to {wanted.name}")
+            raise TypeError(
+                f"Cannot convert {_shorten(value)} to {as_dtype(wanted).name}"
+            )
         return wanted
     if hint is not None:
         wanted = as_dtype(hint).dtype

@@ -6,7 +6,8 @@ from itertools import islice
 import numpy as np
 
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
-from tapewright.core.tensor import TensorSpec, new_tensor
+from tapewright.core.tensor import TensorSpec, convert_to_tensor, new_tensor
+from tapewright.core.text import is_text, row
 
 from .elements import packer, stack_elements
 from .node import INFINITE, UNKNOWN, Node, copy_position, row_count
@@ -171,9 +172,8 @@ def _padded(tensors, shape, value):
             f"padded_shapes {tuple(sizes)}"
         )
     dtype = arrays[0].dtype
-    fill = ("" if dtype.kind == "U" else 0) if value is None else np.asarray(value)[()]
-    if dtype.kind == "U":
-        dtype = np.result_type(*arrays, np.asarray(fill))
+    empty = b"" if is_text(dtype) else 0
+    fill = empty if value is None else np.asarray(convert_to_tensor(value))[()]
     out = np.full((len(arrays), *sizes), fill, dtype)
     for number, array in enumerate(arrays):
         out[(number, *[slice(0, n) for n in array.shape])] = array
@@ -196,9 +196,9 @@ class Unbatch(Node):
             lengths = {np.shape(leaf.array)[:1] for leaf in leaves}
             if len(lengths) != 1 or lengths == {()}:
                 raise ValueError("unbatch: all components need one axis of one length")
-            for row in range(position["inside"], *lengths.pop()):
-                position["inside"] = row + 1
-                yield make([new_tensor(leaf.array[row]) for leaf in leaves])
+            for number in range(position["inside"], *lengths.pop()):
+                position["inside"] = number + 1
+                yield make([new_tensor(row(leaf.array, number)) for leaf in leaves])
             position["inputs"][0], position["inside"] = copy_position(live), 0
 
     def size(self):

@@ -14,6 +14,7 @@ import numpy as np
 from tapewright.compiler.tracing.tracer import fall_back
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.tensor import new_tensor
+from tapewright.core.text import row
 from tapewright.ops.random.generators import get_global_generator
 
 from .elements import packer
@@ -176,7 +177,7 @@ class Rows:
 
     def element(self, index):
         """The row of that number."""
-        return self._pack([new_tensor(array[index]) for array in self.arrays])
+        return self._pack([new_tensor(row(array, index)) for array in self.arrays])
 
     def elements(self, numbers):
         """The rows of these numbers."""

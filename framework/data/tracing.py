@@ -14,9 +14,14 @@ from tapewright.compiler.autograph.iteration import Steps
 from tapewright.compiler.control_flow.effects import host_effect
 from tapewright.compiler.control_flow.printing import assert_true
 from tapewright.compiler.control_flow.while_loop import while_loop
-from tapewright.compiler.tracing.handles import UnexpectedElement, handle_of
+from tapewright.compiler.tracing.handles import (
+    HANDLE_SPEC,
+    UnexpectedElement,
+    handle_of,
+    object_of,
+)
 from tapewright.compiler.tracing.tracer import fall_back
-from tapewright.core import devices
+from tapewright.core import devices, text
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import OutOfRangeError
 from tapewright.core.interpreters import active_tracer, use_interpreters
@@ -42,7 +47,6 @@ __all__ = [
     "traced_reduce",
 ]
 
-HANDLE = (), np.dtype(object)
 NEXT = "iterator_get_next"
 
 
@@ -99,7 +103,10 @@ def next_optional(handle, spec):
         arrays = _take_arrays(array, leaves)
         if arrays is None:
             xp = devices.current_module()
-            return [np.array(False), *[xp.zeros(*each) for each in _specs(leaves)]]
+            return [
+                np.array(False),
+                *[text.zeros(xp, *each) for each in _specs(leaves)],
+            ]
         return [np.array(True), *arrays]
 
     specs = [((), np.dtype(bool)), *_specs(leaves)]
@@ -114,7 +121,7 @@ def new_run(dataset):
         with use_interpreters(()):
             return [handle_of(iter(dataset))]
 
-    (handle,) = host_effect("dataset_iterator", begin, [], [HANDLE])
+    (handle,) = host_effect("dataset_iterator", begin, [], [HANDLE_SPEC])
     return handle
 
 
@@ -166,7 +173,7 @@ def _take_arrays(array, leaves):
                 f"{describe(element)}"
             )
 
-    element = array.item().take(check)
+    element = object_of(array).take(check)
     if element is None:
         return None
     module = devices.current_module()

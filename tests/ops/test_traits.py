@@ -11,6 +11,8 @@ import tapewright as tw
 from tapewright.core.guards import Guards
 from tapewright.core.primitive import list_ops, primitive, wrap_kernels
 from tapewright.core.symbolic_dim import Dim, DimSymbol, evaluate, is_symbolic
+from tapewright.core.tensor import new_tensor
+from tapewright.core.text import make_text, use_text
 
 MANY = 12  # calls of one op that are tried
 CASTS = ("uint8", "int32", "int64", "float64", "complex128")
@@ -135,6 +137,62 @@ def test_ops_that_move_entries_give_in_bfloat16_what_they_give_in_float32(kernel
                 np.testing.assert_array_equal(a.astype(b.dtype), b, op.name)
             tried.add(op.name)
     assert len(tried) > 20
+
+
+def in_words(array):
+    """Numbers as strings, zeros as empty ones; other arrays as they are."""
+    if array.dtype.kind not in "fc":
+        return array
+    words = [str(x).encode() if x else b"" for x in array.ravel().tolist()]
+    return make_text(words, array.shape)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_ops_move_strings_as_they_move_numbers_or_refuse_them(kernel_calls):
+    use_text()
+    tried, refused = set(), set()
+    for op, calls in kernel_calls.items():
+        for arrays, attributes in calls:
+            converts = {"dtype", "type"} & attributes.keys()
+            if converts or not arrays or arrays[0].dtype.kind not in "fb":
+                continue
+            given = [in_words(a) for a in arrays]
+            if not any(a.dtype == object for a in given):
+                continue
+            if given[0].dtype == object and op.kinds and "O" not in op.kinds:
+                with pytest.raises(tw.errors.DTypeError, match=op.inputs[0]):
+                    op.run([new_tensor(a) for a in given], attributes)
+                refused.add(op.name)
+                continue
+            kernel = op.kernels.plain(np.ndarray)
+            try:
+                found = kernel(*given, **attributes)
+            except Exception:  # no strings for it
+                refused.add(op.name)
+                continue
+            assert op.moves or op.name in TAKE_STRINGS, op.name
+            if op.moves:
+                expected = kernel(*arrays, **attributes)
+                many = type(found) is tuple
+                for a, b in zip(
+                    *((found, expected) if many else ([found], [expected]))
+                ):
+                    np.testing.assert_array_equal(a, in_words(np.asarray(b)), op.name)
+            tried.add(op.name)
+    assert {*TAKE_STRINGS, "gather", "concat", "where", "reshape"} <= tried
+    assert len(refused) > 100
+
+
+# Ops that do something else with strings than to move them.
+TAKE_STRINGS = {
+    "add",
+    "argsort",
+    "count_nonzero",
+    "equal",
+    "not_equal",
+    "sort",
+    "unique",
+}
 
 
 def test_an_op_of_the_users_own_may_raise_unless_it_says_otherwise():

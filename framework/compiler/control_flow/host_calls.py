@@ -30,15 +30,13 @@ from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import TensorLike
 
 from ..tracing.graph import spec_of
-from ..tracing.handles import handle_of
+from ..tracing.handles import HANDLE, HANDLE_SPEC, handle_of, object_of
 from ..tracing.tracer import fall_back
 from .effects import host_effect, refuse_mapped
 from .recording import emit
 from .region_node import RegionNode
 
 __all__ = ["PythonCall", "numpy_function", "py_function"]
-
-TOKEN = (), np.dtype(object)  # the spec of a token
 
 
 @overload
@@ -202,7 +200,7 @@ class PythonCall(RegionNode):
         self, title, function, arity, specs, keeps=0, by_token=None, repeats=False,
         regions=(), line=None,
     ):  # fmt: skip
-        super().__init__(regions, [*specs, *[TOKEN] * keeps], title, line=line)
+        super().__init__(regions, [*specs, *[HANDLE_SPEC] * keeps], title, line=line)
         self.function, self.arity, self.specs = function, arity, specs
         self.keeps, self.by_token, self.repeats = keeps, by_token, repeats
 
@@ -235,7 +233,7 @@ class PythonCall(RegionNode):
         refuse_mapped(self.title, operands)
         if self.by_token is not None:
             outputs, token = self._run_by_token(
-                operands[-1].array.item(), operands[:-1]
+                object_of(operands[-1].array), operands[:-1]
             )
         elif self.keeps:
             outputs, token = self._run_on_tape(operands)
@@ -267,7 +265,7 @@ class PythonCall(RegionNode):
 
     def split(self):
         repeated = self.again(by_token=lambda token, *_: token.outputs, repeats=True)
-        return self.again(keeps=self.keeps + 1), [TOKEN], repeated
+        return self.again(keeps=self.keeps + 1), [HANDLE_SPEC], repeated
 
     def joined(self, operands, tokens):
         return [*operands, *tokens]
@@ -308,6 +306,6 @@ def _floating(tensors):
 
 def _copied(array):
     """A copy of an array; a token as it is."""
-    if array.dtype == object:
+    if array.dtype == HANDLE:
         return array
     return devices.copy_to(devices.array_module(type(array)), array)

@@ -30,7 +30,7 @@ from tapewright.ops.array.shape import expand_dims
 
 from ..tracing.graph import Value, spec_of
 from ..tracing.graph_verifier import check_fits
-from ..tracing.handles import list_items, list_value, zeros_of
+from ..tracing.handles import HANDLE, HANDLE_SPEC, list_items, list_value, zeros_of
 from ..tracing.interpret import interpret
 from ..tracing.tracer import SymbolicTensor
 from .loop_source import loop_function
@@ -48,7 +48,6 @@ from .row_updates import writing_body
 __all__ = ["Loop", "LoopTrace", "loop"]
 
 # The spec of a list value: arrays of a loop whose length is not known before.
-LIST = (), np.dtype(object)
 
 
 class Loop(RegionNode):
@@ -81,8 +80,8 @@ class Loop(RegionNode):
         if len(regions) > 1:
             specs.append(((), np.dtype(np.int32)))
         for shape, dtype in outputs[fixed:]:
-            is_list = self.capacity is None or dtype.kind == "O"
-            specs.append(LIST if is_list else ((self.capacity, *shape), dtype))
+            is_list = self.capacity is None or dtype == HANDLE
+            specs.append(HANDLE_SPEC if is_list else ((self.capacity, *shape), dtype))
         super().__init__(regions, specs, title, of_variables, line)
 
     @property
@@ -203,7 +202,7 @@ class Loop(RegionNode):
         return (*carried, *sums, *count, *stacks)
 
     def _stack(self, column, value):
-        if self.capacity is None or value.dtype == object:
+        if self.capacity is None or value.dtype == HANDLE:
             return new_tensor(list_value(column))
         shape, dtype = spec_of(value)
         missing = self.capacity - len(column)

@@ -11,7 +11,7 @@ import numpy as np
 from tapewright.core.devices import current_module
 from tapewright.core.emitter import Source
 
-from ..tracing.handles import list_items, list_value
+from ..tracing.handles import HANDLE, list_items, list_value, sum_of_lists
 from .row_updates import add_rows
 
 __all__ = ["loop_function"]
@@ -46,7 +46,7 @@ class _LoopSource:
         self.read = [
             name
             for name, x in zip(self.sliced + self.constants, operands[2] + operands[3])
-            if getattr(x, "array", x).dtype != object
+            if getattr(x, "array", x).dtype != HANDLE
         ]
         _, terms, stacked = node.grouped(node.GROUPS[0][1], region.outputs)
         self.sums = list(zip(_names("s", terms), terms))
@@ -56,7 +56,7 @@ class _LoopSource:
 
     def is_list(self, value):
         """Return whether a stack of such rows is a list value, as its size is not known."""
-        return self.node.capacity is None or value.dtype == object
+        return self.node.capacity is None or value.dtype == HANDLE
 
     def function(self, executables):
         """Write and compile the source; ``executables``: those of the regions, by name."""
@@ -84,7 +84,7 @@ class _LoopSource:
         """Open list values; return the expressions for the rows of a step."""
         rows = []
         for x, whole, row in self.rows:
-            is_list = getattr(whole, "array", whole).dtype == object
+            is_list = getattr(whole, "array", whole).dtype == HANDLE
             if is_list:
                 function = self.source.bind("list_items", list_items)
                 dtype = self.source.bind("dtype", row.dtype)
@@ -109,7 +109,7 @@ class _LoopSource:
             source.emit("n = len(x0)" if node.length is None else f"n = {node.length}")
         for s, value in self.sums:
             dtype, module = source.bind("dtype", value.dtype), numpy
-            if value.dtype == object:
+            if value.dtype == HANDLE:
                 module = source.bind("numpy", np)
             source.emit(f"{s} = {module}.zeros({value.shape}, {dtype})")
         # A loop with a count may stop before the end.
@@ -147,7 +147,7 @@ class _LoopSource:
                     f"{source.bind('add_rows', add_rows)}({s}, new_{s}, at_{s})"
                 )
             else:
-                add = np.add if value.dtype == object else self.xp.add
+                add = sum_of_lists if value.dtype == HANDLE else self.xp.add
                 source.emit(f"{source.bind('add', add)}({s}, new_{s}, {s})")
         for y, _, is_list in self.stacks:
             grows = node.tested and is_list

@@ -225,8 +225,8 @@ def _entry(value, dtype):
         return str(int(value))
     if kind_of(dtype) == "f":
         return _number(value, *((15, 17) if dtype.itemsize > 4 else (6, 9)), dtype)
-    if dtype.kind in "US":
-        text = value.decode() if isinstance(value, bytes) else value
+    if dtype.kind in "USO":
+        text = value.decode(errors="replace") if isinstance(value, bytes) else value
         return '"' + text.replace('"', '\\"') + '"'
     return str(value)
 

@@ -23,6 +23,7 @@ from tapewright.ops.array.gather import dense
 
 from ..tracing.custom_calls import CustomCall
 from ..tracing.graph import reads_by_time
+from ..tracing.handles import HANDLE
 from ..tracing.interpret import interpret
 from .effects import refuse_mapped
 
@@ -126,7 +127,7 @@ def _pull_back(record, g, cotangents, useful):
 
 def is_list(x):
     """Return whether a tensor is a list value, the output of a loop of unknown length."""
-    return x is not None and x.array.dtype == object
+    return x is not None and x.array.dtype == HANDLE
 
 
 def _dense(g):

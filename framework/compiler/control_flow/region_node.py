@@ -27,7 +27,7 @@ from tapewright.ops.array.conversion import stop_gradient
 
 from ..tracing.binding import bound_regions
 from ..tracing.graph import Effect, Node, Read, ReadAgain, Store, Value, spec_of
-from ..tracing.handles import ListValue, list_value, zeros_of
+from ..tracing.handles import HANDLE, ListValue, list_value, object_of, zeros_of
 from .recording import emit, region_gradients
 
 __all__ = ["RegionNode", "named_cotangents", "region_program"]
@@ -162,7 +162,7 @@ class RegionNode(Node):
     def _check_port(self, port, outside, inside):
         (shape, dtype), (row, kind) = spec_of(outside), spec_of(inside)
         if port[0] in self.ROWS and outside is not inside:
-            if dtype.kind == "O":
+            if dtype == HANDLE:
                 return  # a list of arrays
             shape = shape[1:]
         if dtype != kind or not equal_for_examples(shape, row):
@@ -358,12 +358,8 @@ def _unique(variables):
 
 def _copied(array):
     """Copy an array; of a list value, the items."""
-    if (
-        array.dtype == object
-        and not array.shape
-        and isinstance(array.item(), ListValue)
-    ):
-        return list_value([_copied(item) for item in array.item().items])
+    if array.dtype == HANDLE and isinstance(object_of(array), ListValue):
+        return list_value([_copied(item) for item in object_of(array).items])
     return array_module(type(array)).array(array)
 
 

@@ -29,7 +29,7 @@ from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import P, R
 
 from ..tracing.graph import Graph, Value, is_value
-from ..tracing.handles import Resource, UnexpectedElement
+from ..tracing.handles import Resource, UnexpectedElement, object_of
 from ..tracing.lifting import concrete_value
 from ..tracing.tracer import EagerFallback, SymbolicTensor, Tracer, fall_back
 from .arguments import (
@@ -295,7 +295,8 @@ class Function(Generic[P, R]):
         sources, found = peeks
         if not sources:
             return key
-        if self._peeked.setdefault(key[:3], sources) != sources:
+        known = self._peeked.setdefault(key[:3], sources)
+        if list(map(_identity, known)) != list(map(_identity, sources)):
             self._eager[key] = f"'{self._name}' takes other elements for other sizes"
             fall_back(self._eager[key])
         return *key[:3], found
@@ -640,11 +641,17 @@ def _peeks_of(tracer):
     return tuple(sources), tuple([repr(spec) for _, _, spec, _ in peeks])
 
 
+def _identity(source):
+    """Return what tells a source of elements from others: its argument, or its object."""
+    handle, number = source
+    return handle if type(handle) is int else id(object_of(handle.array)), number
+
+
 def _peek_again(sources, tensors):
     """Peek at the same elements for the tensors of another call."""
     handles = [tensors[x] if type(x) is int else x for x, _ in sources]
     pairs = zip(handles, sources, strict=True)
-    return tuple([repr(x.array.item().peek_spec(n)) for x, (_, n) in pairs])
+    return tuple([repr(object_of(x.array).peek_spec(n)) for x, (_, n) in pairs])
 
 
 def _advanced_generators(tracer):

@@ -5,6 +5,8 @@ last read; gradients that only an update reads lie in memory of that update; out
 values of variables are new arrays in each replay.
 """
 
+from tapewright.core.errors import VerificationError
+
 from .arena import lay_out
 from .instruction import Memory
 from .map_fusion import buffers_in_other_order
@@ -50,6 +52,8 @@ class BufferAssignment:
             for out in instruction.outputs:
                 if out.is_view or not self.takes_memory(out):
                     continue
+                if out.dtype.hasobject:
+                    raise VerificationError(f"{instruction}: bytes cannot hold objects")
                 operand = self._donated(instruction, out, i, ranges)
                 if operand is None or operand in donated:
                     ranges[out] = [i, self.last_use[out], out.nbytes]

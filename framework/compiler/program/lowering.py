@@ -12,6 +12,7 @@ from tapewright.core.communication.job import communicator
 from tapewright.core.devices import array_module, check_fits, to_numpy
 from tapewright.core.errors import VerificationError
 from tapewright.core.primitive import widened
+from tapewright.core.text import use_text
 from tapewright.ops.collective import all_reduce_sum
 
 from ..tracing.graph import Effect, Read, Store, is_value
@@ -131,6 +132,11 @@ def _lowered_op(program, node, operands, array_type, in_loops, is_supported):
     op = node.op
     if op.collective:
         return _collective(program, node, operands, array_type)
+    if any([x.dtype.hasobject for x in (*operands, *node.outputs)]):  # strings
+        use_text()
+        attributes = dict(node.attributes)
+        call = Opaque(op.kernels.plain(np.ndarray), operands, node, attributes)
+        return program.append(call, *_specs(node))
     if in_loops:
         count = len(program.instructions)
         outputs = _lowered_in_loops(program, node, operands, array_module(array_type))

@@ -14,7 +14,7 @@ from tapewright.core.tensor import IndexedSlices, new_tensor
 from tapewright.core.user_gradients import conjugate, to_user
 from tapewright.ops.array.gather import dense
 
-from .handles import sum_of_lists
+from .handles import HANDLE, sum_of_lists
 
 __all__ = ["call_pullback"]
 
@@ -53,7 +53,7 @@ def call_pullback(linearization, sources):
         for i, gradient in zip(backward.wanted, backward.gradients):
             if gradient is not None and i in keys:
                 part = _part(gradient, outputs, finish)
-                if part.dtype == object and keys[i] in cotangents:
+                if part.dtype == HANDLE and keys[i] in cotangents:
                     part = _both(linearization.name, cotangents.pop(keys[i]), part)
                 add_cotangent(cotangents, keys[i], part, useful)
 

@@ -10,21 +10,28 @@ from typing import Any
 
 import numpy as np
 
+from tapewright.core import dtypes
 from tapewright.core.devices import current_module
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.tensor import Tensor, new_tensor
 from tapewright.ops.array.creation import zeros
 
 __all__ = [
+    "HANDLE",
+    "HANDLE_SPEC",
     "ListValue",
     "Resource",
     "UnexpectedElement",
     "handle_of",
     "list_items",
     "list_value",
+    "object_of",
     "sum_of_lists",
     "zeros_of",
 ]
+
+HANDLE: np.dtype[Any] = dtypes.resource.dtype
+HANDLE_SPEC: tuple[Any, np.dtype[Any]] = (), HANDLE
 
 
 class ListValue:
@@ -62,7 +69,9 @@ class Resource:
 
     def with_handle(self, handle: Any) -> Any:
         """Return the object in a handle; for a traced handle, a stand-in for it."""
-        return handle.array.item() if type(handle) is Tensor else self.stand_in(handle)
+        return (
+            object_of(handle.array) if type(handle) is Tensor else self.stand_in(handle)
+        )
 
     def stand_in(self, handle: Any) -> Any:
         """Return an object of the same spec without state; ``handle`` may be None."""
@@ -71,9 +80,14 @@ class Resource:
 
 def handle_of(x):
     """Wrap an object in an array that goes through graphs."""
-    array = np.empty((), object)
-    array[()] = x
+    array = np.empty((), HANDLE)
+    array["object"] = x
     return array
+
+
+def object_of(handle):
+    """Return the object in a handle, an array."""
+    return handle.item()[0]
 
 
 def list_value(items):
@@ -83,7 +97,7 @@ def list_value(items):
 
 def sum_of_lists(x, y):
     """Add two list values, item by item; the number 0 stands for zeros."""
-    x, y = x.item(), y.item()
+    x, y = object_of(x), object_of(y)
     if isinstance(x, ListValue) and isinstance(y, ListValue):
         return list_value([a + b for a, b in zip(x.items, y.items)])
     return list_value((x if isinstance(x, ListValue) else y).items)
@@ -92,7 +106,7 @@ def sum_of_lists(x, y):
 def zeros_of(spec):
     """Return zeros of a shape and dtype; for a list or another object, the number 0."""
     shape, dtype = spec
-    return new_tensor(handle_of(0)) if dtype.kind == "O" else zeros(shape, dtype)
+    return new_tensor(handle_of(0)) if dtype == HANDLE else zeros(shape, dtype)
 
 
 class _Zeros:
@@ -107,5 +121,5 @@ class _Zeros:
 
 def list_items(value, shape, dtype):
     """Return the items of a list value; zeros for the number 0."""
-    value = value.item()
+    value = object_of(value)
     return value.items if isinstance(value, ListValue) else _Zeros(shape, dtype)

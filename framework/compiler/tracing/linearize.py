@@ -23,6 +23,7 @@ from tapewright.core.tensor import IndexedSlices, new_tensor, next_key
 from .call_record import call_pullback
 from .custom_calls import CustomCall, capture_for_gradients
 from .graph import Graph, is_value, reads_by_time
+from .handles import HANDLE
 from .interpret import interpret
 from .tracer import SymbolicTensor, Tracer
 
@@ -160,7 +161,7 @@ class Linearization:
             for i in [i for i, is_tracked in enumerate(tracked) if is_tracked]:
                 if i not in symbols:
                     self.tape.watch(family.variables[i - count])
-                elif symbols[i].array.dtype == object:
+                elif symbols[i].array.dtype == HANDLE:
                     self.tape._tape.watch(symbols[i])  # the states of a loop
                 else:
                     self.tape.watch(symbols[i])
@@ -287,7 +288,7 @@ class Linearization:
                 inputs = tuple([values[i].key for i in own])
                 tape.process_record((pullback, keys, inputs, *residuals), targets, ())
                 # Lists of arrays, too: the states of a loop (see `loops`).
-                known.update([t.key for t in targets if t.array.dtype == object])
+                known.update([t.key for t in targets if t.array.dtype == HANDLE])
         if self.lost:
             self._explain_losses(values, tapes, results)
         return [values[n] if type(n) is int else n for n in self.outputs]

@@ -42,6 +42,7 @@ from tapewright.ops.array.sizes import known_result, known_sizes
 from .custom_calls import CustomCall
 from .graph import Effect, Node, Read, ReadAgain, Store, Value
 from .graph_verifier import verify_graph
+from .handles import object_of
 from .lifting import concrete_value, generators
 
 __all__ = [
@@ -488,7 +489,7 @@ class Tracer(Interpreter):
         tensor = self.call_tensors.get(value) if type(value) is Value else value
         if type(tensor) is not Tensor:
             return None
-        resource = tensor.array.item()
+        resource = object_of(tensor.array)
         number = len([x for *_, x in self.peeks if x is resource])
         found = resource.peek_spec(number)
         self.peeks.append((value, number, found, resource))

@@ -5,6 +5,7 @@ import numpy as np
 from tapewright.core.devices import to_numpy
 from tapewright.core.errors import TracingError
 from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.text import make_text
 
 from .values import decode_dtype, encode_dtype
 
@@ -36,7 +37,7 @@ class ConstantWriter:
             if name == "object":
                 raise TracingError("a list of arrays is a constant of a graph")
             if name == "string":
-                listed.append([name, shape, [str(text) for text in array.ravel()]])
+                listed.append([name, shape, [_write_string(x) for x in array.flat]])
             elif array.nbytes <= SMALL:
                 data = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
                 listed.append([name, shape, data.tobytes().hex()])
@@ -72,6 +73,22 @@ class ConstantReader:
                 array.fail(f"must be {name} of shape {shape}")
             return array.read()
         if name == "string":
-            return np.array([str(text) for text in data], dtype).reshape(shape)
+            return make_text([_read_string(item) for item in data], shape)
         array = np.frombuffer(bytes.fromhex(data), dtype.newbyteorder("<"))
         return array.astype(dtype).reshape(shape)
+
+
+def _write_string(entry):
+    """Return text, or a list of the bytes in hexadecimal if they are none."""
+    try:
+        return entry.decode()
+    except UnicodeDecodeError:
+        return [entry.hex()]
+
+
+def _read_string(item):
+    if isinstance(item, list) and len(item) == 1 and isinstance(item[0], str):
+        return bytes.fromhex(item[0])
+    if not isinstance(item, str):
+        raise ValueError(f"{str(item)[:40]} is no string")
+    return item.encode()

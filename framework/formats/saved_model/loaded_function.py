@@ -211,7 +211,7 @@ def _collect_tensor(value, spec, tensors):
 
 def _takes(value, spec):
     kind = spec.dtype.dtype.kind
-    return kind == "b" if isinstance(value, bool) else kind == "U"
+    return kind == "b" if isinstance(value, bool) else kind == "O"
 
 
 def _is_exact(x, value):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapewright.compiler.control_flow.printing import SLOT, Slot
-from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.dtypes import DType, as_dtype, resource
 from tapewright.core.guards import Guards
 from tapewright.core.nest import is_nested
 from tapewright.core.tensor import IndexedSlices, TensorSpec
@@ -41,13 +41,13 @@ DTYPES = {
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "string", "object",
 }  # fmt: skip
-OBJECT = np.dtype(object)
+OBJECT = resource.dtype
 DEEPEST = 50
 
 
 def encode_dtype(dtype: np.dtype) -> str:
     """Return the name of a NumPy dtype. Raises: ``TypeError`` for those that no file keeps."""
-    name = "string" if dtype.kind == "U" else dtype.name
+    name = "object" if dtype == OBJECT else as_dtype(dtype).name
     if name not in DTYPES:
         raise TypeError(f"the dtype {dtype} has no place in a file")
     return name

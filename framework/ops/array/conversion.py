@@ -21,6 +21,7 @@ from tapewright.core.tensor import (
     TensorSpec,
     convert_to_tensor,
 )
+from tapewright.core.text import is_text
 from tapewright.core.typing import DTypeLike, TensorLike
 
 from ..math.comparison import greater_equal, less_equal, logical_and, masked
@@ -47,7 +48,7 @@ def cast_p(xp, x: TensorLike, dtype: DTypeLike):
     to = dtypes.as_dtype(dtype).dtype
     if x.dtype.kind == "c" and to.kind != "c":
         x = x.real
-    if x.dtype.kind == "U" and to.kind != "U":
+    if is_text(x.dtype) != is_text(to):
         raise TypeError("strings are no numbers")  # NumPy would read them
     return x.astype(to)
 
@@ -60,7 +61,12 @@ def _(xp, x, *, dtype):
 @cast_p.infer
 def _(x, dtype):
     if x.dtype == dtypes.string and dtype != dtypes.string:
-        raise DTypeError("cast", f"strings cannot become {dtype}", x=x)
+        raise DTypeError(
+            "cast", f"strings cannot become {dtype}; strings.to_number reads them", x=x
+        )
+    if x.dtype != dtypes.string and dtype == dtypes.string:
+        raise DTypeError("cast", "numbers cannot become strings; strings.as_string "
+                         "writes them", x=x)  # fmt: skip
     return TensorSpec(x.shape, dtype)
 
 

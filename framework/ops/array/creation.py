@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
+from tapewright.core import devices, dtypes, text
 from tapewright.core.dispatch import composite
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import (
@@ -85,7 +85,7 @@ def zeros(
     if has_symbolic_shape(dims):
         return filled(dims, 0, dtype)
     _check_dims("zeros", dims, dtype)
-    return new_tensor(devices.current_module().zeros(dims, _numpy(dtype)))
+    return new_tensor(text.zeros(devices.current_module(), dims, _numpy(dtype)))
 
 
 def ones(
@@ -162,12 +162,17 @@ def ones_like(
 def _like(function, input, dtype):
     on_arrays = active_interpreter() is ARRAY_EVAL
     like = new_tensor(input) if on_arrays else convert_to_tensor(input)
-    make = getattr(module_of(like), function.removesuffix("_like"))
     array = like.array
     if has_symbolic_shape(array.shape):
         number = 0 if function == "zeros_like" else 1
         return filled(array.shape, number, array.dtype if dtype is None else dtype)
-    result = make(array.shape, array.dtype if dtype is None else _numpy(dtype))
+    wanted = array.dtype if dtype is None else _numpy(dtype)
+    if function == "zeros_like":
+        result = text.zeros(module_of(like), array.shape, wanted)
+    elif text.is_text(wanted):
+        raise DTypeError("ones_like", "dtype must be numeric or bool, got string")
+    else:
+        result = module_of(like).ones(array.shape, wanted)
     return result if on_arrays else new_tensor(result)
 
 

@@ -38,6 +38,7 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
+from tapewright.core.text import zeros
 from tapewright.core.typing import (
     Axis,
     DTypeLike,
@@ -220,7 +221,7 @@ def _(axes, x, *, index):
 @primitive(linear=True, moves=True)
 def scatter_index(xp, g: TensorLike, shape: ShapeLike, index: Index):
     """The adjoint of basic indexing: zeros of ``shape`` with ``g`` at ``index``."""
-    full = xp.zeros(shape, g.dtype)
+    full = zeros(xp, shape, g.dtype)
     full[_numpy_index(index)] = g
     return full
 
@@ -640,7 +641,7 @@ def _argmin(xp, input: TensorLike, axis: Axis = 0, output_type: DTypeLike = "int
 
 
 def _check_ordered(who, input):
-    if input.dtype.kind in "cU":
+    if input.dtype.kind in "cO":
         what = "input must be made of real numbers, which have an order"
         raise DTypeError(who, what, input=input)
     if not input.ndim:  # NumPy takes a scalar for a vector

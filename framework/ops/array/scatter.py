@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapewright.core import devices
+from tapewright.core import devices, text
 from tapewright.core.errors import (
     InvalidArgumentError,
     OutOfBoundsError,
@@ -204,7 +204,7 @@ def _(g, indices, matrix_shape):
     return masked(gather_p(g, indices, 0), is_last(indices, count=matrix_shape[0]))
 
 
-@rows_op(same_dtype=(), linear=True, moves=True)
+@rows_op(kinds="biufc", same_dtype=(), linear=True, moves=True)
 def clear_rows(xp, matrix: TensorLike, indices: TensorLike):
     """``matrix`` with zeros in the rows at ``indices``; its own adjoint."""
     full = matrix.copy()
@@ -265,6 +265,7 @@ def row_number(index, size):
     may_raise=True,
     linear=True,
     moves=True,
+    kinds="biufc",
     no_gradient=("index",),
     infer=infer_like_input,
 )
@@ -467,5 +468,5 @@ def dynamic_stitch(
     width = math.prod(rest)
     rows = concat([reshape(d, (i.array.size, width)) for i, d in zip(indices, data)], 0)
     xp = module_of(rows)
-    blank = new_tensor(xp.zeros((count, width), rows.array.dtype))
+    blank = new_tensor(text.zeros(xp, (count, width), rows.array.dtype))
     return reshape(put_rows(blank, flat, rows), (count, *rest))

@@ -27,6 +27,7 @@ from tapewright.core.rules import (
     same_dtype,
 )
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.text import is_text, zeros
 from tapewright.core.typing import Axis, DTypeLike, IntLike, TensorLike
 
 from ..math.comparison import less, less_equal
@@ -74,14 +75,18 @@ class UniqueWithCounts(NamedTuple):
 # ---------------------------------------------------------------------------- sorting
 
 
-@primitive(batch=batch_along_axis)
+@primitive(kinds="biufcO", batch=batch_along_axis)
 def _sort(xp, values: TensorLike, axis: Axis = -1, descending: bool = False):
     if not descending:
         return xp.sort(_sortable(values), axis=axis)
+    if is_text(values.dtype):
+        return xp.flip(xp.sort(_sortable(values), axis=axis), axis)
     return _opposite(xp, xp.sort(_opposite(xp, _sortable(values)), axis=axis))
 
 
-@primitive(type_name="ArgSort", no_gradient=True, batch=batch_along_axis)
+@primitive(
+    type_name="ArgSort", kinds="biufcO", no_gradient=True, batch=batch_along_axis
+)
 def _argsort(xp, values: TensorLike, axis: Axis = -1, descending: bool = False):
     values = _opposite(xp, _sortable(values)) if descending else _sortable(values)
     return xp.argsort(values, axis=axis, kind="stable").astype(xp.int32)
@@ -94,7 +99,10 @@ def _sortable(values):
 
 
 def _opposite(xp, values):
-    """Values that sort in the opposite order; applied twice, the values themselves."""
+    """Values that sort in the opposite order; applied twice, numbers themselves."""
+    if is_text(values.dtype):
+        _, ranks = xp.unique(values, return_inverse=True)
+        return -ranks.reshape(values.shape)
     return xp.negative(values) if values.dtype.kind == "f" else xp.invert(values)
 
 
@@ -318,7 +326,7 @@ def place_along_axis(
     """The adjoint of `take_along_axis`, for indices that come once in each row."""
     x, indices = xp.moveaxis(x, axis, -1), xp.moveaxis(indices, axis, -1)
     count = indices.shape[-1]
-    result = xp.zeros((*x.shape[:-1], size), x.dtype)
+    result = zeros(xp, (*x.shape[:-1], size), x.dtype)
     if x.size:
         rows = result.reshape(-1, size)
         lines = xp.arange(rows.shape[0])[:, None]
@@ -342,7 +350,7 @@ def _(g, indices, axis):
 # ------------------------------------------------------------ unique entries, sorted rows
 
 
-@primitive(multiple=True, no_gradient=True)
+@primitive(kinds="biufcO", multiple=True, no_gradient=True)
 def _unique(xp, x: TensorLike, out_idx: DTypeLike = "int32"):
     """The entries in the order in which they first come, where each is, how often."""
     if x.ndim != 1:

@@ -51,13 +51,13 @@ def predicate(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     return elementwise(result_dtype=dtypes.bool, no_gradient=True, **options)
 
 
-@predicate(commutative=True, exact=True)
+@predicate(kinds="biufcO", commutative=True, exact=True)
 def equal(xp, x: TensorLike, y: TensorLike):
     """``x == y``, entry by entry."""
     return xp.equal(x, y)
 
 
-@predicate(commutative=True, exact=True)
+@predicate(kinds="biufcO", commutative=True, exact=True)
 def not_equal(xp, x: TensorLike, y: TensorLike):
     """``x != y``, entry by entry."""
     return xp.not_equal(x, y)
@@ -196,6 +196,7 @@ def is_finite(xp, x: TensorLike):
 
 @elementwise(
     zero_when=[{"x", "mask"}],
+    kinds="biufc",
     same_dtype=("x",),
     linear=[{"x"}],
     moves=True,

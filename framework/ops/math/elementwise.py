@@ -105,7 +105,7 @@ def arithmetic(
     return elementwise(kinds=kinds, sizes=True, exact=True, **options)
 
 
-@arithmetic(type_name="AddV2", kinds="iufcU", linear=True, commutative=True)
+@arithmetic(type_name="AddV2", kinds="iufcO", linear=True, commutative=True)
 def add(xp, x: TensorLike, y: TensorLike):
     """``x + y``."""
     return xp.add(x, y)

@@ -435,7 +435,7 @@ def reduce_any(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
 
 
 @reduction(
-    kinds="biufcU", result_dtype=dtypes.int64, zero_at_zero=True, no_gradient=True
+    kinds="biufcO", result_dtype=dtypes.int64, zero_at_zero=True, no_gradient=True
 )
 def _count_nonzero(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False

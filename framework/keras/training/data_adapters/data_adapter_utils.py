@@ -9,6 +9,7 @@ from tapewright.core.dtypes import kind_of
 from tapewright.core.floatx import default_float
 from tapewright.core.nest import flatten, is_nested
 from tapewright.core.tensor import convert_to_tensor, is_tensor, new_tensor
+from tapewright.core.text import is_text
 
 __all__ = [
     "as_arrays",
@@ -98,8 +99,8 @@ def _tensors(name, structure):
 
 def _tensor(name, value):
     array = _array(name, value)
-    module, is_text = devices.current_module(), array.dtype.kind == "U"
-    if devices.array_module(type(array)) is not module and not is_text:
+    module = devices.current_module()
+    if devices.array_module(type(array)) is not module and not is_text(array.dtype):
         array = devices.copy_to(module, array)
     elif array is value and not is_tensor(value):
         array = array.copy()
@@ -215,7 +216,7 @@ def check_labels(y, name="y"):
         array = convert_to_tensor(leaf).array if is_tensor(leaf) else leaf
         if not devices.is_array(array):
             continue
-        if array.dtype.kind == "U":
+        if is_text(array.dtype):
             raise TypeError(
                 f"{path}: labels must be numbers, got strings; np.unique(labels, "
                 "return_inverse=True) numbers them"
