@@ -126,13 +126,6 @@ def device(request):
             yield name
 
 
-@pytest.fixture(autouse=True)
-def seeds(device):
-    """The same random numbers in every run, whichever tests come before."""
-    np.random.seed(0)
-    random.set_seed(0)
-
-
 @pytest.fixture
 def numpy_target():
     """Functions are compiled to calls of NumPy: the test is about these, or their bits."""
@@ -150,14 +143,15 @@ def threads(request, monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def names():
-    """Default names count from the beginning in every test."""
+def independence(device):
+    """The same random numbers and default names in every test, whichever come before.
+
+    Fails a test that leaves a tape, or another reader of ops, behind. One fixture, as
+    there are tens of thousands of tests.
+    """
+    np.random.seed(0)
+    random.set_seed(0)
     reset_name_counts()
-
-
-@pytest.fixture(autouse=True)
-def no_reader_is_left():
-    """Fails a test that leaves a tape, or another reader of ops, behind."""
     yield
     left, _ = interpreters.active_interpreters(), interpreters.set_interpreters(())
     assert left == (), f"the test left readers behind: {left}"

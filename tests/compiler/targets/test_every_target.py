@@ -258,10 +258,10 @@ def test_functions_traced_again_and_again_leave_nothing_behind(
     for n in range(50):
         trace(n)
     libraries, before = alive(), resident()
-    for n in range(1000):
+    for n in range(500):
         trace(n)
     assert alive() <= libraries
-    assert resident() - before < 8 << 20
+    assert resident() - before < 4 << 20
 
 
 # -------------------------------------------------------------- threads and processes
