@@ -25,7 +25,7 @@ MIRRORED = {
     "framework/serialization": "tests/serialization",
     "framework/storage": "tests/storage",
 }
-RULES = "adagrad adam ftrl lion sgd".split()
+RULES = "adafactor adagrad adam ftrl lion muon schedule_free sgd".split()
 # File -> the tests that cover it, where these have another name.
 COVERED = {
     # every rule against recordings of Keras

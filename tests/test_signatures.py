@@ -54,7 +54,7 @@ LACKING = {
         TFSMLayer TextVectorization TorchModuleWrapper
     """,
     "optimizers": """
-        Adafactor MultiOptimizer Muon OptimizerMap ScheduleFreeAdamW
+        MultiOptimizer OptimizerMap
     """,
 }
 PRESENT = {

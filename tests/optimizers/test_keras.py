@@ -15,7 +15,7 @@ from tapewright.optimizers import arithmetic, flat_buffers, schedules
 from ..rounding import assert_as_eager
 
 REFERENCE = pathlib.Path(__file__).parent / "reference"
-FILES = "keras.npz", "more.npz", "own.npz"
+FILES = "keras.npz", "more.npz", "own.npz", "jax.npz"
 KERAS = {k: v for name in FILES for k, v in np.load(REFERENCE / name).items()}
 
 

@@ -338,3 +338,18 @@ def test_a_rule_without_an_update_is_named():
 def test_slots_are_groups_of_names(slots):
     with pytest.raises(TypeError, match=r"Wrong.slots must be .*\(\('momentum'"):
         type("Wrong", (Optimizer,), {"slots": slots})
+
+
+@pytest.mark.parametrize("rule", ["Adafactor", "Muon", "ScheduleFreeAdamW"])
+def test_rows_of_a_sparse_gradient_count_as_a_matrix(rule):
+    values, rows = np.float32([[1, 2], [3, -4], [0.5, 1]]), [2, 0, 2]
+    dense = np.zeros((4, 2), np.float32)
+    np.add.at(dense, rows, values)
+    found = []
+    for gradient in (tw.constant(dense), tw.IndexedSlices(values, rows, [4, 2])):
+        v = tw.Variable(np.arange(8, dtype=np.float32).reshape(4, 2))
+        optimizer = getattr(tw.keras.optimizers, rule)(0.1)
+        for _ in range(3):
+            optimizer.apply([gradient], [v])
+        found.append(v.numpy())
+    np.testing.assert_allclose(*found, rtol=1e-6)

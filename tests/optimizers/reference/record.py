@@ -3,6 +3,7 @@
 Needs Keras 3 and TensorFlow, which tapewright does not:
 
     KERAS_BACKEND=tensorflow python tests/optimizers/reference/record.py
+    KERAS_BACKEND=jax python tests/optimizers/reference/record.py
 
 An entry ``RULE|EXTRA|KIND`` of ``keras.npz`` or ``more.npz`` holds the entries of both
 variables after each of eight steps, then those of the state (but the counts and the
@@ -50,6 +51,31 @@ MORE_RULES = {
         },
     ),
     "lamb": ("Lamb", {"learning_rate": 0.01}),
+    "adafactor": ("Adafactor", {"learning_rate": 0.01}),
+    "adafactor_free": (
+        "Adafactor",
+        {"learning_rate": 0.5, "relative_step": False, "clip_threshold": 0.3},
+    ),
+    "muon": ("Muon", {"learning_rate": 0.01}),
+    "muon_plain": (
+        "Muon",
+        {"learning_rate": 0.01, "nesterov": False, "rms_rate": None, "ns_steps": 3},
+    ),
+}
+# Runs that fail in Keras: it multiplies dtypes that differ, or takes no sparse gradient.
+DENSE_RULES = ("adafactor", "adafactor_free", "muon", "muon_plain")
+NOT_OF_KERAS = {(rule, "sparse") for rule in DENSE_RULES}
+NOT_OF_KERAS |= {("muon", "float64"), ("muon_plain", "float64")}
+# Recorded on JAX: on TensorFlow Keras 3.15 takes the new momentum for the old one.
+JAX_RULES = {
+    "schedule_free": (
+        "ScheduleFreeAdamW",
+        {"learning_rate": 0.01, "beta_2": 0.9, "warmup_steps": 3},
+    ),
+    "schedule_free_cold": (
+        "ScheduleFreeAdamW",
+        {"learning_rate": 0.1, "beta_1": 0.6, "beta_2": 0.9},
+    ),
 }
 EXTRAS = {
     "plain": {},
@@ -72,7 +98,7 @@ MORE_EXTRAS = {
     "loss_scale": {"loss_scale_factor": 3.0, "clipnorm": 0.5},
     "loss_scale_cut": {"loss_scale_factor": 3.0, "clipvalue": 0.2},
 }  # fmt: skip
-ALL_RULES, ALL_EXTRAS = RULES | MORE_RULES, EXTRAS | MORE_EXTRAS
+ALL_RULES, ALL_EXTRAS = RULES | MORE_RULES | JAX_RULES, EXTRAS | MORE_EXTRAS
 # Keras cannot scale sparse gradients.
 SPARSE_EXTRAS = ("ema", "ema_overwrite", "accumulate")
 # A repeated row is left out of the sparse runs of rules that square: Keras 3 squares its
@@ -141,10 +167,12 @@ def wanted():
         yield "own.npz", rule, "plain", "mixed"
     for rule in MORE_RULES:
         for kind in ("float32", "float64", "sparse"):
-            yield "more.npz", rule, "plain", kind
+            if (rule, kind) not in NOT_OF_KERAS:
+                yield "more.npz", rule, "plain", kind
         if rule != "adamw":
             yield "more.npz", rule, "weight_decay", "float32"
-        yield "more.npz", rule, "global_clipnorm", "sparse"
+        kind = "float32" if rule in DENSE_RULES else "sparse"
+        yield "more.npz", rule, "global_clipnorm", kind
     for rule in ("sgd", "nesterov", "adam", "nadam"):
         for extra in MORE_EXTRAS:
             yield "more.npz", rule, extra, "float32"
@@ -193,22 +221,39 @@ def scaled_problem():
 
 
 def take(optimizer, starts, steps):
-    import tensorflow as tf
-
     import keras
 
+    if keras.config.backend() == "jax":
+        convert = keras.ops.convert_to_tensor
+    else:
+        import tensorflow as tf
+
+        convert = tf.constant
     variables = [keras.Variable(s, dtype=s.dtype.name) for s in starts]
     seen = []
     for first, second in steps:
         if isinstance(first, tuple):
-            values, rows = map(tf.constant, first)
-            first = tf.IndexedSlices(values, rows, tf.constant(SHAPES[0]))
+            values, rows = map(convert, first)
+            first = tf.IndexedSlices(values, rows, convert(SHAPES[0]))
         else:
-            first = tf.constant(first)
-        optimizer.apply([first, tf.constant(second)], variables)
-        seen += [v.numpy().ravel() for v in variables]
-    seen += [v.numpy().ravel() for v in optimizer.variables[2:]]
+            first = convert(first)
+        optimizer.apply([first, convert(second)], variables)
+        seen += [np.asarray(v).ravel() for v in variables]
+    seen += [np.asarray(v).ravel() for v in optimizer.variables[2:]]
     return np.concatenate(seen)
+
+
+def record_on_jax():
+    import keras
+
+    found = {}
+    for rule, (name, arguments) in JAX_RULES.items():
+        for extra in EXTRAS:
+            options = arguments | EXTRAS[extra]
+            optimizer = getattr(keras.optimizers, name)(**options)
+            found[f"{rule}|{extra}|float32"] = take(optimizer, *problem("float32"))
+    path = pathlib.Path(__file__).with_name("jax.npz")
+    np.savez_compressed(path, version=keras.__version__, **found)
 
 
 def main():
@@ -216,6 +261,9 @@ def main():
 
     import keras
 
+    if keras.config.backend() == "jax":
+        record_on_jax()
+        return
     files, configs = {"keras.npz": {}, "more.npz": {}, "own.npz": {}}, {}
     for rule, extra, kind in wanted_of_own():
         optimizer = rules(keras)[rule](OWN_RULES[rule], **ALL_EXTRAS[extra])

@@ -1,0 +1,121 @@
+"""`Adafactor`: the mean squares of a matrix, kept as those of its rows and its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Unpack
+
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import expand_dims
+from tapewright.ops.math.elementwise import (
+    maximum,
+    minimum,
+    power,
+    rsqrt,
+    sqrt,
+    square,
+)
+from tapewright.ops.math.reduction import reduce_mean
+
+from .optimizer import DecayingOptions, LearningRate, Optimizer
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.variable import Variable
+
+__all__ = ["Adafactor"]
+
+
+class Adafactor(Optimizer):
+    """Divide the gradient by the root of mean squares that are kept by rows and columns.
+
+        rate    = min(learning_rate, 1 / sqrt(t))
+        beta_t  = 1 - t^beta_2_decay
+        rows   <- beta_t * rows + (1 - beta_t) * mean(g^2 + epsilon_1, axis=-1)
+        columns <- beta_t * columns + (1 - beta_t) * mean(g^2 + epsilon_1, axis=-2)
+        step    = g / sqrt(rows * columns / mean(rows))
+        w      <- w - rate * max(epsilon_2, rms(w)) * step / max(1, rms(step) / clip_threshold)
+
+    A variable of one axis or none keeps the mean square of each entry.
+
+    Args: ``beta_2_decay``: the exponent of the decay, below 0; ``epsilon_1``: added to
+    squares; ``epsilon_2``: the smallest scale of a variable; ``clip_threshold``: the
+    root mean square from which steps are scaled down; ``relative_step``: False leaves a
+    constant ``learning_rate`` as it is in the decay; the others as for `Optimizer`.
+
+    Raises: ``ValueError`` as `Optimizer`.
+
+    Reference: Shazeer & Stern, "Adafactor: adaptive learning rates with sublinear memory
+    cost" (2018). Defaults are those of Keras.
+
+    >>> from tapewright import Variable
+    >>> v = Variable([1.0, 2.0])
+    >>> Adafactor(0.1).apply([[3.0, -4.0]], [v])
+    >>> v.numpy().round(3)
+    array([0.842, 2.158], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        learning_rate: LearningRate = 0.001,
+        beta_2_decay: float = -0.8,
+        epsilon_1: float = 1e-30,
+        epsilon_2: float = 1e-3,
+        clip_threshold: float = 1.0,
+        relative_step: bool = True,
+        **kwargs: Unpack[DecayingOptions],
+    ):
+        super().__init__(learning_rate, **kwargs)
+        self.beta_2_decay = beta_2_decay
+        self.epsilon_1 = epsilon_1
+        self.epsilon_2 = epsilon_2
+        self.clip_threshold = clip_threshold
+        self.relative_step = relative_step
+
+    def build(self, variables: Sequence[Variable]) -> None:
+        super().build(variables)
+        self._rows, self._columns, self._velocities = [], [], []
+        for variable in self._trainable_variables:
+            shape = tuple(variable.shape)
+            # Keras' files have these in any case, and velocities of matrices.
+            rows, columns, options = (), (), {"name": variable.name, "dtype": "int32"}
+            if len(shape) >= 2:
+                rows, columns = shape[:-1], (*shape[:-2], shape[-1])
+                options["dtype"] = variable.dtype
+            self._rows.append(self.add_variable(rows, **options))
+            self._columns.append(self.add_variable(columns, **options))
+            velocity = self.add_variable_from_reference(variable, "velocity")
+            self._velocities.append(velocity)
+
+    def update_step(
+        self, gradient: Tensor, variable: Variable, learning_rate: Tensor
+    ) -> None:
+        gradient, rate = (cast(x, variable.dtype) for x in (gradient, learning_rate))
+        step = cast(self.iterations + 1, variable.dtype)
+        rate = minimum(rate, rsqrt(step))
+        squares = square(gradient) + self.epsilon_1
+        new = power(step, self.beta_2_decay)  # 1 - beta_t
+        at = self._get_variable_index(variable)
+        rows, columns, velocity = (
+            self._rows[at],
+            self._columns[at],
+            self._velocities[at],
+        )
+        if variable.shape.rank < 2:
+            self._average(velocity, squares, new)
+        else:
+            self._average(rows, reduce_mean(squares, -1), new)
+            self._average(columns, reduce_mean(squares, -2), new)
+            share = rows / reduce_mean(rows, -1, keepdims=True)
+            self.assign(velocity, expand_dims(share, -1) * expand_dims(columns, -2))
+        change = gradient / sqrt(velocity)
+        change /= maximum(1.0, _root_mean_square(change) / self.clip_threshold)
+        scale = maximum(self.epsilon_2, _root_mean_square(variable))
+        self.assign_sub(variable, scale * rate * change)
+
+    def _average(self, mean, value, new):
+        self.assign(mean, (1 - new) * mean + new * value)
+
+
+def _root_mean_square(x):
+    return sqrt(reduce_mean(square(x)))

@@ -1,0 +1,158 @@
+"""`Muon`: steps of matrices with singular values near 1."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Unpack
+
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.linalg.matmul import matmul
+from tapewright.ops.linalg.matrix_functions import norm
+from tapewright.ops.math.elementwise import power, sqrt, square
+
+from .optimizer import LearningRate, Optimizer, OptimizerOptions
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.variable import Variable
+
+__all__ = ["Muon"]
+
+
+class Muon(Optimizer):
+    """Make the momentum of a matrix orthogonal, and step along it; `AdamW` for the rest.
+
+        momentum <- momentum * m + g
+        x         = orthogonal(g + momentum * m)      with ``nesterov``, else of m
+        w        <- w - learning_rate * rms_rate * sqrt(max(rows, columns)) * x
+
+    ``orthogonal`` divides by the norm, then takes ``ns_steps`` times ``x <- a x + (b y +
+    c y^2) x`` with ``y = x x^T``, an iteration of Newton and Schulz that moves singular
+    values near 1. Variables with another number of axes than 2, embeddings, and those
+    whose paths match a pattern of ``exclude_layers`` are updated by `AdamW`, at the rate
+    ``learning_rate * adam_lr_ratio``.
+
+    Args: ``adam_beta_1``, ``adam_beta_2``, ``epsilon``, ``adam_weight_decay``: of
+    `AdamW`; ``weight_decay``: of the matrices; ``exclude_layers``: regular expressions;
+    ``exclude_embeddings``: paths with "embedding" are excluded; ``muon_a``, ``muon_b``,
+    ``muon_c``: a, b and c above; ``momentum``: the factor m; ``rms_rate``: None for steps
+    that do not depend on sizes; the others as for `Optimizer`.
+
+    Raises: ``ValueError`` as `Optimizer`.
+
+    References: Jordan et al., "Muon" (2024); Liu et al., "Muon is scalable for LLM
+    training" (2025), whose factors of steps these are. Defaults are those of Keras.
+
+    >>> from tapewright import Variable
+    >>> v = Variable([[1.0, 0.0], [0.0, 1.0]])
+    >>> Muon(0.1, weight_decay=None).apply([[[3.0, 0.0], [0.0, -4.0]]], [v])
+    >>> v.numpy().round(2)
+    array([[0.98, 0.  ],
+           [0.  , 1.03]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        learning_rate: LearningRate = 0.001,
+        adam_beta_1: float = 0.9,
+        adam_beta_2: float = 0.999,
+        adam_weight_decay: float | None = 0.004,
+        epsilon: float = 1e-7,
+        weight_decay: float | None = 0.004,
+        exclude_layers: Sequence[str] | None = None,
+        exclude_embeddings: bool = True,
+        muon_a: float = 3.4445,
+        muon_b: float = -4.7750,
+        muon_c: float = 2.0315,
+        adam_lr_ratio: float = 1,
+        momentum: float = 0.95,
+        ns_steps: int = 5,
+        nesterov: bool = True,
+        rms_rate: float | None = 0.2,
+        **kwargs: Unpack[OptimizerOptions],
+    ):
+        super().__init__(learning_rate, weight_decay, **kwargs)
+        self.adam_beta_1 = adam_beta_1
+        self.adam_beta_2 = adam_beta_2
+        self.adam_weight_decay = adam_weight_decay
+        self.epsilon = epsilon
+        self.exclude_layers = exclude_layers or []
+        self.exclude_embeddings = exclude_embeddings
+        self.muon_a = muon_a
+        self.muon_b = muon_b
+        self.muon_c = muon_c
+        self.adam_lr_ratio = adam_lr_ratio
+        self.momentum = momentum
+        self.ns_steps = ns_steps
+        self.nesterov = nesterov
+        self.rms_rate = rms_rate
+
+    def build(self, variables: Sequence[Variable]) -> None:
+        super().build(variables)
+        self._momentums, self._velocities = [], []
+        for variable in self._trainable_variables:
+            velocity = None
+            self._momentums.append(
+                self.add_variable_from_reference(variable, "momentum")
+            )
+            if not self._is_matrix(variable):
+                velocity = self.add_variable_from_reference(variable, "velocity")
+            self._velocities.append(velocity)
+
+    def _is_matrix(self, variable):
+        """Return whether a variable is updated by steps of matrices."""
+        is_embedding = "embedding" in variable.path.lower()
+        return (
+            len(variable.shape) == 2
+            and not (self.exclude_embeddings and is_embedding)
+            and not any([re.search(p, variable.path) for p in self.exclude_layers])
+        )
+
+    def update_step(
+        self, gradient: Tensor, variable: Variable, learning_rate: Tensor
+    ) -> None:
+        gradient, rate = (cast(x, variable.dtype) for x in (gradient, learning_rate))
+        at = self._get_variable_index(variable)
+        momentum, velocity = self._momentums[at], self._velocities[at]
+        if velocity is not None:
+            rate *= self.adam_lr_ratio
+            self._adam_step(gradient, variable, rate, momentum, velocity)
+            return
+        self.assign(momentum, momentum * self.momentum + gradient)
+        ahead = gradient + momentum * self.momentum if self.nesterov else momentum
+        change = self._orthogonal(ahead) * rate
+        if self.rms_rate is not None:
+            change *= max(variable.shape) ** 0.5 * self.rms_rate
+        self.assign_sub(variable, change)
+
+    def _adam_step(self, gradient, variable, rate, momentum, velocity):
+        step = cast(self.iterations + 1, variable.dtype)
+        lost_1, lost_2 = (
+            power(beta, step) for beta in (self.adam_beta_1, self.adam_beta_2)
+        )
+        alpha = rate * sqrt(1 - lost_2) / (1 - lost_1)
+        self.assign_add(momentum, (gradient - momentum) * (1 - self.adam_beta_1))
+        self.assign_add(
+            velocity, (square(gradient) - velocity) * (1 - self.adam_beta_2)
+        )
+        self.assign_sub(variable, momentum * alpha / (sqrt(velocity) + self.epsilon))
+
+    def _orthogonal(self, x):
+        """Return a matrix with the singular vectors of ``x``, and values near 1."""
+        is_tall = x.shape[0] > x.shape[1]  # the smaller of the two products is enough
+        x = x / (norm(x) + 1e-7)
+        for _ in range(self.ns_steps):
+            y = matmul(x, x, transpose_a=is_tall, transpose_b=not is_tall)
+            y = self.muon_b * y + self.muon_c * matmul(y, y)
+            x = self.muon_a * x + (matmul(x, y) if is_tall else matmul(y, x))
+        return x
+
+    def _apply_weight_decay(self, variables) -> None:
+        rate = float(self.learning_rate)
+        for variable in variables:
+            at = self._get_variable_index(variable)
+            matrix = self._velocities[at] is None
+            decay = self.weight_decay if matrix else self.adam_weight_decay
+            if decay and self._decayed[at]:
+                variable.assign_sub(variable * (rate * decay))

@@ -1,0 +1,89 @@
+"""`ScheduleFreeAdamW`: averaging of the weights in place of a schedule."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from .adam import bias_correction
+from .arithmetic import approach
+from .optimizer import DecayingOptions, LearningRate, Optimizer
+
+__all__ = ["ScheduleFreeAdamW"]
+
+
+class ScheduleFreeAdamW(Optimizer):
+    """Step from weights that run ahead, and train between them and their mean.
+
+        velocity <- velocity + (1 - beta_2) * (g^2 - velocity)
+        z        <- z - rate * g / (sqrt(velocity / (1 - beta_2^t)) + epsilon)
+        mean     <- mean + (z - mean) / t
+        w         = (1 - beta_1) * z + beta_1 * mean
+
+    The slot ``momentum`` is z, which starts at w; mean follows from w and z. The rate
+    grows to ``learning_rate`` in the first ``warmup_steps``.
+
+    Args: ``beta_1``: the weight of the mean, above 0; ``beta_2``: the decay rate of
+    velocity; ``epsilon``: against division by 0; the others as for `Optimizer`.
+
+    Raises: ``ValueError`` as `Optimizer`.
+
+    Reference: Defazio et al., "The road less scheduled" (2024). Defaults are those of
+    Keras.
+
+    >>> from tapewright import Variable
+    >>> v = Variable([1.0, 2.0])
+    >>> ScheduleFreeAdamW(0.1).apply([[3.0, -4.0]], [v])
+    >>> v.numpy().round(3)
+    array([0.9, 2.1], dtype=float32)
+    """
+
+    slots: tuple[tuple[str, str]] = (("momentum", "velocity"),)
+    needs_two = True
+
+    def __init__(
+        self,
+        learning_rate: LearningRate = 0.0025,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        warmup_steps: int = 0,
+        **kwargs: Unpack[DecayingOptions],
+    ):
+        super().__init__(learning_rate, **kwargs)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.warmup_steps = warmup_steps
+
+    def _slot(self, variable, name):
+        slot = super()._slot(variable, name)
+        if name == "momentum":
+            slot.assign(variable)
+        return slot
+
+    def coefficients(self, step, learning_rate, real):
+        warm = min(step / self.warmup_steps, 1.0) if self.warmup_steps else 1.0
+        root = bias_correction(self.beta_2, step, real) ** 0.5
+        rate = (
+            learning_rate * warm * root
+        )  # the correction of velocity, out of the root
+        moments = 1 - self.beta_2, self.epsilon * root
+        return *moments, rate, 1 - self.beta_1, 1 - 1 / step, self.beta_1 / step
+
+    def update_block(
+        self, xp, gradient, variable, scratch, coefficients, momentum, velocity
+    ):
+        scratch, change = scratch
+        new, epsilon, rate, ahead, old, latest = coefficients
+        xp.multiply(momentum, ahead, out=scratch)
+        xp.subtract(variable, scratch, out=variable)
+        xp.multiply(variable, old, out=variable)  # of the mean without this step
+        xp.multiply(gradient, gradient, out=scratch)
+        approach(xp, velocity, scratch, new, scratch)
+        xp.sqrt(velocity, out=scratch)
+        xp.add(scratch, epsilon, out=scratch)
+        xp.multiply(gradient, rate, out=change)
+        xp.divide(change, scratch, out=change)
+        xp.subtract(momentum, change, out=momentum)
+        xp.multiply(momentum, ahead + latest, out=scratch)
+        xp.add(variable, scratch, out=variable)
