@@ -60,6 +60,7 @@ class Muon(Optimizer):
         adam_weight_decay: float | None = 0.004,
         epsilon: float = 1e-7,
         weight_decay: float | None = 0.004,
+        *,  # in Keras after the options of all optimizers
         exclude_layers: Sequence[str] | None = None,
         exclude_embeddings: bool = True,
         muon_a: float = 3.4445,

@@ -74,7 +74,11 @@ def differences(cls, wanted):
     parameters = inspect.signature(cls.__init__).parameters.values()
     kinds = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
     ours = [p for p in parameters if p.kind not in kinds][1:]
-    for mine, (name, *default) in zip(ours, wanted):
+    by_name = {name: (name, *default) for name, *default in wanted}
+    named = [p for p in ours if p.kind is p.KEYWORD_ONLY and p.name in by_name]
+    pairs = [*zip([p for p in ours if p.kind is not p.KEYWORD_ONLY], wanted)]
+    pairs += [(p, by_name[p.name]) for p in named]
+    for mine, (name, *default) in pairs:
         if mine.name != name:
             yield f"takes {mine.name!r} where Keras takes {name!r}"
         elif default and not same(mine.default, default[0]):
