@@ -64,7 +64,7 @@ PACKAGES = {
 ALLOWED_OUTSIDE = {"numpy", "h5py", "tqdm", "cupy", "tapewright"}
 # Extras, imported where they are used: inside functions.
 ALLOWED_OUTSIDE |= {"llvmlite", "matplotlib", "ml_dtypes", "mpi4py", "nccl", "pydot"}
-ALLOWED_OUTSIDE |= {"tensorboardX"}
+ALLOWED_OUTSIDE |= {"PIL", "tensorboardX"}
 ALLOWED_OUTSIDE |= {"cuda"}  # what CuPy brings to find CUDA's libraries
 
 
@@ -248,6 +248,7 @@ def test_nothing_else_is_depended_on():
     [
         ("cupy", "tapewright.core.devices"),
         ("ml_dtypes", "tapewright.core.dtypes"),
+        ("PIL", "tapewright.keras.utils.image_utils"),
         ("cuda", "tapewright.compiler.targets.cuda.products.cublaslt"),
         ("llvmlite", "tapewright.compiler.targets.native.engine"),
         ("nccl", "tapewright.core.communication.nccl"),

@@ -118,6 +118,7 @@ LOADED = "import sys, tapewright; print(*sys.modules, sep='\\n')"
         "llvmlite",
         "matplotlib",
         "pydot",
+        "PIL",
         "tqdm",
         "torch",
         "tensorflow",
@@ -132,10 +133,11 @@ def test_the_dependencies_are_three():
     assert names(SETTINGS["project"]["dependencies"]) == ["numpy", "h5py", "tqdm"]
 
 
-def test_the_extras_are_eleven():
+def test_the_extras_are_twelve():
     extras = SETTINGS["project"]["optional-dependencies"]
     expected = (
-        "cuda12 cuda13 bfloat16 native mpi nccl plot graphviz tensorboard docs test"
+        "cuda12 cuda13 bfloat16 native mpi nccl plot graphviz image tensorboard docs "
+        "test"
     )
     assert list(extras) == expected.split()
     assert names(extras["cuda12"]) == ["cupy-cuda12x"]

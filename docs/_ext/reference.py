@@ -27,8 +27,8 @@ __all__ = ["setup"]
 NAMESPACES = """
     keras.layers keras.models keras.losses keras.metrics keras.callbacks keras.optimizers
     keras.optimizers.schedules keras.initializers keras.regularizers keras.constraints
-    keras.saving keras.utils keras.preprocessing.sequence keras.random keras.config
-    keras.distribution keras.dtype_policies
+    keras.saving keras.utils keras.preprocessing.image keras.preprocessing.sequence
+    keras.random keras.config keras.distribution keras.dtype_policies
     autodiff autograph bitwise linalg signal image random nn math nest dtypes errors config
     data datasets datasets.digits datasets.mnist datasets.fashion_mnist
     saved_model train distribute debugging profiler plot test

@@ -1,6 +1,6 @@
-"""`keras.preprocessing`: series and sequences as data for models."""
+"""`keras.preprocessing`: images, series and sequences as data for models."""
 
 from ..utils.dataset_utils import timeseries_dataset_from_array
-from . import sequence
+from . import image, sequence
 
-__all__ = ["sequence", "timeseries_dataset_from_array"]
+__all__ = ["image", "sequence", "timeseries_dataset_from_array"]

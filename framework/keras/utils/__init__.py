@@ -1,4 +1,4 @@
-"""`keras.utils`: data for models, seeds, downloads, pictures of models."""
+"""`keras.utils`: data for models, seeds, downloads, images, pictures of models."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from ..training.data_adapters.data_adapter_utils import (
 )
 from ..training.data_adapters.py_dataset_adapter import PyDataset
 from .dataset_utils import split_dataset, timeseries_dataset_from_array
+from .image_utils import array_to_img, img_to_array, load_img, save_img
 from .numerical import normalize, pad_sequences, to_categorical
 from .random_seed import set_random_seed
 
@@ -33,6 +34,7 @@ __all__ = [
     "CustomObjectScope",
     "PyDataset",
     "Sequence",
+    "array_to_img",
     "clear_session",
     "custom_object_scope",
     "deserialize_keras_object",
@@ -40,13 +42,16 @@ __all__ = [
     "get_file",
     "get_registered_name",
     "get_registered_object",
+    "img_to_array",
     "is_keras_tensor",
+    "load_img",
     "model_to_dot",
     "normalize",
     "pack_x_y_sample_weight",
     "pad_sequences",
     "plot_model",
     "register_keras_serializable",
+    "save_img",
     "serialize_keras_object",
     "set_random_seed",
     "split_dataset",

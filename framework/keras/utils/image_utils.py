@@ -1,0 +1,271 @@
+"""Images: files, Pillow's images, and arrays; need the extra ``image``, which is Pillow.
+
+No code runs from a file, and an image is refused that would take more memory than Pillow
+allows for it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.floatx import floatx
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+    from typing import Any, BinaryIO
+
+    from PIL.Image import Image
+
+    from tapewright.core.typing import DTypeLike
+
+__all__ = ["array_to_img", "img_to_array", "load_img", "save_img"]
+
+INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
+MODES = {"grayscale": "L", "rgb": "RGB", "rgba": "RGBA"}
+GRAYSCALE = ("L", "I;16", "I")  # modes that `color_mode="grayscale"` keeps
+
+
+def load_img(
+    path: str | bytes | PathLike[str] | io.BytesIO,
+    color_mode: str = "rgb",
+    target_size: Sequence[int] | None = None,
+    interpolation: str = "nearest",
+    keep_aspect_ratio: bool = False,
+) -> Image:
+    """Read an image file as an image of Pillow.
+
+    Args: ``path``: of a file in a format that Pillow reads, except EPS, which is a
+    program; or its content as a ``BytesIO``; ``color_mode``: "rgb", "rgba" or
+    "grayscale", which keeps images of 16 and 32 bits; ``target_size``: ``(height,
+    width)``, None for that of the file; ``interpolation``: "nearest", "bilinear",
+    "bicubic", "hamming", "box" or "lanczos"; ``keep_aspect_ratio``: resize only the
+    largest box in the middle that has the ratio of ``target_size``.
+
+    Raises: ``ImportError`` without Pillow; ``ValueError`` for other arguments, a file
+    that is damaged or no image, or an image of more than twice
+    ``PIL.Image.MAX_IMAGE_PIXELS``; a warning from Pillow from there on.
+
+    >>> load_img("photo.png", target_size=(64, 64)).size  # doctest: +SKIP
+    (64, 64)
+    """
+    if color_mode not in MODES:
+        raise ValueError(
+            f"load_img: color_mode must be one of {', '.join(MODES)}, got {color_mode!r}"
+        )
+    if interpolation not in INTERPOLATIONS:
+        raise ValueError(
+            f"load_img: interpolation must be one of {', '.join(INTERPOLATIONS)}, got "
+            f"{interpolation!r}"
+        )
+    size = None if target_size is None else _size(target_size)
+    image = _read(path)
+    kept = GRAYSCALE if color_mode == "grayscale" else (MODES[color_mode],)
+    if image.mode not in kept:
+        image = image.convert(MODES[color_mode])
+    if size is None or image.size == size:
+        return image
+    resampling = _pillow("load_img").Resampling[interpolation.upper()]
+    box = _middle(image.size, size) if keep_aspect_ratio else None
+    return image.resize(size, resampling, box=box)
+
+
+def _size(target_size):
+    """``(width, height)``, as Pillow has it."""
+    size = tuple(target_size) if np.iterable(target_size) else ()
+    if len(size) != 2 or not all(
+        isinstance(n, int | np.integer) and n > 0 for n in size
+    ):
+        raise ValueError(
+            "load_img: target_size must be (height, width), two positive ints, got "
+            f"{target_size!r}"
+        )
+    return int(size[1]), int(size[0])
+
+
+def _read(path):
+    """The image of a file, decoded, so that the file is needed no longer."""
+    pillow = _pillow("load_img")
+    if isinstance(path, io.BytesIO):
+        name, content = "the BytesIO", path
+    elif isinstance(path, str | bytes | os.PathLike):
+        name = os.fsdecode(path)
+        with open(path, "rb") as file:
+            content = io.BytesIO(file.read())
+    else:
+        raise TypeError(
+            "load_img: path must be a path or a BytesIO, got "
+            f"{path!r} of type {type(path).__name__}"
+        )
+    try:
+        image = pillow.open(content)
+        if image.format == "EPS":  # Pillow would call Ghostscript
+            raise ValueError("EPS is a program that draws an image")
+        image.load()
+    except pillow.DecompressionBombError as error:
+        raise ValueError(
+            f"load_img: {name} is refused: {error} PIL.Image.MAX_IMAGE_PIXELS sets half "
+            "of the limit."
+        ) from error
+    except (OSError, SyntaxError, ValueError) as error:  # what Pillow's readers raise
+        reason = "Pillow finds no image format in it"
+        reason = reason if type(error) is pillow.UnidentifiedImageError else error
+        raise ValueError(f"load_img: cannot read {name}: {reason}") from error
+    return image
+
+
+def _middle(old, new):
+    """The largest box in the middle of an image that has the ratio of ``new``."""
+    (width, height), (new_width, new_height) = old, new
+    across = min(width, max(height * new_width // new_height, 1))
+    down = min(height, max(width * new_height // new_width, 1))
+    left, top = (width - across) // 2, (height - down) // 2
+    return left, top, left + across, top + down
+
+
+def img_to_array(
+    img: Image, data_format: str | None = None, dtype: DTypeLike | None = None
+) -> np.ndarray[Any, Any]:
+    """Convert an image of Pillow to an array ``[height, width, channels]``.
+
+    Args: ``img``: also an array of rank 2 or 3; ``data_format``: "channels_last", also
+    by default, or "channels_first" for ``[channels, height, width]``; ``dtype``: by
+    default `keras.config.floatx`.
+
+    Raises: ``ValueError`` for another rank or ``data_format``.
+
+    >>> img_to_array([[0, 255]]).shape
+    (1, 2, 1)
+    """
+    channels_first = _is_channels_first("img_to_array", data_format)
+    x = np.asarray(img, dtype=_numpy_dtype(dtype))
+    if x.ndim == 2:
+        x = x[:, :, None]
+    if x.ndim != 3:
+        raise ValueError(
+            f"img_to_array: img must have rank 2 or 3, got the shape {x.shape}"
+        )
+    return x.transpose(2, 0, 1) if channels_first else x
+
+
+def array_to_img(
+    x: Any,
+    data_format: str | None = None,
+    scale: bool = True,
+    dtype: DTypeLike | None = None,
+) -> Image:
+    """Convert an array ``[height, width, channels]`` to an image of Pillow.
+
+    One channel gives mode "L", or "I" for values beyond 255; three "RGB", four "RGBA".
+
+    Args: ``x``: an array or a tensor; ``data_format``: "channels_last", also by
+    default, or "channels_first"; ``scale``: map the least value to 0 and the largest to
+    255, else values must be in ``[0, 255]``, and fractions are cut off; ``dtype``: in
+    which to scale, by default `keras.config.floatx`.
+
+    Raises: ``ImportError`` without Pillow; ``ValueError`` for other shapes or values;
+    Keras takes values beyond 255 modulo 256.
+
+    >>> array_to_img([[[0.0], [0.5], [1.0]]]).getpixel((1, 0))  # doctest: +SKIP
+    127
+    """
+    channels_first = _is_channels_first("array_to_img", data_format)
+    x = np.asarray(x, dtype=_numpy_dtype(dtype))
+    if x.ndim != 3 or x.shape[0 if channels_first else 2] not in (1, 3, 4):
+        axes = (
+            "[channels, height, width]"
+            if channels_first
+            else "[height, width, channels]"
+        )
+        raise ValueError(
+            f"array_to_img: x must have the shape {axes} with 1, 3 or 4 channels, got "
+            f"{x.shape}"
+        )
+    if channels_first:
+        x = x.transpose(1, 2, 0)
+    if scale:
+        x = x - np.min(x)
+        largest = np.max(x)
+        x = (x / largest if largest else x) * 255
+    fromarray = _pillow("array_to_img").fromarray
+    is_gray = x.shape[2] == 1
+    x = x[:, :, 0] if is_gray else x
+    least, largest = np.min(x), np.max(x)
+    if is_gray and largest > 255 and least > -(2**31) - 1 and largest < 2**31:
+        return fromarray(x.astype(np.int32))
+    if not (least > -1 and largest < 256):  # NaN neither
+        raise ValueError(
+            "array_to_img: x must have finite values, and values in [0, 255] with "
+            f"scale=False, got values from {least} to {largest}"
+        )
+    return fromarray(x.astype(np.uint8))
+
+
+def save_img(
+    path: str | PathLike[str] | BinaryIO,
+    x: Any,
+    data_format: str | None = None,
+    file_format: str | None = None,
+    scale: bool = True,
+    **kwargs: Any,
+) -> None:
+    """Write an array as an image file, by way of `array_to_img`.
+
+    Args: ``path``: also an open file, which needs ``file_format``; ``x``,
+    ``data_format``, ``scale``: those of `array_to_img`; ``file_format``: such as "png",
+    by default the suffix of the path; ``kwargs``: those of ``PIL.Image.save``.
+
+    Raises: ``ValueError`` for a format that Pillow does not write; JPEG has no alpha
+    channel, and its loss is a warning.
+    """
+    if file_format is None and isinstance(path, str | os.PathLike):
+        file_format = os.path.splitext(path)[1][1:]
+    if not file_format:
+        raise ValueError(
+            "save_img: file_format must be given, as there is no suffix to tell it: got "
+            f"{path!r}"
+        )
+    name = file_format.lower().replace("jpg", "jpeg")
+    image = array_to_img(x, data_format=data_format, scale=scale)
+    if image.mode == "RGBA" and name == "jpeg":
+        warnings.warn(
+            "save_img: JPEG has no alpha channel, which is dropped", stacklevel=2
+        )
+        image = image.convert("RGB")
+    try:
+        image.save(path, format=name, **kwargs)
+    except KeyError:
+        raise ValueError(
+            f"save_img: file_format: Pillow does not write {file_format!r}"
+        ) from None
+
+
+def _is_channels_first(who, data_format):
+    if data_format in (None, "channels_last"):
+        return False
+    if data_format == "channels_first":
+        return True
+    raise ValueError(
+        f"{who}: data_format must be 'channels_last' or 'channels_first', got "
+        f"{data_format!r}"
+    )
+
+
+def _numpy_dtype(dtype):
+    return as_dtype(floatx() if dtype is None else dtype).as_numpy_dtype
+
+
+def _pillow(who):
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError(
+            f"keras.utils.{who} needs Pillow: pip install 'tapewright[image]'"
+        ) from error
+    return Image
