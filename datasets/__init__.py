@@ -1,9 +1,30 @@
 """`tw.datasets`: data sets as NumPy arrays; each module has a ``load_data``.
 
-``digits`` are drawn on the spot and need no network; ``mnist`` and ``fashion_mnist``
-are read from disk or downloaded once. Leans on NumPy and the standard library.
+``digits`` are drawn on the spot and need no network; the others are read from disk or
+downloaded once, and verified. No code is ever run from their files. Leans on NumPy and
+the standard library.
 """
 
-from . import digits, fashion_mnist, mnist
+from . import (
+    boston_housing,
+    california_housing,
+    cifar10,
+    cifar100,
+    digits,
+    fashion_mnist,
+    imdb,
+    mnist,
+    reuters,
+)
 
-__all__ = ["digits", "fashion_mnist", "mnist"]
+__all__ = [
+    "boston_housing",
+    "california_housing",
+    "cifar10",
+    "cifar100",
+    "digits",
+    "fashion_mnist",
+    "imdb",
+    "mnist",
+    "reuters",
+]

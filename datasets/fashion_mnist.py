@@ -5,10 +5,9 @@ machine learning algorithms" (2017).
 """
 
 import os
-from pathlib import Path
 
 from .fetch import RemoteFile, cache_folder, download
-from .local import Data, load_folder, load_path
+from .local import Data, given_path, load_folder, load_path
 
 __all__ = ["load_data", "load_folder"]
 
@@ -49,15 +48,10 @@ def load_data(path: str | os.PathLike | None = None) -> Data:
 
     >>> (x_train, y_train), (x_test, y_test) = load_data()  # doctest: +SKIP
     """
-    if path is None:
-        folder = cache_folder() / "fashion_mnist"
-        for file in FILES:
-            download(file, MIRRORS, folder)
-        return load_folder(folder)[0]
-    path = Path(path).expanduser()
-    if path.exists():
-        return load_path(path, stacklevel=2)
-    raise FileNotFoundError(
-        f"fashion_mnist.load_data: path must name a file or folder that exists: got "
-        f"{path}. Without a path, the data are downloaded to {cache_folder()}."
-    )
+    given = given_path("fashion_mnist.load_data", path)
+    if given is not None:
+        return load_path(given, stacklevel=2)
+    folder = cache_folder() / "fashion_mnist"
+    for file in FILES:
+        download(file, MIRRORS, folder)
+    return load_folder(folder)[0]

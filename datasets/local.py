@@ -1,19 +1,52 @@
-"""Read data of MNIST's form from disk: Keras' ``.npz``, or a folder of IDX files."""
+"""Find data on disk, and read those of MNIST's form: an ``.npz``, or IDX files."""
 
 import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from .fetch import RemoteFile, cache_folder, download
 from .idx import DataFileError, read_pair
+from .npz import read_npz
 
-__all__ = ["Data", "load_folder", "load_npz", "load_path"]
+__all__ = ["Data", "find_file", "given_path", "load_folder", "load_npz", "load_path"]
 
 Split = tuple[np.ndarray, np.ndarray]
 Data = tuple[Split, Split]
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
+
+
+def given_path(
+    who: str, path: str | os.PathLike | None, default: str | None = None
+) -> Path | None:
+    """The path that a user gave, or None if the cache is meant.
+
+    None means the cache, and so does the plain name ``default``, unless a file of that
+    name lies in the working directory.
+    Raises: ``FileNotFoundError`` if ``path`` names nothing.
+    """
+    if path is None:
+        return None
+    found = Path(path).expanduser()
+    if found.exists():
+        return found
+    if default is not None and found == Path(default):
+        return None
+    raise FileNotFoundError(
+        f"{who}: path must name a file or folder that exists: got {found}. Without a "
+        f"path, the data are downloaded to {cache_folder()}."
+    )
+
+
+def find_file(
+    who: str, path: str | os.PathLike | None, file: RemoteFile, mirrors: Sequence[str]
+) -> Path:
+    """`given_path`, or else the file in the cache, downloaded if it is not there."""
+    given = given_path(who, path, file.name)
+    return download(file, mirrors, cache_folder()) if given is None else given
 
 
 def load_path(path: str | os.PathLike, *, stacklevel: int = 2) -> Data:
@@ -36,7 +69,7 @@ def load_npz(path: str | os.PathLike) -> Data:
     Raises: ``DataFileError`` (a ``ValueError``) if the file is anything else. Pickled
     objects, which could run code, are not loaded.
     """
-    x_train, y_train, x_test, y_test = _arrays(path)
+    x_train, y_train, x_test, y_test = read_npz(path, KEYS)
     for part, x, y in (("train", x_train, y_train), ("test", x_test, y_test)):
         _check(path, f"x_{part}", x, "[n, rows, columns]", 3)
         _check(path, f"y_{part}", y, "[n]", 1)
@@ -45,36 +78,6 @@ def load_npz(path: str | os.PathLike) -> Data:
                 path, f"{len(x)} images in x_{part}, but {len(y)} labels in y_{part}."
             )
     return (x_train, y_train), (x_test, y_test)
-
-
-# What NumPy and zipfile raise for archives that are damaged, encrypted, hold pickled
-# objects or announce more than fits into memory.
-_UNREADABLE = (ValueError, EOFError, KeyError, RuntimeError, MemoryError, OverflowError)
-
-
-def _arrays(path):
-    """The four arrays, in the order of ``KEYS``."""
-    import zipfile
-    import zlib
-
-    with open(path, "rb") as raw:
-        if not zipfile.is_zipfile(raw):
-            raise DataFileError(path, "no .npz file, which would be a zip archive.")
-        raw.seek(0)
-        try:
-            with np.load(raw, allow_pickle=False) as archive:
-                missing = [key for key in KEYS if key not in archive]
-                if missing:
-                    raise DataFileError(
-                        path,
-                        f"{', '.join(missing)} not there; it must hold "
-                        f"{', '.join(KEYS)}, and holds {', '.join(archive) or 'none'}.",
-                    )
-                return [archive[key] for key in KEYS]
-        except DataFileError:
-            raise
-        except (*_UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
-            raise DataFileError(path, f"unreadable .npz file ({error}).") from error
 
 
 def _check(path, key, array, form, axes):

@@ -5,10 +5,9 @@ recognition" (1998).
 """
 
 import os
-from pathlib import Path
 
 from .fetch import DownloadError, RemoteFile, cache_folder, cached, download
-from .local import Data, load_folder, load_npz, load_path
+from .local import Data, given_path, load_folder, load_npz, load_path
 
 __all__ = ["load_data", "load_folder"]
 
@@ -56,15 +55,8 @@ def load_data(path: str | os.PathLike | None = "mnist.npz") -> Data:
     >>> x_train.shape, y_test.shape  # doctest: +SKIP
     ((60000, 28, 28), (10000,))
     """
-    path = Path(ARCHIVE.name if path is None else path).expanduser()
-    if path.exists():
-        return load_path(path, stacklevel=2)
-    if path.name == ARCHIVE.name and path == Path(path.name):
-        return _from_cache()
-    raise FileNotFoundError(
-        f"mnist.load_data: path must name a file or folder that exists: got {path}. "
-        f"Without a path, MNIST is downloaded to {cache_folder()}."
-    )
+    given = given_path("mnist.load_data", path, ARCHIVE.name)
+    return _from_cache() if given is None else load_path(given, stacklevel=2)
 
 
 def _from_cache():

@@ -30,7 +30,9 @@ NAMESPACES = """
     keras.saving keras.utils keras.preprocessing.image keras.preprocessing.sequence
     keras.random keras.config keras.distribution keras.dtype_policies
     autodiff autograph bitwise linalg signal image random nn math nest dtypes errors config
-    data datasets datasets.digits datasets.mnist datasets.fashion_mnist
+    data datasets datasets.digits datasets.mnist datasets.fashion_mnist datasets.cifar10
+    datasets.cifar100 datasets.imdb datasets.reuters datasets.boston_housing
+    datasets.california_housing
     saved_model train distribute debugging profiler plot test
     tapewright
     keras.activations keras.ops keras.ops.image keras.backend keras.mixed_precision keras

@@ -1,8 +1,28 @@
 """`keras.datasets`: the modules of `tapewright.datasets`."""
 
 from tapewright.core.lazy_import import alias_modules
-from tapewright.datasets import digits, fashion_mnist, mnist
+from tapewright.datasets import (
+    boston_housing,
+    california_housing,
+    cifar10,
+    cifar100,
+    digits,
+    fashion_mnist,
+    imdb,
+    mnist,
+    reuters,
+)
 
-__all__ = ["digits", "fashion_mnist", "mnist"]
+__all__ = [
+    "boston_housing",
+    "california_housing",
+    "cifar10",
+    "cifar100",
+    "digits",
+    "fashion_mnist",
+    "imdb",
+    "mnist",
+    "reuters",
+]
 
 alias_modules(__name__, **{name: f"tapewright.datasets.{name}" for name in __all__})

@@ -1,0 +1,50 @@
+"""California housing: 20,640 districts with 8 attributes and the median value of a house.
+
+The attributes: longitude, latitude, median age of a house, rooms, bedrooms, population,
+households, median income.
+
+Reference: Pace, Barry, "Sparse spatial autoregressions" (1997).
+"""
+
+import os
+
+from .fetch import RemoteFile
+from .local import Data, find_file
+from .tables import check_test_split, load_table
+
+__all__ = ["load_data"]
+
+ARCHIVE = RemoteFile(  # the checksum is Keras'
+    "california_housing.npz",
+    "sha256:1a2e3a52e0398de6463aebe6f4a8da34fb21fbb6b934cf88c3425e766f2a1a6f",
+)
+MIRRORS = ("https://storage.googleapis.com/tensorflow/tf-keras-datasets/",)
+ROWS = {"small": 600, "large": None}
+
+
+def load_data(
+    version: str = "large",
+    path: str | os.PathLike | None = "california_housing.npz",
+    test_split: float = 0.2,
+    seed: int | None = 113,
+) -> Data:
+    """Load California housing: ``(x_train, y_train), (x_test, y_test)``.
+
+    Args: ``version``: "large", or "small" for the first 600 districts; ``path``,
+    ``test_split``, ``seed``: those of `boston_housing.load_data`.
+    Returns: ``x`` ``[n, 8]``, ``y`` ``[n]`` in dollars, with ``n`` 16,512 and 4,128, or
+    480 and 120; the dtype is that of the file.
+    Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for another
+    ``version`` or ``test_split``, or a file that is not what it should be,
+    ``DownloadError`` (an ``OSError``) naming every mirror that failed.
+
+    >>> (x_train, y_train), (x_test, y_test) = load_data("small")  # doctest: +SKIP
+    """
+    if version not in ROWS:
+        raise ValueError(
+            "california_housing.load_data: version must be 'small' or 'large': got "
+            f"{version!r}."
+        )
+    check_test_split("california_housing.load_data", test_split)
+    found = find_file("california_housing.load_data", path, ARCHIVE, MIRRORS)
+    return load_table(found, 8, test_split, seed, ROWS[version])

@@ -1,0 +1,50 @@
+"""CIFAR-10: 60,000 colour photographs of 32 by 32 pixels in ten classes.
+
+Reference: Krizhevsky, "Learning multiple layers of features from tiny images" (2009).
+"""
+
+import os
+
+import numpy as np
+
+from .cifar import read_batches
+from .fetch import RemoteFile
+from .local import Data, find_file
+
+__all__ = ["load_data"]
+
+ARCHIVE = RemoteFile(  # the checksum is Keras'
+    "cifar-10-python.tar.gz",
+    "sha256:6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
+)
+MIRRORS = ("https://www.cs.toronto.edu/~kriz/",)
+MEMBERS = [
+    f"cifar-10-batches-py/{name}"
+    for name in (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
+]
+
+
+def load_data(path: str | os.PathLike | None = None) -> Data:
+    """Load CIFAR-10: ``(x_train, y_train), (x_test, y_test)``.
+
+    Args: ``path``: the archive ``cifar-10-python.tar.gz``; None for the cache
+    (``$TAPEWRIGHT_HOME/datasets``, by default ``~/.cache/tapewright/datasets``), filled
+    by a verified download on first use.
+    Returns: images uint8 ``[n, 32, 32, 3]``, labels uint8 ``[n, 1]``, with ``n`` 50,000
+    and 10,000. The classes: airplane, automobile, bird, cat, deer, dog, frog, horse,
+    ship, truck.
+    Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for a file
+    that is not what it should be, ``DownloadError`` (an ``OSError``) naming every
+    mirror that failed. A file that would run code as a pickle is refused.
+
+    >>> (x_train, y_train), (x_test, y_test) = load_data()  # doctest: +SKIP
+    """
+    found = find_file("cifar10.load_data", path, ARCHIVE, MIRRORS)
+    *train, test = read_batches(found, MEMBERS, "labels")
+    return _joined(train), _joined([test])
+
+
+def _joined(batches):
+    images = np.concatenate([images for images, _ in batches])
+    labels = np.concatenate([np.array(labels, np.uint8) for _, labels in batches])
+    return images, labels[:, None]

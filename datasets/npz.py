@@ -1,0 +1,81 @@
+"""Read arrays, and lists of sequences, from ``.npz`` files, running no code from them."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .idx import DataFileError
+
+__all__ = ["read_npz"]
+
+LARGEST = 1 << 28  # bytes of a pickle; 17 times those of IMDB
+
+
+def read_npz(
+    path: str | os.PathLike, keys: Sequence[str], sequences: bool = False
+) -> list[Any]:
+    """The entries of an ``.npz`` file with these names, arrays.
+
+    Args: ``sequences``: take an array of objects as well, and return a list. NumPy
+    writes it as a pickle; `plain_pickle` reads it.
+
+    Raises: ``DataFileError`` (a ``ValueError``) for another kind of file, one that is
+    damaged or lacks an entry, and a pickle with anything but plain data.
+    """
+    import zipfile
+    import zlib
+
+    # What NumPy and zipfile raise for archives that are damaged, encrypted, or announce
+    # more than fits into memory.
+    unreadable = (
+        ValueError,
+        EOFError,
+        KeyError,
+        RuntimeError,
+        MemoryError,
+        OverflowError,
+    )
+    with open(path, "rb") as raw:
+        if not zipfile.is_zipfile(raw):
+            raise DataFileError(path, "no .npz file, which would be a zip archive.")
+        raw.seek(0)
+        try:
+            with np.load(raw, allow_pickle=False) as archive:
+                missing = [key for key in keys if key not in archive]
+                if missing:
+                    raise DataFileError(
+                        path,
+                        f"{', '.join(missing)} not there; it must hold "
+                        f"{', '.join(keys)}, and holds {', '.join(archive) or 'none'}.",
+                    )
+                if sequences:
+                    return [_entry(archive, key) for key in keys]
+                return [archive[key] for key in keys]
+        except DataFileError:
+            raise
+        except (*unreadable, zipfile.BadZipFile, zlib.error) as error:
+            raise DataFileError(path, f"unreadable .npz file ({error}).") from error
+
+
+def _entry(archive, key):
+    """An array, or the list that stands for an array of objects."""
+    with archive.zip.open(f"{key}.npy") as file:
+        version = np.lib.format.read_magic(file)
+        read = {1: np.lib.format.read_array_header_1_0}.get(
+            version[0], np.lib.format.read_array_header_2_0
+        )
+        _, _, dtype = read(file)
+        if not dtype.hasobject:
+            return archive[key]
+        from .plain_pickle import read_pickle
+
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError(f"{key} is a pickle of more than {LARGEST} bytes")
+    entry = read_pickle(content)
+    # A pickle may name one list many times; apart, they could fill any memory.
+    if sum(len(each) for each in entry if type(each) is list) > len(content):
+        raise ValueError(f"{key} is a pickle with fewer bytes than entries")
+    return entry
