@@ -16,7 +16,7 @@ import keras
 
 MODES = {"1": 1, "L": 1, "LA": 2, "P": 1, "RGB": 3, "RGBA": 4, "I;16": 1, "CMYK": 4}
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
-SIZES = ((4, 4), (9, 3), (2, 12))
+SIZES = ((4, 4), (10, 8), (2, 7))
 
 
 def file_of(mode):
