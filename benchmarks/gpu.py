@@ -53,6 +53,7 @@ def why_no_gpu():
     """Return why there is no GPU, or None."""
     import tapewright as tw
 
+    tw.config.set_soft_device_placement(False)
     try:
         with tw.device("GPU"):
             return None

@@ -19,7 +19,7 @@ from tapewright import datasets, layers, optimizers
 from tapewright.layers import Input, initializers
 
 from . import autodiff, data, debugging, keras
-from .api import bitwise, config, errors, linalg, math, nest, nn, signal
+from .api import bitwise, config, errors, linalg, math, nest, nn, signal, version
 from .autodiff.custom_gradient import *
 from .autodiff.gradient_tape import *
 from .autodiff.vectorized_map import *
@@ -347,6 +347,7 @@ __all__ = [
     "unravel_index",
     "unstack",
     "vectorized_map",
+    "version",
     "where",
     "while_loop",
     "xdivy",
@@ -387,6 +388,7 @@ alias_modules(  # `from tapewright.errors import ShapeError`
     nest="tapewright.api.nest",
     nn="tapewright.api.nn",
     signal="tapewright.api.signal",
+    version="tapewright.api.version",
 )
 
 import_lazily(
@@ -404,6 +406,6 @@ random_normal_initializer = initializers.RandomNormal
 random_uniform_initializer = initializers.RandomUniform
 zeros_initializer = initializers.Zeros
 
-__version__ = "0.2.0"
+__version__ = version.VERSION
 
 keep_public(sys.modules[__name__], "formats", "inspection", "storage")

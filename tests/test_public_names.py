@@ -183,4 +183,4 @@ def test_an_alias_is_the_same_object():
 def test_the_version_is_that_of_the_distribution():
     from importlib.metadata import version
 
-    assert tw.__version__ == version("tapewright")
+    assert tw.__version__ == tw.version.VERSION == version("tapewright")

@@ -1,5 +1,7 @@
 """`tw.test`: checks of derivatives and of ops, for our tests and for those of users."""
 
+from tapewright.core.device_lists import gpu_device_name, is_gpu_available
+
 from .gradient_check import check_gradients, compute_gradient
 from .op_check import (
     Case,
@@ -22,5 +24,7 @@ __all__ = [
     "complexes",
     "compute_gradient",
     "floats",
+    "gpu_device_name",
     "integers",
+    "is_gpu_available",
 ]

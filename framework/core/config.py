@@ -19,13 +19,20 @@ from typing import Any, Literal, TextIO
 import numpy as np
 
 from . import blas, gpu, openblas
-from .gpu import (
+from .device_lists import (
     LogicalDevice,
+    LogicalDeviceConfiguration,
     PhysicalDevice,
-    experimental,
+    get_logical_device_configuration,
+    get_soft_device_placement,
+    get_visible_devices,
     list_logical_devices,
     list_physical_devices,
+    set_logical_device_configuration,
+    set_soft_device_placement,
+    set_visible_devices,
 )
+from .gpu import experimental
 from .openblas import Unavailable
 from .target_settings import (
     autotune,
@@ -45,6 +52,7 @@ from .target_settings import (
 
 __all__ = [
     "LogicalDevice",
+    "LogicalDeviceConfiguration",
     "PhysicalDevice",
     "apply_defaults",
     "autotune",
@@ -54,6 +62,9 @@ __all__ = [
     "follow_threads",
     "functions_are_verified",
     "functions_run_eagerly",
+    "get_logical_device_configuration",
+    "get_soft_device_placement",
+    "get_visible_devices",
     "gpu_flaw",
     "graph_pass_is_on",
     "graph_passes",
@@ -67,9 +78,12 @@ __all__ = [
     "run_functions_eagerly",
     "set_bucket_bytes",
     "set_graph_passes",
+    "set_logical_device_configuration",
     "set_malloc",
+    "set_soft_device_placement",
     "set_target",
     "set_threads",
+    "set_visible_devices",
     "show",
     "target",
     "target_product",

@@ -11,6 +11,7 @@ import importlib
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from .errors import ResourceExhaustedError
+from .source_lines import user_stacklevel
 
 __all__ = [
     "array_module",
@@ -28,6 +30,7 @@ __all__ = [
     "check_results",
     "choose_gpu",
     "copy_to",
+    "cuda_number",
     "cupy_module",
     "current_module",
     "device",
@@ -42,6 +45,8 @@ __all__ = [
     "memory_error",
     "memory_owner",
     "parse_device",
+    "physical_gpus",
+    "placement",
     "register_array_module",
     "to_numpy",
 ]
@@ -114,8 +119,38 @@ def cupy_module(name: str = "cupy") -> Any:
     return cupy if name == "cupy" else importlib.import_module(name)
 
 
+class _Placement:
+    """The settings of `device`, see `tw.config`.
+
+    ``visible``: CUDA's numbers of the GPUs to use, in their order, None for all;
+    ``soft``: the CPU stands in for a GPU where there is none; ``told``: after a warning;
+    ``used``: a GPU was entered, and keeps its name.
+    """
+
+    visible: list[int] | None = None
+    soft = True
+    told = False
+    used = False
+
+
+placement = _Placement()
+
+
 def gpu_count() -> tuple[int, str]:
-    """The number of GPUs, and why there is none."""
+    """The number of visible GPUs, and why there is none."""
+    if placement.visible is None:
+        return physical_gpus()
+    count = len(placement.visible)
+    return count, "" if count else "set_visible_devices hides all GPUs"
+
+
+def cuda_number(number: int) -> int:
+    """CUDA's number of a visible GPU."""
+    return number if placement.visible is None else placement.visible[number]
+
+
+def physical_gpus() -> tuple[int, str]:
+    """The number of GPUs, visible or not, and why there is none."""
     try:
         runtime = cupy_module().cuda.runtime
     except RuntimeError as error:
@@ -129,8 +164,12 @@ def gpu_count() -> tuple[int, str]:
 
 def device_of(array: Any) -> str:
     """The name of the device of an array: ``"/CPU:0"``, ``"/GPU:1"``."""
-    is_on_host = array_module(type(array)) is np
-    return "/CPU:0" if is_on_host else f"/GPU:{array.device.id}"
+    if array_module(type(array)) is np:
+        return "/CPU:0"
+    number, visible = array.device.id, placement.visible
+    if visible is None or number in visible:
+        return f"/GPU:{number if visible is None else visible.index(number)}"
+    return f"/physical_device:GPU:{number}"  # hidden, and used by CuPy alone
 
 
 @contextmanager
@@ -139,11 +178,13 @@ def device(name: Any) -> Iterator[None]:
 
     Tensors never move by themselves: an op on tensors of two devices is an error. "GPU"
     is the first GPU; each of several processes of a host has its own one, by local
-    rank.
+    rank. Where there is no GPU, the CPU takes its place, with one warning in the
+    process; `tw.config.set_soft_device_placement` makes this an error.
 
     Args: ``name``: also a `LogicalDevice`; None stays on the current device.
 
-    Raises: ``RuntimeError`` if there is no such device, ``ValueError`` for other names.
+    Raises: ``RuntimeError`` for a number that no device has, ``ValueError`` for other
+    names.
 
     >>> with device("/CPU:0"):
     ...     current_module().__name__
@@ -152,16 +193,33 @@ def device(name: Any) -> Iterator[None]:
     if name is None:
         yield
         return
+    if _is_replaced(name):
+        name = "CPU"
     kind, number = find_device(name)
     if kind == "CPU":
         with use_module(np):
             yield
         return
     module = cupy_module()
-    if number is None:
-        number = _own_gpu(module)
+    number = _own_gpu(module) if number is None else cuda_number(number)
+    placement.used = True
     with use_module(module), module.cuda.Device(number):
         yield
+
+
+def _is_replaced(name):
+    """Return whether the CPU stands in for a GPU, and tell of it once."""
+    if not placement.soft or parse_device(name)[0] == "CPU":
+        return False
+    count, flaw = gpu_count()
+    if not count and not placement.told:
+        placement.told = True
+        warnings.warn(
+            f"device: the CPU is used for the name {name!r}: {flaw}. "
+            "tw.config.set_soft_device_placement(False) makes this an error",
+            stacklevel=user_stacklevel(),
+        )
+    return not count
 
 
 _DEVICE_NAME = re.compile(
@@ -186,12 +244,17 @@ def parse_device(name: Any, who: str = "device") -> tuple[str, int | None]:
     return kind.upper(), None if number is None else int(number)
 
 
-def find_device(name: Any, who: str = "device") -> tuple[str, int | None]:
-    """`parse_device` of a device that there is; else a ``RuntimeError`` names the others."""
+def find_device(
+    name: Any, who: str = "device", or_hidden: bool = False
+) -> tuple[str, int | None]:
+    """`parse_device` of a device that there is; else a ``RuntimeError`` names the others.
+
+    Args: ``or_hidden``: number all GPUs of the machine, also those that are not visible.
+    """
     kind, number = parse_device(name, who)
     if kind == "CPU" and not number:
         return kind, number
-    count, flaw = gpu_count()
+    count, flaw = physical_gpus() if or_hidden else gpu_count()
     if kind == "GPU" and (number or 0) < count:
         return kind, number
     present = ", ".join(["/CPU:0", *[f"/GPU:{i}" for i in range(count)]])
@@ -215,10 +278,9 @@ def _own_gpu(module):
     """
     rank = _LOCAL_RANK[0]()
     count = gpu_count()[0] if rank else 0
-    if not count:
-        return 0
-    number = rank % count
-    module.cuda.Device(number).use()
+    number = cuda_number(rank % count if count else 0)
+    if count or number:
+        module.cuda.Device(number).use()
     return number
 
 

@@ -1,4 +1,4 @@
-"""The GPUs of this machine under TensorFlow's names: list, memory, precision, a report.
+"""The GPUs of this machine under TensorFlow's names: memory, precision, a report.
 
 Nothing here imports CuPy unless it is asked about a GPU; `report` never does.
 """
@@ -10,75 +10,29 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from . import devices
+from .device_lists import (
+    LogicalDeviceConfiguration,
+    PhysicalDevice,
+    find_gpu,
+    get_logical_device_configuration,
+    get_visible_devices,
+    list_logical_devices,
+    list_physical_devices,
+    set_logical_device_configuration,
+    set_visible_devices,
+)
 from .source_lines import user_stacklevel
 
 __all__ = [
-    "LogicalDevice",
-    "PhysicalDevice",
     "experimental",
-    "list_logical_devices",
-    "list_physical_devices",
     "report",
     "tensor_float_32_execution_enabled",
 ]
-
-
-class PhysicalDevice(NamedTuple):
-    """A device of this machine: its name, and its type "CPU" or "GPU"."""
-
-    name: str
-    device_type: str
-
-
-class LogicalDevice(NamedTuple):
-    """A device by the name that `device` takes; there is one for each `PhysicalDevice`."""
-
-    name: str
-    device_type: str
-
-
-def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """Return the devices of this machine, of one type or all.
-
-    CuPy is imported to find the GPUs; without it there are none.
-
-    Args: ``device_type``: "CPU", "GPU" or None; another type has no devices.
-
-    Raises: ``TypeError`` if ``device_type`` is no string.
-
-    >>> list_physical_devices("CPU")
-    [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
-    """
-    names = _names(device_type)
-    return [PhysicalDevice(f"/physical_device:{kind}:{i}", kind) for kind, i in names]
-
-
-def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """Return the devices of one type or all, with the names that `device` takes.
-
-    Arguments and errors are those of `list_physical_devices`.
-
-    >>> list_logical_devices("CPU")
-    [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
-    """
-    names = _names(device_type)
-    return [LogicalDevice(f"/device:{kind}:{i}", kind) for kind, i in names]
-
-
-def _names(device_type):
-    if not isinstance(device_type, (str, type(None))):
-        raise TypeError(
-            f"device_type must be 'CPU', 'GPU' or None, got {device_type!r}"
-        )
-    wanted = None if device_type is None else device_type.upper()
-    found = [("CPU", 0)] if wanted in (None, "CPU") else []
-    count = devices.gpu_count()[0] if wanted in (None, "GPU") else 0
-    return found + [("GPU", number) for number in range(count)]
 
 
 # ----------------------------------------------------------------- one GPU, by its name
@@ -92,8 +46,8 @@ def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
     >>> get_device_details(list_physical_devices("GPU")[0])  # doctest: +SKIP
     {'device_name': 'NVIDIA H100 80GB HBM3', 'compute_capability': (9, 0)}
     """
-    kind, number = _found("get_device_details", device)
-    if kind == "CPU":
+    number = find_gpu("get_device_details", device, or_cpu=True)
+    if number is None:
         return {}
     facts = devices.cupy_module().cuda.runtime.getDeviceProperties(number)
     name = facts["name"]
@@ -142,7 +96,7 @@ def get_memory_growth(device: PhysicalDevice) -> bool:
 
     Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
     """
-    _found_gpu("get_memory_growth", device)
+    find_gpu("get_memory_growth", device)
     return True
 
 
@@ -157,7 +111,7 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     >>> for gpu in list_physical_devices("GPU"):
     ...     set_memory_growth(gpu, True)
     """
-    _found_gpu("set_memory_growth", device)
+    find_gpu("set_memory_growth", device)
     if not enable:
         warnings.warn(
             "set_memory_growth: memory of a GPU always grows as needed; "
@@ -168,26 +122,9 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
 
 def _on_gpu(who: str, device: Any, function: Callable[[Any], Any]):
     """``function(cupy)`` with a GPU as the current one."""
-    _found_gpu(who, device)
-    with devices.device(_name(device)):
-        return function(devices.current_module())
-
-
-def _name(device):
-    name = getattr(device, "name", device)
-    return name.replace("physical_device:", "") if isinstance(name, str) else name
-
-
-def _found(who, device):
-    """The type and the number of a device that there is."""
-    kind, number = devices.find_device(_name(device), who)
-    return kind, number or 0
-
-
-def _found_gpu(who, device):
-    kind, _ = _found(who, device)
-    if kind == "CPU":
-        raise ValueError(f"{who}: device must be a GPU, got {device!r}")
+    number, cupy = find_gpu(who, device), devices.cupy_module()
+    with cupy.cuda.Device(number):
+        return function(cupy)
 
 
 # ------------------------------------------------------------------------- precision
@@ -247,14 +184,19 @@ def tensor_float_32_execution_enabled() -> bool:
 class experimental:  # noqa: N801  (a namespace)
     """Settings and facts of GPUs, under the names of ``tf.config.experimental``."""
 
+    VirtualDeviceConfiguration = LogicalDeviceConfiguration
     enable_tensor_float_32_execution = staticmethod(enable_tensor_float_32_execution)
     get_device_details = staticmethod(get_device_details)
     get_memory_growth = staticmethod(get_memory_growth)
     get_memory_info = staticmethod(get_memory_info)
+    get_virtual_device_configuration = staticmethod(get_logical_device_configuration)
+    get_visible_devices = staticmethod(get_visible_devices)
     list_logical_devices = staticmethod(list_logical_devices)
     list_physical_devices = staticmethod(list_physical_devices)
     reset_memory_stats = staticmethod(reset_memory_stats)
     set_memory_growth = staticmethod(set_memory_growth)
+    set_virtual_device_configuration = staticmethod(set_logical_device_configuration)
+    set_visible_devices = staticmethod(set_visible_devices)
     tensor_float_32_execution_enabled = staticmethod(tensor_float_32_execution_enabled)
 
 
@@ -289,7 +231,9 @@ def report() -> dict[str, Any]:
 def _current(cupy):
     """The facts of the current GPU."""
     number = cupy.cuda.Device().id
-    details = get_device_details(PhysicalDevice(f"GPU:{number}", "GPU"))
+    details = get_device_details(
+        PhysicalDevice(f"/physical_device:GPU:{number}", "GPU")
+    )
     free, total = cupy.cuda.runtime.memGetInfo()
     pool = cupy.get_default_memory_pool()
     used, held = pool.used_bytes(), pool.total_bytes()
@@ -318,4 +262,4 @@ def _nvrtc():
         nvrtc = devices.cupy_module("cupy_backends.cuda.libs.nvrtc")
         return ".".join(map(str, nvrtc.getVersion()))
     except Exception as error:  # whatever a missing library raises
-        return f"not found: {error}"
+        return f"not found: {str(error).strip()}"

@@ -67,7 +67,32 @@ def test_there_is_one_cpu():
         devices.device("CPU:1").__enter__()
 
 
-def test_without_cupy_the_gpu_says_what_to_install(monkeypatch):
+@pytest.fixture
+def hard(monkeypatch):
+    """No CPU in the place of a GPU."""
+    monkeypatch.setattr(devices.placement, "soft", False)
+
+
+@pytest.mark.parametrize("name", ["GPU", "/GPU:0", "gpu:5"])
+def test_without_a_gpu_the_cpu_takes_its_place_with_one_warning(
+    monkeypatch, strict, name
+):
+    monkeypatch.setattr(devices.placement, "told", False)
+    monkeypatch.setattr(devices, "physical_gpus", lambda: (0, "no driver"))
+    with (
+        devices.use_module(strict),
+        pytest.warns(
+            UserWarning, match=f"CPU .*'{name}': no driver.*soft_dev"
+        ) as caught,
+        devices.device(name),
+    ):
+        assert devices.current_module() is np
+    assert len(caught) == 1 and caught[0].filename == __file__
+    with devices.device(name):  # a second warning would be an error
+        assert tw.zeros([1]).device == "/CPU:0"
+
+
+def test_without_cupy_the_gpu_says_what_to_install(monkeypatch, hard):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with (
         pytest.raises(
@@ -79,7 +104,7 @@ def test_without_cupy_the_gpu_says_what_to_install(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [ImportError, OSError])
-def test_a_cupy_that_cannot_be_imported_says_why(monkeypatch, tmp_path, kind):
+def test_a_cupy_that_cannot_be_imported_says_why(monkeypatch, tmp_path, kind, hard):
     text = f"raise {kind.__name__}('libcublas.so.12: cannot open shared object file')"
     (tmp_path / "cupy.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
@@ -100,7 +125,9 @@ def test_a_gpu_that_is_not_there_is_an_error_that_names_those_that_are(
     assert repr(name) in text and "the devices are /CPU:0, /GPU:0, /GPU:1" in text
 
 
-def test_without_a_gpu_the_error_says_why_and_what_cuda_needs(monkeypatch, strict):
+def test_without_a_gpu_the_error_says_why_and_what_cuda_needs(
+    monkeypatch, strict, hard
+):
     cuda = install(monkeypatch, strict)
 
     def no_driver():

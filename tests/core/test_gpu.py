@@ -26,29 +26,6 @@ def no_gpu(monkeypatch):
     monkeypatch.setattr(devices, "gpu_count", lambda: (0, "no driver"))
 
 
-def test_the_cpu_is_always_there(no_gpu):
-    (cpu,) = tw.config.list_physical_devices()
-    assert cpu.name == "/physical_device:CPU:0" and cpu.device_type == "CPU"
-    assert tw.config.list_physical_devices("GPU") == []
-    assert tw.config.list_physical_devices("TPU") == []
-
-
-def test_gpus_are_listed_by_their_numbers(cuda):
-    physical = tw.config.list_physical_devices("GPU")
-    assert [d.name for d in physical] == [
-        "/physical_device:GPU:0",
-        "/physical_device:GPU:1",
-    ]
-    assert len(tw.config.list_physical_devices()) == 3
-
-
-def test_names_of_logical_devices_are_for_device(cuda, strict):
-    for i, each in enumerate(tw.config.list_logical_devices("GPU")):
-        for name in (each, each.name):
-            with tw.device(name):
-                assert devices.current_module() is strict and cuda.current[-1] == i
-
-
 def test_details_are_name_and_compute_capability(cuda):
     _, second = tw.config.list_physical_devices("GPU")
     details = experimental.get_device_details(second)
@@ -197,12 +174,6 @@ def test_the_report_says_why_there_is_no_gpu(no_gpu, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(cuda=None))
     facts = gpu.report()
     assert facts["note"] == "no driver" and facts["name"] is None
-
-
-@pytest.mark.parametrize("device_type", [3, ["GPU"]])
-def test_a_type_of_devices_is_a_string(device_type):
-    with pytest.raises(TypeError, match="device_type must be 'CPU', 'GPU' or None"):
-        tw.config.list_physical_devices(device_type)
 
 
 def test_importing_and_showing_leave_cupy_alone():

@@ -33,6 +33,9 @@ class Pool:
     def get_limit(self):
         return self.limit
 
+    def set_limit(self, size):
+        self.limit = size
+
     def used_bytes(self):
         return self.used
 
