@@ -63,7 +63,7 @@ from .keras.models import Model, Sequential
 
 if TYPE_CHECKING:  # names that are loaded at their first use
     from .api import saved_model, train
-    from . import plot, profiler
+    from . import plot, profiler, summary
     from .autodiff import testing
     from .ops.image import processing
     from .ops.random import sampling
@@ -320,6 +320,7 @@ __all__ = [
     "strided_slice",
     "string",
     "subtract",
+    "summary",
     "switch_case",
     "tan",
     "tanh",
@@ -372,6 +373,7 @@ import_lazily(
     profiler="tapewright.profiler",
     random="tapewright.ops.random.sampling",
     saved_model="tapewright.api.saved_model",
+    summary="tapewright.summary",
     test="tapewright.autodiff.testing",
     testing="tapewright.autodiff.testing",
     train="tapewright.api.train",

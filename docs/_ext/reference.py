@@ -33,7 +33,7 @@ NAMESPACES = """
     data datasets datasets.digits datasets.mnist datasets.fashion_mnist datasets.cifar10
     datasets.cifar100 datasets.imdb datasets.reuters datasets.boston_housing
     datasets.california_housing
-    saved_model train distribute debugging profiler plot test version
+    saved_model train distribute debugging profiler plot summary test version
     tapewright
     keras.activations keras.ops keras.ops.image keras.backend keras.mixed_precision keras
 """.split()

@@ -1,10 +1,8 @@
 """Cases of callbacks: the files of `ModelCheckpoint`, and states of callbacks in backups."""
 
 import shutil
-import sys
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -76,7 +74,7 @@ def of_best(model):
 
 
 class Steps:
-    """A writer of TensorBoard that notes the steps it hears of."""
+    """Event files for TensorBoard, of which only the steps are kept."""
 
     def __init__(self):
         self.steps = []
@@ -94,10 +92,9 @@ class Steps:
 def watched(seed, folder=None, after=None):
     """Train with callbacks that keep a state under private names."""
     steps, c = Steps(), keras.callbacks
-    module = SimpleNamespace(SummaryWriter=steps)
     with (
         tempfile.TemporaryDirectory() as work,
-        patch.dict(sys.modules, tensorboardX=module),
+        patch("tapewright.keras.callbacks.tensorboard.EventFile", steps),
     ):
         worst = c.ModelCheckpoint(
             f"{work}/worst.keras", "loss", save_best_only=True, mode="max"

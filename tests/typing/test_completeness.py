@@ -22,11 +22,13 @@ NAMESPACES = """
     tapewright autodiff bitwise callbacks config data debugging dtypes errors image
     initializers layers layers.activations layers.applications layers.constraints
     layers.initializers layers.regularizers linalg losses math metrics nest nn optimizers
-    optimizers.schedules plot profiler random saved_model signal test train
+    optimizers.schedules plot profiler random saved_model signal summary
+    test train
     keras keras.activations keras.backend keras.callbacks keras.config keras.constraints
     keras.datasets keras.initializers keras.layers keras.losses keras.metrics keras.models
     keras.ops keras.ops.image keras.ops.linalg keras.ops.nn keras.optimizers
-    keras.optimizers.schedules keras.preprocessing.sequence keras.random
+    keras.optimizers.schedules keras.preprocessing.image keras.preprocessing.sequence
+    keras.random
     keras.regularizers keras.saving keras.utils
 """.split()
 

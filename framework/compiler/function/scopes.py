@@ -101,7 +101,7 @@ _SCOPE = ContextVar("name_scope", default="")
 class name_scope:  # noqa: N801
     """A context whose ``as`` value is the name with the names around it, such as "block/".
 
-    It has no effect: variables have the path of their owners.
+    It is a part of the names in `tw.summary`; variables have the path of their owners.
 
     Raises: ``ValueError`` if ``name`` is no string.
 
@@ -125,3 +125,8 @@ class name_scope:  # noqa: N801
 
     def __exit__(self, *exc: object) -> None:
         _SCOPE.reset(self._tokens.pop())
+
+
+def current_name_scope() -> str:
+    """Return the names of all `name_scope` contexts around, such as "a/b/", or ""."""
+    return _SCOPE.get()

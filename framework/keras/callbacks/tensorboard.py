@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from tapewright.summary.event_file import EventFile, require_tensorboardx
 
 from ..training.workers import is_first_worker
 from .callback import Callback, OptionalLogs, only_when
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["TensorBoard"]
 
 MAX_IMAGES = 3  # of one weight
-_numbers = itertools.count()
 
 
 class TensorBoard(Callback):
@@ -70,7 +70,7 @@ class TensorBoard(Callback):
                 "TensorBoard: update_freq must be 'epoch', 'batch' or a number of "
                 f"batches, got {update_freq!r}"
             )
-        self._summary_writer = _summary_writer()
+        require_tensorboardx("TensorBoard")
         self.log_dir: str = os.fspath(log_dir)
         self.histogram_freq = histogram_freq
         self.write_graph = write_graph
@@ -88,14 +88,8 @@ class TensorBoard(Callback):
     def _writer(self, name):
         if name not in self._writers:
             path = os.path.join(self.log_dir, name)
-            # Names have seconds only: a second fit must not write over the first.
-            suffix = f".{os.getpid()}.{next(_numbers)}"
-            writer = self._summary_writer(
-                path,
-                filename_suffix=suffix,
-                write_to_disk=is_first_worker(self.model),
-            )
-            self._writers[name] = writer
+            writes = is_first_worker(self.model)
+            self._writers[name] = EventFile(path if writes else None)
         return self._writers[name]
 
     def _write_scalars(self, folder, logs, tag, step):
@@ -224,18 +218,7 @@ class TensorBoard(Callback):
         images = _as_images(values)[:MAX_IMAGES]
         for i, image in enumerate(images):
             name = tag if len(images) == 1 else f"{tag}/{i}"
-            writer.add_image(name, image, epoch, dataformats="HW")
-
-
-def _summary_writer():
-    try:
-        from tensorboardX import SummaryWriter
-    except ImportError as error:
-        raise ImportError(
-            "TensorBoard needs tensorboardX to write event files: "
-            "pip install 'tapewright[tensorboard]'"
-        ) from error
-    return SummaryWriter
+            writer.add_image(name, image, epoch)
 
 
 def _is_count(value, least):

@@ -1,0 +1,125 @@
+"""Event files in TensorBoard's format, by tensorboardX, which is imported here alone.
+
+Events are written at once, to a file that is buffered: a thread that writes them later
+could not tell when they are on disk.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+import weakref
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+__all__ = ["EventFile", "require_tensorboardx"]
+
+BUCKETS = 30  # of histograms, as in TensorFlow
+_numbers = itertools.count()
+
+
+def require_tensorboardx(who: str) -> Any:
+    """The package tensorboardX; ``ImportError`` in the name of ``who`` without it."""
+    try:
+        import tensorboardX
+    except ImportError as error:
+        raise ImportError(
+            f"{who} needs tensorboardX to write event files: "
+            "pip install 'tapewright[tensorboard]'"
+        ) from error
+    return tensorboardX
+
+
+class EventFile:
+    """A new event file in ``folder``; it is also closed when it is not used any more.
+
+    Args: ``folder``: None drops all events; ``suffix``: the end of its name;
+    ``max_queue``: flush after so many events, None for no such limit;
+    ``flush_seconds``: flush with the next event after this time.
+
+    Raises: ``ImportError`` without tensorboardX.
+    """
+
+    def __init__(
+        self,
+        folder: str | PathLike[str] | None,
+        suffix: str = "",
+        max_queue: int | None = None,
+        flush_seconds: float = 120.0,
+    ):
+        self._make = require_tensorboardx("summary").summary
+        self._events = _Nowhere() if folder is None else _open(folder, suffix)
+        self._close = weakref.finalize(self, self._events.close)  # also at exit
+        self._max_queue, self._flush_seconds = max_queue, flush_seconds
+        self._waiting, self._flushed = 0, time.monotonic()
+
+    def add_scalar(
+        self, tag: str, value: float, step: int, description: str = ""
+    ) -> None:
+        """Write a number, as float32."""
+        value = float(value)
+        self._add(self._make.scalar(tag, value, "", description), step)
+
+    def add_histogram(
+        self, tag: str, values: np.ndarray[Any, Any], step: int, buckets: int = BUCKETS
+    ) -> None:
+        """Write the counts of finite numbers, at least one, in intervals of one width."""
+        self._add(self._make.histogram(tag, values, buckets), step)
+
+    def add_image(self, tag: str, image: np.ndarray[Any, Any], step: int) -> None:
+        """Write an image ``[height, width]`` or with channels, uint8 or in ``[0, 1]``."""
+        axes = "HW" if image.ndim == 2 else "HWC"
+        self._add(self._make.image(tag, image, dataformats=axes), step)
+
+    def add_text(self, tag: str, text: str, step: int) -> None:
+        """Write a text in Markdown."""
+        self._add(self._make.text(tag, text), step)
+
+    def _add(self, summary, step):
+        from tensorboardX.proto.event_pb2 import Event
+
+        event = Event(wall_time=time.time(), step=int(step), summary=summary)
+        self._events.write_event(event)
+        self._waiting += 1
+        is_full = self._max_queue is not None and self._waiting >= self._max_queue
+        if is_full or time.monotonic() - self._flushed > self._flush_seconds:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write all events to the disk now."""
+        self._events.flush()
+        self._waiting, self._flushed = 0, time.monotonic()
+
+    def close(self) -> None:
+        """Flush and close the file, once."""
+        self._close()
+
+    @property
+    def is_closed(self) -> bool:
+        """True after `close`."""
+        return not self._close.alive
+
+
+class _Nowhere:
+    """The writer of a process that leaves writing to another one."""
+
+    def write_event(self, event):
+        pass
+
+    def flush(self):
+        pass
+
+    def close(self):
+        pass
+
+
+def _open(folder, suffix):
+    from tensorboardX.event_file_writer import EventsWriter
+
+    os.makedirs(folder, exist_ok=True)
+    # Names have seconds only: a second file must not write over the first.
+    suffix = f".{os.getpid()}.{next(_numbers)}{suffix}"
+    return EventsWriter(os.path.join(os.fspath(folder), "events"), suffix)
