@@ -56,7 +56,8 @@ def test_without_a_default_writer_nothing_is_written(writer, tmp_path):
     writer.set_as_default(step=5)
     assert tw.summary.should_record_summaries().numpy()
     tw.summary.scalar("x", 1.0)
-    assert scalars(writer, tmp_path) == [(5, 1.0)]
+    tw.summary.scalar("x", 2.0, step=0)
+    assert scalars(writer, tmp_path) == [(5, 1.0), (0, 2.0)]
 
 
 def test_the_default_step_may_be_a_variable(writer, tmp_path):

@@ -76,6 +76,7 @@ def test_visible_gpus_are_numbered_anew(cuda, strict):
     experimental = config.experimental
     details = experimental.get_device_details(first)
     assert details["device_name"] == "Card 0"
+    assert experimental.get_device_details("GPU:0")["device_name"] == "Card 2"
     assert experimental.get_memory_info("GPU:1")["current"] == 3 * MIB
 
 
