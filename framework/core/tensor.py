@@ -9,7 +9,7 @@ from ``ops/operators.py``.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -50,9 +50,11 @@ class Tensor(Operators):
     (TensorShape([2, 2]), tf.float32, array([1., 2.], dtype=float32))
     """
 
-    __slots__ = ("array", "key", "_keras_mask", "__weakref__")
+    __slots__ = ("array", "key", "_keras_mask", "_part_of", "__weakref__")
     array: Any
     key: Any
+    _part_of: tuple[Any, Any]  # of v[index]: the variable and the index
+    _assign_part: Callable[[Any, Any, Any], Any]  # from `ops/operators.py`
 
     @property
     def shape(self) -> TensorShape:
@@ -84,6 +86,25 @@ class Tensor(Operators):
         Raises: ``ValueError`` if it is not.
         """
         self.shape.assert_is_compatible_with(shape)
+
+    @property
+    def assign(self) -> Callable[[TensorLike], Any]:
+        """``v[index].assign(value)``: write to a part of a variable. Returns ``v``.
+
+        ``value`` broadcasts to the shape of the part; of an index that occurs twice the
+        last value counts. A tensor that is no part of a variable has no such attribute.
+
+        Raises: ``ShapeError`` (a ValueError) for another shape, ``DTypeError`` (a
+        TypeError) for another dtype. Python numbers are converted.
+        """
+        try:
+            variable, index = self._part_of
+        except AttributeError:
+            raise AttributeError(
+                "a tensor has no attribute 'assign': a variable, or a part v[index] of one, "
+                "can be assigned to"
+            ) from None
+        return lambda value: Tensor._assign_part(variable, index, value)
 
     def numpy(self) -> Array:
         """A copy as a NumPy array, or as a NumPy scalar if the rank is 0.

@@ -1,15 +1,26 @@
-"""Give Tensor and Variable their operators, Variable its scattered assignments, and
+"""Give Tensor and Variable their operators, Variable its assignments to parts, and
 IndexedSlices their sums.
 
 The only file that writes on a class from outside: operators arrive when the ops exist.
 """
 
-from tapewright.core.errors import ShapeError
+import math
+
+from tapewright.core.autocast import autocast
+from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.operators import Operators
-from tapewright.core.tensor import IndexedSlices, convert_to_tensor
-from tapewright.core.variable import Variable
+from tapewright.core.tensor import (
+    IndexedSlices,
+    Tensor,
+    convert_to_tensor,
+    is_tensor,
+    module_of,
+    new_tensor,
+)
+from tapewright.core.variable import Variable, on_device_of
 
 from .array import conversion, gather, indexing, scatter
+from .array.shape import broadcast_to, reshape
 from .linalg.matmul import matmul
 from .math import comparison, elementwise
 
@@ -94,7 +105,48 @@ Operators.__getitem__ = indexing.getitem
 Variable._cast = staticmethod(conversion.cast)
 
 
-# ------------------------------------------------------------- assignments to some rows
+# ------------------------------------------------------------ assignments to some entries
+
+
+def _part(self, index):
+    """``v[index]``, which can be assigned to."""
+    part = indexing.getitem(self, index)
+    part._part_of = self, index
+    return part
+
+
+def _assign_part(variable, index, value):
+    """Write ``value`` to the entries that an index picks, whatever its form: it picks
+    their positions as well."""
+    with autocast(None):
+        whole, shape = variable.read(), tuple(variable.shape)
+        positions = module_of(whole).arange(math.prod(shape)).reshape(shape)
+        positions = indexing.getitem(new_tensor(positions), index)
+        with on_device_of(variable):
+            dtype = None if is_tensor(value) else whole.dtype
+            value = convert_to_tensor(value, dtype)
+        rows = _fitting_part(variable, positions.shape, value)
+        flat = scatter.tensor_scatter_nd_update(
+            reshape(whole, [-1]), reshape(positions, [-1, 1]), reshape(rows, [-1])
+        )
+        return variable.assign(reshape(flat, shape))
+
+
+def _fitting_part(variable, shape, value):
+    """``value`` in the shape of the part; an error names the variable."""
+    who = "Variable[index].assign"
+    if value.dtype != variable.dtype:
+        problem = f"'{variable.path}' has dtype {variable.dtype.name}"
+        raise DTypeError(who, problem, value=value)
+    try:
+        return broadcast_to(value, shape)
+    except ShapeError:
+        problem = f"the part of '{variable.path}' has shape {tuple(shape)}"
+        raise ShapeError(who, problem, value=value) from None
+
+
+Variable.__getitem__ = _part
+Tensor._assign_part = staticmethod(_assign_part)
 
 
 def _assign_rows(write, doc):

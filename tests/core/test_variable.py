@@ -347,3 +347,90 @@ def test_a_learning_rate_has_a_value_as_in_keras():
     optimizer = tw.keras.optimizers.Adam(0.25)
     assert float(optimizer.learning_rate.value) == 0.25
     assert float(optimizer.learning_rate.value()) == 0.25
+
+
+# ------------------------------------------------------------------------------ parts
+
+INDICES = [
+    0, -1, slice(1, 3), slice(None, None, -2), ..., (slice(None), 2), (..., slice(0, 2)),
+    (None, 1, 3), (1, 2), [2, 0], ([0, 2], [1, 3]), np.eye(3, 4) > 0,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_part_is_assigned_as_in_numpy(traced):
+    def assign(index, value):
+        returned = variable[index].assign(value)
+        assert returned is variable
+        return variable.read_value()
+
+    for index in INDICES:
+        variable = tw.Variable(np.arange(12.0, dtype=np.float32).reshape(3, 4))
+        expected = variable.numpy()
+        for value in (7.5, 100.0 + np.arange(expected[index].size, dtype=np.float32)):
+            value = np.reshape(value, np.shape(value) and expected[index].shape)
+            expected[index] = value
+            if traced and not isinstance(index, np.ndarray):  # of a size that is known
+                step = tw.function(lambda value, index=index: assign(index, value))
+                found = step(tw.constant(value, tw.float32))
+            else:
+                found = assign(index, value)
+            np.testing.assert_array_equal(found.numpy(), expected, str(index))
+            np.testing.assert_array_equal(variable.numpy(), expected, str(index))
+
+
+def test_a_loop_assigns_parts_at_its_index():
+    variable = tw.Variable(tw.zeros([4], tw.int32))
+
+    @tw.function
+    def fill(n):
+        for i in tw.range(n):
+            variable[i].assign(i * i)
+            variable[-1].assign(variable[-1] + variable[i])
+
+    fill(tw.constant(3))
+    assert variable.numpy().tolist() == [0, 1, 4, 5]
+
+
+def test_what_surrounds_a_part_keeps_its_bits():
+    for value in ([np.inf, np.nan, 1.0], [True, False, True], [1, 2**31 - 1, 3]):
+        variable = tw.Variable(value)
+        variable[2].assign(value[0])
+        expected = np.array([*value[:2], value[0]])
+        np.testing.assert_array_equal(
+            variable.numpy(), expected.astype(variable.numpy().dtype)
+        )
+
+
+def test_gradients_are_those_of_the_value_that_is_read():
+    variable = tw.Variable([1.0, 2.0])
+    with tw.GradientTape() as tape:
+        before = variable[0] * 3.0
+        variable[0].assign(5.0)
+        y = before + tw.reduce_sum(variable * variable)
+    np.testing.assert_array_equal(tape.gradient(y, variable).numpy(), [13.0, 4.0])
+
+
+def test_only_a_part_of_a_variable_can_be_assigned_to():
+    variable = tw.Variable([1.0, 2.0])
+    for tensor in (variable[0] + 1.0, tw.constant([1.0])[0], variable.read_value()):
+        assert not hasattr(tensor, "assign")
+        with pytest.raises(AttributeError, match=r"part v\[index\]"):
+            tensor.assign(1.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        ([1.0, 2.0, 3.0], tw.errors.ShapeError, r"part of 'Variable' has shape \(2,\)"),
+        (tw.constant([1, 2]), tw.errors.DTypeError, "'Variable' has dtype float32"),
+        ("a", TypeError, "Cannot convert .a. to float32"),
+    ],
+)
+def test_a_value_that_does_not_fit_a_part_changes_nothing(value, error, message):
+    variable = tw.Variable([1.0, 2.0, 3.0])
+    with pytest.raises(error, match=message):
+        variable[:2].assign(value)
+    with pytest.raises(IndexError):
+        variable[3].assign(1.0)
+    assert variable.numpy().tolist() == [1.0, 2.0, 3.0]
