@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from .idx import DataFileError
-from .plain_pickle import read_pickle
 
 __all__ = ["read_batches"]
 
@@ -26,6 +25,8 @@ def read_batches(
     Raises: ``DataFileError`` (a ``ValueError``) for an archive that is damaged, lacks a
     member, or has one of another form, such as a pickle that would run code.
     """
+    from .plain_pickle import read_pickle
+
     contents = _members(path, names)
     found = []
     for name in names:

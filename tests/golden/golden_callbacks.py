@@ -94,7 +94,7 @@ def watched(seed, folder=None, after=None):
     steps, c = Steps(), keras.callbacks
     with (
         tempfile.TemporaryDirectory() as work,
-        patch("tapewright.keras.callbacks.tensorboard.EventFile", steps),
+        patch("tapewright.summary.event_file.EventFile", steps),
     ):
         worst = c.ModelCheckpoint(
             f"{work}/worst.keras", "loss", save_best_only=True, mode="max"

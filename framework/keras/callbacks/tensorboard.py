@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tapewright.summary.event_file import EventFile, require_tensorboardx
-
 from ..training.workers import is_first_worker
 from .callback import Callback, OptionalLogs, only_when
 from .learning_rate import current_rate
@@ -70,6 +68,8 @@ class TensorBoard(Callback):
                 "TensorBoard: update_freq must be 'epoch', 'batch' or a number of "
                 f"batches, got {update_freq!r}"
             )
+        from tapewright.summary.event_file import require_tensorboardx
+
         require_tensorboardx("TensorBoard")
         self.log_dir: str = os.fspath(log_dir)
         self.histogram_freq = histogram_freq
@@ -86,6 +86,8 @@ class TensorBoard(Callback):
         self._epoch_start = self._batch_start = (0.0, 0)
 
     def _writer(self, name):
+        from tapewright.summary.event_file import EventFile  # at the first use
+
         if name not in self._writers:
             path = os.path.join(self.log_dir, name)
             writes = is_first_worker(self.model)

@@ -22,12 +22,12 @@ from ..training.data_adapters.data_adapter_utils import (
 )
 from ..training.data_adapters.py_dataset_adapter import PyDataset
 from .dataset_utils import split_dataset, timeseries_dataset_from_array
-from .image_utils import array_to_img, img_to_array, load_img, save_img
 from .numerical import normalize, pad_sequences, to_categorical
 from .random_seed import set_random_seed
 
 if TYPE_CHECKING:
     from .file_download import get_file
+    from .image_utils import array_to_img, img_to_array, load_img, save_img
     from .model_visualization import model_to_dot, plot_model
 
 __all__ = [
@@ -64,7 +64,11 @@ Sequence = PyDataset
 
 import_lazily(
     sys.modules[__name__],
+    array_to_img="tapewright.keras.utils.image_utils:array_to_img",
     get_file="tapewright.keras.utils.file_download:get_file",
+    img_to_array="tapewright.keras.utils.image_utils:img_to_array",
+    load_img="tapewright.keras.utils.image_utils:load_img",
     model_to_dot="tapewright.keras.utils.model_visualization:model_to_dot",
     plot_model="tapewright.keras.utils.model_visualization:plot_model",
+    save_img="tapewright.keras.utils.image_utils:save_img",
 )
