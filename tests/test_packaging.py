@@ -61,7 +61,8 @@ def test_every_package_has_an_init_file():
 
 EVERY_MODULE = """
 import importlib, pkgutil, sys, tapewright
-for package in (tapewright, tapewright.layers, tapewright.optimizers):
+subpackages = tapewright.datasets, tapewright.layers, tapewright.optimizers
+for package in (tapewright, *subpackages):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         importlib.import_module(module.name)
 for name, module in {id(m): (n, m) for n, m in reversed(sys.modules.items())}.values():
