@@ -5,17 +5,21 @@ downloaded once, and verified. No code is ever run from their files. Leans on Nu
 the standard library.
 """
 
-from . import (
-    boston_housing,
-    california_housing,
-    cifar10,
-    cifar100,
-    digits,
-    fashion_mnist,
-    imdb,
-    mnist,
-    reuters,
-)
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import (
+        boston_housing,
+        california_housing,
+        cifar10,
+        cifar100,
+        digits,
+        fashion_mnist,
+        imdb,
+        mnist,
+        reuters,
+    )
 
 __all__ = [
     "boston_housing",
@@ -28,3 +32,13 @@ __all__ = [
     "mnist",
     "reuters",
 ]
+
+
+def __getattr__(name):  # a data set is imported at its first use
+    if name in __all__:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return list(__all__)
