@@ -34,7 +34,12 @@ from .compiler.function.scopes import *
 from .core import dtypes
 from .core.devices import device
 from .core.dtypes import *
-from .core.lazy_import import alias_modules, import_lazily, keep_public
+from .core.lazy_import import (
+    alias_modules,
+    explain_missing,
+    import_lazily,
+    keep_public,
+)
 from .core.module import Module
 from .core.tensor import *
 from .core.variable import Variable
@@ -410,4 +415,14 @@ zeros_initializer = initializers.Zeros
 
 __version__ = version.VERSION
 
+explain_missing(
+    "tapewright.api.missing_names",
+    __name__,
+    *("", *"bitwise config data debugging distribute dtypes errors image".split()),
+    *"autodiff autograph linalg math nest nn profiler random saved_model".split(),
+    *"signal test train layers optimizers optimizers.schedules".split(),
+    *[f"keras.{name}" for name in keras.__all__ if name.islower()],
+    *"keras keras.ops.image keras.ops.linalg keras.ops.nn".split(),
+    *"keras.optimizers.schedules keras.preprocessing.sequence".split(),
+)
 keep_public(sys.modules[__name__], "formats", "inspection", "storage")

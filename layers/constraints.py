@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tapewright.core.argument_validation import not_negative
+from tapewright.core.floatx import epsilon
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.math.elementwise import clip_by_value, maximum, sqrt, square
 from tapewright.ops.math.reduction import reduce_sum
@@ -29,8 +30,6 @@ __all__ = [
     "serialize",
     "unit_norm",
 ]
-
-EPSILON = 1e-7  # Keras': keeps a norm of 0 from being divided by
 
 
 class Constraint(Configured):
@@ -64,7 +63,7 @@ class MaxNorm(Constraint):
     def __call__(self, w: TensorLike) -> Tensor:
         w = convert_to_tensor(w)
         norms = _norms(w, self.axis)
-        return w * (clip_by_value(norms, 0, self.max_value) / (norms + EPSILON))
+        return w * (clip_by_value(norms, 0, self.max_value) / (norms + epsilon()))
 
 
 class NonNeg(Constraint):
@@ -91,7 +90,7 @@ class UnitNorm(Constraint):
 
     def __call__(self, w: TensorLike) -> Tensor:
         w = convert_to_tensor(w)
-        return w / (_norms(w, self.axis) + EPSILON)
+        return w / (_norms(w, self.axis) + epsilon())
 
 
 class MinMaxNorm(Constraint):
@@ -127,7 +126,7 @@ class MinMaxNorm(Constraint):
         norms = _norms(w, self.axis)
         wanted = self.rate * clip_by_value(norms, self.min_value, self.max_value)
         wanted = wanted + (1 - self.rate) * norms
-        return w * (wanted / (norms + EPSILON))
+        return w * (wanted / (norms + epsilon()))
 
 
 max_norm, min_max_norm, non_neg, unit_norm = MaxNorm, MinMaxNorm, NonNeg, UnitNorm

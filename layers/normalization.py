@@ -8,6 +8,7 @@ from tapewright.core.argument_validation import not_negative, share, whole
 from tapewright.core.communication.job import communicator
 from tapewright.core.dtypes import float32, is_half
 from tapewright.core.errors import ShapeError
+from tapewright.core.floatx import epsilon as small_number
 from tapewright.core.replica_context import replica_context
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import convert_to_tensor
@@ -259,7 +260,9 @@ class BatchNormalization(_ScaleAndShift):
             count = sums(ones_like(inputs))
         total, count = unstack(reduce(stack([total, count])))
         if kept is not None:
-            count = count + 1e-7  # as in Keras: it may be that nothing is kept
+            count = (
+                count + small_number()
+            )  # as in Keras: it may be that nothing is kept
         mean = total / count
         rest = inputs - (reshape(mean, self._aligned) if self._aligned else mean)
         rest = rest if kept is None else where(kept, rest, cast(0, rest.dtype))

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapewright.core.argument_validation import one_of, whole
 from tapewright.core.errors import ShapeError
+from tapewright.core.floatx import epsilon
 from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.indexing import one_hot
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CategoryEncoding", "Discretization", "Normalization", "Rescaling"]
 
-_EPSILON = 1e-7  # the least standard deviation that is divided by
 _BLOCK = 1 << 20  # numbers of an array that `adapt` looks at together
 
 
@@ -187,7 +187,7 @@ class Normalization(ShapePreserving, Layer):
 
     def call(self, inputs: Any) -> Tensor:
         inputs = self._as_own_dtype(inputs)
-        deviation = maximum(sqrt(self._statistic(1)), _EPSILON)
+        deviation = maximum(sqrt(self._statistic(1)), epsilon())
         if self.invert:
             return self._statistic(0) + inputs * deviation
         return (inputs - self._statistic(0)) / deviation

@@ -1,10 +1,13 @@
-"""Lazy imports: attributes and aliases of modules, imported at first use."""
+"""Lazy imports: attributes and aliases of modules, imported at first use.
+
+A name that a namespace lacks is an error, which may give the reason: see `explain_missing`.
+"""
 
 import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 
-__all__ = ["alias_modules", "import_lazily", "keep_public"]
+__all__ = ["alias_modules", "explain_missing", "import_lazily", "keep_public"]
 
 
 def import_lazily(module, **names):
@@ -24,9 +27,7 @@ def import_lazily(module, **names):
 
     def find(name):
         if name not in names:
-            raise AttributeError(
-                f"module {module.__name__!r} has no attribute {name!r}"
-            )
+            raise _missing(module, name)
         place, _, member = names[name].partition(":")
         value = import_module(place)
         space[name] = value = getattr(value, member) if member else value
@@ -57,6 +58,40 @@ def keep_public(module, *packages):
             del space[name]
 
 
+def explain_missing(module, package, *namespaces):
+    """Let namespaces give the reason why they lack a name, when somebody asks for it.
+
+    Args: ``module``: the full name of a module with ``reason(namespace, name, known)``,
+    which returns a text or "", and is imported for the first such name; ``package``: the
+    package of the namespaces; ``namespaces``: their names in it, "" for itself.
+
+    A namespace that is not imported yet gives reasons as soon as it is. ``from namespace
+    import name`` stays Python's ``ImportError``.
+    """
+    for each in namespaces:
+        public = f"{package}.{each}".rstrip(".")
+        name = _ALIASES.resolve(public) or public
+        _ALIASES.reasons[name] = public, module
+        if name in sys.modules:
+            _give_reasons(sys.modules[name])
+
+
+def _give_reasons(module):
+    def find(name):
+        raise _missing(module, name)
+
+    vars(module).setdefault("__getattr__", find)
+
+
+def _missing(module, name):
+    """The `AttributeError` of a name that a module lacks."""
+    public, explaining = _ALIASES.reasons.get(module.__name__, (module.__name__, None))
+    text = f"module {public!r} has no attribute {name!r}"
+    if explaining is not None and name[0] != "_":
+        text += import_module(explaining).reason(public, name, dir(module))
+    return AttributeError(text, name=name, obj=None)  # no second guess in tracebacks
+
+
 def alias_modules(package, **names):
     """Let import statements find modules, and their submodules, below ``package``.
 
@@ -71,22 +106,37 @@ def alias_modules(package, **names):
 class _Aliases:
     """A finder and loader that imports a module under its first name for its second.
 
-    It has no base classes, since `importlib.abc` takes 3 ms to import.
+    Namespaces with reasons for what they lack get them when they are imported. It has no
+    base classes, since `importlib.abc` takes 3 ms to import.
     """
 
     def __init__(self):
         self.targets = {}
+        self.reasons = {}  # full name of a module -> its public name, who has the reasons
 
     def find_spec(self, fullname, path=None, target=None):
-        return ModuleSpec(fullname, self) if self._resolve(fullname) else None
+        if self.resolve(fullname):
+            return ModuleSpec(fullname, self)
+        return self._with_reasons(fullname, path) if fullname in self.reasons else None
+
+    def _with_reasons(self, fullname, path):
+        finders = [finder for finder in sys.meta_path if finder is not self]
+        spec = next(filter(None, [f.find_spec(fullname, path) for f in finders]), None)
+        if spec is not None:
+            execute = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: (
+                execute(module),
+                _give_reasons(module),
+            )
+        return spec
 
     def create_module(self, spec):
         return None
 
     def exec_module(self, module):
-        sys.modules[module.__name__] = import_module(self._resolve(module.__name__))
+        sys.modules[module.__name__] = import_module(self.resolve(module.__name__))
 
-    def _resolve(self, fullname):
+    def resolve(self, fullname):
         stem, rest = fullname, ""
         while stem and stem not in self.targets:
             stem, _, last = stem.rpartition(".")

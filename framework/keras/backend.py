@@ -5,16 +5,27 @@ from tapewright.core.tensor import is_tensor
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 from tapewright.layers.dtype_policies import set_dtype_policy
 
-from .config import epsilon, floatx, image_data_format, set_floatx
+from .config import (
+    backend,
+    epsilon,
+    floatx,
+    image_data_format,
+    set_epsilon,
+    set_floatx,
+    set_image_data_format,
+)
 
 __all__ = [
+    "backend",
     "clear_session",
     "epsilon",
     "floatx",
     "image_data_format",
     "is_keras_tensor",
     "is_tensor",
+    "set_epsilon",
     "set_floatx",
+    "set_image_data_format",
 ]
 
 

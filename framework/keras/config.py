@@ -1,25 +1,199 @@
-"""`keras.config`: default dtypes, the order of axes, the small number epsilon."""
+"""`keras.config`: default dtypes, order of axes, epsilon, limits of runs, messages.
 
-from tapewright.core.floatx import floatx, set_floatx
+Settings of Keras for which nothing exists here give the state that always holds, and refuse
+another one.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from tapewright.core.floatx import (
+    epsilon,
+    floatx,
+    image_data_format,
+    set_epsilon,
+    set_floatx,
+    set_image_data_format,
+)
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.layers.dtype_policies import dtype_policy, set_dtype_policy
 
-from .losses.probabilistic import EPSILON
-
 __all__ = [
+    "backend",
+    "disable_flash_attention",
+    "disable_interactive_logging",
+    "disable_traceback_filtering",
     "dtype_policy",
+    "enable_flash_attention",
+    "enable_interactive_logging",
+    "enable_traceback_filtering",
+    "enable_unsafe_deserialization",
     "epsilon",
     "floatx",
     "image_data_format",
+    "is_flash_attention_enabled",
+    "is_interactive_logging_enabled",
+    "is_nnx_enabled",
+    "is_traceback_filtering_enabled",
+    "max_epochs",
+    "max_steps_per_epoch",
+    "set_backend",
     "set_dtype_policy",
+    "set_epsilon",
     "set_floatx",
+    "set_image_data_format",
+    "set_max_epochs",
+    "set_max_steps_per_epoch",
 ]
 
-
-def epsilon() -> float:
-    """Return the small number of fuzzy comparisons: 1e-7."""
-    return EPSILON
+_limits = {"epochs": None, "steps_per_epoch": None}
+_interactive = True
 
 
-def image_data_format() -> str:
-    """Return the default order of axes of images: "channels_last"."""
-    return "channels_last"
+# ------------------------------------------------------------------------ limits of runs
+
+
+def max_epochs() -> int | None:
+    """Return the largest number of epochs of a `fit`; None, the default, for any."""
+    return _limits["epochs"]
+
+
+def set_max_epochs(max_epochs: int | None) -> None:
+    """Limit the epochs of each `fit`, to try out a program; None for no limit.
+
+    Raises: ``ValueError`` unless it is a positive integer or None.
+
+    >>> set_max_epochs(1)
+    >>> max_epochs()
+    1
+    >>> set_max_epochs(None)
+    """
+    _set_limit("epochs", max_epochs)
+
+
+def max_steps_per_epoch() -> int | None:
+    """Return the largest number of batches of an epoch; None, the default, for any."""
+    return _limits["steps_per_epoch"]
+
+
+def set_max_steps_per_epoch(max_steps_per_epoch: int | None) -> None:
+    """Limit the batches of each epoch of `fit`, `evaluate` and `predict`.
+
+    Raises: ``ValueError`` unless it is a positive integer or None for no limit.
+
+    >>> set_max_steps_per_epoch(None)
+    """
+    _set_limit("steps_per_epoch", max_steps_per_epoch)
+
+
+def _set_limit(name, value):
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    if value is not None and (not is_integer or value < 1):
+        raise ValueError(
+            f"set_max_{name}: max_{name} must be a positive integer or None, got {value!r}"
+        )
+    _limits[name] = value
+
+
+def limited(name: str, count: int | None) -> int | None:
+    """Return a number of "epochs" or "steps_per_epoch", None for unknown, as limited.
+
+    A number that becomes smaller is told by a ``UserWarning``.
+    """
+    limit = _limits[name]
+    if limit is None or (count is not None and count <= limit):
+        return count
+    warnings.warn(f"Limiting {name} to {limit}", stacklevel=user_stacklevel())
+    return limit
+
+
+# ------------------------------------------------------------------------------ messages
+
+
+def enable_interactive_logging() -> None:
+    """Print progress and messages on standard output, which is the default."""
+    global _interactive
+    _interactive = True
+
+
+def disable_interactive_logging() -> None:
+    """Send progress and messages to the logger "tapewright" of ``logging``, level INFO.
+
+    Epochs are lines, as on an output without a terminal.
+    """
+    global _interactive
+    _interactive = False
+
+
+def is_interactive_logging_enabled() -> bool:
+    """Return whether messages go to standard output."""
+    return _interactive
+
+
+def enable_traceback_filtering() -> None:
+    """Accept the call: tracebacks have all frames here, and errors name the layer."""
+
+
+def disable_traceback_filtering() -> None:
+    """Let tracebacks have all frames, as they always do here."""
+
+
+def is_traceback_filtering_enabled() -> bool:
+    """Return False: tracebacks have all frames."""
+    return False
+
+
+# -------------------------------------------------------------------- what does not exist
+
+
+def backend() -> str:
+    """Return "tapewright": it computes itself, with NumPy, machine code or CuPy."""
+    return "tapewright"
+
+
+def set_backend(backend: str) -> None:
+    """Accept "tapewright", the only one.
+
+    Raises: ``ValueError`` for another backend.
+    """
+    if backend != "tapewright":
+        raise ValueError(
+            f"set_backend: backend must be 'tapewright', got {backend!r}; tapewright "
+            "computes itself, see tw.config.set_target"
+        )
+
+
+def enable_flash_attention() -> None:
+    """Refuse the call: there is no flash attention.
+
+    Raises: ``ValueError``.
+    """
+    raise ValueError(
+        "enable_flash_attention: flash attention is not available; leave it disabled"
+    )
+
+
+def disable_flash_attention() -> None:
+    """Leave flash attention disabled, as it always is here."""
+
+
+def is_flash_attention_enabled() -> bool:
+    """Return False: there is no flash attention."""
+    return False
+
+
+def is_nnx_enabled() -> bool:
+    """Return False: variables are not those of Flax."""
+    return False
+
+
+def enable_unsafe_deserialization() -> None:
+    """Refuse the call: no code is ever run from a file.
+
+    Raises: ``ValueError``.
+    """
+    raise ValueError(
+        "enable_unsafe_deserialization: no code is run from a file; define the function "
+        "in your program, and decorate it with @keras.saving.register_keras_serializable()"
+    )

@@ -7,6 +7,7 @@ from typing import Any
 
 from tapewright.core.argument_validation import one_of
 from tapewright.core.errors import ShapeError
+from tapewright.core.floatx import image_data_format
 
 __all__ = [
     "checked_format",
@@ -23,9 +24,9 @@ _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 
 
 def checked_format(who: Any, data_format: str | None) -> str:
-    """``data_format``, "channels_last" for None; ``who``: a layer, or a name."""
+    """``data_format``, `image_data_format` for None; ``who``: a layer, or a name."""
     known = ("channels_last", "channels_first")
-    data_format = "channels_last" if data_format is None else data_format
+    data_format = image_data_format() if data_format is None else data_format
     return one_of(who, "data_format", data_format, known)
 
 

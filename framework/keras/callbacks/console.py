@@ -4,12 +4,14 @@ The bar is drawn at most twenty times a second; nothing is formatted in between.
 other than a terminal consists of lines without control codes.
 """
 
+import logging
 import os
 import shutil
 import sys
 import time
 import warnings
 
+from ..config import is_interactive_logging_enabled
 from ..training.workers import is_first_worker
 
 __all__ = ["Bar", "epoch_line", "is_live", "say", "values_text"]
@@ -21,11 +23,16 @@ NARROW_FORMAT = "{desc}{n_fmt}/{total_fmt} |{bar:10}| {elapsed}<{remaining}"
 
 
 def say(message, model=None):
-    """Print a line on standard output, above the bars if there are any.
+    """Print a line on standard output, above the bars if there are any, or log it.
 
     Of several workers that train ``model``, the first prints it.
     """
-    if sys.stdout is None or not is_first_worker(model):  # None: there is no console
+    if not is_first_worker(model):
+        return
+    if not is_interactive_logging_enabled():
+        logging.getLogger("tapewright").info(message)
+        return
+    if sys.stdout is None:  # there is no console
         return
     if "tqdm" in sys.modules:
         from tqdm import tqdm
@@ -42,7 +49,9 @@ def in_notebook() -> bool:
 
 
 def is_live() -> bool:
-    """Return whether standard output can show a bar that moves."""
+    """Return whether standard output can, and shall, show a bar that moves."""
+    if not is_interactive_logging_enabled():
+        return False
     return in_notebook() or bool(getattr(sys.stdout, "isatty", bool)())
 
 

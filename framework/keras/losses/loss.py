@@ -36,10 +36,33 @@ if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
     from tapewright.core.typing import DTypeLike, TensorLike
 
-__all__ = ["Loss", "LossFunctionWrapper"]
+__all__ = ["Loss", "LossFunctionWrapper", "Reduction"]
 
 _OF_ALL_LOSSES = ("name", "reduction", "dtype")
 REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "none")
+
+
+class Reduction:
+    """Names of reductions, for the argument of that name; AUTO is one of Keras 2 alone.
+
+    >>> Loss(reduction=Reduction.SUM).reduction
+    'sum'
+    """
+
+    AUTO = "auto"
+    NONE = "none"
+    SUM = "sum"
+    SUM_OVER_BATCH_SIZE = "sum_over_batch_size"
+
+    @classmethod
+    def all(cls) -> tuple[str, ...]:
+        """Return the names."""
+        return cls.AUTO, cls.NONE, cls.SUM, cls.SUM_OVER_BATCH_SIZE
+
+    @classmethod
+    def validate(cls, key: str) -> None:
+        """Raise ``ValueError`` unless ``key`` is one of the names."""
+        one_of("Reduction.validate", "key", key, cls.all())
 
 
 class Loss(Configured):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tapewright.core.floatx import epsilon
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import transpose
@@ -40,8 +41,6 @@ __all__ = [
     "poisson",
     "sparse_categorical_crossentropy",
 ]
-
-EPSILON = 1e-7  # probabilities are kept this far from 0 and 1
 
 
 # ------------------------------------------------------------------------ functions
@@ -78,7 +77,7 @@ def binary_crossentropy(
 
 def binary_entropy(y_true, p):
     """``-y * log(p) - (1 - y) * log(1 - p)`` of each entry."""
-    p = clip_by_value(p, EPSILON, 1.0 - EPSILON)
+    p = clip_by_value(p, epsilon(), 1.0 - epsilon())
     return -(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
 
 
@@ -160,7 +159,7 @@ def check_smoothing(who, smoothing):
 
 def normalized(p, axis):
     """Probabilities of sum 1 along ``axis``, kept away from 0 and 1."""
-    return clip_by_value(p / reduce_sum(p, axis, True), EPSILON, 1.0 - EPSILON)
+    return clip_by_value(p / reduce_sum(p, axis, True), epsilon(), 1.0 - epsilon())
 
 
 def sparse_categorical_crossentropy(
@@ -187,7 +186,7 @@ def sparse_categorical_crossentropy(
     y_pred = floating(y_pred)
     labels = as_labels("sparse_categorical_crossentropy", y_true, y_pred, axis)
     if not from_logits:
-        y_pred = log(clip_by_value(y_pred, EPSILON, 1.0 - EPSILON))
+        y_pred = log(clip_by_value(y_pred, epsilon(), 1.0 - epsilon()))
     rank = y_pred.array.ndim
     if axis % rank != rank - 1:
         order = [i for i in range(rank) if i != axis % rank] + [axis % rank]
@@ -215,8 +214,8 @@ def kl_divergence(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     array([0.14384106], dtype=float32)
     """
     y_true, y_pred = aligned("kl_divergence", y_true, y_pred)
-    y_true = clip_by_value(y_true, EPSILON, 1.0)
-    y_pred = clip_by_value(y_pred, EPSILON, 1.0)
+    y_true = clip_by_value(y_true, epsilon(), 1.0)
+    y_pred = clip_by_value(y_pred, epsilon(), 1.0)
     return reduce_sum(y_true * log(y_true / y_pred), -1)
 
 
@@ -229,7 +228,7 @@ def poisson(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     array([0.9999999], dtype=float32)
     """
     y_true, y_pred = aligned("poisson", y_true, y_pred)
-    return reduce_mean(y_pred - y_true * log(y_pred + EPSILON), -1)
+    return reduce_mean(y_pred - y_true * log(y_pred + epsilon()), -1)
 
 
 # -------------------------------------------------------------------------- classes

@@ -6,6 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tapewright.core.floatx import epsilon
 from tapewright.ops.math.comparison import less_equal, where
 from tapewright.ops.math.elementwise import abs, log, maximum, square
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
@@ -36,7 +37,6 @@ __all__ = [
     "mean_squared_logarithmic_error",
 ]
 
-EPSILON = 1e-7
 
 # ------------------------------------------------------------------------ functions
 
@@ -75,7 +75,7 @@ def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> Te
     array([25.], dtype=float32)
     """
     y_true, y_pred = aligned("mean_absolute_percentage_error", y_true, y_pred)
-    relative = abs((y_true - y_pred) / maximum(abs(y_true), EPSILON))
+    relative = abs((y_true - y_pred) / maximum(abs(y_true), epsilon()))
     return 100.0 * reduce_mean(relative, -1)
 
 
@@ -90,7 +90,7 @@ def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> Te
     array([0.4805], dtype=float32)
     """
     y_true, y_pred = aligned("mean_squared_logarithmic_error", y_true, y_pred)
-    gap = log(maximum(y_pred, EPSILON) + 1.0) - log(maximum(y_true, EPSILON) + 1.0)
+    gap = log(maximum(y_pred, epsilon()) + 1.0) - log(maximum(y_true, epsilon()) + 1.0)
     return reduce_mean(square(gap), -1)
 
 
@@ -142,7 +142,7 @@ def cosine_similarity(
     array([-0., -1.], dtype=float32)
     """
     y_true, y_pred = aligned("cosine_similarity", y_true, y_pred)
-    unit = partial(l2_normalize, axis=axis, epsilon=EPSILON**2)
+    unit = partial(l2_normalize, axis=axis, epsilon=epsilon() ** 2)
     return -reduce_sum(unit(y_true) * unit(y_pred), axis)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapewright.core.floatx import epsilon
 from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.joining import stack, unstack
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from tapewright.core.typing import Axes, DTypeLike, TensorLike
 
 __all__ = ["Dice", "Tversky", "dice", "tversky"]
-
-EPSILON = 1e-7
 
 
 def dice(y_true: TensorLike, y_pred: TensorLike, axis: Axes = None) -> Tensor:
@@ -40,7 +39,7 @@ def dice(y_true: TensorLike, y_pred: TensorLike, axis: Axes = None) -> Tensor:
     y_true, y_pred = pair("dice", y_true, floating(y_pred), exact=True)
     terms = y_true * y_pred, y_true, y_pred
     common, labels, predictions = _sums(axis, *terms)
-    return 1.0 - 2.0 * common / (labels + predictions + EPSILON)
+    return 1.0 - 2.0 * common / (labels + predictions + epsilon())
 
 
 def tversky(
@@ -70,7 +69,7 @@ def tversky(
     y_true, y_pred = pair("tversky", y_true, floating(y_pred), exact=True)
     terms = y_true * y_pred, (1.0 - y_pred) * y_true, y_pred * (1.0 - y_true)
     common, missed, extra = _sums(axis, *terms)
-    return 1.0 - common / (common + missed * alpha + extra * beta + EPSILON)
+    return 1.0 - common / (common + missed * alpha + extra * beta + epsilon())
 
 
 def _sums(axis, *terms):

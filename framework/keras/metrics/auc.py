@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tapewright.core.floatx import epsilon
 from tapewright.ops.math.comparison import equal, greater, logical_and, where
 from tapewright.ops.math.elementwise import divide_no_nan, log, maximum, minimum
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AUC"]
 
-EPSILON = 1e-7  # the first and last threshold lie that far outside of 0 and 1
 CURVES = ("ROC", "PR", "PRGAIN")
 METHODS = ("interpolation", "majoring", "minoring")
 
@@ -141,7 +141,7 @@ def _with_ends(num_thresholds, thresholds):
             )
         steps = num_thresholds - 1
         thresholds = [i / steps for i in range(1, steps)]
-    return [-EPSILON, *thresholds, 1.0 + EPSILON]
+    return [-epsilon(), *thresholds, 1.0 + epsilon()]
 
 
 def _coordinates(curve, tp, fp, tn, fn):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tapewright.core.floatx import epsilon
 from tapewright.ops.math.elementwise import sqrt, square
 from tapewright.ops.math.reduction import reduce_mean
 
@@ -20,8 +21,6 @@ __all__ = [
     "concordance_correlation",
     "pearson_correlation",
 ]
-
-EPSILON = 1e-7
 
 
 def pearson_correlation(
@@ -62,7 +61,7 @@ def concordance_correlation(
         + square(true_mean - pred_mean)
     )
     covariance = (y_true - pred_mean) * pred_rest
-    return reduce_mean(2 * covariance / (scale + EPSILON), axis)
+    return reduce_mean(2 * covariance / (scale + epsilon()), axis)
 
 
 def _centered(x, axis):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tapewright.core.argument_validation import one_of
+from tapewright.core.floatx import epsilon
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import expand_dims
 from tapewright.ops.math.comparison import greater, greater_equal, logical_and
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["F1Score", "FBetaScore"]
 
-EPSILON = 1e-7
 AVERAGES = (None, "micro", "macro", "weighted")
 SUMS = "true_positives false_positives false_negatives intermediate_weights".split()
 
@@ -115,14 +115,14 @@ class FBetaScore(Metric):
         if not self._built:
             return as_tensor(0.0, self._dtype)
         positives = self.true_positives.read()
-        precision = positives / (positives + self.false_positives + EPSILON)
-        recall = positives / (positives + self.false_negatives + EPSILON)
+        precision = positives / (positives + self.false_positives + epsilon())
+        recall = positives / (positives + self.false_negatives + epsilon())
         square = self.beta**2
-        mean = precision * recall / (square * precision + recall + EPSILON)
+        mean = precision * recall / (square * precision + recall + epsilon())
         score = mean * (1 + square)
         if self.average == "weighted":
             weights = self.intermediate_weights.read()
-            return reduce_sum(score * (weights / (reduce_sum(weights) + EPSILON)))
+            return reduce_sum(score * (weights / (reduce_sum(weights) + epsilon())))
         return score if self.average is None else reduce_mean(score)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.core.dtypes import float32
 from tapewright.core.errors import ShapeError
+from tapewright.core.floatx import epsilon
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import ones_like
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BinaryIoU", "IoU", "MeanIoU", "OneHotIoU", "OneHotMeanIoU"]
 
-EPSILON = 1e-7
 MOST = 1 << 16  # classes
 
 
@@ -147,8 +147,8 @@ class IoU(Metric):
         hits = cast(gather(hits, self.target_class_ids), float32)
         union = cast(gather(union, self.target_class_ids), float32)
         present = greater(union, 1e-9)
-        ratios = where(present, hits / (union + EPSILON), 0.0)
-        return reduce_sum(ratios) / (reduce_sum(cast(present, float32)) + EPSILON)
+        ratios = where(present, hits / (union + epsilon()), 0.0)
+        return reduce_sum(ratios) / (reduce_sum(cast(present, float32)) + epsilon())
 
 
 class BinaryIoU(IoU):

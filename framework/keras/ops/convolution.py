@@ -1,6 +1,7 @@
 """`keras.ops` that slide windows over one to three spatial axes: `conv`, `max_pool`, ...
 
-``data_format`` is "channels_last" (None) or "channels_first", as for Keras' layers.
+``data_format`` is "channels_last" or "channels_first", as for Keras' layers; None stands
+for `image_data_format`.
 """
 
 from __future__ import annotations
@@ -249,7 +250,7 @@ def conv_transpose(
     inputs, kernel = tensors
     strides, dilations = _per_axis(strides, rank), _per_axis(dilation_rate, rank)
     more = None if output_padding is None else _per_axis(output_padding, rank)
-    data_format = data_format or "channels_last"
+    data_format = checked_format("conv_transpose", data_format)
     _, *sizes, _ = to_channels_last(tuple(inputs.shape), data_format)
     sizes, margins = transposed_sizes(
         sizes, kernel.shape[:rank], strides, dilations, padding.lower(), more

@@ -271,6 +271,7 @@ def _patches(images, size, strides, dilation_rate, padding, data_format, rank):
     images = to_floating(images)
     is_single = images.ndim == rank + 1
     x = expand_dims(images, 0) if is_single else images
+    data_format = checked_format("extract_patches", data_format)
     channels = x.shape[1 if data_format == "channels_first" else -1]
     count = math.prod(window) * channels
     kernel = reshape(eye(count, dtype=x.dtype), (*window, channels, count))
@@ -370,6 +371,7 @@ def affine_transform(
     Raises: ``ValueError`` for another ``interpolation`` or ``fill_mode``.
     """
     images = convert_to_tensor(images)
+    data_format = checked_format("affine_transform", data_format)
     result = warping.affine_transform(
         images, transform, interpolation, fill_mode, fill_value, data_format
     )

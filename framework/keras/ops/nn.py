@@ -6,6 +6,7 @@ from typing import Any
 
 from tapewright.core.dtypes import int64
 from tapewright.core.floatx import default_float
+from tapewright.core.floatx import epsilon as default_epsilon
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import Axes, Axis, DTypeLike, TensorLike
@@ -27,7 +28,7 @@ from tapewright.ops.nn import activation, attention, cross_entropy, normalizatio
 from tapewright.ops.nn import moments as moment_ops
 
 from .. import losses
-from ..losses.probabilistic import EPSILON, binary_entropy
+from ..losses.probabilistic import binary_entropy
 from .arrays import moveaxis
 from .convolution import (
     adaptive_average_pool,
@@ -454,7 +455,7 @@ def normalize(
         raise ValueError(
             f"normalize: order must be an integer of 1 or more, got {order!r}"
         )
-    x, epsilon = to_floating(x), EPSILON if epsilon is None else epsilon
+    x, epsilon = to_floating(x), default_epsilon() if epsilon is None else epsilon
     x = shapes.expand_dims(x, 0) if x.ndim == 0 else x
     if order == 2:
         return normalization.l2_normalize(x, axis, epsilon**2)

@@ -17,6 +17,7 @@ from typing import Any, overload
 import numpy as np
 
 from tapewright.core.dtypes import DType
+from tapewright.core.floatx import image_data_format
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import Tensor, convert_to_tensor
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 PREFIX = "keras.ops."  # of the functions' names
+CHANNELS_LAST = "channels_last"
 
 # Kinds of dtypes, as NumPy abbreviates them.
 FLOATS, REALS, NUMBERS, ANY = "f", "fiu", "fciu", "fciub"
@@ -141,6 +143,7 @@ class OperationDef:
 
     def run(self, config, args, kwargs):
         """Call the function with the arguments of the config and of the node."""
+        config = self._with_format(config, CHANNELS_LAST)
         if "key" in self.call:  # an index, of which a config has a list
             args = [tuple(x) if isinstance(x, list) else x for x in args]
             kwargs = {k: tuple(x) if type(x) is list else x for k, x in kwargs.items()}
@@ -159,10 +162,22 @@ class OperationDef:
     def record_call(self, args, kwargs):
         """Record the call on symbolic tensors as a node, and return its symbolic outputs."""
         arguments = inspect.signature(self.function).bind(*args, **kwargs).arguments
+        if image_data_format() != CHANNELS_LAST:
+            arguments = self._with_format(arguments, image_data_format())
         refuse_variables(self.name, flatten(arguments))
         config, args, kwargs = self._split(arguments)
         name = unique_name(self.default_name)
         return OpCall(PREFIX + self.name, config, name)(*args, **kwargs)
+
+    def _with_format(self, arguments, default):
+        """Return arguments with the default of now, which is not that of a later call.
+
+        Configs without a ``data_format`` have the channels last, whatever the default is.
+        """
+        takes_one = "data_format" in self.parameters
+        if not takes_one or arguments.get("data_format") is not None:
+            return arguments
+        return {**arguments, "data_format": default}
 
     def _split(self, arguments):
         """Return ``(config, args, kwargs)`` of the constructor and the call in Keras."""
@@ -189,7 +204,7 @@ class OperationDef:
         unknown = [name for name in attributes if name not in self.parameters]
         if any([attributes.pop(name) for name in unknown]):
             return None
-        return self.record_call(inputs, attributes)
+        return self.record_call(inputs, self._with_format(attributes, CHANNELS_LAST))
 
     def make_entry(self):
         """Return the public function, which records a node on symbolic tensors."""

@@ -370,7 +370,8 @@ def resize(images, size, method, preserve_aspect_ratio, antialias):
     same = method in ("bilinear", "nearest") and not preserve_aspect_ratio
     if not same or not _is_float(images) or not isinstance(size, (tuple, list)):
         return None
-    return image.resize(images, size, interpolation=str(method), antialias=antialias)
+    return image.resize(images, size, interpolation=str(method), antialias=antialias,
+                        data_format="channels_last")  # fmt: skip
 
 
 def _pooling(pool, name, rank):

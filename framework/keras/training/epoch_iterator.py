@@ -11,6 +11,7 @@ from tapewright.core.argument_validation import whole
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.data.node import skip
 
+from ..config import limited
 from .data_adapters import get_data_adapter
 from .data_adapters.array_adapter import ArrayAdapter
 from .replicas import Replicas
@@ -59,6 +60,9 @@ class EpochIterator:
         self.adapter = get_data_adapter(
             x, y, sample_weight, batch_size, self.steps, shuffle, class_weight
         )
+        length = self.steps if self.steps is not None else self.adapter.size
+        self._length = limited("steps_per_epoch", length)
+        self._is_cut = self._length != length
         self._replicas = replicas or Replicas()
         self._replicas.divide(self.adapter)
         self.share, self.is_idle = 1.0, False
@@ -72,6 +76,8 @@ class EpochIterator:
     @property
     def num_batches(self):
         """The number of batches in an epoch; None if it is not known yet."""
+        if self._is_cut:  # by `max_steps_per_epoch`
+            return self._length
         return self.steps if self.steps is not None else self.adapter.size
 
     @property
@@ -97,7 +103,8 @@ class EpochIterator:
             self._pass = iter(self.adapter.data)
         self._within = True
         self.adapter.notify("on_epoch_begin")
-        while self.steps is None or self.step < self.steps:
+        steps = self._length if self._is_cut else self.steps
+        while steps is None or self.step < steps:
             batch = next(self._pass, _END)
             if batch is not _END:
                 batch = self._replicas.convert(batch, self)

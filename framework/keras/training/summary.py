@@ -1,11 +1,14 @@
 """The table that ``summary()`` prints, laid out as Keras'."""
 
+import logging
 import math
 import textwrap
 
 from tapewright.core.nest import is_nested, map_structure
 from tapewright.layers.base.input_layer import InputLayer
 from tapewright.layers.base.layer import Layer
+
+from ..config import is_interactive_logging_enabled
 
 __all__ = ["print_summary", "summary_lines"]
 
@@ -40,6 +43,9 @@ def print_summary(
 
 
 def _print(text):
+    if not is_interactive_logging_enabled():
+        logging.getLogger("tapewright").info(text)
+        return
     try:
         print(text)
     except UnicodeEncodeError:  # such as a pipe on Windows, or the C locale

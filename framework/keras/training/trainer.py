@@ -13,6 +13,7 @@ from tapewright.serialization.constructor_arguments import is_own
 from ..callbacks.callback import LambdaCallback
 from ..callbacks.callback_list import CallbackList
 from ..callbacks.logs import Logs
+from ..config import limited
 from .compile_metrics import CompileMetrics
 from .data_adapters.array_adapter import ArrayAdapter, train_validation_split
 from .data_adapters.data_adapter_utils import (
@@ -105,7 +106,7 @@ class Trainer(TrainSteps):
         """
         self._need_compiled("fit")
         first = _as_integer("initial_epoch", initial_epoch)
-        end = _as_integer("epochs", epochs)
+        epochs = end = limited("epochs", _as_integer("epochs", epochs))
         if validation_split and validation_data is None:
             arrays = (x, y, sample_weight)
             (x, y, sample_weight), validation_data = train_validation_split(

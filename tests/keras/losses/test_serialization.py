@@ -54,6 +54,7 @@ def classes():
         cls
         for cls in found
         if isinstance(cls, type)
+        and issubclass(cls, losses.Loss)
         and cls not in (losses.Loss, losses.LossFunctionWrapper)
     ]
 

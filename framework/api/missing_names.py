@@ -1,0 +1,175 @@
+"""Names that TensorFlow or Keras have and tapewright lacks, and what to use instead.
+
+`ADVICE` has those that programs ask for. The others are in ``known_names.txt``, a line for
+each namespace, written by ``tests/reference/record_names.py``. The module is imported when a
+lookup fails, see `explain_missing`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+__all__ = ["ADVICE", "advice_of", "known_names", "reason"]
+
+# Namespaces that tapewright has under a second name, beside the one in Keras.
+_OF_KERAS = ("callbacks", "initializers", "layers", "losses", "metrics", "optimizers")
+_STRINGS = "Python or NumPy, before the data become tensors"
+_FILES = "Pillow, soundfile or h5py, inside of tw.data.Dataset.from_generator"
+_SPARSE = "dense tensors, tw.gather and tw.math.unsorted_segment_sum"
+# (namespace, names, what to use; "" for what is not planned)
+ADVICE: tuple[tuple[str, str, str], ...] = (
+    ("tf", "io audio", _FILES),
+    ("tf", "strings lookup feature_column as_string edit_distance", _STRINGS),
+    ("tf", "sparse SparseTensor SparseTensorSpec", _SPARSE),
+    ("tf", "ragged RaggedTensor RaggedTensorSpec",
+     "padded tensors with tw.sequence_mask, and tw.data.Dataset.padded_batch"),
+    ("tf", "gradients hessians", "tw.GradientTape"),
+    ("tf", "summary", "tw.keras.callbacks.TensorBoard"),
+    ("tf", "version", "tw.__version__"),
+    ("tf", "sets", "tw.unique, or Python's set"),
+    ("tf", "Graph Operation import_graph_def graph_util", "tw.function"),
+    ("tf", "compat", "the names of TensorFlow 2, and tw.GradientTape for sessions"),
+    ("tf", "quantization qint8 qint16 qint32 quint8 quint16", "tw.bfloat16 or tw.float16"),
+    ("tf", "matrix_square_root", "tw.linalg.eigh of a symmetric matrix"),
+    ("tf", "fftnd ifftnd rfftnd irfftnd", "tw.signal.fft, tw.signal.fft2d or tw.signal.fft3d"),
+    ("tf", "assert_equal assert_greater assert_less assert_rank", "tw.debugging"),
+    ("tf", "get_static_value", ".numpy() of a tensor outside of tw.function"),
+    ("tf", "tuple", "tw.group, or a Python tuple"),
+    ("tf", "raw_ops experimental lite tpu mlir xla dtensor queue types",
+     ""),
+    ("tf.autodiff", "GradientTape", "tw.GradientTape"),
+    ("tf.config", "threading", "tw.config.set_threads"),
+    ("tf.config", "experimental_run_functions_eagerly", "tw.config.run_functions_eagerly"),
+    ("tf.config", "experimental_functions_run_eagerly", "tw.config.functions_run_eagerly"),
+    ("tf.config", "optimizer", "tw.config.set_graph_passes"),
+    ("tf.data", "TFRecordDataset TextLineDataset FixedLengthRecordDataset",
+     "tw.data.Dataset.from_generator or tw.data.Dataset.from_hdf5"),
+    ("tf.distribute", "TPUStrategy ParameterServerStrategy",
+     "tw.distribute.MultiWorkerMirroredStrategy"),
+    ("tf.image", "random_brightness stateless_random_brightness",
+     "tw.keras.layers.RandomBrightness"),
+    ("tf.image", "random_contrast stateless_random_contrast", "tw.keras.layers.RandomContrast"),
+    ("tf.image", "random_crop stateless_random_crop", "tw.keras.layers.RandomCrop"),
+    ("tf.image", "random_flip_left_right random_flip_up_down stateless_random_flip_left_right"
+     " stateless_random_flip_up_down", "tw.keras.layers.RandomFlip"),
+    ("tf.image", "rgb_to_hsv hsv_to_rgb adjust_hue adjust_saturation crop_and_resize"
+     " non_max_suppression", "NumPy in tw.numpy_function (no gradient)"),
+    ("tf.image", "decode_image decode_jpeg decode_png decode_gif decode_bmp encode_jpeg"
+     " encode_png", "Pillow, inside of tw.data.Dataset.from_generator"),
+    ("tf.linalg", "lu sqrtm logm eigh_tridiagonal",
+     "tw.linalg.qr, tw.linalg.svd, tw.linalg.eigh or tw.linalg.solve"),
+    ("tf.linalg", "LinearOperator LinearOperatorDiag LinearOperatorFullMatrix"
+     " LinearOperatorIdentity LinearOperatorLowerTriangular", "tw.linalg.matmul of a matrix"),
+    ("tf.math", "bessel_i0", "tw.math.bessel_i0e(x) * tw.exp(tw.abs(x))"),
+    ("tf.math", "bessel_i1", "tw.math.bessel_i1e(x) * tw.exp(tw.abs(x))"),
+    ("tf.math", "special", "the functions of tw.math"),
+    ("tf.math tf.nn", "approx_max_k", "tw.math.top_k"),
+    ("tf.math tf.nn", "approx_min_k", "tw.math.top_k of the negative values"),
+    ("tf.nn", "ctc_loss", "tw.keras.losses.CTC or tw.keras.ops.ctc_loss"),
+    ("tf.nn", "ctc_beam_search_decoder ctc_greedy_decoder", "tw.keras.ops.ctc_decode"),
+    ("tf.nn", "sampled_softmax_loss nce_loss",
+     "tw.nn.sparse_softmax_cross_entropy_with_logits"),
+    ("tf.test", "TestCase main", "pytest, and tw.test.check_gradients"),
+    ("tf.test", "is_gpu_available gpu_device_name is_built_with_cuda"
+     " is_built_with_gpu_support", "tw.config.list_physical_devices"),
+    ("tf.train", "ExponentialMovingAverage", "use_ema=True of an optimizer"),
+    ("tf.train", "Example Feature Features BytesList FloatList Int64List",
+     "h5py, and tw.data.Dataset.from_hdf5"),
+    ("keras", "export", "tw.saved_model.save"),
+    ("keras", "wrappers", "a class of your own with fit and predict"),
+    ("keras", "visualization", "tw.plot"),
+    ("keras", "remat RematScope", "tw.recompute_grad"),
+    ("keras", "quantizers Quantizer distillation", ""),
+    ("keras", "applications", "a model that Keras saved, by tw.keras.models.load_model"),
+    ("keras.backend", "gradients", "tw.GradientTape"),
+    ("keras.backend", "to_dense", "the tensor itself: all tensors are dense"),
+    ("keras.callbacks", "OrbaxCheckpoint", "tw.keras.callbacks.BackupAndRestore"),
+    ("keras.callbacks", "RemoteMonitor", "tw.keras.callbacks.LambdaCallback"),
+    ("keras.datasets", "boston_housing california_housing cifar10 cifar100 imdb reuters",
+     "tw.keras.datasets.mnist, tw.keras.datasets.fashion_mnist or tw.keras.datasets.digits"),
+    ("keras.distribution", "ModelParallel LayoutMap DeviceMesh TensorLayout",
+     "tw.keras.distribution.DataParallel"),
+    ("keras.dtype_policies", "AWQDTypePolicy GPTQDTypePolicy Int4DTypePolicy"
+     " QuantizedDTypePolicy QuantizedFloat8DTypePolicy", ""),
+    ("keras.layers", "TextVectorization StringLookup IntegerLookup Hashing HashedCrossing",
+     "Python before the model; tw.keras.layers.CategoryEncoding for ints"),
+    ("keras.layers", "ConvLSTM1D ConvLSTM2D ConvLSTM3D", "tw.scan over a convolution"),
+    ("keras.layers", "MelSpectrogram STFTSpectrogram", "tw.signal.stft"),
+    ("keras.layers", "JaxLayer FlaxLayer TFSMLayer TorchModuleWrapper",
+     "tw.numpy_function (no gradient)"),
+    ("keras.layers", "ThresholdedReLU", "tw.keras.layers.ReLU with threshold="),
+    ("keras.layers", "RandomHeight RandomWidth", "tw.keras.layers.RandomZoom"),
+    ("keras.optimizers", "Adafactor Muon ScheduleFreeAdamW",
+     "tw.keras.optimizers.AdamW, tw.keras.optimizers.Lion or tw.keras.optimizers.Lamb"),
+    ("keras.optimizers", "MultiOptimizer OptimizerMap", "two optimizers in a train_step"),
+    ("keras.optimizers", "legacy", "tw.keras.optimizers"),
+    ("keras.ops", "lu_factor", "tw.keras.ops.qr"),
+    ("keras.ops", "rearrange", "tw.keras.ops.reshape and tw.keras.ops.transpose"),
+    ("keras.ops", "vectorize", "tw.keras.ops.vectorized_map"),
+    ("keras.ops", "numpy", "tw.keras.ops"),
+    ("keras.preprocessing", "text", _STRINGS),
+    ("keras.utils", "FeatureSpace",
+     "Python before the model; tw.keras.layers.Discretization for numbers"),
+)  # fmt: skip
+
+
+def reason(module: str, name: str, present: Iterable[str]) -> str:
+    """Return the end of an error about a name that a namespace lacks, or "".
+
+    Args: ``module``: the public name of the namespace, "tapewright.image"; ``present``:
+    names that it has, of which a similar one is proposed.
+
+    >>> reason("tapewright.math", "bessel_i0", ())
+    ': instead of tf.math.bessel_i0, use tw.math.bessel_i0e(x) * tw.exp(tw.abs(x))'
+    >>> reason("tapewright.math", "reduce_maen", ["reduce_mean"])
+    "; did you mean 'reduce_mean'?"
+    """
+    space = _space_of(module)
+    theirs = f"{space}.{name}"
+    advice = advice_of(space, name)
+    if advice:
+        return f": instead of {theirs}, use {advice}"
+    if advice is not None:
+        return f": {theirs} is not planned"
+    if name in known_names().get(space, ()):
+        library = "Keras" if space.startswith("keras") else "TensorFlow"
+        return f": {library} has {theirs}; tapewright does not"
+    similar = get_close_matches(name, [n for n in present if n[0] != "_"], 1, 0.75)
+    return f"; did you mean {similar[0]!r}?" if similar else ""
+
+
+def _space_of(module):
+    """The namespace of TensorFlow or Keras that a module stands for."""
+    path = module.partition(".")[2]
+    first = path.partition(".")[0]
+    if first == "keras":
+        return path
+    if first in _OF_KERAS:
+        return f"keras.{path}"
+    return f"tf.{path}" if path else "tf"
+
+
+def advice_of(namespace: str, name: str) -> str | None:
+    """Return what to use instead of a name; "" if it is not planned, None if unknown."""
+    return _advice().get(f"{namespace}.{name}")
+
+
+@functools.cache
+def _advice():
+    return {
+        f"{namespace}.{name}": text
+        for namespaces, names, text in ADVICE
+        for namespace in namespaces.split()
+        for name in names.split()
+    }
+
+
+@functools.cache
+def known_names() -> dict[str, list[str]]:
+    """Return the public names of each namespace of TensorFlow 2.21 and Keras 3.15."""
+    text = Path(__file__).with_name("known_names.txt").read_text(encoding="utf-8")
+    lines = [line.partition(": ") for line in text.splitlines()]
+    return {namespace: names.split() for namespace, _, names in lines}

@@ -1,0 +1,75 @@
+"""A name that is not here says what to use instead, or that it is not planned."""
+
+import re
+from types import ModuleType
+
+import pytest
+
+import tapewright as tw
+from tapewright.api.missing_names import ADVICE, known_names
+
+
+def found(path, start=tw):
+    for part in path.split("."):
+        start = getattr(start, part)
+    return start
+
+
+@pytest.mark.parametrize(
+    "path, end",
+    [
+        ("raw_ops", "'tapewright' has no attribute 'raw_ops': tf.raw_ops is not planned"),
+        ("train.Example", ": instead of tf.train.Example, use h5py, and "
+         "tw.data.Dataset.from_hdf5"),
+        ("keras.optimizers.legacy", ": instead of keras.optimizers.legacy, use "
+         "tw.keras.optimizers"),
+        ("linalg.banded_triangular_solve", ": TensorFlow has "
+         "tf.linalg.banded_triangular_solve; tapewright does not"),
+        ("trian", "'tapewright' has no attribute 'trian'; did you mean 'train'?"),
+        ("keras.ops.resape", "; did you mean 'reshape'?"),
+        ("losses.quibble", "'tapewright.keras.losses' has no attribute 'quibble'"),
+    ],
+)  # fmt: skip
+def test_the_error_gives_the_reason_in_one_line(path, end):
+    with pytest.raises(AttributeError) as error:
+        found(path)
+    assert str(error.value).endswith(end) and "\n" not in str(error.value)
+
+
+def test_every_namespace_gives_reasons():
+    silent = []
+    for space in known_names():
+        try:
+            module = found(space.removeprefix("tf").removeprefix(".") or "math", tw)
+        except AttributeError:
+            continue
+        longest = max([n for n in dir(module) if n[0] != "_"], key=len)
+        with pytest.raises(AttributeError) as error:
+            getattr(module, f"{longest}s")
+        if isinstance(module, ModuleType) and f"did you mean '{longest}'" not in str(
+            error.value
+        ):
+            silent.append(space)
+    assert silent == []
+
+
+def test_what_is_advised_is_there():
+    for _, names, advice in ADVICE:
+        for path in re.findall(r"\btw((?:\.\w+)+)", advice):
+            assert found(path[1:]) is not None, names
+
+
+def test_advice_is_about_names_of_tensorflow_and_keras():
+    known = known_names() | {"keras.datasets": advised("keras.datasets")}
+    for namespaces, names, _ in ADVICE:
+        for namespace in namespaces.split():
+            assert set(names.split()) <= set(known[namespace]), (namespace, names)
+
+
+def advised(namespace):
+    return " ".join([names for space, names, _ in ADVICE if space == namespace]).split()
+
+
+def test_an_import_statement_stays_an_import_error():
+    with pytest.raises(ImportError, match="cannot import name 'raw_ops'"):
+        from tapewright import raw_ops  # noqa: F401
