@@ -3,15 +3,20 @@
 import itertools
 import re
 
-__all__ = ["reset_name_counts", "snake_case", "unique_name"]
+__all__ = ["count_name", "reset_name_counts", "snake_case", "unique_name"]
 
 _counts = {}  # default name -> an iterator that counts its uses
 
 
 def unique_name(stem: str) -> str:
     """The default name of an object: ``stem``, then ``stem_1``, ``stem_2`` and so on."""
-    count = next(_counts.setdefault(stem, itertools.count()))
+    count = count_name(stem)
     return f"{stem}_{count}" if count else stem
+
+
+def count_name(stem: str) -> int:
+    """Count a use of a default name, and return the number of those before."""
+    return next(_counts.setdefault(stem, itertools.count()))
 
 
 def reset_name_counts() -> None:

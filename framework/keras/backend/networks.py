@@ -1,0 +1,532 @@
+"""Functions of older Keras for networks: convolutions, losses, padding, recurrence, CTC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from tapewright.compiler.control_flow import map_fn as loops
+from tapewright.core.floatx import epsilon
+from tapewright.core.nest import flatten, map_structure
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
+from tapewright.core.typing import ShapeLike, TensorLike
+from tapewright.layers.base.spatial import checked_format, format_of_ops
+from tapewright.ops.array import conversion, creation, joining
+from tapewright.ops.array import gather as gathering
+from tapewright.ops.array import shape as shapes
+from tapewright.ops.convolution import conv as convolutions
+from tapewright.ops.image import processing
+from tapewright.ops.math.comparison import greater, where
+from tapewright.ops.math.elementwise import clip_by_value, log, pow
+from tapewright.ops.math.reduction import reduce_any, reduce_sum
+from tapewright.ops.nn import activation, bias, cross_entropy, normalization
+from tapewright.ops.nn.dropout import dropout as apply_dropout
+
+from .. import losses
+from ..ops import ctc
+from ..ops import nn as ops
+
+__all__ = [
+    "batch_normalization",
+    "bias_add",
+    "binary_crossentropy",
+    "binary_focal_crossentropy",
+    "categorical_crossentropy",
+    "categorical_focal_crossentropy",
+    "conv1d",
+    "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "ctc_batch_cost",
+    "ctc_decode",
+    "depthwise_conv2d",
+    "dropout",
+    "pool2d",
+    "pool3d",
+    "resize_images",
+    "resize_volumes",
+    "rnn",
+    "separable_conv2d",
+    "sparse_categorical_crossentropy",
+    "spatial_2d_padding",
+    "spatial_3d_padding",
+    "temporal_padding",
+]
+
+Format = Literal["channels_last", "channels_first"]
+Padding = Literal["valid", "same"]
+Pair = tuple[int, int]
+
+
+# -------------------------------------------------------------------------- convolutions
+
+
+def conv1d(
+    x: TensorLike,
+    kernel: TensorLike,
+    strides: int = 1,
+    padding: str = "valid",
+    data_format: Format | None = None,
+    dilation_rate: int = 1,
+) -> Tensor:
+    """Convolve sequences; ``padding`` is "valid", "same" or "causal"."""
+    if padding == "causal":
+        kernel = convert_to_tensor(kernel)
+        x = temporal_padding(x, (dilation_rate * (kernel.shape[0] - 1), 0))
+        padding = "valid"
+    return ops.conv(x, kernel, strides, padding, data_format, dilation_rate)
+
+
+def conv2d(
+    x: TensorLike,
+    kernel: TensorLike,
+    strides: Pair = (1, 1),
+    padding: Padding = "valid",
+    data_format: Format | None = None,
+    dilation_rate: Pair = (1, 1),
+) -> Tensor:
+    """Convolve images."""
+    return ops.conv(x, kernel, strides, padding, data_format, dilation_rate)
+
+
+def conv3d(
+    x: TensorLike,
+    kernel: TensorLike,
+    strides: tuple[int, int, int] = (1, 1, 1),
+    padding: Padding = "valid",
+    data_format: Format | None = None,
+    dilation_rate: tuple[int, int, int] = (1, 1, 1),
+) -> Tensor:
+    """Convolve volumes."""
+    return ops.conv(x, kernel, strides, padding, data_format, dilation_rate)
+
+
+def depthwise_conv2d(
+    x: TensorLike,
+    depthwise_kernel: TensorLike,
+    strides: Pair = (1, 1),
+    padding: Padding = "valid",
+    data_format: Format | None = None,
+    dilation_rate: Pair = (1, 1),
+) -> Tensor:
+    """Convolve each channel of images with kernels of its own."""
+    options = strides, padding, data_format, dilation_rate
+    return ops.depthwise_conv(x, depthwise_kernel, *options)
+
+
+def separable_conv2d(
+    x: TensorLike,
+    depthwise_kernel: TensorLike,
+    pointwise_kernel: TensorLike,
+    strides: Pair = (1, 1),
+    padding: Padding = "valid",
+    data_format: Format | None = None,
+    dilation_rate: Pair = (1, 1),
+) -> Tensor:
+    """Convolve each channel of images, then mix the channels."""
+    options = strides, padding, data_format, dilation_rate
+    return ops.separable_conv(x, depthwise_kernel, pointwise_kernel, *options)
+
+
+def conv2d_transpose(
+    x: TensorLike,
+    kernel: TensorLike,
+    output_shape: ShapeLike,
+    strides: Pair = (1, 1),
+    padding: Padding = "valid",
+    data_format: Format | None = None,
+    dilation_rate: Pair = (1, 1),
+) -> Tensor:
+    """Apply the adjoint of a convolution of images; ``output_shape`` has the batch, too."""
+    layout = format_of_ops(checked_format("conv2d_transpose", data_format), 2)
+    x = convert_to_tensor(x)
+    if output_shape[0] is None:
+        output_shape = (shapes.shape(x)[0], *output_shape[1:])
+    return convolutions.conv2d_transpose(
+        x, kernel, output_shape, strides, padding.upper(), layout, dilation_rate
+    )
+
+
+def pool2d(
+    x: TensorLike,
+    pool_size: Pair,
+    strides: Pair = (1, 1),
+    padding: Padding = "valid",
+    data_format: Format | None = None,
+    pool_mode: Literal["max", "avg"] = "max",
+) -> Tensor:
+    """Take the largest value, or the mean, of windows of images."""
+    return _pool(x, pool_size, strides, padding, data_format, pool_mode)
+
+
+def pool3d(
+    x: TensorLike,
+    pool_size: tuple[int, int, int],
+    strides: tuple[int, int, int] = (1, 1, 1),
+    padding: Padding = "valid",
+    data_format: Format | None = None,
+    pool_mode: Literal["max", "avg"] = "max",
+) -> Tensor:
+    """Take the largest value, or the mean, of windows of volumes."""
+    return _pool(x, pool_size, strides, padding, data_format, pool_mode)
+
+
+def _pool(x, pool_size, strides, padding, data_format, pool_mode):
+    pools = {"max": ops.max_pool, "avg": ops.average_pool}
+    if pool_mode not in pools:
+        raise ValueError(f"pool: pool_mode must be 'max' or 'avg', got {pool_mode!r}")
+    return pools[pool_mode](x, pool_size, strides, padding, data_format)
+
+
+def bias_add(
+    x: TensorLike, bias: TensorLike, data_format: Format | None = None
+) -> Tensor:
+    """Add a bias of the channels, or one for all axes but the batch.
+
+    The latter has the channels last; with "channels_first" it is reshaped, as in Keras.
+
+    Raises: ``ValueError`` for a bias with another number of axes.
+    """
+    x, b = convert_to_tensor(x), convert_to_tensor(bias)
+    first = checked_format("bias_add", data_format) == "channels_first"
+    rank, own = len(x.shape), len(b.shape)
+    if own not in (1, rank - 1):
+        raise ValueError(
+            f"bias_add: bias must have 1 or {rank - 1} axes, got shape {tuple(b.shape)}"
+        )
+    if own == 1:
+        return _add_bias(x, b, "NCHW" if first else "NHWC")
+    if first:  # Keras does not move the values
+        b = shapes.reshape(b, (b.shape[-1], *b.shape[:-1]))
+    return x + shapes.expand_dims(b, 0)
+
+
+_add_bias = bias.bias_add
+
+
+def batch_normalization(
+    x: TensorLike,
+    mean: TensorLike,
+    var: TensorLike,
+    beta: TensorLike | None,
+    gamma: TensorLike | None,
+    axis: int = -1,
+    epsilon: float = 1e-3,
+) -> Tensor:
+    """``(x - mean) / sqrt(var + epsilon) * gamma + beta``."""
+    return normalization.batch_normalization(x, mean, var, beta, gamma, epsilon)
+
+
+def dropout(
+    x: TensorLike,
+    level: float,
+    noise_shape: ShapeLike | None = None,
+    seed: int | None = None,
+) -> Tensor:
+    """Set a share ``level`` of the values to 0, and scale up the others."""
+    return apply_dropout(x, level, noise_shape, seed)
+
+
+# ------------------------------------------------------------------------------- padding
+
+
+def temporal_padding(x: TensorLike, padding: Pair = (1, 1)) -> Tensor:
+    """Put zeros before and after the steps of sequences."""
+    return joining.pad(x, [[0, 0], list(padding), [0, 0]])
+
+
+def spatial_2d_padding(
+    x: TensorLike,
+    padding: tuple[Pair, Pair] = ((1, 1), (1, 1)),
+    data_format: Format | None = None,
+) -> Tensor:
+    """Put zeros around images; ``padding``: before and after, for each axis."""
+    return _pad("spatial_2d_padding", x, padding, data_format, 2)
+
+
+def spatial_3d_padding(
+    x: TensorLike,
+    padding: tuple[Pair, Pair, Pair] = ((1, 1), (1, 1), (1, 1)),
+    data_format: Format | None = None,
+) -> Tensor:
+    """Put zeros around volumes; ``padding``: before and after, for each axis."""
+    return _pad("spatial_3d_padding", x, padding, data_format, 3)
+
+
+def _pad(who, x, padding, data_format, rank):
+    if [len(pair) for pair in padding] != [2] * rank:
+        raise ValueError(
+            f"{who}: padding must be {rank} pairs of ints, got {padding!r}"
+        )
+    widths = [list(pair) for pair in padding]
+    if checked_format(who, data_format) == "channels_first":
+        return joining.pad(x, [[0, 0], [0, 0], *widths])
+    return joining.pad(x, [[0, 0], *widths, [0, 0]])
+
+
+def resize_images(
+    x: TensorLike,
+    height_factor: int,
+    width_factor: int,
+    data_format: Format,
+    interpolation: str = "nearest",
+) -> Tensor:
+    """Enlarge images by whole factors; ``interpolation`` as for `tw.image.resize`."""
+    x = convert_to_tensor(x)
+    first = checked_format("resize_images", data_format) == "channels_first"
+    images = shapes.transpose(x, (0, 2, 3, 1)) if first else x
+    size = shapes.shape(images)[1:3] * [height_factor, width_factor]
+    if None not in tuple(images.shape[1:3]):
+        _, height, width, _ = images.shape
+        size = (height * height_factor, width * width_factor)
+    images = processing.resize(images, size, interpolation)
+    return shapes.transpose(images, (0, 3, 1, 2)) if first else images
+
+
+def resize_volumes(
+    x: TensorLike,
+    depth_factor: int,
+    height_factor: int,
+    width_factor: int,
+    data_format: Format,
+) -> Tensor:
+    """Repeat each voxel by whole factors."""
+    first = checked_format("resize_volumes", data_format) == "channels_first"
+    factors = depth_factor, height_factor, width_factor
+    for axis, factor in enumerate(factors, 2 if first else 1):
+        x = gathering.repeat(x, factor, axis)
+    return x
+
+
+# -------------------------------------------------------------------------------- losses
+
+
+def _clipped(output):
+    return clip_by_value(output, epsilon(), 1.0 - epsilon())
+
+
+def binary_crossentropy(
+    target: TensorLike, output: TensorLike, from_logits: bool = False
+) -> Tensor:
+    """``-target * log(output) - (1 - target) * log(1 - output)``, for each value.
+
+    Probabilities are kept from 0 and 1 by `epsilon`, twice as in Keras 2.
+    """
+    target, output = convert_to_tensor(target), convert_to_tensor(output)
+    if from_logits:
+        entropy = cross_entropy.sigmoid_cross_entropy_with_logits
+        return entropy(labels=target, logits=output)
+    p, small = _clipped(output), epsilon()
+    return -(target * log(p + small) + (1 - target) * log(1 - p + small))
+
+
+def binary_focal_crossentropy(
+    target: TensorLike,
+    output: TensorLike,
+    apply_class_balancing: bool = False,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+) -> Tensor:
+    """`binary_crossentropy` times ``(1 - p)^gamma``, ``p`` that of the right class."""
+    target, output = convert_to_tensor(target), convert_to_tensor(output)
+    p = activation.sigmoid(output) if from_logits else output
+    right = target * p + (1 - target) * (1 - p)
+    entropy = binary_crossentropy(target, output, from_logits)
+    focal = pow(1.0 - right, gamma) * entropy
+    if apply_class_balancing:
+        focal = focal * (target * alpha + (1 - target) * (1 - alpha))
+    return focal
+
+
+def categorical_crossentropy(
+    target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
+) -> Tensor:
+    """``-sum(target * log(output))`` over the classes."""
+    return ops.categorical_crossentropy(target, output, from_logits, axis)
+
+
+def categorical_focal_crossentropy(
+    target: TensorLike,
+    output: TensorLike,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    axis: int = -1,
+) -> Tensor:
+    """``-alpha * sum(target * (1 - output)^gamma * log(output))`` over the classes."""
+    target, output = convert_to_tensor(target), convert_to_tensor(output)
+    p = activation.softmax(output, axis) if from_logits else output
+    p = _clipped(p / reduce_sum(p, axis, True))
+    return reduce_sum(-target * log(p) * pow(1.0 - p, gamma) * alpha, axis)
+
+
+def sparse_categorical_crossentropy(
+    target: TensorLike,
+    output: TensorLike,
+    from_logits: bool = False,
+    axis: int = -1,
+    ignore_class: int | None = None,
+) -> Tensor:
+    """``-log(output)`` of the classes in ``target``; 0 for those of ``ignore_class``."""
+    function = losses.sparse_categorical_crossentropy
+    return function(target, output, from_logits, ignore_class, axis)
+
+
+def ctc_batch_cost(
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    input_length: TensorLike,
+    label_length: TensorLike,
+) -> Tensor:
+    """CTC loss of each example, ``[batch, 1]``; the blank is the last class.
+
+    Shapes: ``y_true`` ``[batch, labels]``, ``y_pred`` probabilities ``[batch, steps,
+    classes]``, the lengths ``[batch, 1]``.
+    """
+    lengths = [shapes.squeeze(x, -1) for x in (label_length, input_length)]
+    y_pred = convert_to_tensor(y_pred)
+    logits, blank = log(y_pred + epsilon()), y_pred.shape[-1] - 1
+    return shapes.expand_dims(ctc.ctc_loss(y_true, logits, *lengths, blank), 1)
+
+
+def ctc_decode(
+    y_pred: TensorLike,
+    input_length: TensorLike,
+    greedy: bool = True,
+    beam_width: int = 100,
+    top_paths: int = 1,
+) -> tuple[list[Tensor], Tensor]:
+    """The likeliest labels, ``(decoded, scores)``; the blank is the last class.
+
+    Shapes: ``y_pred`` probabilities ``[batch, steps, classes]``, ``input_length``
+    ``[batch]``; ``decoded`` a list of ``[batch, steps]``, filled up with -1.
+    """
+    logits = log(convert_to_tensor(y_pred) + epsilon())
+    strategy = "greedy" if greedy else "beam_search"
+    decoded, scores = ctc.ctc_decode(
+        logits, input_length, strategy, beam_width, top_paths, mask_index=None
+    )
+    paths = [conversion.cast(decoded[i], "int64") for i in range(decoded.shape[0])]
+    return (paths if greedy else [_merged(path) for path in paths]), scores
+
+
+def _merged(path):
+    """The labels without repeated ones, which TensorFlow's older search merges at the end."""
+    merged = np.full(path.shape, -1, np.int64)
+    for row, labels in zip(merged, path.numpy()):
+        kept = [
+            label for i, label in enumerate(labels) if i == 0 or label != labels[i - 1]
+        ]
+        row[: len(kept)] = kept
+    return convert_to_tensor(merged)
+
+
+# ---------------------------------------------------------------------------- recurrence
+
+
+def rnn(
+    step_function: Callable[..., Any],
+    inputs: Any,
+    initial_states: Sequence[TensorLike],
+    go_backwards: bool = False,
+    mask: TensorLike | None = None,
+    constants: Sequence[Any] | None = None,
+    unroll: bool = False,
+    input_length: TensorLike | None = None,
+    time_major: bool = False,
+    zero_output_for_mask: bool = False,
+    return_all_outputs: bool = True,
+) -> tuple[Any, Any, list[Tensor]]:
+    """Run ``step_function(inputs of a step, states)`` over time.
+
+    It returns ``(output, new states)``. Steps where ``mask`` is False, or from
+    ``input_length`` on, keep the states and the output of the step before, which is 0 at
+    first; with ``zero_output_for_mask`` their output is 0, as it is after the longest
+    ``input_length``.
+
+    Args: ``constants``: given to each step after the states; ``go_backwards``: from the
+    last step to the first, with outputs in this order; ``unroll`` changes nothing.
+
+    Shapes: ``inputs`` ``[batch, time, ...]``, or ``[time, batch, ...]`` with
+    ``time_major``; ``mask`` the same without the rest; ``input_length`` ``[batch]``.
+
+    Returns: ``(last output, outputs, last states)``; the outputs of one step unless
+    ``return_all_outputs``.
+
+    Raises: ``ValueError`` for ``input_length`` that is no tensor, or with ``go_backwards``.
+    """
+    inputs = map_structure(convert_to_tensor, inputs)
+    if not time_major:
+        inputs = map_structure(_swapped, inputs)
+    valid = _valid_steps(
+        flatten(inputs)[0], mask, input_length, time_major, go_backwards
+    )
+    if go_backwards:
+        inputs = map_structure(lambda x: joining.reverse(x, [0]), inputs)
+    constants = tuple(constants or ())
+    states = [convert_to_tensor(s) for s in initial_states]
+    first = map_structure(lambda x: x[0], inputs)
+    output, _ = step_function(first, (*states, *constants))
+    nothing = map_structure(creation.zeros_like, output)
+
+    def step(carry, entries):
+        previous, states = carry
+        entry, is_valid = entries
+        output, new_states = step_function(entry, (*states, *constants))
+        if is_valid is None:
+            return output, list(new_states)
+        instead = nothing if zero_output_for_mask else previous
+        output = map_structure(lambda a, b: _select(is_valid, a, b), output, instead)
+        kept = [_select(is_valid, a, b) for a, b in zip(new_states, states)]
+        return output, kept
+
+    if valid is None:
+        run = lambda carry, entry: step(carry, (entry, None))  # noqa: E731
+        outputs, all_states = loops.scan(run, inputs, (nothing, states))
+    else:
+        outputs, all_states = loops.scan(step, (inputs, valid), (nothing, states))
+    if mask is None and valid is not None:  # after the longest sequence nothing runs
+        runs = reduce_any(valid, 1)
+        outputs = map_structure(
+            lambda x: _select(runs, x, creation.zeros_like(x)), outputs
+        )
+    last = map_structure(lambda x: x[-1], outputs)
+    if not return_all_outputs:
+        outputs = map_structure(lambda x: x[-1:], outputs)
+    if not time_major:
+        outputs = map_structure(_swapped, outputs)
+    return last, outputs, [s[-1] for s in all_states]
+
+
+def _swapped(x):
+    """The first two axes the other way round."""
+    return shapes.transpose(x, (1, 0, *range(2, len(x.shape))))
+
+
+def _valid_steps(x, mask, lengths, time_major, go_backwards):
+    """Steps that count, ``[time, batch]`` in the order of the run; None if all do."""
+    if mask is not None:
+        mask = conversion.cast(mask, bool)
+        mask = mask if time_major else _swapped(mask)
+        if len(mask.shape) > 2:
+            mask = shapes.squeeze(mask, -1)
+    elif lengths is not None and (go_backwards or not is_tensor(lengths)):
+        raise ValueError(
+            "rnn: input_length must be None or a tensor of lengths, and go_backwards False "
+            f"with it, got {lengths!r} and {go_backwards}; a mask works in both directions"
+        )
+    elif lengths is not None:
+        steps = shapes.expand_dims(creation.range(shapes.shape(x)[0]), 1)
+        mask = greater(
+            shapes.expand_dims(lengths, 0), conversion.cast(steps, lengths.dtype)
+        )
+    return joining.reverse(mask, [0]) if go_backwards and mask is not None else mask
+
+
+def _select(is_valid, new, old):
+    for _ in range(len(new.shape) - 1):
+        is_valid = shapes.expand_dims(is_valid, -1)
+    return where(is_valid, new, old)
