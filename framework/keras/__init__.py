@@ -8,7 +8,11 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tapewright.autodiff.custom_gradient import recompute_grad as remat
+from tapewright.compiler.function.scopes import name_scope
+from tapewright.core.devices import device
 from tapewright.core.lazy_import import import_lazily, keep_public
+from tapewright.core.stateless_scope import StatelessScope
 from tapewright.core.variable import Variable
 from tapewright.layers.base.input_layer import Input
 from tapewright.layers.base.layer import InputSpec, Layer
@@ -38,6 +42,7 @@ from . import (
     random,
     regularizers,
     saving,
+    tree,
     utils,
 )
 from .losses import Loss
@@ -62,6 +67,7 @@ __all__ = [
     "Optimizer",
     "Regularizer",
     "Sequential",
+    "StatelessScope",
     "Variable",
     "activations",
     "backend",
@@ -69,6 +75,7 @@ __all__ = [
     "config",
     "constraints",
     "datasets",
+    "device",
     "distribution",
     "dtype_policies",
     "initializers",
@@ -77,12 +84,15 @@ __all__ = [
     "metrics",
     "mixed_precision",
     "models",
+    "name_scope",
     "ops",
     "optimizers",
     "preprocessing",
     "random",
     "regularizers",
+    "remat",
     "saving",
+    "tree",
     "utils",
 ]
 

@@ -27,6 +27,7 @@ from tapewright.core.interpreters import converted, use_interpreters
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.stateless_scope import paired, substituted
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.core.trackable import Opaque, assign_pending, making_children
 from tapewright.ops.array.conversion import cast
@@ -336,6 +337,51 @@ class Layer(Operation, Tracked, LayerConfig):
         finally:
             if token is not None:
                 _INSIDE.reset(token)
+
+    def stateless_call(
+        self,
+        trainable_variables: Sequence[Any],
+        non_trainable_variables: Sequence[Any],
+        *args: Any,
+        return_losses: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Call the layer with these values of its variables, which then are as before.
+
+        Args: a value of each of `trainable_variables` and `non_trainable_variables`, by
+        which gradients pass; those of the call; ``return_losses``: return `losses`, too.
+
+        Returns: ``(outputs, non_trainable_variables)``, the latter as the call leaves them,
+        and a list of losses. Random generators are no variables of the layer: they advance.
+
+        Raises: ``ValueError`` if the layer is not built, or for another number or shape of
+        values.
+
+        >>> from tapewright.layers import BatchNormalization
+        >>> layer = BatchNormalization(momentum=0.5)
+        >>> layer.build((None, 1))
+        >>> x = np.float32([[2.0], [4.0]])
+        >>> _, (mean, _) = layer.stateless_call([[3.0], [1.0]], [[0], [1]], x, training=True)
+        >>> mean.numpy(), layer.moving_mean.numpy()
+        (array([1.5], dtype=float32), array([0.], dtype=float32))
+        """
+        if not self.built:
+            raise ValueError(f"{self._title}: must be built before stateless_call")
+        who, rest = f"{self._title}: stateless_call", self.non_trainable_variables
+        pairs = [
+            *paired(
+                who,
+                "trainable_variables",
+                self.trainable_variables,
+                trainable_variables,
+            ),
+            *paired(who, "non_trainable_variables", rest, non_trainable_variables),
+        ]
+        with substituted(pairs):
+            outputs = self(*args, **kwargs)
+            losses = self.losses if return_losses else None
+            after = [variable.read_uncast() for variable in rest]
+        return (outputs, after, losses) if return_losses else (outputs, after)
 
     _signature = None
     _shapes = ()

@@ -131,6 +131,8 @@ class Tracked(Module):
         self._weights.append(variable)
         return variable
 
+    add_variable = add_weight
+
     def _keep_weight_arguments(self, arguments):
         """Keep the initializers, regularizers, constraints and activations of weights.
 

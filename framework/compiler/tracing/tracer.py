@@ -221,6 +221,14 @@ class SymbolicTensor(Tensor):
         self._no_value("pickle", "Return the tensor from the function first")
 
 
+def _put(mapping, key, value):
+    """Set an entry, or remove it for None."""
+    if value is None:
+        mapping.pop(key, None)
+    else:
+        mapping[key] = value
+
+
 def _shape(dims, op=None):
     """Return a shape in the form of graphs: a tuple of ints and formulas."""
     if type(dims) is UnrankedShape:
@@ -448,6 +456,31 @@ class Tracer(Interpreter):
             yield
         finally:
             self.bindings, self.assigned, self.unread = variables
+
+    @contextmanager
+    def substituting(self, pairs):
+        """Let variables have other values inside, and assignments stay inside."""
+        names = [id(variable) for variable, _ in pairs]
+        before = [
+            (self.bindings.get(n), self.assigned.get(n), n in self.unread)
+            for n in names
+        ]
+        for variable, tensor in pairs:
+            self.bindings[id(variable)] = self.fresh(tensor)
+            self.unread.discard(id(variable))
+        try:
+            yield
+            is_bound = self.bindings.keys() >= set(names)
+        finally:
+            for name, (binding, variable, unread) in zip(names, before):
+                _put(self.bindings, name, binding)
+                _put(self.assigned, name, variable)
+                (self.unread.add if unread else self.unread.discard)(name)
+        if not is_bound:
+            raise TracingError(
+                "a call of Python code, such as py_function, cannot run where variables "
+                "have other values (stateless_call, StatelessScope) in a traced function"
+            )
 
     def fresh(self, tensor):
         """Return a new tensor object of the same value, which no tape tracks yet."""

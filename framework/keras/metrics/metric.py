@@ -19,6 +19,7 @@ from tapewright.core.interpreters import (
 from tapewright.core.module import Module
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.replica_context import replica_context
+from tapewright.core.stateless_scope import paired, substituted
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.trackable import owned
@@ -108,6 +109,38 @@ class Metric(Module, Configured):
         self._check_initialized()
         self.update_state(*args, **kwargs)
         return self.result()
+
+    # --- with other values of the variables, which then are as before
+
+    def stateless_update_state(
+        self, metric_variables: Sequence[Any], *args: Any, **kwargs: Any
+    ) -> list[Tensor]:
+        """Return the values of the variables after an `update_state` from the given ones.
+
+        >>> from tapewright.keras.metrics import Sum
+        >>> metric = Sum()
+        >>> metric.stateless_update_state([1.0], [2.0, 3.0])[0].numpy(), metric.result().numpy()
+        (np.float32(6.0), np.float32(0.0))
+        """
+        with self._substituted("stateless_update_state", metric_variables):
+            self.update_state(*args, **kwargs)
+            return [variable.read_uncast() for variable in self.variables]
+
+    def stateless_result(self, metric_variables: Sequence[Any]) -> Any:
+        """Return the `result` for these values of the variables."""
+        with self._substituted("stateless_result", metric_variables):
+            return self.result()
+
+    def stateless_reset_state(self) -> list[Tensor]:
+        """Return the values of the variables after a `reset_state`."""
+        with self._substituted("stateless_reset_state", self.variables):
+            self.reset_state()
+            return [variable.read_uncast() for variable in self.variables]
+
+    def _substituted(self, method, values):
+        self._check_initialized()
+        who = f"{self.name}.{method}"
+        return substituted(paired(who, "metric_variables", self.variables, values))
 
     # --- state
 

@@ -14,7 +14,32 @@ from tapewright.layers.base.input_layer import Input, InputLayer
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import KerasTensor, node_of
 
-__all__ = ["FunctionalGraph", "standardized"]
+__all__ = ["FunctionalGraph", "get_source_inputs", "standardized"]
+
+
+def get_source_inputs(tensor: Any) -> list[KerasTensor]:
+    """Return the inputs from which a symbolic tensor follows, in the order in which they came.
+
+    >>> from tapewright.layers import Add, Dense, Input
+    >>> a, b = Input((2,), name="a"), Input((2,), name="b")
+    >>> [x.name for x in get_source_inputs(Add()([Dense(2)(a), b]))]
+    ['a', 'b']
+
+    Raises: ``TypeError`` for another tensor.
+    """
+    if type(tensor) is not KerasTensor:
+        raise TypeError(f"get_source_inputs: tensor must be symbolic, got {tensor!r}")
+    found, seen, left = [], set(), [tensor]
+    while left:
+        each = left.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if _is_input(each):
+            found.append(each)
+        else:
+            left += reversed(node_of(each).input_tensors)
+    return found
 
 
 class FunctionalGraph:

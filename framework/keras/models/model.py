@@ -21,6 +21,7 @@ from tapewright.serialization.registry import custom_object_scope, register
 
 from ..files.functional_config import graph_config, graph_from_config
 from ..files.keras_objects import deserialize_keras_object, serialize_keras_object
+from ..training.state_tree import assign_state_tree, state_tree
 from ..training.summary import print_summary
 from ..training.trainer import Trainer
 from .functional import FunctionalGraph, standardized
@@ -28,7 +29,7 @@ from .functional import FunctionalGraph, standardized
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
-    from typing import Any, Self
+    from typing import Any, Literal, Self
 
     from tapewright.core.tensor import Tensor
 
@@ -309,6 +310,34 @@ class Model(Trainer, Layer):
             show_trainable,
             layer_range,
         )
+
+    def get_state_tree(
+        self, value_format: Literal["backend_tensor", "numpy_array"] = "backend_tensor"
+    ) -> dict[str, Any]:
+        """Return all values as dicts that follow the paths of the variables.
+
+        The keys are "trainable_variables", "non_trainable_variables",
+        "optimizer_variables" and "metrics_variables".
+
+        Args: ``value_format``: tensors or NumPy arrays at the leaves.
+
+        Raises: ``ValueError`` for another format, or a path that two variables have.
+
+        >>> from tapewright.layers import Dense, Input
+        >>> x = Input((1,))
+        >>> model = Model(x, Dense(1, name="top", kernel_initializer="ones")(x))
+        >>> model.get_state_tree("numpy_array")["trainable_variables"]["top"]["kernel"]
+        array([[1.]], dtype=float32)
+        """
+        return state_tree(self, value_format)
+
+    def set_state_tree(self, state_tree: dict[str, Any]) -> None:
+        """Assign the values of a tree like that of `get_state_tree`, or of a part of it.
+
+        Raises: ``ValueError`` for a path that no variable has, or a value that does not
+        fit; then nothing was assigned.
+        """
+        assign_state_tree(self, state_tree)
 
     # --- files: readers and writers are loaded at first use
 

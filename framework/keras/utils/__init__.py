@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 
 from tapewright.core.lazy_import import import_lazily
 
-from ..backend import clear_session, is_keras_tensor
+from ..backend.session import clear_session, is_keras_tensor, standardize_dtype
+from ..config import (
+    disable_interactive_logging,
+    enable_interactive_logging,
+    is_interactive_logging_enabled,
+)
+from ..models.functional import get_source_inputs
 from ..saving import (
     CustomObjectScope,
     custom_object_scope,
@@ -23,6 +29,7 @@ from ..training.data_adapters.data_adapter_utils import (
 from ..training.data_adapters.py_dataset_adapter import PyDataset
 from .dataset_utils import split_dataset, timeseries_dataset_from_array
 from .numerical import normalize, pad_sequences, to_categorical
+from .progbar import Progbar
 from .random_seed import set_random_seed
 
 if TYPE_CHECKING:
@@ -32,17 +39,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CustomObjectScope",
+    "Progbar",
     "PyDataset",
     "Sequence",
     "array_to_img",
     "clear_session",
     "custom_object_scope",
     "deserialize_keras_object",
+    "disable_interactive_logging",
+    "enable_interactive_logging",
     "get_custom_objects",
     "get_file",
     "get_registered_name",
     "get_registered_object",
+    "get_source_inputs",
     "img_to_array",
+    "is_interactive_logging_enabled",
     "is_keras_tensor",
     "load_img",
     "model_to_dot",
@@ -55,6 +67,7 @@ __all__ = [
     "serialize_keras_object",
     "set_random_seed",
     "split_dataset",
+    "standardize_dtype",
     "timeseries_dataset_from_array",
     "to_categorical",
     "unpack_x_y_sample_weight",
