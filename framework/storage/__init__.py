@@ -11,4 +11,5 @@ global_heap      the texts of an HDF5 file, checked before HDF5 reads them
 reader           groups and arrays of an untrusted HDF5 file
 writer           groups and arrays of a new HDF5 file
 zips             zip files, read and written
+folders          folders of such files, read and written
 """

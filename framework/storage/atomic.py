@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shutil
 import stat
 import threading
 import zlib
@@ -130,7 +131,7 @@ def sync(path):
 
 
 def clear_leftovers(folder):
-    """Remove temporary files of writers that were killed."""
+    """Remove temporary files and folders of writers that were killed."""
     names = []
     with suppress(OSError):  # of a folder that is not there, or cannot be read
         names = os.listdir(folder)
@@ -139,8 +140,9 @@ def clear_leftovers(folder):
         if name[:1] == "." and parts[-1] == "tmp" and len(parts) > 6:
             machine, writer = parts[-5:-3]
             if machine == _machine() and writer.isdigit() and not _runs(int(writer)):
+                path = os.path.join(folder, name)
                 with suppress(OSError):
-                    os.unlink(os.path.join(folder, name))
+                    shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
 
 def _machine():

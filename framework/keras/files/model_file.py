@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from tapewright.core.errors import SavingError
+from tapewright.storage.folders import FolderReader
 from tapewright.storage.reader import Group, MergedGroup, file_format, opened
 from tapewright.storage.zips import ZipReader, opened_zip
 
@@ -19,8 +20,8 @@ from .keras2_configs import keras3_compile_config
 from .shards import opened_shards
 
 __all__ = [
-    "CONFIG", "HDF5_MODEL", "LAYER_WEIGHTS", "METADATA", "ModelFile", "OTHER", "OWN_GROUP",
-    "SHARDS", "VERSION", "WEIGHTS", "WEIGHTS_MEMBER", "ZIP", "is_in_vars",
+    "CONFIG", "FOLDER", "HDF5_MODEL", "LAYER_WEIGHTS", "METADATA", "ModelFile", "OTHER",
+    "OWN_GROUP", "SHARDS", "VERSION", "WEIGHTS", "WEIGHTS_MEMBER", "ZIP", "is_in_vars",
     "opened_model_file",
 ]  # fmt: skip
 
@@ -34,17 +35,22 @@ HDF5_MODEL = "whole model in Keras' HDF5 layout (.h5)"
 LAYER_WEIGHTS = "weights in Keras 2's HDF5 layout (.h5)"
 WEIGHTS = "weights in Keras 3's layout (.weights.h5)"
 ZIP = "whole model in Keras 3's layout (.keras)"
+FOLDER = "whole model in Keras 3's layout (a folder)"
 SHARDS = "index of weights in several files (.weights.json)"
 OTHER = "HDF5 file of another program"
 
 
 @contextmanager
 def opened_model_file(path: str | os.PathLike) -> Iterator["ModelFile"]:
-    """Open a file of any format for as long as the context lasts.
+    """Open a file of any format, or a folder, for as long as the context lasts.
 
     Raises: `SavingError` if it cannot be read.
     """
     path = os.fspath(path)
+    if os.path.isdir(path) and CONFIG in (folder := FolderReader(path)):
+        with folder.hdf5(WEIGHTS_MEMBER) as root:
+            yield ModelFile(path, root, folder)
+        return
     container = file_format(path)
     if container == "json":
         with opened_shards(path) as root:
@@ -68,12 +74,14 @@ class ModelFile:
     Configs are read at first use, so that weights load from a file with a damaged one.
     """
 
-    def __init__(self, path: str, root: Group, zipped: ZipReader | None = None):
+    def __init__(
+        self, path: str, root: Group, zipped: ZipReader | FolderReader | None = None
+    ):
         self.path, self.root, self._zipped = path, root, zipped
 
     @property
     def is_model(self) -> bool:
-        return bool(self._zipped) or self.root.has("model_config")
+        return self._zipped is not None or self.root.has("model_config")
 
     @cached_property
     def by_layer(self) -> bool:
@@ -87,7 +95,7 @@ class ModelFile:
     def format(self) -> str:
         """One of the formats above, or the name that a file of ours stores."""
         if self._zipped:
-            return ZIP
+            return FOLDER if isinstance(self._zipped, FolderReader) else ZIP
         if self.by_layer:
             return HDF5_MODEL if self.is_model else LAYER_WEIGHTS
         if isinstance(self.root, MergedGroup):

@@ -2,9 +2,9 @@
 
 ``.keras`` is the zip of Keras 3: ``config.json`` has the model with its ``compile_config`` and
 ``build_config``, ``model.weights.h5`` the weights by path and the state of the optimizer. All
-members are stored, none is deflated. ``.h5`` is the HDF5 layout of Keras 2: attributes
-``model_config`` and ``training_config``, the weights by layer. Files of Keras are read, and
-Keras reads ours.
+members are stored, none is deflated; a folder may have them as files. ``.h5`` is the HDF5
+layout of Keras 2: attributes ``model_config`` and ``training_config``, the weights by layer.
+Files of Keras are read, and Keras reads ours.
 
 Beside the groups of Keras, files have one of our own, ``tapewright``, which Keras ignores:
 ``random`` has the states of the model's random generators, so that a run goes on as if it
@@ -15,9 +15,12 @@ had never stopped; ``calls`` the graphs of the user's layers, see `custom_layer_
 
 import math
 import os
+import shutil
 import warnings
+from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from tempfile import NamedTemporaryFile, TemporaryDirectory
+from typing import IO, Any
 
 from tapewright.core.deferred_initialization import deferred_initialization
 from tapewright.core.errors import SavingError
@@ -27,6 +30,7 @@ from tapewright.core.variable import writing as locked
 from tapewright.layers.base.layer import Layer
 from tapewright.serialization.load_errors import from_file, load_errors
 from tapewright.serialization.registry import custom_object_scope
+from tapewright.storage.folders import writing_folder
 from tapewright.storage.writer import writing
 from tapewright.storage.zips import writing_zip
 
@@ -55,6 +59,7 @@ from .optimizer_state import (
     restore_optimizer,
     write_optimizer,
 )
+from .shards import writing_shards
 from .weight_assignment import WeightAssignment
 from .weights_by_layer import read_layers, read_layers_by_name, write_layers
 from .weights_by_path import read_tree, write_tree
@@ -62,7 +67,13 @@ from .weights_by_path import read_tree, write_tree
 __all__ = ["load_model", "load_weights", "save_model", "save_weights"]
 
 H5_SUFFIXES = (".h5", ".hdf5")
-WEIGHTS_SUFFIX = ".weights.h5"
+WEIGHTS_SUFFIX, INDEX_SUFFIX = ".weights.h5", ".weights.json"
+MEMBERS = (
+    METADATA,
+    CONFIG,
+    WEIGHTS_MEMBER,
+    "assets",
+)  # of a folder; the last is Keras'
 OWN_FORMAT = 1
 
 
@@ -71,7 +82,7 @@ OWN_FORMAT = 1
 
 def save_model(
     model: Any,
-    filepath: str | os.PathLike,
+    filepath: str | os.PathLike | IO[bytes],
     overwrite: bool = True,
     zipped: bool | None = None,
     **kwargs: Any,
@@ -81,13 +92,17 @@ def save_model(
     The file is written as a whole or not at all, and holds the values of one moment:
     training in another thread waits.
 
-    Args: ``include_optimizer=False``: leave out the compile config and the state of the
-    optimizer; ``zipped``: True or None (folders are not written).
+    Args: ``filepath``: also a binary file object, which gets the bytes of a ``.keras``
+    file; ``include_optimizer=False``: leave out the compile config and the state of the
+    optimizer; ``zipped``: False writes a folder with the members of a ``.keras`` file,
+    and replaces an older one of this kind.
 
     Raises: ``ValueError`` for another ending or argument; ``NotImplementedError`` if a
     layer has no config; `SavingError` if the file cannot be written, a
     ``FileExistsError`` if it exists and ``overwrite`` is False.
     """
+    if hasattr(filepath, "write"):
+        return _save_to_file_object(model, filepath, zipped, kwargs)
     path = os.fspath(filepath)
     include_optimizer = kwargs.pop("include_optimizer", True)
     kwargs.pop("save_format", None)  # the suffix of the path decides
@@ -95,15 +110,20 @@ def save_model(
         raise ValueError(
             f"save_model: the arguments {', '.join(map(repr, kwargs))} are not supported"
         )
-    if zipped is False:
-        raise ValueError("save_model: zipped must be True (folders are not written)")
-    if not path.endswith((".keras", *H5_SUFFIXES)):
+    in_folder = zipped is not None and not zipped
+    if in_folder and path.endswith(".keras"):
+        raise ValueError(
+            "save_model: filepath must not end in .keras with zipped=False, which writes a "
+            f"folder, got {path!r}"
+        )
+    if not in_folder and not path.endswith((".keras", *H5_SUFFIXES)):
         raise ValueError(
             f"save_model: filepath must end in .keras, or in .h5 for HDF5, got {path!r}"
         )
     _check_is_layer(model, "save_model")
     check_not_traced(path)
     save = _save_zip if path.endswith(".keras") else _save_hdf5
+    save = _save_folder if in_folder else save
     with locked(_variables(model)):
         optimizer = getattr(model, "optimizer", None) if include_optimizer else None
         config = strip_defaults(full_config(model, optimizer is not None))
@@ -116,14 +136,46 @@ def _variables(model):
 
 
 def _save_zip(path, overwrite, model, config, optimizer):
+    with writing_zip(path, overwrite) as members:
+        _write_members(members, model, config, optimizer)
+
+
+def _save_folder(path, overwrite, model, config, optimizer):
+    with writing_folder(path, MEMBERS, overwrite) as members:
+        _write_members(members, model, config, optimizer)
+
+
+def _write_members(members, model, config, optimizer):
     saved = datetime.now().strftime("%Y-%m-%d@%H:%M:%S")
-    with writing_zip(path, overwrite) as zipped:
-        zipped.json(METADATA, {"keras_version": VERSION, "date_saved": saved})
-        zipped.json(CONFIG, config)
-        with zipped.hdf5(WEIGHTS_MEMBER) as root:
-            write_tree(root, model)
-            write_optimizer(root, optimizer)
-            _write_own_group(root, model)
+    members.json(METADATA, {"keras_version": VERSION, "date_saved": saved})
+    members.json(CONFIG, config)
+    with members.hdf5(WEIGHTS_MEMBER) as root:
+        write_tree(root, model)
+        write_optimizer(root, optimizer)
+        _write_own_group(root, model)
+
+
+def _save_to_file_object(model, file, zipped, options):
+    """Write the bytes of a ``.keras`` file once all of them are known."""
+    if zipped is not None and not zipped:
+        raise ValueError("save_model: zipped must be True or None for a file object")
+    with TemporaryDirectory(prefix="tapewright-") as folder:
+        path = os.path.join(folder, "model.keras")
+        save_model(model, path, **options)
+        with open(path, "rb") as whole:
+            shutil.copyfileobj(whole, file, 1 << 20)
+
+
+@contextmanager
+def _as_path(filepath):
+    """The path of a file; that of a temporary one with the bytes of a file object."""
+    if not hasattr(filepath, "read"):
+        yield filepath
+        return
+    with NamedTemporaryFile(prefix="tapewright-", suffix=".keras") as copy:
+        shutil.copyfileobj(filepath, copy, 1 << 20)
+        copy.flush()
+        yield copy.name
 
 
 def _save_hdf5(path, overwrite, model, config, optimizer):
@@ -151,14 +203,15 @@ def _write_own_group(root, model):
 
 
 def load_model(
-    filepath: str | os.PathLike,
+    filepath: str | os.PathLike | IO[bytes],
     custom_objects: dict[str, Any] | None = None,
     compile: bool = True,
     safe_mode: bool = True,
 ) -> Any:
     """Return the model in a file that `save_model`, or Keras, wrote, with its weights.
 
-    Args: ``custom_objects``: ``{name in the file: class or function}`` for those that
+    Args: ``filepath``: also a binary file object, or the folder of ``zipped=False``;
+    ``custom_objects``: ``{name in the file: class or function}`` for those that
     are not registered, see `register_keras_serializable`; ``compile``: compile the
     model as it was, and restore the state of the optimizer; ``safe_mode``: Keras'
     argument, always on: no code from a file is ever run.
@@ -174,7 +227,11 @@ def load_model(
     >>> load_model(path).count_params()
     8
     """
-    with custom_object_scope(custom_objects), opened_model_file(filepath) as file:
+    with (
+        custom_object_scope(custom_objects),
+        _as_path(filepath) as path,
+        opened_model_file(path) as file,
+    ):
         if not file.is_model:
             raise SavingError(
                 file.path,
@@ -290,9 +347,13 @@ def save_weights(model, filepath, overwrite=True, max_shard_size=None):
 
     The file is written as a whole or not at all.
 
+    Args: ``max_shard_size``: in GB (2^30 bytes), cuts the weights into files of at most
+    this size, ``name_00000.weights.h5`` and so on; ``filepath``, ``name.weights.json``,
+    is then their index. All are written before the first takes its place.
+
     Raises: ``ValueError`` for another ending than ``.weights.h5`` or a model without
-    weights yet; `SavingError` if the file cannot be written, a ``FileExistsError`` if
-    it exists and ``overwrite`` is False.
+    weights yet, or a weight larger than a file may be; `SavingError` if the file cannot be
+    written, a ``FileExistsError`` if it exists and ``overwrite`` is False.
 
     >>> import os, tempfile
     >>> from tapewright import keras
@@ -302,18 +363,25 @@ def save_weights(model, filepath, overwrite=True, max_shard_size=None):
     >>> load_weights(model, path)
     """
     path = os.fspath(filepath)
+    suffix = WEIGHTS_SUFFIX if max_shard_size is None else INDEX_SUFFIX
     if max_shard_size is not None:
-        raise ValueError(
-            "save_weights: max_shard_size must be None (files are not sharded), got "
-            f"{max_shard_size!r}"
+        path = path.removesuffix(WEIGHTS_SUFFIX) + suffix * path.endswith(
+            WEIGHTS_SUFFIX
         )
-    if not path.endswith(WEIGHTS_SUFFIX):
-        raise ValueError(
-            f"save_weights: filepath must end in {WEIGHTS_SUFFIX}, got {path!r}"
-        )
+        if not max_shard_size > 0:
+            raise ValueError(
+                f"save_weights: max_shard_size must be positive, got {max_shard_size!r}"
+            )
+    if not path.endswith(suffix):
+        raise ValueError(f"save_weights: filepath must end in {suffix}, got {path!r}")
     _check_has_weights(model, "save_weights")
     check_not_traced(path)
-    with locked(_variables(model)), writing(path, overwrite) as root:
+    opened = (
+        writing(path, overwrite)
+        if max_shard_size is None
+        else writing_shards(path, max_shard_size * 2**30, overwrite)
+    )
+    with locked(_variables(model)), opened as root:
         write_tree(root, model)
         write_optimizer(root, getattr(model, "optimizer", None))
 

@@ -1,4 +1,4 @@
-"""Weights that Keras cut into several files: a ``.weights.json`` is their index.
+"""Weights in several files, as Keras cuts them: a ``.weights.json`` is their index.
 
 Its ``weight_map`` gives for each group, ``/layers/dense/vars``, the file in the same folder
 that holds it, or several that hold some of its arrays each.
@@ -9,9 +9,11 @@ from contextlib import ExitStack, contextmanager
 
 from tapewright.core.errors import SavingError
 from tapewright.storage import strict_json
+from tapewright.storage.atomic import replacing
 from tapewright.storage.reader import MergedGroup, opened, regular_file
+from tapewright.storage.writer import writing
 
-__all__ = ["opened_shards"]
+__all__ = ["opened_shards", "writing_shards"]
 
 MAX_SHARDS = 1000
 
@@ -46,3 +48,79 @@ def opened_shards(path):
     paths = [os.path.join(os.path.dirname(path), name) for name in names]
     with ExitStack() as stack:
         yield MergedGroup([stack.enter_context(opened(each)) for each in paths])
+
+
+@contextmanager
+def writing_shards(path, max_bytes, overwrite=True):
+    """A root group of new files of at most ``max_bytes``, which take their places at the end.
+
+    ``path``: that of the index, ``name.weights.json``; the files are ``name_00000.weights.h5``
+    and so on, beside it. The index takes its place last.
+
+    Raises: `SavingError` if a file cannot be written, ``ValueError`` for an array that is
+    larger than a file may be; then older files are as they were.
+    """
+    with ExitStack() as stack:
+        index = stack.enter_context(replacing(path, overwrite))
+        shards = _Shards(path, max_bytes, overwrite, stack)
+        yield _ShardedGroup(shards)
+        with open(index, "w", encoding="utf-8") as file:
+            file.write(strict_json.dumps(shards.index))
+
+
+class _Shards:
+    """The files that are being written, and their index; the last one is the current one."""
+
+    def __init__(self, path, max_bytes, overwrite, stack):
+        self.max_bytes, self._overwrite, self._stack = max_bytes, overwrite, stack
+        self._stem = path.removesuffix(".weights.json")
+        self._count, self._size = 0, 0
+        self.index = {"metadata": {"total_size": 0}, "weight_map": {}}
+        self._begin()
+
+    def _begin(self):
+        if self._count == MAX_SHARDS:
+            raise ValueError(
+                f"save_weights: max_shard_size gives more than {MAX_SHARDS} files; make it "
+                "larger"
+            )
+        path = f"{self._stem}_{self._count:05}.weights.h5"
+        self.root = self._stack.enter_context(writing(path, self._overwrite))
+        self.name, self._size = os.path.basename(path), 0
+        self._count += 1
+
+    def group_for(self, path, array):
+        """The group of the file that has room for an array, noted in the index."""
+        size = array.nbytes
+        if size > self.max_bytes:
+            raise ValueError(
+                f"save_weights: max_shard_size must be at least that of each weight: "
+                f"{path} has {size} bytes, more than {self.max_bytes:.0f}"
+            )
+        if self._size + size > self.max_bytes:
+            self._begin()
+        self._size += size
+        self.index["metadata"]["total_size"] += size
+        names = self.index["weight_map"].setdefault(path, [])
+        if self.name not in names:
+            names.append(self.name)
+        return self.root.group(path)
+
+
+class _ShardedGroup:
+    """A group whose arrays are in the file that is current when they are written."""
+
+    def __init__(self, shards, name=""):
+        self._shards, self._name, self._texts = shards, name, {}
+
+    def group(self, path):
+        return _ShardedGroup(self._shards, f"{self._name}/{path}")
+
+    def text(self, key, text):
+        self._texts[key] = text  # for each file that has arrays of the group
+
+    def array(self, path, array, **attributes):
+        group = self._shards.group_for(self._name, array)
+        for key, text in self._texts.items():
+            group.text(key, text)
+        group.array(path, array, **attributes)

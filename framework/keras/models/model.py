@@ -29,7 +29,7 @@ from .functional import FunctionalGraph, standardized
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
-    from typing import Any, Literal, Self
+    from typing import IO, Any, Literal, Self
 
     from tapewright.core.tensor import Tensor
 
@@ -353,7 +353,7 @@ class Model(Trainer, Layer):
 
     def save(
         self,
-        filepath: str | PathLike[str],
+        filepath: str | PathLike[str] | IO[bytes],
         overwrite: bool = True,
         zipped: bool | None = None,
         **kwargs: Any,
@@ -372,7 +372,8 @@ class Model(Trainer, Layer):
         """Write the weights to an HDF5 file, ``name.weights.h5``, in Keras' layout.
 
         A compiled model saves the state of its optimizer as well. The file is replaced
-        as a whole: after an error the old one is intact.
+        as a whole: after an error the old one is intact. ``max_shard_size``, in GB, cuts
+        the weights into several files, with the index ``name.weights.json``.
 
         Raises: ``ValueError`` for another ending, or a model without weights yet;
         ``FileExistsError`` if the file exists and ``overwrite`` is False.

@@ -1,5 +1,6 @@
 """Whole models in ``.keras`` and ``.h5``: what was saved is what is loaded, to the bit."""
 
+import io
 import json
 import zipfile
 
@@ -11,6 +12,7 @@ import tapewright as tw
 from tapewright import Input, Model, Sequential, layers
 from tapewright.keras.models import load_model, save_model
 from tapewright.keras.saving import register_keras_serializable, save_weights
+from tapewright.storage import folders
 
 random = np.random.RandomState(0)
 X, Y = random.randn(16, 6).astype("f4"), random.randn(16, 2).astype("f4")
@@ -487,3 +489,68 @@ def test_only_models_and_layers_are_saved(save, tmp_path):
     with pytest.raises(ValueError, match="model must be a Model or Layer, got 3"):
         save(3, tmp_path / f"m{ending}")
     assert not list(tmp_path.iterdir())
+
+
+def assert_same_model(path, model):
+    other = load_model(path)
+    for mine, theirs in zip(model.variables, other.variables, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert other.optimizer.iterations == model.optimizer.iterations
+
+
+def fitted_model():
+    model = stacked()
+    model.compile("adam", "mse")
+    model.fit(X, Y, verbose=0)
+    return model
+
+
+def test_a_model_is_saved_to_a_file_object(tmp_path):
+    model, buffer = fitted_model(), io.BytesIO(b"")
+    model.save(buffer)
+    buffer.seek(0)
+    assert_same_model(buffer, model)
+    with open(tmp_path / "m.keras", "wb") as file:
+        model.save(file)
+    assert_same_model(tmp_path / "m.keras", model)
+    with pytest.raises(ValueError, match="zipped must be True or None"):
+        model.save(io.BytesIO(), zipped=False)
+
+
+def test_a_model_is_saved_as_a_folder_that_replaces_an_older_one(tmp_path, monkeypatch):
+    model, path = fitted_model(), tmp_path / "inner" / "model"
+    for exchanges in (True, False):
+        if not exchanges:
+            monkeypatch.setattr(folders, "_exchange", lambda one, other: False)
+        for _ in range(2):
+            model.fit(X, Y, verbose=0)
+            model.save(path, zipped=False)
+            assert_same_model(path, model)
+            names = {each.name for each in path.iterdir()}
+            assert names == {"config.json", "metadata.json", "model.weights.h5"}
+            assert [each.name for each in path.parent.iterdir()] == ["model"]
+    other = stacked()
+    other.load_weights(path)
+    np.testing.assert_array_equal(other.get_weights()[0], model.get_weights()[0])
+
+
+def test_a_folder_that_is_not_replaced_stays_as_it_was(tmp_path):
+    model = fitted_model()
+    model.save(tmp_path / "m", zipped=False)
+    before = {each.name: each.read_bytes() for each in (tmp_path / "m").iterdir()}
+    broken = tw.Sequential([tw.Input((3,)), tw.layers.Lambda(lambda x: x)])
+    with pytest.raises(ValueError, match="lambda"):
+        broken.save(tmp_path / "m", zipped=False)
+    with pytest.raises(FileExistsError):
+        model.save(tmp_path / "m", overwrite=False, zipped=False)
+    assert {
+        each.name: each.read_bytes() for each in (tmp_path / "m").iterdir()
+    } == before
+    (tmp_path / "m" / "notes.txt").write_text("mine")
+    with pytest.raises(tw.errors.SavingError, match="other files, such as 'notes.txt'"):
+        model.save(tmp_path / "m", zipped=False)
+    with pytest.raises(ValueError, match="must not end in .keras"):
+        model.save(tmp_path / "m.keras", zipped=False)
+    (tmp_path / "m" / "config.json").write_text("[1]")
+    with pytest.raises(tw.errors.SavingError, match="must be a JSON object"):
+        load_model(tmp_path / "m")

@@ -101,3 +101,56 @@ def test_shards_are_sealed_if_all_are(tmp_path):
             root.array(f"{number}/vars/0", BIAS)
         with opened_shards(path) as root:
             assert root.sealed == bool(number)
+
+
+@pytest.fixture
+def model():
+    layers = [tw.Input((3,)), tw.layers.Dense(4), tw.layers.Dense(2)]
+    model = tw.Sequential(layers)
+    model.compile(tw.optimizers.SGD(0.1, momentum=0.9), "mse")
+    model.fit(np.ones((4, 3)), np.ones((4, 2)), verbose=0)
+    return model
+
+
+def bytes_in(group):
+    items = group.values()
+    return sum(
+        [x.nbytes if isinstance(x, h5py.Dataset) else bytes_in(x) for x in items]
+    )
+
+
+def test_weights_are_cut_into_files_of_the_size_asked_for(model, tmp_path):
+    model.save_weights(tmp_path / "w.weights.h5", max_shard_size=60 / 2**30)
+    index = json.loads((tmp_path / "w.weights.json").read_text())
+    names = sorted(path.name for path in tmp_path.glob("*.h5"))
+    assert (
+        names == [f"w_{i:05}.weights.h5" for i in range(len(names))] and len(names) > 3
+    )
+    # with the count of iterations, and the learning rate
+    assert index["metadata"]["total_size"] == 2 * 26 * 4 + 8 + 4
+    assert sum(map(len, index["weight_map"].values())) >= len(names)
+    for name in names:
+        with h5py.File(tmp_path / name) as file:
+            assert 0 < bytes_in(file) <= 60
+    twin = tw.keras.models.clone_model(model)
+    twin.fit(np.ones((4, 3)), np.ones((4, 2)), verbose=0)
+    twin.load_weights(tmp_path / "w.weights.json")
+    for mine, other in zip(model.variables, twin.variables):
+        np.testing.assert_array_equal(mine, other)
+    assert twin.optimizer.iterations.numpy() == 1
+
+
+def test_after_an_error_the_older_files_are_as_they_were(model, tmp_path):
+    model.save_weights(tmp_path / "w.weights.json", max_shard_size=1)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    model.set_weights([w + 1 for w in model.get_weights()])
+    for size, match in ((40 / 2**30, "at least that of each weight"), (0, "positive")):
+        with pytest.raises(ValueError, match=match):
+            model.save_weights(tmp_path / "w.weights.json", max_shard_size=size)
+    with pytest.raises(ValueError, match=r"must end in \.weights\.json"):
+        model.save_weights(tmp_path / "w.json", max_shard_size=1)
+    with pytest.raises(FileExistsError):
+        model.save_weights(
+            tmp_path / "w.weights.json", overwrite=False, max_shard_size=1
+        )
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

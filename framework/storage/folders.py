@@ -1,0 +1,132 @@
+"""Folders of files that are written as a whole, and read like a zip file."""
+
+import os
+import shutil
+from contextlib import contextmanager, suppress
+
+from tapewright.core.errors import SavingError, as_saving_error, saving_error
+
+from . import strict_json
+from .atomic import REFUSED, sync, temporary_beside
+from .reader import opened, regular_file
+from .writer import writing
+
+__all__ = ["FolderReader", "writing_folder"]
+
+
+@contextmanager
+def writing_folder(path, members, overwrite=True):
+    """A `FolderWriter` of a new folder, which takes its place at the end.
+
+    An older folder is replaced if it has these ``members`` alone, or none.
+
+    Raises: `SavingError` if it cannot be written; an older folder is then as it was.
+    """
+    target = os.path.realpath(path)
+    _check(path, target, members, overwrite)
+    with as_saving_error(path, REFUSED, errors=OSError):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with temporary_beside(target) as new:
+            os.unlink(new)  # a folder takes the name
+            os.mkdir(new)
+            try:
+                yield FolderWriter(new, os.fspath(path))
+                sync(new)
+                _move(new, target)
+            finally:
+                shutil.rmtree(new, ignore_errors=True)
+        with suppress(OSError):
+            sync(os.path.dirname(target))
+
+
+def _check(path, target, members, overwrite):
+    if not os.path.lexists(target):
+        return
+    if not overwrite:
+        reason = "exists already, and overwrite is False"
+        raise saving_error(path, reason, cause=FileExistsError())
+    if not os.path.isdir(target):
+        raise SavingError(path, "cannot be written: a file is there, not a folder")
+    others = sorted(set(os.listdir(target)) - set(members))
+    if others:
+        raise SavingError(
+            path,
+            f"cannot be written: the folder has other files, such as {others[0]!r}",
+        )
+
+
+def _move(new, target):
+    """Let a folder take the place of an older one, which then has the name of the new."""
+    if not os.path.isdir(target):
+        os.rename(new, target)
+    elif not _exchange(new, target):
+        aside = f"{new}.old"
+        os.rename(target, aside)
+        try:
+            os.rename(new, target)
+        except OSError:
+            os.rename(aside, target)
+            raise
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _exchange(one, other):
+    """Exchange the names of two folders at once; return False where the system cannot."""
+    import ctypes
+
+    AT_FDCWD, RENAME_EXCHANGE = -100, 2  # Linux's fcntl.h and fs.h
+    rename = (
+        getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
+    )
+    paths = [os.fsencode(path) for path in (one, other)]
+    return rename is not None and not rename(
+        AT_FDCWD, paths[0], AT_FDCWD, paths[1], RENAME_EXCHANGE
+    )
+
+
+class FolderWriter:
+    """A new folder, see `writing_folder`, written like a `ZipWriter`."""
+
+    def __init__(self, folder, path):
+        self._folder, self.path = folder, path
+
+    def json(self, name, value):
+        """Write a file that is JSON."""
+        path = os.path.join(self._folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(strict_json.dumps(value))
+        sync(path)
+
+    def hdf5(self, name):
+        """The root `GroupWriter` of a file that is HDF5 and sealed, when it is done."""
+        return writing(os.path.join(self._folder, name))
+
+
+class FolderReader:
+    """A folder read like a `ZipReader`: each file is checked before it is used."""
+
+    def __init__(self, path):
+        self.path = os.fspath(path)
+
+    def __contains__(self, name):
+        return os.path.isfile(os.path.join(self.path, name))
+
+    def json_object(self, name):
+        """A file that is a JSON object.
+
+        Raises: `SavingError` if it is not there, too large, or something else.
+        """
+        path = regular_file(os.path.join(self.path, name))
+        with open(path, "rb") as file:
+            raw = file.read(strict_json.MAX_CHARACTERS + 1)
+        try:
+            value = strict_json.loads(raw.decode(), path)
+        except UnicodeDecodeError as error:
+            raise SavingError(path, f"is not UTF-8 text: {error}") from None
+        if not isinstance(value, dict):
+            raise SavingError(path, f"must be a JSON object, is {type(value).__name__}")
+        return value
+
+    def hdf5(self, name):
+        """The root `Group` of a file that is HDF5, for as long as the context lasts."""
+        return opened(os.path.join(self.path, name))
