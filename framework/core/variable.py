@@ -444,6 +444,11 @@ class Variable(Operators):
 
     def __repr__(self) -> str:
         tensor = new_tensor(self._array)
+        if self._path is not None:  # of a layer, an optimizer or a metric, as in Keras
+            return (
+                f"<Variable path={self._path}, shape={tuple(self.shape)}, "
+                f"dtype={self.dtype.name}, value={tensor._text(str).lstrip()}>"
+            )
         return (
             f"<tf.Variable {self.path!r} shape={self.shape} dtype={self.dtype.name}, "
             f"numpy={tensor._text(repr)}>"

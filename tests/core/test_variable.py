@@ -99,6 +99,13 @@ def test_a_variable_prints_shape_dtype_and_value():
     assert f"{tw.Variable(2.0):.3f}" == "2.000"
 
 
+def test_a_variable_of_a_layer_prints_as_in_keras():
+    layer = tw.layers.Dense(2, name="top", kernel_initializer="ones")
+    layer.build((None, 2))
+    text = "<Variable path=top/kernel, shape=(2, 2), dtype=float32, value=[[1. 1.]\n [1. 1.]]>"
+    assert repr(layer.kernel) == str(layer.kernel) == text
+
+
 # ---------------------------------------------------------------------- assignment
 
 
