@@ -19,6 +19,7 @@ from sphinx.util import inspect as sphinx_inspect
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
+from tapewright.api.missing_names import ADVICE, known_names
 from tapewright.core.primitive import Primitive
 
 __all__ = ["setup"]
@@ -266,6 +267,43 @@ class Namespaces(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(lines))
 
 
+class MissingNames(SphinxDirective):
+    """``.. missing-names::``: names that tapewright lacks, and what to use instead."""
+
+    def run(self):
+        lines = [".. list-table::", "   :header-rows: 1", "   :widths: 45 55", ""]
+        lines += ["   * - TensorFlow, Keras", "     - here"]
+        advised = set()
+        for spaces, names, advice in ADVICE:
+            found = [f"{s}.{n}" for s in spaces.split() for n in names.split()]
+            found = [name for name in found if not is_here(name)]
+            advised |= {*found}
+            if found:
+                text = re.sub(r"\btw(\.\w+)+", lambda name: f"``{name[0]}``", advice)
+                lines += [f"   * - {', '.join(f'``{name}``' for name in found)}"]
+                lines += [f"     - {text or 'not planned'}"]
+        lines += ["", "These have no direct replacement:", "", ".. list-table::"]
+        lines += ["   :widths: 25 75", ""]
+        for space, names in known_names().items():
+            if is_here(space):
+                names = [n for n in names if not is_here(f"{space}.{n}")]
+                names = [n for n in names if f"{space}.{n}" not in advised]
+                if names:
+                    listed = ", ".join(f"``{n}``" for n in names)
+                    lines += [f"   * - ``{space}``", f"     - {listed}"]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
+def is_here(name):
+    """Return whether tapewright has a name of TensorFlow or Keras."""
+    found = importlib.import_module("tapewright")
+    for part in name.split(".")[name.startswith("tf") :]:
+        found = getattr(found, part, None)
+        if found is None:
+            return False
+    return True
+
+
 # -------------------------------------------------------------------- docstrings
 
 LABELS = re.compile(
@@ -442,6 +480,7 @@ def near(node):
 
 
 def setup(app):
+    app.add_directive("missing-names", MissingNames)
     app.add_directive("namespaces", Namespaces)
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-skip-member", skip_internal)

@@ -402,9 +402,15 @@ class _ByName(dict):
     """A dict that is also asked with the ending of TensorFlow's names."""
 
     def __missing__(self, name):
-        if _plain(name) not in self:
+        if name not in self or _plain(name) == name:
             raise KeyError(name)
         return self[_plain(name)]
+
+    def __contains__(self, name):
+        return super().__contains__(_plain(name))
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
 
 
 def _plain(name):
