@@ -279,7 +279,7 @@ class MissingNames(SphinxDirective):
             found = [name for name in found if not is_here(name)]
             advised |= {*found}
             if found:
-                text = re.sub(r"\btw(\.\w+)+", lambda name: f"``{name[0]}``", advice)
+                text = re.sub(r"\btw(\.\w+)+", lambda name: f"``{name[0]}``\\ ", advice)
                 lines += [f"   * - {', '.join(f'``{name}``' for name in found)}"]
                 lines += [f"     - {text or 'not planned'}"]
         lines += ["", "These have no direct replacement:", "", ".. list-table::"]
