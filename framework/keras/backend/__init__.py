@@ -1,4 +1,4 @@
-"""`keras.backend`: settings, the session, and the functions that older programs call ``K``.
+"""`keras.backend`: settings, the session, and the functions that older programs call.
 
 `arrays` and `networks` have the functions of `tf.keras.backend`, loaded at their first use.
 New code takes those of `keras.ops` and `keras.config`.
