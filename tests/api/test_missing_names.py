@@ -34,6 +34,7 @@ def test_the_error_gives_the_reason_in_one_line(path, end):
     with pytest.raises(AttributeError) as error:
         found(path)
     assert str(error.value).endswith(end) and "\n" not in str(error.value)
+    assert error.value.obj is None  # Python adds no guess of its own
 
 
 def test_every_namespace_gives_reasons():

@@ -64,6 +64,10 @@ def test_structures_that_differ_are_refused(error, call):
         call()
 
 
+def test_dicts_keep_the_order_of_their_keys():
+    assert list(tree.map_structure(str, {"b": 1, "a": 2})) == ["b", "a"]
+
+
 def test_what_counts_as_the_same():
     tree.assert_same_structure(OrderedDict(b=1, a=2), {"a": 3, "b": 4})
     tree.assert_same_paths([1, (2, 3)], (4, [5, 6]))

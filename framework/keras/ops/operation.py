@@ -204,7 +204,7 @@ class OperationDef:
         unknown = [name for name in attributes if name not in self.parameters]
         if any([attributes.pop(name) for name in unknown]):
             return None
-        return self.record_call(inputs, self._with_format(attributes, CHANNELS_LAST))
+        return self.record_call(inputs, attributes)
 
     def make_entry(self):
         """Return the public function, which records a node on symbolic tensors."""
