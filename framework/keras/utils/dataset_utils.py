@@ -27,13 +27,15 @@ def split_dataset(
     right_size: float | None = None,
     shuffle: bool = False,
     seed: int | None = None,
+    preferred_backend: str | None = None,
 ) -> tuple[Dataset, Dataset]:
     """Split samples: ``left_size`` from the front, ``right_size`` from the end.
 
     Args: ``dataset``: an array, a list or tuple of arrays of one length, or a
     `data.Dataset`, which is read as a whole; ``left_size``, ``right_size``: a number of
     samples or a fraction below 1, by default what the other leaves; ``shuffle``:
-    shuffle the samples first, in the order of Python's ``random`` for ``seed``.
+    shuffle the samples first, in the order of Python's ``random`` for ``seed``;
+    ``preferred_backend``: "torch", which asks for another kind of data set, is refused.
 
     Returns: two of `data.Dataset`, batched like ``dataset`` if that is a batched one.
 
@@ -44,6 +46,11 @@ def split_dataset(
     >>> len(left), list(right.as_numpy_iterator())
     (8, [np.int64(8), np.int64(9)])
     """
+    if preferred_backend not in (None, "tensorflow", "jax"):
+        raise ValueError(
+            "split_dataset: preferred_backend must be None or 'tensorflow', as the results "
+            f"are of tw.data.Dataset, got {preferred_backend!r}"
+        )
     import random  # a good millisecond, and not needed before
 
     arrays, batch_size = _arrays(dataset)
@@ -135,6 +142,7 @@ def timeseries_dataset_from_array(
     seed: int | None = None,
     start_index: int | None = None,
     end_index: int | None = None,
+    format: str = "tf",
 ) -> Dataset:
     """Return windows over a series, in batches, each with the target at its first index.
 
@@ -142,7 +150,8 @@ def timeseries_dataset_from_array(
     them, where ``s = k * sequence_stride``.
 
     Args: ``batch_size``: None for single windows; ``shuffle``, ``seed``: their order;
-    ``start_index``, ``end_index``: the part of ``data`` and ``targets`` that is used.
+    ``start_index``, ``end_index``: the part of ``data`` and ``targets`` that is used;
+    ``format``: "tf", for a `data.Dataset`.
 
     Shapes: ``data`` ``[time, ...]``; ``targets`` ``[time, ...]`` or None; windows
     ``[batch, sequence_length, ...]``.
@@ -158,6 +167,11 @@ def timeseries_dataset_from_array(
            [1, 2, 3],
            [2, 3, 4]])
     """
+    if format != "tf":
+        raise ValueError(
+            "timeseries_dataset_from_array: format must be 'tf', for a tw.data.Dataset, got "
+            f"{format!r}"
+        )
     data = np.asarray(data)
     start, end = _bounds(start_index, end_index, len(data))
     for name, given in (

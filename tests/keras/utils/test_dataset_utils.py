@@ -119,3 +119,10 @@ def test_one_seed_is_for_all_generators():
 def test_a_seed_is_an_integer(seed):
     with pytest.raises(ValueError, match="seed must be"):
         set_random_seed(seed)
+
+
+def test_data_sets_of_other_libraries_are_refused():
+    with pytest.raises(ValueError, match="preferred_backend must be .*'torch'"):
+        split_dataset(np.arange(4), 0.5, preferred_backend="torch")
+    with pytest.raises(ValueError, match="format must be 'tf'.*'grain'"):
+        timeseries_dataset_from_array(np.arange(4), None, 2, format="grain")
