@@ -420,9 +420,10 @@ explain_missing(
     __name__,
     *("", *"bitwise config data debugging distribute dtypes errors image".split()),
     *"autodiff autograph linalg math nest nn profiler random saved_model".split(),
-    *"signal test train layers optimizers optimizers.schedules".split(),
+    *"signal summary test train version layers optimizers optimizers.schedules".split(),
     *[f"keras.{name}" for name in keras.__all__ if name.islower()],
     *"keras keras.ops.image keras.ops.linalg keras.ops.nn".split(),
-    *"keras.optimizers.schedules keras.preprocessing.sequence".split(),
+    "keras.optimizers.schedules",
+    *"keras.preprocessing.image keras.preprocessing.sequence".split(),
 )
 keep_public(sys.modules[__name__], "formats", "inspection", "storage")
