@@ -98,7 +98,8 @@ def fetch(url: str, path: Path, checksum: str = "", *, timeout: float = 30.0) ->
     try:
         _transfer(url, RemoteFile(path.name, checksum, None, 1 << 50), path, timeout)
     except _Refused as refused:
-        raise DownloadError([(url, str(refused))]) from None
+        advice = f"Without a network, put the file at {path} by other means."
+        raise DownloadError([(url, str(refused))], advice) from None
 
 
 def has_checksum(path: Path, checksum: str) -> bool:

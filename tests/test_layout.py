@@ -15,6 +15,7 @@ MIRRORED = {
     "framework/data": "tests/data",
     "framework/formats": "tests/formats",
     "framework/inspection": "tests/inspection",
+    "framework/keras/applications": "tests/keras/applications",
     "framework/keras/callbacks": "tests/keras/callbacks",
     "framework/keras/files": "tests/keras/files",
     "framework/keras/losses": "tests/keras/losses",
@@ -26,10 +27,20 @@ MIRRORED = {
     "framework/storage": "tests/storage",
 }
 RULES = "adafactor adagrad adam ftrl lion muon schedule_free sgd".split()
+NETWORKS = """
+    convnext densenet efficientnet efficientnet_v2 inception_resnet_v2 inception_v3
+    mobilenet mobilenet_v2 mobilenet_v3 nasnet resnet resnet_v2 vgg16 xception
+""".split()
 # File -> the tests that cover it, where these have another name.
 COVERED = {
     # every rule against recordings of Keras
     **{f"optimizers/{rule}.py": "tests/optimizers/test_keras.py" for rule in RULES},
+    **{
+        f"framework/keras/applications/{name}.py": (
+            "tests/keras/applications/test_networks.py"
+        )
+        for name in NETWORKS
+    },
     "layers/base/spatial.py": "tests/layers/test_convolution.py",
     "layers/base/input_layer.py": "tests/keras/models/test_functional.py",
     "layers/base/layer_types.py": "tests/typing/test_user_code.py",

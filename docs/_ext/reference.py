@@ -29,7 +29,8 @@ NAMESPACES = """
     keras.layers keras.models keras.losses keras.metrics keras.callbacks keras.optimizers
     keras.optimizers.schedules keras.initializers keras.regularizers keras.constraints
     keras.saving keras.utils keras.preprocessing.image keras.preprocessing.sequence
-    keras.random keras.config keras.distribution keras.dtype_policies keras.tree
+    keras.random keras.config keras.distribution keras.dtype_policies
+    keras.applications keras.applications.imagenet_utils keras.tree
     autodiff autograph bitwise linalg signal image random nn math nest dtypes errors config
     data datasets datasets.digits datasets.mnist datasets.fashion_mnist datasets.cifar10
     datasets.cifar100 datasets.imdb datasets.reuters datasets.boston_housing

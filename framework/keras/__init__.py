@@ -50,6 +50,7 @@ from .metrics import Metric
 from .models import Model, Sequential
 
 if TYPE_CHECKING:
+    from . import applications as applications
     from . import distribution as distribution
     from . import ops as ops
 
@@ -70,6 +71,7 @@ __all__ = [
     "StatelessScope",
     "Variable",
     "activations",
+    "applications",
     "backend",
     "callbacks",
     "config",
@@ -98,6 +100,7 @@ __all__ = [
 
 import_lazily(
     sys.modules[__name__],
+    applications="tapewright.keras.applications",
     distribution="tapewright.keras.distribution",
     ops="tapewright.keras.ops",
 )

@@ -24,7 +24,8 @@ NAMESPACES = """
     layers.initializers layers.regularizers linalg losses math metrics nest nn optimizers
     optimizers.schedules plot profiler random saved_model signal summary
     test train
-    keras keras.activations keras.backend keras.callbacks keras.config keras.constraints
+    keras keras.activations keras.applications
+    keras.backend keras.callbacks keras.config keras.constraints
     keras.datasets keras.initializers keras.layers keras.losses keras.metrics keras.models
     keras.ops keras.ops.image keras.ops.linalg keras.ops.nn keras.optimizers
     keras.optimizers.schedules keras.preprocessing.image keras.preprocessing.sequence

@@ -1,0 +1,104 @@
+"""DenseNet: each convolution sees the outputs of all those before it in its block."""
+
+from __future__ import annotations
+
+from tapewright.layers import (
+    Activation,
+    AveragePooling2D,
+    Concatenate,
+    Conv2D,
+    MaxPooling2D,
+    ZeroPadding2D,
+)
+
+from .architecture import kernels, standard
+from .imagenet_utils import decode_predictions, preprocessing
+from .resnet import normalization
+
+__all__ = [
+    "DenseNet121",
+    "DenseNet169",
+    "DenseNet201",
+    "decode_predictions",
+    "preprocess_input",
+]
+
+preprocess_input = preprocessing("torch")
+GROWTH = 32
+
+
+def _network(x, options, counts):
+    x = ZeroPadding2D(3)(x)
+    x = Conv2D(64, 7, strides=2, use_bias=False, name="conv1_conv")(x)
+    x = normalization(name="conv1_bn")(x)
+    x = Activation("relu", name="conv1_relu")(x)
+    x = ZeroPadding2D(1)(x)
+    x = MaxPooling2D(3, strides=2, name="pool1")(x)
+    for i, count in enumerate(counts, 2):
+        for j in range(1, count + 1):
+            x = _block(x, f"conv{i}_block{j}")
+        if i <= len(counts):
+            x = _transition(x, f"pool{i}")
+    x = normalization(name="bn")(x)
+    x = Activation("relu", name="relu")(x)
+    return options.head(x, named=True)
+
+
+def _block(x, name):
+    y = normalization(name=f"{name}_0_bn")(x)
+    y = Activation("relu", name=f"{name}_0_relu")(y)
+    y = Conv2D(4 * GROWTH, 1, use_bias=False, name=f"{name}_1_conv")(y)
+    y = normalization(name=f"{name}_1_bn")(y)
+    y = Activation("relu", name=f"{name}_1_relu")(y)
+    y = Conv2D(GROWTH, 3, padding="same", use_bias=False, name=f"{name}_2_conv")(y)
+    return Concatenate(axis=3, name=f"{name}_concat")([x, y])
+
+
+def _transition(x, name):
+    """Half as many channels, half as many rows and columns."""
+    x = normalization(name=f"{name}_bn")(x)
+    x = Activation("relu", name=f"{name}_relu")(x)
+    x = Conv2D(x.shape[3] // 2, 1, use_bias=False, name=f"{name}_conv")(x)
+    return AveragePooling2D(2, strides=2, name=f"{name}_pool")(x)
+
+
+@standard(
+    "densenet121",
+    kernels(
+        "densenet/densenet121",
+        "9d60b8095a5708f2dcce2bca79d332c7",
+        "30ee3e1110167f948a6b9946edeeb738",
+    ),
+)
+def DenseNet121(x, options):
+    """Build DenseNet with 121 layers.
+
+    Reference: Huang et al., "Densely connected convolutional networks" (2017).
+    """
+    return _network(x, options, (6, 12, 24, 16))
+
+
+@standard(
+    "densenet169",
+    kernels(
+        "densenet/densenet169",
+        "d699b8f76981ab1b30698df4c175e90b",
+        "b8c4d4c20dd625c148057b9ff1c1176b",
+    ),
+)
+def DenseNet169(x, options):
+    """Build DenseNet with 169 layers, see `DenseNet121`."""
+    return _network(x, options, (6, 12, 32, 32))
+
+
+@standard(
+    "densenet201",
+    kernels(
+        "densenet/densenet201",
+        "1ceb130c1ea1b78c3bf6114dbdfd8807",
+        "c13680b51ded0fb44dff2d8f86ac8bb1",
+    ),
+)
+def DenseNet201(x, options):
+    """Build DenseNet with 201 layers, see `DenseNet121`."""
+    return _network(x, options, (6, 12, 48, 32))

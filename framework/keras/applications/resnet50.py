@@ -1,0 +1,17 @@
+"""The names of `resnet`, as Keras has them here, too."""
+
+from .resnet import (
+    ResNet50,
+    ResNet101,
+    ResNet152,
+    decode_predictions,
+    preprocess_input,
+)
+
+__all__ = [
+    "ResNet101",
+    "ResNet152",
+    "ResNet50",
+    "decode_predictions",
+    "preprocess_input",
+]

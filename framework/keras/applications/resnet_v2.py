@@ -1,0 +1,92 @@
+"""ResNetV2: ResNet whose blocks normalize before they convolve."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tapewright.layers import Activation, Add, Conv2D, MaxPooling2D, ZeroPadding2D
+
+from .architecture import kernels, standard
+from .imagenet_utils import decode_predictions, preprocessing
+from .resnet import normalization, resnet
+
+__all__ = [
+    "ResNet101V2",
+    "ResNet152V2",
+    "ResNet50V2",
+    "decode_predictions",
+    "preprocess_input",
+]
+
+preprocess_input = preprocessing("tf")
+
+
+def _stage(x, filters, count, stride, name):
+    for i in range(1, count + 1):
+        last = i == count
+        x = _block(x, filters, stride if last else 1, i == 1, f"{name}_block{i}")
+    return x
+
+
+def _block(x, filters, stride, project, name):
+    """Two 1 x 1 convolutions around one of 3 x 3, which has the stride."""
+    y = normalization(name=f"{name}_preact_bn")(x)
+    y = Activation("relu", name=f"{name}_preact_relu")(y)
+    if project:
+        x = Conv2D(4 * filters, 1, strides=stride, name=f"{name}_0_conv")(y)
+    elif stride > 1:
+        x = MaxPooling2D(1, strides=stride)(x)
+    y = Conv2D(filters, 1, use_bias=False, name=f"{name}_1_conv")(y)
+    y = normalization(name=f"{name}_1_bn")(y)
+    y = Activation("relu", name=f"{name}_1_relu")(y)
+    y = ZeroPadding2D(1, name=f"{name}_2_pad")(y)
+    y = Conv2D(filters, 3, strides=stride, use_bias=False, name=f"{name}_2_conv")(y)
+    y = normalization(name=f"{name}_2_bn")(y)
+    y = Activation("relu", name=f"{name}_2_relu")(y)
+    y = Conv2D(4 * filters, 1, name=f"{name}_3_conv")(y)
+    return Add(name=f"{name}_out")([x, y])
+
+
+_network = partial(resnet, stage=_stage, strides=(2, 2, 2, 1), preactivated=True)
+
+
+@standard(
+    "resnet50v2",
+    kernels(
+        "resnet/resnet50v2",
+        "3ef43a0b657b3be2300d5770ece849e0",
+        "fac2f116257151a9d068a22e544a4917",
+    ),
+)
+def ResNet50V2(x, options):
+    """Build ResNetV2 with 50 layers.
+
+    Reference: He et al., "Identity mappings in deep residual networks" (2016).
+    """
+    return _network(x, options, counts=(3, 4, 6, 3))
+
+
+@standard(
+    "resnet101v2",
+    kernels(
+        "resnet/resnet101v2",
+        "6343647c601c52e1368623803854d971",
+        "c0ed64b8031c3730f411d2eb4eea35b5",
+    ),
+)
+def ResNet101V2(x, options):
+    """Build ResNetV2 with 101 layers, see `ResNet50V2`."""
+    return _network(x, options, counts=(3, 4, 23, 3))
+
+
+@standard(
+    "resnet152v2",
+    kernels(
+        "resnet/resnet152v2",
+        "a49b44d1979771252814e80f8ec446f9",
+        "ed17cf2e0169df9d443503ef94b23b33",
+    ),
+)
+def ResNet152V2(x, options):
+    """Build ResNetV2 with 152 layers, see `ResNet50V2`."""
+    return _network(x, options, counts=(3, 8, 36, 3))

@@ -1,0 +1,66 @@
+"""The networks of `keras.applications` are those recorded of Keras, layer for layer."""
+
+import importlib.util
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import keras
+from tapewright.core.deferred_initialization import deferred_initialization
+
+REFERENCE = pathlib.Path(__file__).parent / "reference"
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, REFERENCE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+record, numbers = script("record_architectures"), script("record_outputs")
+KERAS = json.loads((REFERENCE / "architectures.json").read_text())
+OUTPUTS = np.load(REFERENCE / "outputs.npz")
+# All flags, and of each family a network with its table as it is; the others differ in the
+# table or the head alone: `record_architectures.py --compare` builds all 109.
+CASES = [
+    c for c in record.CASES if record.CASES[c][1] not in ({}, {"include_top": False})
+]
+CASES += "InceptionResNetV2 ResNet101V2 EfficientNetB1 EfficientNetV2B3".split()
+
+
+@pytest.fixture
+def blank():
+    """New variables are zeros: nothing is drawn at random for them."""
+    with deferred_initialization(lambda *_: None):
+        yield
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_network_has_the_layers_weights_and_configs_of_keras(case, blank):
+    assert record.digests(record.build(keras, case)) == KERAS["networks"][case]
+
+
+def test_arguments_and_defaults_are_those_of_keras():
+    assert record.signatures(keras) == KERAS["signatures"]
+
+
+@pytest.mark.parametrize("name", numbers.NETWORKS)
+def test_outputs_are_those_of_keras(name, blank):
+    found, expected = numbers.inference(keras, name), OUTPUTS[name]
+    atol = 1e-4 * np.abs(expected).max()
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=atol)
+
+
+@pytest.mark.parametrize("trace", [lambda f: f, tw.function], ids=["eager", "traced"])
+@pytest.mark.parametrize("name", numbers.TRAINED)
+def test_a_step_of_training_is_that_of_keras(name, trace, blank):
+    arguments = numbers.TRAINED[name]
+    found = numbers.training(keras, tw.GradientTape, name, arguments, trace)
+    for key, value in found.items():
+        expected = OUTPUTS[f"{name}/{key}"]
+        atol = 1e-4 * np.abs(expected).max()
+        np.testing.assert_allclose(value, expected, rtol=2e-3, atol=atol, err_msg=key)
