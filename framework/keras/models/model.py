@@ -12,6 +12,7 @@ from tapewright.core.trackable import Opaque
 from tapewright.distribute.strategy import Strategy, get_strategy
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.masks import attach, in_use, mask_of, masked
+from tapewright.layers.base.symbolic_tensor import KerasTensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import expand_dims, squeeze
 from tapewright.serialization.configured import from_constructor
@@ -153,6 +154,16 @@ class Model(Trainer, Layer):
         if mask is not None:
             attach(tensor, mask)
         return tensor
+
+    def _output_spec(self, args, kwargs):
+        """Unknown sizes of inputs are those that the graph has for them."""
+        if args and self._functional is not None and type(self).call is Model.call:
+            given = standardized(self._functional, args[0], self._title)
+            pairs = zip(given, self._functional.inputs)
+            inputs = [_with_known_sizes(x, expected) for x, expected in pairs]
+            if any([x is not y for x, y in zip(inputs, given)]):
+                args = (inputs, *args[1:])
+        return super()._output_spec(args, kwargs)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Return None: the outputs carry the masks of their layers."""
@@ -521,3 +532,16 @@ def _single(shapes):
         inner = shapes[0]
         return inner if isinstance(inner, tuple) else shapes
     return shapes
+
+
+def _with_known_sizes(x, expected):
+    """A symbolic tensor whose unknown sizes are those of another of its rank."""
+    shape, known = (x.shape, expected.shape) if x is not None else ((), ())
+    if len(shape) != len(known) or not any(
+        [n is None and m is not None for n, m in zip(shape, known)]
+    ):
+        return x
+    sizes = [m if n is None else n for n, m in zip(shape, known)]
+    narrowed = KerasTensor(sizes, x.dtype)
+    narrowed.mask_spec = x.mask_spec
+    return narrowed

@@ -242,6 +242,16 @@ def test_inputs_of_one_rank_less_or_more_are_fitted():
     np.testing.assert_array_equal(double(np.float32([[1], [2]])), [2, 4])
 
 
+def test_an_inner_model_may_know_sizes_that_its_inputs_do_not():
+    inside = Input((2, 3))
+    inner = Model(inside, tw.layers.Flatten()(inside) * 2.0)
+    x = Input((None, 3))
+    model = Model(x, tw.layers.Dense(1)(inner(x)))
+    assert inner(x).shape == (None, 6) and model(np.ones((4, 2, 3))).shape == (4, 1)
+    with pytest.raises(ValueError, match=r"must have shape \(None, 2, 3\)"):
+        model(np.ones((4, 5, 3)))
+
+
 def test_inputs_that_do_not_fit_are_named(data):
     model = two_inputs()
     with pytest.raises(ValueError, match=r"'a'.*shape \(None, 3\)"):
