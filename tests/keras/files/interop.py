@@ -127,8 +127,19 @@ def mixed_functional(layers, model, sequential):
     return model(x, layers.Dense(2, **half)(y) * 2.0), (5, 3)
 
 
+def network(layers, model, sequential):
+    """A network below a new head, as in transfer learning."""
+    base = KERAS[layers].applications.MobileNetV3Small(
+        (32, 32, 3), 0.25, include_top=False, weights=None, pooling="avg"
+    )
+    base.trainable = False
+    x = layers.Input((32, 32, 3))
+    return model(x, layers.Dense(2)(base(x, training=False))), (32, 32, 3)
+
+
 KERAS = {}  # the layers of a package -> the package
 MODELS = (
+    network,
     mixed,
     mixed_functional,
     dense,
@@ -154,7 +165,7 @@ def predictions(model, x):
 
 def policies_of(model):
     layers = [each for each in model.layers if hasattr(each, "dtype_policy")]
-    kinds = [type(each).__name__ for each in layers]
+    kinds = [type(each).__name__.replace("Functional", "Model") for each in layers]
     pairs = zip(kinds, [each.dtype_policy.name for each in layers])
     return [pair for pair in pairs if pair[0] != "InputLayer"]
 
