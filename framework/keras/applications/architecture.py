@@ -229,13 +229,11 @@ class Options:
         ``shape``: of an image. Nothing is drawn at random for weights that are loaded.
         """
         path = file.path(self.include_top) if self.is_imagenet else self.weights
-        context = nullcontext() if path is None else deferred_initialization(_allow)
-        with context as new_weights:
+        with nullcontext() if path is None else deferred_initialization(_allow):
             x = Input(shape) if self.input_tensor is None else self.input_tensor
             model = Model(_source_inputs(x), network(x, self), name=self.name)
-            if new_weights is not None:
+            if path is not None:
                 model.load_weights(path)
-                new_weights.initialize()
         return model
 
 

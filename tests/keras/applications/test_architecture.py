@@ -1,5 +1,9 @@
 """Arguments of the architectures, their checks, and the weights that they load."""
 
+import importlib.util
+import json
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -8,6 +12,13 @@ from tapewright import keras
 from tapewright.datasets.fetch import DownloadError
 from tapewright.keras.applications import architecture
 
+REFERENCE = pathlib.Path(__file__).parent / "reference"
+_spec = importlib.util.spec_from_file_location(
+    "record_architectures", REFERENCE / "record_architectures.py"
+)
+record = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(record)
+KERAS = json.loads((REFERENCE / "architectures.json").read_text())
 MobileNet = keras.applications.MobileNet
 TINY = {"alpha": 0.05, "input_shape": (32, 32, 3), "weights": None}
 SMALL = {**TINY, "include_top": False, "pooling": "avg"}
@@ -116,64 +127,30 @@ def asked(monkeypatch, tmp_path):
     return found
 
 
-BUCKET = "https://storage.googleapis.com/tensorflow/keras-applications/"
-KERNELS = "_weights_tf_dim_ordering_tf_kernels"
-# Architecture, arguments -> name in the cache, end of the URL if it is another one.
-FILES = [
-    ("ResNet50", {}, f"resnet/resnet50{KERNELS}.h5", "2cb951"),
-    ("ResNet50", {"include_top": False}, f"resnet/resnet50{KERNELS}_notop.h5", "4d473c"),
-    ("ResNet152V2", {}, f"resnet/resnet152v2{KERNELS}.h5", "a49b44"),
-    ("MobileNet", {"alpha": 0.5}, "mobilenet/mobilenet_5_0_224_tf.h5", None),
-    (
-        "MobileNet",
-        {"alpha": 0.25, "include_top": False, "input_shape": (128, 128, 3)},
-        "mobilenet/mobilenet_2_5_128_tf_no_top.h5",
-        None,
-    ),
-    (
-        "MobileNetV2",
-        {"alpha": 1, "include_top": False, "input_shape": (96, 96, 3)},
-        f"mobilenet_v2/mobilenet_v2{KERNELS}_1.0_96_no_top.h5",
-        None,
-    ),
-    (
-        "MobileNetV3Large",
-        {"input_shape": (224, 224, 3), "minimalistic": True, "include_top": False},
-        "mobilenet_v3/weights_mobilenet_v3_large_minimalistic_224_1.0_float_no_top_v2.h5",
-        "ec5221",
-    ),
-    ("EfficientNetV2S", {"name": "own"}, "efficientnet_v2/efficientnetv2-s.h5", "e1d88a"),
-    (
-        "ConvNeXtXLarge",
-        {"include_top": False, "name": "own"},
-        "convnext/convnext_xlarge_notop.h5",
-        "de3f8a",
-    ),
-    ("NASNetMobile", {"include_top": False}, "nasnet/NASNet-mobile-no-top.h5", "1ed923"),
-]  # fmt: skip
+def test_weights_for_imagenet_are_the_files_of_keras(monkeypatch):
+    monkeypatch.setattr(architecture, "get_file", record.asking)
+    for name, expected in KERAS["files"].items():
+        assert record.files(keras, name) == expected, name
 
 
-@pytest.mark.parametrize("name, arguments, file, checksum", FILES)
-def test_weights_for_imagenet_are_the_files_of_keras(
-    name, arguments, file, checksum, asked
-):
-    with pytest.raises(DownloadError) as caught:
-        getattr(keras.applications, name)(**arguments)
-    ((saved, url, found),) = asked
-    assert url == BUCKET + file
-    own = {"NASNet-mobile-no-top.h5": "nasnet_mobile_no_top.h5"}
-    assert saved == own.get(file.rpartition("/")[2], file.rpartition("/")[2])
-    assert found is checksum or found.startswith(checksum)
-    assert "weights=PATH" in caught.value.__notes__[0]
+def test_the_files_do_not_depend_on_the_name_of_a_model(asked):
+    for name in ("EfficientNetB0", "EfficientNetV2S", "ConvNeXtTiny"):
+        with pytest.raises(DownloadError):
+            getattr(keras.applications, name)(name="own")
+    expected = ["efficientnetb0.h5", "efficientnetv2-s.h5", "convnext_tiny.h5"]
+    assert [name for name, *_ in asked] == expected
 
 
 def test_without_a_network_the_error_names_url_and_place(tmp_path, monkeypatch):
     monkeypatch.setenv("TAPEWRIGHT_HOME", str(tmp_path))
     monkeypatch.setattr(architecture, "STORAGE", "file:///nowhere/")
     monkeypatch.setattr(architecture, "BUCKET", "file:///nowhere/")
-    place = tmp_path / "models" / f"vgg16{KERNELS}.h5"
-    with pytest.raises(DownloadError, match=f"file:///nowhere/vgg16/(.|\n)*{place}"):
+    file = "vgg16_weights_tf_dim_ordering_tf_kernels.h5"
+    place = tmp_path / "models" / file
+    message = f"file:///nowhere/vgg16/{file}(.|\n)*put the file at {place}"
+    with pytest.raises(DownloadError, match=message) as caught:
         keras.applications.VGG16()
+    assert "weights=PATH" in caught.value.__notes__[0]
 
 
 def test_images_of_another_size_take_the_weights_of_224(asked):

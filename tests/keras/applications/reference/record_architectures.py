@@ -74,6 +74,15 @@ CASES = {
     for name in VARIANTS
     for arguments in ({}, {"include_top": False}, *OPTIONS.get(name, ()))
 }
+# Arguments of networks with weights for ImageNet, each with the top and without.
+IMAGES = {"input_shape": (224, 224, 3)}
+WEIGHTS = {name: [IMAGES if name.startswith("Mobile") else {}] for name in VARIANTS}
+WEIGHTS["MobileNet"] += [{"alpha": alpha, **IMAGES} for alpha in (0.25, 0.5, 0.75)]
+WEIGHTS["MobileNet"] += [{"input_shape": (size, size, 3)} for size in (128, 160, 192)]
+WEIGHTS["MobileNetV2"] += [{"alpha": alpha, **IMAGES} for alpha in (0.35, 0.5, 1.3)]
+WEIGHTS["MobileNetV2"] += [{"input_shape": (size, size, 3)} for size in (96, 160)]
+for name in ("MobileNetV3Small", "MobileNetV3Large"):
+    WEIGHTS[name] += [{"alpha": 0.75, **IMAGES}, {"minimalistic": True, **IMAGES}]
 # Arguments of layers in Keras that no network gives, and tapewright has not.
 ABSENT = """
     activity_regularizer dtype input_axes optional output_axes quantization_config ragged
@@ -150,6 +159,27 @@ def signatures(keras):
     }
 
 
+class Asked(Exception):
+    """What `get_file` was asked for."""
+
+
+def files(keras, name):
+    """Name in the cache, URL and checksum of each file of weights; see `asking`."""
+    found = []
+    for arguments in WEIGHTS[name]:
+        for include_top in (True, False):
+            try:
+                getattr(keras.applications, name)(include_top=include_top, **arguments)
+            except Asked as asked:
+                found.append(list(asked.args))
+    return found
+
+
+def asking(fname, origin, cache_subdir, file_hash=None):
+    """Stand for `get_file`: no download, but `Asked`."""
+    raise Asked(fname, origin, file_hash)
+
+
 def zeros(keras):
     """Let random initializers of Keras return zeros, for speed."""
     random = importlib.import_module("keras.src.initializers.random_initializers")
@@ -189,7 +219,13 @@ def main():
     if compare:
         print(f"{differing} of {len(CASES)} differ")
         return differing
-    tables = {"signatures": signatures(keras), "networks": found}
+    utils = importlib.import_module("keras.src.utils.file_utils")
+    utils.get_file = asking
+    tables = {
+        "signatures": signatures(keras),
+        "files": {name: files(keras, name) for name in VARIANTS},
+        "networks": found,
+    }
     lines = [
         f'"{title}": {{\n'
         + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in table.items())
