@@ -29,9 +29,10 @@ OUTPUTS = np.load(REFERENCE / "outputs.npz")
 CASES = [
     c for c in record.CASES if record.CASES[c][1] not in ({}, {"include_top": False})
 ]
-CASES += (
-    "InceptionResNetV2 ResNet101V2 EfficientNetB1 EfficientNetV2B3 NASNetLarge".split()
-)
+CASES += """
+    InceptionResNetV2 ResNet152 ResNet101V2 VGG19 DenseNet201 EfficientNetB1
+    EfficientNetV2B3 ConvNeXtXLarge NASNetLarge
+""".split()
 
 
 @pytest.fixture
