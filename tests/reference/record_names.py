@@ -10,12 +10,6 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-
-import tensorflow as tf
-
-import keras
-
 WRITTEN = Path(__file__).parents[2] / "framework" / "api" / "known_names.txt"
 # Not part of the interface, or thousands of names of which nobody looks for one.
 LEFT_OUT = {
@@ -40,6 +34,12 @@ def walk(path, module, found):
 
 
 if __name__ == "__main__":
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+    import tensorflow as tf
+
+    import keras
+
     known = {}
     walk("keras", keras, known)
     walk("tf", tf, known)

@@ -8,13 +8,14 @@ It was run with TensorFlow 2.21 and Keras 3.15.1.
 import os
 from pathlib import Path
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-
-import backend_cases
 import numpy as np
-import tensorflow as tf
 
 if __name__ == "__main__":
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+    import backend_cases
+    import tensorflow as tf
+
     recorded = {}
     for call in backend_cases.CALLS:
         arrays = backend_cases.evaluate(call, tf.keras.backend, tf.constant)

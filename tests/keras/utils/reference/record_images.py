@@ -12,8 +12,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-import keras
-
 MODES = {"1": 1, "L": 1, "LA": 2, "P": 1, "RGB": 3, "RGBA": 4, "I;16": 1, "CMYK": 4}
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
 SIZES = ((4, 4), (10, 8), (2, 7))
@@ -34,6 +32,8 @@ def file_of(mode):
 
 
 def main():
+    import keras
+
     found = {}
     for mode in MODES:
         content = file_of(mode)
