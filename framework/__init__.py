@@ -68,7 +68,7 @@ from .keras.models import Model, Sequential
 
 if TYPE_CHECKING:  # names that are loaded at their first use
     from .api import saved_model, train
-    from . import plot, profiler, summary
+    from . import io, plot, profiler, summary
     from .autodiff import testing
     from .ops.image import processing
     from .ops.random import sampling
@@ -212,6 +212,7 @@ __all__ = [
     "int8",
     "invert",
     "invert_permutation",
+    "io",
     "is_finite",
     "is_inf",
     "is_nan",
@@ -372,6 +373,7 @@ import_lazily(
     distribute="tapewright.distribute",
     image="tapewright.ops.image.processing",
     initializers="tapewright.layers.initializers",
+    io="tapewright.io",
     losses="tapewright.keras.losses",
     metrics="tapewright.keras.metrics",
     plot="tapewright.plot",

@@ -25,6 +25,7 @@ FLOORS = {
     "compiler": 4,
     "serialization": 5,
     "data": 5,
+    "io": 5,
     "profiler": 5,
     "debugging": 5,
     "summary": 5,

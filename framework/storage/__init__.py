@@ -12,4 +12,5 @@ reader           groups and arrays of an untrusted HDF5 file
 writer           groups and arrays of a new HDF5 file
 zips             zip files, read and written
 folders          folders of such files, read and written
+records          files of records: TFRecord, lines, CSV; protocol buffers
 """

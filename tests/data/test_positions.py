@@ -1,6 +1,8 @@
 """Positions: N elements, save, the rest, in a new chain, are what one run gives."""
 
 import json
+import os
+import tempfile
 
 import numpy as np
 import pytest
@@ -23,7 +25,18 @@ def doubled(ds):
     return ds.map(lambda x: x * 2)
 
 
+def lines():
+    """Two files of lines, written once."""
+    folder = tempfile.gettempdir()
+    paths = [f"{folder}/tapewright_lines_{os.getpid()}_{i}" for i in range(2)]
+    for i, path in enumerate(paths):
+        with open(path, "w") as file:
+            file.write("".join([f"{n}\n" for n in range(4 + i)]))
+    return tw.data.TextLineDataset(paths)
+
+
 CHAINS = {
+    "files": lambda: lines().shuffle(4),
     "slices": numbers,
     "range": lambda: Dataset.range(10),
     "tensors": lambda: Dataset.from_tensors(Y).repeat(4),

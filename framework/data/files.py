@@ -1,0 +1,295 @@
+"""Sources of records in files: TFRecord, lines, records of one length, CSV.
+
+Names of files come from another node, one file after the other. A position holds the
+file that is open, and the place in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tapewright.core.argument_validation import whole
+from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.tensor import TensorSpec, convert_to_tensor, new_tensor
+from tapewright.core.text import is_text, make_text, use_text
+from tapewright.storage.records.columns import Columns
+from tapewright.storage.records.lines import (
+    check_compression,
+    read_fixed,
+    read_lines,
+    read_rows,
+)
+from tapewright.storage.records.paths import as_path
+from tapewright.storage.records.tf_records import read_records
+
+from .dataset import Dataset
+from .node import UNKNOWN, Node
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from tapewright.core.typing import IntLike
+
+__all__ = [
+    "CsvDataset",
+    "FixedLengthRecordDataset",
+    "TFRecordDataset",
+    "TextLineDataset",
+]
+
+
+class Records(Node):
+    """The records of files whose names are the elements of the input.
+
+    ``read(path, place)`` yields pairs of a record and the place after it; ``make(record)``
+    makes an element.
+    """
+
+    def __init__(self, names, read, make=None, spec=None):
+        super().__init__(names)
+        self._read, self._make = read, make or _string
+        self._spec = TensorSpec((), "string") if spec is None else spec
+
+    def start(self):
+        return {"path": None, "place": 0}
+
+    def run(self, position):
+        names = self.run_input(position)
+        while True:
+            if position["path"] is None:
+                name = next(names, None)
+                if name is None:
+                    return
+                path = as_path("filenames", name.numpy())
+                position |= {"path": path, "place": 0}
+            for record, place in self._read(position["path"], position["place"]):
+                position["place"] = place
+                yield self._make(record)
+            position["path"] = None
+
+    def size(self):
+        return UNKNOWN
+
+    def spec(self):
+        return self._spec
+
+    def declares(self):
+        return True
+
+
+def _string(record):
+    return new_tensor(make_text([record], ()))
+
+
+def _names(who, filenames):
+    """A data set of the names of files."""
+    if isinstance(filenames, Dataset):
+        spec = filenames.element_spec
+        if not isinstance(spec, TensorSpec) or spec.dtype.name != "string":
+            raise TypeError(
+                f"{who}: filenames must be a Dataset of strings, got {spec}"
+            )
+        return filenames
+    if hasattr(filenames, "__fspath__"):
+        filenames = filenames.__fspath__()
+    if isinstance(filenames, list | tuple):
+        filenames = [
+            n.__fspath__() if hasattr(n, "__fspath__") else n for n in filenames
+        ]
+    names = convert_to_tensor(filenames)
+    if names.dtype.name != "string":
+        if names.shape.num_elements() != 0:
+            raise TypeError(f"{who}: filenames must be strings, got {names.dtype.name}")
+        names = convert_to_tensor(make_text([], (0,)))
+    if names.shape.rank > 1:
+        raise ValueError(
+            f"{who}: filenames must be a scalar or a vector, got the shape {names.shape}"
+        )
+    array = np.atleast_1d(names.numpy()) if names.shape.rank else [names.numpy()]
+    return Dataset.from_tensor_slices(make_text(list(array), (len(array),)))
+
+
+class _FileDataset(Dataset):
+    """A data set of the records of files."""
+
+    def _open(self, filenames, read, parallel=None, make=None, spec=None):
+        names = _names(type(self).__name__, filenames)
+        if parallel is None or int(parallel) == -1 or int(parallel) == 1:
+            super().__init__(Records(names._node, read, make, spec))
+            return
+
+        def opened(name):
+            return Dataset(Records(Dataset.from_tensors(name)._node, read, make, spec))
+
+        cycle = whole(self, "num_parallel_reads", int(parallel))
+        super().__init__(names.interleave(opened, cycle)._node)
+
+
+class TFRecordDataset(_FileDataset):
+    """The records of TFRecord files, as strings.
+
+    Checksums are checked. Args: ``filenames``: one, a list, a tensor, or a `Dataset` of
+    them; ``compression_type``: "", "GZIP" or "ZLIB"; ``num_parallel_reads``: so many files
+    are open at a time, and take turns. ``buffer_size`` has no effect.
+
+    Raises, in a run: ``NotFoundError``; ``DataLossError`` for a file that is damaged.
+
+    >>> import os, tempfile, tapewright as tw
+    >>> path = os.path.join(tempfile.mkdtemp(), "records")
+    >>> with tw.io.TFRecordWriter(path) as writer:
+    ...     for text in (b"a", b"b"):
+    ...         writer.write(text)
+    >>> [x.numpy() for x in TFRecordDataset([path])]
+    [b'a', b'b']
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: str | None = None,
+        buffer_size: IntLike | None = None,
+        num_parallel_reads: IntLike | None = None,
+    ):
+        compression = check_compression("TFRecordDataset", compression_type)
+        self._open(
+            filenames,
+            lambda path, place: read_records(path, compression, place),
+            num_parallel_reads,
+        )
+
+
+class TextLineDataset(_FileDataset):
+    """The lines of text files, as strings without their ends.
+
+    The arguments are those of `TFRecordDataset`.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "poem.txt")
+    >>> with open(path, "w") as file:
+    ...     size = file.write("one\\ntwo\\n")
+    >>> list(TextLineDataset(path).as_numpy_iterator())
+    [b'one', b'two']
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: str | None = None,
+        buffer_size: IntLike | None = None,
+        num_parallel_reads: IntLike | None = None,
+    ):
+        compression = check_compression("TextLineDataset", compression_type)
+        self._open(
+            filenames,
+            lambda path, place: read_lines(path, compression, place),
+            num_parallel_reads,
+        )
+
+
+class FixedLengthRecordDataset(_FileDataset):
+    """Records of ``record_bytes`` bytes, as strings; `io.decode_raw` makes numbers of them.
+
+    ``header_bytes`` and ``footer_bytes`` at the ends of each file are left out. The other
+    arguments are those of `TFRecordDataset`.
+
+    Raises, in a run: ``InvalidArgumentError`` (a ``ValueError``) if the rest of a file is no
+    whole number of records.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        record_bytes: IntLike,
+        header_bytes: IntLike | None = None,
+        footer_bytes: IntLike | None = None,
+        buffer_size: IntLike | None = None,
+        compression_type: str | None = None,
+        num_parallel_reads: IntLike | None = None,
+    ):
+        compression = check_compression("FixedLengthRecordDataset", compression_type)
+        sizes = (
+            whole(self, "record_bytes", record_bytes),
+            whole(self, "header_bytes", header_bytes or 0, 0),
+            whole(self, "footer_bytes", footer_bytes or 0, 0),
+        )
+        self._open(
+            filenames,
+            lambda path, place: read_fixed(path, *sizes, compression, place),
+            num_parallel_reads,
+        )
+
+
+class CsvDataset(_FileDataset):
+    """Rows of files of comma-separated values: a tuple of one scalar for each column.
+
+    Args: ``record_defaults``, ``field_delim``, ``use_quote_delim``, ``na_value``,
+    ``select_cols``: those of `io.decode_csv`; ``header``: the first line of each file is
+    left out; ``exclude_cols``: the numbers of columns to leave out, in place of
+    ``select_cols``. Quoted fields may have several lines. ``buffer_size`` has no effect.
+
+    Raises, in a run: ``InvalidArgumentError`` (a ``ValueError``) for a row that does not fit.
+
+    >>> import os, tempfile, tapewright as tw
+    >>> path = os.path.join(tempfile.mkdtemp(), "table.csv")
+    >>> with open(path, "w") as file:
+    ...     size = file.write("a,b\\n1,x\\n,y\\n")
+    >>> rows = CsvDataset(path, [0, tw.string], header=True)
+    >>> [(int(a), b.numpy()) for a, b in rows]
+    [(1, b'x'), (0, b'y')]
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        record_defaults: Sequence[Any],
+        compression_type: str | None = None,
+        buffer_size: IntLike | None = None,
+        header: bool = False,
+        field_delim: str = ",",
+        use_quote_delim: bool = True,
+        na_value: str = "",
+        select_cols: Sequence[int] | None = None,
+        exclude_cols: Sequence[int] | None = None,
+    ):
+        compression = check_compression("CsvDataset", compression_type)
+        defaults = [csv_default(each) for each in record_defaults]
+        if exclude_cols is not None:
+            if select_cols is not None:
+                raise ValueError(
+                    "CsvDataset: give select_cols or exclude_cols, not both"
+                )
+            left_out = set(exclude_cols)
+            numbers = range(len(defaults) + len(left_out))
+            select_cols = [n for n in numbers if n not in left_out]
+        columns = Columns(
+            "CsvDataset", defaults, field_delim, use_quote_delim, na_value, select_cols
+        )
+        if any([is_text(default.dtype) for default in defaults]):
+            use_text()
+
+        def read(path, place):
+            rows = read_rows(path, compression, place, use_quote_delim)
+            if header and not place:
+                next(rows, None)
+            return rows
+
+        def make(row):
+            values = zip(columns.values(row), defaults, strict=True)
+            return tuple([_scalar(value, default.dtype) for value, default in values])
+
+        spec = tuple([TensorSpec((), as_dtype(each.dtype)) for each in defaults])
+        self._open(filenames, read, make=make, spec=spec)
+
+
+def _scalar(value, dtype):
+    return _string(value) if is_text(dtype) else new_tensor(np.array(value, dtype))
+
+
+def csv_default(value):
+    """A default of a column as an array; an empty one for a dtype."""
+    if isinstance(value, DType | np.dtype | type):
+        return np.zeros(0, as_dtype(value).as_numpy_dtype)
+    return np.asarray(convert_to_tensor(value).array)

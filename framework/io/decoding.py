@@ -1,0 +1,178 @@
+"""Numbers in strings: raw bytes, comma-separated values, base64."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.text import make_text
+from tapewright.storage.records.columns import Columns
+
+from .host_ops import host_op, text_tensor, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, TensorLike
+
+__all__ = [
+    "decode_base64",
+    "decode_csv",
+    "decode_raw",
+    "encode_base64",
+]
+
+RAW = (
+    "float16 float32 float64 int8 int16 int32 int64 uint8 uint16 complex64 complex128 "
+    "bool bfloat16"
+).split()
+
+
+def decode_raw(
+    input_bytes: TensorLike,
+    out_type: DTypeLike,
+    little_endian: bool = True,
+    fixed_length: int | None = None,
+) -> Tensor:
+    """The bytes of strings as numbers: ``[..., n]`` for strings ``[...]``.
+
+    Without ``fixed_length`` all strings must have one length; with it they are cut or
+    padded by zeros to this number of bytes.
+
+    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other lengths.
+
+    >>> decode_raw([b"\\x01\\x00", b"\\x02\\x01"], "int16").numpy()
+    array([[  1],
+           [258]], dtype=int16)
+    """
+    strings = text_tensor("decode_raw", "input_bytes", input_bytes)
+    dtype = as_dtype(out_type)
+    if dtype.name not in RAW:
+        raise TypeError(
+            f"decode_raw: out_type must be a type of numbers, got {dtype.name}"
+        )
+    numbers = np.dtype(dtype.as_numpy_dtype)
+    if fixed_length is not None and (
+        fixed_length <= 0 or fixed_length % numbers.itemsize
+    ):
+        raise InvalidArgumentError(
+            f"decode_raw: fixed_length must be a multiple of {numbers.itemsize}, the size of "
+            f"{dtype.name}, got {fixed_length}"
+        )
+    order = numbers.newbyteorder("<" if little_endian else ">")
+
+    def call(strings):
+        rows, length = texts(strings), fixed_length
+        if length is None:
+            length = len(rows[0]) if rows else 0
+            different = [len(row) for row in rows if len(row) != length]
+            if different:
+                raise InvalidArgumentError(
+                    "decode_raw: all strings must have one length, got "
+                    f"{length} and {different[0]}; or give fixed_length"
+                )
+            if length % numbers.itemsize:
+                raise InvalidArgumentError(
+                    f"decode_raw: {length} bytes are no multiple of {numbers.itemsize}, the "
+                    f"size of {dtype.name}"
+                )
+        data = b"".join([row[:length].ljust(length, b"\0") for row in rows])
+        shape = (*strings.shape, length // numbers.itemsize)
+        if dtype.name == "bool":
+            return [np.frombuffer(data, np.uint8).astype(bool).reshape(shape)]
+        return [np.frombuffer(data, order).astype(numbers).reshape(shape)]
+
+    count = None if fixed_length is None else fixed_length // numbers.itemsize
+    spec = TensorSpec((*strings.shape, count), dtype)
+    return host_op("decode_raw", call, [strings], [spec])[0]
+
+
+def decode_csv(
+    records: TensorLike,
+    record_defaults: Sequence[Any],
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    na_value: str = "",
+    select_cols: Sequence[int] | None = None,
+) -> list[Tensor]:
+    """Columns of rows of comma-separated values: a list of tensors, of the shape of the rows.
+
+    Args: ``record_defaults``: for each column the value of a field that is empty or
+    ``na_value``, and so its dtype: float32, float64, int32, int64 or string; or a dtype, or
+    an empty tensor, for a column without one. ``use_quote_delim``: fields may be in double
+    quotes (RFC 4180). ``select_cols``: the numbers of the columns, ascending.
+
+    Raises: ``InvalidArgumentError`` (a ``ValueError``) for another number of fields, a field
+    that is no number, or an empty one without a default.
+
+    >>> [x.numpy().tolist() for x in decode_csv(["1,a", ",b"], [[7], ["x"]])]
+    [[1, 7], [b'a', b'b']]
+    """
+    rows = text_tensor("decode_csv", "records", records)
+    defaults = [_default(each) for each in record_defaults]
+    columns = Columns(
+        "decode_csv", defaults, field_delim, use_quote_delim, na_value, select_cols
+    )
+
+    def call(strings):
+        return columns.arrays(texts(strings), strings.shape)
+
+    specs = [TensorSpec(rows.shape, default.dtype) for default in defaults]
+    return list(host_op("decode_csv", call, [rows], specs))
+
+
+def _default(value):
+    if isinstance(value, DType | np.dtype | type):
+        return np.zeros(0, as_dtype(value).as_numpy_dtype)
+    return np.asarray(convert_to_tensor(value).array)
+
+
+def encode_base64(input: TensorLike, pad: bool = False) -> Tensor:
+    """Strings in base64 for the web (RFC 4648, section 5); with ``=`` at the end if ``pad``.
+
+    >>> encode_base64(b"\\xff\\xfe").numpy(), decode_base64("__4").numpy()
+    (b'__4', b'\\xff\\xfe')
+    """
+
+    def encode(text):
+        found = base64.urlsafe_b64encode(text)
+        return found if pad else found.rstrip(b"=")
+
+    return _each("encode_base64", input, encode)
+
+
+def decode_base64(input: TensorLike) -> Tensor:
+    """The bytes of strings in base64 for the web, padded or not.
+
+    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other characters or lengths.
+    """
+
+    def decode(text):
+        kept = text.rstrip(b"=")
+        is_padded = (
+            len(text) == len(kept) or not len(text) % 4 and len(text) - len(kept) < 3
+        )
+        if not is_padded or len(kept) % 4 == 1 or not re.fullmatch(rb"[\w-]*", kept):
+            raise InvalidArgumentError(
+                f"decode_base64: {text[:40]!r} is no base64 for the web (RFC 4648)"
+            )
+        return base64.urlsafe_b64decode(kept + b"=" * (-len(kept) % 4))
+
+    return _each("decode_base64", input, decode)
+
+
+def _each(who, strings, function):
+    strings = text_tensor(who, "input", strings)
+
+    def call(array):
+        return [make_text([function(text) for text in texts(array)], array.shape)]
+
+    return host_op(who, call, [strings], [TensorSpec(strings.shape, "string")])[0]

@@ -1,0 +1,76 @@
+"""Files as tensors of strings: read, written, and found by patterns."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from tapewright.core.tensor import TensorSpec
+from tapewright.core.text import make_text, to_bytes
+from tapewright.storage.records.paths import as_path, expand_pattern, file_errors
+
+from .host_ops import host_op, scalar_text, text_tensor, texts
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import TensorLike
+
+__all__ = ["matching_files", "read_file", "write_file"]
+
+STRING = TensorSpec((), "string")
+
+
+def read_file(filename: TensorLike) -> Tensor:
+    """The content of a file, a scalar of strings.
+
+    Raises: ``NotFoundError``; ``UnimplementedError`` for a path that is not local.
+
+    >>> read_file("missing.txt")
+    Traceback (most recent call last):
+    ...
+    tapewright.core.errors.NotFoundError: missing.txt: No such file or directory
+    """
+
+    def call(name):
+        path = as_path("read_file", name.item())
+        with file_errors(), open(path, "rb") as file:
+            return [make_text([file.read()], ())]
+
+    return host_op(
+        "read_file", call, [scalar_text("read_file", "filename", filename)], [STRING]
+    )[0]
+
+
+def write_file(filename: TensorLike, contents: TensorLike) -> None:
+    """Write a scalar of strings as a file; folders that are missing are made."""
+
+    def call(name, contents):
+        path = as_path("write_file", name.item())
+        with file_errors():
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(contents.item())
+
+    inputs = [
+        scalar_text("write_file", "filename", filename),
+        scalar_text("write_file", "contents", contents),
+    ]
+    host_op("write_file", call, inputs, [])
+
+
+def matching_files(pattern: TensorLike) -> Tensor:
+    """The names of the files that match patterns, sorted: strings ``[n]``.
+
+    ``pattern``: one, or a vector of them, with ``*``, ``?`` and ``[...]``; only local
+    files. Where no file matches, the result is empty.
+    """
+
+    def call(patterns):
+        found = set()
+        for each in texts(patterns):
+            found.update(expand_pattern("matching_files", each))
+        names = [to_bytes(name) for name in sorted(found)]
+        return [make_text(names, (len(names),))]
+
+    inputs = [text_tensor("matching_files", "pattern", pattern)]
+    return host_op("matching_files", call, inputs, [TensorSpec([None], "string")])[0]

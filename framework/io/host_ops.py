@@ -1,0 +1,62 @@
+"""Ops that run as Python on NumPy's arrays, in traced functions as well."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapewright.compiler.control_flow.effects import host_effect
+from tapewright.compiler.tracing.tracer import fall_back
+from tapewright.core.errors import ShapeError
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.text import is_text, make_text
+
+__all__ = ["host_op", "scalar_text", "text_tensor", "texts"]
+
+
+def host_op(who, call, inputs, specs):
+    """Tensors of ``call(*arrays)``, a list of arrays; ``specs``: a `TensorSpec` for each.
+
+    In a traced function it runs in each call. Where a shape is not known, the calls of the
+    function run eagerly.
+    """
+    pairs = []
+    for spec in specs:
+        known = spec.shape.is_fully_defined()
+        if not known and active_tracer() is not None:
+            fall_back(
+                f"{who}: the shape of the result follows from values, so that it cannot be "
+                "traced. Call it in Dataset.map, or outside of the traced function"
+            )
+        pairs.append((tuple(spec.shape) if known else spec.shape, spec.dtype.dtype))
+    return host_effect(who, call, inputs, pairs)
+
+
+def text_tensor(who, name, value):
+    """``value`` as a tensor of strings.
+
+    Raises: ``TypeError`` for another dtype.
+    """
+    tensor = convert_to_tensor(value)
+    if tensor.dtype.name != "string":
+        if np.size(value) == 0 and not hasattr(value, "dtype"):  # an empty list
+            return convert_to_tensor(make_text([], tuple(tensor.shape)))
+        raise TypeError(f"{who}: {name} must be of strings, got {tensor.dtype.name}")
+    return tensor
+
+
+def scalar_text(who, name, value):
+    """``value`` as a tensor of one string.
+
+    Raises: ``ShapeError`` (a ``ValueError``) for another rank, ``TypeError`` for a dtype.
+    """
+    tensor = text_tensor(who, name, value)
+    if tensor.shape.rank != 0:
+        raise ShapeError(who, f"{name} must be a scalar", **{name: tensor})
+    return tensor
+
+
+def texts(array):
+    """The strings of an array, as a list of bytes in C order."""
+    assert is_text(np.asarray(array).dtype)
+    return np.asarray(array, object).ravel().tolist()

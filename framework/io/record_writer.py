@@ -1,0 +1,108 @@
+"""TFRecord files, written one record after the other."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from tapewright.core.tensor import is_tensor
+from tapewright.storage.records.lines import check_compression
+from tapewright.storage.records.paths import as_path, file_errors
+from tapewright.storage.records.tf_records import put_record
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Any, Self
+
+__all__ = ["TFRecordOptions", "TFRecordWriter"]
+
+
+class TFRecordOptions:
+    """Options of a `TFRecordWriter`: ``compression_type`` is "", "GZIP" or "ZLIB".
+
+    ``compression_level``: from 0 to 9, or -1 for that of zlib. The sizes of buffers and the
+    other settings of zlib have no effect on what is read, and are ignored.
+
+    Raises: ``InvalidArgumentError`` for another compression.
+    """
+
+    def __init__(
+        self,
+        compression_type: str | TFRecordOptions | None = None,
+        flush_mode: int | None = None,
+        input_buffer_size: int | None = None,
+        output_buffer_size: int | None = None,
+        window_bits: int | None = None,
+        compression_level: int | None = None,
+        compression_method: int | None = None,
+        mem_level: int | None = None,
+        compression_strategy: int | None = None,
+    ):
+        if isinstance(compression_type, TFRecordOptions):
+            compression_type = compression_type.compression_type
+        self.compression_type = check_compression("TFRecordOptions", compression_type)
+        self.compression_level = -1 if compression_level is None else compression_level
+
+
+class TFRecordWriter:
+    """A writer of TFRecord files; a context manager closes it.
+
+    `data.TFRecordDataset` reads them. ``options``: `TFRecordOptions`, or a compression.
+
+    >>> import os, tempfile, tapewright as tw
+    >>> path = os.path.join(tempfile.mkdtemp(), "records")
+    >>> with TFRecordWriter(path) as writer:
+    ...     writer.write(b"one")
+    >>> list(tw.data.TFRecordDataset(path).as_numpy_iterator())
+    [b'one']
+    """
+
+    def __init__(
+        self,
+        path: str | bytes | PathLike[str],
+        options: TFRecordOptions | str | None = None,
+    ):
+        if not isinstance(options, TFRecordOptions):
+            options = TFRecordOptions(options)
+        with file_errors():
+            self._file = open(as_path("TFRecordWriter", path), "wb")
+        self._compress = None
+        if options.compression_type:
+            bits = 31 if options.compression_type == "GZIP" else 15
+            level = options.compression_level
+            self._compress = zlib.compressobj(level, zlib.DEFLATED, bits)
+
+    def write(self, record: Any) -> None:
+        """Append a record: ``bytes``, or a scalar tensor of strings.
+
+        Raises: ``TypeError`` for anything else, ``ValueError`` if it is closed.
+        """
+        if is_tensor(record):
+            record = record.numpy()
+        if not isinstance(record, bytes | bytearray | memoryview):
+            raise TypeError(
+                f"TFRecordWriter.write: expects bytes, got {type(record).__name__}"
+            )
+        data = put_record(bytes(record))
+        self._file.write(
+            data if self._compress is None else self._compress.compress(data)
+        )
+
+    def flush(self) -> None:
+        """Write out what is held back."""
+        if self._compress is not None:
+            self._file.write(self._compress.flush(zlib.Z_SYNC_FLUSH))
+        self._file.flush()
+
+    def close(self) -> None:
+        """Write out what is held back, and close the file."""
+        if not self._file.closed:
+            if self._compress is not None:
+                self._file.write(self._compress.flush())
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()

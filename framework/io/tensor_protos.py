@@ -1,0 +1,162 @@
+"""Tensors as bytes, in the format of TensorFlow's ``TensorProto``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.text import is_text, make_text
+from tapewright.storage.records.wire import (
+    LENGTH,
+    VARINT,
+    check,
+    fields,
+    packed_varints,
+    put_bytes,
+    put_int,
+    signed,
+)
+
+from .host_ops import host_op, scalar_text, texts
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import DTypeLike, TensorLike
+
+__all__ = ["parse_tensor", "serialize_tensor"]
+
+# types.proto
+NUMBERS = dict(
+    float32=1, float64=2, int32=3, uint8=4, int16=5, int8=6, string=7, complex64=8,
+    int64=9, bool=10, bfloat16=14, uint16=17, complex128=18, float16=19, uint32=22,
+    uint64=23,
+)  # fmt: skip
+# The fields of tensor.proto that hold single values, with the dtype of these.
+FLOATS = {5: "<f4", 6: "<f8", 9: "<c8", 12: "<c16"}
+INTEGERS = 7, 10, 11, 13, 16, 17
+MOST_REPEATED = 1 << 26  # bytes that one value in the file may fill
+
+
+def serialize_tensor(tensor: TensorLike) -> Tensor:
+    """A tensor as a string, the bytes of a ``TensorProto``; `parse_tensor` reads it.
+
+    >>> parse_tensor(serialize_tensor([[1, 2]]), "int32").numpy()
+    array([[1, 2]], dtype=int32)
+    """
+    tensor = convert_to_tensor(tensor)
+    number = NUMBERS[tensor.dtype.name]
+
+    def call(array):
+        array = np.asarray(array)
+        sizes = b"".join([put_bytes(2, put_int(1, n)) for n in array.shape])
+        found = put_int(1, number) + put_bytes(2, sizes)
+        if is_text(array.dtype):
+            found += b"".join([put_bytes(8, text) for text in texts(array)])
+        elif array.size:
+            found += put_bytes(4, array.astype(array.dtype.newbyteorder("<")).tobytes())
+        return [make_text([found], ())]
+
+    return host_op("serialize_tensor", call, [tensor], [TensorSpec((), "string")])[0]
+
+
+def parse_tensor(serialized: TensorLike, out_type: DTypeLike) -> Tensor:
+    """The tensor of a scalar string that `serialize_tensor`, or TensorFlow's, made.
+
+    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other bytes, or another dtype
+    than ``out_type``.
+    """
+    dtype = as_dtype(out_type)
+
+    def call(serialized):
+        return [_read(serialized.item(), dtype)]
+
+    inputs = [scalar_text("parse_tensor", "serialized", serialized)]
+    return host_op("parse_tensor", call, inputs, [TensorSpec(None, dtype)])[0]
+
+
+def _read(data, dtype):
+    number, shape, content, single, strings = 0, (), None, [], []
+    for field, kind, value in fields(data):
+        if field in (1, 3):
+            check(kind == VARINT, "a dtype is no integer")
+            number = value if field == 1 else number
+        elif field in (2, 4, 8):
+            check(kind == LENGTH, "a shape or content is an integer")
+            if field == 2:
+                shape = _shape(value)
+            elif field == 4:
+                content = value
+            else:
+                strings.append(bytes(value))
+        elif field in FLOATS:
+            single.append(np.frombuffer(_whole(value, FLOATS[field]), FLOATS[field]))
+        elif field in INTEGERS:
+            is_one = kind == VARINT
+            single.append([signed(value)] if is_one else packed_varints(value))
+    if number != NUMBERS[dtype.name]:
+        names = {n: name for name, n in NUMBERS.items()}
+        raise InvalidArgumentError(
+            f"parse_tensor: out_type is {dtype.name}, but the tensor is of the dtype "
+            f"{names.get(number, f'number {number}')}"
+        )
+    if dtype.name == "string":
+        return _filled(np.array([*strings, None], object)[:-1], shape, dtype)
+    numpy_dtype = np.dtype(dtype.as_numpy_dtype)
+    if content is not None:
+        values = np.frombuffer(
+            _whole(content, numpy_dtype), numpy_dtype.newbyteorder("<")
+        )
+        return values.astype(numpy_dtype).reshape(_checked(values, shape))
+    values = np.concatenate(single) if single else np.zeros(0, np.int64)
+    if dtype.name in ("float16", "bfloat16"):  # their bits, as integers
+        values = values.astype(np.uint16).view(numpy_dtype)
+    return _filled(values.astype(numpy_dtype), shape, dtype)
+
+
+def _whole(data, dtype):
+    size = np.dtype(dtype).itemsize
+    check(len(data) % size == 0, f"{len(data)} bytes hold no whole number of {dtype}")
+    return data
+
+
+def _shape(data):
+    sizes = []
+    for field, kind, value in fields(data):
+        check(field != 3 or not value, "the shape of a tensor is unknown")
+        if field == 2:
+            check(kind == LENGTH, "a size is no message")
+            size = 0
+            for part, kind, number in fields(value):
+                if part == 1:
+                    check(kind == VARINT, "a size is no integer")
+                    size = signed(number)
+            check(size >= 0, f"an axis has the size {size}")
+            sizes.append(size)
+    check(len(sizes) <= 32, f"a tensor has {len(sizes)} axes")
+    return tuple(sizes)
+
+
+def _checked(values, shape):
+    size = math.prod(shape)
+    check(
+        len(values) == size, f"{len(values)} values do not fit into the shape {shape}"
+    )
+    return shape
+
+
+def _filled(values, shape, dtype):
+    """The values in a shape; the last one stands for those that follow, as in TensorFlow."""
+    size = math.prod(shape)
+    if len(values) < size:
+        wanted = size * values.dtype.itemsize
+        check(wanted <= MOST_REPEATED, f"{len(values)} values for the shape {shape}")
+        empty = b"" if dtype.name == "string" else 0
+        last = values[-1] if len(values) else empty
+        rest = np.full(size - len(values), last, values.dtype)
+        values = np.concatenate([values, rest])
+    return values.reshape(_checked(values, shape))

@@ -1,0 +1,127 @@
+"""Columns of comma-separated values as arrays, with defaults for empty fields."""
+
+import numpy as np
+
+from tapewright.core.errors import InvalidArgumentError
+
+from .lines import split_row
+
+__all__ = ["Columns", "infer_default"]
+
+DTYPES = "float32", "float64", "int32", "int64", "object"
+
+
+class Columns:
+    """A reader of rows of comma-separated values.
+
+    ``defaults``: for each column an array of one value, or of none for a column without a
+    default. ``selected``: the numbers of the columns, ascending, or None for all.
+
+    Raises: ``ValueError`` for what no column can be.
+    """
+
+    def __init__(
+        self, who, defaults, delimiter=",", quoted=True, na_value="", selected=None
+    ):
+        self._who, self._quoted = who, quoted
+        self._delimiter = delimiter.encode()
+        self._missing = (b"", na_value.encode())
+        if len(self._delimiter) != 1 or delimiter in '"\r\n':
+            raise InvalidArgumentError(
+                f"{who}: field_delim must be one character, got {delimiter!r}"
+            )
+        self.defaults, self.selected = defaults, selected
+        for i, default in enumerate(defaults):
+            if default.dtype.name not in DTYPES or default.size > 1 or default.ndim > 1:
+                raise InvalidArgumentError(
+                    f"{who}: record_defaults[{i}] must be one value, or none, of float32, "
+                    f"float64, int32, int64 or string, got {default!r}"
+                )
+        if selected is not None and (
+            len(selected) != len(defaults)
+            or any([n < 0 for n in selected])
+            or sorted(set(selected)) != list(selected)
+        ):
+            raise InvalidArgumentError(
+                f"{who}: select_cols must be one number for each of {len(defaults)} "
+                f"record_defaults, ascending from 0, got {selected!r}"
+            )
+
+    def values(self, row, number=0):
+        """The value of each column in a row, which is bytes.
+
+        Raises: ``InvalidArgumentError`` for a row that does not fit.
+        """
+        fields = split_row(row, self._delimiter, self._quoted)
+        if self.selected is not None:
+            if self.selected and self.selected[-1] >= len(fields):
+                raise self._wrong(
+                    number, f"{len(fields)} fields, none {self.selected[-1]}"
+                )
+            fields = [fields[n] for n in self.selected]
+        if len(fields) != len(self.defaults):
+            raise self._wrong(number, f"{len(fields)} fields, not {len(self.defaults)}")
+        pairs = enumerate(zip(fields, self.defaults, strict=True))
+        return [self._value(*pair, i, number) for i, pair in pairs]
+
+    def _value(self, field, default, i, number):
+        if field in self._missing:
+            if not default.size:
+                raise self._wrong(
+                    number, f"no value in field {i}, which has no default"
+                )
+            return default.reshape(-1)[0]
+        if default.dtype == object:
+            return field
+        try:
+            return _number(field, default.dtype)
+        except (ValueError, OverflowError):
+            raise self._wrong(
+                number, f"{field!r} in field {i}, which is no {default.dtype.name}"
+            ) from None
+
+    def arrays(self, rows, shape):
+        """The columns of rows, as arrays of a shape."""
+        found = [self.values(row, number) for number, row in enumerate(rows)]
+        arrays = []
+        for i, default in enumerate(self.defaults):
+            array = np.empty(len(found), default.dtype)
+            array[:] = [values[i] for values in found]
+            arrays.append(array.reshape(shape))
+        return arrays
+
+    def _wrong(self, number, what):
+        return InvalidArgumentError(f"{self._who}: row {number} has {what}")
+
+
+def _number(field, dtype):
+    if b"_" in field:
+        raise ValueError
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):  # to infinity
+            return dtype.type(float(field))
+    value = int(field)
+    if not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        raise OverflowError
+    return dtype.type(value)
+
+
+def infer_default(fields):
+    """The default of a column with these fields: 0 of int32, int64 or float32, or text.
+
+    As TensorFlow: float64 if a number needs it, empty fields tell nothing.
+    """
+    kinds = [np.dtype(name) for name in ("int32", "int64", "float32", "float64")]
+    rank = 0
+    for field in fields:
+        while field and rank < len(kinds) and not _fits(field, kinds[rank]):
+            rank += 1
+    return np.zeros((), kinds[rank]) if rank < len(kinds) else np.array(b"", object)
+
+
+def _fits(field, dtype):
+    try:
+        value = _number(field, dtype)
+    except (ValueError, OverflowError):
+        return False
+    return dtype != np.float32 or not np.isinf(value)

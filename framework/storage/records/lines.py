@@ -1,0 +1,217 @@
+"""Files of lines, of records of one length, and of comma-separated values.
+
+The readers yield each record with the place after it, in bytes of the decompressed file,
+from where another reader goes on.
+"""
+
+import gzip
+import io
+import os
+import zlib
+from contextlib import closing
+
+from tapewright.core.errors import DataLossError, InvalidArgumentError
+
+from .paths import file_errors
+
+__all__ = [
+    "check_compression",
+    "open_compressed",
+    "read_fixed",
+    "read_lines",
+    "read_rows",
+    "skip_to",
+    "split_row",
+]
+
+PIECE = 1 << 16
+COMPRESSIONS = "", "GZIP", "ZLIB"
+
+
+def check_compression(who, compression):
+    """The name of a compression: "", "GZIP" or "ZLIB".
+
+    Raises: ``InvalidArgumentError`` (a ``ValueError``) for another one.
+    """
+    name = "" if compression is None else compression
+    if name not in COMPRESSIONS:
+        raise InvalidArgumentError(
+            f"{who}: compression_type must be '', 'GZIP' or 'ZLIB', got {compression!r}"
+        )
+    return name
+
+
+def open_compressed(path, compression=""):
+    """A file of bytes that are decompressed as they are read.
+
+    Raises: ``NotFoundError``; ``DataLossError``, as it is read, if it is damaged.
+    """
+    with file_errors():
+        file = open(path, "rb")
+    if compression == "":
+        return file
+    return io.BufferedReader(_Inflated(path, file, compression), PIECE)
+
+
+class _Inflated(io.RawIOBase):
+    """The bytes of a file that gzip or zlib compressed, forwards."""
+
+    def __init__(self, path, file, compression):
+        self._path, self._file, self._compression = path, file, compression
+        self._started = False
+        if compression == "GZIP":
+            self._read = gzip.GzipFile(fileobj=file).read
+        else:
+            self._inflate, self._read = zlib.decompressobj(), self._read_zlib
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        try:
+            data = self._read(len(buffer))
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataLossError(
+                f"{os.fsdecode(self._path)} is damaged as {self._compression}: {error}"
+            ) from error
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _read_zlib(self, size):
+        while not self._inflate.eof:
+            piece = self._inflate.unconsumed_tail or self._file.read(PIECE)
+            if not piece and not self._started:
+                return b""  # an empty file
+            self._started = True
+            data = self._inflate.decompress(piece, size)
+            if data:
+                return data
+            if not piece:
+                raise EOFError("it ends too early")
+        return b""
+
+    def close(self):
+        self._file.close()
+        super().close()
+
+
+def skip_to(file, place):
+    """Go to a place of a file that is open at its start."""
+    if file.seekable():
+        file.seek(place)
+        return
+    while place > 0 and (piece := file.read(min(place, PIECE))):
+        place -= len(piece)
+
+
+def read_lines(path, compression="", place=0):
+    """Yield ``(line, place after it)``; carriage returns are left out, as in TensorFlow."""
+    with closing(open_compressed(path, compression)) as file:
+        skip_to(file, place)
+        for line in file:
+            place += len(line)
+            yield line.removesuffix(b"\n").replace(b"\r", b""), place
+
+
+def read_fixed(path, record_bytes, header_bytes, footer_bytes, compression="", place=0):
+    """Yield ``(record, place after it)`` for records of one length.
+
+    Raises: ``InvalidArgumentError`` if there is no whole number of them.
+    """
+    with closing(open_compressed(path, compression)) as file:
+        if not compression:
+            _check_body(
+                path, os.path.getsize(path), record_bytes, header_bytes, footer_bytes
+            )
+        skip_to(file, place or header_bytes)
+        place, held = place or header_bytes, b""
+        while True:
+            held += file.read(max(record_bytes, PIECE))
+            start, end = 0, len(held) - footer_bytes
+            while start + record_bytes <= end:
+                place += record_bytes
+                yield held[start : start + record_bytes], place
+                start += record_bytes
+            if not start:
+                break
+            held = held[start:]
+        if compression:
+            size = place + len(held)
+            _check_body(path, size, record_bytes, header_bytes, footer_bytes)
+
+
+def _check_body(path, size, record_bytes, header_bytes, footer_bytes):
+    body = size - header_bytes - footer_bytes
+    if body < 0 or body % record_bytes:
+        raise InvalidArgumentError(
+            f"{os.fsdecode(path)}: {body} bytes between a header of {header_bytes} and a "
+            f"footer of {footer_bytes} are no multiple of record_bytes={record_bytes}"
+        )
+
+
+def read_rows(path, compression="", place=0, quoted=True):
+    """Yield ``(row, place after it)``; a quoted field may have several lines."""
+    with closing(open_compressed(path, compression)) as file:
+        skip_to(file, place)
+        row = b""
+        for line in file:
+            place += len(line)
+            row += line
+            if quoted and row.count(b'"') % 2:
+                continue
+            row = row.removesuffix(b"\n").removesuffix(b"\r")
+            yield row, place
+            row = b""
+        if row:
+            raise InvalidArgumentError(
+                f"{os.fsdecode(path)}: a quoted field does not end before the file does"
+            )
+
+
+def split_row(row, delimiter=b",", quoted=True):
+    """The fields of a row of comma-separated values (RFC 4180), as bytes.
+
+    Raises: ``InvalidArgumentError`` for quotes that are neither around a field nor doubled.
+
+    >>> split_row(b'1,"a ""b"", c",')
+    [b'1', b'a "b", c', b'']
+    """
+    if not quoted or b'"' not in row:
+        if quoted and (b"\n" in row or b"\r" in row):
+            raise InvalidArgumentError(
+                f"A field without quotes has an end of line: {row!r}"
+            )
+        return row.split(delimiter)
+    fields, place = [], 0
+    while True:
+        if row[place : place + 1] == b'"':
+            field, place = _quoted(row, place + 1)
+            if place < len(row) and row[place : place + 1] != delimiter:
+                raise InvalidArgumentError(
+                    f"A quote in a quoted field must be doubled: {row!r}"
+                )
+        else:
+            end = row.find(delimiter, place)
+            end = len(row) if end < 0 else end
+            field, place = row[place:end], end
+            if any([each in field for each in (b'"', b"\n", b"\r")]):
+                raise InvalidArgumentError(
+                    f"A field with a quote or an end of line must be quoted: {row!r}"
+                )
+        fields.append(field)
+        if place >= len(row):
+            return fields
+        place += 1
+
+
+def _quoted(row, place):
+    """The field whose first quote is before ``place``, and the place after the last one."""
+    parts = []
+    while True:
+        end = row.find(b'"', place)
+        if end < 0:
+            raise InvalidArgumentError(f"A quoted field does not end: {row!r}")
+        parts.append(row[place:end])
+        if row[end + 1 : end + 2] != b'"':
+            return b'"'.join(parts), end + 1
+        place = end + 2

@@ -1,0 +1,61 @@
+"""Local files: paths as users give them, and patterns of names."""
+
+import glob
+import os
+from contextlib import contextmanager
+
+from tapewright.core.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnimplementedError,
+    UnknownError,
+)
+
+__all__ = ["as_path", "expand_pattern", "file_errors"]
+
+ERRORS = [
+    (FileNotFoundError, NotFoundError),
+    (FileExistsError, AlreadyExistsError),
+    (PermissionError, PermissionDeniedError),
+    ((IsADirectoryError, NotADirectoryError), FailedPreconditionError),
+    (OSError, UnknownError),
+]
+
+
+def as_path(who, path):
+    """A path as text, without ``file://`` in front.
+
+    Raises: ``UnimplementedError`` for other schemes, ``TypeError`` for another type.
+    """
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise TypeError(f"{who}: expects a path, got {type(path).__name__}")
+    text = os.fsdecode(path)
+    scheme, found, rest = text.partition("://")
+    if not found or not scheme.isalnum():
+        return text
+    if scheme == "file":
+        return rest
+    raise UnimplementedError(
+        f"{who}: only local files are supported, got {text!r}: copy it to the disk first"
+    )
+
+
+def expand_pattern(who, pattern):
+    """The files that match a pattern with ``*``, ``?`` and ``[...]``, sorted.
+
+    Names that begin with a point match ``*``, too, as in TensorFlow.
+    """
+    return sorted(glob.glob(as_path(who, pattern), include_hidden=True))
+
+
+@contextmanager
+def file_errors():
+    """Raise the errors of the system as TensorFlow's: ``NotFoundError`` and its like."""
+    try:
+        yield
+    except OSError as error:
+        kind = next(kind for kinds, kind in ERRORS if isinstance(error, kinds))
+        name = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        raise kind(f"{name}{error.strerror or error}") from error

@@ -1,0 +1,57 @@
+"""TFRecord files: records of bytes, each with its length and two checksums.
+
+``uint64 length, uint32 masked CRC-32C of the length, bytes, uint32 masked CRC-32C of the
+bytes``, little-endian; the whole file may be compressed by gzip or zlib.
+"""
+
+import os
+import struct
+from contextlib import closing
+
+from tapewright.core.errors import DataLossError
+
+from .crc32c import masked_crc32c
+from .lines import open_compressed, skip_to
+
+__all__ = ["put_record", "read_records"]
+
+MOST = 1 << 31  # bytes of a record
+
+
+def read_records(path, compression="", place=0):
+    """Yield ``(record, place after it)`` for each record from ``place`` on.
+
+    Raises: ``DataLossError`` for a checksum that differs, or a file that ends too early.
+    """
+    with closing(open_compressed(path, compression)) as file:
+        most = MOST if compression else os.path.getsize(path)
+        skip_to(file, place)
+        while head := file.read(12):
+            (length,) = struct.unpack("<Q", _checked(path, place, head, 8))
+            if length > min(most, MOST):
+                raise _loss(path, place, f"a record of {length} bytes")
+            record = _checked(path, place, file.read(length + 4), length)
+            place += length + 16
+            yield record, place
+
+
+def _checked(path, place, data, size):
+    """The first ``size`` bytes, of which the checksum follows."""
+    if len(data) != size + 4:
+        raise _loss(path, place, "it ends too early")
+    found = data[:size]
+    if masked_crc32c(found) != struct.unpack("<I", data[size:])[0]:
+        raise _loss(path, place, "a checksum (CRC-32C) differs")
+    return found
+
+
+def _loss(path, place, what):
+    name = os.fsdecode(path)
+    return DataLossError(f"{name} is damaged in the record at byte {place}: {what}")
+
+
+def put_record(record):
+    """The bytes of a record in a file."""
+    length = struct.pack("<Q", len(record))
+    sums = [struct.pack("<I", masked_crc32c(part)) for part in (length, record)]
+    return b"".join([length, sums[0], record, sums[1]])

@@ -1,0 +1,138 @@
+"""The binary format of protocol buffers: fields of a number, a kind and a value.
+
+Untrusted bytes: every length is checked before anything is read, and integers have at most
+64 bits. Messages are parsed one level at a time by functions that know them, so the bytes
+cannot choose the depth.
+"""
+
+import numpy as np
+
+from tapewright.core.errors import InvalidArgumentError
+
+__all__ = [
+    "FIXED32",
+    "FIXED64",
+    "LENGTH",
+    "VARINT",
+    "check",
+    "fields",
+    "packed_float",
+    "packed_varints",
+    "put_bytes",
+    "put_int",
+    "put_packed_varints",
+    "put_varint",
+    "signed",
+]
+
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+
+
+def check(holds, what):
+    """Raise unless the bytes are as they must be.
+
+    Raises: ``InvalidArgumentError`` (a ``ValueError``).
+    """
+    if not holds:
+        raise InvalidArgumentError(f"The bytes are no protocol buffer: {what}")
+
+
+def fields(data):
+    """Yield ``(number, kind, value)`` for each field of a message, in order.
+
+    Values are unsigned integers for `VARINT`, else views of the bytes.
+
+    Raises: ``InvalidArgumentError`` for bytes that are no message.
+
+    >>> [(number, bytes(value)) for number, _, value in fields(bytes([10, 2, 65, 66]))]
+    [(1, b'AB')]
+    """
+    data, place = memoryview(data), 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        number, kind = tag >> 3, tag & 7
+        check(0 < number < 1 << 29, f"a field has the number {number}")
+        if kind == VARINT:
+            value, place = _varint(data, place)
+        else:
+            if kind == LENGTH:
+                size, place = _varint(data, place)
+            else:
+                check(kind in (FIXED32, FIXED64), f"a field is of the kind {kind}")
+                size = 4 if kind == FIXED32 else 8
+            check(size <= len(data) - place, "a field is longer than the rest of it")
+            value = data[place : place + size]
+            place += size
+        yield number, kind, value
+
+
+def _varint(data, place):
+    value = 0
+    for shift in range(0, 70, 7):
+        check(place < len(data), "it ends inside of an integer")
+        byte = data[place]
+        place += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value & (1 << 64) - 1, place
+    check(False, "an integer has more than 10 bytes")
+
+
+def signed(value):
+    """An unsigned integer of 64 bits as a signed one."""
+    return value - (1 << 64) if value >> 63 else value
+
+
+def packed_float(data):
+    """An array of float32 from the packed values of a field."""
+    check(len(data) % 4 == 0, f"{len(data)} bytes hold no whole number of floats")
+    return np.frombuffer(data, "<f4").astype(np.float32)
+
+
+def packed_varints(data):
+    """An array of int64 from the packed integers of a field."""
+    bits = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(bits < 128) + 1
+    check(not bits.size or ends.size and ends[-1] == bits.size, "it ends in an integer")
+    starts = np.concatenate([[0], ends[:-1]]) if ends.size else ends
+    sizes = ends - starts
+    longest = sizes.max(initial=0)
+    check(longest <= 10, "an integer has more than 10 bytes")
+    values = np.zeros(ends.size, np.uint64)
+    for i in range(longest):
+        there = np.flatnonzero(sizes > i)
+        part = (bits[starts[there] + i] & 127).astype(np.uint64)
+        values[there] |= part << np.uint64(7 * i)
+    return values.view(np.int64)
+
+
+def put_varint(value):
+    """The bytes of an integer, of 64 bits if it is negative."""
+    value &= (1 << 64) - 1
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def put_packed_varints(values):
+    """The bytes of integers, one after the other."""
+    rest = np.asarray(values, np.int64).view(np.uint64)
+    groups = rest[:, None] >> (7 * np.arange(10)).astype(np.uint64)
+    bits = (groups & 127).astype(np.uint8)
+    further = groups[:, 1:] != 0  # there are more bytes after this one
+    bits[:, :-1] |= further.astype(np.uint8) << 7
+    kept = np.concatenate([np.ones((len(rest), 1), bool), further], axis=1)
+    return bits[kept].tobytes()
+
+
+def put_int(number, value):
+    """A field of an integer."""
+    return put_varint(number << 3 | VARINT) + put_varint(value)
+
+
+def put_bytes(number, value):
+    """A field of bytes, text or a message."""
+    return put_varint(number << 3 | LENGTH) + put_varint(len(value)) + bytes(value)

@@ -1,0 +1,98 @@
+"""Tensors from serialized examples, eager and traced."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.io import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
+from tapewright.train import Example, SequenceExample
+
+
+def serialized(**features):
+    example = Example()
+    for name, values in features.items():
+        kind = {int: "int64_list", float: "float_list", bytes: "bytes_list"}
+        part = getattr(example.features.feature[name], kind[type(values[0])])
+        part.value.extend(values)
+    return example.SerializeToString()
+
+
+FIRST, SECOND = (
+    serialized(x=[1.0, 2.0], n=[5], s=[b"a"]),
+    serialized(x=[3.0, 4.0], n=[6, 7]),
+)
+WANTED = {
+    "x": FixedLenFeature([2], tw.float32),
+    "s": FixedLenFeature([], tw.string, "none"),
+    "n": FixedLenSequenceFeature([], tw.int64, True, -1),
+}
+
+
+def test_an_example_gives_tensors_of_the_shapes_that_are_asked_for():
+    found = tw.io.parse_single_example(FIRST, WANTED)
+    assert found["x"].numpy().tolist() == [1, 2] and found["s"].numpy() == b"a"
+    assert found["n"].numpy().tolist() == [5] and found["n"].dtype == tw.int64
+    rows = FixedLenSequenceFeature([2], tw.float32, allow_missing=True)
+    found = tw.io.parse_single_example(FIRST, {"x": rows, "y": rows})
+    assert found["x"].numpy().tolist() == [[1, 2]] and found["y"].shape == (0, 2)
+
+
+def test_a_batch_is_padded_by_the_default():
+    found = tw.io.parse_example([FIRST, SECOND], WANTED)
+    assert found["x"].numpy().tolist() == [[1, 2], [3, 4]]
+    assert found["s"].numpy().tolist() == [b"a", b"none"]
+    assert found["n"].numpy().tolist() == [[5, -1], [6, 7]]
+
+
+def test_it_runs_in_each_call_of_a_traced_function():
+    wanted = {name: WANTED[name] for name in "xs"}
+    f = tw.function(lambda text: tw.io.parse_single_example(text, wanted)["x"] * 2)
+    for text, expected in [(FIRST, [2, 4]), (SECOND, [6, 8])]:
+        assert f(tw.constant(text)).numpy().tolist() == expected
+    assert f.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.parametrize(
+    "feature, error, match",
+    [
+        (FixedLenFeature([3], tw.float32), ValueError, "'x' has 2 values, .*needs 3"),
+        (FixedLenFeature([2], tw.int64), ValueError, "of the dtype float32"),
+        (FixedLenFeature([2], tw.float64), TypeError, "float32, int64 or string"),
+        (FixedLenFeature([None], tw.float32), ValueError, "sizes must be known"),
+        (FixedLenFeature([2], tw.float32, [1.0]), ValueError, "default_value"),
+        (FixedLenSequenceFeature([], tw.float32), ValueError, "allow_missing=True"),
+        (FixedLenSequenceFeature([3], tw.float32, True), ValueError, "no rows"),
+        (VarLenFeature(tw.float32), tw.errors.UnimplementedError, "FixedLenFeature"),
+        (tw.float32, TypeError, "must be a FixedLenFeature"),
+    ],
+)
+def test_what_does_not_fit_is_refused(feature, error, match):
+    with pytest.raises(error, match=match):
+        tw.io.parse_single_example(FIRST, {"x": feature})
+
+
+def test_a_missing_feature_is_named():
+    with pytest.raises(tw.errors.InvalidArgumentError, match="no feature 'y'"):
+        tw.io.parse_single_example(FIRST, {"y": FixedLenFeature([], tw.int64)})
+
+
+def test_a_sequence_has_a_row_for_each_step():
+    example = SequenceExample()
+    example.context.feature["c"].int64_list.value.append(7)
+    for i in range(3):
+        step = example.feature_lists.feature_list["s"].feature.add()
+        step.float_list.value.extend([i, i + 0.5])
+    text = example.SerializeToString()
+    context, sequences = tw.io.parse_single_sequence_example(
+        text,
+        {"c": FixedLenFeature([], tw.int64)},
+        {
+            "s": FixedLenSequenceFeature([2], tw.float32),
+            "t": FixedLenSequenceFeature([], tw.int64, allow_missing=True),
+        },
+    )
+    assert int(context["c"]) == 7 and sequences["t"].shape == (0,)
+    assert np.array_equal(sequences["s"], [[0, 0.5], [1, 1.5], [2, 2.5]])
+    with pytest.raises(ValueError, match="no feature 't'"):
+        wanted = {"t": FixedLenSequenceFeature([], tw.int64)}
+        tw.io.parse_single_sequence_example(text, sequence_features=wanted)
