@@ -1,4 +1,29 @@
 """`tw.data`: data sets as chains of transformations, under the names of ``tf.data``."""
 
+import sys
+from typing import TYPE_CHECKING
+
+from tapewright.core.lazy_import import import_lazily
+
+from . import dataset as _dataset
 from .dataset import *
-from .files import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
+
+if TYPE_CHECKING:
+    from .files import FixedLengthRecordDataset as FixedLengthRecordDataset
+    from .files import TextLineDataset as TextLineDataset
+    from .files import TFRecordDataset as TFRecordDataset
+
+__all__ = [
+    *_dataset.__all__,
+    "FixedLengthRecordDataset",
+    "TFRecordDataset",
+    "TextLineDataset",
+]
+__all__.sort()
+
+import_lazily(
+    sys.modules[__name__],
+    FixedLengthRecordDataset="tapewright.data.files:FixedLengthRecordDataset",
+    TFRecordDataset="tapewright.data.files:TFRecordDataset",
+    TextLineDataset="tapewright.data.files:TextLineDataset",
+)
