@@ -19,7 +19,18 @@ from tapewright import datasets, layers, optimizers
 from tapewright.layers import Input, initializers
 
 from . import autodiff, data, debugging, keras
-from .api import bitwise, config, errors, linalg, math, nest, nn, signal, version
+from .api import (
+    bitwise,
+    config,
+    errors,
+    linalg,
+    math,
+    nest,
+    nn,
+    signal,
+    strings,
+    version,
+)
 from .autodiff.custom_gradient import *
 from .autodiff.gradient_tape import *
 from .autodiff.vectorized_map import *
@@ -64,6 +75,7 @@ from .ops.math.special import *
 from .ops.math.trigonometry import *
 from .ops.math.xlogy import *
 from .ops.nn.activation import sigmoid, softmax, tanh
+from .ops.strings.ragged import RaggedTensor
 from .keras.models import Model, Sequential
 
 if TYPE_CHECKING:  # names that are loaded at their first use
@@ -86,6 +98,7 @@ __all__ = [
     "Input",
     "Model",
     "Module",
+    "RaggedTensor",
     "Reference",
     "RegisterGradient",
     "Sequential",
@@ -325,6 +338,7 @@ __all__ = [
     "stop_gradient",
     "strided_slice",
     "string",
+    "strings",
     "subtract",
     "summary",
     "switch_case",

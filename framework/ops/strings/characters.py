@@ -1,0 +1,224 @@
+"""Strings as bytes and characters: case, white space, lengths, parts, encodings."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.rules import check_choice
+from tapewright.core.text import make_text
+from tapewright.core.typing import IntLike, TensorLike
+
+from .entries import map_numbers, map_text, string_op
+
+__all__ = [
+    "length",
+    "lower",
+    "strip",
+    "substr",
+    "unicode_transcode",
+    "upper",
+]
+
+# Encodings of `unicode_transcode` -> their names in Python.
+ENCODINGS = {
+    "UTF-8": "utf-8",
+    "UTF-16-BE": "utf-16-be",
+    "UTF-32-BE": "utf-32-be",
+    "US-ASCII": "ascii",
+    "ISO-8859-1": "latin-1",
+}
+OUTPUT_ENCODINGS = ("UTF-8", "UTF-16-BE", "UTF-32-BE")
+UNITS = ("BYTE", "UTF8_CHAR")
+
+
+@string_op(name="string_lower", type_name="StringLower", may_raise=True)
+def lower(xp, input: TensorLike, encoding: str = ""):
+    """Upper-case letters as lower-case ones: those of ASCII, or with "utf-8" all.
+
+    >>> lower("ÄB").numpy().decode(), lower("ÄB", encoding="utf-8").numpy().decode()
+    ('Äb', 'äb')
+    """
+    if _is_ascii("lower", encoding):
+        return map_text(bytes.lower, input)
+    return map_text(lambda text: text.decode(errors="replace").lower().encode(), input)
+
+
+@string_op(name="string_upper", type_name="StringUpper", may_raise=True)
+def upper(xp, input: TensorLike, encoding: str = ""):
+    """Lower-case letters as upper-case ones: those of ASCII, or with "utf-8" all.
+
+    >>> upper("äb", encoding="utf-8").numpy().decode()
+    'ÄB'
+    """
+    if _is_ascii("upper", encoding):
+        return map_text(bytes.upper, input)
+    return map_text(lambda text: text.decode(errors="replace").upper().encode(), input)
+
+
+def _is_ascii(who, encoding):
+    check_choice(who, "encoding", encoding, ("", "utf-8"))
+    return not encoding
+
+
+@string_op(name="string_strip", type_name="StringStrip")
+def strip(xp, input: TensorLike):
+    """The strings without the white space of ASCII at both ends.
+
+    >>> strip(" a b\\n").numpy()
+    b'a b'
+    """
+    return map_text(bytes.strip, input)
+
+
+@string_op(
+    name="string_length",
+    type_name="StringLength",
+    result_dtype=dtypes.int32,
+    may_raise=True,
+)
+def length(xp, input: TensorLike, unit: str = "BYTE"):
+    """The number of bytes of each string, or of characters in UTF-8 ("UTF8_CHAR"): int32.
+
+    >>> int(length("Zoë")), int(length("Zoë", unit="UTF8_CHAR"))
+    (4, 3)
+    """
+    check_choice("length", "unit", unit, UNITS)
+    count = len if unit == "BYTE" else _count_characters
+    return map_numbers(count, input, np.int32)
+
+
+def _count_characters(text):
+    return sum([byte & 0xC0 != 0x80 for byte in text])
+
+
+def starts_of_characters(text: bytes) -> list[int]:
+    """The positions at which characters in UTF-8 begin; one begins at 0."""
+    return [i for i, byte in enumerate(text) if byte & 0xC0 != 0x80 or not i]
+
+
+@string_op(name="substr", type_name="Substr", same_dtype=("input",), may_raise=True)
+def substr(
+    xp, input: TensorLike, pos: TensorLike, len: TensorLike, *, unit: str = "BYTE"
+):
+    """The part of each string from ``pos`` on, of ``len`` bytes or characters at most.
+
+    Args: ``pos``: integers, below 0 counted from the end; ``unit``: "BYTE" or
+    "UTF8_CHAR", a character in UTF-8. The shapes broadcast.
+
+    Raises: ``InvalidArgumentError`` for a position outside of its string.
+
+    >>> substr(["word", "other"], -3, 2).numpy().tolist()
+    [b'or', b'he']
+    """
+    check_choice("substr", "unit", unit, UNITS)
+    if pos.dtype.kind not in "iu" or len.dtype.kind not in "iu":
+        raise InvalidArgumentError("substr: pos and len must be integers")
+    texts, starts, counts = xp.broadcast_arrays(input, pos, len)
+    cut = _bytes_from if unit == "BYTE" else _characters_from
+    rows = zip(texts.ravel().tolist(), starts.ravel().tolist(), counts.ravel().tolist())
+    return make_text([cut(*row) for row in rows], texts.shape)
+
+
+def _begin(text, pos, size):
+    if not -size <= pos <= size:
+        raise InvalidArgumentError(
+            f"substr: pos {pos} is out of range for the string {text!r:.60} of length "
+            f"{size}"
+        )
+    return pos + size if pos < 0 else pos
+
+
+def _bytes_from(text, pos, count):
+    begin = _begin(text, pos, len(text))
+    return text[begin:] if count < 0 else text[begin : begin + count]
+
+
+def _characters_from(text, pos, count):
+    starts = starts_of_characters(text)
+    begin = _begin(text, pos, len(starts))
+    if count < 0:
+        count = len(starts)
+    starts.append(len(text))
+    return text[starts[begin] : starts[min(begin + count, len(starts) - 1)]]
+
+
+# ------------------------------------------------------------------------- encodings
+
+
+def decoded(
+    who: str,
+    text: bytes,
+    encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+) -> str:
+    """The characters of a string.
+
+    ``errors`` in the bytes: "replace" them, "ignore" them, or raise ("strict").
+    """
+    codec, parts = ENCODINGS[encoding], []
+    instead = chr(replacement_char) if errors == "replace" else ""
+    while True:
+        try:
+            parts.append(text.decode(codec))
+            break
+        except UnicodeDecodeError as error:
+            if errors == "strict":
+                raise InvalidArgumentError(
+                    f"{who}: {text!r:.60} is not {encoding}: {error.reason} at byte "
+                    f"{error.start}"
+                ) from None
+            parts += [text[: error.start].decode(codec), instead]
+            text = text[error.end :]
+    characters = "".join(parts)
+    if replace_control_characters and errors != "strict":
+        table = dict.fromkeys(range(32), instead)
+        characters = characters.translate(table)
+    return characters
+
+
+def check_encoding(who: str, name: str, encoding: str, errors: str) -> None:
+    """Raises: ``ValueError`` for an unknown encoding or way to treat errors."""
+    known = ENCODINGS if name == "input_encoding" else OUTPUT_ENCODINGS
+    check_choice(who, name, encoding, known)
+    check_choice(who, "errors", errors, ("strict", "replace", "ignore"))
+
+
+def check_character(who: str, code: int) -> None:
+    """Raises: ``ValueError`` unless ``code`` is the code point of a character."""
+    if not 0 <= code < 0x110000 or 0xD800 <= code < 0xE000:
+        raise InvalidArgumentError(
+            f"{who}: replacement_char must be a code point of Unicode, got {code}"
+        )
+
+
+@string_op(name="unicode_transcode", type_name="UnicodeTranscode", may_raise=True)
+def unicode_transcode(
+    xp,
+    input: TensorLike,
+    input_encoding: str,
+    output_encoding: str,
+    errors: str = "replace",
+    replacement_char: IntLike = 65533,
+    replace_control_characters: bool = False,
+):
+    """The strings in another encoding.
+
+    Args: ``input_encoding``: "UTF-8", "UTF-16-BE", "UTF-32-BE", "US-ASCII" or
+    "ISO-8859-1"; ``output_encoding``: one of the first three; ``errors``: "replace"
+    invalid bytes by ``replacement_char``, "ignore" them, or raise ("strict");
+    ``replace_control_characters``: treat the characters 0 to 31 in the same way.
+
+    >>> unicode_transcode("é", "UTF-8", "UTF-16-BE").numpy()
+    b'\\x00\\xe9'
+    """
+    who = "unicode_transcode"
+    check_encoding(who, "input_encoding", input_encoding, errors)
+    check_encoding(who, "output_encoding", output_encoding, errors)
+    check_character(who, replacement_char)
+    options = input_encoding, errors, replacement_char, replace_control_characters
+    codec = ENCODINGS[output_encoding]
+    return map_text(lambda text: decoded(who, text, *options).encode(codec), input)

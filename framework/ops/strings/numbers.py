@@ -1,0 +1,195 @@
+"""Numbers as text, text as numbers, and text as one of a number of buckets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.rules import check_at_least, check_choice
+from tapewright.core.tensor import Tensor
+from tapewright.core.text import is_text, make_text
+from tapewright.core.typing import DTypeLike, IntLike, TensorLike
+
+from .entries import map_numbers, string_op
+from .fingerprints import farm, murmur, sip
+
+__all__ = [
+    "as_string",
+    "to_hash_bucket",
+    "to_hash_bucket_fast",
+    "to_hash_bucket_strong",
+    "to_number",
+]
+
+
+def as_key(value: Sequence[int]) -> tuple[int, int]:
+    """Two plain ints. Raises: ``ValueError`` for anything else."""
+    key = tuple([int(word) for word in value])
+    if len(key) != 2:
+        raise InvalidArgumentError(f"key must be two integers, got {value!r}")
+    return key
+
+
+KeyLike = Annotated[Sequence[int], as_key]
+INTEGER = re.compile(rb"\s*[-+]?\d+\s*")
+FLOATING = re.compile(
+    rb"\s*[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|inf|infinity|nan)\s*", re.IGNORECASE
+)
+
+
+@string_op(
+    name="as_string",
+    type_name="AsString",
+    kinds="biufcO",
+    half=False,
+    result_dtype=dtypes.string,
+    may_raise=True,
+)
+def as_string(
+    xp,
+    input: TensorLike,
+    precision: IntLike = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: IntLike = -1,
+    fill: str = "",
+):
+    """Numbers and truth values as text, in the formats of C's ``printf``.
+
+    Args: ``precision``: digits behind the point, 6 for -1; ``scientific``: with an
+    exponent, ``1.5e+00``; ``shortest``: with an exponent where that is shorter;
+    ``width``: the least number of characters, filled up with blanks in front, or with
+    ``fill``: "0", or behind with "-"; "+" and " " stand before a number that is not
+    negative. Strings stay as they are.
+
+    >>> as_string([1.5, 2.0], precision=2).numpy().tolist()
+    [b'1.50', b'2.00']
+    >>> as_string(7, width=3, fill="0").numpy()
+    b'007'
+    """
+    if is_text(input.dtype):
+        return input.copy()
+    check_choice("as_string", "fill", fill, ("", " ", "+", "-", "0", "#"))
+    if scientific and shortest:
+        raise InvalidArgumentError(
+            "as_string: only one of scientific and shortest may be True"
+        )
+    kind = input.dtype.kind
+    if kind in "iub" and (precision >= 0 or scientific or shortest):
+        raise InvalidArgumentError(
+            "as_string: precision, scientific and shortest are for floating numbers, got "
+            f"{input.dtype}"
+        )
+    size = f"%{fill}{width if width >= 0 else ''}"
+    digits = f".{precision}" if precision >= 0 else ""
+    letter = "d" if kind in "iu" else "e" if scientific else "g" if shortest else "f"
+    entries = input.ravel().tolist()
+    if kind == "b":
+        texts = [f"{str(x).lower():>{max(width, 0)}}" for x in entries]
+    elif kind == "c":
+        form = f"({size}{digits}{letter},{size}{digits}{letter})"
+        texts = [form % (x.real, x.imag) for x in entries]
+    else:
+        form = f"{size}{digits}{letter}"
+        texts = [form % x for x in entries]
+    return make_text([text.encode() for text in texts], input.shape)
+
+
+def to_number(
+    input: TensorLike, out_type: DTypeLike = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """The numbers that strings stand for, white space around them left out.
+
+    Args: ``out_type``: float32, float64, int32 or int64.
+
+    Raises: ``InvalidArgumentError`` for a string that is no number of that type.
+
+    >>> to_number(["1.5", " -2e3"]).numpy()
+    array([ 1.5e+00, -2.0e+03], dtype=float32)
+    """
+    dtype = dtypes.as_dtype(out_type)
+    check_choice("to_number", "out_type", dtype.name, tuple(TYPES))
+    return TYPES[dtype.name](input)
+
+
+def _reader(dtype):
+    """The op `to_number` for one type."""
+
+    @string_op(
+        name=f"to_number_{dtype.name}",
+        type_name=f"StringToNumber_{dtype.name}",
+        result_dtype=dtype,
+        may_raise=True,
+    )
+    def read(xp, input: TensorLike):
+        return map_numbers(lambda text: _number(text, dtype), input, dtype.dtype)
+
+    return read
+
+
+def _number(text, dtype):
+    form, convert = (INTEGER, int) if dtype.is_integer else (FLOATING, float)
+    if form.fullmatch(text):
+        number = convert(text)
+        if not dtype.is_integer or dtype.min <= number <= dtype.max:
+            return number
+    raise InvalidArgumentError(
+        f"to_number: {text!r:.60} is no number of type {dtype.name}"
+    )
+
+
+TYPES = {
+    dtype.name: _reader(dtype)
+    for dtype in (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64)
+}
+
+
+# --------------------------------------------------------------------------- buckets
+
+
+def _bucket_op(**options):
+    return string_op(result_dtype=dtypes.int64, may_raise=True, **options)
+
+
+def _buckets(function, texts, num_buckets):
+    check_at_least("to_hash_bucket", 1, num_buckets=num_buckets)
+    return map_numbers(lambda text: function(text) % num_buckets, texts, np.int64)
+
+
+@_bucket_op(name="to_hash_bucket_fast", type_name="StringToHashBucketFast")
+def to_hash_bucket_fast(xp, input: TensorLike, num_buckets: IntLike):
+    """The FarmHash fingerprint of each string, modulo ``num_buckets``: int64.
+
+    The numbers are those of TensorFlow, on every machine.
+
+    >>> to_hash_bucket_fast(["Hello", "TensorFlow", "2.x"], 3).numpy()
+    array([0, 2, 2])
+    """
+    return _buckets(farm, input, num_buckets)
+
+
+@_bucket_op(name="to_hash_bucket_strong", type_name="StringToHashBucketStrong")
+def to_hash_bucket_strong(xp, input: TensorLike, num_buckets: IntLike, key: KeyLike):
+    """SipHash-2-4 of each string under a key of two integers, modulo ``num_buckets``.
+
+    Who does not know the key cannot make strings that fall into one bucket.
+
+    >>> to_hash_bucket_strong(["Hello", "TF"], 3, [1, 2]).numpy()
+    array([2, 0])
+    """
+    return _buckets(lambda text: sip(text, key), input, num_buckets)
+
+
+@_bucket_op(name="to_hash_bucket", type_name="StringToHashBucket")
+def to_hash_bucket(xp, input: TensorLike, num_buckets: IntLike):
+    """MurmurHash of each string, modulo ``num_buckets``: int64.
+
+    >>> to_hash_bucket(["Hello", "TensorFlow", "2.x"], 3).numpy()
+    array([2, 0, 1])
+    """
+    return _buckets(murmur, input, num_buckets)
