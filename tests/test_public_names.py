@@ -33,7 +33,10 @@ def modules():
 MODULES = {name: importlib.import_module(name) for name in modules()}
 LISTED = {n: module for n, module in MODULES.items() if hasattr(module, "__all__")}
 # Listings of names that are defined elsewhere.
-LISTINGS = {"autodiff", *(f"api.{n}" for n in "math nn linalg signal bitwise".split())}
+LISTINGS = {
+    "autodiff",
+    *(f"api.{n}" for n in "math nn linalg signal bitwise strings".split()),
+}
 
 
 def own_names():

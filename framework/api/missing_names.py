@@ -22,9 +22,9 @@ _SPARSE = "dense tensors, tw.gather and tw.math.unsorted_segment_sum"
 # (namespace, names, what to use; "" for what is not planned)
 ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf", "audio", _FILES),
-    ("tf", "strings lookup feature_column as_string edit_distance", _STRINGS),
+    ("tf", "lookup feature_column as_string edit_distance", _STRINGS),
     ("tf", "sparse SparseTensor SparseTensorSpec", _SPARSE),
-    ("tf", "ragged RaggedTensor RaggedTensorSpec",
+    ("tf", "ragged RaggedTensorSpec",
      "padded tensors with tw.sequence_mask, and tw.data.Dataset.padded_batch"),
     ("tf", "gradients hessians", "tw.GradientTape"),
     ("tf", "sets", "tw.unique, or Python's set"),

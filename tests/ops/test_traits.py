@@ -107,7 +107,12 @@ def test_may_raise_is_said_of_just_those_ops_that_raise_for_some_values(kernel_c
                     if any([raises(op, trial, attributes) for trial in trials]):
                         raised[op.name].add(given[0].dtype.kind)
     ops = {op.name: op for op in list_ops()}
-    ours = {n: op for n, op in ops.items() if op.kernel.__module__.startswith("tapew")}
+    ours = {  # the op table has numbers alone
+        name: op
+        for name, op in ops.items()
+        if op.kernel.__module__.startswith("tapewright.")
+        and not op.kernel.__module__.startswith("tapewright.ops.strings.")
+    }
     missing = {
         (name, kind)
         for name in raised.keys() & ours

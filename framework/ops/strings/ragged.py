@@ -54,10 +54,13 @@ class RaggedTensor:
     [[b'a', b'-'], [b'-', b'-'], [b'b', b'c']]
     """
 
-    dtype: dtypes.DType = dtypes.string
-
     def __init__(self, packed: Tensor):
         self.packed = packed
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        """`tw.string`."""
+        return dtypes.string
 
     @classmethod
     def from_row_lengths(cls, values: TensorLike, row_lengths: TensorLike):
