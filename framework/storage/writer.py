@@ -104,8 +104,12 @@ class GroupWriter:
         bfloat16, which HDF5 lacks, is stored as Keras stores it: as two bytes, with its name
         in the attribute "dtype". It is on its way to the file when this returns, and may be
         changed.
+
+        Raises: ``TypeError`` for strings.
         """
         array = array if is_array(array) else np.asarray(array)
+        if array.dtype.hasobject:
+            raise TypeError(f"{self.path}: {path!r} is made of strings, which no file keeps")
         if is_bfloat16(array.dtype):
             attributes["dtype"] = "bfloat16"
         with self._guarded(path):

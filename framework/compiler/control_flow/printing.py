@@ -15,6 +15,7 @@ from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import is_tensor
+from tapewright.core.text import row
 from tapewright.core.typing import TensorLike
 
 from .effects import effect_maker, serializable_effect
@@ -211,7 +212,8 @@ def _rows(array, summarize, depth):
         shown = [*shown[:summarize], None, *shown[head:]]
     if array.ndim == 1:
         parts = [
-            "..." if i is None else _entry(array[i].item(), array.dtype) for i in shown
+            "..." if i is None else _entry(row(array, i).item(), array.dtype)
+            for i in shown
         ]
         return "[" + " ".join(parts) + "]"
     rows = [

@@ -291,6 +291,29 @@ def test_an_array_of_objects_that_are_strings_is_one_of_strings():
     assert tensor.dtype == tw.string and tensor.numpy().tolist() == [b"a", b"bc"]
 
 
+class Length(tw.keras.layers.Layer):
+    def call(self, inputs):
+        return tw.cast(tw.strings.length(inputs), "float32")
+
+
+@pytest.mark.parametrize("kind", [str, object, np.bytes_, tw.constant, list])
+def test_models_take_strings_of_any_kind(kind):
+    x = np.array([["a"], ["bb"], ["ccc"]])
+    x = (
+        tw.constant(x)
+        if kind is tw.constant
+        else x.astype(kind)
+        if kind is not list
+        else x
+    )
+    x = x.tolist() if kind is list else x
+    inputs = tw.keras.Input((1,), dtype="string")
+    model = tw.keras.Model(inputs, Length()(inputs))
+    model.compile(loss="mse")
+    assert model.predict(x, batch_size=2, verbose=0).ravel().tolist() == [1, 2, 3]
+    assert model.evaluate(x, Y[:3] * 0, verbose=0) == pytest.approx(14 / 3)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
 @pytest.mark.parametrize("traced", [False, True])
 def test_strings_are_not_read_as_numbers(dtype, traced):

@@ -9,7 +9,7 @@ from tapewright.core.dtypes import kind_of
 from tapewright.core.floatx import default_float
 from tapewright.core.nest import flatten, is_nested
 from tapewright.core.tensor import convert_to_tensor, is_tensor, new_tensor
-from tapewright.core.text import is_text
+from tapewright.core.text import as_text, is_text
 
 __all__ = [
     "as_arrays",
@@ -181,13 +181,14 @@ def _no_array(value):
 
 
 def _checked(name, array):
-    if array.dtype.kind == "O":
-        if not all(isinstance(item, str) for item in array.flat):
+    if array.dtype.kind in "USO":
+        try:
+            array = as_text(array)
+        except TypeError:
             raise TypeError(
                 f"{name}: an array of dtype object holds no numbers; convert it, for "
                 "example with np.array(list(values), 'float32') if all have one shape"
-            )
-        array = array.astype(str)
+            ) from None
     if array.ndim == 0:
         raise ValueError(
             f"{name}: data must have a leading batch axis, got the single value "
@@ -216,7 +217,7 @@ def check_labels(y, name="y"):
         array = convert_to_tensor(leaf).array if is_tensor(leaf) else leaf
         if not devices.is_array(array):
             continue
-        if is_text(array.dtype):
+        if array.dtype.kind in "USO":
             raise TypeError(
                 f"{path}: labels must be numbers, got strings; np.unique(labels, "
                 "return_inverse=True) numbers them"
