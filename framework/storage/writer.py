@@ -109,7 +109,9 @@ class GroupWriter:
         """
         array = array if is_array(array) else np.asarray(array)
         if array.dtype.hasobject:
-            raise TypeError(f"{self.path}: {path!r} is made of strings, which no file keeps")
+            raise TypeError(
+                f"{self.path}: {path!r} is made of strings, which no file keeps"
+            )
         if is_bfloat16(array.dtype):
             attributes["dtype"] = "bfloat16"
         with self._guarded(path):
