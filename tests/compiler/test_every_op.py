@@ -277,8 +277,9 @@ NEW_MEMORY = {  # op -> inputs and attributes for which a view might do
 
 
 def test_what_ops_that_promise_new_memory_give_shares_none():
-    promised = {op.name for op in list_ops() if op.new_memory}
-    assert promised == NEW_MEMORY.keys()
+    ops = [op for op in list_ops() if ".ops.strings." not in op.kernel.__module__]
+    promised = {op.name for op in ops if op.new_memory}
+    assert promised == NEW_MEMORY.keys()  # strings are made anew, entry by entry
     for name, calls in NEW_MEMORY.items():
         kernel = get_primitive(name).kernels.plain(np.ndarray)
         for inputs, attributes in calls:
