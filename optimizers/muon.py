@@ -41,8 +41,8 @@ class Muon(Optimizer):
 
     Raises: ``ValueError`` as `Optimizer`.
 
-    References: Jordan et al., "Muon" (2024); Liu et al., "Muon is scalable for LLM
-    training" (2025), whose factors of steps these are. Defaults are those of Keras.
+    References: Jordan et al., "Muon" (2024); Liu et al., arXiv 2502.16982 (2025), whose
+    factors of steps these are. Defaults are those of Keras.
 
     >>> from tapewright import Variable
     >>> v = Variable([[1.0, 0.0], [0.0, 1.0]])

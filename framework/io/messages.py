@@ -7,6 +7,7 @@ untrusted: see `tapewright.storage.records.wire`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,14 +43,14 @@ __all__ = [
 ]
 
 
-class Message:
+class Message(ABC):
     """Methods of all messages: bytes and text."""
 
     _changed: Callable[[], None] | None = None  # for a part that is not yet set
 
+    @abstractmethod
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
         """The message as bytes; entries of maps in the order of their keys."""
-        raise NotImplementedError
 
     def MergeFromString(self, serialized: bytes) -> int:
         """Add what the bytes hold; return their number.
@@ -82,9 +83,9 @@ class Message:
         message.MergeFromString(serialized)
         return message
 
+    @abstractmethod
     def Clear(self) -> None:
         """Make the message empty."""
-        raise NotImplementedError
 
     def CopyFrom(self, other: Self) -> None:
         """Make the message equal to another one of its class."""
@@ -116,11 +117,13 @@ class Message:
         if self._changed is not None:
             self._changed()
 
+    @abstractmethod
     def _merge(self, data):
-        raise NotImplementedError
+        """Add what the bytes of a message hold."""
 
+    @abstractmethod
     def _lines(self):
-        raise NotImplementedError
+        """Return the lines of the message as text."""
 
 
 def _block(name, message):
