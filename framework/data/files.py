@@ -28,7 +28,7 @@ from .dataset import Dataset
 from .node import UNKNOWN, Node
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from tapewright.core.typing import IntLike
@@ -128,7 +128,27 @@ class _FileDataset(Dataset):
         super().__init__(names.interleave(opened, cycle)._node)
 
 
-class TFRecordDataset(_FileDataset):
+class _CompressedFiles(_FileDataset):
+    """A data set of records that ``_reader(path, compression, place)`` finds."""
+
+    _reader: Callable[..., Any]
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: str | None = None,
+        buffer_size: IntLike | None = None,
+        num_parallel_reads: IntLike | None = None,
+    ):
+        compression = check_compression(type(self).__name__, compression_type)
+        self._open(
+            filenames,
+            lambda path, place: self._reader(path, compression, place),
+            num_parallel_reads,
+        )
+
+
+class TFRecordDataset(_CompressedFiles):
     """The records of TFRecord files, as strings.
 
     Checksums are checked. Args: ``filenames``: one, a list, a tensor, or a `Dataset` of
@@ -146,22 +166,10 @@ class TFRecordDataset(_FileDataset):
     [b'a', b'b']
     """
 
-    def __init__(
-        self,
-        filenames: Any,
-        compression_type: str | None = None,
-        buffer_size: IntLike | None = None,
-        num_parallel_reads: IntLike | None = None,
-    ):
-        compression = check_compression("TFRecordDataset", compression_type)
-        self._open(
-            filenames,
-            lambda path, place: read_records(path, compression, place),
-            num_parallel_reads,
-        )
+    _reader = staticmethod(read_records)
 
 
-class TextLineDataset(_FileDataset):
+class TextLineDataset(_CompressedFiles):
     """The lines of text files, as strings without their ends.
 
     The arguments are those of `TFRecordDataset`.
@@ -174,19 +182,7 @@ class TextLineDataset(_FileDataset):
     [b'one', b'two']
     """
 
-    def __init__(
-        self,
-        filenames: Any,
-        compression_type: str | None = None,
-        buffer_size: IntLike | None = None,
-        num_parallel_reads: IntLike | None = None,
-    ):
-        compression = check_compression("TextLineDataset", compression_type)
-        self._open(
-            filenames,
-            lambda path, place: read_lines(path, compression, place),
-            num_parallel_reads,
-        )
+    _reader = staticmethod(read_lines)
 
 
 class FixedLengthRecordDataset(_FileDataset):
