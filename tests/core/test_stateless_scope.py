@@ -121,6 +121,38 @@ def test_a_scope_undoes_all_assignments(wrap):
     assert mapped.numpy() == 1 and other.numpy().tolist() == [1, 2]
 
 
+def under_a_tape(call, x):
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = call(x)
+    return y, tape.gradient(y, x)
+
+
+def under_an_accumulator(call, x):
+    with tw.autodiff.ForwardAccumulator(x, tw.ones_like(x)) as accumulator:
+        y = call(x)
+    return y, accumulator.jvp(y)
+
+
+@pytest.mark.parametrize("under", [under_a_tape, under_an_accumulator])
+@pytest.mark.parametrize("wrap", [lambda f: f, tw.function])
+def test_a_call_whose_ops_are_recorded_undoes_assignments_too(wrap, under):
+    mapped, other = tw.Variable(1.0), tw.Variable(2.0)
+
+    def run(x):
+        with keras.StatelessScope([(mapped, 5.0)]):
+            mapped.assign_add(x)
+            other.assign(x * 3.0)
+            return mapped * x + other * x**2
+
+    call, x = wrap(run), tw.constant(2.0)
+    for _ in range(2):
+        y, slope = under(call, x)
+        assert y.numpy() == 38 and slope.numpy() == 31  # not through assignments
+        assert mapped.numpy() == 1 and other.numpy() == 2
+    assert call(x).numpy() == 38 and mapped.numpy() == 1 and other.numpy() == 2
+
+
 def test_errors_leave_the_variables_as_they_were(model):
     before = model.get_weights()
     rest = values_of(model.non_trainable_variables)

@@ -37,6 +37,7 @@ from tapewright.core.tensor import (
     next_key,
 )
 from tapewright.core.tensor_shape import TensorShape, UnrankedShape
+from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.array.sizes import known_result, known_sizes
 
 from .custom_calls import CustomCall
@@ -255,6 +256,8 @@ class Tracer(Interpreter):
         "bindings",
         "assigned",
         "unread",
+        "in_scope",
+        "substituted",
         "captured",
         "outer",
         "created",
@@ -273,6 +276,8 @@ class Tracer(Interpreter):
         self.bindings = {}  # id of a variable -> the tensor that is its value
         self.assigned = {}  # id -> variable, if that tensor is not stored yet
         self.unread = set()  # ids of variables that were assigned and not read since
+        self.in_scope = False  # inside of `substituting`
+        self.substituted = set()  # ids of variables whose values are those of the scope
         self.captured = {}  # id of a tensor -> its value in this graph
         self.outer = None  # the tracer around this one, for traces that have ended
         self.created = []  # variables made while tracing
@@ -403,12 +408,16 @@ class Tracer(Interpreter):
             if type(tensor) is SymbolicTensor:
                 return SymbolicTensor(tensor.symbol, self)
             return new_tensor(tensor.array)
-        if tensor is None:
-            node = Read(variable, self.current_line())
+        if tensor is not None and name in self.substituted:
+            # A `ReadAgain` would assign to the variable where it is interpreted.
+            with use_interpreters((self,)):
+                tensor = stop_gradient(tensor)
         else:
-            node = ReadAgain(variable, self.value_of(tensor), self.current_line())
-        tensor = self.append(node, node.outputs, False)
-        tensor.symbol.name = variable.path
+            node = Read(variable, self.current_line())
+            if tensor is not None:
+                node = ReadAgain(variable, self.value_of(tensor), self.current_line())
+            tensor = self.append(node, node.outputs, False)
+            tensor.symbol.name = variable.path
         self.bindings[name] = tensor
         self.unread.discard(name)
         return tensor
@@ -430,6 +439,8 @@ class Tracer(Interpreter):
         self.bindings[id(variable)] = self.fresh(value)
         self.assigned[id(variable)] = variable
         self.unread.add(id(variable))
+        if self.in_scope:
+            self.substituted.add(id(variable))
 
     def flush_variables(self):
         """Store all assigned values, as Python may now read or assign any variable."""
@@ -461,6 +472,8 @@ class Tracer(Interpreter):
     def substituting(self, pairs):
         """Let variables have other values inside, and assignments stay inside."""
         names = [id(variable) for variable, _ in pairs]
+        scope = self.in_scope, self.substituted
+        self.in_scope, self.substituted = True, {*self.substituted, *names}
         before = [
             (self.bindings.get(n), self.assigned.get(n), n in self.unread)
             for n in names
@@ -472,6 +485,7 @@ class Tracer(Interpreter):
             yield
             is_bound = self.bindings.keys() >= set(names)
         finally:
+            self.in_scope, self.substituted = scope
             for name, (binding, variable, unread) in zip(names, before):
                 _put(self.bindings, name, binding)
                 _put(self.assigned, name, variable)
