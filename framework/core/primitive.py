@@ -88,7 +88,7 @@ class _Kernels(dict):
         xp = devices.array_module(array_type)
         kernel = self.op.device_kernels.get(xp.__name__, self.op.kernel)
         bound = _forwarded(kernel, xp, self.op) or partial(kernel, xp)
-        return _returning_arrays(self.op, widened(self.op, bound, xp))
+        return _with_strings(self.op, widened(self.op, bound, xp))
 
 
 def _forwarded(kernel, xp, op):
@@ -126,15 +126,18 @@ def _make_kernels_again():
         op.kernels.clear()
 
 
-def _returning_arrays(op, kernel):
-    """The kernel of an op that takes strings: an entry that NumPy returns is an array.
+def _with_strings(op, kernel):
+    """The kernel of an op that takes strings: indices and positions come to the host.
 
-    A number that NumPy returns is an array scalar, but a string is plain ``bytes``.
+    An entry that NumPy returns becomes an array: of a number it is an array scalar, but of
+    a string plain ``bytes``.
     """
     if not text_is_used() or op.kinds is not None and "O" not in op.kinds:
         return kernel
 
     def run(*arrays, **attributes):
+        if len(arrays) > 1 and arrays[0].dtype.hasobject:
+            arrays = [devices.to_numpy(array) for array in arrays]
         result = kernel(*arrays, **attributes)
         if type(result) is bytes:
             return make_text([result], ())

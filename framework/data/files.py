@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tapewright.core.argument_validation import whole
+from tapewright.core.devices import to_numpy
 from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, new_tensor
 from tapewright.core.text import is_text, make_text, use_text
@@ -281,11 +282,11 @@ class CsvDataset(_FileDataset):
 
 
 def _scalar(value, dtype):
-    return _string(value) if is_text(dtype) else new_tensor(np.array(value, dtype))
+    return _string(value) if is_text(dtype) else convert_to_tensor(value, dtype)
 
 
 def csv_default(value):
     """A default of a column as an array; an empty one for a dtype."""
     if isinstance(value, DType | np.dtype | type):
         return np.zeros(0, as_dtype(value).as_numpy_dtype)
-    return np.asarray(convert_to_tensor(value).array)
+    return np.asarray(to_numpy(convert_to_tensor(value).array))

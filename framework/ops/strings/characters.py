@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tapewright.core import dtypes
-from tapewright.core.devices import to_numpy
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.rules import check_choice
 from tapewright.core.text import make_text
@@ -116,8 +115,7 @@ def substr(
     check_choice("substr", "unit", unit, UNITS)
     if pos.dtype.kind not in "iu" or len.dtype.kind not in "iu":
         raise InvalidArgumentError("substr: pos and len must be integers")
-    places = to_numpy(pos), to_numpy(len)  # strings are on the host
-    texts, starts, counts = xp.broadcast_arrays(input, *places)
+    texts, starts, counts = xp.broadcast_arrays(input, pos, len)
     cut = _bytes_from if unit == "BYTE" else _characters_from
     rows = zip(texts.ravel().tolist(), starts.ravel().tolist(), counts.ravel().tolist())
     return make_text([cut(*row) for row in rows], texts.shape)
