@@ -90,11 +90,21 @@ def as_shape(value: Any) -> tuple[int, ...]:
     try:
         if getattr(value, "ndim", None) == 0 or not hasattr(value, "__iter__"):
             return (as_size(value),)
-        return tuple([as_size(n) for n in value])
+        return tuple([_as_listed_size(n) for n in value])
     except (MappingError, TracingError):
         raise
     except TypeError:
         raise TypeError(f"must be made of integers, got {value!r}") from None
+
+
+def _as_listed_size(n):
+    """A size in a list, which may be a whole float of rank 0, such as `ceil` returns."""
+    try:
+        return as_size(n)
+    except TypeError:
+        if getattr(n, "ndim", None) == 0 and float(n).is_integer():
+            return int(n)
+        raise
 
 
 def as_int(value: Any) -> int:

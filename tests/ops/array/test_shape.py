@@ -263,3 +263,21 @@ def test_a_sum_of_many_entries_has_their_infinities(special):
     for axis in (None, 0, 1):
         with np.errstate(invalid="ignore"):
             np.testing.assert_array_equal(tw.reduce_sum(x, axis), x.sum(axis))
+
+
+def test_sizes_in_a_list_may_be_whole_floats_of_rank_0():
+    x = tw.constant([[1.0, 2.0]])
+
+    def sizes(half):
+        return tw.tile(x, [half, 1]), tw.reshape(x, [half * 2.0, 1]), tw.zeros([half])
+
+    def halved(y):
+        return sizes(tw.math.ceil(tw.shape(y)[0] / 2))
+
+    for call in halved, tw.function(halved):
+        assert [tuple(y.shape) for y in call(tw.ones([1]))] == [(1, 2), (2, 1), (1,)]
+    for refused in 2.7, np.nan, np.inf:
+        with pytest.raises(TypeError, match="integers"):
+            tw.tile(x, [tw.constant(refused), 1])
+    with pytest.raises(TypeError, match="integers"):
+        tw.tile(x, [2.0, 1])  # a Python float is a mistake, as in TensorFlow
