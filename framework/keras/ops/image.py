@@ -16,8 +16,8 @@ from tapewright.layers.base.spatial import checked_format
 from tapewright.ops.array.conversion import cast, saturate_cast
 from tapewright.ops.array.creation import eye
 from tapewright.ops.array.shape import broadcast_to, expand_dims, reshape, squeeze
-from tapewright.ops.image import processing as image_ops
-from tapewright.ops.image import warping
+from tapewright.ops.image import edges, quality, warping
+from tapewright.ops.image.resizing import resize_keeping_dtype
 from tapewright.ops.linalg.linear_systems import solve
 from tapewright.ops.math.comparison import equal, where
 from tapewright.ops.math.elementwise import (
@@ -116,9 +116,7 @@ def resize(
         across = (max(width, height * size[1] // size[0]) - width) // 2
         widths = [(0, 0)] * (x.ndim - 3) + [(down, down), (across, across), (0, 0)]
         x = pad(x, widths, constant_values=fill_value)
-    x = image_ops.resize_keeping_dtype(
-        x, tuple(size), interpolation, antialias=antialias
-    )
+    x = resize_keeping_dtype(x, tuple(size), interpolation, antialias=antialias)
     return _restore_format(_restore_dtype(x, dtype), first)
 
 
@@ -317,8 +315,8 @@ def sobel_edges(images: TensorLike, data_format: str | None = None) -> Tensor:
     2]``.
     """
     x, first = _channels_last("sobel_edges", images, data_format)
-    edges = image_ops.sobel_edges(x)
-    return moveaxis(edges, -2, -4) if first else edges
+    found = edges.sobel_edges(x)
+    return moveaxis(found, -2, -4) if first else found
 
 
 @operation(call="image1 image2", class_name="SSIM")
@@ -341,7 +339,7 @@ def ssim(
     (first, _), (second, _) = (
         _channels_last("ssim", x, data_format) for x in (image1, image2)
     )
-    return image_ops.ssim(first, second, max_val, filter_size, filter_sigma, k1, k2)
+    return quality.ssim(first, second, max_val, filter_size, filter_sigma, k1, k2)
 
 
 # --------------------------------------------------------------------------- warping

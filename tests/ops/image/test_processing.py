@@ -6,8 +6,9 @@ import pytest
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.ops.convolution.windows import fold
-from tapewright.ops.image import processing
-from tapewright.ops.image.resizing import _resample_back, resample
+from tapewright.ops.image.adjusting import _standardized
+from tapewright.ops.image.resampling import _resample_back, resample
+from tapewright.ops.image.resizing import resize_keeping_dtype
 
 
 def contrast(images, factor):
@@ -72,12 +73,12 @@ CASES = [
     case("fold", floats(3, 2, 1), extent=4, axis=-2, stride=1, padding="VALID",
          expect=lambda g: np.array([g[0, 0], g[0, 1] + g[1, 0], g[1, 1] + g[2, 0], g[2, 1]])),
     # composed of others
-    case(processing.resize_keeping_dtype, floats(1, 3, 2, 1), size=(2, 3), order=2,
+    case(resize_keeping_dtype, floats(1, 3, 2, 1), size=(2, 3), order=2,
          expect=lambda x: bilinear(bilinear(x, 1, 2), 2, 3)),
     case(tw.image.total_variation, floats(2, 3, 2, 1), order=2,
          expect=lambda x: np.abs(np.diff(x, axis=1)).sum((1, 2, 3))
          + np.abs(np.diff(x, axis=2)).sum((1, 2, 3))),
-    case(processing._standardized, floats(2, 3, 2, 1), order=2,
+    case(_standardized, floats(2, 3, 2, 1), order=2,
          expect=lambda x: (x - x.mean((1, 2, 3), keepdims=True))
          / np.maximum(x.std((1, 2, 3), keepdims=True), 6**-0.5)),
 ]  # fmt: skip
