@@ -23,6 +23,7 @@ from .api import (
     bitwise,
     config,
     errors,
+    image,
     linalg,
     math,
     nest,
@@ -82,11 +83,9 @@ if TYPE_CHECKING:  # names that are loaded at their first use
     from .api import saved_model, train
     from . import io, plot, profiler, summary
     from .autodiff import testing
-    from .ops.image import processing
     from .ops.random import sampling
     from .keras import callbacks, losses, metrics
 
-    image = processing
     random = sampling
     test = testing
 
@@ -385,7 +384,6 @@ import_lazily(
     autograph="tapewright.api.autograph",
     callbacks="tapewright.keras.callbacks",
     distribute="tapewright.distribute",
-    image="tapewright.ops.image.processing",
     initializers="tapewright.layers.initializers",
     io="tapewright.io",
     losses="tapewright.keras.losses",
@@ -406,6 +404,7 @@ alias_modules(  # `from tapewright.errors import ShapeError`
     config="tapewright.api.config",
     dtypes="tapewright.core.dtypes",
     errors="tapewright.api.errors",
+    image="tapewright.api.image",
     linalg="tapewright.api.linalg",
     math="tapewright.api.math",
     nest="tapewright.api.nest",

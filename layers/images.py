@@ -9,7 +9,7 @@ from tapewright.ops.array.conversion import cast, saturate_cast
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import pad
 from tapewright.ops.array.shape import transpose
-from tapewright.ops.image.processing import resize_keeping_dtype
+from tapewright.ops.image.resizing import resize_keeping_dtype
 from tapewright.ops.math.elementwise import round
 
 from .base.layer import InputSpec, Layer

@@ -16,8 +16,8 @@ from tapewright.ops.array.shape import (
     reshape,
     transpose,
 )
-from tapewright.ops.image.processing import resize_keeping_dtype
-from tapewright.ops.image.resizing import upsample
+from tapewright.ops.image.resampling import upsample
+from tapewright.ops.image.resizing import resize_keeping_dtype
 
 from .base.layer import InputSpec, Layer
 from .base.spatial import (

@@ -25,6 +25,15 @@ from .nn import activation, cross_entropy, bias, moments, normalization
 from .convolution import windows, correlation, conv, pooling
 from .random import philox, distributions, generators, sampling
 from .nn import dropout, recurrence, lstm, gru, simple_rnn, attention
-from .image import resizing, warping, processing
+from .image import pixels, resampling, cropping, resizing, flipping, color, adjusting
+from .image import (
+    edges,
+    quality,
+    warping,
+    interpolation,
+    random_images,
+    boxes,
+    suppression,
+)
 from .strings import characters, regex, joins, numbers, ragged, splitting
 from . import operators

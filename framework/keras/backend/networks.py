@@ -17,7 +17,7 @@ from tapewright.ops.array import conversion, creation, joining
 from tapewright.ops.array import gather as gathering
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.convolution import conv as convolutions
-from tapewright.ops.image import processing
+from tapewright.ops.image.resizing import resize
 from tapewright.ops.math.comparison import greater, where
 from tapewright.ops.math.elementwise import clip_by_value, log, pow
 from tapewright.ops.math.reduction import reduce_any, reduce_sum
@@ -281,7 +281,7 @@ def resize_images(
     if None not in tuple(images.shape[1:3]):
         _, height, width, _ = images.shape
         size = (height * height_factor, width * width_factor)
-    images = processing.resize(images, size, interpolation)
+    images = resize(images, size, interpolation)
     return shapes.transpose(images, (0, 3, 1, 2)) if first else images
 
 

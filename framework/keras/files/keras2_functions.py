@@ -27,7 +27,7 @@ _TABLE = {
     "floordiv floormod log log1p maximum minimum mod multiply negative pow reciprocal round "
     "rsqrt sign sqrt square squared_difference subtract truediv",
     "array.gather": "gather repeat",
-    "image.processing": "resize",
+    "image.resizing": "resize",
     "array.indexing": "argmax argmin getitem one_hot",
     "array.joining": "concat pad reverse roll split stack tile unstack",
     "linalg.matmul": "matmul",

@@ -1,237 +1,119 @@
-"""Resizing: an axis of an image sampled anew, by any of TensorFlow's methods.
-
-Every method is a linear map along each axis: a banded matrix that depends on the two sizes
-only. The op applies the bands, and its adjoint those of the transpose. Repeating each entry
-needs no matrix, and keeps the order that the images have in memory.
-"""
+"""Images of another size: scaled, as a whole or with zeros around."""
 
 from __future__ import annotations
 
-import functools
+import math
 
-import numpy as np
+from tapewright.core import dtypes
+from tapewright.core.devices import check_fits
+from tapewright.core.dispatch import composite
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.rules import check_at_least, check_choice
+from tapewright.core.tensor import Tensor
+from tapewright.core.typing import IntLike, ShapeLike, TensorLike, as_shape
 
-from tapewright.core.errors import ShapeError
-from tapewright.core.rules import normalize_axis
-from tapewright.core.tensor import TensorSpec
-from tapewright.core.typing import Axis, TensorLike
+from ..array.conversion import cast
+from .cropping import pad_to_bounding_box
+from .pixels import checked_images
+from .resampling import METHODS, resample
 
-from ..convolution.windows import at, resized, spatial_op
-
-__all__ = []  # the public name is `image.resize`
-
-# From so many repetitions on one call for all is quicker than one for each.
-MANY = 64
-
-
-# ---------------------------------------------------------------------------- matrices
-
-METHODS = (
-    "area",
-    "bicubic",
-    "bilinear",
-    "gaussian",
-    "lanczos3",
-    "lanczos5",
-    "mitchellcubic",
-    "nearest",
-)
+__all__ = ["ResizeMethod", "resize", "resize_with_pad"]
 
 
-def _triangle(x):
-    return np.maximum(1 - x, 0)
+class ResizeMethod:
+    """The names of the methods of `resize`."""
+
+    AREA = "area"
+    BICUBIC = "bicubic"
+    BILINEAR = "bilinear"
+    GAUSSIAN = "gaussian"
+    LANCZOS3 = "lanczos3"
+    LANCZOS5 = "lanczos5"
+    MITCHELLCUBIC = "mitchellcubic"
+    NEAREST_NEIGHBOR = "nearest"
 
 
-def _cubic(x, b, c):
-    """The cubics of Mitchell & Netravali (1988); (0, 1/2) is that of Keys (1981)."""
-    near = ((12 - 9 * b - 6 * c) * x + (-18 + 12 * b + 6 * c)) * x * x + (6 - 2 * b)
-    far = ((-b - 6 * c) * x + (6 * b + 30 * c)) * x + (-12 * b - 48 * c)
-    far = far * x + (8 * b + 24 * c)
-    return np.where(x < 1, near, np.where(x < 2, far, 0)) / 6
-
-
-def _lanczos(x, radius):
-    return np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0)
-
-
-# method -> a function of the distance in pixels
-_KERNELS = {
-    "bicubic": lambda x: _cubic(x, 0, 0.5),
-    "bilinear": _triangle,
-    "gaussian": lambda x: np.where(x < 1.5, np.exp(-2 * x * x), 0),
-    "lanczos3": lambda x: _lanczos(x, 3),
-    "lanczos5": lambda x: _lanczos(x, 5),
-    "mitchellcubic": lambda x: _cubic(x, 1 / 3, 1 / 3),
-}
-
-
-def _matrix(size, extent, method, antialias):
-    """``[size, extent]``: what each of the new entries takes of the old."""
-    scale = extent / size
-    if method == "nearest":  # in single precision, as TensorFlow has it
-        centers = (np.arange(size, dtype=np.float32) + np.float32(0.5)) * np.float32(
-            scale
-        )
-        picks = np.minimum(np.floor(centers).astype(int), extent - 1)
-        return (picks[:, None] == np.arange(extent)).astype(float)
-    edges = np.arange(extent)
-    if method == "area":  # how much of each old entry lies under a new one
-        starts = (np.arange(size) * scale)[:, None]
-        ends = np.minimum(starts + scale, extent)
-        return (
-            np.clip(np.minimum(ends, edges + 1) - np.maximum(starts, edges), 0, None)
-            / scale
-        )
-    kernel = _KERNELS[method]
-    if method == "bilinear" and not antialias:  # beyond the edge lies the edge
-        centers = np.clip((np.arange(size) + 0.5) * scale - 0.5, 0, extent - 1)
-        return kernel(np.abs(centers[:, None] - edges))
-    centers = (np.arange(size) + 0.5) * scale
-    width = max(scale, 1) if antialias else 1
-    weights = kernel(np.abs(centers[:, None] - edges - 0.5) / width)
-    return weights / weights.sum(1, keepdims=True)  # beyond the edge lies nothing
-
-
-@functools.lru_cache(maxsize=256)
-def bands(size, extent, method, antialias, transposed):
-    """The matrix as ``(indices, weights)``, each ``[band, size]``; weights None for ones."""
-    matrix = _matrix(size, extent, method, antialias)
-    matrix = matrix.T if transposed else matrix
-    used = matrix != 0
-    first = used.argmax(1)
-    reach = np.where(used.any(1), matrix.shape[1] - used[:, ::-1].argmax(1) - first, 0)
-    picks = first + np.arange(max(reach.max(initial=0), 1))[:, None]
-    inside = picks < matrix.shape[1]
-    picks = np.where(inside, picks, 0)
-    weights = np.where(inside, matrix[np.arange(len(matrix)), picks], 0.0)
-    return picks, None if len(picks) == 1 and (weights == 1).all() else weights
-
-
-def _sampled(xp, x, axis, indices, weights):
-    if weights is None:
-        return xp.take(x, xp.asarray(indices[0]), axis=axis)
-    if x.dtype.kind not in "fc":
-        raise TypeError("a weighted sum of integers")  # `infer` says it better
-    total = None
-    for picks, shares in zip(indices, weights.astype(x.dtype)):
-        shares = xp.asarray(shares).reshape(-1, *(1,) * (-axis - 1))
-        part = xp.take(x, xp.asarray(picks), axis=axis)
-        part *= shares
-        if total is None:
-            total = part
-        else:
-            total += part
-    return total
-
-
-# --------------------------------------------------------------------------------- ops
-
-
-@spatial_op(type_name="ScaleAndTranslate", grows=True, linear=True)
-def resample(
-    xp, images: TensorLike, axis: Axis, size: int, method: str, antialias: bool = False
-):
-    """``images`` with ``size`` entries along ``axis``, which counts from the end."""
-    picked = bands(size, images.shape[axis], method, antialias, False)
-    return _sampled(xp, images, axis, *picked)
-
-
-@resample.infer
-def _(images, axis, size, method, antialias):
-    normalize_axis("resize", axis, images.shape.rank)
-    if images.shape[axis] == 0:
-        raise ShapeError("resize", f"axis {axis} of images is empty", images=images)
-    if method != "nearest" and not images.dtype.is_differentiable:
-        raise TypeError(f"resize: method {method!r} needs floating images, got "
-                        f"{images.dtype.name}")  # fmt: skip
-    return TensorSpec(resized(tuple(images.shape), axis, size), images.dtype)
-
-
-@resample.vjp("images")
-def _(g, images_shape, axis, size, method, antialias):
-    return _resample_back(g, images_shape[axis], axis, size, method, antialias)
-
-
-@spatial_op(type_name="ScaleAndTranslateGrad", linear=True)
-def _resample_back(
-    xp,
-    g: TensorLike,
-    extent: int,
-    axis: Axis,
-    size: int,
-    method: str,
+@composite
+def resize(
+    images: TensorLike,
+    size: ShapeLike,
+    method: str = ResizeMethod.BILINEAR,
+    preserve_aspect_ratio: bool = False,
     antialias: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """``images`` scaled to ``size = (height, width)``; pixel centers are at half integers.
+
+    Args: ``method``: "bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5",
+    "gaussian" or "mitchellcubic"; ``preserve_aspect_ratio``: the largest size with the
+    ratio of the images that fits into ``size``; ``antialias``: when an axis shrinks,
+    each pixel gathers from as many more (not for "nearest" and "area"). "bicubic" is
+    exact, where TensorFlow reads its weights from a table of 1024.
+
+    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+
+    Returns: float32, with "nearest" the dtype of the images.
+
+    Raises: ``ShapeError`` for other than 3 or 4 axes, ``ValueError`` for a wrong
+    ``size`` or ``method``.
+
+    >>> resize([[[0.0], [4.0]]], (1, 4)).numpy().ravel()
+    array([0., 1., 3., 4.], dtype=float32)
+    """
+    x = resize_keeping_dtype(images, size, method, preserve_aspect_ratio, antialias)
+    return x if method == "nearest" else cast(x, dtypes.float32)
+
+
+def resize_keeping_dtype(
+    images, size, method="bilinear", preserve_aspect_ratio=False, antialias=False
 ):
-    """The adjoint of `resample` on an axis of size ``extent``."""
-    if g.shape[axis] != size:
-        raise ValueError("shapes do not fit")  # `infer` says it better
-    return _sampled(xp, g, axis, *bands(size, extent, method, antialias, True))
+    """`resize`, of floating images in their own dtype."""
+    x = checked_images("resize", images, "images")
+    check_choice("resize", "method", method, METHODS)
+    wanted = as_shape(size)
+    if len(wanted) != 2 or min(wanted) < 1:
+        raise InvalidArgumentError(
+            f"resize: size must be two positive numbers, height and width, got {size}"
+        )
+    height, width = tuple(x.shape)[-3:-1]
+    if preserve_aspect_ratio:
+        scale = min(wanted[0] / height, wanted[1] / width)
+        wanted = (round(scale * height), round(scale * width))
+    if method != "nearest" and not x.dtype.is_floating:
+        x = cast(x, dtypes.float32)
+    check_fits("resize", (*x.shape[:-3], *wanted, x.shape[-1]), x.dtype.dtype)
+    antialias = bool(antialias) and method not in ("nearest", "area")
+    for axis, old, new in ((-3, height, wanted[0]), (-2, width, wanted[1])):
+        if new != old or method in ("gaussian", "mitchellcubic"):  # which blur
+            x = resample(x, axis, new, method, antialias)
+    return x
 
 
-@_resample_back.infer
-def _(g, extent, axis, size, method, antialias):
-    normalize_axis("resize", axis, g.shape.rank)
-    if g.shape[axis] not in (None, size):
-        raise ShapeError("resample_back", f"axis {axis} must have size {size}", g=g)
-    return TensorSpec(resized(tuple(g.shape), axis, extent), g.dtype)
+def resize_with_pad(
+    image: TensorLike,
+    target_height: IntLike,
+    target_width: IntLike,
+    method: str = ResizeMethod.BILINEAR,
+    antialias: bool = False,
+) -> Tensor:
+    """The image scaled as a whole to fit, in the middle of zeros.
 
+    ``method`` and ``antialias`` are those of `resize`, and the errors.
 
-@_resample_back.vjp("g")
-def _(c, axis, size, method, antialias):
-    return resample(c, axis, size, method, antialias)
+    Shapes: ``[..., height, width, channels]`` to ``[..., target_height, target_width,
+    channels]``, with one batch axis or none.
 
-
-@spatial_op(grows=True, linear=True)
-def upsample(xp, images: TensorLike, axis: Axis, times: int):
-    """Each entry along ``axis``, which counts from the end, ``times`` times."""
-    if times > MANY:
-        return xp.repeat(images, times, axis)
-    extent = images.shape[axis] * times
-    out = xp.empty_like(images, shape=resized(images.shape, axis, extent))
-    for i in range(times):
-        out[at(axis, slice(i, None, times))] = images
-    return out
-
-
-@upsample.infer
-def _(images, axis, times):
-    normalize_axis("upsample", axis, images.shape.rank)
-    size = images.shape[axis]
-    size = None if size is None else size * times
-    return TensorSpec(resized(tuple(images.shape), axis, size), images.dtype)
-
-
-@upsample.vjp("images")
-def _(g, axis, times):
-    return _add_neighbours(g, axis, times)
-
-
-@spatial_op(linear=True)
-def _add_neighbours(xp, g: TensorLike, axis: Axis, times: int):
-    """The adjoint of `upsample`: the sums of ``times`` neighbours."""
-    if g.shape[axis] % times:
-        raise ValueError("shapes do not fit")  # `infer` says it better
-    if times > MANY:
-        rows = g.shape[axis] // times
-        apart = g.shape[:axis] + (rows, times) + g.shape[axis:][1:]
-        return g.reshape(apart).sum(axis)
-    out = g[at(axis, slice(0, None, times))]
-    for i in range(1, times):
-        out = out + g[at(axis, slice(i, None, times))]
-    return out
-
-
-@_add_neighbours.infer
-def _(g, axis, times):
-    normalize_axis("add_neighbours", axis, g.shape.rank)
-    size = g.shape[axis]
-    if size is not None and size % times:
-        raise ShapeError("add_neighbours", f"axis {axis} must have a multiple of {times} "
-                         "entries", g=g)  # fmt: skip
-    size = None if size is None else size // times
-    return TensorSpec(resized(tuple(g.shape), axis, size), g.dtype)
-
-
-@_add_neighbours.vjp("g")
-def _(c, axis, times):
-    return upsample(c, axis, times)
+    >>> resize_with_pad([[[1.0], [1.0]]], 2, 2).numpy().shape
+    (2, 2, 1)
+    """
+    x = checked_images("resize_with_pad", image)
+    check_at_least(
+        "resize_with_pad", 1, target_height=target_height, target_width=target_width
+    )
+    height, width = tuple(x.shape)[-3:-1]
+    ratio = max(height / target_height, width / target_width)
+    inner = height / ratio, width / ratio
+    top = max(0, math.floor((target_height - inner[0]) / 2))
+    left = max(0, math.floor((target_width - inner[1]) / 2))
+    x = resize(x, tuple(map(math.floor, inner)), method, antialias=antialias)
+    return pad_to_bounding_box(x, top, left, target_height, target_width)

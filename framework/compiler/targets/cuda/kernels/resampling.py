@@ -5,7 +5,7 @@ Entries and weights depend on sizes alone, and are constants of the program.
 
 import numpy as np
 
-from tapewright.ops.image.resizing import bands
+from tapewright.ops.image.resampling import bands
 
 from ....program.kernel import around, bits_of
 from ..kernel import CudaKernel, c_type

@@ -14,7 +14,7 @@ from tapewright.compiler.targets.cuda.kernels.moves import (
     RepeatKernel,
 )
 from tapewright.ops.array.indexing import as_index, scatter_index
-from tapewright.ops.image.resizing import upsample
+from tapewright.ops.image.resampling import upsample
 
 from ..kernel_runs import (
     SHAPES,

@@ -1,0 +1,180 @@
+"""Parts of images, and images amid zeros: nothing is scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.tensor import Tensor
+from tapewright.core.typing import IntLike, ShapeLike, TensorLike
+
+from ..array.indexing import getitem
+from ..array.joining import pad
+from ..array.shape import reshape, transpose
+from ..convolution.windows import (
+    spatial_numbers,
+    spatial_padding,
+    unfold,
+    window_positions,
+)
+from .pixels import checked_images
+
+__all__ = [
+    "central_crop",
+    "crop_to_bounding_box",
+    "extract_patches",
+    "pad_to_bounding_box",
+    "resize_with_crop_or_pad",
+]
+
+
+def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
+    """The middle of the image: the fraction ``central_fraction`` of its height and width.
+
+    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+
+    Raises: ``ValueError`` unless ``0 < central_fraction <= 1``.
+
+    >>> import tapewright as tw
+    >>> central_crop(tw.zeros([8, 6, 3]), 0.5).shape
+    TensorShape([4, 4, 3])
+    """
+    if not 0 < central_fraction <= 1:
+        raise InvalidArgumentError(
+            f"central_crop: central_fraction must be above 0 and at most 1, "
+            f"got {central_fraction}"
+        )
+    x = checked_images("central_crop", image)
+    height, width = tuple(x.shape)[-3:-1]
+    top = int((height - height * central_fraction) / 2)
+    left = int((width - width * central_fraction) / 2)
+    return crop_to_bounding_box(x, top, left, height - 2 * top, width - 2 * left)
+
+
+def crop_to_bounding_box(
+    image: TensorLike,
+    offset_height: IntLike,
+    offset_width: IntLike,
+    target_height: IntLike,
+    target_width: IntLike,
+) -> Tensor:
+    """The box of ``target_height`` rows and ``target_width`` columns of the image.
+
+    Its upper left corner is at ``offset_height`` and ``offset_width``.
+
+    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+
+    Raises: ``ValueError`` if the box reaches beyond the image.
+
+    >>> crop_to_bounding_box([[[1], [2]], [[3], [4]]], 0, 1, 2, 1).numpy().ravel()
+    array([2, 4], dtype=int32)
+    """
+    x = checked_images("crop_to_bounding_box", image)
+    height, width = tuple(x.shape)[-3:-1]
+    _check_box(
+        "crop_to_bounding_box", x, offset_height, offset_width,
+        height - offset_height - target_height, width - offset_width - target_width,
+    )  # fmt: skip
+    rows = slice(offset_height, offset_height + target_height)
+    columns = slice(offset_width, offset_width + target_width)
+    return getitem(x, (..., rows, columns, slice(None)))
+
+
+def pad_to_bounding_box(
+    image: TensorLike,
+    offset_height: IntLike,
+    offset_width: IntLike,
+    target_height: IntLike,
+    target_width: IntLike,
+) -> Tensor:
+    """The image inside zeros, ``target_height`` times ``target_width`` pixels in all.
+
+    Its upper left corner is at ``offset_height`` and ``offset_width``.
+
+    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+
+    Raises: ``ValueError`` if the image does not fit.
+
+    >>> pad_to_bounding_box([[[1], [2]]], 0, 1, 1, 4).numpy().ravel()
+    array([0, 1, 2, 0], dtype=int32)
+    """
+    x = checked_images("pad_to_bounding_box", image)
+    height, width = tuple(x.shape)[-3:-1]
+    below = target_height - offset_height - height
+    right = target_width - offset_width - width
+    _check_box("pad_to_bounding_box", x, offset_height, offset_width, below, right)
+    margins = [(offset_height, below), (offset_width, right), (0, 0)]
+    return pad(x, [(0, 0)] * (len(x.shape) - 3) + margins)
+
+
+def _check_box(who, x, top, left, below, right):
+    margins = {"above": top, "left": left, "below": below, "right": right}
+    wrong = [f"{n} rows or columns {name}" for name, n in margins.items() if n < 0]
+    if wrong:
+        raise InvalidArgumentError(
+            f"{who}: offset_height, offset_width, target_height and target_width leave "
+            f"{', '.join(wrong)} of an image of {x.shape[-3]} x {x.shape[-2]}"
+        )
+
+
+def resize_with_crop_or_pad(
+    image: TensorLike, target_height: IntLike, target_width: IntLike
+) -> Tensor:
+    """The middle of the image, or the image in the middle of zeros, without scaling.
+
+    Shapes: ``[..., height, width, channels]`` to ``[..., target_height, target_width,
+    channels]``, with one batch axis or none.
+
+    >>> resize_with_crop_or_pad([[[1], [2], [3], [4]]], 1, 2).numpy().ravel()
+    array([2, 3], dtype=int32)
+    """
+    x = checked_images("resize_with_crop_or_pad", image)
+    height, width = tuple(x.shape)[-3:-1]
+    more = target_height - height, target_width - width
+    x = crop_to_bounding_box(
+        x, max(-more[0] // 2, 0), max(-more[1] // 2, 0),
+        min(target_height, height), min(target_width, width),
+    )  # fmt: skip
+    return pad_to_bounding_box(
+        x, max(more[0] // 2, 0), max(more[1] // 2, 0), target_height, target_width
+    )
+
+
+def extract_patches(
+    images: TensorLike,
+    sizes: ShapeLike,
+    strides: ShapeLike,
+    rates: ShapeLike,
+    padding: str | Sequence[Sequence[int]],
+    name: str | None = None,
+) -> Tensor:
+    """Every window of the images, its pixels as channels.
+
+    Args: ``sizes`` of a window, ``strides`` between windows, ``rates`` between the
+    pixels of a window: each an int, or ``[1, height, width, 1]``; ``padding``: "VALID",
+    "SAME" (zeros) or a list of pairs (before, after) for all four axes.
+
+    Shapes: ``[batch, height, width, channels]`` to ``[batch, rows, columns,
+    window_height * window_width * channels]``.
+
+    Raises: ``ValueError`` for other ``strides`` or ``padding``; ``ShapeError`` for
+    windows larger than the images.
+
+    >>> extract_patches([[[[1], [2], [3]]]], (1, 1, 2, 1), 1, 1, "VALID").numpy()
+    array([[[[1, 2],
+             [2, 3]]]], dtype=int32)
+    """
+    who = "extract_patches"
+    x = checked_images(who, images, "images", ranks=(4,))
+    sizes = spatial_numbers(who, "sizes", sizes, 2, False)
+    strides = spatial_numbers(who, "strides", strides, 2, False)
+    rates = spatial_numbers(who, "rates", rates, 2, False)
+    padding = spatial_padding(who, padding, 2, False)
+    each = (padding, padding) if isinstance(padding, str) else padding
+    windows = list(zip(sizes, strides, each, rates))
+    if 0 in [window_positions(n, *w)[-1] for n, w in zip(x.shape[1:3], windows)]:
+        raise ShapeError(who, f"sizes {sizes} reach beyond the images", images=x)
+    x = unfold(unfold(x, -3, *windows[0]), -2, *windows[1])
+    batch, rows, _, columns, _, channels = x.shape
+    x = transpose(x, (0, 1, 3, 2, 4, 5))
+    return reshape(x, (batch, rows, columns, sizes[0] * sizes[1] * channels))

@@ -1,0 +1,82 @@
+"""Differences of neighbouring pixels."""
+
+from __future__ import annotations
+
+from tapewright.core.tensor import Tensor
+from tapewright.core.typing import TensorLike
+
+from ..array.indexing import getitem
+from ..array.joining import concat, pad
+from ..array.shape import reshape
+from ..convolution.conv import depthwise_conv2d
+from ..math.elementwise import abs
+from ..math.reduction import reduce_sum
+from .pixels import checked_images, numbers_like
+
+__all__ = [
+    "image_gradients",
+    "sobel_edges",
+    "total_variation",
+]
+
+
+def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
+    """The differences of each pixel to the next row and to the next column.
+
+    The differences of the last row and of the last column are zero.
+
+    Shapes: all ``[batch, height, width, channels]``.
+
+    Returns: ``(dy, dx)``.
+
+    >>> dy, dx = image_gradients([[[[1.0], [2.0]], [[4.0], [8.0]]]])
+    >>> dy.numpy().ravel(), dx.numpy().ravel()
+    (array([3., 6., 0., 0.], dtype=float32), array([1., 0., 4., 0.], dtype=float32))
+    """
+    x = checked_images("image_gradients", image, ranks=(4,))
+    dy, dx = _differences(x)
+    rows, columns = [(0, 0), (0, 1), (0, 0), (0, 0)], [(0, 0), (0, 0), (0, 1), (0, 0)]
+    return pad(dy, rows), pad(dx, columns)
+
+
+def _differences(x):
+    rest, last = slice(1, None), slice(None, -1)
+    whole = slice(None)
+    below = getitem(x, (..., rest, whole, whole)) - getitem(
+        x, (..., last, whole, whole)
+    )
+    beside = getitem(x, (..., rest, whole)) - getitem(x, (..., last, whole))
+    return below, beside
+
+
+def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
+    """The sum of ``|difference|`` over all pairs of neighbouring pixels of an image.
+
+    Shapes: ``[height, width, channels]`` to a scalar, or ``[batch, height, width,
+    channels]`` to ``[batch]``.
+
+    >>> total_variation([[[1.0], [3.0]], [[2.0], [3.0]]]).numpy()
+    np.float32(4.0)
+    """
+    x = checked_images("total_variation", images, "images")
+    below, beside = _differences(x)
+    axes = (-3, -2, -1)
+    return reduce_sum(abs(below), axes) + reduce_sum(abs(beside), axes)
+
+
+def sobel_edges(image: TensorLike) -> Tensor:
+    """Sobel's derivatives ``dy`` and ``dx`` of each channel; the edges are mirrored.
+
+    Shapes: ``[batch, height, width, channels]`` to ``[batch, height, width, channels,
+    2]``; height and width are 2 or more.
+    """
+    x = checked_images("sobel_edges", image, ranks=(4,))
+    across = [[-1, -2, -1], [0, 0, 0], [1, 2, 1]]
+    down = [list(row) for row in zip(*across)]
+    both = [[[a, d] for a, d in zip(*rows)] for rows in zip(across, down)]
+    filters = concat(
+        [numbers_like([[[p] for p in r] for r in both], x)] * x.shape[-1], axis=2
+    )
+    framed = pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)], mode="REFLECT")
+    edges = depthwise_conv2d(framed, filters, [1, 1, 1, 1], "VALID")
+    return reshape(edges, (*x.shape, 2))
