@@ -64,7 +64,10 @@ from .ops.array.shape import *
 from .ops.array.sorting import *
 from .ops.linalg.contraction import einsum, tensordot
 from .ops.linalg.matmul import matmul
+from .ops.linalg.decompositions import eig, eigvals
 from .ops.linalg.matrix_functions import norm
+from .ops.linalg.matrix_roots import sqrtm as matrix_square_root
+from .ops.math.bessel import bessel_i0e, bessel_i1e
 from .ops.math.comparison import *
 from .ops.math.counting import histogram_fixed_width, histogram_fixed_width_bins
 from .ops.math.elementwise import *
@@ -176,6 +179,8 @@ __all__ = [
     "dtypes",
     "dynamic_partition",
     "dynamic_stitch",
+    "eig",
+    "eigvals",
     "einsum",
     "ensure_shape",
     "equal",
@@ -251,6 +256,7 @@ __all__ = [
     "map_fn",
     "math",
     "matmul",
+    "matrix_square_root",
     "maximum",
     "meshgrid",
     "metrics",
@@ -413,6 +419,7 @@ alias_modules(  # `from tapewright.errors import ShapeError`
     signal="tapewright.api.signal",
     strings="tapewright.api.strings",
     version="tapewright.api.version",
+    **{"math.special": "tapewright.api.special"},
 )
 
 import_lazily(
@@ -436,8 +443,8 @@ explain_missing(
     "tapewright.api.missing_names",
     __name__,
     *("", *"bitwise config data debugging distribute dtypes errors image".split()),
-    *"autodiff autograph linalg math nest nn profiler random saved_model".split(),
-    *"io io.gfile signal strings summary test train version".split(),
+    *"autodiff autograph linalg math math.special nest nn profiler random".split(),
+    *"io io.gfile saved_model signal strings summary test train version".split(),
     *"layers optimizers optimizers.schedules".split(),
     *[f"keras.{name}" for name in keras.__all__ if name.islower()],
     *"keras keras.ops.image keras.ops.linalg keras.ops.nn".split(),

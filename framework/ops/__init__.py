@@ -4,7 +4,16 @@
 from .array import sizes
 from .math import comparison
 from .array import conversion
-from .math import elementwise, trigonometry, xlogy, special, gamma
+from .math import (
+    elementwise,
+    trigonometry,
+    xlogy,
+    special,
+    bessel,
+    integrals,
+    gamma,
+    beta,
+)
 from .array import shape, joining, creation
 from .math import reduction
 from .array import gather, scatter, indexing
@@ -18,7 +27,10 @@ from .linalg import (
     contraction,
     linear_systems,
     decompositions,
+    lu,
     matrix_functions,
+    matrix_roots,
+    banded,
 )
 from .signal import fft, window_functions
 from .nn import activation, cross_entropy, bias, moments, normalization
