@@ -54,6 +54,7 @@ from .core.lazy_import import (
 from .core.module import Module
 from .core.tensor import *
 from .core.variable import Variable
+from .debugging import assert_equal, assert_greater, assert_less, assert_rank
 from .ops.array.conversion import *
 from .ops.array.creation import *
 from .ops.array.gather import *
@@ -62,6 +63,7 @@ from .ops.array.joining import *
 from .ops.array.scatter import *
 from .ops.array.shape import *
 from .ops.array.sorting import *
+from .ops.array.space_to_batch import *
 from .ops.linalg.contraction import einsum, tensordot
 from .ops.linalg.matmul import matmul
 from .ops.linalg.decompositions import eig, eigvals
@@ -78,6 +80,7 @@ from .ops.math.special import *
 from .ops.math.trigonometry import *
 from .ops.math.xlogy import *
 from .ops.nn.activation import sigmoid, softmax, tanh
+from .ops.signal.fftnd import *
 from .ops.strings.ragged import RaggedTensor
 from .keras.models import Model, Sequential
 
@@ -124,11 +127,16 @@ __all__ = [
     "as_dtype",
     "asin",
     "asinh",
+    "assert_equal",
+    "assert_greater",
+    "assert_less",
+    "assert_rank",
     "atan",
     "atan2",
     "atanh",
     "autodiff",
     "autograph",
+    "batch_to_space",
     "bessel_i0e",
     "bessel_i1e",
     "bfloat16",
@@ -194,6 +202,7 @@ __all__ = [
     "expand_dims",
     "expm1",
     "eye",
+    "fftnd",
     "fill",
     "float16",
     "float32",
@@ -211,11 +220,13 @@ __all__ = [
     "greater",
     "greater_equal",
     "group",
+    "guarantee_const",
     "half",
     "histogram_fixed_width",
     "histogram_fixed_width_bins",
     "identity",
     "identity_n",
+    "ifftnd",
     "igamma",
     "igammac",
     "imag",
@@ -231,6 +242,7 @@ __all__ = [
     "invert",
     "invert_permutation",
     "io",
+    "irfftnd",
     "is_finite",
     "is_inf",
     "is_nan",
@@ -294,6 +306,7 @@ __all__ = [
     "range",
     "rank",
     "real",
+    "realdiv",
     "reciprocal",
     "reciprocal_no_nan",
     "recompute_grad",
@@ -309,10 +322,12 @@ __all__ = [
     "reduce_sum",
     "reduce_variance",
     "repeat",
+    "required_space_to_batch_paddings",
     "reshape",
     "resource",
     "reverse",
     "reverse_sequence",
+    "rfftnd",
     "right_shift",
     "rint",
     "roll",
@@ -335,6 +350,8 @@ __all__ = [
     "slice",
     "softmax",
     "sort",
+    "space_to_batch",
+    "space_to_batch_nd",
     "split",
     "sqrt",
     "square",
@@ -430,6 +447,8 @@ import_lazily(
 )
 
 newaxis = None
+guarantee_const = identity
+realdiv = truediv
 
 constant_initializer = initializers.Constant
 ones_initializer = initializers.Ones

@@ -1,5 +1,6 @@
 """`tw.math`: arithmetic, reductions, scans and special functions, as ``tf.math``."""
 
+from tapewright.ops.array.approx_top_k import *
 from tapewright.ops.array.conversion import *
 from tapewright.ops.array.indexing import argmax as argmax, argmin as argmin
 from tapewright.ops.array.segment import *

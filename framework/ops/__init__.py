@@ -19,9 +19,9 @@ from .math import reduction
 from .array import gather, scatter, indexing
 from .linalg import diagonal
 from .math import scan
-from .array import segment
+from .array import segment, space_to_batch
 from .math import counting
-from .array import sorting
+from .array import sorting, approx_top_k
 from .linalg import (
     matmul,
     contraction,
@@ -32,11 +32,20 @@ from .linalg import (
     matrix_roots,
     banded,
 )
-from .signal import fft, window_functions
+from .signal import fft, fftnd, window_functions, mdct, mel
 from .nn import activation, cross_entropy, bias, moments, normalization
 from .convolution import windows, correlation, conv, pooling
-from .random import philox, distributions, generators, sampling
-from .nn import dropout, recurrence, lstm, gru, simple_rnn, attention
+from .random import philox, distributions, generators, candidate_sampling, sampling
+from .nn import (
+    dropout,
+    sampled_loss,
+    morphology,
+    recurrence,
+    lstm,
+    gru,
+    simple_rnn,
+    attention,
+)
 from .image import resizing, warping, processing
 from .strings import characters, regex, joins, numbers, ragged, splitting
 from . import operators
