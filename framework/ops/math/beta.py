@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from tapewright.core.errors import GradientLookupError
+from tapewright.core.tensor import Tensor
 from tapewright.core.typing import TensorLike
 
 from .approximation import either, in_double, special_function
@@ -113,7 +114,38 @@ _IN_DOMAIN = "positive a and b, and x from 0 to 1"
 
 
 @special_function(stable_form=_IN_DOMAIN)
-def betainc(xp, a: TensorLike, b: TensorLike, x: TensorLike):
+def _betainc(xp, a: TensorLike, b: TensorLike, x: TensorLike):
+    return _part(xp, 0, a, b, x)
+
+
+def _part(xp, index, a, b, x):
+    def kernel(xp, a, b, x):
+        def compute(a, b, x):
+            return _incomplete_beta(xp, a, b, x)[index]
+
+        return _in_domain(xp, a, b, x, compute, 0.0, 0.0 if index else 1.0)
+
+    return in_double(xp, kernel, a, b, x)
+
+
+@_betainc.vjp("a")
+def _(g, a, b, x):
+    return zero_safe_multiply(g, _betainc_slope(a, b, x, by_b=False))
+
+
+@_betainc.vjp("b")
+def _(g, a, b, x):
+    return zero_safe_multiply(g, _betainc_slope(a, b, x, by_b=True))
+
+
+@_betainc.vjp("x")
+def _(g, a, b, x):
+    return zero_safe_multiply(g, _beta_density(a, b, x))
+
+
+def betainc(
+    a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
+) -> Tensor:
     """The regularized incomplete beta function ``I(a, b, x)``.
 
     The integral of ``t ** (a - 1) * (1 - t) ** (b - 1)`` from 0 to ``x``, divided by the
@@ -128,32 +160,7 @@ def betainc(xp, a: TensorLike, b: TensorLike, x: TensorLike):
     >>> betainc(2.0, 1.0, [0.0, 0.5, 1.0]).numpy()  # x ** 2
     array([0.  , 0.25, 1.  ], dtype=float32)
     """
-    return _part(xp, 0, a, b, x)
-
-
-def _part(xp, index, a, b, x):
-    def kernel(xp, a, b, x):
-        def compute(a, b, x):
-            return _incomplete_beta(xp, a, b, x)[index]
-
-        return _in_domain(xp, a, b, x, compute, 0.0, 0.0 if index else 1.0)
-
-    return in_double(xp, kernel, a, b, x)
-
-
-@betainc.vjp("a")
-def _(g, a, b, x):
-    return zero_safe_multiply(g, _betainc_slope(a, b, x, by_b=False))
-
-
-@betainc.vjp("b")
-def _(g, a, b, x):
-    return zero_safe_multiply(g, _betainc_slope(a, b, x, by_b=True))
-
-
-@betainc.vjp("x")
-def _(g, a, b, x):
-    return zero_safe_multiply(g, _beta_density(a, b, x))
+    return _betainc(a, b, x)
 
 
 @special_function(stable_form=_IN_DOMAIN)
