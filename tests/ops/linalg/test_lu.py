@@ -216,6 +216,32 @@ def test_what_does_not_fit_is_refused(call, error, text):
         call()
 
 
+def test_conjugate_gradients_solve_in_as_many_steps_as_there_are_unknowns():
+    matrix = BASE @ BASE.T + np.eye(3)
+    rhs = tw.constant([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]], tw.float64)
+    solve = linalg.experimental.conjugate_gradient
+    wanted = np.linalg.solve(matrix, rhs.numpy().T).T
+
+    class Operator:
+        is_self_adjoint = True
+
+        def matvec(self, v):
+            return linalg.matvec(tw.constant(matrix), v)
+
+    for operator in (matrix, Operator()):
+        state = solve(operator, rhs, tol=1e-12)
+        assert state.i == 3
+        np.testing.assert_allclose(state.x.numpy(), wanted, rtol=1e-10)
+    start = tw.ones_like(rhs)
+    better = np.diag(1 / np.diag(matrix))
+    state = tw.function(lambda: solve(matrix, rhs, better, start, tol=1e-12))()
+    np.testing.assert_allclose(state.x.numpy(), wanted, rtol=1e-10, atol=1e-12)
+    assert solve(matrix, rhs, max_iter=1).i == 1
+    Operator.is_self_adjoint = False
+    with pytest.raises(ValueError, match="is_self_adjoint must be true"):
+        solve(Operator(), rhs)
+
+
 def test_traced_functions_compute_the_same():
     @tw.function
     def both(x, d):
