@@ -55,6 +55,7 @@ from .core.lazy_import import (
 from .core.module import Module
 from .core.tensor import *
 from .core.variable import Variable
+from .debugging import assert_equal, assert_greater, assert_less, assert_rank
 from .ops.array.conversion import *
 from .ops.array.creation import *
 from .ops.array.gather import *
@@ -63,9 +64,13 @@ from .ops.array.joining import *
 from .ops.array.scatter import *
 from .ops.array.shape import *
 from .ops.array.sorting import *
+from .ops.array.space_to_batch import *
 from .ops.linalg.contraction import einsum, tensordot
 from .ops.linalg.matmul import matmul
+from .ops.linalg.decompositions import eig, eigvals
 from .ops.linalg.matrix_functions import norm
+from .ops.linalg.matrix_roots import sqrtm as matrix_square_root
+from .ops.math.bessel import bessel_i0e, bessel_i1e
 from .ops.math.comparison import *
 from .ops.math.counting import histogram_fixed_width, histogram_fixed_width_bins
 from .ops.math.elementwise import *
@@ -76,6 +81,7 @@ from .ops.math.special import *
 from .ops.math.trigonometry import *
 from .ops.math.xlogy import *
 from .ops.nn.activation import sigmoid, softmax, tanh
+from .ops.signal.fftnd import *
 from .ops.strings.ragged import RaggedTensor
 from .keras.models import Model, Sequential
 
@@ -120,11 +126,16 @@ __all__ = [
     "as_dtype",
     "asin",
     "asinh",
+    "assert_equal",
+    "assert_greater",
+    "assert_less",
+    "assert_rank",
     "atan",
     "atan2",
     "atanh",
     "autodiff",
     "autograph",
+    "batch_to_space",
     "bessel_i0e",
     "bessel_i1e",
     "bfloat16",
@@ -175,6 +186,8 @@ __all__ = [
     "dtypes",
     "dynamic_partition",
     "dynamic_stitch",
+    "eig",
+    "eigvals",
     "einsum",
     "ensure_shape",
     "equal",
@@ -188,6 +201,7 @@ __all__ = [
     "expand_dims",
     "expm1",
     "eye",
+    "fftnd",
     "fill",
     "float16",
     "float32",
@@ -205,11 +219,13 @@ __all__ = [
     "greater",
     "greater_equal",
     "group",
+    "guarantee_const",
     "half",
     "histogram_fixed_width",
     "histogram_fixed_width_bins",
     "identity",
     "identity_n",
+    "ifftnd",
     "igamma",
     "igammac",
     "imag",
@@ -225,6 +241,7 @@ __all__ = [
     "invert",
     "invert_permutation",
     "io",
+    "irfftnd",
     "is_finite",
     "is_inf",
     "is_nan",
@@ -250,6 +267,7 @@ __all__ = [
     "map_fn",
     "math",
     "matmul",
+    "matrix_square_root",
     "maximum",
     "meshgrid",
     "metrics",
@@ -287,6 +305,7 @@ __all__ = [
     "range",
     "rank",
     "real",
+    "realdiv",
     "reciprocal",
     "reciprocal_no_nan",
     "recompute_grad",
@@ -302,10 +321,12 @@ __all__ = [
     "reduce_sum",
     "reduce_variance",
     "repeat",
+    "required_space_to_batch_paddings",
     "reshape",
     "resource",
     "reverse",
     "reverse_sequence",
+    "rfftnd",
     "right_shift",
     "rint",
     "roll",
@@ -328,6 +349,8 @@ __all__ = [
     "slice",
     "softmax",
     "sort",
+    "space_to_batch",
+    "space_to_batch_nd",
     "split",
     "sqrt",
     "square",
@@ -412,6 +435,7 @@ alias_modules(  # `from tapewright.errors import ShapeError`
     signal="tapewright.api.signal",
     strings="tapewright.api.strings",
     version="tapewright.api.version",
+    **{"math.special": "tapewright.api.special"},
 )
 
 import_lazily(
@@ -422,6 +446,8 @@ import_lazily(
 )
 
 newaxis = None
+guarantee_const = identity
+realdiv = truediv
 
 constant_initializer = initializers.Constant
 ones_initializer = initializers.Ones
@@ -435,8 +461,8 @@ explain_missing(
     "tapewright.api.missing_names",
     __name__,
     *("", *"bitwise config data debugging distribute dtypes errors image".split()),
-    *"autodiff autograph linalg math nest nn profiler random saved_model".split(),
-    *"io io.gfile signal strings summary test train version".split(),
+    *"autodiff autograph linalg math math.special nest nn profiler random".split(),
+    *"io io.gfile saved_model signal strings summary test train version".split(),
     *"layers optimizers optimizers.schedules".split(),
     *[f"keras.{name}" for name in keras.__all__ if name.islower()],
     *"keras keras.ops.image keras.ops.linalg keras.ops.nn".split(),

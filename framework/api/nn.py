@@ -1,10 +1,12 @@
 """`tw.nn`: activations, convolutions, normalizations and losses as ops, as ``tf.nn``."""
 
+from tapewright.ops.array.approx_top_k import *
 from tapewright.ops.array.gather import embedding_lookup as embedding_lookup
 from tapewright.ops.array.shape import (
     depth_to_space as depth_to_space,
     space_to_depth as space_to_depth,
 )
+from tapewright.ops.array.space_to_batch import space_to_batch as space_to_batch
 from tapewright.ops.array.sorting import in_top_k as in_top_k, top_k as top_k
 from tapewright.ops.collective import (
     compute_average_loss as compute_average_loss,
@@ -20,7 +22,16 @@ from tapewright.ops.nn.cross_entropy import *
 from tapewright.ops.nn.dropout import *
 from tapewright.ops.nn.dropout import stateless_dropout as stateless_dropout
 from tapewright.ops.nn.moments import *
+from tapewright.ops.nn.morphology import *
 from tapewright.ops.nn.normalization import *
+from tapewright.ops.nn.sampled_loss import *
+from tapewright.ops.random.candidate_sampling import (
+    all_candidate_sampler as all_candidate_sampler,
+    compute_accidental_hits as compute_accidental_hits,
+    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
+)
+
+from .ctc import *
 
 
 class experimental:

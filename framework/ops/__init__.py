@@ -4,27 +4,48 @@
 from .array import sizes
 from .math import comparison
 from .array import conversion
-from .math import elementwise, trigonometry, xlogy, special, gamma
+from .math import (
+    elementwise,
+    trigonometry,
+    xlogy,
+    special,
+    bessel,
+    integrals,
+    gamma,
+    beta,
+)
 from .array import shape, joining, creation
 from .math import reduction
 from .array import gather, scatter, indexing
 from .linalg import diagonal
 from .math import scan
-from .array import segment
+from .array import segment, space_to_batch
 from .math import counting
-from .array import sorting
+from .array import sorting, approx_top_k
 from .linalg import (
     matmul,
     contraction,
     linear_systems,
     decompositions,
+    lu,
     matrix_functions,
+    matrix_roots,
+    banded,
 )
-from .signal import fft, window_functions
+from .signal import fft, fftnd, window_functions, mdct, mel
 from .nn import activation, cross_entropy, bias, moments, normalization
 from .convolution import windows, correlation, conv, pooling
-from .random import philox, distributions, generators, sampling
-from .nn import dropout, recurrence, lstm, gru, simple_rnn, attention
+from .random import philox, distributions, generators, candidate_sampling, sampling
+from .nn import (
+    dropout,
+    sampled_loss,
+    morphology,
+    recurrence,
+    lstm,
+    gru,
+    simple_rnn,
+    attention,
+)
 from .image import pixels, resampling, cropping, resizing, flipping, color, adjusting
 from .image import (
     edges,

@@ -23,8 +23,8 @@ def found(path, start=tw):
          "use use_ema=True of an optimizer"),
         ("keras.optimizers.legacy", ": instead of keras.optimizers.legacy, use "
          "tw.keras.optimizers"),
-        ("linalg.banded_triangular_solve", ": TensorFlow has "
-         "tf.linalg.banded_triangular_solve; tapewright does not"),
+        ("linalg.LinearOperatorToeplitz", ": TensorFlow has "
+         "tf.linalg.LinearOperatorToeplitz; tapewright does not"),
         ("trian", "'tapewright' has no attribute 'trian'; did you mean 'train'?"),
         ("keras.ops.resape", "; did you mean 'reshape'?"),
         ("losses.quibble", "'tapewright.keras.losses' has no attribute 'quibble'"),

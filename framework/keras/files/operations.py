@@ -44,7 +44,7 @@ def operation_config(operation):
         definition is None
         or definition.class_name is None
         or not _is_json(attributes)
-        or any([not set(node.kwargs) <= set(definition.call) for node in nodes])
+        or not all([definition.is_called_with(node.kwargs) for node in nodes])
     ):
         attributes = argument_config(attributes, None)
         config = {"op": op, "attributes": attributes, "name": operation.name}

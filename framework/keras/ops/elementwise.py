@@ -16,7 +16,13 @@ from tapewright.ops.array import conversion
 from tapewright.ops.array.conversion import bitcast, cast
 from tapewright.ops.array.creation import ones_like
 from tapewright.ops.array.shape import reshape
-from tapewright.ops.math import comparison, elementwise, special, trigonometry
+from tapewright.ops.math import (
+    bessel,
+    comparison,
+    elementwise,
+    special,
+    trigonometry,
+)
 from tapewright.ops.math.comparison import equal as _equal
 from tapewright.ops.math.comparison import where
 from tapewright.ops.math.elementwise import log1p as _log1p
@@ -74,6 +80,7 @@ __all__ = [
     "greater_equal",
     "heaviside",
     "hypot",
+    "i0",
     "imag",
     "isclose",
     "isfinite",
@@ -196,6 +203,17 @@ sinh = operation.floats("sinh", trigonometry.sinh)
 sqrt = operation.floats("sqrt", elementwise.sqrt)
 tan = operation.floats("tan", trigonometry.tan)
 tanh = operation.floats("tanh", trigonometry.tanh)
+
+
+@operation
+def i0(x: TensorLike) -> Tensor:
+    """The modified Bessel function I of order 0; a float64 of an int64."""
+    x = convert_to_tensor(x)
+    return bessel.bessel_i0(
+        cast(x, "float64") if x.dtype == "int64" else to_floating(x)
+    )
+
+
 isfinite = operation.floats("isfinite", comparison.is_finite)
 isinf = operation.floats("isinf", comparison.is_inf)
 isnan = operation.floats("isnan", comparison.is_nan)

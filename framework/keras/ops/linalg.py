@@ -16,6 +16,7 @@ from tapewright.core.typing import Axes, Axis, TensorLike
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast, conj
 from tapewright.ops.array.creation import eye, zeros_like
+from tapewright.ops.array.sorting import argsort
 from tapewright.ops.convolution.conv import conv1d
 from tapewright.ops.linalg import (
     contraction,
@@ -23,6 +24,7 @@ from tapewright.ops.linalg import (
     linear_systems,
     matrix_functions,
 )
+from tapewright.ops.linalg import lu as _lu
 from tapewright.ops.linalg.matmul import cross as _cross
 from tapewright.ops.linalg.matmul import matmul as _matmul
 from tapewright.ops.linalg.matmul import matrix_transpose
@@ -57,6 +59,7 @@ __all__ = [
     "kron",
     "logdet",
     "lstsq",
+    "lu_factor",
     "matmul",
     "matrix_rank",
     "norm",
@@ -431,6 +434,26 @@ def qr(x: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     if mode not in ("reduced", "complete"):
         raise ValueError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
     return tuple(decompositions.qr(to_floating(x), mode == "complete"))
+
+
+@operation
+def lu_factor(x: TensorLike) -> tuple[Tensor, Tensor]:
+    """The LU decomposition of square matrices: ``L @ U`` has the rows of ``x``, moved.
+
+    Shapes: ``[..., n, n]`` to the packed factors ``lu`` ``[..., n, n]``, as in
+    `tw.linalg.lu`, and the int32 indices ``p`` ``[..., n]`` of the rows of ``L @ U`` that
+    are the rows of ``x``.
+
+    Returns: ``(lu, p)``.
+
+    Raises: ``ValueError`` if a matrix is singular.
+
+    >>> lu, p = lu_factor([[1.0, 2.0], [2.0, 1.0]])
+    >>> lu.numpy().tolist(), p.numpy().tolist()
+    ([[2.0, 1.0], [0.5, 1.5]], [1, 0])
+    """
+    packed, rows = _lu.lu(to_floating(x))
+    return packed, argsort(rows)
 
 
 @overload

@@ -42,6 +42,8 @@ from .convolution import (
     separable_conv,
     unfold,
 )
+from .ctc import ctc_decode as ctc_decode
+from .ctc import ctc_loss as ctc_loss
 from .elementwise import log10
 from .linalg import norm
 from .operation import FLOATS, OperationFamily

@@ -72,9 +72,9 @@ class OperationDef:
     name; None if Keras has no class; ``aliases``: further names.
 
     ``call``: the names of the arguments that stand in nodes, by default the first one, or
-    ``*args`` if there are any. ``fill_call``: Keras' call needs all of them, None for
-    those that are absent. ``fixed``: keys of Keras' config that the function lacks, with
-    the only valid value.
+    ``*args`` if there are any; ``**kwargs`` as the last one if they stand there, too.
+    ``fill_call``: Keras' call needs all of them, None for those that are absent. ``fixed``:
+    keys of Keras' config that the function lacks, with the only valid value.
 
     ``same_as``: the name of an op that is the same function for dtypes of these ``kinds``:
     inputs have the same order, attributes the same names, and others are not set.
@@ -135,6 +135,11 @@ class OperationDef:
             return ()
         return (self.variadic or next(iter(self.parameters)),)
 
+    def is_called_with(self, names):
+        """Return whether arguments of these names stand in Keras' nodes."""
+        rest = [name for name in self.call if name.startswith("**")]
+        return bool(rest) or set(names) <= set(self.call)
+
     def specs(self, config, args, kwargs):
         """Return the specs of results whose sizes follow from values; None for others."""
         if self._specs is None:
@@ -184,7 +189,8 @@ class OperationDef:
         config, kwargs = {}, {}
         for name, value in arguments.items():
             if self.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
-                config |= map_structure(_plain, value)
+                rest = kwargs if f"**{name}" in self.call else config
+                rest |= map_structure(_plain, value)
             elif name in self.call or f"*{name}" in self.call:
                 kwargs[name] = _lists_as_arrays(value) if name == "key" else value
             else:

@@ -121,6 +121,11 @@ _ABOUT_2 = [
 _ABOUT_2.append(1.0 - _EULER)
 
 
+def stirling_rest(x):
+    """``log(gamma(x)) - ((x - 1 / 2) * log(x) - x + log(2 pi) / 2)``, A&S 6.1.41."""
+    return polynomial(1.0 / (x * x), _STIRLING) / x
+
+
 def _lgamma(xp, x):
     def reflected(x):  # A&S 6.1.17
         sine = xp.abs(xp.sin(math.pi * (x - xp.rint(x))))
@@ -131,8 +136,8 @@ def _lgamma(xp, x):
         return either(xp, x >= 8.0, stirling, short, x)
 
     def stirling(x):  # A&S 6.1.41
-        rest = polynomial(1.0 / (x * x), _STIRLING) / x
-        return (x - 0.5) * (xp.log(x) - 1.0) + (rest + (_HALF_LOG_2_PI - 0.5))
+        rest = stirling_rest(x) + (_HALF_LOG_2_PI - 0.5)
+        return (x - 0.5) * (xp.log(x) - 1.0) + rest
 
     def short(x):
         return either(xp, x < 1.5, below_two, above_two, x)
@@ -160,7 +165,7 @@ def _stepped_down(xp, x, steps):
     return x, product
 
 
-def _digamma(xp, x):
+def digamma_kernel(xp, x):
     def reflected(x):  # A&S 6.3.7
         value = positive(1.0 - x) - math.pi / xp.tan(math.pi * (x - xp.rint(x)))
         return xp.where(x == xp.floor(x), xp.nan, value)
@@ -199,7 +204,7 @@ def _(g, x):
 @special_function(stable_form=_OFF_THE_POLES)
 def digamma(xp, x: TensorLike):
     """The derivative of `lgamma`; NaN at its poles 0, -1, -2, ..."""
-    return in_double(xp, _digamma, x)
+    return in_double(xp, digamma_kernel, x)
 
 
 @digamma.vjp("x")
@@ -213,7 +218,7 @@ def _polygamma_of_order(xp, x: TensorLike, *, a):
         factor = (-1) ** (a + 1) * float(math.factorial(a))
         return _hurwitz_anywhere(xp, a + 1, x) * factor
 
-    return in_double(xp, kernel if a else _digamma, x)
+    return in_double(xp, kernel if a else digamma_kernel, x)
 
 
 @_polygamma_of_order.vjp("x")
@@ -232,7 +237,7 @@ def _polygamma(xp, a: TensorLike, x: TensorLike):
         at = xp.minimum(order, len(_FACTORIALS) - 1.0).astype(xp.int64)
         factor = xp.asarray(_FACTORIALS)[at] * xp.where(a % 2 == 0, -1.0, 1.0)
         value = factor * _zeta(xp, order + 1.0, x)
-        value = xp.where(a == 0, _digamma(xp, x), value)
+        value = xp.where(a == 0, digamma_kernel(xp, x), value)
         return xp.where(valid, value, xp.nan)
 
     return in_double(xp, kernel, a, x)
@@ -333,7 +338,7 @@ def _slope_by_a(xp, a, x):
             ratio = x / (a + n)
             slope = ratio * (slope - total / (a + n))
             total = ratio * total + 1.0
-        slope = slope + total * (xp.log(x) - _digamma(xp, a + 1.0))
+        slope = slope + total * (xp.log(x) - digamma_kernel(xp, a + 1.0))
         return _power_over_gamma(xp, a, x) * slope
 
     def by_fraction(a, x):
@@ -343,7 +348,7 @@ def _slope_by_a(xp, a, x):
             rest = n * (a - n) / below
             slope = (n - rest * (slope - 1.0)) / below
         below = x - a + 1.0 + rest
-        slope = xp.log(x) - _digamma(xp, a) + (1.0 - slope) / below
+        slope = xp.log(x) - digamma_kernel(xp, a) + (1.0 - slope) / below
         return -_power_over_gamma(xp, a, x) * slope * (a / below)
 
     def by_temme(a, x):
@@ -386,7 +391,7 @@ def _in_regions(xp, a, x, limit, by_temme, by_series, by_fraction):
 def _temme_variables(xp, a, x):
     """``x / a - 1``; eta; the tail of the normal distribution; the factor of the series."""
     shift = (x - a) / a
-    root = xp.sqrt(2.0 * _excess(xp, shift))
+    root = xp.sqrt(2.0 * excess(xp, shift))
     tail, decay = normal_tail(xp, root * xp.sqrt(a))
     return shift, xp.sign(shift) * root, tail, decay / xp.sqrt(2.0 * math.pi * a)
 
@@ -427,7 +432,7 @@ def _power_over_gamma(xp, a, x, over=None):
         return half / over * half / (product * xp.exp(_log_gamma_of_next(xp, y)))
 
     def large(a, x, over):  # gamma by Stirling's series
-        rest = xp.exp(polynomial(1.0 / (a * a), _STIRLING) / a)
+        rest = xp.exp(stirling_rest(a))
         decay = either(xp, a < 100.0, by_powers, by_excess, a, x)
         return decay / over / (xp.sqrt(2.0 * math.pi * a) * rest)
 
@@ -443,7 +448,7 @@ def _power_over_gamma(xp, a, x, over=None):
         return xp.exp(-a * either(xp, (x < 2.5 * a) & (x > 0.4 * a), near, far, a, x))
 
     def near(a, x):
-        return _excess(xp, (x - a) / a)
+        return excess(xp, (x - a) / a)
 
     def far(a, x):
         return (x - a) / a - xp.log(x / a)
@@ -456,7 +461,7 @@ def _power_over_gamma(xp, a, x, over=None):
 _ARTANH = [1.0 / (2 * k + 3) for k in range(24)][::-1]
 
 
-def _excess(xp, shift):
+def excess(xp, shift):
     """``shift - log(1 + shift)``, exact relative to its size between -0.6 and 1.5."""
     half = shift / (shift + 2.0)  # the logarithm is twice its artanh
     square = half * half

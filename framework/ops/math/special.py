@@ -1,10 +1,9 @@
-"""The error function and its inverses, Bessel functions.
+"""The error function and its inverses.
 
 Kernels are written with NumPy's own functions, which CuPy has too. They work in double
 precision and answer in the dtype of their input; only `erf`, which networks use, has a
 faster form for single precision. Sources:
 
-    Abramowitz & Stegun, "Handbook of Mathematical Functions" (1964), chapter 9
     Cody, "Rational Chebyshev approximation for the error function", Math. Comp. 23 (1969)
     Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988)
 """
@@ -12,8 +11,6 @@ faster form for single precision. Sources:
 from __future__ import annotations
 
 import math
-from functools import cache, partial
-from itertools import pairwise
 
 import numpy as np
 
@@ -30,7 +27,7 @@ from .approximation import (
 )
 from .elementwise import UNARY, zero_safe_multiply
 
-__all__ = ["bessel_i0e", "bessel_i1e", "erf", "erfc", "erfcinv", "erfinv", "ndtri"]
+__all__ = ["erf", "erfc", "erfcinv", "erfinv", "ndtri"]
 
 # ------------------------------------------------------------------ error functions
 
@@ -307,115 +304,3 @@ def _(g, out):
     return zero_safe_multiply(g, exp_square(out * (1.0 / ROOT_2), sign=1.0)) * (
         ROOT_PI * ROOT_2
     )
-
-
-# ------------------------------------------------------------------ Bessel functions
-
-_BESSEL_FAR = 20.0  # where 40 terms of Hankel's expansion are exact to 1e-17
-
-
-def _bessel(xp, x, nu, derivative=0):
-    """A derivative of ``exp(-|x|) * I(x)``, where I is of order 0 or 1.
-
-    Each is exact relative to the function itself; beyond 20, where they are far smaller,
-    relative to its own size. Where ``x`` is 0 the slope of ``|x|`` counts as 0.
-    """
-    odd = (nu + derivative) % 2
-
-    def near(x):
-        square, value = x * x, 0.0
-        for factor, c in zip((1.0, x), _power_series(nu, derivative)):
-            if any(c):
-                value = value + polynomial(square, c) * factor
-        return value * xp.exp(-x)
-
-    def far(x):
-        w = 1.0 / x
-        power = xp.sqrt(w) * w**derivative
-        return polynomial(w, _hankel_series(nu, derivative)) * power
-
-    size = xp.abs(x)
-    value = either(xp, size < _BESSEL_FAR, near, far, size)
-    if odd:
-        value = xp.where(x < 0, -value, value)
-    if derivative:
-        middle = math.comb(derivative, derivative // 2) * 0.5**derivative
-        value = xp.where(x == 0, 0.0 if odd else middle, value)
-    return value
-
-
-@cache
-def _power_series(nu, derivative):
-    """Coefficients of a derivative of ``exp(-x) * I(x)`` but for ``exp(-x)``, A&S 9.6.10.
-
-    Those of even powers, then those of odd powers, each from the highest.
-    """
-    from fractions import Fraction  # a millisecond that an import should not cost
-
-    series = [Fraction(0)] * (96 + derivative)
-    series[nu::2] = [
-        Fraction(1, 2 ** (2 * k + nu) * math.factorial(k) * math.factorial(k + nu))
-        for k in range(len(series[nu::2]))
-    ]
-    for _ in range(derivative):
-        series = [k * c - before for k, (before, c) in enumerate(pairwise(series), 1)]
-    return [[float(c) for c in series[odd::2]][::-1] for odd in (0, 1)]
-
-
-@cache
-def _hankel_series(nu, derivative):
-    """Coefficients of its expansion in ``1 / x``, but for the first power, A&S 9.7.1."""
-    from fractions import Fraction  # a millisecond that an import should not cost
-
-    series, c = [], Fraction(1)
-    for k in range(41):
-        slope = math.prod([Fraction(-1 - 2 * (k + i), 2) for i in range(derivative)])
-        series.append(float(c * slope) / math.sqrt(2.0 * math.pi))
-        c *= Fraction((2 * k + 1) ** 2 - 4 * nu**2, 8 * (k + 1))
-    return series[::-1]
-
-
-@special_function(type_name="BesselI0e")
-def bessel_i0e(xp, x: TensorLike):
-    """The modified Bessel function of order 0, scaled: ``exp(-|x|) * I0(x)``.
-
-    Its derivative is ``bessel_i1e(x) - sign(x) * bessel_i0e(x)``. ``x`` is a real floating
-    tensor of any shape, others raise ``TypeError``. Reference: A&S 9.6.16.
-
-    >>> bessel_i0e([0.0, 1.0, -1.0]).numpy()
-    array([1.       , 0.4657596, 0.4657596], dtype=float32)
-    """
-    return in_double(xp, partial(_bessel, nu=0), x)
-
-
-@bessel_i0e.vjp("x")
-def _(g, x):
-    return g * _bessel_slope(x, nu=0, derivative=1)
-
-
-@special_function(type_name="BesselI1e", zero_when=UNARY)
-def bessel_i1e(xp, x: TensorLike):
-    """The modified Bessel function of order 1, scaled: ``exp(-|x|) * I1(x)``.
-
-    ``x`` as in `bessel_i0e`. Reference: A&S 9.6.18.
-
-    >>> bessel_i1e([0.0, 1.0, -1.0]).numpy()
-    array([ 0.        ,  0.20791042, -0.20791042], dtype=float32)
-    """
-    return in_double(xp, partial(_bessel, nu=1), x)
-
-
-@bessel_i1e.vjp("x")
-def _(g, x):
-    return g * _bessel_slope(x, nu=1, derivative=1)
-
-
-@special_function()
-def _bessel_slope(xp, x: TensorLike, *, nu, derivative):
-    kernel = partial(_bessel, nu=nu, derivative=derivative)
-    return in_double(xp, kernel, x)
-
-
-@_bessel_slope.vjp("x")
-def _(g, x, nu, derivative):
-    return g * _bessel_slope(x, nu=nu, derivative=derivative + 1)

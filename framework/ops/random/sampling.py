@@ -18,6 +18,12 @@ from tapewright.core.typing import (
     as_shape,
 )
 
+from .candidate_sampling import (
+    all_candidate_sampler,
+    fixed_unigram_candidate_sampler,
+    log_uniform_candidate_sampler,
+    uniform_candidate_sampler,
+)
 from .distributions import (
     checked_bounds,
     checked_floating,
@@ -46,11 +52,14 @@ from .philox import FOLD_IN, SPLIT, random_seeds
 
 __all__ = [
     "Generator",
+    "all_candidate_sampler",
     "categorical",
     "create_rng_state",
+    "fixed_unigram_candidate_sampler",
     "fold_in",
     "gamma",
     "get_global_generator",
+    "log_uniform_candidate_sampler",
     "normal",
     "poisson",
     "set_global_generator",
@@ -66,6 +75,7 @@ __all__ = [
     "stateless_uniform",
     "truncated_normal",
     "uniform",
+    "uniform_candidate_sampler",
 ]
 
 

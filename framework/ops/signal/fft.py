@@ -76,7 +76,7 @@ def _cost(inputs, outputs, axes=(-1,), **attributes):
 
 
 @primitive(name="fft", type_name="FFT", linear=True, cost=_cost, batch=batch_leading)
-def _fourier(xp, input: TensorLike, axes: Axes = (-1,), inverse: bool = False):
+def fourier(xp, input: TensorLike, axes: Axes = (-1,), inverse: bool = False):
     if input.dtype.kind != "c" or input.ndim < len(axes):
         raise ValueError("not complex, or too few axes")  # `infer` says it better
     if not input.size:
@@ -87,7 +87,7 @@ def _fourier(xp, input: TensorLike, axes: Axes = (-1,), inverse: bool = False):
     return (xp.fft.ifftn if inverse else xp.fft.fftn)(input, axes=axes)
 
 
-@_fourier.infer
+@fourier.infer
 def _(input, axes, inverse):
     who = "ifft" if inverse else "fft"
     if not input.dtype.is_complex:
@@ -96,12 +96,12 @@ def _(input, axes, inverse):
     return input
 
 
-@_fourier.vjp("input")
+@fourier.vjp("input")
 def _(g, axes, inverse):
-    return _fourier(g, axes, inverse)
+    return fourier(g, axes, inverse)
 
 
-@_fourier.diagonal
+@fourier.diagonal
 def _(diagonal, input, *, axes, inverse):
     return None if diagonal[0] in axes else diagonal[0]
 
@@ -116,7 +116,7 @@ def fft(input: TensorLike, name: str | None = None) -> Tensor:
     >>> fft([1.0 + 0j, 2.0, 3.0, 4.0]).numpy()
     array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
     """
-    return _fourier(input, (-1,), False)
+    return fourier(input, (-1,), False)
 
 
 def ifft(input: TensorLike, name: str | None = None) -> Tensor:
@@ -127,27 +127,27 @@ def ifft(input: TensorLike, name: str | None = None) -> Tensor:
     >>> ifft(fft([1.0 + 0j, 2.0])).numpy()
     array([1.+0.j, 2.+0.j])
     """
-    return _fourier(input, (-1,), True)
+    return fourier(input, (-1,), True)
 
 
 def fft2d(input: TensorLike, name: str | None = None) -> Tensor:
     """The discrete Fourier transform along the last two axes; see `fft`."""
-    return _fourier(input, (-2, -1), False)
+    return fourier(input, (-2, -1), False)
 
 
 def ifft2d(input: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `fft2d`."""
-    return _fourier(input, (-2, -1), True)
+    return fourier(input, (-2, -1), True)
 
 
 def fft3d(input: TensorLike, name: str | None = None) -> Tensor:
     """The discrete Fourier transform along the last three axes; see `fft`."""
-    return _fourier(input, (-3, -2, -1), False)
+    return fourier(input, (-3, -2, -1), False)
 
 
 def ifft3d(input: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `fft3d`."""
-    return _fourier(input, (-3, -2, -1), True)
+    return fourier(input, (-3, -2, -1), True)
 
 
 # --------------------------------------------------------- transforms of real numbers
@@ -161,7 +161,7 @@ def ifft3d(input: TensorLike, name: str | None = None) -> Tensor:
     cost=_cost,
     batch=batch_leading,
 )
-def _half_spectrum(xp, input: TensorLike):
+def half_spectrum(xp, input: TensorLike):
     wide = input.dtype.kind == "f" and input.dtype.itemsize > 2
     if not wide or not input.ndim:
         raise ValueError("not real, or nothing there")  # `infer` says it better
@@ -170,7 +170,7 @@ def _half_spectrum(xp, input: TensorLike):
     return xp.fft.rfft(input)
 
 
-@_half_spectrum.infer
+@half_spectrum.infer
 def _(input):
     if input.dtype not in ("float32", "float64"):
         what = "input_tensor must be floating, float32 or float64; cast converts it"
@@ -178,16 +178,16 @@ def _(input):
     if input.shape.rank == 0:
         raise ShapeError("rfft", "input_tensor must have an axis", input_tensor=input)
     size = input.shape[-1]
-    size = None if size is None else _half(size)
+    size = None if size is None else half_size(size)
     return TensorSpec(input.shape[:-1] + (size,), _complex_of(input.dtype))
 
 
-def _half(length):
+def half_size(length):
     """The size of the half spectrum of so many real numbers; of none, none."""
     return 0 if type(length) is int and length == 0 else length // 2 + 1
 
 
-def _whole(half):
+def whole_size(half):
     """The even number of real numbers whose half spectrum has this size."""
     return 0 if type(half) is int and half == 0 else 2 * (half - 1)
 
@@ -196,43 +196,47 @@ def _complex_of(dtype):
     return dtypes.complex64 if dtype == dtypes.float32 else dtypes.complex128
 
 
-@_half_spectrum.vjp("input")
+@half_spectrum.vjp("input")
 def _(g, input_shape):
     count = input_shape[-1]
     halved = _weighed(conj(g), count, 0.5)
-    return _from_half_spectrum(halved, count) * float(count)
+    return from_half_spectrum(halved, count) * float(count)
 
 
 @primitive(
     name="irfft", type_name="IRFFT", linear=True, cost=_cost, batch=batch_leading
 )
-def _from_half_spectrum(xp, input: TensorLike, length: int):
-    if input.dtype.kind != "c" or length < 0 or input.shape[-1:] != (_half(length),):
+def from_half_spectrum(xp, input: TensorLike, length: int):
+    if (
+        input.dtype.kind != "c"
+        or length < 0
+        or input.shape[-1:] != (half_size(length),)
+    ):
         raise ValueError("not complex, or of another length")  # `infer` says it better
     if not length:
         return xp.zeros(input.shape, input.real.dtype)
     return xp.fft.irfft(input, length)
 
 
-@_from_half_spectrum.infer
+@from_half_spectrum.infer
 def _(input, length):
     if not input.dtype.is_complex:
         raise DTypeError("irfft", "input_tensor must be complex", input_tensor=input)
     check_at_least("irfft", 0, fft_length=length)
-    if input.shape.rank == 0 or input.shape[-1] not in (None, _half(length)):
-        what = f"the last axis of input_tensor must have size {_half(length)}"
+    if input.shape.rank == 0 or input.shape[-1] not in (None, half_size(length)):
+        what = f"the last axis of input_tensor must have size {half_size(length)}"
         raise ShapeError("irfft", what, input_tensor=input)
     return TensorSpec(input.shape[:-1] + (length,), input.dtype.real_dtype)
 
 
-@_from_half_spectrum.vjp("input")
+@from_half_spectrum.vjp("input")
 def _(g, length):
-    doubled = _weighed(conj(_half_spectrum(g)), length, 2.0)
+    doubled = _weighed(conj(half_spectrum(g)), length, 2.0)
     return doubled * (1.0 / max(length, 1))
 
 
-@_half_spectrum.diagonal
-@_from_half_spectrum.diagonal
+@half_spectrum.diagonal
+@from_half_spectrum.diagonal
 def _(axes, input, **attributes):
     return None if axes[0] == -1 else axes[0]
 
@@ -293,19 +297,19 @@ def _forward(who, input, fft_length, count):
     x = convert_to_tensor(input)
     _check_rank(who, x, count)
     x = fitted(x, _lengths(who, fft_length, count, x.shape[len(x.shape) - count :]))
-    half = _half_spectrum(x)
-    return half if count == 1 else _fourier(half, tuple(range(-count, -1)), False)
+    half = half_spectrum(x)
+    return half if count == 1 else fourier(half, tuple(range(-count, -1)), False)
 
 
 def _backward(who, input, fft_length, count):
     x = convert_to_tensor(input)
     _check_rank(who, x, count)
     *outer, last = x.shape[len(x.shape) - count :]
-    lengths = _lengths(who, fft_length, count, [*outer, _whole(last)])
-    x = fitted(x, [*lengths[:-1], _half(lengths[-1])])
+    lengths = _lengths(who, fft_length, count, [*outer, whole_size(last)])
+    x = fitted(x, [*lengths[:-1], half_size(lengths[-1])])
     if count > 1:
-        x = _fourier(x, tuple(range(-count, -1)), True)
-    return _from_half_spectrum(x, length=lengths[-1])
+        x = fourier(x, tuple(range(-count, -1)), True)
+    return from_half_spectrum(x, length=lengths[-1])
 
 
 def _check_rank(who, x, count):
@@ -510,7 +514,7 @@ def _check_cosine(x, kind, axis, norm):
 
 def _first(x, count, norm):
     back = reverse(x[..., 1:-1], [-1])
-    return real(_half_spectrum(concat([x, back], -1)))
+    return real(half_spectrum(concat([x, back], -1)))
 
 
 def _second(x, count, norm):

@@ -17,12 +17,15 @@ from tapewright.core.tensor import (
 )
 from tapewright.core.typing import Axis, DTypeLike, IntLike, TensorLike, as_int
 
+from ..array.conversion import cast
 from ..array.creation import ones
 from ..array.gather import gather, scatter_rows
-from ..array.joining import pad, tile
+from ..array.joining import concat, pad, tile
 from ..array.shape import reshape
-from ..math.elementwise import divide, square
+from ..math.bessel import bessel_i0e
+from ..math.elementwise import divide, exp, sqrt, square
 from ..math.reduction import reduce_sum
+from ..math.scan import cumsum
 from .fft import constant_like, fitted, irfft, rfft
 
 __all__ = [
@@ -31,8 +34,11 @@ __all__ = [
     "hann_window",
     "inverse_stft",
     "inverse_stft_window_fn",
+    "kaiser_bessel_derived_window",
+    "kaiser_window",
     "overlap_and_add",
     "stft",
+    "vorbis_window",
 ]
 
 
@@ -148,16 +154,88 @@ def hamming_window(
     return _raised_cosine("hamming_window", window_length, periodic, dtype, 0.54)
 
 
-def _raised_cosine(who, length, periodic, dtype, middle):
+def _ones(who, length, dtype):
     length, dtype = as_int(length), dtypes.as_dtype(dtype)
     if not dtype.is_floating:
         raise DTypeError(who, f"dtype must be floating, got {dtype.name}")
-    window = ones([length], dtype)
+    return ones([length], dtype), length
+
+
+def _raised_cosine(who, length, periodic, dtype, middle):
+    window, length = _ones(who, length, dtype)
     if length < 2:
         return window
     period = length - 1 + (bool(periodic) and length % 2 == 0)
     phases = 2 * np.pi / period * np.arange(length)
     return window * constant_like(window, middle - (1 - middle) * np.cos(phases))
+
+
+def kaiser_window(
+    window_length: IntLike,
+    beta: TensorLike = 12.0,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
+    """Kaiser's window: ``I0(beta * sqrt(1 - (2 n / N - 1) ** 2)) / I0(beta)``.
+
+    N is ``window_length - 1``, and I0 a Bessel function. A larger ``beta`` makes a
+    narrower window.
+
+    Shapes: ``[window_length]``.
+
+    Raises: ``ValueError`` for a negative length; ``TypeError`` for a dtype that is not
+    floating.
+
+    >>> kaiser_window(3, beta=1.0).numpy()
+    array([0.78984827, 1.        , 0.78984827], dtype=float32)
+    """
+    window, length = _ones("kaiser_window", window_length, dtype)
+    if length < 2:
+        return window
+    beta = cast(convert_to_tensor(beta, dtype_hint=window.dtype), window.dtype)
+    at = 2.0 * np.arange(length) / (length - 1) - 1.0
+    falling = constant_like(window, np.sqrt(np.maximum(1.0 - at * at, 0.0)))
+    inner = beta * falling
+    return exp(inner - beta) * (bessel_i0e(inner) / bessel_i0e(beta))
+
+
+def kaiser_bessel_derived_window(
+    window_length: IntLike,
+    beta: TensorLike = 12.0,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
+    """The window of which the squares are sums of a `kaiser_window`, for `mdct`.
+
+    Shapes: ``[window_length]``, an even number; of an odd one there is one entry less.
+
+    >>> kaiser_bessel_derived_window(4).numpy().round(4)
+    array([0.0073, 1.    , 1.    , 0.0073], dtype=float32)
+    """
+    _, length = _ones("kaiser_bessel_derived_window", window_length, dtype)
+    sums = cumsum(kaiser_window(length // 2 + 1, beta, dtype))
+    half = sqrt(sums[:-1] / sums[-1])
+    return concat([half, half[::-1]], axis=0)
+
+
+def vorbis_window(
+    window_length: IntLike,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
+    """The window ``sin(pi / 2 * sin(pi * (n + 0.5) / N) ** 2)`` of Vorbis, for `mdct`.
+
+    Shapes: ``[window_length]``, which is N.
+
+    Raises: ``ValueError`` for a negative length; ``TypeError`` for a dtype that is not
+    floating.
+
+    >>> vorbis_window(4).numpy().round(4)
+    array([0.228 , 0.9737, 0.9737, 0.228 ], dtype=float32)
+    """
+    window, length = _ones("vorbis_window", window_length, dtype)
+    angles = np.pi * (np.arange(length) + 0.5) / max(length, 1)
+    return window * constant_like(window, np.sin(np.pi / 2 * np.sin(angles) ** 2))
 
 
 def stft(

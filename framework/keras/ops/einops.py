@@ -1,0 +1,86 @@
+"""`keras.ops.rearrange`: axes split, permuted and joined, by a pattern of einops."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import TensorLike
+from tapewright.ops.array.shape import reshape, shape, transpose
+
+from .operation import OperationFamily
+
+__all__ = ["rearrange"]
+
+operation = OperationFamily(__name__, "einops")
+
+
+@operation(call="tensor pattern **axes_lengths")
+def rearrange(tensor: TensorLike, pattern: str, **axes_lengths: int) -> Tensor:
+    """The entries of ``tensor`` with axes split, permuted and joined by a ``pattern``.
+
+    Args: ``pattern``: names of the axes before and after "->"; those in parentheses are
+    one axis of the tensor. ``axes_lengths``: sizes of names in parentheses, all but one of
+    each pair on the left.
+
+    Raises: ``ValueError`` for a pattern that is none, or does not fit.
+
+    >>> rearrange([[1, 2, 3, 4]], "b (h w) -> b w h", h=2).numpy().tolist()
+    [[[1, 3], [2, 4]]]
+    """
+    x = convert_to_tensor(tensor)
+    before, after = _parsed(pattern)
+    if len(before) != len(x.shape):
+        what = f"pattern {pattern!r} must have {len(x.shape)} axes before '->'"
+        raise ShapeError("rearrange", what, tensor=x)
+    lengths = dict(axes_lengths)
+    sizes = x.shape if x.shape.is_fully_defined() else shape(x)
+    for axis, group in enumerate(before):
+        _fill_in(lengths, group, sizes[axis], pattern, x)
+    names = [name for group in before for name in group]
+    moved = [name for group in after for name in group]
+    split = reshape(x, [lengths[name] for name in names])
+    split = transpose(split, [names.index(name) for name in moved])
+    return reshape(split, [math.prod([lengths[n] for n in group]) for group in after])
+
+
+def _parsed(pattern):
+    """The names of each axis before and after the arrow."""
+    sides = pattern.split("->") if isinstance(pattern, str) else ()
+    item = r"\s*(?:\w+|\((?:\s*\w+)*\s*\))"
+    if len(sides) != 2 or not all([re.fullmatch(f"(?:{item})*\\s*", s) for s in sides]):
+        raise InvalidArgumentError(
+            "rearrange: pattern must be names of axes around '->', such as "
+            f"'b h w c -> b (h w) c', got {pattern!r}"
+        )
+    before, after = [
+        [re.findall(r"\w+", axis) for axis in re.findall(item, side)] for side in sides
+    ]
+    names, moved = [
+        [n for group in groups for n in group] for groups in (before, after)
+    ]
+    if sorted(names) != sorted(moved) or len(set(names)) != len(names):
+        raise InvalidArgumentError(
+            "rearrange: pattern must have each name once before and once after '->', got "
+            f"{pattern!r}"
+        )
+    return before, after
+
+
+def _fill_in(lengths, group, size, pattern, x):
+    """The length of the name in a group that has none, so that the product is ``size``."""
+    unknown = [name for name in group if name not in lengths]
+    if len(unknown) > 1:
+        raise InvalidArgumentError(
+            f"rearrange: all but one of the axes {group} need a length, got "
+            f"{ {name: lengths[name] for name in group if name in lengths} }"
+        )
+    product = math.prod([lengths[name] for name in group if name in lengths])
+    if unknown:
+        lengths[unknown[0]] = size // product if product else size
+    fits = product * lengths[unknown[0]] if unknown else product
+    if isinstance(size, int) and fits != size:
+        what = f"an axis of size {size} cannot be {group} with {lengths} in {pattern!r}"
+        raise ShapeError("rearrange", what, tensor=x)

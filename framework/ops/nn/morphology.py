@@ -1,0 +1,105 @@
+"""Dilation and erosion of images: convolutions with the largest sum for the total."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tapewright.core.errors import ShapeError
+from tapewright.core.rules import check_choice
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import TensorLike
+
+from ..array.joining import pad, reverse
+from ..convolution.windows import spatial_numbers
+from ..math.elementwise import maximum
+
+__all__ = ["dilation2d", "erosion2d"]
+
+
+def dilation2d(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: int | Sequence[int],
+    padding: str,
+    data_format: str,
+    dilations: int | Sequence[int],
+    name: str | None = None,
+) -> Tensor:
+    """The largest of ``input[y + dy, x + dx, c] + filters[dy, dx, c]`` in each window.
+
+    The first of equal sums gets the gradient. Padding is below all numbers.
+
+    Args: ``strides``, ``dilations``: a number, a pair, or four with 1 at the ends;
+    ``padding``: "SAME" or "VALID"; ``data_format``: "NHWC", no other.
+
+    Shapes: ``[batch, height, width, channels]`` and ``[rows, columns, channels]`` to
+    ``[batch, out_height, out_width, channels]``.
+
+    Raises: ``ValueError`` for shapes or options that do not fit.
+
+    >>> x = [[[[1.0], [3.0], [2.0]]]]
+    >>> dilation2d(x, [[[0.0], [0.5]]], 1, "SAME", "NHWC", 1).numpy().ravel()
+    array([3.5, 3. , 2. ], dtype=float32)
+    """
+    who = "dilation2d"
+    x = convert_to_tensor(input)
+    filters = convert_to_tensor(filters, dtype_hint=x.dtype)
+    check_choice(who, "data_format", data_format, ("NHWC",))
+    check_choice(who, "padding", padding, ("SAME", "VALID"))
+    fits = len(x.shape) == 4 and len(filters.shape) == 3
+    if not fits or x.shape[-1] != filters.shape[-1]:
+        what = (
+            "input must be [batch, height, width, channels], and filters [rows, columns, "
+            "channels]"
+        )
+        raise ShapeError(who, what, input=x, filters=filters)
+    strides = spatial_numbers(who, "strides", strides, 2, False)
+    dilations = spatial_numbers(who, "dilations", dilations, 2, False)
+    rows, columns = filters.shape[:2]
+    margins, places = [], []
+    for axis, taps in enumerate((rows, columns)):
+        size = x.shape[1 + axis]
+        reach = (taps - 1) * dilations[axis] + 1
+        if padding == "SAME":
+            count = -(-size // strides[axis])
+            missing = max((count - 1) * strides[axis] + reach - size, 0)
+            margins.append((missing // 2, missing - missing // 2))
+        else:
+            count = max(-(-(size - reach + 1) // strides[axis]), 0)
+            margins.append((0, 0))
+        places.append((count, strides[axis], dilations[axis]))
+    x = pad(x, [(0, 0), *margins, (0, 0)], constant_values=x.dtype.min)
+    found = None
+    for i in range(rows):
+        for j in range(columns):
+            window = x[:, _tap(i, *places[0]), _tap(j, *places[1])] + filters[i, j]
+            found = window if found is None else maximum(found, window)
+    return found
+
+
+def _tap(at, count, stride, dilation):
+    start = at * dilation
+    return slice(start, start + max((count - 1) * stride + 1, 0), stride)
+
+
+def erosion2d(
+    value: TensorLike,
+    filters: TensorLike,
+    strides: int | Sequence[int],
+    padding: str,
+    data_format: str,
+    dilations: int | Sequence[int],
+    name: str | None = None,
+) -> Tensor:
+    """The smallest of ``value[y + dy, x + dx, c] - filters[-dy, -dx, c]`` in each window.
+
+    It is ``-dilation2d(-value, turned)`` with the filters turned by half a turn; see
+    `dilation2d`.
+
+    >>> x = [[[[1.0], [3.0], [2.0]]]]
+    >>> erosion2d(x, [[[0.0], [0.5]]], 1, "SAME", "NHWC", 1).numpy().ravel()
+    array([0.5, 2. , 1.5], dtype=float32)
+    """
+    turned = reverse(filters, [0, 1])
+    value = convert_to_tensor(value)
+    return -dilation2d(-value, turned, strides, padding, data_format, dilations)

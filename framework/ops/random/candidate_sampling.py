@@ -1,0 +1,243 @@
+"""Classes drawn as negative examples, and how often each is expected among them.
+
+With ``unique``, no class is drawn twice. TensorFlow rejects what was drawn already, and
+counts the trials; here the Gumbel-max trick gives classes of the same distribution at once,
+and the numbers of trials in between are drawn from the geometric distribution that they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.rules import check_at_least
+from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
+from tapewright.core.typing import IntLike, TensorLike, as_int
+
+from ..array.conversion import cast
+from ..array.creation import ones
+from ..array.creation import range as arange
+from ..array.gather import gather
+from ..array.sorting import searchsorted, top_k
+from ..math.comparison import equal, where
+from ..math.elementwise import expm1, floor, log, log1p, minimum
+from ..math.reduction import reduce_any, reduce_sum
+from ..math.scan import cumsum
+from .distributions import checked_bounds, draw_uniform
+from .generators import one_stream
+
+__all__ = [
+    "all_candidate_sampler",
+    "compute_accidental_hits",
+    "fixed_unigram_candidate_sampler",
+    "log_uniform_candidate_sampler",
+    "uniform_candidate_sampler",
+]
+
+
+class SampledCandidates(NamedTuple):
+    """The result of a sampler."""
+
+    sampled_candidates: Tensor
+    true_expected_count: Tensor
+    sampled_expected_count: Tensor
+
+
+def uniform_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: IntLike,
+    num_sampled: IntLike,
+    unique: bool,
+    range_max: IntLike,
+    seed: IntLike | None = None,
+    name: str | None = None,
+) -> SampledCandidates:
+    """``num_sampled`` classes, all equally probable, from 0 to ``range_max - 1``.
+
+    Args: ``true_classes``: integers, whose expected counts are asked for; ``num_true``:
+    the size of their last axis; ``unique``: no class is drawn twice.
+
+    Returns: a named tuple of the classes, int64 ``[num_sampled]``, and the expected counts
+    in a sample, float32, of the true classes ``[batch, num_true]`` and of those drawn.
+
+    Raises: ``ValueError`` if there are fewer classes than ``unique`` ones to draw.
+
+    >>> uniform_candidate_sampler([[0], [3]], 1, 4, True, 4).true_expected_count.shape
+    TensorShape([2, 1])
+    """
+    count = as_int(range_max)
+    check_at_least("uniform_candidate_sampler", 1, range_max=count)
+    shares = np.full(count, 1.0 / count)
+    sizes = num_true, num_sampled
+    return _sample(
+        "uniform_candidate_sampler", true_classes, *sizes, unique, shares, seed
+    )
+
+
+def log_uniform_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: IntLike,
+    num_sampled: IntLike,
+    unique: bool,
+    range_max: IntLike,
+    seed: IntLike | None = None,
+    name: str | None = None,
+) -> SampledCandidates:
+    """Classes with the probabilities ``log((k + 2) / (k + 1)) / log(range_max + 1)``.
+
+    They suit words that are numbered by falling frequency. Arguments, results and errors
+    are those of `uniform_candidate_sampler`.
+    """
+    count = as_int(range_max)
+    check_at_least("log_uniform_candidate_sampler", 1, range_max=count)
+    shares = np.log1p(1.0 / np.arange(1, count + 1)) / np.log1p(count)
+    sizes = num_true, num_sampled
+    who = "log_uniform_candidate_sampler"
+    return _sample(who, true_classes, *sizes, unique, shares, seed)
+
+
+def fixed_unigram_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: IntLike,
+    num_sampled: IntLike,
+    unique: bool,
+    range_max: IntLike,
+    vocab_file: str = "",
+    distortion: float = 1.0,
+    num_reserved_ids: int = 0,
+    num_shards: int = 1,
+    shard: int = 0,
+    unigrams: Sequence[float] = (),
+    seed: IntLike | None = None,
+    name: str | None = None,
+) -> SampledCandidates:
+    """Classes with probabilities in proportion to ``unigrams ** distortion``.
+
+    Args: ``num_reserved_ids``: classes in front of those of ``unigrams``, which are not
+    drawn; ``vocab_file``, ``num_shards``, ``shard``: their defaults, no others. The other
+    arguments, results and errors are those of `uniform_candidate_sampler`.
+    """
+    who = "fixed_unigram_candidate_sampler"
+    if vocab_file or num_shards != 1 or shard:
+        raise InvalidArgumentError(
+            f"{who}: weights are taken from unigrams, as a whole: vocab_file, num_shards "
+            "and shard must be absent"
+        )
+    weights = np.asarray(unigrams, np.float64)
+    if weights.ndim != 1 or as_int(range_max) != num_reserved_ids + len(weights):
+        raise InvalidArgumentError(
+            f"{who}: range_max must be num_reserved_ids and the length of unigrams, "
+            f"{num_reserved_ids} and {len(weights)}, got {range_max}"
+        )
+    weights = np.concatenate([np.zeros(num_reserved_ids), weights**distortion])
+    if not weights.sum() > 0 or (weights < 0).any():
+        raise InvalidArgumentError(f"{who}: unigrams must be positive numbers")
+    shares = weights / weights.sum()
+    sizes = num_true, num_sampled
+    return _sample(who, true_classes, *sizes, unique, shares, seed)
+
+
+def all_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: IntLike,
+    num_sampled: IntLike,
+    unique: bool,
+    seed: IntLike | None = None,
+    name: str | None = None,
+) -> SampledCandidates:
+    """The classes 0 to ``num_sampled - 1``, each once; for tests, and small vocabularies.
+
+    Arguments and results are those of `uniform_candidate_sampler`.
+    """
+    classes = _true_classes("all_candidate_sampler", true_classes, num_true)
+    count = as_int(num_sampled)
+    drawn = arange(count, dtype="int64")
+    return SampledCandidates(drawn, ones(classes.shape), ones([count]))
+
+
+def _true_classes(who, true_classes, num_true):
+    classes = convert_to_tensor(true_classes)
+    if not classes.dtype.is_integer or classes.shape.rank != 2:
+        what = "true_classes must be integers [batch, num_true]"
+        raise ShapeError(who, what, true_classes=classes)
+    if classes.shape[1] not in (None, as_int(num_true)):
+        what = f"true_classes must have num_true={num_true} columns"
+        raise ShapeError(who, what, true_classes=classes)
+    return classes
+
+
+def _sample(who, true_classes, num_true, num_sampled, unique, shares, seed):
+    classes, count = _true_classes(who, true_classes, num_true), as_int(num_sampled)
+    check_at_least(who, 1, num_sampled=count)
+    possible = int((shares > 0).sum())
+    if unique and count > possible:
+        raise InvalidArgumentError(
+            f"{who}: {count} unique classes cannot be drawn from {possible}; raise "
+            "range_max, or lower num_sampled"
+        )
+    size = len(shares) + count if unique else count
+    bounds = checked_bounds(who, 0, None, "float64")
+    numbers = draw_uniform(one_stream(seed), [size], *bounds)
+    table = new_tensor(module_of(numbers).asarray(shares))
+    if not unique:
+        last = len(shares) - 1
+        drawn = searchsorted(cumsum(table), numbers, side="right", out_type="int64")
+        drawn = minimum(drawn, last)  # where the shares sum up to less than 1
+        return _with_counts(drawn, classes, table, lambda p: p * float(count))
+    keys = log(table) - log(-log(numbers[: len(shares)]))
+    drawn = cast(top_k(keys, count).indices, "int64")
+    before = cumsum(gather(table, drawn), exclusive=True)
+    waits = floor(log(numbers[len(shares) :]) / log(before))
+    trials = reduce_sum(waits) + float(count)
+
+    def expected(p):
+        repeated = -expm1(trials * log1p(-p))
+        return where(equal(trials, float(count)), p * float(count), repeated)
+
+    return _with_counts(drawn, classes, table, expected)
+
+
+def _with_counts(drawn, classes, table, expected):
+    counts = [
+        cast(expected(gather(table, each)), "float32") for each in (classes, drawn)
+    ]
+    return SampledCandidates(drawn, *counts)
+
+
+class AccidentalHits(NamedTuple):
+    """The result of `compute_accidental_hits`."""
+
+    indices: Tensor
+    ids: Tensor
+    weights: Tensor
+
+
+def compute_accidental_hits(
+    true_classes: TensorLike,
+    sampled_candidates: TensorLike,
+    num_true: IntLike,
+    seed: IntLike | None = None,
+    name: str | None = None,
+) -> AccidentalHits:
+    """The places where a class that was drawn is a true one of an example.
+
+    Returns: a named tuple of the rows (int32), the positions in ``sampled_candidates``
+    (int64), and weights (float32) that switch logits off when added: all of one size.
+
+    >>> compute_accidental_hits([[5], [1]], [1, 5, 7], 1).ids.numpy()
+    array([1, 0])
+    """
+    classes = _true_classes("compute_accidental_hits", true_classes, num_true)
+    found = where(accidental_hits(classes, convert_to_tensor(sampled_candidates)))
+    rows, places = cast(found[:, 0], "int32"), found[:, 1]
+    lowest = float(np.finfo(np.float32).min)
+    return AccidentalHits(rows, places, cast(rows * 0, "float32") + lowest)
+
+
+def accidental_hits(classes, drawn):
+    """``[batch, num_sampled]``: whether a class that was drawn is a true one."""
+    drawn = cast(drawn, classes.dtype)
+    return reduce_any(equal(classes[:, :, None], drawn), axis=1)
