@@ -66,7 +66,17 @@ class Records(Node):
                     return
                 path = as_path("filenames", name.numpy())
                 position |= {"path": path, "place": 0}
-            for record, place in self._read(position["path"], position["place"]):
+            records = self._read(position["path"], position["place"])
+            while True:
+                try:
+                    record, place = next(records, (None, None))
+                except Exception:
+                    position["path"] = (
+                        None  # where errors are ignored the next one follows
+                    )
+                    raise
+                if place is None:
+                    break
                 position["place"] = place
                 yield self._make(record)
             position["path"] = None

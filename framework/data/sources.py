@@ -15,11 +15,12 @@ from tapewright.core.tensor import TensorSpec, new_tensor
 from tapewright.ops.random.generators import drawing_from
 
 from .elements import as_element, concrete, describe, spec_of
-from .node import UNKNOWN, Node, Replayed, Rows, Seeded, Selection
+from .node import INFINITE, UNKNOWN, Node, Replayed, Rows, Seeded, Selection
 from .rng import Draws, Watch
 
 __all__ = [
     "Counter",
+    "Endless",
     "Elements",
     "FromGenerator",
     "Slices",
@@ -115,6 +116,8 @@ class Counter(Elements):
     """Whole numbers, those of Python's ``range``."""
 
     def __init__(self, *bounds, output_type=int64):
+        if not 1 <= len(bounds) <= 3:
+            raise ValueError(f"range: expects 1 to 3 numbers, got {len(bounds)}")
         numbers = range(*[int(concrete(bound)) for bound in bounds])
         super().__init__(numbers, TensorSpec((), output_type))
 
@@ -122,6 +125,30 @@ class Counter(Elements):
         dtype = self._spec.dtype.dtype
         for number in super().run(position):
             yield new_tensor(np.array(number, dtype))
+
+
+class Endless(Node):
+    """The numbers ``start``, ``start + step``, ... without end."""
+
+    def __init__(self, start, step, dtype):
+        super().__init__()
+        self._first, self._step, self._dtype = start, step, as_dtype(dtype)
+
+    def start(self):
+        return {"index": 0}
+
+    def run(self, position):
+        dtype = self._dtype.as_numpy_dtype
+        while True:
+            number = self._first + position["index"] * self._step
+            position["index"] += 1
+            yield new_tensor(np.array(number, dtype))
+
+    def size(self):
+        return INFINITE
+
+    def spec(self):
+        return TensorSpec((), self._dtype)
 
 
 class FromGenerator(Seeded, Replayed):
@@ -142,6 +169,18 @@ class FromGenerator(Seeded, Replayed):
             )
         self._generator, self._args, self._spec = generator, tuple(args), spec
         self.watch = Watch(2)
+
+    def run(self, position):
+        if position.get("failed"):  # as Python's generators: there is no more
+            return iter(())
+        return self._noting_failure(super().run(position), position)
+
+    def _noting_failure(self, elements, position):
+        try:
+            yield from elements
+        except Exception:
+            position["failed"] = True
+            raise
 
     def replay(self, position):
         draws = Draws(position)
@@ -192,7 +231,23 @@ class FromGenerator(Seeded, Replayed):
 
 
 def signature(output_signature, output_types, output_shapes):
-    """The specs of `from_generator`, from the new arguments or the old ones."""
+    """The specs of `from_generator`, from the new arguments or the old ones.
+
+    Raises: ``TypeError`` for both, and for shapes without types.
+    """
+    if output_signature is not None and (output_types, output_shapes) != (None, None):
+        raise TypeError(
+            "from_generator: give output_signature, or output_types and output_shapes, "
+            "not both"
+        )
+    if output_types is None and output_shapes is not None:
+        raise TypeError("from_generator: output_shapes needs output_types")
+    for leaf in [] if output_signature is None else flatten(output_signature):
+        if not isinstance(leaf, TensorSpec):
+            raise TypeError(
+                "from_generator: output_signature must have a TensorSpec for each tensor, "
+                f"got {leaf!r}"
+            )
     if output_signature is not None or output_types is None:
         return output_signature
     if output_shapes is None:
