@@ -437,7 +437,7 @@ explain_missing(
     __name__,
     *("", *"bitwise config data debugging distribute dtypes errors image".split()),
     *"autodiff autograph linalg math nest nn profiler random saved_model".split(),
-    *"io io.gfile signal strings summary test train version".split(),
+    *"data.experimental io io.gfile signal strings summary test train version".split(),
     *"layers optimizers optimizers.schedules".split(),
     *[f"keras.{name}" for name in keras.__all__ if name.islower()],
     *"keras keras.ops.image keras.ops.linalg keras.ops.nn".split(),

@@ -141,7 +141,7 @@ def _cumulative(weights):
 
 
 def mixing(initial, target):
-    """How to resample classes: the share of all elements, and what to accept of the others.
+    """The share of all elements in a resampling of classes, and what to accept of the others.
 
     The result is ``m * initial + (1 - m) * accepted``, with the greatest ``m``; ``accepted``
     is in proportion to ``accept * initial``.

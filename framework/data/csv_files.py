@@ -11,10 +11,9 @@ from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.text import to_bytes, to_text
 from tapewright.storage.records.columns import infer_default
 from tapewright.storage.records.lines import check_compression, read_rows, split_row
-from tapewright.storage.records.paths import expand_pattern
 
-from .dataset import AUTOTUNE, Dataset, paths_of
-from .files import CsvDataset
+from .dataset import AUTOTUNE, Dataset
+from .files import CsvDataset, matching_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +75,7 @@ def make_csv_dataset(
     {'height': array([1.5, 2. ], dtype=float32)} [b'x' b'y']
     """
     compression = check_compression("make_csv_dataset", compression_type)
-    paths = _paths(file_pattern)
+    paths = matching_files("make_csv_dataset", file_pattern)
 
     def rows(path):
         found = read_rows(path, compression, 0, use_quote_delim)
@@ -144,17 +143,6 @@ def make_csv_dataset(
     return ds.prefetch(
         AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size
     )
-
-
-def _paths(pattern):
-    found = [
-        path
-        for each in paths_of(pattern)
-        for path in expand_pattern("make_csv_dataset", each)
-    ]
-    if not found:
-        raise ValueError(f"make_csv_dataset: no file matches file_pattern {pattern!r}")
-    return sorted(found)
 
 
 def _names_in(paths, rows, encoding):

@@ -13,9 +13,8 @@ from tapewright.core.dtypes import int64
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.nest import flatten, pack
-from tapewright.core.tensor import TensorSpec, constant, convert_to_tensor, is_tensor
+from tapewright.core.tensor import TensorSpec, constant, convert_to_tensor
 from tapewright.core.text import make_text, to_bytes
-from tapewright.storage.records.paths import expand_pattern
 
 from .choosing import Chosen, RandomChoices, RandomNumbers
 from .elements import (
@@ -263,15 +262,9 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         >>> [os.path.basename(path) for path in ds.as_numpy_iterator()]
         [b'a.txt', b'b.txt']
         """
-        names = sorted(
-            [
-                to_bytes(path)
-                for pattern in paths_of(file_pattern)
-                for path in expand_pattern("list_files", pattern)
-            ]
-        )
-        if not names:
-            raise InvalidArgumentError(f"list_files: no file matches {file_pattern!r}")
+        from .files import matching_files
+
+        names = [to_bytes(path) for path in matching_files("list_files", file_pattern)]
         files = Dataset.from_tensor_slices(make_text(names, (len(names),)))
         return files if shuffle is False else files.shuffle(len(names), seed)
 
@@ -536,12 +529,3 @@ def _some(who, datasets):
     if not datasets:
         raise ValueError(f"{who}: datasets must have at least one data set")
     return datasets
-
-
-def paths_of(patterns: Any) -> list[Any]:
-    """The paths in a tensor of strings, a list or alone."""
-    if is_tensor(patterns):
-        patterns = patterns.numpy()
-    if hasattr(patterns, "ravel"):
-        return patterns.ravel().tolist()
-    return list(patterns) if isinstance(patterns, list | tuple) else [patterns]

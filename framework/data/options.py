@@ -32,7 +32,7 @@ __all__ = [
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """How a strategy divides a data set among workers."""
+    """The ways in which a strategy divides a data set among workers."""
 
     OFF = -1
     AUTO = 0
@@ -52,7 +52,7 @@ class AutotuneAlgorithm(enum.Enum):
 
 
 class ExternalStatePolicy(enum.Enum):
-    """What TensorFlow does about functions with a state when it copies a data set."""
+    """TensorFlow's treatment of functions with a state when it copies a data set."""
 
     WARN = 0
     IGNORE = 1
@@ -117,7 +117,7 @@ class AutotuneOptions(_Settings):
 
 
 class DistributeOptions(_Settings):
-    """How a strategy divides a data set: `AutoShardPolicy.AUTO` and ``DATA`` are supported."""
+    """The division of a data set by a strategy: `AutoShardPolicy.AUTO` and ``DATA`` work."""
 
     _types = {"auto_shard_policy": AutoShardPolicy, "num_devices": int}
 

@@ -20,8 +20,8 @@ from .rng import Draws, Watch
 
 __all__ = [
     "Counter",
-    "Endless",
     "Elements",
+    "Endless",
     "FromGenerator",
     "Slices",
     "signature",

@@ -69,7 +69,7 @@ def test_files_follow_or_take_turns_and_are_repeated(tmp_path):
     options = {"column_names": ["s", "t"], "header": False, "field_delim": "|"}
     (batch,) = columns(pattern, 9, **options)
     assert batch["s"].tolist() == [b"a0", b"a1", b"a2", b"b0", b"b1", b"b2"]
-    for reads in (2, tw.data.AUTOTUNE):
+    for reads in (2, tw.data.AUTOTUNE):  # the latter as here with four files
         (batch,) = columns(pattern, 9, num_parallel_reads=reads, **options)
         assert batch["s"].tolist() == [b"a0", b"b0", b"a1", b"b1", b"a2", b"b2"]
     ds = make_csv_dataset(pattern, 4, num_epochs=None, shuffle_seed=1, **options)

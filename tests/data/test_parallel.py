@@ -119,7 +119,8 @@ def test_threads_end_when_the_iterator_is_dropped(deterministic):
 
 
 def test_threads_see_the_settings_of_the_caller_but_no_tape():
-    x = tw.Variable(2.0)
+    with tw.device("CPU"):  # where functions of elements run
+        x = tw.Variable(2.0)
 
     def function(n):
         assert np.geterr()["divide"] == "raise"
