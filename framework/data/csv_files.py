@@ -13,7 +13,8 @@ from tapewright.storage.records.columns import infer_default
 from tapewright.storage.records.lines import check_compression, read_rows, split_row
 
 from .dataset import AUTOTUNE, Dataset
-from .files import CsvDataset, matching_files
+from .files import CsvDataset
+from .sources import matching_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -39,7 +39,15 @@ from .node import INFINITE, UNKNOWN
 from .options import Configured, Options, ThreadingOptions, options_of
 from .parallel import AUTOTUNE
 from .selection_methods import SelectionMethods
-from .sources import Counter, Elements, Endless, FromGenerator, signature, tensor_slices
+from .sources import (
+    Counter,
+    Elements,
+    Endless,
+    FromGenerator,
+    matching_files,
+    signature,
+    tensor_slices,
+)
 from .tracing import Optional, new_run, steps_of, traceable, traced_reduce
 
 if TYPE_CHECKING:
@@ -262,8 +270,6 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         >>> [os.path.basename(path) for path in ds.as_numpy_iterator()]
         [b'a.txt', b'b.txt']
         """
-        from .files import matching_files
-
         names = [to_bytes(path) for path in matching_files("list_files", file_pattern)]
         files = Dataset.from_tensor_slices(make_text(names, (len(names),)))
         return files if shuffle is False else files.shuffle(len(names), seed)

@@ -13,8 +13,7 @@ import numpy as np
 from tapewright.core.argument_validation import whole
 from tapewright.core.devices import to_numpy
 from tapewright.core.dtypes import DType, as_dtype
-from tapewright.core.errors import InvalidArgumentError
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor, new_tensor
+from tapewright.core.tensor import TensorSpec, convert_to_tensor, new_tensor
 from tapewright.core.text import is_text, make_text, use_text
 from tapewright.storage.records.columns import Columns
 from tapewright.storage.records.lines import (
@@ -23,7 +22,7 @@ from tapewright.storage.records.lines import (
     read_lines,
     read_rows,
 )
-from tapewright.storage.records.paths import as_path, expand_pattern
+from tapewright.storage.records.paths import as_path
 from tapewright.storage.records.tf_records import read_records
 
 from .dataset import Dataset
@@ -40,7 +39,6 @@ __all__ = [
     "FixedLengthRecordDataset",
     "TFRecordDataset",
     "TextLineDataset",
-    "matching_files",
 ]
 
 
@@ -123,24 +121,6 @@ def _names(who, filenames):
         )
     array = np.atleast_1d(names.numpy()) if names.shape.rank else [names.numpy()]
     return Dataset.from_tensor_slices(make_text(list(array), (len(array),)))
-
-
-def matching_files(who: str, file_pattern: Any) -> list[str]:
-    """The files that match a pattern, or several, sorted.
-
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) if there are none.
-    """
-    patterns = file_pattern
-    if is_tensor(patterns) or hasattr(patterns, "ravel"):
-        patterns = np.ravel(convert_to_tensor(patterns).numpy()).tolist()
-    if not isinstance(patterns, list | tuple):
-        patterns = [patterns]
-    paths = [path for each in patterns for path in expand_pattern(who, each)]
-    if not paths:
-        raise InvalidArgumentError(
-            f"{who}: no file matches file_pattern {file_pattern!r}"
-        )
-    return sorted(paths)
 
 
 class _FileDataset(Dataset):

@@ -21,7 +21,8 @@ class Applied(Seeded):
     """A node that calls a function of each element.
 
     Random numbers that the function draws without a seed follow from the number of the
-    element, so that they are the same in a thread ahead, and after a restore.
+    element, so that they are the same in a thread ahead, and after a restore. A position
+    may have numbers of elements that `ParallelMap` yielded ahead: these are left out.
     """
 
     name = "map"
@@ -33,10 +34,11 @@ class Applied(Seeded):
 
     def results(self, position):
         """Pairs of an element and the result of the function."""
-        draws = Draws(position)
+        draws, ahead = Draws(position), position.get("ahead", ())
         for element in self.run_input(position):
             position["given"] += 1
-            yield element, self.result(draws, position["given"], element)
+            if position["given"] not in ahead:
+                yield element, self.result(draws, position["given"], element)
 
     def result(self, draws, number, element):
         """The result of the function; ``number`` is that of the element, from 1."""
@@ -83,7 +85,7 @@ class Map(Applied):
             item = _Call(draws, position["given"], item)
             # Draws from other generators than ours depend on all the calls before.
             if self.watch.is_open or self.watch.has_drawn:
-                ((item.result,),) = self.made([[item]])
+                ((item.result,),) = Map.made(self, [[item]])
             yield item
 
     def made(self, groups):

@@ -51,7 +51,7 @@ class ParallelMap(Map):
         return ["Map", *super().pipeline()[1:]]
 
     def run(self, position):
-        if self._count == 1 and not position.get("ahead"):
+        if self._count == 1:
             yield from super().run(position)
             return
         calls = _Calls(self, position)

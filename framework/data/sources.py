@@ -5,13 +5,14 @@ from itertools import count
 import numpy as np
 
 from tapewright.core.dtypes import as_dtype, int64
+from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.nest import (
     assert_same_structure,
     flatten,
     is_nested,
     map_structure,
 )
-from tapewright.core.tensor import TensorSpec, new_tensor
+from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor, new_tensor
 from tapewright.ops.random.generators import drawing_from
 
 from .elements import as_element, concrete, describe, spec_of
@@ -24,6 +25,7 @@ __all__ = [
     "Endless",
     "FromGenerator",
     "Slices",
+    "matching_files",
     "signature",
     "tensor_slices",
 ]
@@ -261,3 +263,23 @@ def signature(output_signature, output_types, output_shapes):
         pairs = zip(output_types, output_shapes, strict=True)
         return tuple([signature(None, dtype, shape) for dtype, shape in pairs])
     return TensorSpec(output_shapes, output_types)
+
+
+def matching_files(who, file_pattern):
+    """The files that match a pattern, or several, sorted.
+
+    Raises: ``InvalidArgumentError`` (a ``ValueError``) if there are none.
+    """
+    from tapewright.storage.records.paths import expand_pattern  # where it is needed
+
+    patterns = file_pattern
+    if is_tensor(patterns) or hasattr(patterns, "ravel"):
+        patterns = np.ravel(convert_to_tensor(patterns).numpy()).tolist()
+    if not isinstance(patterns, list | tuple):
+        patterns = [patterns]
+    paths = [path for each in patterns for path in expand_pattern(who, each)]
+    if not paths:
+        raise InvalidArgumentError(
+            f"{who}: no file matches file_pattern {file_pattern!r}"
+        )
+    return sorted(paths)

@@ -173,9 +173,10 @@ def test_positions_without_an_order_lose_no_element():
         iterator = iter(chain())
         found = take(iterator, done)
         state = json.loads(json.dumps(iterator.state()))
-        other = iter(chain())
-        other.restore(state)
-        assert sorted(found + take(other)) == sorted(order)
+        for ds in (chain(), numbers().map(lambda x: x).repeat(2)):
+            other = iter(ds)
+            other.restore(state)
+            assert sorted(found + take(other)) == sorted(order)
 
 
 @pytest.mark.parametrize("name", CHAINS)
