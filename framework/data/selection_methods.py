@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
 from .caching import Cache, Prefetch
 from .elements import checked_count, concrete
+from .file_cache import FileCache
 from .node import INFINITE, UNKNOWN
 from .ordering import Repeat, Shard, Shuffle, Skip, Take
 from .scanning import IgnoreErrors, TakeWhile, Unique, check_unique
@@ -144,15 +146,27 @@ class SelectionMethods:
 
     # --- caching and prefetching
 
-    def cache(self, filename: str = "", name: str | None = None) -> Dataset:
-        """Keep the elements of the first run in memory for the following runs.
+    def cache(
+        self, filename: str | os.PathLike[str] = "", name: str | None = None
+    ) -> Dataset:
+        """Keep the elements of the first whole run for the following runs.
 
-        Raises: ``ValueError`` for a ``filename``: nothing is kept in files.
+        Args: ``filename``: a file to keep them in, also for other processes; by default
+        they are in memory. A file that is there is read, whatever data set it is of: remove
+        it when the data change. It is not in TensorFlow's format.
+
+        Raises, in a run: ``TypeError`` for elements that a file cannot hold: other than
+        tensors in tuples and dicts; ``DataLossError`` for a damaged file.
+
+        >>> import os, tempfile
+        >>> from tapewright.data import Dataset
+        >>> path = os.path.join(tempfile.mkdtemp(), "numbers")
+        >>> ds = Dataset.range(3).map(lambda x: x * x).cache(path)
+        >>> [int(x) for x in ds], os.path.exists(path)
+        ([0, 1, 4], True)
         """
         if filename:
-            raise ValueError(
-                f"cache: only caching in memory is supported, got filename={filename!r}"
-            )
+            return self._new(FileCache(self._node, os.fsdecode(filename)))
         return self._new(Cache(self._node))
 
     def prefetch(self, buffer_size: IntLike, name: str | None = None) -> Dataset:

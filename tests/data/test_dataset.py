@@ -128,7 +128,7 @@ def test_iterators_of_arrays_are_of_a_class():
             "batch_size .*got 'a'",
         ),
         (lambda: Dataset.range(3).shard(2, 2), ValueError, "below num_shards"),
-        (lambda: Dataset.range(3).cache("file"), ValueError, "filename='file'"),
+        (lambda: Dataset.range(3).cache(3), TypeError, "int"),
         (
             lambda: Dataset.zip((Dataset.range(3), [1])),
             TypeError,
