@@ -15,6 +15,8 @@ from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import DataLossError
 from tapewright.core.tensor import new_tensor
 from tapewright.core.text import is_text, make_text
+from tapewright.storage.atomic import temporary_beside
+from tapewright.storage.records.tf_records import put_record, read_records
 
 from .node import Node, copy_position, skip
 
@@ -125,8 +127,6 @@ class FileCache(Node):
             yield from self._filling(position)
 
     def _read(self, position):
-        from tapewright.storage.records.tf_records import read_records
-
         records = read_records(self._path, "", position["place"])
         if not position[
             "place"
@@ -138,9 +138,6 @@ class FileCache(Node):
             yield _decoded(record)
 
     def _filling(self, position):
-        from tapewright.storage.atomic import temporary_beside
-        from tapewright.storage.records.tf_records import put_record
-
         elements = self.inputs[0].run(copy_position(position["inputs"][0]))
         with temporary_beside(self._path) as temporary:
             with open(temporary, "wb") as file:

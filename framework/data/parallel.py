@@ -14,7 +14,7 @@ from tapewright.core.target_settings import threads
 from .mapping import Map, as_mapped
 from .node import copy_position
 from .rng import Draws
-from .workers import Workers, done_now, failed, take_ahead
+from .workers import Done, Workers, done_now, take_ahead
 
 __all__ = ["AUTOTUNE", "ParallelMap", "allow_any_order"]
 
@@ -130,7 +130,7 @@ class _Calls:
             except StopIteration:
                 return
             except Exception as error:
-                yield _Call(number, copy_position(self._live), failed(error))
+                yield _Call(number, copy_position(self._live), Done(error=error))
                 return
             call = _Call(number, copy_position(self._live))
             if number in skipped:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from .caching import Cache, Prefetch
 from .elements import checked_count, concrete
-from .file_cache import FileCache
 from .node import INFINITE, UNKNOWN
 from .ordering import Repeat, Shard, Shuffle, Skip, Take
 from .scanning import IgnoreErrors, TakeWhile, Unique, check_unique
@@ -166,6 +165,8 @@ class SelectionMethods:
         ([0, 1, 4], True)
         """
         if filename:
+            from .file_cache import FileCache
+
             return self._new(FileCache(self._node, os.fsdecode(filename)))
         return self._new(Cache(self._node))
 

@@ -6,11 +6,10 @@ functions run at once; Python code takes turns.
 
 import contextvars
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 
 from tapewright.core.interpreters import set_interpreters
 
-__all__ = ["NAME", "Workers", "done_now", "failed", "take_ahead"]
+__all__ = ["Done", "NAME", "Workers", "done_now", "take_ahead"]
 
 NAME = "tapewright-workers"
 
@@ -23,6 +22,8 @@ class Workers:
     """
 
     def __init__(self, count):
+        from concurrent.futures import ThreadPoolExecutor  # 5 ms that few programs need
+
         self.room = 2 * count  # calls that are begun at a time, or wait to be taken
         self._pool = ThreadPoolExecutor(count, NAME)
         self._context = contextvars.copy_context()
@@ -37,21 +38,31 @@ class Workers:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
+class Done:
+    """A call that has ended, with a result or an error; as a `Future` of `Workers.submit`."""
+
+    __slots__ = ("_error", "_result")
+
+    def __init__(self, result=None, error=None):
+        self._result, self._error = result, error
+
+    def result(self):
+        """Return the result. Raises: the error."""
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def add_done_callback(self, function):
+        """Call ``function(self)`` at once."""
+        function(self)
+
+
 def done_now(function, *args):
-    """A `Future` of a call that this thread makes at once."""
-    future = Future()
+    """A call that this thread makes at once."""
     try:
-        future.set_result(function(*args))
+        return Done(function(*args))
     except Exception as error:
-        future.set_exception(error)
-    return future
-
-
-def failed(error):
-    """A `Future` that raises an error."""
-    future = Future()
-    future.set_exception(error)
-    return future
+        return Done(error=error)
 
 
 def take_ahead(items, room):
