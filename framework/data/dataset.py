@@ -94,7 +94,7 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
     def __init__(self, node: Node):
         self._node = node
 
-    def _new(self, node: Node) -> Dataset:
+    def _new(self, node: Any) -> Dataset:
         return Dataset(node)
 
     # --- sources

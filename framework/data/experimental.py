@@ -81,9 +81,6 @@ __all__ = [
     "unique",
 ]
 
-choose_from_datasets = Dataset.choose_from_datasets
-sample_from_datasets = Dataset.sample_from_datasets
-
 
 def cardinality(dataset: Dataset) -> Tensor:
     """The number of elements, see `Dataset.cardinality`."""
@@ -142,6 +139,25 @@ def get_next_as_optional(iterator: DatasetIterator) -> Optional:
 def get_structure(dataset_or_iterator: Dataset | DatasetIterator) -> Any:
     """The structure of an element, see `Dataset.element_spec`."""
     return dataset_or_iterator.element_spec
+
+
+def choose_from_datasets(
+    datasets: Sequence[Dataset],
+    choice_dataset: Dataset,
+    stop_on_empty_dataset: bool = False,
+) -> Dataset:
+    """See `Dataset.choose_from_datasets`; by default it goes on without empty data sets."""
+    return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
+
+
+def sample_from_datasets(
+    datasets: Sequence[Dataset],
+    weights: TensorLike | Dataset | None = None,
+    seed: int | None = None,
+    stop_on_empty_dataset: bool = False,
+) -> Dataset:
+    """See `Dataset.sample_from_datasets`."""
+    return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
 
 
 def Counter(  # noqa: N802  (TensorFlow's name)

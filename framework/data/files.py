@@ -150,6 +150,7 @@ class _CompressedFiles(_FileDataset):
         compression_type: str | None = None,
         buffer_size: IntLike | None = None,
         num_parallel_reads: IntLike | None = None,
+        name: str | None = None,
     ):
         compression = check_compression(type(self).__name__, compression_type)
         self._open(
@@ -164,7 +165,7 @@ class TFRecordDataset(_CompressedFiles):
 
     Checksums are checked. Args: ``filenames``: one, a list, a tensor, or a `Dataset` of
     them; ``compression_type``: "", "GZIP" or "ZLIB"; ``num_parallel_reads``: so many files
-    are open at a time, and take turns. ``buffer_size`` has no effect.
+    are open at a time, and take turns. ``buffer_size`` and ``name`` have no effect.
 
     Raises, in a run: ``NotFoundError``; ``DataLossError`` for a file that is damaged.
 
@@ -215,6 +216,7 @@ class FixedLengthRecordDataset(_FileDataset):
         buffer_size: IntLike | None = None,
         compression_type: str | None = None,
         num_parallel_reads: IntLike | None = None,
+        name: str | None = None,
     ):
         compression = check_compression("FixedLengthRecordDataset", compression_type)
         sizes = (

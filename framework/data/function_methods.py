@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tapewright.core.typing import IntLike, TensorLike
 
     from .dataset import Dataset
-    from .node import Node
 
 __all__ = ["FunctionMethods"]
 
@@ -30,9 +29,9 @@ TURNS = 4  # data sets that `interleave` opens if AUTOTUNE chooses the threads
 class FunctionMethods:
     """See `Dataset`."""
 
-    _node: Node
+    _node: Any
 
-    def _new(self, node: Node) -> Dataset:
+    def _new(self, node: Any) -> Dataset:
         raise NotImplementedError
 
     def map(

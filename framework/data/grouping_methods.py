@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tapewright.core.typing import IntLike
 
     from .dataset import Dataset
-    from .node import Node
 
 __all__ = ["GroupingMethods"]
 
@@ -24,9 +23,9 @@ __all__ = ["GroupingMethods"]
 class GroupingMethods:
     """See `Dataset`."""
 
-    _node: Node
+    _node: Any
 
-    def _new(self, node: Node) -> Dataset:
+    def _new(self, node: Any) -> Dataset:
         raise NotImplementedError
 
     def batch(

@@ -62,7 +62,7 @@ class ExternalStatePolicy(enum.Enum):
 class _Settings:
     """Attributes of given types, None until they are set."""
 
-    _types: dict[str, type] = {}
+    _types: dict[str, Any] = {}
 
     def __init__(self) -> None:
         for name, kind in self._types.items():
@@ -92,7 +92,7 @@ class _Settings:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _merged(self, other):
+    def _merged(self, other: Any) -> Any:
         """The settings of ``other``, and of this one where those are None."""
         merged = type(self)()
         for name, kind in self._types.items():
@@ -106,7 +106,7 @@ class _Settings:
 class AutotuneOptions(_Settings):
     """Settings of TensorFlow's automatic tuning, without effect."""
 
-    _types = {
+    _types: dict[str, Any] = {
         "enabled": bool,
         "cpu_budget": int,
         "ram_budget": int,
@@ -119,7 +119,7 @@ class AutotuneOptions(_Settings):
 class DistributeOptions(_Settings):
     """The division of a data set by a strategy: `AutoShardPolicy.AUTO` and ``DATA`` work."""
 
-    _types = {"auto_shard_policy": AutoShardPolicy, "num_devices": int}
+    _types: dict[str, Any] = {"auto_shard_policy": AutoShardPolicy, "num_devices": int}
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -135,7 +135,7 @@ class DistributeOptions(_Settings):
 class OptimizationOptions(_Settings):
     """Settings of TensorFlow's rewrites of data sets, without effect."""
 
-    _types = dict.fromkeys(
+    _types: dict[str, Any] = dict.fromkeys(
         "apply_default_optimizations filter_fusion filter_parallelization inject_prefetch"
         " map_and_batch_fusion map_and_filter_fusion map_fusion map_parallelization"
         " noop_elimination parallel_batch seq_interleave_prefetch"
@@ -147,7 +147,10 @@ class OptimizationOptions(_Settings):
 class ThreadingOptions(_Settings):
     """Settings of TensorFlow's threads, without effect: `map` has its own number."""
 
-    _types = {"max_intra_op_parallelism": int, "private_threadpool_size": int}
+    _types: dict[str, Any] = {
+        "max_intra_op_parallelism": int,
+        "private_threadpool_size": int,
+    }
 
 
 class Options(_Settings):
@@ -166,7 +169,7 @@ class Options(_Settings):
     False
     """
 
-    _types = {
+    _types: dict[str, Any] = {
         "autotune": AutotuneOptions,
         "deterministic": bool,
         "experimental_distribute": DistributeOptions,

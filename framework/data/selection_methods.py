@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tapewright.core.typing import IntLike
 
     from .dataset import Dataset
-    from .node import Node
 
 __all__ = ["SelectionMethods"]
 
@@ -27,9 +26,9 @@ __all__ = ["SelectionMethods"]
 class SelectionMethods:
     """See `Dataset`."""
 
-    _node: Node
+    _node: Any
 
-    def _new(self, node: Node) -> Dataset:
+    def _new(self, node: Any) -> Dataset:
         raise NotImplementedError
 
     def shuffle(

@@ -60,8 +60,11 @@ def test_sources_and_elements():
     assert int(experimental.at(FIVE, 3)) == 3
     assert int(experimental.get_single_element(FIVE.take(1))) == 0
     assert int(experimental.get_next_as_optional(iter(FIVE)).get_value()) == 0
-    both = experimental.choose_from_datasets([FIVE, FIVE], Dataset.range(2))
-    assert values(both) == [0, 0]
+    short, choices = Dataset.range(1), Dataset.range(2).repeat(3)
+    both = experimental.choose_from_datasets([short, FIVE], choices)
+    assert values(both) == [0, 0, 1, 2]  # not as the method, without an end of `short`
+    drawn = experimental.sample_from_datasets([short, FIVE], [0.5, 0.5], seed=0)
+    assert sorted(values(drawn)) == [0, 0, 1, 2, 3, 4]
     with pytest.raises(tw.errors.OutOfRangeError):
         experimental.at(FIVE, 5)
     with pytest.raises(ValueError, match="from_list"):
