@@ -45,6 +45,16 @@ COVERED = {
     "layers/base/input_layer.py": "tests/keras/models/test_functional.py",
     "layers/base/layer_types.py": "tests/typing/test_user_code.py",
     "layers/base/saved_layer.py": "tests/keras/files/test_custom_layer_graphs.py",
+    **{
+        f"framework/data/{name}.py": f"tests/data/test_{test}.py"
+        for name, test in [
+            ("function_methods", "mapping"),
+            ("grouping_methods", "batching"),
+            ("resampling", "choosing"),
+            ("selection_methods", "ordering"),
+            ("workers", "parallel"),
+        ]
+    },
     "framework/data/iterator.py": "tests/data/test_positions.py",
     "framework/data/nesting.py": "tests/data/test_dataset.py",
     "framework/data/node.py": "tests/data/test_positions.py",

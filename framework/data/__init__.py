@@ -9,6 +9,7 @@ from . import dataset as _dataset
 from .dataset import *
 
 if TYPE_CHECKING:
+    from . import experimental as experimental
     from .files import FixedLengthRecordDataset as FixedLengthRecordDataset
     from .files import TextLineDataset as TextLineDataset
     from .files import TFRecordDataset as TFRecordDataset
@@ -18,11 +19,13 @@ __all__ = [
     "FixedLengthRecordDataset",
     "TFRecordDataset",
     "TextLineDataset",
+    "experimental",
 ]
 __all__.sort()
 
 import_lazily(
     sys.modules[__name__],
+    experimental="tapewright.data.experimental",
     FixedLengthRecordDataset="tapewright.data.files:FixedLengthRecordDataset",
     TFRecordDataset="tapewright.data.files:TFRecordDataset",
     TextLineDataset="tapewright.data.files:TextLineDataset",

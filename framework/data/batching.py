@@ -12,7 +12,7 @@ from tapewright.core.text import is_text, row
 from .elements import packer, stack_elements
 from .node import INFINITE, UNKNOWN, Node, copy_position, row_count
 
-__all__ = ["Batch", "PaddedBatch", "Unbatch"]
+__all__ = ["Batch", "PaddedBatch", "Rebatch", "Unbatch"]
 
 
 class Batch(Node):
@@ -213,3 +213,74 @@ class Unbatch(Node):
         return map_structure(
             lambda spec: TensorSpec(spec.shape[1:], spec.dtype), self.inputs[0].spec()
         )
+
+
+class Rebatch(Node):
+    """The rows of batches in batches of other sizes, which come in turn."""
+
+    runs_ahead = True  # a batch is made once more for the rest of its rows
+
+    def __init__(self, source, sizes, drop_remainder=False):
+        super().__init__(source)
+        self._sizes, self._drop_remainder = sizes, drop_remainder
+        if any([leaf.shape.rank == 0 for leaf in flatten(source.spec())]):
+            raise ValueError(
+                "rebatch: elements must have an axis of rows, got scalars; use batch first"
+            )
+
+    def start(self):
+        return {"inside": 0, "turn": 0}
+
+    def run(self, position):
+        # The position of the input stays before the batch whose rows are being yielded.
+        live = copy_position(position["inputs"][0])
+        pieces, held = [], 0
+        for batch in self.inputs[0].run(live):
+            start, end = position["inside"], _row_count(batch)
+            while start < end:
+                wanted = self._sizes[position["turn"] % len(self._sizes)]
+                stop = min(start + wanted - held, end)
+                pieces.append(_rows(batch, start, stop))
+                held, start = held + stop - start, stop
+                if held == wanted:
+                    position["inside"], position["turn"] = start, position["turn"] + 1
+                    yield _joined(pieces)
+                    pieces, held = [], 0
+            position["inputs"][0], position["inside"] = copy_position(live), 0
+        if held and not self._drop_remainder:
+            position["turn"] += 1
+            yield _joined(pieces)
+
+    def size(self):
+        return 0 if self.inputs[0].size() == 0 else UNKNOWN
+
+    def spec(self):
+        known = self._drop_remainder and len(self._sizes) == 1
+        count = self._sizes[0] if known else None
+        return map_structure(
+            lambda spec: TensorSpec((count,) + spec.shape[1:], spec.dtype),
+            self.inputs[0].spec(),
+        )
+
+
+def _row_count(batch):
+    lengths = {np.shape(leaf.array)[:1] for leaf in flatten(batch)}
+    if len(lengths) != 1 or lengths == {()}:
+        raise ValueError("rebatch: all components need one axis of one length")
+    return lengths.pop()[0]
+
+
+def _rows(batch, start, stop):
+    leaves = [new_tensor(leaf.array[start:stop]) for leaf in flatten(batch)]
+    return packer(batch)(leaves)
+
+
+def _joined(pieces):
+    if len(pieces) == 1:
+        return pieces[0]
+    columns = zip(*map(flatten, pieces), strict=True)
+    leaves = [
+        new_tensor(np.concatenate([leaf.array for leaf in column]))
+        for column in columns
+    ]
+    return packer(pieces[0])(leaves)

@@ -6,33 +6,57 @@ tensors in host memory; nothing runs before an element is asked for.
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING
 
+from tapewright.core.devices import to_numpy
 from tapewright.core.dtypes import int64
+from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.nest import flatten, map_structure, pack
-from tapewright.core.tensor import constant
+from tapewright.core.nest import flatten, pack
+from tapewright.core.tensor import TensorSpec, constant, convert_to_tensor
+from tapewright.core.text import make_text, to_bytes
 
-from .batching import Batch, PaddedBatch, Unbatch
-from .caching import Cache, Prefetch
-from .elements import as_element, concrete, detached, map_leaves
-from .iterator import DatasetIterator, check_state, refuse_loop, refuse_trace
-from .mapping import Concatenate, Enumerate, Filter, Map, Zip
-from .nesting import Interleave, Window
+from .choosing import Chosen, RandomChoices, RandomNumbers
+from .elements import (
+    as_element,
+    checked_count,
+    concrete,
+    detached,
+    host_tensor,
+    map_leaves,
+)
+from .function_methods import FunctionMethods
+from .grouping_methods import GroupingMethods
+from .iterator import (
+    DatasetIterator,
+    NumpyIterator,
+    check_state,
+    refuse_loop,
+    refuse_trace,
+)
+from .mapping import Concatenate, Enumerate, Zip
 from .node import INFINITE, UNKNOWN
-from .ordering import Repeat, Shard, Shuffle, Skip, Take
-from .sources import Counter, Elements, FromGenerator, signature, tensor_slices
+from .options import Configured, Options, ThreadingOptions, options_of
+from .parallel import AUTOTUNE
+from .selection_methods import SelectionMethods
+from .sources import (
+    Counter,
+    Elements,
+    Endless,
+    FromGenerator,
+    matching_files,
+    signature,
+    tensor_slices,
+)
 from .tracing import Optional, new_run, steps_of, traceable, traced_reduce
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Sequence
-    from collections.abc import Iterator as ElementIterator
     from typing import Any
 
     from tapewright.core.tensor import Tensor
-    from tapewright.core.typing import DTypeLike, IntLike
+    from tapewright.core.typing import DTypeLike, IntLike, TensorLike
 
     from .node import Node
 
@@ -42,21 +66,24 @@ __all__ = [
     "DatasetIterator",
     "INFINITE_CARDINALITY",
     "Iterator",
+    "NumpyIterator",
     "Optional",
+    "Options",
+    "ThreadingOptions",
     "UNKNOWN_CARDINALITY",
 ]
 
-AUTOTUNE = -1
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
 
 
-class Dataset:
+class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
     """A sequence of elements, made on demand: tensors, or tuples and dicts of tensors.
 
     A ``from_`` function creates one; methods transform it, and each returns a new data
     set. It is iterated over any number of times, and passed to `fit`, `evaluate` and
     `predict`. The position of an iterator can be saved and restored: see
-    `DatasetIterator`. ``len`` is the number of elements, if it is known.
+    `DatasetIterator`. ``len`` is the number of elements, if it is known. ``name=`` has no
+    effect.
 
     >>> from tapewright import data
     >>> ds = data.Dataset.range(10).filter(lambda x: x % 2 == 0).map(lambda x: x * x)
@@ -67,10 +94,13 @@ class Dataset:
     def __init__(self, node: Node):
         self._node = node
 
+    def _new(self, node: Any) -> Dataset:
+        return Dataset(node)
+
     # --- sources
 
     @staticmethod
-    def from_tensor_slices(tensors: Any) -> Dataset:
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
         """Create a data set of the rows of arrays; ``(x, y)`` gives pairs of rows.
 
         Arrays are copied once. If `shuffle` and `batch` follow directly, whole batches
@@ -88,7 +118,7 @@ class Dataset:
         return Dataset(tensor_slices(tensors))
 
     @staticmethod
-    def from_tensors(tensors: Any) -> Dataset:
+    def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """Create a data set of one element, ``tensors`` as a whole.
 
         >>> from tapewright.data import Dataset
@@ -104,14 +134,16 @@ class Dataset:
         output_shapes: Any = None,
         args: Sequence[Any] | None = None,
         output_signature: Any = None,
+        name: str | None = None,
     ) -> Dataset:
         """Create a data set of the items of ``generator(*args)``, called for each run.
 
-        Args: ``output_signature``: a `TensorSpec` for each tensor, against which
-        elements are checked; or ``output_types`` and ``output_shapes``.
+        Args: ``args``: tensors, which the generator gets as NumPy arrays;
+        ``output_signature``: a `TensorSpec` for each tensor, against which elements are
+        checked; or ``output_types`` and ``output_shapes``.
 
-        Raises: ``TypeError`` if ``generator`` is not callable or, in a run, if an item
-        does not fit ``output_signature``.
+        Raises: ``TypeError`` if ``generator`` is not callable, for ``output_types`` beside
+        ``output_signature`` and, in a run, if an item does not fit ``output_signature``.
 
         >>> import tapewright as tw
         >>> def numbers(n):
@@ -122,7 +154,8 @@ class Dataset:
         [0, 1, 2]
         """
         spec = signature(output_signature, output_types, output_shapes)
-        return Dataset(FromGenerator(generator, args or (), spec))
+        arrays = [host_tensor(each).numpy() for each in args or ()]
+        return Dataset(FromGenerator(generator, arrays, spec))
 
     @staticmethod
     def from_hdf5(
@@ -166,21 +199,85 @@ class Dataset:
         ([4, 28, 28], [4])
         """
         if buffer_size is not None:
-            buffer_size = _count("from_hdf5", "buffer_size", buffer_size, 1)
+            buffer_size = checked_count("from_hdf5", "buffer_size", buffer_size, 1)
         from .hdf5 import hdf5_slices
 
         return Dataset(hdf5_slices(path, names, shuffle, seed, buffer_size))
 
     @staticmethod
-    def range(*args: IntLike, output_type: DTypeLike = int64) -> Dataset:
+    def range(
+        *args: IntLike, output_type: DTypeLike = int64, name: str | None = None
+    ) -> Dataset:
         """Create a data set of integers: ``range(stop)`` or ``range(start, stop, step)``.
 
-        Raises: ``ValueError`` for a step of 0.
+        Raises: ``ValueError`` for a step of 0, and unless there are 1 to 3 numbers.
         """
         return Dataset(Counter(*args, output_type=output_type))
 
     @staticmethod
-    def zip(*args: Any, datasets: Any = None) -> Dataset:
+    def counter(
+        start: IntLike = 0,
+        step: IntLike = 1,
+        dtype: DTypeLike = int64,
+        name: str | None = None,
+    ) -> Dataset:
+        """Create an endless data set of ``start``, ``start + step``, ...
+
+        >>> from tapewright.data import Dataset
+        >>> [int(x) for x in Dataset.counter(5, 2).take(3)]
+        [5, 7, 9]
+        """
+        return Dataset(Endless(int(concrete(start)), int(concrete(step)), dtype))
+
+    @staticmethod
+    def random(
+        seed: int | None = None,
+        rerandomize_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """Create an endless data set of random int64 numbers, ``0 <= x < 2**32``.
+
+        All runs have the same numbers, unless ``rerandomize_each_iteration`` is set.
+
+        >>> from tapewright.data import Dataset
+        >>> ds = Dataset.random(seed=1).take(2)
+        >>> [int(x) for x in ds] == [int(x) for x in ds]
+        True
+        """
+        return Dataset(RandomNumbers(seed=seed, rerandomize=rerandomize_each_iteration))
+
+    @staticmethod
+    def list_files(
+        file_pattern: Any,
+        shuffle: bool | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """Create a data set of the names of files that match patterns, as strings.
+
+        Args: ``file_pattern``: one or several, with ``*``, ``?`` and ``[...]``;
+        ``shuffle``: in random order, another one in each run, which is the default; else
+        sorted.
+
+        Raises: ``InvalidArgumentError`` (a ``ValueError``) if no file matches.
+
+        >>> import os, tempfile
+        >>> from tapewright.data import Dataset
+        >>> folder = tempfile.mkdtemp()
+        >>> for name in ("b.txt", "a.txt", "c.csv"):
+        ...     open(os.path.join(folder, name), "w").close()
+        >>> ds = Dataset.list_files(f"{folder}/*.txt", shuffle=False)
+        >>> [os.path.basename(path) for path in ds.as_numpy_iterator()]
+        [b'a.txt', b'b.txt']
+        """
+        names = [to_bytes(path) for path in matching_files("list_files", file_pattern)]
+        files = Dataset.from_tensor_slices(make_text(names, (len(names),)))
+        return files if shuffle is False else files.shuffle(len(names), seed)
+
+    # --- several data sets
+
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
         """Join one element of each data set, in the structure of the arguments.
 
         Raises: ``TypeError`` for an argument that is no data set.
@@ -190,79 +287,104 @@ class Dataset:
         >>> [(int(a), int(b)) for a, b in pairs]
         [(0, 5), (1, 6)]
         """
+        if (datasets is None) == (not args):
+            raise TypeError("zip: give data sets, or datasets=, one of them")
         if datasets is None:
             datasets = args[0] if len(args) == 1 else args
+        if isinstance(datasets, list):
+            raise TypeError("zip: a list is no structure of an element, give a tuple")
         nodes = [_require_dataset(each, "zip")._node for each in flatten(datasets)]
         return Dataset(Zip(lambda parts: pack(datasets, list(parts)), nodes))
 
-    # --- functions of elements
-
-    def map(
-        self,
-        map_func: Callable[..., Any],
-        num_parallel_calls: int | None = None,
-        deterministic: bool | None = None,
+    @staticmethod
+    def choose_from_datasets(
+        datasets: Sequence[Dataset],
+        choice_dataset: Dataset,
+        stop_on_empty_dataset: bool = True,
     ) -> Dataset:
-        """Apply ``map_func`` to each element; a tuple arrives as several arguments.
+        """Take each element from the data set whose number ``choice_dataset`` yields.
 
-        It runs in Python, one call after the other, whatever ``num_parallel_calls`` is;
-        `prefetch` runs it in a thread. It runs on the CPU, where the variables that it
-        reads must be.
+        It ends with the choices, or when a data set has no more elements; if
+        ``stop_on_empty_dataset`` is False, choices of such data sets are left out.
 
-        >>> from tapewright.data import Dataset
-        >>> pairs = Dataset.from_tensor_slices(([1, 2], [3, 4]))
-        >>> [int(x) for x in pairs.map(lambda x, y: x * y)]
-        [3, 8]
-        """
-        return Dataset(Map(self._node, map_func))
-
-    def filter(self, predicate: Callable[..., Any]) -> Dataset:
-        """Keep the elements for which ``predicate`` is true; see `map` for its arguments.
+        Raises: ``ValueError`` without data sets and, in a run, for a number that none has;
+        ``TypeError`` for elements that differ in structure or dtype, and for choices that
+        are no int64 scalars.
 
         >>> from tapewright.data import Dataset
-        >>> [int(x) for x in Dataset.range(5).filter(lambda x: x % 2 == 1)]
-        [1, 3]
+        >>> parts = [Dataset.range(3), Dataset.range(10, 13)]
+        >>> choices = Dataset.range(2).repeat(2)
+        >>> [int(x) for x in Dataset.choose_from_datasets(parts, choices)]
+        [0, 10, 1, 11]
         """
-        return Dataset(Filter(self._node, predicate))
+        choice = _require_dataset(choice_dataset, "choose_from_datasets")
+        spec = choice.declared_spec
+        if spec is not None and spec != TensorSpec((), "int64"):
+            raise TypeError(
+                "choose_from_datasets: choice_dataset must yield int64 scalars, got "
+                f"{spec}"
+            )
+        return _choose(
+            "choose_from_datasets", choice._node, datasets, stop_on_empty_dataset
+        )
 
-    def flat_map(self, map_func: Callable[..., Any]) -> Dataset:
-        """Join the data sets that ``map_func`` returns, one after the other.
-
-        Raises: ``TypeError``, in a run, if it returns no data set.
-
-        >>> from tapewright.data import Dataset
-        >>> [int(x) for x in Dataset.range(4).flat_map(lambda n: Dataset.range(n))]
-        [0, 0, 1, 0, 1, 2]
-        """
-        return Dataset(Interleave(self._node, map_func))
-
-    def interleave(
-        self,
-        map_func: Callable[..., Any],
-        cycle_length: int | None = None,
-        block_length: int | None = None,
-        num_parallel_calls: int | None = None,
-        deterministic: bool | None = None,
+    @staticmethod
+    def sample_from_datasets(
+        datasets: Sequence[Dataset],
+        weights: TensorLike | Dataset | None = None,
+        seed: int | None = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
     ) -> Dataset:
-        """`flat_map` with ``cycle_length`` data sets open, which take turns.
+        """Take each element from a data set that is drawn at random.
 
-        Each gives ``block_length`` elements at a time.
+        Args: ``weights``: in proportion to the probabilities, equal by default; a `Dataset`
+        yields the weights for each draw; ``stop_on_empty_dataset``: end when a data set has
+        no more elements, rather than go on with the others; ``rerandomize_each_iteration``:
+        draw anew in each run.
 
-        Raises: ``ValueError`` for numbers below 1.
+        Raises: ``ValueError`` without data sets, and for other weights; ``TypeError`` for
+        elements that differ in structure or dtype.
 
         >>> from tapewright.data import Dataset
-        >>> twice = Dataset.range(4).interleave(
-        ...     lambda n: Dataset.from_tensors(n).repeat(2), cycle_length=2
-        ... )
-        >>> [int(x) for x in twice]
-        [0, 1, 0, 1, 2, 3, 2, 3]
+        >>> zeros, ones = Dataset.from_tensors(0).repeat(), Dataset.from_tensors(1).repeat()
+        >>> ds = Dataset.sample_from_datasets([zeros, ones], [0.25, 0.75], seed=1)
+        >>> sum(int(x) for x in ds.take(1000)) > 700
+        True
         """
-        cycle = 1 if cycle_length in (None, AUTOTUNE) else cycle_length
-        cycle = _count("interleave", "cycle_length", cycle, 1)
-        block = _count("interleave", "block_length", block_length or 1, 1)
-        return Dataset(Interleave(self._node, map_func, cycle, block))
+        who = "sample_from_datasets"
+        datasets = _some(who, datasets)
+        if isinstance(weights, Dataset):
+            weights = weights._node
+        else:
+            numbers = [1.0] * len(datasets) if weights is None else weights
+            weights = to_numpy(convert_to_tensor(numbers).array)
+            if weights.shape != (len(datasets),):
+                raise ValueError(
+                    f"{who}: weights must be one number for each of {len(datasets)} data "
+                    f"sets, got {numbers!r}"
+                )
+            if weights.dtype.kind != "f":
+                raise TypeError(
+                    f"{who}: weights must be floating, got {weights.dtype.name}"
+                )
+            if not weights.any():
+                return datasets[0].take(0)
+            datasets = [ds for ds, w in zip(datasets, weights, strict=True) if w != 0]
+            weights = weights[weights != 0]
+        choices = RandomChoices(weights, seed, rerandomize_each_iteration)
+        if len(datasets) == 1 and not choices.inputs:
+            return datasets[0]
+        return _choose(who, choices, datasets, stop_on_empty_dataset)
 
-    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any]) -> Any:
+    # --- functions of the whole
+
+    def reduce(
+        self,
+        initial_state: Any,
+        reduce_func: Callable[..., Any],
+        name: str | None = None,
+    ) -> Any:
         """Call ``reduce_func(state, element)`` for each element; return the last state.
 
         >>> import numpy as np
@@ -286,91 +408,11 @@ class Dataset:
         """
         return _require_dataset(transformation_func(self), "apply")
 
-    # --- elements together
-
-    def batch(
-        self,
-        batch_size: IntLike,
-        drop_remainder: bool = False,
-        num_parallel_calls: int | None = None,
-        deterministic: bool | None = None,
-    ) -> Dataset:
-        """Join ``batch_size`` elements along a new first axis.
-
-        The last batch may be shorter, or is dropped with ``drop_remainder``.
-
-        Raises: ``ValueError`` for a ``batch_size`` below 1 or, in a run, if the
-        elements of a batch differ in shape or dtype (`padded_batch` joins them).
-
-        >>> from tapewright.data import Dataset
-        >>> [x.numpy().tolist() for x in Dataset.range(5).batch(2)]
-        [[0, 1], [2, 3], [4]]
-        """
-        batch_size = _count("batch", "batch_size", batch_size, 1)
-        return Dataset(Batch(self._node, batch_size, drop_remainder))
-
-    def padded_batch(
-        self,
-        batch_size: IntLike,
-        padded_shapes: Any = None,
-        padding_values: Any = None,
-        drop_remainder: bool = False,
-    ) -> Dataset:
-        """`batch`, with each element padded at the end, to the longest one or a given shape.
-
-        Args: ``padded_shapes``: for each component a shape, None for an axis padded to
-        the longest of the batch; ``padding_values``: by default 0, or "" for strings.
-
-        Raises: ``ValueError``, in a run, for an element larger than ``padded_shapes``.
-
-        >>> from tapewright.data import Dataset
-        >>> ds = Dataset.range(1, 4).flat_map(lambda n: Dataset.range(n).batch(3))
-        >>> [x.numpy().tolist() for x in ds.padded_batch(3, padding_values=9)]
-        [[[0, 9, 9], [0, 1, 9], [0, 1, 2]]]
-        """
-        batch_size = _count("padded_batch", "batch_size", batch_size, 1)
-        return Dataset(
-            PaddedBatch(
-                self._node, batch_size, padded_shapes, padding_values, drop_remainder
-            )
-        )
-
-    def unbatch(self) -> Dataset:
-        """Split each element into its rows.
-
-        Raises: ``ValueError``, in a run, if the components have no first axis of one
-        size.
-        """
-        return Dataset(Unbatch(self._node))
-
-    def window(
-        self,
-        size: IntLike,
-        shift: IntLike | None = None,
-        stride: IntLike = 1,
-        drop_remainder: bool = False,
-    ) -> Dataset:
-        """Make data sets of ``size`` elements, ``stride`` apart, each ``shift`` after the last.
-
-        ``drop_remainder`` drops the shorter ones at the end.
-
-        Raises: ``ValueError`` for numbers below 1.
-
-        >>> from tapewright.data import Dataset
-        >>> windows = Dataset.range(5).window(3, shift=1, drop_remainder=True)
-        >>> [w.numpy().tolist() for w in windows.flat_map(lambda w: w.batch(3))]
-        [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
-        """
-        size = _count("window", "size", size, 1)
-        shift = size if shift is None else _count("window", "shift", shift, 1)
-        stride = _count("window", "stride", stride, 1)
-        return Dataset(Window(self._node, Dataset, size, shift, stride, drop_remainder))
-
-    def enumerate(self, start: IntLike = 0) -> Dataset:
+    def enumerate(self, start: IntLike = 0, name: str | None = None) -> Dataset:
         """Pair each element with its number, counted from ``start``."""
         return Dataset(Enumerate(self._node, int(concrete(start))))
 
-    def concatenate(self, dataset: Dataset) -> Dataset:
+    def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """Append the elements of another data set.
 
         Raises: ``TypeError`` if ``dataset`` is none.
@@ -379,89 +421,22 @@ class Dataset:
             Concatenate(self._node, _require_dataset(dataset, "concatenate")._node)
         )
 
-    # --- selection and order
-
-    def shuffle(
-        self,
-        buffer_size: IntLike,
-        seed: int | None = None,
-        reshuffle_each_iteration: bool = True,
-    ) -> Dataset:
-        """Shuffle the elements through a buffer of ``buffer_size``.
-
-        A buffer as large as the data set gives each order the same chance. Without
-        ``seed`` the order follows from `random.set_seed` or
-        ``keras.utils.set_random_seed``. Each run has another order, or the same one
-        without ``reshuffle_each_iteration``.
-
-        Raises: ``ValueError`` for a ``buffer_size`` below 1.
-
-        >>> from tapewright.data import Dataset
-        >>> sorted(int(x) for x in Dataset.range(5).shuffle(5, seed=1))
-        [0, 1, 2, 3, 4]
-        """
-        buffer_size = _count("shuffle", "buffer_size", buffer_size, 1)
-        again = True if reshuffle_each_iteration is None else reshuffle_each_iteration
-        return Dataset(Shuffle(self._node, buffer_size, seed, again))
-
-    def repeat(self, count: IntLike | None = None) -> Dataset:
-        """Repeat the elements ``count`` times, without end for None or -1.
-
-        Raises: ``ValueError`` for other negative numbers.
-        """
-        if count is not None:
-            count = _count("repeat", "count", count, -1)
-        return Dataset(Repeat(self._node, count))
-
-    def take(self, count: IntLike) -> Dataset:
-        """Keep the first ``count`` elements, all of them for -1.
-
-        Raises: ``ValueError`` for other negative numbers.
-        """
-        return Dataset(Take(self._node, _count("take", "count", count, -1)))
-
-    def skip(self, count: IntLike) -> Dataset:
-        """Drop the first ``count`` elements, all of them for -1.
-
-        Raises: ``ValueError`` for other negative numbers.
-        """
-        return Dataset(Skip(self._node, _count("skip", "count", count, -1)))
-
-    def shard(self, num_shards: IntLike, index: IntLike) -> Dataset:
-        """Keep every ``num_shards``-th element, from number ``index`` on.
-
-        Raises: ``ValueError`` unless ``0 <= index < num_shards``.
-        """
-        num_shards = _count("shard", "num_shards", num_shards, 1)
-        index = _count("shard", "index", index, 0)
-        if index >= num_shards:
-            raise ValueError(
-                f"shard: index must be below num_shards, got {index} and {num_shards}"
-            )
-        return Dataset(Shard(self._node, num_shards, index))
-
-    # --- caching and prefetching
-
-    def cache(self, filename: str = "") -> Dataset:
-        """Keep the elements of the first run in memory for the following runs.
-
-        Raises: ``ValueError`` for a ``filename``: nothing is kept in files.
-        """
-        if filename:
-            raise ValueError(
-                f"cache: only caching in memory is supported, got filename={filename!r}"
-            )
-        return Dataset(Cache(self._node))
-
-    def prefetch(self, buffer_size: IntLike) -> Dataset:
-        """Make up to ``buffer_size`` elements ahead, in a thread; `AUTOTUNE` is 2.
-
-        Raises: ``ValueError`` for a number below -1.
-        """
-        buffer_size = _count("prefetch", "buffer_size", buffer_size, -1)
-        return Dataset(Prefetch(self._node, buffer_size))
-
     # --- properties
+
+    def with_options(self, options: Options, name: str | None = None) -> Dataset:
+        """Set `Options`, which count before those that were set earlier.
+
+        Raises: ``TypeError`` for other things than `Options`.
+        """
+        if not isinstance(options, Options):
+            raise TypeError(
+                f"with_options: expects Options, got {type(options).__name__}"
+            )
+        return Dataset(Configured(self._node, options.merge(Options())))
+
+    def options(self) -> Options:
+        """Return the `Options` of this data set, and of those that it is made of."""
+        return options_of(self._node)
 
     @property
     def element_spec(self) -> Any:
@@ -519,22 +494,19 @@ class Dataset:
         check_state(self._node, state)
         self._node.set_runs(state["runs"])
 
-    def as_numpy_iterator(self) -> ElementIterator[Any]:
+    def as_numpy_iterator(self) -> NumpyIterator:
         """Iterate over the elements with NumPy arrays in place of tensors."""
-        iterator = iter(self)
-        while (element := iterator.take(lambda element: None)) is not None:
-            yield map_structure(
-                lambda leaf: leaf.numpy() if hasattr(leaf, "numpy") else leaf, element
-            )
+        return NumpyIterator(iter(self))
 
-    def get_single_element(self) -> Any:
+    def get_single_element(self, name: str | None = None) -> Any:
         """Return the only element.
 
-        Raises: ``ValueError`` if there is none, or more than one.
+        Raises: ``InvalidArgumentError`` (a ``ValueError``) if there is none, or more than
+        one.
         """
         elements = list(self.take(2))
         if len(elements) != 1:
-            raise ValueError(
+            raise InvalidArgumentError(
                 "get_single_element: there must be one element, the data set "
                 f"{'is empty' if not elements else 'has more'}"
             )
@@ -553,12 +525,13 @@ def _require_dataset(dataset, who):
     return dataset
 
 
-def _count(who, name, value, least):
-    value = concrete(value)
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{who}: {name} must be an integer, got {value!r}") from None
-    if number < least:
-        raise ValueError(f"{who}: {name} must be at least {least}, got {number}")
-    return number
+def _choose(who, choices, datasets, stop_on_empty):
+    nodes = [_require_dataset(each, who)._node for each in _some(who, datasets)]
+    return Dataset(Chosen(who, choices, nodes, stop_on_empty))
+
+
+def _some(who, datasets):
+    datasets = list(datasets)
+    if not datasets:
+        raise ValueError(f"{who}: datasets must have at least one data set")
+    return datasets

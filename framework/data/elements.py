@@ -4,6 +4,7 @@ As in ``tf.data`` a list is no structure: it is one tensor. Functions of element
 host; elements are copied to the current device when they leave an iterator.
 """
 
+import operator
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,13 @@ import numpy as np
 from tapewright.compiler.tracing.tracer import SymbolicTensor, fall_back
 from tapewright.core import devices
 from tapewright.core.dtypes import kind_of
-from tapewright.core.nest import flatten, is_nested, map_structure, pack
+from tapewright.core.nest import (
+    assert_same_structure,
+    flatten,
+    is_nested,
+    map_structure,
+    pack,
+)
 from tapewright.core.tensor import (
     TensorSpec,
     convert_to_tensor,
@@ -23,6 +30,8 @@ from tapewright.core.tensor import (
 __all__ = [
     "as_element",
     "call_function",
+    "checked_count",
+    "common_spec",
     "concrete",
     "describe",
     "detached",
@@ -30,6 +39,7 @@ __all__ = [
     "map_leaves",
     "on_device",
     "packer",
+    "row_of_counts",
     "spec_of",
     "stack_elements",
 ]
@@ -44,7 +54,7 @@ def as_element(value, spec=None):
     if isinstance(value, dict):
         specs = spec if isinstance(spec, dict) else dict.fromkeys(value, spec)
         return {key: as_element(item, specs[key]) for key, item in value.items()}
-    if hasattr(value, "element_spec"):  # a data set in a data set
+    if hasattr(type(value), "element_spec"):  # a data set in a data set
         return value
     return host_tensor(value, None if spec is None else spec.dtype)
 
@@ -64,6 +74,38 @@ def concrete(value):
     if type(value) is SymbolicTensor:
         fall_back("a Dataset of numbers that are being traced is made in each call")
     return value
+
+
+def checked_count(who, name, value, least):
+    """An integer of ``least`` or more, an argument of a transformation.
+
+    Raises: ``TypeError`` for what is no integer, ``ValueError`` for less.
+    """
+    value = concrete(value)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{who}: {name} must be an integer, got {value!r}") from None
+    if number < least:
+        raise ValueError(f"{who}: {name} must be at least {least}, got {number}")
+    return number
+
+
+def row_of_counts(who, name, value):
+    """A list of the integers in a vector, not all of them 0; a scalar is one of them.
+
+    Raises: ``TypeError`` and ``ValueError`` as `checked_count`.
+    """
+    value = concrete(value)
+    numbers = np.asarray(getattr(value, "array", value))
+    if numbers.ndim == 0:
+        return [checked_count(who, name, value, 1)]
+    counts = [checked_count(who, name, number, 0) for number in numbers.ravel()]
+    if numbers.ndim > 1 or not any(counts):
+        raise ValueError(
+            f"{who}: {name} must be one size or a list of them, got {value!r}"
+        )
+    return counts
 
 
 def host_tensor(value, dtype=None):
@@ -174,6 +216,36 @@ def spec_of(element):
         ),
         element,
     )
+
+
+def common_spec(who, specs):
+    """The spec of elements of several data sets: a size is known where all agree.
+
+    Raises: ``TypeError`` where they differ in structure or dtype.
+    """
+    first, *others = specs
+    try:
+        for other in others:
+            assert_same_structure(first, other)
+            pairs = zip(flatten(first), flatten(other), strict=True)
+            first = pack(first, [_general(*pair) for pair in pairs])
+    except (TypeError, ValueError, KeyError):
+        raise TypeError(
+            f"{who}: the data sets must have elements of one structure and dtype, got "
+            + " and ".join(map(str, specs))
+        ) from None
+    return first
+
+
+def _general(a, b):
+    if a == b:
+        return a
+    if a.dtype != b.dtype:
+        raise TypeError
+    if a.shape.rank is None or a.shape.rank != b.shape.rank:
+        return TensorSpec(None, a.dtype)
+    sizes = [m if m == n else None for m, n in zip(a.shape, b.shape, strict=True)]
+    return TensorSpec(sizes, a.dtype)
 
 
 def describe(structure):

@@ -66,7 +66,17 @@ class Records(Node):
                     return
                 path = as_path("filenames", name.numpy())
                 position |= {"path": path, "place": 0}
-            for record, place in self._read(position["path"], position["place"]):
+            records = self._read(position["path"], position["place"])
+            while True:
+                try:
+                    record, place = next(records, (None, None))
+                except Exception:
+                    position["path"] = (
+                        None  # where errors are ignored the next one follows
+                    )
+                    raise
+                if place is None:
+                    break
                 position["place"] = place
                 yield self._make(record)
             position["path"] = None
@@ -140,6 +150,7 @@ class _CompressedFiles(_FileDataset):
         compression_type: str | None = None,
         buffer_size: IntLike | None = None,
         num_parallel_reads: IntLike | None = None,
+        name: str | None = None,
     ):
         compression = check_compression(type(self).__name__, compression_type)
         self._open(
@@ -154,7 +165,7 @@ class TFRecordDataset(_CompressedFiles):
 
     Checksums are checked. Args: ``filenames``: one, a list, a tensor, or a `Dataset` of
     them; ``compression_type``: "", "GZIP" or "ZLIB"; ``num_parallel_reads``: so many files
-    are open at a time, and take turns. ``buffer_size`` has no effect.
+    are open at a time, and take turns. ``buffer_size`` and ``name`` have no effect.
 
     Raises, in a run: ``NotFoundError``; ``DataLossError`` for a file that is damaged.
 
@@ -205,6 +216,7 @@ class FixedLengthRecordDataset(_FileDataset):
         buffer_size: IntLike | None = None,
         compression_type: str | None = None,
         num_parallel_reads: IntLike | None = None,
+        name: str | None = None,
     ):
         compression = check_compression("FixedLengthRecordDataset", compression_type)
         sizes = (

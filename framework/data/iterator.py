@@ -11,6 +11,7 @@ from tapewright.compiler.tracing.handles import Resource
 from tapewright.compiler.tracing.tracer import fall_back
 from tapewright.core.errors import OutOfRangeError
 from tapewright.core.interpreters import active_tracer, use_interpreters
+from tapewright.core.nest import map_structure
 
 from .elements import on_device, spec_of
 from .node import copy_position
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
 
     from .node import Node
 
-__all__ = ["DatasetIterator", "check_state", "refuse_loop", "refuse_trace"]
+__all__ = [
+    "DatasetIterator",
+    "NumpyIterator",
+    "check_state",
+    "refuse_loop",
+    "refuse_trace",
+]
 
 
 class DatasetIterator(Resource):
@@ -176,6 +183,24 @@ class DatasetIterator(Resource):
             self._node.adopt(position)
             self._node.set_runs(state["runs"])
             self._go_to(position)
+
+
+class NumpyIterator:
+    """One run through a `Dataset`, with NumPy arrays in place of tensors."""
+
+    def __init__(self, iterator: DatasetIterator):
+        self._iterator = iterator
+
+    def __iter__(self) -> NumpyIterator:
+        return self
+
+    def __next__(self) -> Any:
+        element = self._iterator.take(lambda element: None)
+        if element is None:
+            raise StopIteration
+        return map_structure(
+            lambda leaf: leaf.numpy() if hasattr(leaf, "numpy") else leaf, element
+        )
 
 
 class EndOfSequence(OutOfRangeError, StopIteration):

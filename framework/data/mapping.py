@@ -10,33 +10,35 @@ from tapewright.core.nest import flatten
 from tapewright.core.tensor import TensorSpec, new_tensor
 from tapewright.ops.random.generators import drawing_from
 
-from .elements import as_element, call_function, spec_of
+from .elements import as_element, call_function, common_spec, spec_of
 from .node import INFINITE, UNKNOWN, Node, Seeded
 from .rng import Draws, Watch
 
-__all__ = ["Concatenate", "Enumerate", "Filter", "Map", "Zip"]
+__all__ = ["Applied", "Concatenate", "Enumerate", "Filter", "Map", "Zip", "as_mapped"]
 
 
-class _Applied(Seeded):
+class Applied(Seeded):
     """A node that calls a function of each element.
 
     Random numbers that the function draws without a seed follow from the number of the
-    element, so that they are the same in a thread ahead, and after a restore.
+    element, so that they are the same in a thread ahead, and after a restore. A position
+    may have numbers of elements that `ParallelMap` yielded ahead: these are left out.
     """
 
     name = "map"
 
-    def __init__(self, source, function):
-        super().__init__(source)
+    def __init__(self, source, function, seed=None):
+        super().__init__(source, seed=seed)
         self._function = function
         self.watch = Watch()
 
     def results(self, position):
         """Pairs of an element and the result of the function."""
-        draws = Draws(position)
+        draws, ahead = Draws(position), position.get("ahead", ())
         for element in self.run_input(position):
             position["given"] += 1
-            yield element, self.result(draws, position["given"], element)
+            if position["given"] not in ahead:
+                yield element, self.result(draws, position["given"], element)
 
     def result(self, draws, number, element):
         """The result of the function; ``number`` is that of the element, from 1."""
@@ -48,15 +50,33 @@ class _Applied(Seeded):
                 error.add_note(f"In Dataset.{self.name}, at element {number - 1}")
                 raise
 
+    def traced_outputs(self, spec):
+        """The specs of the results, from a trace, which knows what stays open.
 
-class Map(_Applied):
+        None where there can be none.
+        """
+        arguments = spec if type(spec) is tuple else (spec,)
+        if not all(isinstance(leaf, TensorSpec) for leaf in flatten(spec)):
+            return None
+        try:
+            concrete = traced(self._function).get_concrete_function(*arguments)
+            outputs = concrete.structured_outputs
+        except (TypeError, ValueError, LookupError, AttributeError):
+            return None  # it needs values, arrays or open sizes
+        if type(outputs) is list:
+            outputs = tuple(outputs)
+        known = all(isinstance(leaf, TensorSpec) for leaf in flatten(outputs))
+        return outputs if known else None
+
+
+class Map(Applied):
     """The results of a function of each element."""
 
     _spec = None
 
     def run(self, position):
         for _, result in self.results(position):
-            yield _as_mapped(result)
+            yield as_mapped(result)
 
     def items(self, position):
         draws = Draws(position)
@@ -65,10 +85,15 @@ class Map(_Applied):
             item = _Call(draws, position["given"], item)
             # Draws from other generators than ours depend on all the calls before.
             if self.watch.is_open or self.watch.has_drawn:
-                ((item.result,),) = self.made([[item]])
+                ((item.result,),) = Map.made(self, [[item]])
             yield item
 
     def made(self, groups):
+        for calls in self.calls(groups):
+            yield [self.called(*each) for each in calls]
+
+    def calls(self, groups):
+        """For each group a list of pairs of a call and the element for it."""
         taken = deque()  # groups taken ahead
 
         def inner():
@@ -77,12 +102,12 @@ class Map(_Applied):
                 yield [call.item for call in group]
 
         for elements in self.inputs[0].made(inner()):
-            group = taken.popleft()
-            yield [self._called(*each) for each in zip(group, elements, strict=True)]
+            yield list(zip(taken.popleft(), elements, strict=True))
 
-    def _called(self, call, element):
+    def called(self, call, element):
+        """The result of a call of `items`."""
         if call.result is None:
-            return _as_mapped(self.result(call.draws, call.number, element))
+            return as_mapped(self.result(call.draws, call.number, element))
         return call.result
 
     def spec(self):
@@ -96,20 +121,7 @@ class Map(_Applied):
         return self._spec is not None
 
     def _traced_spec(self):
-        """From a trace, which knows what stays open; None where there can be none."""
-        spec = self.inputs[0].spec()
-        arguments = spec if type(spec) is tuple else (spec,)
-        if not all(isinstance(leaf, TensorSpec) for leaf in flatten(spec)):
-            return None
-        try:
-            concrete = traced(self._function).get_concrete_function(*arguments)
-            outputs = concrete.structured_outputs
-        except (TypeError, ValueError, LookupError, AttributeError):
-            return None  # it needs values, arrays or open sizes
-        if type(outputs) is list:
-            outputs = tuple(outputs)
-        known = all(isinstance(leaf, TensorSpec) for leaf in flatten(outputs))
-        return outputs if known else None
+        return self.traced_outputs(self.inputs[0].spec())
 
     def _first_spec(self):
         first = self.first()
@@ -128,12 +140,13 @@ class _Call:
     result: object = None
 
 
-def _as_mapped(result):
+def as_mapped(result):
+    """The result of a function as an element."""
     # A list is a tuple here, not one tensor: tf.data makes this exception, too.
     return as_element(tuple(result) if type(result) is list else result)
 
 
-class Filter(_Applied):
+class Filter(Applied):
     """The elements for which a function is true."""
 
     name = "filter"
@@ -213,3 +226,6 @@ class Concatenate(Node):
         if INFINITE in sizes:
             return INFINITE
         return UNKNOWN if UNKNOWN in sizes else sum(sizes)
+
+    def spec(self):
+        return common_spec("concatenate", [node.spec() for node in self.inputs])

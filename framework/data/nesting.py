@@ -1,5 +1,6 @@
 """Nodes for data sets of data sets: flat_map, interleave, window."""
 
+import time
 from collections import deque
 from itertools import count, islice
 
@@ -10,8 +11,15 @@ from .elements import call_function
 from .node import UNKNOWN, Replayed, Seeded, with_run
 from .rng import Draws, Watch
 from .sources import Elements
+from .workers import Workers
 
-__all__ = ["Interleave", "Window"]
+__all__ = ["Interleave", "Window", "begin_run", "checked_dataset"]
+
+WHO = "flat_map, interleave: the function"
+AT_ONCE, SPELL = (
+    16,
+    1e-3,
+)  # blocks, and seconds, that a thread reads before it is asked again
 
 
 class Interleave(Seeded, Replayed):
@@ -19,18 +27,28 @@ class Interleave(Seeded, Replayed):
 
     ``cycle_length`` of them are open at a time; each gives ``block_length`` elements
     when it is its turn. Random numbers that the function draws without a seed, and the
-    orders of the data sets, follow from the number of the element.
+    orders of the data sets, follow from the number of the element. With ``threads``, so
+    many of the data sets are read ahead at a time.
     """
 
     name = "interleave"
 
-    def __init__(self, source, function, cycle_length=1, block_length=1):
+    def __init__(self, source, function, cycle_length=1, block_length=1, threads=0):
         super().__init__(source)
         self._function = function
         self.watch = Watch()
         self._cycle_length, self._block_length = cycle_length, block_length
+        self._threads = threads
 
     def replay(self, position):
+        workers = Workers(self._threads) if self._threads else None
+        try:
+            yield from self._in_turn(position, workers)
+        finally:
+            if workers is not None:
+                workers.close()
+
+    def _in_turn(self, position, workers):
         outer, draws = self.run_input(position), Draws(position)
         numbers = count(1)
         open_runs = [None] * self._cycle_length
@@ -41,24 +59,23 @@ class Interleave(Seeded, Replayed):
                 waiting = element is not self
                 if waiting:
                     draws.at(next(numbers))
-                    open_runs[turn] = self._opened(element, draws)
+                    open_runs[turn] = self._opened(element, draws, workers)
             if open_runs[turn] is not None:
-                block = list(islice(open_runs[turn], self._block_length))
-                yield from block
-                if len(block) < self._block_length:
+                given = 0
+                for element in islice(open_runs[turn], self._block_length):
+                    given += 1
+                    yield element
+                if given < self._block_length:
                     open_runs[turn] = None  # filled again when it is its turn
             turn = (turn + 1) % self._cycle_length
 
-    def _opened(self, element, draws):
+    def _opened(self, element, draws, workers):
         with drawing_from(draws):
             inner = self.watch.call(call_function, self._function, element)
-        if not hasattr(inner, "element_spec"):
-            raise TypeError(
-                "flat_map, interleave: the function must return a Dataset, got "
-                f"{type(inner).__name__}"
-            )
-        position = with_run(inner._node.begin(), draws.run_within())
-        return inner._node.run(position)
+        elements = begin_run(WHO, inner, draws)
+        if workers is None:
+            return elements
+        return _read_ahead(workers, elements, AT_ONCE * self._block_length)
 
     def size(self):
         return UNKNOWN
@@ -71,7 +88,50 @@ class Interleave(Seeded, Replayed):
         if first is None:
             raise ValueError("element_spec: cannot be inferred from an empty data set")
         with drawing_from(Draws({"seed": self._seed, "run": 0, "round": 0})):
-            return call_function(self._function, first).element_spec
+            inner = call_function(self._function, first)
+        return checked_dataset(WHO, inner).element_spec
+
+
+def begin_run(who, dataset, draws):
+    """The elements of a data set that a function has made, in orders that `Draws` give.
+
+    Raises: ``TypeError`` if it is none.
+    """
+    node = checked_dataset(who, dataset)._node
+    return node.run(with_run(node.begin(), draws.run_within()))
+
+
+def checked_dataset(who, result):
+    """The result of a function that must return a data set. Raises: ``TypeError``."""
+    if not hasattr(type(result), "element_spec"):  # of the object it may take long
+        raise TypeError(f"{who} must return a Dataset, got {type(result).__name__}")
+    return result
+
+
+def _read_ahead(workers, elements, most):
+    """The elements, up to ``most`` at a time, read by a thread before they are wanted."""
+    pending = workers.submit(_piece, elements, most)
+    while pending is not None:
+        piece, error = pending.result()
+        pending = None
+        if piece and error is None:
+            pending = workers.submit(_piece, elements, most)
+        yield from piece
+        if error is not None:
+            raise error
+
+
+def _piece(elements, most):
+    """Elements until ``most``, the end, an error or the end of a spell; and the error."""
+    piece, end = [], time.perf_counter() + SPELL
+    try:
+        for element in islice(elements, most):
+            piece.append(element)
+            if time.perf_counter() > end:
+                break
+    except Exception as error:
+        return piece, error
+    return piece, None
 
 
 class Window(Replayed):

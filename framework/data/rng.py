@@ -6,6 +6,7 @@ time: this is detected, for a warning.
 """
 
 import sys
+import threading
 import warnings
 
 import numpy as np
@@ -28,11 +29,11 @@ def permutation(size, seed, run, round=0):
     return draw_at([seed, 0], [0, 0, run, round], lambda rng: rng.permutation(size))
 
 
-class Draws:
+class Draws(threading.local):
     """The generator for one element after the other, made when it is first asked for.
 
     Its numbers are a function of the seed, the run and the round of ``position``, and of the
-    number of the element.
+    number of the element. Each thread has a generator, and an element, of its own.
     """
 
     def __init__(self, position):

@@ -5,24 +5,27 @@ from itertools import count
 import numpy as np
 
 from tapewright.core.dtypes import as_dtype, int64
+from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.nest import (
     assert_same_structure,
     flatten,
     is_nested,
     map_structure,
 )
-from tapewright.core.tensor import TensorSpec, new_tensor
+from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor, new_tensor
 from tapewright.ops.random.generators import drawing_from
 
 from .elements import as_element, concrete, describe, spec_of
-from .node import UNKNOWN, Node, Replayed, Rows, Seeded, Selection
+from .node import INFINITE, UNKNOWN, Node, Replayed, Rows, Seeded, Selection
 from .rng import Draws, Watch
 
 __all__ = [
     "Counter",
     "Elements",
+    "Endless",
     "FromGenerator",
     "Slices",
+    "matching_files",
     "signature",
     "tensor_slices",
 ]
@@ -115,6 +118,8 @@ class Counter(Elements):
     """Whole numbers, those of Python's ``range``."""
 
     def __init__(self, *bounds, output_type=int64):
+        if not 1 <= len(bounds) <= 3:
+            raise ValueError(f"range: expects 1 to 3 numbers, got {len(bounds)}")
         numbers = range(*[int(concrete(bound)) for bound in bounds])
         super().__init__(numbers, TensorSpec((), output_type))
 
@@ -122,6 +127,30 @@ class Counter(Elements):
         dtype = self._spec.dtype.dtype
         for number in super().run(position):
             yield new_tensor(np.array(number, dtype))
+
+
+class Endless(Node):
+    """The numbers ``start``, ``start + step``, ... without end."""
+
+    def __init__(self, start, step, dtype):
+        super().__init__()
+        self._first, self._step, self._dtype = start, step, as_dtype(dtype)
+
+    def start(self):
+        return {"index": 0}
+
+    def run(self, position):
+        dtype = self._dtype.as_numpy_dtype
+        while True:
+            number = self._first + position["index"] * self._step
+            position["index"] += 1
+            yield new_tensor(np.array(number, dtype))
+
+    def size(self):
+        return INFINITE
+
+    def spec(self):
+        return TensorSpec((), self._dtype)
 
 
 class FromGenerator(Seeded, Replayed):
@@ -142,6 +171,18 @@ class FromGenerator(Seeded, Replayed):
             )
         self._generator, self._args, self._spec = generator, tuple(args), spec
         self.watch = Watch(2)
+
+    def run(self, position):
+        if position.get("failed"):  # as Python's generators: there is no more
+            return iter(())
+        return self._noting_failure(super().run(position), position)
+
+    def _noting_failure(self, elements, position):
+        try:
+            yield from elements
+        except Exception:
+            position["failed"] = True
+            raise
 
     def replay(self, position):
         draws = Draws(position)
@@ -192,7 +233,23 @@ class FromGenerator(Seeded, Replayed):
 
 
 def signature(output_signature, output_types, output_shapes):
-    """The specs of `from_generator`, from the new arguments or the old ones."""
+    """The specs of `from_generator`, from the new arguments or the old ones.
+
+    Raises: ``TypeError`` for both, and for shapes without types.
+    """
+    if output_signature is not None and (output_types, output_shapes) != (None, None):
+        raise TypeError(
+            "from_generator: give output_signature, or output_types and output_shapes, "
+            "not both"
+        )
+    if output_types is None and output_shapes is not None:
+        raise TypeError("from_generator: output_shapes needs output_types")
+    for leaf in [] if output_signature is None else flatten(output_signature):
+        if not isinstance(leaf, TensorSpec):
+            raise TypeError(
+                "from_generator: output_signature must have a TensorSpec for each tensor, "
+                f"got {leaf!r}"
+            )
     if output_signature is not None or output_types is None:
         return output_signature
     if output_shapes is None:
@@ -206,3 +263,23 @@ def signature(output_signature, output_types, output_shapes):
         pairs = zip(output_types, output_shapes, strict=True)
         return tuple([signature(None, dtype, shape) for dtype, shape in pairs])
     return TensorSpec(output_shapes, output_types)
+
+
+def matching_files(who, file_pattern):
+    """The files that match a pattern, or several, sorted.
+
+    Raises: ``InvalidArgumentError`` (a ``ValueError``) if there are none.
+    """
+    from tapewright.storage.records.paths import expand_pattern  # where it is needed
+
+    patterns = file_pattern
+    if is_tensor(patterns) or hasattr(patterns, "ravel"):
+        patterns = np.ravel(convert_to_tensor(patterns).numpy()).tolist()
+    if not isinstance(patterns, list | tuple):
+        patterns = [patterns]
+    paths = [path for each in patterns for path in expand_pattern(who, each)]
+    if not paths:
+        raise InvalidArgumentError(
+            f"{who}: no file matches file_pattern {file_pattern!r}"
+        )
+    return sorted(paths)

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+import tapewright as tw
 from tapewright.data import (
     AUTOTUNE,
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
     Dataset,
+    NumpyIterator,
 )
 
 from .elements_of import RAGGED, X, Y, lengths, values
@@ -64,6 +66,49 @@ def test_repeating_nothing_ends():
     assert values(Dataset.range(0).repeat()) == []
 
 
+def test_files_are_listed_in_order_or_shuffled(tmp_path):
+    """As TensorFlow: all matches are sorted, and one that matches twice comes twice."""
+    for name in ("b.txt", "a.txt", "c.py"):
+        (tmp_path / name).touch()
+
+    def names(pattern, **options):
+        ds = Dataset.list_files(pattern, **options)
+        return [x.decode().split("/")[-1] for x in ds.as_numpy_iterator()]
+
+    folder = str(tmp_path)
+    assert names(f"{folder}/*.txt", shuffle=False) == ["a.txt", "b.txt"]
+    patterns = tw.constant([f"{folder}/c.py", f"{folder}/[ab]*", f"{folder}/a*"])
+    found = names(patterns, shuffle=False)
+    assert found == ["a.txt", "a.txt", "b.txt", "c.py"]
+    shuffled = Dataset.list_files(f"{folder}/*", seed=1)
+    runs = [list(shuffled.as_numpy_iterator()) for _ in range(8)]
+    assert len(shuffled) == 3 and len(set(map(tuple, runs))) > 1
+    with pytest.raises(tw.errors.InvalidArgumentError, match="no file matches"):
+        Dataset.list_files(f"{folder}/*.csv")
+
+
+def test_arguments_of_generators_arrive_as_arrays():
+    """As in TensorFlow."""
+    types = Dataset.from_generator(
+        lambda *args: iter([type(x).__name__ for x in args]),
+        output_types=tw.string,
+        args=(1, [2, 3], tw.constant("a")),
+    )
+    assert list(types.as_numpy_iterator()) == [b"int32", b"ndarray", b"bytes"]
+
+
+def test_names_of_transformations_have_no_effect():
+    ds = Dataset.range(8, name="n").map(abs, name="n").filter(bool, name="n")
+    ds = ds.shuffle(8, name="n").batch(2, name="n").unbatch(name="n").take(1, name="n")
+    assert int(ds.get_single_element(name="n")) in range(1, 8)
+
+
+def test_iterators_of_arrays_are_of_a_class():
+    iterator = Dataset.range(2).as_numpy_iterator()
+    assert isinstance(iterator, NumpyIterator) and next(iterator) == 0
+    assert list(iterator) == [1]
+
+
 # --- mistakes
 
 
@@ -83,7 +128,7 @@ def test_repeating_nothing_ends():
             "batch_size .*got 'a'",
         ),
         (lambda: Dataset.range(3).shard(2, 2), ValueError, "below num_shards"),
-        (lambda: Dataset.range(3).cache("file"), ValueError, "filename='file'"),
+        (lambda: Dataset.range(3).cache(3), TypeError, "int"),
         (
             lambda: Dataset.zip((Dataset.range(3), [1])),
             TypeError,
@@ -96,6 +141,26 @@ def test_repeating_nothing_ends():
             "function .*got Tensor",
         ),
         (lambda: Dataset.range(2).get_single_element(), ValueError, "has more"),
+        (lambda: Dataset.range(), ValueError, "1 to 3 numbers"),
+        (lambda: Dataset.zip(), TypeError, "one of them"),
+        (lambda: Dataset.zip([Dataset.range(2)]), TypeError, "list"),
+        (lambda: Dataset.range(2).map(abs, 0), ValueError, "num_parallel_calls"),
+        (lambda: Dataset.range(2).repeat().shuffle(-2), ValueError, "endless"),
+        (
+            lambda: Dataset.from_generator(list, "int32", output_signature=RAGGED),
+            TypeError,
+            "not both",
+        ),
+        (
+            lambda: Dataset.from_generator(list, output_signature=tw.int32),
+            TypeError,
+            "TensorSpec",
+        ),
+        (
+            lambda: Dataset.from_generator(list, output_shapes=[]),
+            TypeError,
+            "output_types",
+        ),
     ],
 )
 def test_mistakes_are_named(make, error, words):

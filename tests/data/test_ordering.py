@@ -57,6 +57,12 @@ def test_an_element_never_comes_before_the_buffer_reaches_it():
     assert all(place >= number - 5 for place, number in enumerate(order))
 
 
+def test_an_unknown_buffer_is_the_whole_data_set():
+    ds = Dataset.range(9).filter(lambda x: x >= 0)
+    whole = values(ds.shuffle(tw.data.UNKNOWN_CARDINALITY, seed=1))
+    assert whole == values(ds.shuffle(9, seed=1))
+
+
 def test_each_run_has_an_order_of_its_own():
     ds = Dataset.range(20).shuffle(20, seed=1)
     assert values(ds) != values(ds)

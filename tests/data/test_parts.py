@@ -200,7 +200,7 @@ def test_a_cache_of_parts_and_the_cache_of_the_whole_are_of_one_run():
 
 
 def test_whole_batches_are_converted_before_they_are_sliced():
-    class Lists(tw.data.dataset.Batch):
+    class Lists(tw.data.batching.Batch):
         def run(self, position):
             yield [[1, 2, 3], [4, 5, 6]]
 

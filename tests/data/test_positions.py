@@ -3,6 +3,7 @@
 import json
 import os
 import tempfile
+import time
 
 import numpy as np
 import pytest
@@ -65,6 +66,42 @@ CHAINS = {
     ),
     "prefetch": lambda: numbers().shuffle(10).repeat(2).batch(3).prefetch(2),
     "interleave": lambda: numbers().interleave(Dataset.range, 2, 2),
+    "scan": lambda: numbers().scan(np.int64(0), lambda s, x: (s + x, s + x)),
+    "random scan": lambda: generated().scan(
+        0.0, lambda s, x: (tw.random.uniform([]), s)
+    ),
+    "take while": lambda: numbers().shuffle(10).take_while(lambda x: x != 4).repeat(2),
+    "unique": lambda: numbers().map(lambda x: x % 6).unique().repeat(2),
+    "ignored errors": lambda: (
+        numbers().map(lambda x: 6 // (int(x) % 4)).ignore_errors().batch(2)
+    ),
+    "rebatch": lambda: numbers().shuffle(10).batch(4).rebatch([3, 1]),
+    "groups": lambda: (
+        numbers()
+        .shuffle(10)
+        .group_by_window(lambda x: x % 3, lambda k, w: w.shuffle(9).batch(2), 3)
+    ),
+    "choose": lambda: Dataset.choose_from_datasets(
+        [numbers().shuffle(10), generated()], Dataset.range(2).repeat(), False
+    ),
+    "sample": lambda: Dataset.sample_from_datasets(
+        [numbers(), numbers().shuffle(5)], [0.3, 0.7], rerandomize_each_iteration=True
+    ),
+    "resample": lambda: numbers().rejection_resample(lambda x: x % 2, [0.8, 0.2]),
+    "random": lambda: (
+        Dataset.random(seed=1).take(9).concatenate(Dataset.counter().take(3))
+    ),
+    "options": lambda: numbers().shuffle(10).with_options(tw.data.Options()).batch(3),
+    "cardinality": lambda: numbers().apply(tw.data.experimental.assert_cardinality(10)),
+    "parallel map": lambda: (
+        numbers()
+        .shuffle(4)
+        .map(lambda x: tw.random.uniform([]), num_parallel_calls=3)
+        .batch(2)
+    ),
+    "parallel interleave": lambda: numbers().interleave(
+        lambda n: Dataset.range(n).shuffle(9), 3, 2, num_parallel_calls=2
+    ),
     "window": lambda: numbers().window(4, 2).flat_map(lambda w: w.batch(2)),
 }
 
@@ -105,6 +142,41 @@ def test_a_new_process_goes_on_where_the_first_stood(name, done):
     restored.restore(state)
     assert take(restored) == rest
     assert take(iter(second)) == next_epoch
+
+
+def test_every_position_of_parallel_maps_is_that_of_one_thread():
+    def chain(calls):
+        return numbers().map(lambda x: (x, tw.random.uniform([])), calls)
+
+    tw.random.set_seed(1)
+    expected = take(iter(chain(None)))
+    for done in range(11):
+        tw.random.set_seed(1)
+        iterator = iter(chain(2))
+        assert take(iterator, done) == expected[:done]
+        state = iterator.state()
+        other = iter(chain(None))
+        other.restore(state)
+        assert take(other) == expected[done:]
+
+
+def test_positions_without_an_order_lose_no_element():
+    def chain():
+        ds = numbers().map(
+            lambda x: time.sleep(0.002 * (int(x) % 4 == 0)) or x, 3, False
+        )
+        return ds.repeat(2)
+
+    order = take(iter(chain()))
+    assert sorted(order) == sorted(2 * [str(n) for n in range(10)])
+    for done in range(0, 21, 3):
+        iterator = iter(chain())
+        found = take(iterator, done)
+        state = json.loads(json.dumps(iterator.state()))
+        for ds in (chain(), numbers().map(lambda x: x).repeat(2)):
+            other = iter(ds)
+            other.restore(state)
+            assert sorted(found + take(other)) == sorted(order)
 
 
 @pytest.mark.parametrize("name", CHAINS)

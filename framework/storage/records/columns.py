@@ -109,7 +109,7 @@ def _number(field, dtype):
 def infer_default(fields):
     """The default of a column with these fields: 0 of int32, int64 or float32, or text.
 
-    As TensorFlow: float64 if a number needs it, empty fields tell nothing.
+    As TensorFlow: float64 if a number needs it, text for "nan", empty fields tell nothing.
     """
     kinds = [np.dtype(name) for name in ("int32", "int64", "float32", "float64")]
     rank = 0
@@ -124,4 +124,4 @@ def _fits(field, dtype):
         value = _number(field, dtype)
     except (ValueError, OverflowError):
         return False
-    return dtype != np.float32 or not np.isinf(value)
+    return dtype.kind != "f" or value < np.inf

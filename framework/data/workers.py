@@ -1,0 +1,76 @@
+"""Threads that call functions of elements, several at a time.
+
+NumPy, Pillow, machine code and reads of files let go of the interpreter's lock, so that such
+functions run at once; Python code takes turns.
+"""
+
+import contextvars
+from collections import deque
+
+from tapewright.core.interpreters import set_interpreters
+
+__all__ = ["Done", "NAME", "Workers", "done_now", "take_ahead"]
+
+NAME = "tapewright-workers"
+
+
+class Workers:
+    """``count`` threads, which end with the object, or with `close`.
+
+    They run in copies of the context of the thread that makes them, without its tapes:
+    elements are apart from these.
+    """
+
+    def __init__(self, count):
+        from concurrent.futures import ThreadPoolExecutor  # 5 ms that few programs need
+
+        self.room = 2 * count  # calls that are begun at a time, or wait to be taken
+        self._pool = ThreadPoolExecutor(count, NAME)
+        self._context = contextvars.copy_context()
+        self._context.run(set_interpreters, ())
+
+    def submit(self, function, *args):
+        """Let a thread call a function; return a `Future`."""
+        return self._pool.submit(self._context.copy().run, function, *args)
+
+    def close(self):
+        """End the threads after the calls that they are in; drop the others."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Done:
+    """A call that has ended, with a result or an error; as a `Future` of `Workers.submit`."""
+
+    __slots__ = ("_error", "_result")
+
+    def __init__(self, result=None, error=None):
+        self._result, self._error = result, error
+
+    def result(self):
+        """Return the result. Raises: the error."""
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def add_done_callback(self, function):
+        """Call ``function(self)`` at once."""
+        function(self)
+
+
+def done_now(function, *args):
+    """A call that this thread makes at once."""
+    try:
+        return Done(function(*args))
+    except Exception as error:
+        return Done(error=error)
+
+
+def take_ahead(items, room):
+    """Yield the items, with up to ``room()`` of them taken before they are wanted."""
+    waiting = deque()
+    for item in items:
+        waiting.append(item)
+        while len(waiting) >= room():
+            yield waiting.popleft()
+    while waiting:
+        yield waiting.popleft()
