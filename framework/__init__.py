@@ -79,14 +79,13 @@ from .ops.strings.ragged import RaggedTensor
 from .keras.models import Model, Sequential
 
 if TYPE_CHECKING:  # names that are loaded at their first use
-    from .api import saved_model, train
+    from .api import image, saved_model, train
     from . import io, plot, profiler, summary
+    from .io import audio
     from .autodiff import testing
-    from .ops.image import processing
     from .ops.random import sampling
     from .keras import callbacks, losses, metrics
 
-    image = processing
     random = sampling
     test = testing
 
@@ -124,6 +123,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "audio",
     "autodiff",
     "autograph",
     "bessel_i0e",
@@ -382,10 +382,11 @@ __all__ = [
 
 import_lazily(
     sys.modules[__name__],
+    audio="tapewright.io.audio",
     autograph="tapewright.api.autograph",
     callbacks="tapewright.keras.callbacks",
     distribute="tapewright.distribute",
-    image="tapewright.ops.image.processing",
+    image="tapewright.api.image",
     initializers="tapewright.layers.initializers",
     io="tapewright.io",
     losses="tapewright.keras.losses",
@@ -435,9 +436,9 @@ __version__ = version.VERSION
 explain_missing(
     "tapewright.api.missing_names",
     __name__,
-    *("", *"bitwise config data debugging distribute dtypes errors image".split()),
+    *("", *"bitwise config data debugging distribute dtypes errors".split()),
     *"autodiff autograph linalg math nest nn profiler random saved_model".split(),
-    *"io io.gfile signal strings summary test train version".split(),
+    *"audio image io io.gfile signal strings summary test train version".split(),
     *"layers optimizers optimizers.schedules".split(),
     *[f"keras.{name}" for name in keras.__all__ if name.islower()],
     *"keras keras.ops.image keras.ops.linalg keras.ops.nn".split(),

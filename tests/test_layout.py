@@ -103,6 +103,8 @@ COVERED = {
     ),
     "framework/serialization/literals.py": "tests/keras/files/test_keras_objects.py",
     "framework/serialization/load_errors.py": "tests/keras/files/test_keras_objects.py",
+    "framework/storage/records/gif.py": "tests/io/test_images.py",
+    "framework/storage/records/images.py": "tests/io/test_images.py",
     "framework/storage/records/paths.py": "tests/io/test_gfile.py",
     "framework/storage/global_heap.py": "tests/hostile/test_harmless_texts.py",
 }

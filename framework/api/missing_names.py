@@ -17,11 +17,9 @@ __all__ = ["ADVICE", "advice_of", "known_names", "reason"]
 # Namespaces that tapewright has under a second name, beside the one in Keras.
 _OF_KERAS = ("callbacks", "initializers", "layers", "losses", "metrics", "optimizers")
 _STRINGS = "Python or NumPy, before the data become tensors"
-_FILES = "Pillow, soundfile or h5py, inside of tw.data.Dataset.from_generator"
 _SPARSE = "dense tensors, tw.gather and tw.math.unsorted_segment_sum"
 # (namespace, names, what to use; "" for what is not planned)
 ADVICE: tuple[tuple[str, str, str], ...] = (
-    ("tf", "audio", _FILES),
     ("tf", "lookup feature_column as_string edit_distance", _STRINGS),
     ("tf", "sparse SparseTensor SparseTensorSpec", _SPARSE),
     ("tf", "ragged RaggedTensorSpec",
@@ -53,8 +51,7 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      " stateless_random_flip_up_down", "tw.keras.layers.RandomFlip"),
     ("tf.image", "rgb_to_hsv hsv_to_rgb adjust_hue adjust_saturation crop_and_resize"
      " non_max_suppression", "NumPy in tw.numpy_function (no gradient)"),
-    ("tf.image", "decode_image decode_jpeg decode_png decode_gif decode_bmp encode_jpeg"
-     " encode_png", "Pillow, inside of tw.data.Dataset.from_generator"),
+    ("tf.image", "decode_webp", "tw.keras.utils.load_img"),
     ("tf.linalg", "lu sqrtm logm eigh_tridiagonal",
      "tw.linalg.qr, tw.linalg.svd, tw.linalg.eigh or tw.linalg.solve"),
     ("tf.linalg", "LinearOperator LinearOperatorDiag LinearOperatorFullMatrix"

@@ -5,6 +5,7 @@ tf_records   TFRecord files, read and written
 wire         the binary format of protocol buffers
 lines        files of lines, of records of one length, and of comma-separated values
 images       image files and arrays of NumPy, by Pillow
+gif          the blocks of GIF files
 columns      columns of comma-separated values as arrays
 paths        local files by patterns
 """
