@@ -103,6 +103,12 @@ COVERED = {
     ),
     "framework/serialization/literals.py": "tests/keras/files/test_keras_objects.py",
     "framework/serialization/load_errors.py": "tests/keras/files/test_keras_objects.py",
+    "framework/keras/utils/directory_index.py": (
+        "tests/keras/utils/test_directory_datasets.py"
+    ),
+    "framework/keras/utils/resampling.py": (
+        "tests/keras/utils/test_directory_datasets.py"
+    ),
     "framework/storage/records/gif.py": "tests/io/test_images.py",
     "framework/storage/records/images.py": "tests/io/test_images.py",
     "framework/storage/records/paths.py": "tests/io/test_gfile.py",
