@@ -109,8 +109,10 @@ COVERED = {
     "framework/keras/utils/resampling.py": (
         "tests/keras/utils/test_directory_datasets.py"
     ),
-    "framework/storage/records/gif.py": "tests/io/test_images.py",
-    "framework/storage/records/images.py": "tests/io/test_images.py",
+    **{
+        f"framework/storage/records/{name}.py": "tests/io/test_images.py"
+        for name in "bmp gif images png".split()
+    },
     "framework/storage/records/paths.py": "tests/io/test_gfile.py",
     "framework/storage/global_heap.py": "tests/hostile/test_harmless_texts.py",
 }

@@ -103,10 +103,10 @@ def _samples(data):
             "decode_wav: a WAV file must have one chunk of format and one of data"
         )
     kind, channels, rate, _, _, bits = struct.unpack_from(FORMAT, parts[0][0])
-    if kind != PCM or bits != BITS or not channels:
+    if kind != PCM or bits != BITS or not channels or rate >= 2**31:
         raise InvalidArgumentError(
             "decode_wav: only samples of 16 bits of the format 1 (PCM) can be read, got "
-            f"{bits} bits of the format {kind} in {channels} channels"
+            f"{bits} bits of the format {kind} in {channels} channels, {rate} a second"
         )
     whole = len(parts[1][0]) // (2 * channels)
     samples = np.frombuffer(parts[1][0], "<i2", whole * channels)

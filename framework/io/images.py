@@ -19,7 +19,7 @@ from tapewright.core.text import make_text
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.image.processing import convert_image_dtype
 from tapewright.ops.random import sampling
-from tapewright.storage.records import images
+from tapewright.storage.records import bmp, gif, images, png
 
 from .host_ops import host_op, scalar_text, text_tensor, texts
 
@@ -77,12 +77,12 @@ def image_array(
     if kind == "JPEG":
         array = images.jpeg_array(who, data, channels)
     elif kind == "PNG":
-        array = images.png_array(who, data, channels, wide=dtype != "uint8")
+        array = png.png_array(who, data, channels, wide=dtype != "uint8")
     elif kind == "GIF":
-        array = images.gif_array(who, data, first_only)
+        array = gif.gif_array(who, data, first_only)
         array = array[0] if first_only else array
     else:
-        array = images.bmp_array(who, data, channels)
+        array = bmp.bmp_array(who, data, channels)
     if dtype == "uint16" and array.dtype == np.uint8:
         return array * np.uint16(256)
     if dtype == "float32":
@@ -447,7 +447,7 @@ def encode_png(
 
     def call(array):
         each = array.reshape(-1, *array.shape[-3:])
-        files = [images.encode_png(one, compression) for one in each]
+        files = [png.encode_png(one, compression) for one in each]
         return [make_text(files, array.shape[:-3])]
 
     return host_op("encode_png", call, [x], [TensorSpec(x.shape[:-3], "string")])[0]

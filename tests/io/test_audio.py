@@ -80,6 +80,7 @@ def test_other_chunks_are_skipped_and_other_files_refused():
         (wav(1), "got 8 bits"),
         (wav(3), "got 24 bits"),
         (floating, "the format 3"),
+        (FILE[:27] + b"\xff" + FILE[28:], "a second"),
         (FILE[:-1], "cut off"),
         (FILE[:36], "one chunk of format and one of data"),
         (FILE + FILE[36:], "one chunk of format and one of data"),

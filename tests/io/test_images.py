@@ -253,6 +253,18 @@ def test_an_image_of_more_pixels_than_pillow_allows_is_refused(monkeypatch):
         tw.io.decode_png(FILES["palette.png"])
 
 
+def test_a_damaged_file_is_decoded_or_refused_and_nothing_else():
+    rng = np.random.default_rng(0)
+    names = "rgb.jpg palette.png few2.png key.png rgba.bmp moving.gif transparent.gif"
+    for name in names.split():
+        for _ in range(40):
+            data = bytearray(FILES[name][: rng.integers(1, len(FILES[name]))])
+            for place in rng.integers(0, len(data), 2):
+                data[place] = rng.integers(0, 256)
+            for damaged in (bytes(data), bytes(data) + FILES[name][len(data) :]):
+                found(tw.io.decode_image, damaged)
+
+
 def test_without_pillow_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     for name in ("rgb.jpg", "la.png", "rgb.gif"):
