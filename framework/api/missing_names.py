@@ -51,7 +51,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      " stateless_random_flip_up_down", "tw.keras.layers.RandomFlip"),
     ("tf.image", "rgb_to_hsv hsv_to_rgb adjust_hue adjust_saturation crop_and_resize"
      " non_max_suppression", "NumPy in tw.numpy_function (no gradient)"),
-    ("tf.image", "decode_webp", "tw.keras.utils.load_img"),
     ("tf.linalg", "lu sqrtm logm eigh_tridiagonal",
      "tw.linalg.qr, tw.linalg.svd, tw.linalg.eigh or tw.linalg.solve"),
     ("tf.linalg", "LinearOperator LinearOperatorDiag LinearOperatorFullMatrix"

@@ -1,4 +1,4 @@
-"""Images in strings: JPEG, PNG, GIF and BMP, with the values of TensorFlow's decoders.
+"""Images in strings: JPEG, PNG, GIF, BMP, WebP, with the values of TensorFlow's decoders.
 
 All but `is_jpeg` and the decoder of BMP need the extra ``image``, which is Pillow. Its
 JPEG decoder is TensorFlow's with ``dct_method="INTEGER_ACCURATE"``, bit by bit.
@@ -35,6 +35,7 @@ __all__ = [
     "decode_image",
     "decode_jpeg",
     "decode_png",
+    "decode_webp",
     "encode_jpeg",
     "encode_png",
     "extract_jpeg_shape",
@@ -56,14 +57,14 @@ def image_array(
     channels: int = 0,
     dtype: str = "uint8",
     first_only: bool = False,
-    formats: tuple[str, ...] = ("JPEG", "PNG", "GIF", "BMP"),
+    formats: tuple[str, ...] = ("JPEG", "PNG", "GIF", "BMP", "WEBP"),
 ) -> Array:
     """The image in a file of any of ``formats``: `decode_image`, on arrays."""
     kind = images.format_of(data)
     if kind is None:
         raise InvalidArgumentError(
-            f"{who}: contents are no image: JPEG, PNG, GIF and BMP are known; they begin "
-            f"with {data[:8]!r}"
+            f"{who}: contents are no image: JPEG, PNG, GIF, BMP and WebP are known; they "
+            f"begin with {data[:8]!r}"
         )
     if kind not in formats:
         raise InvalidArgumentError(
@@ -74,6 +75,13 @@ def image_array(
         raise InvalidArgumentError(
             f"{who}: channels must be 0 or 3 for GIF, got {channels}"
         )
+    if kind == "WEBP":
+        if dtype != "uint8":
+            raise InvalidArgumentError(
+                f"{who}: dtype must be uint8 for WebP, got {dtype}"
+            )
+        array = images.webp_array(who, data, channels, first_only)
+        return array[0] if first_only else array
     if kind == "JPEG":
         array = images.jpeg_array(who, data, channels)
     elif kind == "PNG":
@@ -110,16 +118,16 @@ def decode_image(
     name: str | None = None,
     expand_animations: bool = True,
 ) -> Tensor:
-    """The image in a JPEG, PNG, GIF or BMP file, whose first bytes give the format.
+    """The image in a JPEG, PNG, GIF, BMP or WebP file, whose first bytes give the format.
 
     Args: ``contents``: a string, such as that of `read_file`; ``channels``: 0 or None for
-    those of the file, 1 for gray (JPEG, PNG), 3, or 4 (PNG, BMP); ``dtype``: uint8, uint16
-    or float32 in ``[0, 1]``; another one is converted from uint16, by
+    those of the file, 1 for gray (JPEG, PNG), 3, or 4 (PNG, BMP); ``dtype``: uint8 (also of
+    WebP), uint16 or float32 in ``[0, 1]``; another one is converted from uint16, by
     `image.convert_image_dtype`; ``expand_animations``: False for the first frame of a GIF
-    alone.
+    or WebP alone.
 
-    Shapes: ``[height, width, channels]``; a GIF gives ``[frames, height, width, 3]``, and
-    with ``expand_animations=False`` an image as well.
+    Shapes: ``[height, width, channels]``; GIF and WebP give ``[frames, height, width,
+    channels]``, and with ``expand_animations=False`` an image as well.
 
     Raises: ``InvalidArgumentError`` (a ``ValueError``) for other contents or channels, a
     file that is damaged or cut off, or an image of more than twice
@@ -315,6 +323,29 @@ def decode_bmp(
     return _decode(
         "decode_bmp", contents, [None, None, channels or None], "uint8", call
     )
+
+
+def decode_webp(
+    contents: TensorLike,
+    channels: int = 0,
+    dtype: DTypeLike = dtypes.uint8,
+    name: str | None = None,
+) -> Tensor:
+    """The frames of a WebP file, uint8 ``[frames, height, width, channels]``.
+
+    Args: ``channels``: 0, or those of the file: 3, or 4 with alpha and of an animation;
+    ``dtype``: must be uint8.
+
+    Raises: those of `decode_image`.
+    """
+    channels = _channels("decode_webp", channels, (0, 3, 4))
+    kind = _dtype("decode_webp", dtype, ("uint8",))
+
+    def call(data):
+        return image_array("decode_webp", data, channels, kind, formats=("WEBP",))
+
+    shape = [None, None, None, channels or None]
+    return _decode("decode_webp", contents, shape, kind, call)
 
 
 def is_jpeg(contents: TensorLike, name: str | None = None) -> Tensor:

@@ -30,7 +30,7 @@ def found(function, *arguments, **options):
         return None
 
 
-def test_png_bmp_and_gif_files_are_decoded_as_by_tensorflow_bit_by_bit():
+def test_png_bmp_gif_and_webp_files_are_decoded_as_by_tensorflow_bit_by_bit():
     for name, data in FILES.items():
         if name.endswith("jpg"):
             continue
@@ -85,21 +85,24 @@ def test_other_dtypes_are_scaled():
 
 def test_ops_take_the_formats_that_tensorflow_takes():
     accepted = {
-        tw.io.decode_image: "JPEG PNG GIF BMP",
+        tw.io.decode_image: "JPEG PNG GIF BMP WEBP",
+        tw.io.decode_webp: "WEBP",
         tw.io.decode_jpeg: "JPEG PNG GIF",
         tw.io.decode_png: "JPEG PNG GIF",
         tw.io.decode_gif: "JPEG PNG GIF",
         tw.io.decode_bmp: "BMP",
     }
     for decode, formats in accepted.items():
-        for name in ("rgb.jpg", "bytes3.png", "rgb.gif", "rgb.bmp"):
+        for name in ("rgb.jpg", "bytes3.png", "rgb.gif", "rgb.bmp", "alpha.webp"):
             is_taken = images.format_of(FILES[name]) in formats.split()
             assert (found(decode, FILES[name]) is not None) == is_taken, (decode, name)
     assert tw.io.decode_gif(FILES["rgb.jpg"]).shape == (1, 11, 14, 3)
     assert tw.io.decode_png(FILES["rgb.gif"]).shape == (11, 14, 3)
     assert tw.io.decode_gif(FILES["moving.gif"]).shape == (4, 7, 9, 3)
-    still = tw.io.decode_image(FILES["moving.gif"], expand_animations=False)
-    assert still.shape == (7, 9, 3)
+    assert tw.io.decode_webp(FILES["moving.webp"]).shape == (4, 7, 9, 4)
+    for name, channels in (("gif", 3), ("webp", 4)):
+        still = tw.io.decode_image(FILES[f"moving.{name}"], expand_animations=False)
+        assert still.shape == (7, 9, channels)
     with pytest.raises(InvalidArgumentError, match="a GIF of 4 frames; use decode_gif"):
         tw.io.decode_jpeg(FILES["moving.gif"])
     with pytest.raises(UnimplementedError, match="fancy_upscaling must be True"):
@@ -255,7 +258,10 @@ def test_an_image_of_more_pixels_than_pillow_allows_is_refused(monkeypatch):
 
 def test_a_damaged_file_is_decoded_or_refused_and_nothing_else():
     rng = np.random.default_rng(0)
-    names = "rgb.jpg palette.png few2.png key.png rgba.bmp moving.gif transparent.gif"
+    names = (
+        "rgb.jpg palette.png few2.png key.png rgba.bmp moving.gif transparent.gif "
+        "moving.webp"
+    )
     for name in names.split():
         for _ in range(40):
             data = bytearray(FILES[name][: rng.integers(1, len(FILES[name]))])

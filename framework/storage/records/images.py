@@ -1,4 +1,4 @@
-"""Image files by Pillow, and arrays of JPEG files: the one file that imports it.
+"""Image files by Pillow, arrays of JPEG and WebP files: the one file that imports it.
 
 Arrays of files, here and in `png`, `gif` and `bmp`, are ``[height, width, channels]``, with
 the values that TensorFlow's decoders give. No code runs from a file, and an image is refused
@@ -36,6 +36,7 @@ __all__ = [
     "opened_image",
     "pillow",
     "reading",
+    "webp_array",
 ]
 
 SIGNATURES = {
@@ -61,7 +62,9 @@ def pillow(who: str) -> ModuleType:
 
 
 def format_of(data: bytes) -> str | None:
-    """ "JPEG", "PNG", "GIF" or "BMP", by the first bytes of a file; else None."""
+    """The format of a file, such as "JPEG", by its first bytes; None for others."""
+    if data[:4] + data[8:12] == b"RIFFWEBP":
+        return "WEBP"
     return next(
         (name for key, name in SIGNATURES.items() if data.startswith(key)), None
     )
@@ -175,3 +178,25 @@ def encode_jpeg(
         content = b"http://ns.adobe.com/xap/1.0/\0" + xmp
         head += b"\xff\xe1" + struct.pack(">H", len(content) + 2) + content
     return head + data[20:]
+
+
+# -------------------------------------------------------------------------------- WebP
+
+
+def webp_array(who: str, data: bytes, channels: int, first_only: bool = False) -> Array:
+    """The frames of a WebP file, uint8 ``[frames, height, width, channels]``.
+
+    ``channels``: 0 for those of the file, 4 of an animation; others must be those.
+    """
+    with reading(who, "the WebP file"):
+        image = opened_image(who, data, "WEBP")
+        count = 1 if first_only else getattr(image, "n_frames", 1)
+        own = 3 if image.mode == "RGB" else 4
+        if channels not in (0, own):
+            raise ValueError(f"channels must be 0 or {own} for it, got {channels}")
+        check_pixels(who, count * image.width * image.height)
+        frames = []
+        for number in range(count):
+            image.seek(number)
+            frames.append(np.asarray(image.convert("RGB" if own == 3 else "RGBA")))
+    return np.stack(frames)

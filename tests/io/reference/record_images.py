@@ -85,10 +85,15 @@ def make_files():
         ("rgb.tiff", colors, {}),
     ):  # fmt: skip
         add(name, image, **options)
+    add("lossless.webp", colors, lossless=True)
+    add("alpha.webp", Image.fromarray(pixels(5, 4, 4)))
     frames = [Image.new("RGB", (9, 7), (10, 200, 30)) for _ in range(4)]
     for number, frame in enumerate(frames):
         frame.paste((200, 20 * number, 99), (number, number, number + 4, number + 3))
     add("moving.gif", frames[0], save_all=True, append_images=frames[1:], disposal=2)
+    add(
+        "moving.webp", frames[0], save_all=True, append_images=frames[1:], lossless=True
+    )
     wide = RNG.integers(0, 2**16, (6, 5, 4))
     for channels, kind in ((1, 0), (2, 4), (3, 2), (4, 6)):
         add_png(f"wide{channels}.png", wide[..., :channels], kind, 16)
@@ -100,7 +105,14 @@ def make_files():
         key = struct.pack(">H", 1)
         few = RNG.integers(0, 2**depth, (6, 9, 1))
         add_png(f"few{depth}.png", few, 0, depth, (b"tRNS", key))
-    for name in ("rgb.jpg", "bytes3.png", "rgb.bmp", "rgb.gif", "moving.gif"):
+    for name in (
+        "rgb.jpg",
+        "bytes3.png",
+        "rgb.bmp",
+        "rgb.gif",
+        "moving.gif",
+        "alpha.webp",
+    ):
         FILES[f"cut_{name}"] = FILES[name][: len(FILES[name]) * 2 // 3]
     FILES["text.png"] = b"no image"
 
