@@ -86,8 +86,9 @@ from .ops.strings.ragged import RaggedTensor
 from .keras.models import Model, Sequential
 
 if TYPE_CHECKING:  # names that are loaded at their first use
-    from .api import saved_model, train
+    from .api import image, saved_model, train
     from . import io, plot, profiler, summary
+    from .io import audio
     from .autodiff import testing
     from .ops.random import sampling
     from .keras import callbacks, losses, metrics
@@ -133,6 +134,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "audio",
     "autodiff",
     "autograph",
     "batch_to_space",
@@ -404,9 +406,11 @@ __all__ = [
 
 import_lazily(
     sys.modules[__name__],
+    audio="tapewright.io.audio",
     autograph="tapewright.api.autograph",
     callbacks="tapewright.keras.callbacks",
     distribute="tapewright.distribute",
+    image="tapewright.api.image",
     initializers="tapewright.layers.initializers",
     io="tapewright.io",
     losses="tapewright.keras.losses",
@@ -460,7 +464,7 @@ __version__ = version.VERSION
 explain_missing(
     "tapewright.api.missing_names",
     __name__,
-    *("", *"bitwise config data debugging distribute dtypes errors image".split()),
+    *("", *"bitwise config data debugging distribute dtypes errors audio image".split()),
     *"autodiff autograph linalg math math.special nest nn profiler random".split(),
     *"data.experimental io io.gfile saved_model signal strings summary test".split(),
     *"train version".split(),

@@ -250,7 +250,7 @@ def test_nothing_else_is_depended_on():
     [
         ("cupy", "tapewright.core.devices"),
         ("ml_dtypes", "tapewright.core.dtypes"),
-        ("PIL", "tapewright.keras.utils.image_utils"),
+        ("PIL", "tapewright.storage.records.images"),
         ("tensorboardX", "tapewright.summary.event_file"),
         ("cuda", "tapewright.compiler.targets.cuda.products.cublaslt"),
         ("llvmlite", "tapewright.compiler.targets.native.engine"),

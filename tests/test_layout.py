@@ -113,6 +113,16 @@ COVERED = {
     ),
     "framework/serialization/literals.py": "tests/keras/files/test_keras_objects.py",
     "framework/serialization/load_errors.py": "tests/keras/files/test_keras_objects.py",
+    "framework/keras/utils/directory_index.py": (
+        "tests/keras/utils/test_directory_datasets.py"
+    ),
+    "framework/keras/utils/resampling.py": (
+        "tests/keras/utils/test_directory_datasets.py"
+    ),
+    **{
+        f"framework/storage/records/{name}.py": "tests/io/test_images.py"
+        for name in "bmp gif images png".split()
+    },
     "framework/storage/records/paths.py": "tests/io/test_gfile.py",
     "framework/storage/global_heap.py": "tests/hostile/test_harmless_texts.py",
 }

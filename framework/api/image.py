@@ -1,5 +1,6 @@
 """`tw.image`: images resized, cut, turned, coloured and compared, as ``tf.image``."""
 
+from tapewright.io.images import *
 from tapewright.ops.image.adjusting import *
 from tapewright.ops.image.box_sampling import *
 from tapewright.ops.image.boxes import *

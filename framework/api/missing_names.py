@@ -17,11 +17,9 @@ __all__ = ["ADVICE", "advice_of", "known_names", "reason"]
 # Namespaces that tapewright has under a second name, beside the one in Keras.
 _OF_KERAS = ("callbacks", "initializers", "layers", "losses", "metrics", "optimizers")
 _STRINGS = "Python or NumPy, before the data become tensors"
-_FILES = "Pillow, soundfile or h5py, inside of tw.data.Dataset.from_generator"
 _SPARSE = "dense tensors, tw.gather and tw.math.unsorted_segment_sum"
 # (namespace, names, what to use; "" for what is not planned)
 ADVICE: tuple[tuple[str, str, str], ...] = (
-    ("tf", "audio", _FILES),
     ("tf", "lookup feature_column as_string edit_distance", _STRINGS),
     ("tf", "sparse SparseTensor SparseTensorSpec", _SPARSE),
     ("tf", "ragged RaggedTensorSpec",
@@ -55,8 +53,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      "tw.distribute.MultiWorkerMirroredStrategy"),
     ("tf.image", "generate_bounding_box_proposals",
      "tw.image.combined_non_max_suppression of decoded boxes"),
-    ("tf.image", "decode_image decode_jpeg decode_png decode_gif decode_bmp encode_jpeg"
-     " encode_png", "Pillow, inside of tw.data.Dataset.from_generator"),
     ("tf.linalg", "LinearOperator LinearOperatorDiag LinearOperatorFullMatrix"
      " LinearOperatorIdentity LinearOperatorLowerTriangular", "tw.linalg.matmul of a matrix"),
     ("tf.nn", "ctc_beam_search_decoder ctc_greedy_decoder", "tw.keras.ops.ctc_decode"),

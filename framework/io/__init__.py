@@ -3,6 +3,19 @@
 from . import gfile as gfile
 from .decoding import decode_base64, decode_csv, decode_raw, encode_base64
 from .files import matching_files, read_file, write_file
+from .images import (
+    decode_and_crop_jpeg,
+    decode_bmp,
+    decode_gif,
+    decode_image,
+    decode_jpeg,
+    decode_png,
+    decode_webp,
+    encode_jpeg,
+    encode_png,
+    extract_jpeg_shape,
+    is_jpeg,
+)
 from .parsing import (
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -20,11 +33,22 @@ __all__ = [
     "TFRecordOptions",
     "TFRecordWriter",
     "VarLenFeature",
+    "decode_and_crop_jpeg",
     "decode_base64",
+    "decode_bmp",
     "decode_csv",
+    "decode_gif",
+    "decode_image",
+    "decode_jpeg",
+    "decode_png",
     "decode_raw",
+    "decode_webp",
     "encode_base64",
+    "encode_jpeg",
+    "encode_png",
+    "extract_jpeg_shape",
     "gfile",
+    "is_jpeg",
     "matching_files",
     "parse_example",
     "parse_single_example",

@@ -1,4 +1,4 @@
-"""`keras.preprocessing`: images, series and sequences as data for models."""
+"""`keras.preprocessing`: images, texts, series and sequences as data for models."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -9,8 +9,25 @@ from ..utils.dataset_utils import timeseries_dataset_from_array
 from . import sequence
 
 if TYPE_CHECKING:
+    from ..utils.directory_datasets import (
+        image_dataset_from_directory,
+        text_dataset_from_directory,
+    )
     from . import image as image
 
-__all__ = ["image", "sequence", "timeseries_dataset_from_array"]
+__all__ = [
+    "image",
+    "image_dataset_from_directory",
+    "sequence",
+    "text_dataset_from_directory",
+    "timeseries_dataset_from_array",
+]
 
-import_lazily(sys.modules[__name__], image="tapewright.keras.preprocessing.image")
+DIRECTORIES = "tapewright.keras.utils.directory_datasets"
+
+import_lazily(
+    sys.modules[__name__],
+    image="tapewright.keras.preprocessing.image",
+    image_dataset_from_directory=f"{DIRECTORIES}:image_dataset_from_directory",
+    text_dataset_from_directory=f"{DIRECTORIES}:text_dataset_from_directory",
+)

@@ -1,5 +1,11 @@
 """`keras.preprocessing.image`: images of files as arrays."""
 
-from ..utils.image_utils import array_to_img, img_to_array, load_img, save_img
+from ..utils.image_utils import (
+    array_to_img,
+    img_to_array,
+    load_img,
+    save_img,
+    smart_resize,
+)
 
-__all__ = ["array_to_img", "img_to_array", "load_img", "save_img"]
+__all__ = ["array_to_img", "img_to_array", "load_img", "save_img", "smart_resize"]

@@ -33,6 +33,11 @@ from .progbar import Progbar
 from .random_seed import set_random_seed
 
 if TYPE_CHECKING:
+    from .directory_datasets import (
+        audio_dataset_from_directory,
+        image_dataset_from_directory,
+        text_dataset_from_directory,
+    )
     from .file_download import get_file
     from .image_utils import array_to_img, img_to_array, load_img, save_img
     from .model_visualization import model_to_dot, plot_model
@@ -43,6 +48,7 @@ __all__ = [
     "PyDataset",
     "Sequence",
     "array_to_img",
+    "audio_dataset_from_directory",
     "clear_session",
     "custom_object_scope",
     "deserialize_keras_object",
@@ -53,6 +59,7 @@ __all__ = [
     "get_registered_name",
     "get_registered_object",
     "get_source_inputs",
+    "image_dataset_from_directory",
     "img_to_array",
     "is_interactive_logging_enabled",
     "is_keras_tensor",
@@ -68,6 +75,7 @@ __all__ = [
     "set_random_seed",
     "split_dataset",
     "standardize_dtype",
+    "text_dataset_from_directory",
     "timeseries_dataset_from_array",
     "to_categorical",
     "unpack_x_y_sample_weight",
@@ -75,13 +83,18 @@ __all__ = [
 
 Sequence = PyDataset
 
+DIRECTORIES = "tapewright.keras.utils.directory_datasets"
+
 import_lazily(
     sys.modules[__name__],
     array_to_img="tapewright.keras.utils.image_utils:array_to_img",
+    audio_dataset_from_directory=f"{DIRECTORIES}:audio_dataset_from_directory",
     get_file="tapewright.keras.utils.file_download:get_file",
+    image_dataset_from_directory=f"{DIRECTORIES}:image_dataset_from_directory",
     img_to_array="tapewright.keras.utils.image_utils:img_to_array",
     load_img="tapewright.keras.utils.image_utils:load_img",
     model_to_dot="tapewright.keras.utils.model_visualization:model_to_dot",
     plot_model="tapewright.keras.utils.model_visualization:plot_model",
     save_img="tapewright.keras.utils.image_utils:save_img",
+    text_dataset_from_directory=f"{DIRECTORIES}:text_dataset_from_directory",
 )

@@ -15,17 +15,21 @@ import numpy as np
 
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import floatx
+from tapewright.core.tensor import convert_to_tensor, is_tensor
+from tapewright.ops.image.resizing import resize
+from tapewright.storage.records.images import decoded_image, pillow
+
+from ..ops.arrays import moveaxis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
     from typing import Any, BinaryIO
 
-    from PIL.Image import Image
-
     from tapewright.core.typing import DTypeLike
+    from tapewright.storage.records.images import Image
 
-__all__ = ["array_to_img", "img_to_array", "load_img", "save_img"]
+__all__ = ["array_to_img", "img_to_array", "load_img", "save_img", "smart_resize"]
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
 MODES = {"grayscale": "L", "rgb": "RGB", "rgba": "RGBA"}
@@ -71,7 +75,7 @@ def load_img(
         image = image.convert(MODES[color_mode])
     if size is None or image.size == size:
         return image
-    resampling = _pillow("load_img").Resampling[interpolation.upper()]
+    resampling = pillow("keras.utils.load_img").Resampling[interpolation.upper()]
     box = _middle(image.size, size) if keep_aspect_ratio else None
     return image.resize(size, resampling, box=box)
 
@@ -91,33 +95,16 @@ def _size(target_size):
 
 def _read(path):
     """The image of a file, decoded, so that the file is needed no longer."""
-    pillow = _pillow("load_img")
     if isinstance(path, io.BytesIO):
-        name, content = "the BytesIO", path
-    elif isinstance(path, str | bytes | os.PathLike):
-        name = os.fsdecode(path)
-        with open(path, "rb") as file:
-            content = io.BytesIO(file.read())
-    else:
+        return decoded_image("load_img", "the BytesIO", path)
+    if not isinstance(path, str | bytes | os.PathLike):
         raise TypeError(
             "load_img: path must be a path or a BytesIO, got "
             f"{path!r} of type {type(path).__name__}"
         )
-    try:
-        image = pillow.open(content)
-        if image.format == "EPS":  # Pillow would call Ghostscript
-            raise ValueError("EPS is a program that draws an image")
-        image.load()
-    except pillow.DecompressionBombError as error:
-        raise ValueError(
-            f"load_img: {name} is refused: {error} PIL.Image.MAX_IMAGE_PIXELS sets half "
-            "of the limit."
-        ) from error
-    except (OSError, SyntaxError, ValueError) as error:  # what Pillow's readers raise
-        reason = "Pillow finds no image format in it"
-        reason = reason if type(error) is pillow.UnidentifiedImageError else error
-        raise ValueError(f"load_img: cannot read {name}: {reason}") from error
-    return image
+    with open(path, "rb") as file:
+        content = io.BytesIO(file.read())
+    return decoded_image("load_img", os.fsdecode(path), content)
 
 
 def _middle(old, new):
@@ -193,7 +180,7 @@ def array_to_img(
         x = x - np.min(x)
         largest = np.max(x)
         x = (x / largest if largest else x) * 255
-    fromarray = _pillow("array_to_img").fromarray
+    fromarray = pillow("keras.utils.array_to_img").fromarray
     is_gray = x.shape[2] == 1
     x = x[:, :, 0] if is_gray else x
     least, largest = np.min(x), np.max(x)
@@ -246,6 +233,56 @@ def save_img(
         ) from None
 
 
+def smart_resize(
+    x: Any,
+    size: Sequence[int],
+    interpolation: str = "bilinear",
+    data_format: str = "channels_last",
+) -> Any:
+    """Resize the largest box in the middle of images that has the ratio of ``size``.
+
+    Args: ``x``: ``[height, width, channels]`` or ``[batch, height, width, channels]``, an
+    array or a tensor; ``size``: ``(height, width)``; ``interpolation``: a method of
+    `image.resize`; ``data_format``: "channels_last", or "channels_first" for channels before
+    the height.
+
+    Returns: an array for an array, a tensor for a tensor; float32, or the dtype of ``x`` with
+    the interpolation "nearest".
+
+    Raises: ``ValueError`` for another rank, ``size`` or ``interpolation``.
+
+    >>> smart_resize(np.zeros((340, 500, 3)), (200, 200)).shape
+    (200, 200, 3)
+    """
+    channels_first = _is_channels_first("smart_resize", data_format)
+    images = convert_to_tensor(x)
+    if images.shape.rank not in (3, 4) or len(size) != 2:
+        raise ValueError(
+            "smart_resize: x must have rank 3 or 4, and size must be (height, width), got "
+            f"the shape {tuple(images.shape)} and {size!r}"
+        )
+    if channels_first:
+        images = moveaxis(images, -3, -1)
+    rows, columns = middle_box(tuple(images.shape)[-3:-1], size)
+    images = resize(images[..., rows, columns, :], size, interpolation)
+    if channels_first:
+        images = moveaxis(images, -1, -3)
+    return images if is_tensor(x) else images.numpy()
+
+
+def middle_box(old: Sequence[int], new: Sequence[int]) -> tuple[slice, slice]:
+    """The largest box in the middle that has the ratio of ``new``, as rows and columns.
+
+    Both are ``(height, width)``; rounded as Keras does.
+    """
+    height, width = (
+        max(min(n, int(float(other * mine) / its)), 1)
+        for n, other, mine, its in zip(old, old[::-1], new, new[::-1])
+    )
+    top, left = int(float(old[0] - height) / 2), int(float(old[1] - width) / 2)
+    return slice(top, top + height), slice(left, left + width)
+
+
 def _is_channels_first(who, data_format):
     if data_format in (None, "channels_last"):
         return False
@@ -259,13 +296,3 @@ def _is_channels_first(who, data_format):
 
 def _numpy_dtype(dtype):
     return as_dtype(floatx() if dtype is None else dtype).as_numpy_dtype
-
-
-def _pillow(who):
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError(
-            f"keras.utils.{who} needs Pillow: pip install 'tapewright[image]'"
-        ) from error
-    return Image

@@ -4,7 +4,10 @@ crc32c       the checksum of TFRecord files
 tf_records   TFRecord files, read and written
 wire         the binary format of protocol buffers
 lines        files of lines, of records of one length, and of comma-separated values
-images       image files and arrays of NumPy, by Pillow
+images       image files by Pillow, arrays of JPEG and WebP files
+png          PNG files and arrays
+gif          GIF files as arrays
+bmp          BMP files as arrays
 columns      columns of comma-separated values as arrays
 paths        local files by patterns
 """

@@ -119,7 +119,7 @@ def test_jpeg_drops_the_alpha_channel_with_a_warning(tmp_path):
 
 
 def test_the_names_of_keras_preprocessing_are_the_same_functions():
-    for name in preprocessing_image.__all__:
+    for name in set(preprocessing_image.__all__) - {"smart_resize"}:
         assert getattr(preprocessing_image, name) is getattr(tw.keras.utils, name)
 
 

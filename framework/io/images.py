@@ -1,0 +1,564 @@
+"""Images in strings: JPEG, PNG, GIF, BMP, WebP, with the values of TensorFlow's decoders.
+
+All but `is_jpeg` and the decoder of BMP need the extra ``image``, which is Pillow. Its
+JPEG decoder is TensorFlow's with ``dct_method="INTEGER_ACCURATE"``, bit by bit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.errors import InvalidArgumentError, UnimplementedError
+from tapewright.core.rules import check_choice
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.text import make_text
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.image.pixels import convert_image_dtype
+from tapewright.ops.random import sampling
+from tapewright.storage.records import bmp, gif, images, png
+
+from .host_ops import host_op, scalar_text, text_tensor, texts
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Array, DTypeLike, IntLike, TensorLike
+
+__all__ = [
+    "adjust_jpeg_quality",
+    "decode_and_crop_jpeg",
+    "decode_bmp",
+    "decode_gif",
+    "decode_image",
+    "decode_jpeg",
+    "decode_png",
+    "decode_webp",
+    "encode_jpeg",
+    "encode_png",
+    "extract_jpeg_shape",
+    "is_jpeg",
+    "random_jpeg_quality",
+    "stateless_random_jpeg_quality",
+]
+
+DCT_METHODS = ("", "INTEGER_FAST", "INTEGER_ACCURATE")
+STRING = TensorSpec((), "string")
+
+
+# ------------------------------------------------------------------------------ decode
+
+
+def image_array(
+    who: str,
+    data: bytes,
+    channels: int = 0,
+    dtype: str = "uint8",
+    first_only: bool = False,
+    formats: tuple[str, ...] = ("JPEG", "PNG", "GIF", "BMP", "WEBP"),
+) -> Array:
+    """The image in a file of any of ``formats``: `decode_image`, on arrays."""
+    kind = images.format_of(data)
+    if kind is None:
+        raise InvalidArgumentError(
+            f"{who}: contents are no image: JPEG, PNG, GIF, BMP and WebP are known; they "
+            f"begin with {data[:8]!r}"
+        )
+    if kind not in formats:
+        raise InvalidArgumentError(
+            f"{who}: contents are of the format {kind}; use decode_{kind.lower()} or "
+            "decode_image"
+        )
+    if kind == "GIF" and channels not in (0, 3):
+        raise InvalidArgumentError(
+            f"{who}: channels must be 0 or 3 for GIF, got {channels}"
+        )
+    if kind == "WEBP":
+        if dtype != "uint8":
+            raise InvalidArgumentError(
+                f"{who}: dtype must be uint8 for WebP, got {dtype}"
+            )
+        array = images.webp_array(who, data, channels, first_only)
+        return array[0] if first_only else array
+    if kind == "JPEG":
+        array = images.jpeg_array(who, data, channels)
+    elif kind == "PNG":
+        array = png.png_array(who, data, channels, wide=dtype != "uint8")
+    elif kind == "GIF":
+        array = gif.gif_array(who, data, first_only)
+        array = array[0] if first_only else array
+    else:
+        array = bmp.bmp_array(who, data, channels)
+    if dtype == "uint16" and array.dtype == np.uint8:
+        return array * np.uint16(256)
+    if dtype == "float32":
+        return array * (np.float32(1) / np.float32(np.iinfo(array.dtype).max))
+    return array
+
+
+def _decode(who, contents, shape, dtype, call):
+    """The array ``call(data)`` of one string, of a shape that may be open."""
+    contents = scalar_text(who, "contents", contents)
+    spec = TensorSpec(shape, dtype)
+    return host_op(who, lambda text: [call(text.item())], [contents], [spec])[0]
+
+
+def _channels(who, channels, allowed):
+    channels = 0 if channels is None else int(channels)
+    check_choice(who, "channels", channels, allowed)
+    return channels
+
+
+def decode_image(
+    contents: TensorLike,
+    channels: int | None = None,
+    dtype: DTypeLike = dtypes.uint8,
+    name: str | None = None,
+    expand_animations: bool = True,
+) -> Tensor:
+    """The image in a JPEG, PNG, GIF, BMP or WebP file, whose first bytes give the format.
+
+    Args: ``contents``: a string, such as that of `read_file`; ``channels``: 0 or None for
+    those of the file, 1 for gray (JPEG, PNG), 3, or 4 (PNG, BMP); ``dtype``: uint8 (also of
+    WebP), uint16 or float32 in ``[0, 1]``; another one is converted from uint16, by
+    `image.convert_image_dtype`; ``expand_animations``: False for the first frame of a GIF
+    or WebP alone.
+
+    Shapes: ``[height, width, channels]``; GIF and WebP give ``[frames, height, width,
+    channels]``, and with ``expand_animations=False`` an image as well.
+
+    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other contents or channels, a
+    file that is damaged or cut off, or an image of more than twice
+    ``PIL.Image.MAX_IMAGE_PIXELS``; ``ImportError`` without Pillow.
+
+    >>> decode_image(encode_png(np.uint8([[[1], [2]]]))).numpy().tolist()
+    [[[1], [2]]]
+    """
+    channels = _channels("decode_image", channels, (0, 1, 3, 4))
+    kind = as_dtype(dtype).name
+    kind = kind if kind in ("uint8", "uint16", "float32") else "uint16"
+    first_only = not expand_animations
+    shape = [None, None, channels or None] if first_only else None
+
+    def call(data):
+        return image_array("decode_image", data, channels, kind, first_only)
+
+    image = _decode("decode_image", contents, shape, kind, call)
+    return convert_image_dtype(image, dtype)
+
+
+def _dtype(who, dtype, allowed):
+    name = as_dtype(dtype).name
+    check_choice(who, "dtype", name, allowed)
+    return name
+
+
+def decode_jpeg(
+    contents: TensorLike,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """The image in a JPEG file, uint8 ``[height, width, channels]``; also PNG and GIF.
+
+    Args: ``channels``: 0 for those of the file, 1 or 3; ``ratio``: 1, 2, 4 or 8, by which
+    it is scaled down as it is decoded; ``try_recover_truncated``: accept a file that is cut
+    off, whose rest is of one colour, whatever ``acceptable_fraction`` is; ``dct_method``: "",
+    "INTEGER_FAST" or "INTEGER_ACCURATE", which all are the accurate one here:
+    TensorFlow's default is the fast one, whose values differ by a few units of 255.
+
+    Raises: those of `decode_image`; ``UnimplementedError`` for ``fancy_upscaling=False``.
+
+    >>> pixels = np.full((8, 8, 3), 128, "uint8")
+    >>> decode_jpeg(encode_jpeg(pixels), ratio=4).numpy().shape
+    (2, 2, 3)
+    """
+    read = _jpeg_reader(
+        "decode_jpeg",
+        channels,
+        ratio,
+        fancy_upscaling,
+        try_recover_truncated,
+        dct_method,
+    )
+
+    def call(data):
+        if images.format_of(data) == "JPEG":
+            return read(data)
+        return _still("decode_jpeg", data, channels)
+
+    shape = [None, None, channels or None]
+    return _decode("decode_jpeg", contents, shape, "uint8", call)
+
+
+def _jpeg_reader(who, channels, ratio, fancy_upscaling, recover, dct_method):
+    _channels(who, channels, (0, 1, 3, 4))
+    check_choice(who, "ratio", ratio, (1, 2, 4, 8))
+    check_choice(who, "dct_method", dct_method, DCT_METHODS)
+    if not fancy_upscaling:
+        raise UnimplementedError(
+            f"{who}: fancy_upscaling must be True: Pillow has no other decoder"
+        )
+    return lambda data: images.jpeg_array(who, data, channels, ratio, recover)
+
+
+def _still(who, data, channels, dtype="uint8"):
+    """An image of the formats that the decoders of JPEG and PNG have in common."""
+    array = image_array(who, data, channels, dtype, formats=("JPEG", "PNG", "GIF"))
+    if array.ndim == 4 and len(array) > 1:
+        raise InvalidArgumentError(
+            f"{who}: contents are a GIF of {len(array)} frames; use decode_gif or "
+            "decode_image"
+        )
+    return array[0] if array.ndim == 4 else array
+
+
+def decode_and_crop_jpeg(
+    contents: TensorLike,
+    crop_window: TensorLike,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """A part of the image in a JPEG file, uint8 ``[height, width, channels]``.
+
+    Args: ``crop_window``: four ints, the top, the left, the height and the width of the
+    part, in pixels of the result of `decode_jpeg`, which has the other arguments.
+
+    Raises: those of `decode_jpeg`; ``InvalidArgumentError`` for another format, or a part
+    that reaches beyond the image.
+    """
+    who = "decode_and_crop_jpeg"
+    read = _jpeg_reader(
+        who, channels, ratio, fancy_upscaling, try_recover_truncated, dct_method
+    )
+    window = convert_to_tensor(crop_window)
+    if tuple(window.shape) != (4,) or not window.dtype.is_integer:
+        raise InvalidArgumentError(
+            f"{who}: crop_window must be four ints, got {window.dtype.name} of shape "
+            f"{tuple(window.shape)}"
+        )
+
+    def call(text, window):
+        data = text.item()
+        if images.format_of(data) != "JPEG":
+            raise InvalidArgumentError(
+                f"{who}: contents are of the format {images.format_of(data)}, not JPEG"
+            )
+        array = read(data)
+        top, left, height, width = window.tolist()
+        fits = 0 <= top < top + height <= array.shape[0]
+        if not (fits and 0 <= left < left + width <= array.shape[1]):
+            raise InvalidArgumentError(
+                f"{who}: crop_window {window.tolist()} is not within the image of "
+                f"{array.shape[0]} x {array.shape[1]}"
+            )
+        return [array[top : top + height, left : left + width]]
+
+    inputs = [scalar_text(who, "contents", contents), window]
+    spec = TensorSpec([None, None, channels or None], "uint8")
+    return host_op(who, call, inputs, [spec])[0]
+
+
+def decode_png(
+    contents: TensorLike,
+    channels: int = 0,
+    dtype: DTypeLike = dtypes.uint8,
+    name: str | None = None,
+) -> Tensor:
+    """The image in a PNG file, ``[height, width, channels]``; also JPEG and GIF.
+
+    Args: ``channels``: 0 for those of the file, 1, 3 or 4; ``dtype``: uint8 or uint16.
+
+    Raises: those of `decode_image`.
+    """
+    channels = _channels("decode_png", channels, (0, 1, 3, 4))
+    kind = _dtype("decode_png", dtype, ("uint8", "uint16"))
+
+    def call(data):
+        return _still("decode_png", data, channels, kind)
+
+    return _decode("decode_png", contents, [None, None, channels or None], kind, call)
+
+
+def decode_gif(contents: TensorLike, name: str | None = None) -> Tensor:
+    """The frames of a GIF file, uint8 ``[frames, height, width, 3]``; also JPEG and PNG.
+
+    Raises: those of `decode_image`.
+    """
+
+    def call(data):
+        formats = ("GIF", "JPEG", "PNG")
+        array = image_array("decode_gif", data, 3, formats=formats)
+        return array if array.ndim == 4 else array[None]
+
+    return _decode("decode_gif", contents, [None, None, None, 3], "uint8", call)
+
+
+def decode_bmp(
+    contents: TensorLike, channels: int = 0, name: str | None = None
+) -> Tensor:
+    """The image in a BMP file of 8, 24 or 32 bits, uint8 ``[height, width, channels]``.
+
+    Args: ``channels``: 0 for those of the file, 3 or 4. 8 bits are gray, whatever the
+    palette is, as in TensorFlow.
+
+    Raises: those of `decode_image`. It does not need Pillow.
+    """
+    channels = _channels("decode_bmp", channels, (0, 1, 3, 4))
+
+    def call(data):
+        return image_array("decode_bmp", data, channels, formats=("BMP",))
+
+    return _decode(
+        "decode_bmp", contents, [None, None, channels or None], "uint8", call
+    )
+
+
+def decode_webp(
+    contents: TensorLike,
+    channels: int = 0,
+    dtype: DTypeLike = dtypes.uint8,
+    name: str | None = None,
+) -> Tensor:
+    """The frames of a WebP file, uint8 ``[frames, height, width, channels]``.
+
+    Args: ``channels``: 0, or those of the file: 3, or 4 with alpha and of an animation;
+    ``dtype``: must be uint8.
+
+    Raises: those of `decode_image`.
+    """
+    channels = _channels("decode_webp", channels, (0, 3, 4))
+    kind = _dtype("decode_webp", dtype, ("uint8",))
+
+    def call(data):
+        return image_array("decode_webp", data, channels, kind, formats=("WEBP",))
+
+    shape = [None, None, None, channels or None]
+    return _decode("decode_webp", contents, shape, kind, call)
+
+
+def is_jpeg(contents: TensorLike, name: str | None = None) -> Tensor:
+    """True for strings that begin like a JPEG file: booleans of their shape."""
+    strings = text_tensor("is_jpeg", "contents", contents)
+
+    def call(array):
+        found = [images.format_of(data) == "JPEG" for data in texts(array)]
+        return [np.array(found, bool).reshape(array.shape)]
+
+    return host_op("is_jpeg", call, [strings], [TensorSpec(strings.shape, "bool")])[0]
+
+
+def extract_jpeg_shape(
+    contents: TensorLike,
+    output_type: DTypeLike = dtypes.int32,
+    name: str | None = None,
+) -> Tensor:
+    """Height, width and channels of a JPEG file, from its header; int32 or int64 ``[3]``.
+
+    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other contents.
+    """
+    kind = _dtype("extract_jpeg_shape", output_type, ("int32", "int64"))
+
+    def call(data):
+        return np.array(images.jpeg_shape("extract_jpeg_shape", data), kind)
+
+    return _decode("extract_jpeg_shape", contents, (3,), kind, call)
+
+
+# ------------------------------------------------------------------------------ encode
+
+
+def _image(who, image, dtypes, channels):
+    x = convert_to_tensor(image)
+    if (
+        x.shape.rank != 3
+        or x.dtype.name not in dtypes
+        or x.shape[-1] not in (None, *channels)
+    ):
+        raise InvalidArgumentError(
+            f"{who}: image must be [height, width, channels] of {' or '.join(dtypes)} with "
+            f"{', '.join(map(str, channels))} channels, got {x.dtype.name} of shape "
+            f"{tuple(x.shape)}"
+        )
+    return x
+
+
+def encode_jpeg(
+    image: TensorLike,
+    format: str = "",
+    quality: int = 95,
+    progressive: bool = False,
+    optimize_size: bool = False,
+    chroma_downsampling: bool = True,
+    density_unit: str = "in",
+    x_density: int = 300,
+    y_density: int = 300,
+    xmp_metadata: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """A JPEG file of an image, uint8 ``[height, width, 1 or 3]``, as a string.
+
+    Args: ``format``: "grayscale" or "rgb", by default as the channels are; ``quality``:
+    from 0 to 100; ``progressive``: in several passes; ``optimize_size``: smaller, and
+    slower; ``chroma_downsampling``: colours at half of the resolution; ``density_unit``:
+    "in" or "cm", that of ``x_density`` and ``y_density``; ``xmp_metadata``: a text to
+    store.
+
+    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other arguments;
+    ``ImportError`` without Pillow.
+    """
+    who = "encode_jpeg"
+    check_choice(who, "format", format, ("", "grayscale", "rgb"))
+    check_choice(who, "density_unit", density_unit, ("in", "cm"))
+    if not 0 <= quality <= 100:
+        raise InvalidArgumentError(
+            f"{who}: quality must be from 0 to 100, got {quality}"
+        )
+    allowed = {"": (1, 3), "grayscale": (1,), "rgb": (3,)}[format]
+    x = _image(who, image, ("uint8",), allowed)
+    density = (1 if density_unit == "in" else 2, x_density, y_density)
+
+    def call(array):
+        data = images.encode_jpeg(
+            who,
+            array,
+            quality=int(quality),
+            progressive=progressive,
+            optimize_size=optimize_size,
+            chroma_downsampling=chroma_downsampling,
+            density=density,
+            xmp=xmp_metadata.encode(),
+        )
+        return [make_text([data], ())]
+
+    return host_op(who, call, [x], [STRING])[0]
+
+
+def encode_png(
+    image: TensorLike, compression: int = -1, name: str | None = None
+) -> Tensor:
+    """A PNG file of an image, uint8 or uint16 ``[..., height, width, 1 to 4]``.
+
+    Args: ``compression``: from 0 to 9, or -1 for zlib's default.
+
+    Returns: a string for each image, ``[...]``.
+
+    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other arguments. It does not
+    need Pillow.
+
+    >>> encode_png(np.zeros((2, 4, 4, 3), "uint8")).shape
+    TensorShape([2])
+    """
+    x = convert_to_tensor(image)
+    if not -1 <= compression <= 9:
+        raise InvalidArgumentError(
+            f"encode_png: compression must be from -1 to 9, got {compression}"
+        )
+    if (
+        (x.shape.rank or 0) < 3
+        or x.dtype.name not in ("uint8", "uint16")
+        or x.shape[-1] not in (None, 1, 2, 3, 4)
+        or 0 in x.shape[-3:]
+    ):
+        raise InvalidArgumentError(
+            "encode_png: image must be [..., height, width, channels] of uint8 or uint16 "
+            f"with 1 to 4 channels, got {x.dtype.name} of shape {tuple(x.shape)}"
+        )
+
+    def call(array):
+        each = array.reshape(-1, *array.shape[-3:])
+        files = [png.encode_png(one, compression) for one in each]
+        return [make_text(files, array.shape[:-3])]
+
+    return host_op("encode_png", call, [x], [TensorSpec(x.shape[:-3], "string")])[0]
+
+
+# ----------------------------------------------------------------------------- quality
+
+
+def adjust_jpeg_quality(
+    image: TensorLike,
+    jpeg_quality: TensorLike,
+    dct_method: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """The image as it is after JPEG of a quality: encoded and decoded again.
+
+    Args: ``image``: ``[height, width, 1 or 3]`` of any dtype that `convert_image_dtype`
+    brings to uint8 and back; ``jpeg_quality``: from 0 to 100, also a tensor;
+    ``dct_method``: that of `decode_jpeg`.
+
+    Shapes and dtype are those of ``image``. There is no gradient.
+    """
+    who = "adjust_jpeg_quality"
+    check_choice(who, "dct_method", dct_method, DCT_METHODS)
+    x = convert_to_tensor(image)
+    pixels = _image(
+        who, convert_image_dtype(x, "uint8", saturate=True), ("uint8",), (1, 3)
+    )
+
+    def call(array, quality):
+        if not 0 <= quality <= 100:
+            raise InvalidArgumentError(
+                f"{who}: jpeg_quality must be from 0 to 100, got {quality}"
+            )
+        data = images.encode_jpeg(who, array, quality=int(quality))
+        return [images.jpeg_array(who, data, array.shape[-1])]
+
+    quality = cast(convert_to_tensor(jpeg_quality), "int32")
+    spec = TensorSpec(pixels.shape, "uint8")
+    decoded = host_op(who, call, [pixels, quality], [spec])[0]
+    return convert_image_dtype(decoded, x.dtype, saturate=True)
+
+
+def random_jpeg_quality(
+    image: TensorLike,
+    min_jpeg_quality: IntLike,
+    max_jpeg_quality: IntLike,
+    seed: int | None = None,
+) -> Tensor:
+    """`adjust_jpeg_quality` with a quality from ``[min_jpeg_quality, max_jpeg_quality)``.
+
+    Raises: ``ValueError`` unless ``0 <= min_jpeg_quality < max_jpeg_quality <= 100``.
+    """
+    _check_range("random_jpeg_quality", min_jpeg_quality, max_jpeg_quality)
+    quality = sampling.uniform(
+        (), min_jpeg_quality, max_jpeg_quality, dtypes.int32, seed=seed
+    )
+    return adjust_jpeg_quality(image, quality)
+
+
+def stateless_random_jpeg_quality(
+    image: TensorLike,
+    min_jpeg_quality: IntLike,
+    max_jpeg_quality: IntLike,
+    seed: TensorLike,
+) -> Tensor:
+    """`random_jpeg_quality` whose quality follows from ``seed``, two ints.
+
+    Raises: ``ValueError`` unless ``0 <= min_jpeg_quality < max_jpeg_quality <= 100``.
+    """
+    _check_range("stateless_random_jpeg_quality", min_jpeg_quality, max_jpeg_quality)
+    quality = sampling.stateless_uniform(
+        (), seed, min_jpeg_quality, max_jpeg_quality, dtypes.int32
+    )
+    return adjust_jpeg_quality(image, quality)
+
+
+def _check_range(who, least, most):
+    if not 0 <= least < most <= 100:
+        raise InvalidArgumentError(
+            f"{who}: min_jpeg_quality must be below max_jpeg_quality, both from 0 to 100, "
+            f"got {least} and {most}"
+        )

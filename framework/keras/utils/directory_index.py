@@ -1,0 +1,175 @@
+"""The files of a directory, with labels by folder, in Keras' order and shuffled as there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..config import is_interactive_logging_enabled
+
+__all__ = ["Index", "index_directory"]
+
+LABEL_MODES = ("int", "categorical", "binary", None)
+SUBSETS = ("training", "validation", "both", None)
+
+
+@dataclass(frozen=True)
+class Index:
+    """Paths, a label for each or None, and the names of the classes or None."""
+
+    paths: list[str]
+    labels: Sequence[Any] | None
+    class_names: list[str] | None
+
+    def parts(
+        self, who: str, validation_split: float | None, subset: str | None
+    ) -> list:
+        """The files of the subset, one `Index`; two of them for "both".
+
+        Raises: ``ValueError`` if there are no files in it.
+        """
+        count = int((validation_split or 0) * len(self.paths))
+        cut = len(self.paths) - count
+        wanted = {"both": ("training", "validation")}.get(subset, (subset,))
+        bounds = {"training": (0, cut), "validation": (cut, len(self.paths))}
+        parts = []
+        for name in wanted:
+            start, stop = bounds.get(name, (0, len(self.paths)))
+            if name is not None:
+                _report(f"Using {stop - start} files for {name}.")
+            if start == stop:
+                raise ValueError(
+                    f"{who}: there are no files{f' for {name}' if name else ''} in the "
+                    f"directory; of other suffixes they are left out"
+                )
+            labels = None if self.labels is None else self.labels[start:stop]
+            parts.append(Index(self.paths[start:stop], labels, self.class_names))
+        return parts
+
+
+def index_directory(
+    who: str,
+    directory: str | os.PathLike[str],
+    suffixes: tuple[str, ...],
+    *,
+    labels: Any,
+    label_mode: str | None,
+    class_names: Sequence[str] | None,
+    shuffle: bool,
+    seed: int | None,
+    validation_split: float | None,
+    subset: str | None,
+    follow_links: bool,
+    verbose: bool,
+) -> tuple[Index, int]:
+    """The files of these suffixes, sorted or shuffled, and the seed.
+
+    Raises: ``ValueError`` for arguments that do not fit each other or the files.
+    """
+    if not (
+        labels is None or isinstance(labels, list | tuple) or _is(labels, "inferred")
+    ):
+        raise ValueError(
+            f"{who}: labels must be 'inferred', None, or a list of one int for each file, "
+            f"got {labels!r}"
+        )
+    _check_choice(who, "label_mode", label_mode, LABEL_MODES)
+    if label_mode is None:
+        labels = None
+    if class_names is not None and not _is(labels, "inferred"):
+        raise ValueError(
+            f"{who}: class_names can be given with labels='inferred' only, got {labels!r}"
+        )
+    _check_split(who, validation_split, subset, shuffle, seed)
+    if seed is None:
+        seed = np.random.randint(10**6)
+    directory = os.fspath(directory)
+    if _is(labels, "inferred"):
+        folders = _folders(who, directory, class_names)
+        found = [_files(directory, name, follow_links, suffixes) for name in folders]
+        numbers = np.repeat(np.arange(len(found), dtype="int32"), list(map(len, found)))
+        index = Index([path for paths in found for path in paths], numbers, folders)
+    else:
+        paths = _files(directory, "", follow_links, suffixes)
+        if labels is not None and len(labels) != len(paths):
+            raise ValueError(
+                f"{who}: labels must have one entry for each file: got {len(labels)} for "
+                f"{len(paths)} files in {directory}"
+            )
+        names = None if labels is None else [str(x) for x in sorted(set(labels))]
+        index = Index(paths, None if labels is None else list(labels), names)
+    if verbose:
+        classes = index.class_names
+        end = "." if classes is None else f" belonging to {len(classes)} classes."
+        _report(f"Found {len(index.paths)} files{end}")
+    if label_mode == "binary" and labels is not None and len(index.class_names) != 2:
+        raise ValueError(
+            f"{who}: label_mode='binary' needs two classes, got {index.class_names}"
+        )
+    if shuffle:
+        for entries in (index.paths, index.labels):
+            if entries is not None:
+                np.random.RandomState(seed).shuffle(entries)
+    return index, seed
+
+
+def _is(value, name):
+    return isinstance(value, str) and value == name
+
+
+def _check_choice(who, name, value, choices):
+    if value not in choices:
+        raise ValueError(f"{who}: {name} must be one of {choices}, got {value!r}")
+
+
+def _check_split(who, validation_split, subset, shuffle, seed):
+    _check_choice(who, "subset", subset, SUBSETS)
+    if validation_split and not 0 < validation_split < 1:
+        raise ValueError(
+            f"{who}: validation_split must be between 0 and 1, got {validation_split}"
+        )
+    if bool(validation_split) != bool(subset):
+        raise ValueError(
+            f"{who}: validation_split and subset must be given together, got "
+            f"{validation_split} and {subset!r}"
+        )
+    if validation_split and shuffle and seed is None:
+        raise ValueError(
+            f"{who}: seed must be given with validation_split and shuffle=True, so that "
+            "the files for training are not those for validation"
+        )
+
+
+def _folders(who, directory, class_names):
+    """The folders in a directory, those of a hidden name left out; or ``class_names``."""
+    with os.scandir(directory) as entries:
+        folders = sorted(e.name for e in entries if e.is_dir() and e.name[0] != ".")
+    if class_names is None:
+        return folders
+    if not set(class_names) <= set(folders):
+        raise ValueError(
+            f"{who}: class_names must be names of folders in {directory}, some of "
+            f"{folders}, got {class_names}"
+        )
+    return list(class_names)
+
+
+def _files(directory, folder, follow_links, suffixes):
+    """The paths below a folder, folder by folder, each sorted by name."""
+    place = os.path.join(directory, folder) if folder else directory
+    walk = os.walk(place, followlinks=follow_links)
+    return [
+        os.path.join(root, name)
+        for root, _, names in sorted(walk, key=lambda each: each[0])
+        for name in sorted(names)
+        if name.lower().endswith(suffixes)
+    ]
+
+
+def _report(message):
+    if is_interactive_logging_enabled():
+        print(message)

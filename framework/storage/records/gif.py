@@ -1,0 +1,136 @@
+"""GIF files: arrays as giflib makes them, of frames that Pillow decompresses.
+
+Reference: CompuServe, "Graphics Interchange Format, version 89a" (1990).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tapewright.core.errors import InvalidArgumentError
+
+from .images import check_pixels, opened_image, reading
+
+__all__ = ["gif_array"]
+
+EXTENSION, IMAGE = 0x21, 0x2C
+GRAPHIC_CONTROL = b"\xf9\x04"
+INTERLACED, HAS_TABLE, TABLE_OF_256 = 0x40, 0x80, 0x87
+ANY_COLORS = bytes([value for value in range(256) for _ in "RGB"])
+
+
+def gif_array(who: str, data: bytes, first_only: bool = False) -> np.ndarray[Any, Any]:
+    """The frames of a GIF file, uint8 ``[frames, height, width, 3]``.
+
+    A frame is drawn over the one before it, whatever its disposal is, as in TensorFlow;
+    the first one over black. Frames that the end of the file cuts off are left out.
+    """
+    with reading(who, "the GIF file"):
+        listed = list(read_frames(data))
+        drawn = listed[:1] if first_only else listed
+        check_pixels(who, sum([frame.width * frame.height for frame in drawn]))
+        rasters = []
+        for frame in drawn:
+            try:
+                rasters.append(_raster(who, frame))
+            except OSError:  # it is cut off
+                break
+        if not rasters:
+            raise ValueError("it has no complete frame")
+    listed = listed if first_only else listed[: len(rasters)]
+    height = max([frame.height for frame in listed])
+    width = max([frame.width for frame in listed])
+    check_pixels(who, len(rasters) * height * width)
+    frames = np.zeros((len(rasters), height, width, 3), np.uint8)
+    for number, (frame, raster) in enumerate(zip(listed, rasters)):
+        if number:
+            frames[number] = frames[number - 1]
+        canvas = frames[number, frame.top :, frame.left :]
+        raster = raster[: canvas.shape[0], : canvas.shape[1]]
+        canvas = canvas[: raster.shape[0], : raster.shape[1]]
+        if raster.max(initial=0) >= len(frame.colors):
+            raise InvalidArgumentError(f"{who}: a pixel of the GIF file has no color")
+        drawn = raster != frame.transparent
+        canvas[drawn] = frame.colors[raster[drawn]]
+    return frames
+
+
+def _raster(who, frame):
+    """The indices of colors of one frame, ``[height, width]``."""
+    return np.asarray(opened_image(who, frame.as_file(), "GIF"))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One image of a file: its place, its colors ``[n, 3]``, its compressed pixels."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+    flags: int
+    transparent: int  # the index that leaves pixels as they are; -1 for none
+    colors: np.ndarray[Any, Any]
+    pixels: bytes
+
+    def as_file(self) -> bytes:
+        """A GIF file of these pixels alone, with all of 256 colors."""
+        size = struct.pack("<HH", self.width, self.height)
+        head = b"GIF89a" + size + bytes([TABLE_OF_256, 0, 0]) + ANY_COLORS
+        descriptor = (
+            bytes([IMAGE, 0, 0, 0, 0]) + size + bytes([self.flags & INTERLACED])
+        )
+        return head + descriptor + self.pixels + b";"
+
+
+def read_frames(data: bytes) -> Iterator[Frame]:
+    """The frames of a file, up to its end or to where it is cut off or damaged.
+
+    Raises: ``ValueError`` for a frame without colors.
+    """
+    if len(data) < 13:
+        return
+    shared, at = _table(data, 13, data[10])
+    transparent = -1
+    while at is not None and at + 10 < len(data):
+        if data[at] == EXTENSION:
+            if data[at + 1 : at + 3] == GRAPHIC_CONTROL:
+                transparent = data[at + 6] if data[at + 3] & 1 else -1
+            at = _end_of_blocks(data, at + 2)
+        elif data[at] == IMAGE:
+            *place, flags = struct.unpack_from("<HHHHB", data, at + 1)
+            colors, start = _table(data, at + 10, flags)
+            colors = shared if colors is None else colors
+            at = None if start is None else _end_of_blocks(data, start + 1)
+            if at is not None:
+                if colors is None:
+                    raise ValueError("a frame has no table of colors")
+                yield Frame(*place, flags, transparent, colors, data[start:at])
+            transparent = -1
+        else:
+            return
+
+
+def _table(data, at, flags):
+    """The table of colors at a position, or None if there is none; and its end, None if it
+    is cut off."""
+    if not flags & HAS_TABLE:
+        return None, at
+    end = at + 3 * 2 ** ((flags & 7) + 1)
+    if end > len(data):
+        return None, None
+    return np.frombuffer(data[at:end], np.uint8).reshape(-1, 3), end
+
+
+def _end_of_blocks(data, at):
+    """The position behind blocks that begin with their lengths, the last one 0."""
+    while at < len(data):
+        if data[at] == 0:
+            return at + 1
+        at += 1 + data[at]
+    return None
