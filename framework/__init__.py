@@ -23,7 +23,6 @@ from .api import (
     bitwise,
     config,
     errors,
-    image,
     linalg,
     math,
     nest,
@@ -464,8 +463,8 @@ __version__ = version.VERSION
 explain_missing(
     "tapewright.api.missing_names",
     __name__,
-    *("", *"bitwise config data debugging distribute dtypes errors audio image".split()),
-    *"autodiff autograph linalg math math.special nest nn profiler random".split(),
+    *("", *"audio bitwise config data debugging distribute dtypes errors".split()),
+    *"autodiff autograph image linalg math math.special nest nn profiler random".split(),
     *"data.experimental io io.gfile saved_model signal strings summary test".split(),
     *"train version".split(),
     *"layers optimizers optimizers.schedules".split(),
