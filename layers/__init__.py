@@ -7,6 +7,7 @@ from . import (
     attention,
     augmentation,
     constraints,
+    conv_lstm,
     convolution,
     core,
     dtype_policies,
@@ -35,6 +36,7 @@ from .base.input_layer import *
 from .base.layer import *
 from .base.layer_serialization import deserialize, serialize
 from .base.saved_layer import *
+from .conv_lstm import *
 from .convolution import *
 from .core import *
 from .embedding import *
@@ -66,6 +68,7 @@ __all__ += augmentation.__all__
 __all__ += input_layer.__all__
 __all__ += layer.__all__
 __all__ += saved_layer.__all__
+__all__ += conv_lstm.__all__
 __all__ += convolution.__all__
 __all__ += core.__all__
 __all__ += embedding.__all__
