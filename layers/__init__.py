@@ -19,6 +19,7 @@ from . import (
     multi_head_attention,
     noise,
     normalization,
+    pipeline,
     pooling,
     preprocessing,
     recurrent,
@@ -46,6 +47,7 @@ from .merging import *
 from .multi_head_attention import *
 from .noise import *
 from .normalization import *
+from .pipeline import *
 from .pooling import *
 from .preprocessing import *
 from .recurrent import *
@@ -78,6 +80,7 @@ __all__ += merging.__all__
 __all__ += multi_head_attention.__all__
 __all__ += noise.__all__
 __all__ += normalization.__all__
+__all__ += pipeline.__all__
 __all__ += pooling.__all__
 __all__ += preprocessing.__all__
 __all__ += recurrent.__all__

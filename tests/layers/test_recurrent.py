@@ -175,10 +175,14 @@ def test_the_config_has_the_keys_of_keras_and_makes_the_layer_again(kind):
 
 def test_layers_of_convolutions_say_what_is_wrong():
     layer = layers.ConvLSTM2D(2, 3)
-    with pytest.raises(ValueError, match=r"must have known sizes.*\(None, 4, None, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"must have known sizes.*\(None, 4, None, 3\)"
+    ):
         layer.build((None, 5, 4, None, 3))
     states = [tw.zeros((1, 4, 4, 2))] * 2
-    with pytest.raises(ValueError, match=r"must be two states of shape \(None, 2, 2, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"must be two states of shape \(None, 2, 2, 2\)"
+    ):
         layer(tw.zeros((1, 2, 4, 4, 3)), initial_state=states)
     with pytest.raises(ValueError, match="strides and dilation_rate cannot both"):
         layers.ConvLSTM1D(2, 3, strides=2, dilation_rate=2)
