@@ -33,6 +33,7 @@ NETWORKS = """
 """.split()
 # File -> the tests that cover it, where these have another name.
 COVERED = {
+    "layers/conv_lstm.py": "tests/layers/test_recurrent.py",
     # every rule against recordings of Keras
     **{f"optimizers/{rule}.py": "tests/optimizers/test_keras.py" for rule in RULES},
     **{

@@ -50,9 +50,6 @@ LACKING = {
         RandomShear STFTSpectrogram Solarization StringLookup
         TFSMLayer TextVectorization TorchModuleWrapper
     """,
-    "optimizers": """
-        MultiOptimizer OptimizerMap
-    """,
 }
 PRESENT = {
     (module, name): wanted

@@ -665,32 +665,6 @@ class Layer(Operation, Tracked, LayerConfig):
         for layer, _ in self._walk():
             layer._added.clear()
 
-    # --- in models
-
-    @property
-    def input(self) -> Any:
-        """The symbolic inputs of the first call in a model, see `Input`.
-
-        Raises: ``AttributeError`` if there was no such call.
-        """
-        return self._first_node("input").inputs
-
-    @property
-    def output(self) -> Any:
-        """The symbolic outputs of the first call in a model.
-
-        Raises: ``AttributeError`` if there was no such call.
-        """
-        return self._first_node("output").outputs
-
-    def _first_node(self, what):
-        if not self._inbound_nodes:
-            raise AttributeError(
-                f"{self._title} has no {what}: it was never called on symbolic "
-                "tensors, such as Input(...)"
-            )
-        return self._inbound_nodes[0]
-
     # --- describing
 
     @property
