@@ -99,8 +99,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("keras.ops", "vectorize", "tw.keras.ops.vectorized_map"),
     ("keras.ops", "numpy", "tw.keras.ops"),
     ("keras.preprocessing", "text", _STRINGS),
-    ("keras.saving", "KerasFileEditor",
-     "python -m tapewright show FILE to look, h5py to change a file"),
     ("keras.utils", "Config", "a dict, or a dataclass"),
     ("keras.utils", "legacy", "tw.keras.saving"),
     ("keras.utils", "FeatureSpace",
