@@ -30,7 +30,8 @@ def load_data(path: str | os.PathLike | None = None) -> Data:
     Args: ``path``: the archive ``cifar-10-python.tar.gz``; None for the cache
     (``$TAPEWRIGHT_HOME/datasets``, by default ``~/.cache/tapewright/datasets``), filled
     by a verified download on first use.
-    Returns: images uint8 ``[n, 32, 32, 3]``, labels uint8 ``[n, 1]``, with ``n`` 50,000
+    Returns: images uint8 ``[n, 32, 32, 3]`` (``[n, 3, 32, 32]`` if the setting
+    `image_data_format` of Keras is "channels_first"), labels uint8 ``[n, 1]``, with ``n`` 50,000
     and 10,000. The classes: airplane, automobile, bird, cat, deer, dog, frog, horse,
     ship, truck.
     Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for a file

@@ -65,7 +65,9 @@ class KerasFileEditor:
             self.weights_dict: dict[str, Any] = self._read(file.root, "")
         say(f"Keras model file '{self.filepath}'")
         if self.metadata:
-            version, date = [self.metadata.get(k) for k in ("keras_version", "date_saved")]
+            version, date = [
+                self.metadata.get(k) for k in ("keras_version", "date_saved")
+            ]
             say(f"Saved with Keras {version} - date: {date}")
 
     def _read(self, group, path):
@@ -76,7 +78,11 @@ class KerasFileEditor:
                 self.object_metadata[path] = {"name": own.text("name")}
             found |= {k: own.array(k).read() for k in own.keys() if k in own}
         for key in group.keys():
-            item = None if key in ("vars", *(() if path else (OWN_GROUP,))) else group.find(key)
+            item = (
+                None
+                if key in ("vars", *(() if path else (OWN_GROUP,)))
+                else group.find(key)
+            )
             if isinstance(item, Array):
                 found[key] = item.read()
             elif item is not None:
@@ -102,7 +108,9 @@ class KerasFileEditor:
             inner = f"{path}/{key}".strip("/")
             name = self.object_metadata.get(inner, {}).get("name")
             yield head if name is None else f"{head} ('{name}')"
-            yield from self._lines(value, inner, indent + ("    " if is_last else "│   "))
+            yield from self._lines(
+                value, inner, indent + ("    " if is_last else "│   ")
+            )
 
     def compare(self, reference_model: Any) -> dict[str, Any]:
         """Print how the weights differ from those of a model, and return the counts.
@@ -116,7 +124,11 @@ class KerasFileEditor:
         for line in errors:
             say(line)
         good = "saved file is compatible with the reference model"
-        say(f"Comparison successful: {good}" if not errors else f"Found {len(errors)} errors")
+        say(
+            f"Comparison successful: {good}"
+            if not errors
+            else f"Found {len(errors)} errors"
+        )
         return {
             "status": "error" if errors else "success",
             "error_count": len(errors),
@@ -137,7 +149,9 @@ class KerasFileEditor:
             )
         parent, name, path = self._find("rename_object", object_name)
         if new_name in parent:
-            raise ValueError(f"rename_object: {new_name!r} exists already beside {path!r}")
+            raise ValueError(
+                f"rename_object: {new_name!r} exists already beside {path!r}"
+            )
         entries = {new_name if k == name else k: v for k, v in parent.items()}
         parent.clear()
         parent.update(entries)
@@ -204,7 +218,9 @@ class KerasFileEditor:
                 f"{who}: there is no object {name!r} in the file; summary() lists all"
             )
         paths = ", ".join([path for _, _, path in found])
-        raise ValueError(f"{who}: give one of the paths {paths}; {name!r} stands for all")
+        raise ValueError(
+            f"{who}: give one of the paths {paths}; {name!r} stands for all"
+        )
 
     def _at(self, path):
         """The dict at a path, or None."""
@@ -295,13 +311,17 @@ def _compare(found, wanted, path, errors, matches):
             if key not in lacking:
                 value = (wanted if lacking is found else found)[key]
                 kind = "Object" if isinstance(value, dict) else "Weight"
-                errors.append(f"...{kind} {here} present in {where}, missing from {other}")
+                errors.append(
+                    f"...{kind} {here} present in {where}, missing from {other}"
+                )
         if key not in found or key not in wanted:
             continue
         if isinstance(found[key], dict) and isinstance(wanted[key], dict):
             _compare(found[key], wanted[key], here, errors, matches)
         elif isinstance(found[key], dict) or isinstance(wanted[key], dict):
-            errors.append(f"...{here} is an object in one of the two, a weight in the other")
+            errors.append(
+                f"...{here} is an object in one of the two, a weight in the other"
+            )
         elif np.shape(found[key]) != wanted[key]:
             errors.append(
                 f"...Weight shape mismatch for {here}: reference model {wanted[key]}, saved "

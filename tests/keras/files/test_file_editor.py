@@ -29,10 +29,14 @@ def test_a_file_is_shown_changed_and_saved(tmp_path, capsys, suffix):
     saved = model()
     (saved.save if suffix == ".keras" else saved.save_weights)(path)
     editor = keras.saving.KerasFileEditor(path)
-    assert ("Saved with Keras 3.15.1" in capsys.readouterr().out) == (suffix == ".keras")
+    assert ("Saved with Keras 3.15.1" in capsys.readouterr().out) == (
+        suffix == ".keras"
+    )
     assert (editor.config is None) == (suffix != ".keras")
     editor.summary()
-    assert capsys.readouterr().out == """\
+    assert (
+        capsys.readouterr().out
+        == """\
 Weights structure
   └─ layers
       ├─ dense ('one')
@@ -47,6 +51,7 @@ Weights structure
                   ├─ 0: shape=(3, 3), dtype=float32
                   └─ 1: shape=(3,), dtype=float32
 """.replace("('dense')", f"('{saved.layers[1].layers[0].name}')")
+    )
     assert editor.compare(saved) == {
         "status": "success", "error_count": 0, "match_count": 6,
     }  # fmt: skip
@@ -89,7 +94,9 @@ def test_files_of_keras_keep_all_that_is_not_changed(tmp_path):
 
 
 def test_what_is_not_there_or_not_possible_is_named(tmp_path):
-    with pytest.raises(ValueError, match="must end in .keras or .weights.h5, got 'm.h5'"):
+    with pytest.raises(
+        ValueError, match="must end in .keras or .weights.h5, got 'm.h5'"
+    ):
         keras.saving.KerasFileEditor("m.h5")
     broken = tmp_path / "broken.weights.h5"
     broken.write_bytes(b"no HDF5")
