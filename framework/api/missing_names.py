@@ -81,7 +81,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("keras.backend", "gradients", "tw.GradientTape"),
     ("keras.backend", "ctc_label_dense_to_sparse", "dense labels, and tw.keras.ops.ctc_loss"),
     ("keras.callbacks", "OrbaxCheckpoint", "tw.keras.callbacks.BackupAndRestore"),
-    ("keras.callbacks", "RemoteMonitor", "tw.keras.callbacks.LambdaCallback"),
     ("keras.distribution", "ModelParallel LayoutMap DeviceMesh TensorLayout",
      "tw.keras.distribution.DataParallel"),
     ("keras.dtype_policies", "AWQDTypePolicy GPTQDTypePolicy Int4DTypePolicy"
