@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
@@ -722,6 +722,13 @@ class Layer(Operation, Tracked, LayerConfig):
     def quantization_mode(self) -> None:
         """None: quantized layers are not supported."""
         return None
+
+    def quantize(self, mode: Any = None, **options: Any) -> NoReturn:
+        """Raise ``NotImplementedError``: quantized layers are not supported."""
+        raise NotImplementedError(
+            f"{self._title}: quantize({mode!r}) is not supported, as there are no "
+            "quantized layers; the policies 'bfloat16' and 'float16' halve the weights"
+        )
 
     @property
     def _title(self):

@@ -132,3 +132,11 @@ def test_the_sizes_of_initial_states_are_checked():
 def test_an_argument_that_a_call_lacks_is_named():
     with pytest.raises(TypeError, match="'value'.*missing"):
         layers.MultiHeadAttention(2, 3)(SEQUENCES)
+
+
+def test_layers_and_models_refuse_to_be_quantized():
+    for thing in (tw.keras.layers.Dense(2), tw.keras.Sequential()):
+        with pytest.raises(
+            NotImplementedError, match=r"quantize\('int8'\) is not supp"
+        ):
+            thing.quantize("int8")

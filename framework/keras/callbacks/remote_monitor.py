@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import urllib.parse
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -56,7 +55,8 @@ class RemoteMonitor(Callback):
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         if not is_first_worker(self.model):
             return
-        import urllib.error  # takes a while
+        import json  # with these the import of tapewright takes longer
+        import urllib.error
         import urllib.request
 
         values = {name: _plain(value) for name, value in (logs or {}).items()}

@@ -26,7 +26,9 @@ def server():
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}
+    )
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}", requests
     server.shutdown()
@@ -39,7 +41,9 @@ def test_each_epoch_is_posted_in_a_form_or_as_json(server):
     model = keras.Sequential([keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     monitor = keras.callbacks.RemoteMonitor(address, headers={"X-Key": "k"})
-    model.fit(np.ones((4, 2)), np.ones((4, 1)), epochs=2, verbose=0, callbacks=[monitor])
+    model.fit(
+        np.ones((4, 2)), np.ones((4, 1)), epochs=2, verbose=0, callbacks=[monitor]
+    )
     path, headers, body = requests[1]
     assert path == "/publish/epoch/end/" and headers["X-Key"] == "k"
     assert headers["Content-Type"] == "application/x-www-form-urlencoded"
@@ -54,7 +58,9 @@ def test_each_epoch_is_posted_in_a_form_or_as_json(server):
 
 def test_a_server_that_is_not_there_gives_a_warning():
     monitor = keras.callbacks.RemoteMonitor("http://127.0.0.1:9")
-    with pytest.warns(UserWarning, match="Could not reach RemoteMonitor root server at"):
+    with pytest.warns(
+        UserWarning, match="Could not reach RemoteMonitor root server at"
+    ):
         monitor.on_epoch_end(0, {"loss": 1.0})
     with pytest.raises(ValueError, match="must begin with http://"):
         keras.callbacks.RemoteMonitor("file:///etc")
