@@ -7,7 +7,6 @@ them is a model, see `keras/models/functional.py`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -25,10 +24,12 @@ from tapewright.core.symbolic_dim import NeedsSize
 from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.variable import Variable
+from tapewright.ops.array.shape import reshape, squeeze
 from tapewright.serialization import registry
 from tapewright.serialization.configured import Configured
 
 from .masks import attach, mask_of
+from .symbolic_spec import SymbolicShape, named_dtype
 
 if TYPE_CHECKING:
     from tapewright.core.typing import DTypeLike, StaticShapeLike
@@ -51,51 +52,6 @@ class KerasHistory(NamedTuple):
     operation: object
     node_index: int
     tensor_index: int
-
-
-class _Shape(TensorShape):
-    """The shape of a symbolic tensor: it prints and slices as the tuple that it is."""
-
-    def __new__(cls, shape):
-        made = tuple.__new__(cls, shape)
-        made.rank = shape.rank
-        return made
-
-    def __getitem__(self, key):
-        if self.rank is None:
-            return super().__getitem__(key)
-        return tuple.__getitem__(self, key)
-
-    def __add__(self, other):
-        return tuple(self) + tuple(other)
-
-    def __radd__(self, other):
-        return tuple(other) + tuple(self)
-
-    __repr__ = TensorShape.__str__
-
-
-class _DType(DType):
-    """The dtype of a symbolic tensor: it prints as its name."""
-
-    __slots__ = ()
-
-    def __eq__(self, other):
-        return as_dtype(self.name) == other
-
-    __hash__ = DType.__hash__
-
-    def __str__(self):
-        return self.name
-
-    def __repr__(self):
-        return repr(self.name)
-
-
-@functools.cache
-def _named(dtype):
-    """The dtype that prints as its name."""
-    return _DType(dtype.name, dtype.dtype)
 
 
 class KerasTensor(Tensor):
@@ -121,8 +77,14 @@ class KerasTensor(Tensor):
         dtype: DTypeLike | None = None,
         sparse: bool = False,
         ragged: bool = False,
+        record_history: bool = True,
         name: str | None = None,
     ):
+        if sparse or ragged or not record_history:
+            raise ValueError(
+                "KerasTensor: sparse and ragged must be False and record_history True, got "
+                f"{sparse}, {ragged} and {record_history}"
+            )
         dtype = default_float() if dtype is None else as_dtype(dtype)
         self._shape = TensorShape(shape)
         self.array: Any = AbstractValue(tuple(self._shape.as_list()), dtype.dtype)
@@ -134,16 +96,24 @@ class KerasTensor(Tensor):
     @property
     def shape(self) -> TensorShape:
         """A tuple, as in Keras, with None for unknown sizes."""
-        return _Shape(self._shape)
+        return SymbolicShape(self._shape)
 
     @property
     def dtype(self) -> DType:
         """The dtype, which prints as its name."""
-        return _named(super().dtype)
+        return named_dtype(super().dtype)
 
     @property
     def device(self) -> str:
         return "/CPU:0"
+
+    def reshape(self, newshape: Any) -> Any:
+        """`tw.reshape` to another shape."""
+        return reshape(self, newshape)
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """`tw.squeeze` of axes of size 1."""
+        return squeeze(self, axis)
 
     def _no_value(self, what):
         raise TypeError(
@@ -231,7 +201,7 @@ class KerasTensor(Tensor):
     def __reduce__(
         self,
     ) -> Any:  # the model defines its origin, see `Functional`
-        values = self._shape, self.dtype, False, False, self.name
+        values = self._shape, self.dtype, False, False, True, self.name
         return KerasTensor, values, (None, {"mask_spec": self.mask_spec})
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapewright import layers, optimizers
+from tapewright import keras, layers, optimizers
 from tapewright.layers import constraints
 
 SEQUENCES = np.ones((2, 5, 4), np.float32)
@@ -135,7 +135,7 @@ def test_an_argument_that_a_call_lacks_is_named():
 
 
 def test_layers_and_models_refuse_to_be_quantized():
-    for thing in (tw.keras.layers.Dense(2), tw.keras.Sequential()):
+    for thing in (layers.Dense(2), keras.Sequential()):
         with pytest.raises(
             NotImplementedError, match=r"quantize\('int8'\) is not supp"
         ):
