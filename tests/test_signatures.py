@@ -45,13 +45,13 @@ LACKING = {
     """,
     "layers": """
         AugMix AutoContrast ContrastLimitedAdaptiveHistogramEqualization ConvLSTM1D
-        ConvLSTM2D ConvLSTM3D CutMix Equalization FlaxLayer HashedCrossing Hashing
-        IntegerLookup JaxLayer MaxNumBoundingBoxes MelSpectrogram MixUp Pipeline
+        ConvLSTM2D ConvLSTM3D CutMix Equalization FlaxLayer
+        JaxLayer MaxNumBoundingBoxes MelSpectrogram MixUp Pipeline
         RandAugment RandomColorDegeneration RandomColorJitter RandomElasticTransform
         RandomErasing RandomGaussianBlur RandomGrayscale RandomHue RandomInvert
         RandomPerspective RandomPosterization RandomSaturation RandomSharpness
-        RandomShear ReversibleEmbedding STFTSpectrogram Solarization StringLookup
-        TFSMLayer TextVectorization TorchModuleWrapper
+        RandomShear ReversibleEmbedding STFTSpectrogram Solarization
+        TFSMLayer TorchModuleWrapper
     """,
     "optimizers": """
         MultiOptimizer OptimizerMap

@@ -26,5 +26,13 @@ from .convolution import windows, correlation, conv, pooling
 from .random import philox, distributions, generators, sampling
 from .nn import dropout, recurrence, lstm, gru, simple_rnn, attention
 from .image import resizing, warping, processing
-from .strings import characters, regex, joins, numbers, ragged, splitting
+from .strings import (
+    characters,
+    regex,
+    joins,
+    numbers,
+    ragged,
+    splitting,
+    categories,
+)
 from . import operators
