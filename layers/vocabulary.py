@@ -86,7 +86,7 @@ class StringTable:
     def counts(
         self, rows: RaggedTensor, buckets: int, salt: list[int] | None
     ) -> Tensor:
-        """How often each position comes in each row: ``[rows, tokens + buckets]``."""
+        """Count each position in each row: ``[rows, tokens + buckets]``."""
         size = len(self.tokens)
         return vocabulary_counts(rows.packed, self._packed, size, buckets, salt or ())
 
@@ -166,7 +166,7 @@ def hash_bucket(keys: Tensor, buckets: int, salt: Any = None) -> Tensor:
 
 
 class TokenCounts:
-    """How often each token was seen, and in how many of the documents, if ``by_document``."""
+    """Numbers of tokens that were seen, and of the documents with them if ``by_document``."""
 
     def __init__(self, by_document: bool):
         self.tokens: Counter = Counter()

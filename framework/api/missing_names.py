@@ -89,8 +89,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      "tw.keras.distribution.DataParallel"),
     ("keras.dtype_policies", "AWQDTypePolicy GPTQDTypePolicy Int4DTypePolicy"
      " QuantizedDTypePolicy QuantizedFloat8DTypePolicy", ""),
-    ("keras.layers", "TextVectorization StringLookup IntegerLookup Hashing HashedCrossing",
-     "Python before the model; tw.keras.layers.CategoryEncoding for ints"),
     ("keras.layers", "ConvLSTM1D ConvLSTM2D ConvLSTM3D", "tw.scan over a convolution"),
     ("keras.layers", "MelSpectrogram STFTSpectrogram", "tw.signal.stft"),
     ("keras.layers", "JaxLayer FlaxLayer TFSMLayer TorchModuleWrapper",
@@ -103,13 +101,13 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("keras.ops", "rearrange", "tw.keras.ops.reshape and tw.keras.ops.transpose"),
     ("keras.ops", "vectorize", "tw.keras.ops.vectorized_map"),
     ("keras.ops", "numpy", "tw.keras.ops"),
-    ("keras.preprocessing", "text", _STRINGS),
+    ("keras.preprocessing", "text", "tw.keras.layers.TextVectorization"),
     ("keras.saving", "KerasFileEditor",
      "python -m tapewright show FILE to look, h5py to change a file"),
     ("keras.utils", "Config", "a dict, or a dataclass"),
     ("keras.utils", "legacy", "tw.keras.saving"),
     ("keras.utils", "FeatureSpace",
-     "Python before the model; tw.keras.layers.Discretization for numbers"),
+     "tw.keras.layers.StringLookup, Normalization, HashedCrossing and the like"),
 )  # fmt: skip
 
 

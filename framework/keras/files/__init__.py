@@ -11,6 +11,7 @@ custom_layer_graphs   calls of the user's layers, as graphs
 keras_objects         objects, and arguments of calls, as JSON: ``keras.saving``
 functional_config     layers and the calls between them
 operations            operations between layers: Keras' classes, and back
+assets                files of layers, such as vocabularies
 class_names           Keras' names of classes; configs without default arguments
 keras2_configs        configs of Keras 2, and of other dtypes, as those of Keras 3; and back
 keras2_functions      functions of Keras 2 between layers, as those of Keras 3

@@ -123,7 +123,7 @@ def vocabulary_counts(
     num_buckets: IntLike = 1,
     salt: ShapeLike = (),
 ):
-    """How often each position of `vocabulary_lookup` occurs in each of some packed rows.
+    """Count each position of `vocabulary_lookup` in each of some packed rows.
 
     Args: ``size``: that of the vocabulary.
 
