@@ -16,9 +16,8 @@ from tapewright.core.tensor import Tensor
 from tapewright.core.typing import Shape, TensorLike
 from tapewright.ops.array.joining import pad
 from tapewright.ops.array.shape import expand_dims, squeeze
-from tapewright.ops.strings.characters import lower
+from tapewright.ops.strings.characters import lower, without
 from tapewright.ops.strings.ragged import RaggedTensor
-from tapewright.ops.strings.regex import regex_replace
 from tapewright.ops.strings.splitting import ngrams as ngrams_of
 from tapewright.ops.strings.splitting import split as split_words
 from tapewright.ops.strings.splitting import unicode_split
@@ -31,7 +30,7 @@ from .vocabulary import StringTable, batches_of
 
 __all__ = ["TextVectorization"]
 
-PUNCTUATION = r"[!\"#$%&()\*\+,-\./:;<=>?@\[\\\]^_`{|}~\']"
+PUNCTUATION = "!\"#$%&()*+,-./:;<=>?@[\\]^_`{|}~'"
 STANDARDS = ("lower_and_strip_punctuation", "lower", "strip_punctuation")
 SPLITS = ("whitespace", "character")
 
@@ -210,7 +209,7 @@ class TextVectorization(Layer):
             if self.standardize != "strip_punctuation":
                 texts = lower(texts)
             if self.standardize != "lower":
-                texts = regex_replace(texts, PUNCTUATION, "")
+                texts = without(texts, PUNCTUATION)
         if self.split is not None:
             if texts.shape.rank > 1:
                 if texts.shape.rank > 2 or texts.shape[-1] != 1:
