@@ -88,6 +88,15 @@ def test_a_trace_of_texts_of_unknown_length_says_so():
     assert tw.function(layer)(["a a", ""]).numpy().tolist() == [[2, 2], [0, 0]]
 
 
+def test_models_of_unknown_lengths_are_layers_of_others():
+    layer = TextVectorization(vocabulary=["a", "b"])
+    inner = keras.Sequential([keras.Input((1,), dtype="string"), layer])
+    texts = keras.Input((1,), dtype="string")
+    outer = keras.Model(texts, inner(texts))
+    assert outer.output.shape == (None, None) and outer.output.dtype == "int64"
+    assert outer.predict(TEXTS, verbose=0).tolist() == [[2, 3, 0], [1, 1, 1], [2, 0, 0]]
+
+
 def test_machine_code_takes_texts():
     layer = TextVectorization(vocabulary=["a", "b"], output_mode="multi_hot")
     traced = tw.function(lambda x: 2 * layer(x), jit_compile=True)
