@@ -19,7 +19,7 @@ from tapewright.ops.strings.categories import fingerprint, hashed_cross
 from .base.layer import Layer
 from .base.layer_types import DTypePolicyLike, RegularizedLayerOptions
 from .categories import dense_only, encoded, encoded_shape
-from .lookup import checked_salt
+from .index_lookup import checked_salt
 from .vocabulary import hash_bucket
 
 __all__ = ["HashedCrossing", "Hashing"]

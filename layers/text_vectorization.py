@@ -16,7 +16,7 @@ from tapewright.core.tensor import Tensor
 from tapewright.core.typing import Shape, TensorLike
 from tapewright.ops.array.joining import pad
 from tapewright.ops.array.shape import expand_dims, squeeze
-from tapewright.ops.strings.characters import lower, without
+from tapewright.ops.strings.characters import lower, strip_punctuation
 from tapewright.ops.strings.ragged import RaggedTensor
 from tapewright.ops.strings.splitting import ngrams as ngrams_of
 from tapewright.ops.strings.splitting import split as split_words
@@ -30,7 +30,6 @@ from .vocabulary import StringTable, batches_of
 
 __all__ = ["TextVectorization"]
 
-PUNCTUATION = "!\"#$%&()*+,-./:;<=>?@[\\]^_`{|}~'"
 STANDARDS = ("lower_and_strip_punctuation", "lower", "strip_punctuation")
 SPLITS = ("whitespace", "character")
 
@@ -126,6 +125,13 @@ class TextVectorization(Layer):
                 )
         self.output_sequence_length = output_sequence_length
 
+    @property
+    def variable_dtype(self) -> str:
+        """The dtype of the words: "string"."""
+        return self._lookup_layer.vocabulary_dtype
+
+    compute_dtype = dtype = input_dtype = variable_dtype
+
     def _checked_widths(self, ngrams):
         if ngrams is None:
             return None
@@ -209,7 +215,7 @@ class TextVectorization(Layer):
             if self.standardize != "strip_punctuation":
                 texts = lower(texts)
             if self.standardize != "lower":
-                texts = without(texts, PUNCTUATION)
+                texts = strip_punctuation(texts)
         if self.split is not None:
             if texts.shape.rank > 1:
                 if texts.shape.rank > 2 or texts.shape[-1] != 1:

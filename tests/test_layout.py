@@ -43,6 +43,7 @@ COVERED = {
     },
     "layers/base/spatial.py": "tests/layers/test_convolution.py",
     "layers/categories.py": "tests/layers/test_preprocessing.py",
+    "layers/index_lookup.py": "tests/layers/test_lookup.py",
     "layers/vocabulary.py": "tests/layers/test_lookup.py",
     "layers/base/input_layer.py": "tests/keras/models/test_functional.py",
     "layers/base/layer_types.py": "tests/typing/test_user_code.py",
