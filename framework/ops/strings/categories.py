@@ -36,7 +36,7 @@ __all__ = [
     "vocabulary_lookup",
 ]
 
-TABLES = 16  # kept at a time
+TABLES = 128  # kept at a time
 
 
 def pack_vocabulary(tokens: Sequence[bytes]) -> Tensor:
