@@ -498,11 +498,11 @@ class IndexLookup(Layer):
                 self._refuse("idf_weights are missing")
             return
         weights = np.asarray(store["idf_weights"])
-        shape = (self._depth(),) if self._idf is None else self._idf.shape
-        if weights.shape != shape or weights.dtype.kind != "f":
+        count = self._depth() if self._idf is None else len(self._idf)
+        if weights.ndim != 1 or count not in (None, len(weights)):
             self._refuse(
-                f"idf_weights must be {shape[0]} numbers, got shape {weights.shape}, "
-                f"{weights.dtype}"
+                f"idf_weights must be a vector of {count} numbers, got shape "
+                f"{weights.shape}"
             )
         self._idf = weights.astype(floatx())
         self._version += 1
@@ -539,18 +539,24 @@ class IndexLookup(Layer):
             self._refuse(f"{ASSET} is missing, the vocabulary of layer '{self.name}'")
         with open(path, "rb") as file:
             lines = self._decoded(file.read().replace(b"\r\n", b"\n").split(b"\n"))
-        size = self._size or 0
-        while lines and lines[-1] == b"" and len(lines) != size:
+        while lines and lines[-1] == b"" and len(lines) != self._size:
             lines.pop()
         tokens = self._parsed(lines)
-        if tokens == self._special_tokens:  # it was saved before it had tokens
-            return
+        if self._size is None and tokens in ([], self._special_tokens):
+            return  # it was saved before it had a vocabulary
+        start = self._token_start
+        front = 0 if tokens[:start] == self._special_tokens else start
+        if self._size not in (None, front + len(tokens)):
+            self._refuse(
+                f"{ASSET} must have the {self._size} tokens of the config, special ones "
+                f"included; got {front + len(tokens)}"
+            )
+        weights = None
         if self.output_mode == "tf_idf":
             if self._idf is None:
                 self._refuse("idf_weights are missing")
-            self.set_vocabulary(tokens, self._idf[: len(tokens)])
-        else:
-            self.set_vocabulary(tokens)
+            weights = self._idf[front : front + len(tokens)]
+        self.set_vocabulary(tokens, weights)
 
     def _decoded(self, lines):
         return lines

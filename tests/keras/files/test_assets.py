@@ -109,8 +109,9 @@ def saved(tmp_path_factory):
         None: "vocabulary.txt is missing",
         b"\n[UNK]\n\xff": "must be text in UTF-8",
         b"\n[UNK]\na\na": "must differ.*b'a'",
-        b"\n[UNK]\na\n\nb": "mask token b'' is at an unexpected location",
-        b"\n[UNK]\na\nb\nc\nd": "at most max_tokens=5",
+        b"\n[UNK]\n\nb": "mask token b'' is at an unexpected location",
+        b"\n[UNK]\na\nb\nc\nd": "must have the 4 tokens of the config.*got 6",
+        b"\n[UNK]": "must have the 4 tokens of the config.*got 2",
     }.items(),
 )
 def test_a_faulty_vocabulary_is_refused(saved, tmp_path, content, reason):
@@ -153,6 +154,20 @@ def test_assets_are_read_from_the_file_alone(saved, tmp_path, monkeypatch):
     monkeypatch.setattr(assets, "MAX_ASSETS", 5)
     with pytest.raises(SavingError, match="more than 5 bytes"):
         load_model(saved)
+
+
+def test_lookups_without_names_for_what_is_unknown(tmp_path):
+    lookup = keras.layers.StringLookup(output_mode="tf_idf", oov_token=None)
+    empty = keras.layers.StringLookup(mask_token="", num_oov_indices=0)
+    lookup.adapt([["a", "b"], ["a", "c"]])
+    text = keras.Input((1,), dtype="string")
+    model = keras.Model(text, [lookup(text), empty(text)])
+    for name in ("m.keras", "m.h5"):
+        model.save(tmp_path / name)
+        again, unadapted = load_model(tmp_path / name).layers[1:]
+        assert again.get_vocabulary() == [None, "a", "c", "b"]
+        np.testing.assert_allclose(again.idf_weights, lookup.idf_weights, rtol=1e-6)
+        assert unadapted.get_vocabulary() == [""]
 
 
 def test_configs_hold_the_vocabulary_where_a_file_has_no_assets(saved, tmp_path):
