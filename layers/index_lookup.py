@@ -290,7 +290,7 @@ class IndexLookup(Layer):
                     "make a new layer, or give max_tokens and pad_to_max_tokens=True"
                 )
         self._table, self._size = self._table_class(mask + tokens), size
-        self._version += 1
+        self._constants_version += 1
         if self.invert:
             front = self._special_tokens
             self._inverse = self._table_class([*front, *tokens, self._oov]).array()
@@ -505,7 +505,7 @@ class IndexLookup(Layer):
                 f"{weights.shape}"
             )
         self._idf = weights.astype(floatx())
-        self._version += 1
+        self._constants_version += 1
 
     def save_assets(self, dir_path: str) -> None:
         """Write ``vocabulary.txt``, a token in each line, unless the config has them.

@@ -427,7 +427,7 @@ class Discretization(Layer):
         self.bin_boundaries: Any = _compressed(summary, 1 / self.num_bins)[
             0, :-1
         ].tolist()
-        self._version += 1
+        self._constants_version += 1
 
 
 def _ascending(boundaries):

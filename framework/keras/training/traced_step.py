@@ -127,6 +127,6 @@ class _Traces:
 def _trained(model):
     """Weak references to all layers, each with whether it trains, and its version."""
     return [
-        (weakref.ref(layer), layer._trainable, layer._version)
+        (weakref.ref(layer), layer._trainable, layer._constants_version)
         for layer, _ in model._walk()
     ]
