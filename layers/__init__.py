@@ -12,9 +12,11 @@ from . import (
     core,
     dtype_policies,
     embedding,
+    hashing,
     images,
     initializers,
     lambda_layer,
+    lookup,
     merging,
     multi_head_attention,
     noise,
@@ -27,6 +29,7 @@ from . import (
     regularizers,
     reshaping,
     rnn,
+    text_vectorization,
     wrappers,
 )
 from .activation_layers import *
@@ -41,8 +44,10 @@ from .conv_lstm import *
 from .convolution import *
 from .core import *
 from .embedding import *
+from .hashing import *
 from .images import *
 from .lambda_layer import *
+from .lookup import *
 from .merging import *
 from .multi_head_attention import *
 from .noise import *
@@ -54,6 +59,7 @@ from .recurrent import *
 from .recurrent_cells import *
 from .reshaping import *
 from .rnn import *
+from .text_vectorization import *
 from .wrappers import *
 
 __all__ = [
@@ -74,8 +80,10 @@ __all__ += conv_lstm.__all__
 __all__ += convolution.__all__
 __all__ += core.__all__
 __all__ += embedding.__all__
+__all__ += hashing.__all__
 __all__ += images.__all__
 __all__ += lambda_layer.__all__
+__all__ += lookup.__all__
 __all__ += merging.__all__
 __all__ += multi_head_attention.__all__
 __all__ += noise.__all__
@@ -87,5 +95,6 @@ __all__ += recurrent.__all__
 __all__ += recurrent_cells.__all__
 __all__ += reshaping.__all__
 __all__ += rnn.__all__
+__all__ += text_vectorization.__all__
 __all__ += wrappers.__all__
 __all__.sort()

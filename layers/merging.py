@@ -268,6 +268,8 @@ def _along(mask):
 class Concatenate(_Merge):
     """Joins a list of inputs along ``axis``.
 
+    Integers beside floating inputs become floating.
+
     Shapes: each input ``[batch, ...]``, of the same sizes on all axes but ``axis``,
     whose sizes add up in the outputs.
 
@@ -287,6 +289,10 @@ class Concatenate(_Merge):
     def call(self, inputs: Sequence[Tensor]) -> Tensor:
         if not isinstance(inputs, list | tuple):
             raise ValueError(f"{self._title}: inputs must be a list of tensors")
+        floats = {x.dtype for x in inputs if x.dtype.is_floating}
+        if len(floats) == 1:  # counts and indices beside other features
+            dtype = floats.pop()
+            inputs = [x if x.dtype == dtype else cast(x, dtype) for x in inputs]
         return concat(inputs, self.axis)
 
     def _merged_shape(self, shapes):

@@ -13,14 +13,13 @@ from tapewright.core.errors import ShapeError
 from tapewright.core.floatx import epsilon
 from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.ops.array.conversion import cast
-from tapewright.ops.array.indexing import one_hot
-from tapewright.ops.array.shape import expand_dims, reshape, squeeze
+from tapewright.ops.array.shape import reshape
 from tapewright.ops.array.sorting import searchsorted
 from tapewright.ops.math.elementwise import maximum, sqrt
-from tapewright.ops.math.reduction import reduce_max, reduce_sum
 from tapewright.serialization.object_config import plain
 
 from .base.layer import Layer, ShapePreserving
+from .categories import dense_only, encoded, encoded_shape
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -304,7 +303,7 @@ class CategoryEncoding(Layer):
         self.num_tokens: int = whole(self, "num_tokens", num_tokens)
         modes = ("multi_hot", "one_hot", "count")
         self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
-        self.sparse = _dense(self, sparse)
+        self.sparse = dense_only(self, sparse)
 
     autocast = False  # half precision would round integers
 
@@ -314,50 +313,12 @@ class CategoryEncoding(Layer):
                 "CategoryEncoding: count_weights are for output_mode 'count', not "
                 f"{self.output_mode!r}"
             )
-        return _encoded(
+        return encoded(
             inputs, self.output_mode, self.num_tokens, self.dtype, count_weights
         )
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
-        return _encoded_shape(input_shape, self.output_mode, self.num_tokens)
-
-
-def _dense(layer, sparse):
-    if sparse:
-        raise ValueError(
-            f"{type(layer).__name__}: sparse=True is not supported; outputs are dense"
-        )
-    return False
-
-
-def _encoded(indices, mode, depth, dtype, weights=None):
-    """Integers as "int", "one_hot", "multi_hot" or "count"."""
-    if mode == "int":
-        return cast(indices, dtype)
-    indices = cast(indices, "int64")
-    if len(indices.shape) == 0:
-        indices = expand_dims(indices, -1)
-    rank = len(indices.shape)
-    if mode == "one_hot":
-        if rank > 1 and indices.shape[-1] == 1:
-            indices = squeeze(indices, -1)
-        return one_hot(indices, depth, dtype=dtype)
-    axis = 1 if rank > 1 else 0
-    rows = one_hot(indices, depth, dtype=dtype)
-    if mode == "multi_hot":
-        return reduce_max(rows, axis)
-    if weights is not None:
-        rows = rows * expand_dims(cast(weights, dtype), -1)
-    return reduce_sum(rows, axis)
-
-
-def _encoded_shape(shape, mode, depth):
-    shape = tuple(shape)
-    if mode == "int":
-        return shape
-    if mode == "one_hot":
-        return (*(shape[:-1] if len(shape) > 1 and shape[-1] == 1 else shape), depth)
-    return (*shape[:1], *shape[2:], depth) if len(shape) > 1 else (depth,)
+        return encoded_shape(input_shape, self.output_mode, self.num_tokens)
 
 
 class Discretization(Layer):
@@ -405,7 +366,7 @@ class Discretization(Layer):
         self.epsilon = epsilon
         modes = ("int", "one_hot", "multi_hot", "count")
         self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
-        self.sparse = _dense(self, sparse)
+        self.sparse = dense_only(self, sparse)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
@@ -429,10 +390,10 @@ class Discretization(Layer):
         boundaries = convert_to_tensor(np.array(self.bin_boundaries, np.float32))
         indices = searchsorted(boundaries, cast(inputs, "float32"), side="right")
         dtype = "int32" if self.output_mode == "int" else self.compute_dtype
-        return _encoded(indices, self.output_mode, self._depth(), dtype)
+        return encoded(indices, self.output_mode, self._depth(), dtype)
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
-        return _encoded_shape(input_shape, self.output_mode, self._depth())
+        return encoded_shape(input_shape, self.output_mode, self._depth())
 
     def _depth(self):
         boundaries = self.bin_boundaries
@@ -466,6 +427,7 @@ class Discretization(Layer):
         self.bin_boundaries: Any = _compressed(summary, 1 / self.num_bins)[
             0, :-1
         ].tolist()
+        self._constants_version += 1
 
 
 def _ascending(boundaries):

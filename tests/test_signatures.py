@@ -41,14 +41,12 @@ LACKING = {
         OrbaxCheckpoint
     """,
     "layers": """
-        AugMix AutoContrast ContrastLimitedAdaptiveHistogramEqualization
-        CutMix Equalization FlaxLayer HashedCrossing Hashing
-        IntegerLookup JaxLayer MaxNumBoundingBoxes MelSpectrogram MixUp
+        AugMix AutoContrast ContrastLimitedAdaptiveHistogramEqualization CutMix
+        Equalization FlaxLayer JaxLayer MaxNumBoundingBoxes MelSpectrogram MixUp
         RandAugment RandomColorDegeneration RandomColorJitter RandomElasticTransform
         RandomErasing RandomGaussianBlur RandomGrayscale RandomHue RandomInvert
         RandomPerspective RandomPosterization RandomSaturation RandomSharpness
-        RandomShear STFTSpectrogram Solarization StringLookup
-        TFSMLayer TextVectorization TorchModuleWrapper
+        RandomShear STFTSpectrogram Solarization TFSMLayer TorchModuleWrapper
     """,
 }
 PRESENT = {

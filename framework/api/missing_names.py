@@ -75,8 +75,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      "tw.keras.distribution.DataParallel"),
     ("keras.dtype_policies", "AWQDTypePolicy GPTQDTypePolicy Int4DTypePolicy"
      " QuantizedDTypePolicy QuantizedFloat8DTypePolicy", ""),
-    ("keras.layers", "TextVectorization StringLookup IntegerLookup Hashing HashedCrossing",
-     "Python before the model; tw.keras.layers.CategoryEncoding for ints"),
     ("keras.layers", "MelSpectrogram STFTSpectrogram", "tw.signal.stft"),
     ("keras.layers", "JaxLayer FlaxLayer TFSMLayer TorchModuleWrapper",
      "tw.numpy_function (no gradient)"),
@@ -84,11 +82,11 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("keras.layers", "RandomHeight RandomWidth", "tw.keras.layers.RandomZoom"),
     ("keras.optimizers", "legacy", "tw.keras.optimizers"),
     ("keras.ops", "numpy", "tw.keras.ops"),
-    ("keras.preprocessing", "text", _STRINGS),
+    ("keras.preprocessing", "text", "tw.keras.layers.TextVectorization"),
     ("keras.utils", "Config", "a dict, or a dataclass"),
     ("keras.utils", "legacy", "tw.keras.saving"),
     ("keras.utils", "FeatureSpace",
-     "Python before the model; tw.keras.layers.Discretization for numbers"),
+     "tw.keras.layers.StringLookup, Normalization, HashedCrossing and the like"),
 )  # fmt: skip
 
 

@@ -129,8 +129,9 @@ def _make_kernels_again():
 def _with_strings(op, kernel):
     """The kernel of an op that takes strings: indices and positions come to the host.
 
-    An entry that NumPy returns becomes an array: of a number it is an array scalar, but of
-    a string plain ``bytes``.
+    Numbers that it makes of strings lie on the current device, as those of constants. An
+    entry that NumPy returns becomes an array: of a number it is an array scalar, but of a
+    string plain ``bytes``.
     """
     if not text_is_used() or op.kinds is not None and "O" not in op.kinds:
         return kernel
@@ -139,6 +140,9 @@ def _with_strings(op, kernel):
         if len(arrays) > 1 and arrays[0].dtype.hasobject:
             arrays = [devices.to_numpy(array) for array in arrays]
         result = kernel(*arrays, **attributes)
+        if type(result) is np.ndarray and not result.dtype.hasobject:
+            if any([array.dtype.hasobject for array in arrays]):
+                return devices.current_module().asarray(result)
         if type(result) is bytes:
             return make_text([result], ())
         if type(result) is tuple and bytes in map(type, result):

@@ -56,5 +56,5 @@ from .image import (
     boxes,
     suppression,
 )
-from .strings import characters, regex, joins, numbers, ragged, splitting
+from .strings import characters, regex, joins, numbers, ragged, splitting, categories
 from . import operators

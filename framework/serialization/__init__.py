@@ -8,5 +8,6 @@ configured              `Configured`: constructor arguments as config
 constructor_arguments   arguments and defaults of constructors
 object_config           objects as JSON, `get`, `serialize` and `deserialize` of a family
 literals                arrays, slices, bytes as JSON
+assets                  configs that hold what else are files of layers
 load_errors             the errors of loading, which name the file
 """

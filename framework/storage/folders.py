@@ -13,6 +13,8 @@ from .writer import writing
 
 __all__ = ["FolderReader", "writing_folder"]
 
+MAX_TEXT = 64 << 20  # bytes of a file that is read into memory
+
 
 @contextmanager
 def writing_folder(path, members, overwrite=True):
@@ -97,6 +99,13 @@ class FolderWriter:
             file.write(strict_json.dumps(value))
         sync(path)
 
+    def file(self, name, path):
+        """Write a file with the bytes of another."""
+        copy = os.path.join(self._folder, name)
+        os.makedirs(os.path.dirname(copy), exist_ok=True)
+        shutil.copyfile(path, copy)
+        sync(copy)
+
     def hdf5(self, name):
         """The root `GroupWriter` of a file that is HDF5 and sealed, when it is done."""
         return writing(os.path.join(self._folder, name))
@@ -110,6 +119,27 @@ class FolderReader:
 
     def __contains__(self, name):
         return os.path.isfile(os.path.join(self.path, name))
+
+    def names_below(self, folder):
+        """The names of the files in a folder, without it, and those in folders there."""
+        start, names = os.path.join(self.path, folder), []
+        for place, _, files in os.walk(start):
+            names += [os.path.relpath(os.path.join(place, f), start) for f in files]
+        return [name.replace(os.sep, "/") for name in sorted(names)]
+
+    def read(self, name, limit=MAX_TEXT):
+        """The bytes of a file.
+
+        Raises: `SavingError` above ``limit`` of them, or if a link leads out of the folder.
+        """
+        path = os.path.join(self.path, name)
+        if os.path.realpath(path) != os.path.join(os.path.realpath(self.path), name):
+            raise SavingError(path, "is a link, not a file of this folder")
+        with open(regular_file(path), "rb") as file:
+            read = file.read(limit + 1)
+        if len(read) > limit:
+            raise SavingError(path, f"has more than {limit} bytes")
+        return read
 
     def json_object(self, name):
         """A file that is a JSON object.

@@ -67,12 +67,13 @@ class ZipWriter:
             with writing_to(temporary, self.path) as root:
                 yield root
             seal(temporary, root.digests)
-            self._copy(name, temporary)
+            self.file(name, temporary)
 
-    def _copy(self, name, temporary):
+    def file(self, name, path):
+        """Write a member with the bytes of a file."""
         info = self._info(name)
-        info.file_size = os.path.getsize(temporary)
-        with open(temporary, "rb", buffering=0) as file:
+        info.file_size = os.path.getsize(path)
+        with open(path, "rb", buffering=0) as file:
             with self._zip.open(info, "w") as member:
                 while piece := file.read(PIECE):
                     member.write(piece)
@@ -141,6 +142,12 @@ class ZipReader:
     def names(self):
         """The names of all members."""
         return list(self._infos)
+
+    def names_below(self, folder):
+        """The names of the members in a folder, without it, and those in folders there."""
+        start = f"{folder}/"
+        names = [n for n in self._infos if n.startswith(start) and not n.endswith("/")]
+        return [name.removeprefix(start) for name in names]
 
     def __contains__(self, name):
         return name in self._infos

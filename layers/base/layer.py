@@ -131,6 +131,8 @@ class Layer(Operation, Tracked, LayerConfig):
     _compute_dtype = _variable_dtype = float32
     _given_shape = None
     _output_shape = None  # of the latest call that noted it; None before the first
+    # Counts the changes of constants that `call` reads, and that a trace would keep.
+    _constants_version = 0
     _adds_losses = False  # whether any layer of this process ever called add_loss
     _mixes = False  # whether any layer of this process ever had two dtypes, or a map
     _renamed = 0  # how often a layer of this process was given another name

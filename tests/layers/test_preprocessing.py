@@ -276,3 +276,13 @@ def test_wrong_arguments_are_named(do, said):
 def test_rescaling_casts_integers():
     y = Rescaling(1 / 255)(np.array([[0, 255]], np.uint8))
     assert y.dtype == "float32" and y.numpy().tolist() == [[0.0, 1.0]]
+
+
+def test_predict_notices_boundaries_that_were_adapted_again():
+    layer = Discretization(num_bins=2)
+    layer.adapt(np.array([0.0, 1.0], "float32"))
+    model = tw.keras.Sequential([tw.keras.Input((1,)), layer])
+    x = np.array([[5.0]], "float32")
+    assert model.predict(x, verbose=0) == 1
+    layer.adapt(np.array([10.0, 20.0], "float32"))
+    assert model.predict(x, verbose=0) == 0

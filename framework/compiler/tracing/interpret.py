@@ -88,7 +88,7 @@ def _in_one_module(inputs, args):
     """``args``, with constants of the graph copied to the device of the other arrays.
 
     A step counter and the state of a generator lie on the host; a constant that was traced,
-    or loaded, beside them may lie on a GPU.
+    or loaded, beside them may lie on a GPU. Strings stay on the host.
     """
     fixed = [i for i, x in enumerate(inputs) if type(x) is not Value]
     if not fixed or any([type(a) is not Tensor for a in args]):
@@ -99,7 +99,7 @@ def _in_one_module(inputs, args):
         return args
     (module,) = others
     for i in fixed:
-        if modules[i] is not module:
+        if modules[i] is not module and not args[i].array.dtype.hasobject:
             args[i] = new_tensor(copy_to(module, args[i].array))
     return args
 

@@ -12,6 +12,7 @@ keras_objects         objects, and arguments of calls, as JSON: ``keras.saving``
 file_editor           `KerasFileEditor`: weights of a file as a dict, to be changed
 functional_config     layers and the calls between them
 operations            operations between layers: Keras' classes, and back
+assets                files of layers, such as vocabularies
 class_names           Keras' names of classes; configs without default arguments
 keras2_configs        configs of Keras 2, and of other dtypes, as those of Keras 3; and back
 keras2_functions      functions of Keras 2 between layers, as those of Keras 3

@@ -123,8 +123,8 @@ def custom_classes(*configs: Any) -> set[str]:
 # ------------------------------------------------------------- defaults of constructors
 
 
-# A dtype is by default that of the process that reads; Rescaling in Keras wants an offset.
-_ALWAYS = {"name", "dtype", "offset"}
+# A dtype is by default that of the process that reads; Keras' classes want the others.
+_ALWAYS = {"name", "dtype", "offset", "standardize", "split", "ngrams"}
 
 
 def strip_defaults(config: Any) -> Any:

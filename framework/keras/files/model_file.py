@@ -70,22 +70,24 @@ def is_in_vars(name: str) -> bool:
 class ModelFile:
     """An open file; ``root`` is its HDF5, of a ``.keras`` file that of the weights.
 
+    ``members``: those of a ``.keras`` file or folder, or None.
+
     Configs are read at first use, so that weights load from a file with a damaged one.
     """
 
     def __init__(
-        self, path: str, root: Group, zipped: ZipReader | FolderReader | None = None
+        self, path: str, root: Group, members: ZipReader | FolderReader | None = None
     ):
-        self.path, self.root, self._zipped = path, root, zipped
+        self.path, self.root, self.members = path, root, members
 
     @property
     def is_model(self) -> bool:
-        return self._zipped is not None or self.root.has("model_config")
+        return self.members is not None or self.root.has("model_config")
 
     @cached_property
     def by_layer(self) -> bool:
         """True if the weights are listed by layer, see `weights_by_layer`."""
-        if self._zipped:
+        if self.members:
             return False
         keys = ("model_config", "layer_names", "layer_names0")
         return any(map(self.root.has, keys)) or "model_weights" in self.root
@@ -93,8 +95,8 @@ class ModelFile:
     @cached_property
     def format(self) -> str:
         """One of the formats above, or the name that a file of ours stores."""
-        if self._zipped:
-            return FOLDER if isinstance(self._zipped, FolderReader) else ZIP
+        if self.members:
+            return FOLDER if isinstance(self.members, FolderReader) else ZIP
         if self.by_layer:
             return HDF5_MODEL if self.is_model else LAYER_WEIGHTS
         if isinstance(self.root, MergedGroup):
@@ -117,17 +119,17 @@ class ModelFile:
 
     @property
     def config_location(self) -> str:
-        return CONFIG if self._zipped else "/@model_config"
+        return CONFIG if self.members else "/@model_config"
 
     @property
     def compile_location(self) -> str:
-        return CONFIG if self._zipped else "/@training_config"
+        return CONFIG if self.members else "/@training_config"
 
     @cached_property
     def config(self) -> dict | None:
         """The config of the model, with its build config; None for weights alone."""
-        if self._zipped:
-            config = self._zipped_config
+        if self.members:
+            config = self._members_config
             return {key: config[key] for key in config if key != "compile_config"}
         if not self.is_model:
             return None
@@ -137,14 +139,14 @@ class ModelFile:
         return config
 
     @cached_property
-    def _zipped_config(self):
-        return self._zipped.json_object(CONFIG)
+    def _members_config(self):
+        return self.members.json_object(CONFIG)
 
     @cached_property
     def compile_config(self) -> dict | None:
         """The compile config in the form of Keras 3, or None."""
-        if self._zipped:
-            config = self._zipped_config.get("compile_config")
+        if self.members:
+            config = self._members_config.get("compile_config")
             if isinstance(config, (dict, type(None))):
                 return config
             raise SavingError(self.path, "the compile config must be a dict", CONFIG)
@@ -155,9 +157,9 @@ class ModelFile:
     @property
     def written_by(self) -> dict[str, Any]:
         """The versions that the file names."""
-        if self._zipped:
+        if self.members:
             return (
-                self._zipped.json_object(METADATA) if METADATA in self._zipped else {}
+                self.members.json_object(METADATA) if METADATA in self.members else {}
             )
         keys = [key for key in ("keras_version", "backend") if self.root.has(key)]
         return {key: self.root.text(key) for key in keys}

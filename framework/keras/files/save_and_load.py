@@ -2,7 +2,8 @@
 
 ``.keras`` is the zip of Keras 3: ``config.json`` has the model with its ``compile_config`` and
 ``build_config``, ``model.weights.h5`` the weights by path and the state of the optimizer. All
-members are stored, none is deflated; a folder may have them as files. ``.h5`` is the HDF5
+members are stored, none is deflated; a folder may have them as files. ``assets`` has the
+vocabularies of layers, which in ``.h5`` are in their configs. ``.h5`` is the HDF5
 layout of Keras 2: attributes ``model_config`` and ``training_config``, the weights by layer.
 Files of Keras are read, and Keras reads ours.
 
@@ -17,7 +18,7 @@ import math
 import os
 import shutil
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import IO, Any
@@ -29,6 +30,7 @@ from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.variable import writing as locked
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import Operation
+from tapewright.serialization.assets import assets_in_configs
 from tapewright.serialization.load_errors import from_file, load_errors
 from tapewright.serialization.registry import (
     custom_object_scope,
@@ -40,6 +42,7 @@ from tapewright.storage.writer import writing
 from tapewright.storage.zips import writing_zip
 
 from ..keras_version import VERSION
+from .assets import ASSETS, read_assets, write_assets
 from .class_names import strip_defaults
 from .custom_layer_graphs import (
     random_states,
@@ -77,8 +80,8 @@ MEMBERS = (
     METADATA,
     CONFIG,
     WEIGHTS_MEMBER,
-    "assets",
-)  # of a folder; the last is Keras'
+    ASSETS,
+)  # of a folder
 OWN_FORMAT = 1
 
 
@@ -131,7 +134,9 @@ def save_model(
     save = _save_folder if in_folder else save
     with locked(_variables(model)):
         optimizer = getattr(model, "optimizer", None) if include_optimizer else None
-        config = strip_defaults(full_config(model, optimizer is not None))
+        in_config = assets_in_configs() if save is _save_hdf5 else nullcontext()
+        with in_config:
+            config = strip_defaults(full_config(model, optimizer is not None))
         save(path, overwrite, model, config, optimizer)
 
 
@@ -158,6 +163,7 @@ def _write_members(members, model, config, optimizer):
         write_tree(root, model)
         write_optimizer(root, optimizer)
         _write_own_group(root, model)
+    write_assets(members, model)
 
 
 def _save_to_file_object(model, file, zipped, options):
@@ -275,6 +281,8 @@ def _model_with_weights(file):
         read = read_layers if file.by_layer else read_tree
         read(file.weights, model, assignment)
         _add_random_states(file, model, assignment)
+        if file.members is not None:
+            read_assets(file.members, model, assignment)
         assignment.apply()
         new_weights.initialize()
     return model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.errors import ShapeError
 from tapewright.core.naming import unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
@@ -163,7 +164,13 @@ class Model(Trainer, Layer):
             inputs = [_with_known_sizes(x, expected) for x, expected in pairs]
             if any([x is not y for x, y in zip(inputs, given)]):
                 args = (inputs, *args[1:])
-        return super()._output_spec(args, kwargs)
+        try:
+            return super()._output_spec(args, kwargs)
+        except EagerFallback:  # sizes follow from values: the graph has them as None
+            if not hasattr(self, "outputs"):
+                raise
+            outputs = self._need_graph("outputs").output_nest
+            return map_structure(lambda x: KerasTensor(x.shape, x.dtype), outputs)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Return None: the outputs carry the masks of their layers."""

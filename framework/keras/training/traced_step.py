@@ -86,7 +86,7 @@ class TracedStep:
         return traces
 
     def holds(self, model):
-        """Return whether the model has the same layers, and trainable ones, as when traced."""
+        """Return whether the layers, trainable ones and constants are those when traced."""
         return self._trained is None or self._trained == _trained(model)
 
 
@@ -125,5 +125,8 @@ class _Traces:
 
 
 def _trained(model):
-    """Weak references to all layers, each with whether it trains."""
-    return [(weakref.ref(layer), layer._trainable) for layer, _ in model._walk()]
+    """Weak references to all layers, each with whether it trains, and its version."""
+    return [
+        (weakref.ref(layer), layer._trainable, layer._constants_version)
+        for layer, _ in model._walk()
+    ]

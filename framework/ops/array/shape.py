@@ -618,11 +618,13 @@ def rank(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _beside(tensor, numbers, dtype):
-    """Numbers as a tensor on the device of another."""
+    """Numbers as a tensor on the device of another; strings have none, but the host."""
     if has_symbolic_shape(numbers):
         return size_tensor(numbers, dtype)
     array = np.array(numbers, dtypes.as_dtype(dtype).dtype)
-    return new_tensor(module_of(tensor).asarray(array))
+    is_string = tensor.dtype == dtypes.string
+    module = devices.current_module() if is_string else module_of(tensor)
+    return new_tensor(module.asarray(array))
 
 
 def ensure_shape(

@@ -93,7 +93,7 @@ def bincount(
     count.
 
     Shapes: ``[length]``, or ``[..., length]`` for ``axis=-1``; the length is the
-    largest number plus 1, within the bounds.
+    largest number plus 1, within the bounds. A traced function needs equal bounds.
 
     Raises: ``ValueError`` for negative numbers, another ``axis``, or weights with
     ``binary_output``.
@@ -113,7 +113,8 @@ def bincount(
         raise DTypeError("bincount", "arr must be integers", arr=arr)
     arr = arr if arr.dtype.is_integer else cast(arr, dtypes.int32)
     dtype = dtypes.int32 if dtype is None else dtype
-    size = _length(arr, minlength, maxlength)
+    size = None if weights is not None else _fixed_length(minlength, maxlength)
+    size = _length(arr, minlength, maxlength) if size is None else size
     if weights is not None:
         weights = convert_to_tensor(weights)
         if weights.shape != arr.shape:
@@ -135,6 +136,13 @@ def bincount(
         weights = reshape(weights, ids.shape)
     sums = unsorted_segment_sum(weights, ids, math.prod(lead) * size)
     return reshape(sums, (*lead, size))
+
+
+def _fixed_length(minlength, maxlength):
+    """The length that the bounds leave, whatever the numbers are, or None."""
+    if minlength is None or maxlength is None or as_int(minlength) < as_int(maxlength):
+        return None
+    return as_int(maxlength)
 
 
 def _length(arr, minlength, maxlength):

@@ -9,9 +9,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from struct import unpack_from
 
-__all__ = ["CROSS_KEY", "cat", "farm", "murmur", "sip"]
+__all__ = ["CROSS_KEY", "bucket_table", "cat", "farm", "murmur", "sip"]
 
 MASK = (1 << 64) - 1
 K0, K1, K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
@@ -169,3 +170,16 @@ def cat(first: int, second: int) -> int:
     mixed = _mix(second * MUL & MASK) * MUL & MASK
     result = (first ^ MUL ^ mixed) * MUL & MASK
     return _mix(_mix(result) * MUL & MASK)
+
+
+# --------------------------------------------------------------------------- buckets
+
+
+def bucket_table(
+    hashed: Callable[[bytes], int], texts: Iterable[bytes], num_buckets: int
+) -> dict[bytes, int]:
+    """Text -> its hash modulo ``num_buckets``.
+
+    Texts repeat, and to hash one takes a hundred times as long as to find it in a table.
+    """
+    return {text: hashed(text) % num_buckets for text in set(texts)}

@@ -16,7 +16,7 @@ from tapewright.core.text import is_text, make_text
 from tapewright.core.typing import DTypeLike, IntLike, TensorLike
 
 from .entries import map_numbers, string_op
-from .fingerprints import farm, murmur, sip
+from .fingerprints import bucket_table, farm, murmur, sip
 
 __all__ = [
     "as_string",
@@ -158,7 +158,8 @@ def _bucket_op(**options):
 
 def _buckets(function, texts, num_buckets):
     check_at_least("to_hash_bucket", 1, num_buckets=num_buckets)
-    return map_numbers(lambda text: function(text) % num_buckets, texts, np.int64)
+    table = bucket_table(function, texts.ravel().tolist(), num_buckets)
+    return map_numbers(table.__getitem__, texts, np.int64)
 
 
 @_bucket_op(name="to_hash_bucket_fast", type_name="StringToHashBucketFast")

@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.ops.strings.categories import (
+    hashed_cross,
+    pack_vocabulary,
+    vocabulary_lookup,
+)
 
 REFERENCE = Path(__file__).parent / "reference"
 _spec = importlib.util.spec_from_file_location("record", REFERENCE / "record.py")
 record = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(record)
+CROSSED = [[1, 27], [34, 42]]  # of tf.sparse.cross_hashed
 RECORDED = json.loads((REFERENCE / "strings.json").read_text())
 
 
@@ -51,3 +57,21 @@ def test_results_are_those_of_tensorflow(number, traced):
     value = called(case, traced)
     assert value.dtype.name == expected["dtype"]
     np.testing.assert_equal(plain(value), expected["value"])
+
+
+def test_positions_in_a_vocabulary_and_crosses_map_over_rows():
+    words = tw.constant([["b", "x"], ["y", "a"]])
+    vocabulary = pack_vocabulary([b"a", b"b"])
+    expected = [[1, 2], [2, 0]]
+    assert vocabulary_lookup(words, vocabulary).numpy().tolist() == expected
+    mapped = tw.vectorized_map(lambda row: vocabulary_lookup(row, vocabulary), words)
+    assert mapped.numpy().tolist() == expected
+    with pytest.raises(ValueError, match="b'x', b'y'.*num_oov_indices=1"):
+        vocabulary_lookup(words, vocabulary, num_buckets=0)
+    ids = [tw.constant([[1], [2]], tw.int64), tw.constant([3, -4], tw.int64)]
+    crossed = hashed_cross(ids, num_buckets=50)
+    assert crossed.numpy().tolist() == CROSSED
+    mapped = tw.vectorized_map(
+        lambda x: hashed_cross([x, ids[1]], num_buckets=50), ids[0]
+    )
+    assert mapped.numpy().tolist() == CROSSED

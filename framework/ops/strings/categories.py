@@ -1,0 +1,188 @@
+"""Strings and integers as categories: positions in a vocabulary, buckets of crosses.
+
+The tokens of a vocabulary are packed as one string. Its table is made at the first use,
+and kept for later calls.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.primitive import primitive
+from tapewright.core.rules import (
+    batch_leading,
+    check_at_least,
+    checked_broadcast,
+)
+from tapewright.core.tensor import Tensor, TensorSpec, new_tensor
+from tapewright.core.text import make_text
+from tapewright.core.typing import IntLike, ShapeLike, TensorLike
+
+from .entries import map_numbers, string_op
+from .fingerprints import CROSS_KEY, bucket_table, cat, farm, sip
+from .ragged import pack, unpack
+
+__all__ = [
+    "fingerprint",
+    "hashed_cross",
+    "pack_vocabulary",
+    "vocabulary_counts",
+    "vocabulary_lookup",
+]
+
+TABLES = 128  # kept at a time
+
+
+def pack_vocabulary(tokens: Sequence[bytes]) -> Tensor:
+    """The tokens of a vocabulary as one string: ``[]``."""
+    return new_tensor(make_text([pack(tokens)], ()))
+
+
+@functools.lru_cache(TABLES)
+def _table(packed):
+    """Token -> its position. Bytes keep their hash, so that finding it again is quick."""
+    return {token: i for i, token in enumerate(unpack(packed))}
+
+
+def _positions(entries, packed, num_buckets, salt):
+    table = _table(packed)
+    found = [table.get(entry, -1) for entry in entries]
+    if -1 not in found:
+        return found
+    size = len(table)
+    if num_buckets == 1:
+        return [size if at < 0 else at for at in found]
+    absent = {entry for entry, at in zip(entries, found) if at < 0}
+    if not num_buckets:
+        some = sorted(absent)[:5]
+        raise InvalidArgumentError(
+            f"with num_oov_indices=0 all inputs must be in the vocabulary, but {some} "
+            f"{'are' if len(some) > 1 else 'is'} not; give num_oov_indices=1"
+        )
+    hashed = functools.partial(sip, key=salt) if salt else farm
+    buckets = bucket_table(hashed, absent, num_buckets)
+    return [
+        size + buckets[entry] if at < 0 else at for entry, at in zip(entries, found)
+    ]
+
+
+@primitive(
+    name="vocabulary_lookup",
+    type_name="LookupTableFindV2",
+    kinds="O",
+    no_gradient=True,
+    may_raise=True,
+    batch=batch_leading,
+)
+def vocabulary_lookup(
+    xp,
+    input: TensorLike,
+    vocabulary: TensorLike,
+    num_buckets: IntLike = 1,
+    salt: ShapeLike = (),
+):
+    """The position of each string in a vocabulary: int64, in the shape of ``input``.
+
+    Args: ``vocabulary``: of `pack_vocabulary`; ``num_buckets``: a string that is not in
+    it has the size of the vocabulary plus its bucket: its FarmHash modulo
+    ``num_buckets``, or SipHash with a ``salt`` of two integers.
+
+    Raises: ``InvalidArgumentError`` for such a string if there are no buckets.
+
+    >>> vocabulary_lookup(["b", "c"], pack_vocabulary([b"a", b"b"])).numpy()
+    array([1, 2])
+    """
+    found = _positions(input.ravel().tolist(), vocabulary.item(), num_buckets, salt)
+    return np.array(found, np.int64).reshape(input.shape)
+
+
+@vocabulary_lookup.infer
+def _(input, vocabulary, num_buckets, salt):
+    return TensorSpec(input.shape, dtypes.int64)
+
+
+@primitive(
+    name="vocabulary_counts",
+    kinds="O",
+    no_gradient=True,
+    may_raise=True,
+    grows=True,
+    batch=batch_leading,
+)
+def vocabulary_counts(
+    xp,
+    rows: TensorLike,
+    vocabulary: TensorLike,
+    size: IntLike,
+    num_buckets: IntLike = 1,
+    salt: ShapeLike = (),
+):
+    """Count each position of `vocabulary_lookup` in each of some packed rows.
+
+    Args: ``size``: that of the vocabulary.
+
+    Shapes: rows ``[...]``, counts ``[..., size + num_buckets]``, int64.
+
+    >>> from .splitting import split
+    >>> vocabulary = pack_vocabulary([b"a", b"b"])
+    >>> vocabulary_counts(split(["b c b", ""]).packed, vocabulary, 2).numpy()
+    array([[0, 2, 1],
+           [0, 0, 0]])
+    """
+    counts = np.zeros((math.prod(rows.shape), size + num_buckets), np.int64)
+    for i, row in enumerate(rows.ravel().tolist()):
+        found = _positions(unpack(row), vocabulary.item(), num_buckets, salt)
+        counts[i] = np.bincount(found, minlength=counts.shape[1])
+    return counts.reshape(*rows.shape, counts.shape[1])
+
+
+@vocabulary_counts.infer
+def _(rows, vocabulary, size, num_buckets, salt):
+    return TensorSpec([*rows.shape, size + num_buckets], dtypes.int64)
+
+
+# --------------------------------------------------------------------------- crosses
+
+
+@string_op(name="fingerprint", result_dtype=dtypes.int64)
+def fingerprint(xp, input: TensorLike):
+    """The 64 bits of each string's FarmHash: int64.
+
+    >>> fingerprint("a").numpy()
+    np.int64(-5528939962900187677)
+    """
+    return map_numbers(farm, input, np.uint64).view(np.int64)
+
+
+@primitive(
+    name="hashed_cross",
+    type_name="SparseCrossHashed",
+    kinds="i",
+    no_gradient=True,
+    may_raise=True,
+    batch=batch_leading,
+)
+def hashed_cross(xp, *inputs: TensorLike, num_buckets: IntLike):
+    """One of ``num_buckets`` for each combination of integers: int64.
+
+    Strings come as their `fingerprint`. The numbers are those of TensorFlow's
+    ``tf.sparse.cross_hashed``. The shapes broadcast.
+    """
+    hashed = CROSS_KEY
+    for each in xp.broadcast_arrays(*inputs):
+        hashed = cat(hashed, each.ravel().astype(np.uint64))
+    shape = np.broadcast_shapes(*[x.shape for x in inputs])
+    return (hashed % num_buckets).astype(np.int64).reshape(shape)
+
+
+@hashed_cross.infer
+def _(*inputs, num_buckets):
+    check_at_least("hashed_cross", 1, num_buckets=num_buckets)
+    shape = checked_broadcast("hashed_cross", *[x.shape for x in inputs])
+    return TensorSpec(shape, dtypes.int64)

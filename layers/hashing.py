@@ -1,0 +1,169 @@
+"""`Hashing` and `HashedCrossing`: categories as one of a number of bins, by a hash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+from tapewright.core import dtypes
+from tapewright.core.argument_validation import one_of, whole
+from tapewright.core.errors import ShapeError
+from tapewright.core.floatx import floatx
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import Shape
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import zeros_like
+from tapewright.ops.math.comparison import equal, where
+from tapewright.ops.strings.categories import fingerprint, hashed_cross
+
+from .base.layer import Layer
+from .base.layer_types import DTypePolicyLike, RegularizedLayerOptions
+from .categories import dense_only, encoded, encoded_shape
+from .index_lookup import checked_salt
+from .vocabulary import hash_bucket
+
+__all__ = ["HashedCrossing", "Hashing"]
+
+
+class Hashing(Layer):
+    """Strings or integers as one of ``num_bins``: a hash of the text modulo the bins.
+
+    Args: ``num_bins``; ``mask_value``: a value with bin 0 for itself, so that one bin
+    less is left for the others; ``salt``: one or two integers, under which SipHash
+    takes the place of FarmHash; ``output_mode``: "int", or "one_hot", "multi_hot",
+    "count" as for `CategoryEncoding`; ``sparse``: not supported, it must be False;
+    ``dtype``: of the outputs, int64 for "int", else `floatx`. Floating inputs are cut
+    to integers.
+
+    Shapes: inputs ``[batch, ...]``, outputs the same ("int"), or as for
+    `CategoryEncoding`.
+
+    Raises: ``ValueError`` unless ``num_bins`` is positive, for a ``salt`` of another
+    kind, or a floating ``dtype`` with "int".
+
+    >>> Hashing(3)([["A"], ["B"], ["C"], ["D"], ["E"]]).numpy().ravel()
+    array([1, 0, 1, 1, 2])
+    >>> Hashing(3, mask_value="")([["A"], [""], ["B"]]).numpy().ravel()
+    array([1, 0, 1])
+    """
+
+    autocast = False
+
+    def __init__(
+        self,
+        num_bins: int,
+        mask_value: str | int | None = None,
+        salt: int | Sequence[int] | None = None,
+        output_mode: str = "int",
+        sparse: bool = False,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
+        if kwargs.get("dtype") is None:
+            kwargs["dtype"] = "int64" if output_mode == "int" else floatx()
+        super().__init__(**kwargs)
+        self.num_bins: int = whole(self, "num_bins", num_bins)
+        self.mask_value = mask_value
+        modes = ("int", "one_hot", "multi_hot", "count")
+        self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
+        if output_mode == "int" and self.dtype not in ("int32", "int64"):
+            raise ValueError(
+                "Hashing: dtype must be int32 or int64 for output_mode 'int', got "
+                f"{self.dtype}"
+            )
+        self.salt: list[int] | None = checked_salt(self, salt)
+        self.sparse = dense_only(self, sparse)
+
+    def call(self, inputs: Any) -> Tensor:
+        bins = self._bins(convert_to_tensor(inputs))
+        return encoded(bins, self.output_mode, self.num_bins, self.dtype)
+
+    def _bins(self, values):
+        if self.mask_value is None or self.num_bins == 1:
+            return hash_bucket(_whole(values), self.num_bins, self.salt)
+        is_mask = equal(values, self.mask_value)
+        bins = hash_bucket(_whole(values), self.num_bins - 1, self.salt) + 1
+        return where(is_mask, zeros_like(bins), bins)
+
+    def compute_output_shape(self, input_shape: Any) -> Shape:
+        return encoded_shape(input_shape, self.output_mode, self.num_bins)
+
+
+def _whole(values):
+    return cast(values, dtypes.int64) if values.dtype.is_floating else values
+
+
+class HashedCrossing(Layer):
+    """Combinations of categories as one of ``num_bins``: a hash of all the values.
+
+    Args: ``num_bins``; ``output_mode``: "int" or "one_hot"; ``sparse``: not supported,
+    it must be False; ``dtype``: of the outputs, int64 for "int", else `floatx`.
+
+    Shapes: two or more inputs, strings or integers, all ``[]``, ``[batch]`` or
+    ``[batch, 1]``; outputs the same ("int"), or ``[batch, num_bins]``.
+
+    Raises: ``ValueError`` for fewer inputs, other shapes, or floating inputs.
+
+    >>> HashedCrossing(5)((["A", "B", "A"], [101, 101, 102])).numpy()
+    array([1, 4, 3])
+    """
+
+    autocast = False
+
+    def __init__(
+        self,
+        num_bins: int,
+        output_mode: str = "int",
+        sparse: bool = False,
+        name: str | None = None,
+        dtype: DTypePolicyLike = None,
+        **kwargs: Any,
+    ):
+        kwargs.pop("trainable", None)
+        if output_mode == "int" and dtype is None:
+            dtype = "int64"
+        super().__init__(name=name, dtype=dtype, **kwargs)
+        self.num_bins: int = whole(self, "num_bins", num_bins)
+        modes = ("int", "one_hot")
+        self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
+        self.sparse = dense_only(self, sparse)
+
+    def _converted(self, inputs):
+        if isinstance(inputs, list | tuple):
+            return [convert_to_tensor(x) for x in inputs]
+        return super()._converted(inputs)
+
+    def call(self, inputs: Any) -> Tensor:
+        self._check(inputs)
+        values = [
+            fingerprint(x) if x.dtype == dtypes.string else cast(x, dtypes.int64)
+            for x in inputs
+        ]
+        bins = hashed_cross(values, num_buckets=self.num_bins)
+        return encoded(bins, self.output_mode, self.num_bins, self.compute_dtype)
+
+    def _check(self, inputs):
+        if not isinstance(inputs, list | tuple) or len(inputs) < 2:
+            raise ValueError(
+                f"{self._title}: inputs must be a list of two tensors or more"
+            )
+        shapes = {tuple(x.shape) for x in inputs}
+        shape = min(shapes, key=len)
+        if len(shapes) > 1 or len(shape) > 2 or shape[1:] not in ((), (1,)):
+            raise ShapeError(
+                self._title,
+                "all inputs must have shape [], [batch] or [batch, 1], and the same; got "
+                f"{sorted(shapes)}",
+            )
+        for x in inputs:
+            if x.dtype != dtypes.string and not x.dtype.is_integer:
+                raise ValueError(
+                    f"{self._title}: inputs must be strings or integers, got {x.dtype.name}"
+                )
+
+    def compute_output_shape(self, input_shape: Any) -> Shape:
+        return encoded_shape(input_shape[0], self.output_mode, self.num_bins)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        config.pop("trainable", None)
+        return config

@@ -1,0 +1,596 @@
+"""`IndexLookup`: what layers with a vocabulary of strings or integers share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.argument_validation import one_of, whole
+from tapewright.core.floatx import floatx
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
+from tapewright.core.trackable import Opaque
+from tapewright.core.typing import Shape
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.joining import concat, pad
+from tapewright.ops.array.shape import reshape
+from tapewright.ops.math.comparison import equal, less, where
+from tapewright.ops.math.elementwise import minimum
+from tapewright.ops.strings.ragged import RaggedTensor
+from tapewright.serialization.assets import configs_hold_assets
+from tapewright.serialization.load_errors import load_error, reading_file
+
+from .base.layer import Layer
+from .base.symbolic_tensor import KerasTensor
+from .categories import dense_only, encoded, encoded_shape
+from .vocabulary import (
+    IntegerTable,
+    StringTable,
+    TokenCounts,
+    batches_of,
+    read_lines,
+)
+
+__all__ = ["ASSET", "IndexLookup", "checked_salt"]
+
+MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
+ASSET = "vocabulary.txt"
+
+
+class IndexLookup(Layer):
+    """A layer with a vocabulary: behind its special tokens come those of the data.
+
+    Index 0 is the mask token's, if there is one and ``output_mode`` is "int"; then come
+    ``num_oov_indices`` for what is out of the vocabulary, then the tokens.
+    """
+
+    autocast = False  # half precision would round integers
+    _table_class: Any = StringTable
+
+    def __init__(
+        self,
+        max_tokens: int | None,
+        num_oov_indices: int,
+        mask_token: Any,
+        oov_token: Any,
+        vocabulary_dtype: str,
+        vocabulary: Any = None,
+        idf_weights: Any = None,
+        invert: bool = False,
+        output_mode: str = "int",
+        sparse: bool = False,
+        pad_to_max_tokens: bool = False,
+        oov_method: str = "floormod",
+        name: str | None = None,
+        salt: int | Sequence[int] | None = None,
+        **kwargs: Any,
+    ):
+        for ignored in ("trainable", "dtype", "has_input_vocabulary"):  # as in Keras
+            kwargs.pop(ignored, None)
+        known_size = kwargs.pop("vocabulary_size", None)
+        super().__init__(name=name, **kwargs)
+        output_mode = _output_mode_of(output_mode)
+        if max_tokens is not None:
+            max_tokens = whole(self, "max_tokens", max_tokens, least=2)
+        elif pad_to_max_tokens:
+            self._refuse("pad_to_max_tokens=True needs max_tokens")
+        self.max_tokens = max_tokens
+        self.num_oov_indices: int = whole(self, "num_oov_indices", num_oov_indices, 0)
+        self.mask_token, self.oov_token = mask_token, oov_token
+        self.vocabulary_dtype = vocabulary_dtype
+        self.output_mode: str = one_of(self, "output_mode", output_mode, MODES)
+        self.invert: bool = bool(invert)
+        if invert and output_mode != "int":
+            self._refuse(f"invert=True needs output_mode 'int', got {output_mode!r}")
+        if invert and oov_token is None:
+            self._refuse("invert=True needs an oov_token, got None")
+        if sparse and output_mode == "int":
+            self._refuse("sparse=True is for other output modes than 'int'")
+        self.sparse = dense_only(self, sparse)
+        self.pad_to_max_tokens: bool = bool(pad_to_max_tokens)
+        methods = ("floormod", "farmhash")
+        self.oov_method: str = one_of(self, "oov_method", oov_method, methods)
+        self.salt: list[int] | None = checked_salt(self, salt)
+        if salt is not None and vocabulary_dtype != "string":
+            if oov_method != "farmhash":
+                self._refuse(f"salt needs oov_method 'farmhash', got {oov_method!r}")
+        if idf_weights is not None and output_mode != "tf_idf":
+            self._refuse(
+                f"idf_weights are for output_mode 'tf_idf', not {output_mode!r}"
+            )
+        self._mask = self._special("mask_token", mask_token)
+        self._oov = self._special("oov_token", oov_token)
+        is_path = isinstance(vocabulary, str | os.PathLike)
+        # Opaque, as lists would be searched for weights, entry by entry.
+        self._given = Opaque((None if is_path else vocabulary, idf_weights))
+        self._is_given = vocabulary is not None
+        self._table: Any = None  # of the tokens, the mask token in front of them
+        self._inverse: Any = None  # the tokens in the order of their indices
+        self._idf: np.ndarray | None = None
+        # Layers were saved without a vocabulary, yet with the number of special tokens.
+        self._size = None if known_size == self._token_start else known_size
+        self._counts = TokenCounts(output_mode == "tf_idf")
+        if vocabulary is not None:
+            if output_mode == "tf_idf" and idf_weights is None:
+                self._refuse("vocabulary needs idf_weights in output_mode 'tf_idf'")
+            self.set_vocabulary(vocabulary, idf_weights)
+
+    @property
+    def input_vocabulary(self) -> Any:
+        """The argument ``vocabulary``; None for the path of a file."""
+        return self._given.value[0]
+
+    @property
+    def variable_dtype(self) -> str:
+        """The dtype of the tokens."""
+        return self.vocabulary_dtype
+
+    compute_dtype = dtype = input_dtype = variable_dtype
+
+    def _refuse(self, reason):
+        raise ValueError(f"{type(self).__name__}: {reason}")
+
+    def _special(self, name, token):
+        if token is None:
+            return None
+        return self._table_class.as_token(type(self).__name__, name, token)
+
+    # --- the vocabulary
+
+    @property
+    def _oov_start(self):
+        return int(self.mask_token is not None and self.output_mode == "int")
+
+    @property
+    def _token_start(self):
+        return self._oov_start + self.num_oov_indices
+
+    @property
+    def _special_tokens(self):
+        return [self._mask] * self._oov_start + [self._oov] * self.num_oov_indices
+
+    @property
+    def _tokens(self):
+        """The tokens without special ones."""
+        if self._table is None:
+            return []
+        return self._table.tokens[self._mask is not None :]
+
+    def get_vocabulary(self, include_special_tokens: bool = True) -> list[Any]:
+        """Return the tokens in the order of their indices, strings as text.
+
+        Args: ``include_special_tokens``: False leaves out those for the mask and for
+        what is out of the vocabulary.
+        """
+        tokens = list(map(self._readable, self._tokens))
+        if not include_special_tokens:
+            return tokens
+        oov, masks = [_text(self.oov_token)], [_text(self.mask_token)]
+        return masks * self._oov_start + oov * self.num_oov_indices + tokens
+
+    def _readable(self, token):
+        return token
+
+    def vocabulary_size(self) -> int:
+        """Return the number of indices, those of special tokens included."""
+        return len(self._tokens) + self._token_start
+
+    def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
+        """Take these tokens for the vocabulary, in place of an older one.
+
+        Args: ``vocabulary``: a list, an array or a tensor of tokens, with or without
+        all special tokens in front; or the path of a file with a token in each line;
+        ``idf_weights``: a number for each token, in ``output_mode`` "tf_idf" alone,
+        where special tokens get the mean of all by default.
+
+        Raises: ``ValueError`` for an empty vocabulary, tokens that repeat, special
+        tokens elsewhere, more than ``max_tokens``, weights of another number, or a
+        missing file; ``RuntimeError`` for another size, if the outputs have a place
+        for each token.
+        """
+        if (idf_weights is None) == (self.output_mode == "tf_idf"):
+            self._refuse(
+                "idf_weights must be given if output_mode is 'tf_idf', and only then; "
+                f"output_mode is {self.output_mode!r}"
+            )
+        if isinstance(vocabulary, str | os.PathLike):
+            tokens = self._read(os.fspath(vocabulary))
+        else:
+            tokens = self._entries(vocabulary)
+        if not tokens:
+            self._refuse("vocabulary must not be empty")
+        start = self._token_start
+        has_special = tokens[:start] == self._special_tokens
+        given, tokens = len(tokens), tokens[start:] if has_special else tokens
+        self._check(tokens)
+        if self.max_tokens is not None and start + len(tokens) > self.max_tokens:
+            self._refuse(
+                f"the vocabulary must have at most max_tokens={self.max_tokens} tokens, "
+                f"special ones included; got {start + len(tokens)}"
+            )
+        weights = None
+        if idf_weights is not None:
+            weights = self._padded(idf_weights, given, 0 if has_special else start)
+        self._take(tokens, weights)
+
+    def _entries(self, vocabulary):
+        """The tokens of an argument ``vocabulary`` as a list."""
+        if is_tensor(vocabulary):
+            vocabulary = vocabulary.numpy()
+        entries = np.asarray(
+            vocabulary, None if hasattr(vocabulary, "dtype") else object
+        )
+        if entries.ndim != 1:
+            self._refuse(
+                "vocabulary must be a list of tokens, got an array of shape "
+                f"{entries.shape}"
+            )
+        who = type(self).__name__
+        return [
+            self._table_class.as_token(who, "each token of vocabulary", token)
+            for token in entries.tolist()
+        ]
+
+    def _read(self, path):
+        if reading_file():
+            raise load_error(
+                f"{type(self).__name__} would read its vocabulary from the file "
+                f"{path!r}, which is not part of this one"
+            )
+        if self.output_mode == "tf_idf":
+            self._refuse("vocabulary must not be a file in output_mode 'tf_idf'")
+        return self._parsed(read_lines(type(self).__name__, path))
+
+    def _parsed(self, lines):
+        return lines
+
+    def _check(self, tokens):
+        """Refuse tokens that repeat, and special ones among them."""
+        if len(set(tokens)) < len(tokens):
+            counts = TokenCounts(False)
+            counts.add([tokens])
+            repeated = [token for token, count in counts.tokens.items() if count > 1]
+            self._refuse(
+                f"the tokens of vocabulary must differ; {repeated[:5]} come several times"
+            )
+        oov = self._oov if self.invert else None  # else no index leads to it
+        for name, token in (("mask", self._mask), ("OOV", oov)):
+            if token is not None and token in tokens:
+                self._refuse(
+                    f"the {name} token {token!r} is at an unexpected location of "
+                    f"vocabulary, {tokens.index(token)}: special tokens must all come "
+                    "first, or be left out"
+                )
+
+    def _padded(self, weights, count, front):
+        """Weights with their mean for special tokens, and zeros up to ``max_tokens``."""
+        weights = np.asarray(convert_to_tensor(weights).numpy(), np.float64)
+        if weights.ndim != 1 or len(weights) != count:
+            self._refuse(
+                f"idf_weights must be as many numbers as vocabulary has tokens, {count}; "
+                f"got shape {weights.shape}"
+            )
+        mean = weights.mean() if len(weights) else 0.0
+        back = self.max_tokens - front - len(weights) if self.pad_to_max_tokens else 0
+        padded = np.pad(weights, (front, 0), constant_values=mean)
+        return np.pad(padded, (0, back)).astype(floatx())
+
+    def _take(self, tokens, weights):
+        mask = [] if self._mask is None else [self._mask]
+        size = self._token_start + len(tokens)
+        if self.output_mode != "int" and not self.pad_to_max_tokens:
+            if self._size is not None and self._size != size:
+                raise RuntimeError(
+                    f"{self._title}: the outputs have a place for each of "
+                    f"{self._size} tokens, so that the vocabulary cannot have {size}; "
+                    "make a new layer, or give max_tokens and pad_to_max_tokens=True"
+                )
+        self._table, self._size = self._table_class(mask + tokens), size
+        self._constants_version += 1
+        if self.invert:
+            front = self._special_tokens
+            self._inverse = self._table_class([*front, *tokens, self._oov]).array()
+        if weights is not None:
+            self._idf = weights
+
+    @property
+    def idf_weights(self) -> Tensor | None:
+        """The weight of each token in ``output_mode`` "tf_idf", None before `adapt`."""
+        return None if self._idf is None else convert_to_tensor(self._idf)
+
+    # --- adapting
+
+    def adapt(self, data: Any, steps: int | None = None) -> None:
+        """Find the vocabulary of ``data``: its tokens, the most frequent ones first.
+
+        Of tokens that come as often the larger comes first. There are ``max_tokens`` at
+        most. Each call starts anew.
+
+        Args: ``data``: an array, a list or a tensor; or batches, a dataset or another
+        iterable; ``steps``: the largest number of batches to look at.
+
+        Raises: ``ValueError`` if there are no tokens, or ``vocabulary`` was given to
+        the constructor; ``RuntimeError`` as `set_vocabulary`.
+        """
+        self.reset_state()
+        for batch in batches_of(f"{type(self).__name__}.adapt", data, steps):
+            self.update_state(batch)
+        if not self.has_counts():
+            raise ValueError(f"{type(self).__name__}.adapt: data must not be empty")
+        self.finalize_state()
+
+    def update_state(self, data: Any) -> None:
+        """Count the tokens of a batch; each row is a document."""
+        if self._is_given:
+            raise ValueError(
+                f"{type(self).__name__}.adapt: vocabulary is given already; omit it to "
+                "adapt"
+            )
+        self._counts.add(self._rows(data))
+
+    def _rows(self, data):
+        """The tokens of a batch, a list for each document."""
+        if isinstance(data, RaggedTensor):
+            return data.to_list()
+        keys = self._table_class.as_keys(f"{type(self).__name__}.adapt", data)
+        if 0 in keys.shape:
+            return []
+        count = keys.shape[0] if keys.shape.rank > 1 else 1
+        return reshape(keys, [count, -1]).numpy().tolist()
+
+    def reset_state(self) -> None:
+        """Forget the tokens that were counted since the last vocabulary."""
+        self._counts = TokenCounts(self.output_mode == "tf_idf")
+
+    def has_counts(self) -> bool:
+        """Return whether tokens were counted since the last vocabulary."""
+        return bool(self._counts.tokens)
+
+    def finalize_state(self) -> None:
+        """Make the vocabulary of the tokens that were counted, if there are any."""
+        if self._is_given or not self.has_counts():
+            return
+        count, start = None, self._token_start
+        if self.max_tokens is not None:
+            count = max(self.max_tokens - start, 0)
+        tokens = self._counts.most_common(count, (self._mask, self._oov))
+        weights = None
+        if self.output_mode == "tf_idf":
+            weights = self._padded(self._counts.idf_weights(tokens), len(tokens), start)
+        self._take(tokens, weights)
+        self.reset_state()
+
+    # --- calling
+
+    def _converted(self, inputs):
+        return (
+            inputs if isinstance(inputs, RaggedTensor) else super()._converted(inputs)
+        )
+
+    def call(self, inputs: Any) -> Any:
+        if self._table is None:
+            raise RuntimeError(
+                f"{self._title}: there is no vocabulary yet; call adapt(data) first, or "
+                "pass vocabulary"
+            )
+        if isinstance(inputs, RaggedTensor):
+            return self._weighted(self._counts_of(inputs))
+        if self.invert:
+            return self._inverted(IntegerTable.as_keys(self._title, inputs))
+        indices = self._indices(self._table_class.as_keys(self._title, inputs))
+        if self.output_mode == "int":
+            return indices
+        mode = "count" if self.output_mode == "tf_idf" else self.output_mode
+        return self._weighted(encoded(indices, mode, self._depth(), dtypes.int64))
+
+    def _depth(self):
+        return self.max_tokens if self.pad_to_max_tokens else self._size
+
+    def _indices(self, keys):
+        hashed = self.oov_method == "farmhash"
+        at = self._table.positions(keys, self.num_oov_indices, hashed, self.salt)
+        masks, end = int(self._mask is not None), len(self._table.tokens)
+        behind = at + (self._token_start - masks)
+        indices = where(less(at, end), behind, at - (end - self._oov_start))
+        if masks:  # a mask is no token, and in vectors has no place
+            mask = np.int64(0 if self.output_mode == "int" else dtypes.int64.max)
+            indices = where(equal(at, 0), mask, indices)
+        return indices
+
+    def _counts_of(self, rows):
+        """The counts of tokens in rows of different lengths."""
+        if (
+            self.output_mode in ("int", "one_hot")
+            or self._table_class is not StringTable
+        ):
+            raise TypeError(
+                f"{self._title}: a RaggedTensor is for output_mode 'multi_hot', 'count' "
+                f"or 'tf_idf', not {self.output_mode!r}; call its to_tensor() first"
+            )
+        counts = self._table.counts(rows, self.num_oov_indices, self.salt)
+        masks, end = int(self._mask is not None), len(self._table.tokens)
+        counts = concat([counts[:, end:], counts[:, masks:end]], 1)
+        if self.output_mode == "multi_hot":
+            counts = minimum(counts, 1)
+        more = self._depth() - self.vocabulary_size()
+        return pad(counts, [[0, 0], [0, more]]) if more else counts
+
+    def _weighted(self, counts):
+        if self.output_mode != "tf_idf":
+            return counts
+        weights = self.idf_weights
+        return cast(counts, weights.dtype) * weights
+
+    def _inverted(self, indices):
+        """The tokens of indices; the OOV token for what is none."""
+        last = len(self._inverse) - 1
+        places = where(less(indices, 0), last, minimum(indices, last))
+        return gather(self._inverse, places)
+
+    def compute_output_shape(self, input_shape: Any) -> Shape:
+        return encoded_shape(input_shape, self.output_mode, self._depth())
+
+    def compute_output_spec(self, inputs: Any) -> Any:
+        shape = self.compute_output_shape(tuple(inputs.shape))
+        if self.invert:
+            return KerasTensor(shape, self.vocabulary_dtype)
+        is_weighted = self.output_mode == "tf_idf"
+        return KerasTensor(shape, floatx() if is_weighted else dtypes.int64)
+
+    # --- files
+
+    def vocabulary_config(self) -> dict[str, Any]:
+        """Return the arguments ``vocabulary`` and ``idf_weights`` for configs."""
+        tokens, weights = self._given.value
+        if tokens is None and self._table is not None and configs_hold_assets():
+            has_name = self.oov_token is not None or not self.num_oov_indices
+            tokens = self.get_vocabulary(has_name)
+            if self._idf is not None:
+                start = 0 if has_name else self._token_start
+                weights = self._idf[start : self.vocabulary_size()]
+        return {
+            "vocabulary": _listed(tokens),
+            "idf_weights": _listed(weights),
+            "vocabulary_size": self._size,
+        }
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": self.dtype_config(),
+            "invert": self.invert,
+            "max_tokens": self.max_tokens,
+            "num_oov_indices": self.num_oov_indices,
+            "oov_token": _text(self.oov_token),
+            "mask_token": _text(self.mask_token),
+            "output_mode": self.output_mode,
+            "sparse": self.sparse,
+            "pad_to_max_tokens": self.pad_to_max_tokens,
+            "vocabulary_dtype": self.vocabulary_dtype,
+            **self.vocabulary_config(),
+            "oov_method": self.oov_method,
+            "salt": self.salt,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        return cls(**config)
+
+    def save_own_variables(self, store: Any) -> None:
+        """Put ``idf_weights`` into ``store``, in ``output_mode`` "tf_idf"."""
+        if self._idf is not None:
+            store["idf_weights"] = self._idf
+
+    def load_own_variables(self, store: Any) -> None:
+        """Take ``idf_weights`` from ``store``, in ``output_mode`` "tf_idf".
+
+        Raises: ``ValueError`` if they are missing, or have another shape.
+        """
+        if self.output_mode != "tf_idf":
+            return
+        if "idf_weights" not in store.keys():
+            if self._idf is not None:
+                self._refuse("idf_weights are missing")
+            return
+        weights = np.asarray(store["idf_weights"])
+        count = self._depth() if self._idf is None else len(self._idf)
+        if weights.ndim != 1 or count not in (None, len(weights)):
+            self._refuse(
+                f"idf_weights must be a vector of {count} numbers, got shape "
+                f"{weights.shape}"
+            )
+        self._idf = weights.astype(floatx())
+        self._constants_version += 1
+
+    def save_assets(self, dir_path: str) -> None:
+        """Write ``vocabulary.txt``, a token in each line, unless the config has them.
+
+        Raises: ``ValueError`` for a token with a line break.
+        """
+        if self.input_vocabulary is not None:
+            return
+        has_name = self.oov_token is not None or not self.num_oov_indices
+        lines = [str(token) for token in self.get_vocabulary(has_name)]
+        for line in lines:
+            if "\n" in line or "\r" in line:
+                self._refuse(
+                    f"the token {line!r:.60} has a line break, and cannot be a line of a "
+                    "file; pass the tokens as vocabulary, which the config holds"
+                )
+        with open(os.path.join(dir_path, ASSET), "wb") as file:
+            file.write("\n".join(lines).encode())
+
+    def load_assets(self, dir_path: str) -> None:
+        """Take the vocabulary from ``vocabulary.txt``, unless the config had it.
+
+        Raises: ``ValueError`` if it is missing or no UTF-8, and as `set_vocabulary`.
+        """
+        if self.input_vocabulary is not None:
+            return
+        path = os.path.join(dir_path, ASSET)
+        if not os.path.isfile(path):
+            if self._table is not None:  # the layer around this one had it
+                return
+            self._refuse(f"{ASSET} is missing, the vocabulary of layer '{self.name}'")
+        with open(path, "rb") as file:
+            lines = self._decoded(file.read().replace(b"\r\n", b"\n").split(b"\n"))
+        while lines and lines[-1] == b"" and len(lines) != self._size:
+            lines.pop()
+        tokens = self._parsed(lines)
+        if self._size is None and tokens in ([], self._special_tokens):
+            return  # it was saved before it had a vocabulary
+        start = self._token_start
+        front = 0 if tokens[:start] == self._special_tokens else start
+        if self._size not in (None, front + len(tokens)):
+            self._refuse(
+                f"{ASSET} must have the {self._size} tokens of the config, special ones "
+                f"included; got {front + len(tokens)}"
+            )
+        weights = None
+        if self.output_mode == "tf_idf":
+            if self._idf is None:
+                self._refuse("idf_weights are missing")
+            weights = self._idf[front : front + len(tokens)]
+        self.set_vocabulary(tokens, weights)
+
+    def _decoded(self, lines):
+        return lines
+
+
+# -------------------------------------------------------------------------- arguments
+
+
+def _output_mode_of(value: Any) -> Any:
+    """An argument ``output_mode``, an older name in place of which is the newer one."""
+    return {"binary": "multi_hot", "tf-idf": "tf_idf"}.get(value, value)
+
+
+def checked_salt(layer: Any, salt: Any) -> list[int] | None:
+    """An argument ``salt`` as two integers. Raises: ``ValueError`` for anything else."""
+    words = [salt, salt] if isinstance(salt, int) else salt
+    if words is None:
+        return None
+    is_pair = isinstance(words, list | tuple) and len(words) == 2
+    if not is_pair or any([not hasattr(word, "__index__") for word in words]):
+        raise ValueError(
+            f"{type(layer).__name__}: salt must be an integer, or two of them, got {salt!r}"
+        )
+    return [int(word) for word in words]
+
+
+def _listed(value: Any) -> Any:
+    """Tokens or weights as a list for configs, bytes as text."""
+    if value is None:
+        return None
+    if is_tensor(value):
+        value = value.numpy()
+    return [_text(x) for x in (value.tolist() if hasattr(value, "tolist") else value)]
+
+
+def _text(token):
+    return token.decode() if isinstance(token, bytes) else token

@@ -1,0 +1,308 @@
+"""`TextVectorization`: texts as the integers of their words, or as counts of these."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from tapewright.compiler.tracing.tracer import fall_back
+from tapewright.core import dtypes
+from tapewright.core.argument_validation import one_of, whole
+from tapewright.core.errors import ShapeError
+from tapewright.core.floatx import floatx
+from tapewright.core.interpreters import active_tracer, converted
+from tapewright.core.tensor import Tensor
+from tapewright.core.typing import Shape, TensorLike
+from tapewright.ops.array.joining import pad
+from tapewright.ops.array.shape import expand_dims, squeeze
+from tapewright.ops.strings.characters import lower, strip_punctuation
+from tapewright.ops.strings.ragged import RaggedTensor
+from tapewright.ops.strings.splitting import ngrams as ngrams_of
+from tapewright.ops.strings.splitting import split as split_words
+from tapewright.ops.strings.splitting import unicode_split
+from tapewright.serialization.object_config import function_of, plain
+
+from .base.layer import Layer
+from .base.symbolic_tensor import KerasTensor
+from .lookup import StringLookup
+from .vocabulary import StringTable, batches_of
+
+__all__ = ["TextVectorization"]
+
+STANDARDS = ("lower_and_strip_punctuation", "lower", "strip_punctuation")
+SPLITS = ("whitespace", "character")
+
+
+class TextVectorization(Layer):
+    """Texts, one string each, as integers: standardized, split, looked up in a vocabulary.
+
+    Args: ``max_tokens``: the largest number of indices; ``standardize``: None,
+    "lower_and_strip_punctuation", "lower", "strip_punctuation" or a function of a
+    tensor of strings; ``split``: None, "whitespace", "character", or a function of
+    ``[batch]`` strings that returns a `RaggedTensor` or a matrix; ``ngrams``: None, a
+    number n for the n-grams of 1 to n words, or a tuple of numbers;
+    ``output_mode``: "int", or as for `StringLookup`; ``output_sequence_length``: the
+    number of integers for each text, which is cut off or filled up with 0;
+    ``ragged``, ``sparse``: not supported, they must be False;
+    ``pad_to_max_tokens``, ``vocabulary``, ``idf_weights``, ``encoding``: see
+    `StringLookup`. Functions in configs must be registered.
+
+    In mode "int" index 0 fills up, 1 is for what is not in the vocabulary; in other
+    modes the first place is.
+
+    Shapes: inputs ``[batch]`` or ``[batch, 1]``; outputs int64, ``[batch, length]``,
+    that of the longest text unless given, with which `fit` runs op by op, since no
+    trace can know it; in other modes ``[batch, size]``, int64 or `floatx` ("tf_idf").
+
+    Raises: ``ValueError`` for arguments that do not go together; else as
+    `StringLookup`.
+
+    >>> layer = TextVectorization(output_sequence_length=4)
+    >>> layer.adapt(["A cat.", "A dog, a cat"])
+    >>> layer.get_vocabulary()
+    ['', '[UNK]', 'a', 'cat', 'dog']
+    >>> layer(["the cat!"]).numpy()
+    array([[1, 3, 0, 0]])
+    """
+
+    autocast = False
+
+    def __init__(
+        self,
+        max_tokens: int | None = None,
+        standardize: str | Callable[..., Any] | None = "lower_and_strip_punctuation",
+        split: str | Callable[..., Any] | None = "whitespace",
+        ngrams: int | tuple[int, ...] | None = None,
+        output_mode: str = "int",
+        output_sequence_length: int | None = None,
+        pad_to_max_tokens: bool = False,
+        vocabulary: str | os.PathLike | Sequence[str] | TensorLike | None = None,
+        idf_weights: Sequence[float] | TensorLike | None = None,
+        sparse: bool = False,
+        ragged: bool = False,
+        encoding: str = "utf-8",
+        name: str | None = None,
+        **kwargs: Any,
+    ):
+        known_size = kwargs.pop("vocabulary_size", None)
+        kwargs.pop("has_input_vocabulary", None)
+        if kwargs.get("dtype") == "string":  # of older versions of Keras
+            del kwargs["dtype"]
+        super().__init__(name=name, **kwargs)
+        self.standardize: Any = standardize
+        if not callable(standardize):
+            one_of(self, "standardize", standardize, (None, *STANDARDS))
+        self.split: Any = split
+        if not callable(split):
+            one_of(self, "split", split, (None, *SPLITS))
+        self.ngrams: int | tuple[int, ...] | None = ngrams
+        self._widths = self._checked_widths(ngrams)
+        if ragged:
+            raise ValueError(
+                "TextVectorization: ragged=True is not supported, since a RaggedTensor "
+                "holds strings; outputs are filled up with 0"
+            )
+        self.ragged = False
+        self._lookup_layer = StringLookup(
+            max_tokens=max_tokens,
+            vocabulary=vocabulary,
+            idf_weights=idf_weights,
+            pad_to_max_tokens=pad_to_max_tokens,
+            mask_token="",
+            output_mode=output_mode,
+            sparse=sparse,
+            encoding=encoding,
+            vocabulary_size=known_size,
+        )
+        self.output_mode: str = self._lookup_layer.output_mode
+        if output_sequence_length is not None:
+            whole(self, "output_sequence_length", output_sequence_length, least=0)
+            if self.output_mode != "int":
+                raise ValueError(
+                    "TextVectorization: output_sequence_length is for output_mode 'int', "
+                    f"not {output_mode!r}"
+                )
+        self.output_sequence_length = output_sequence_length
+
+    @property
+    def variable_dtype(self) -> str:
+        """The dtype of the words: "string"."""
+        return self._lookup_layer.vocabulary_dtype
+
+    compute_dtype = dtype = input_dtype = variable_dtype
+
+    def _checked_widths(self, ngrams):
+        if ngrams is None:
+            return None
+        if isinstance(ngrams, tuple):
+            return tuple([whole(self, "ngrams", n) for n in ngrams])
+        return tuple(range(1, whole(self, "ngrams", ngrams) + 1))
+
+    # --- the vocabulary
+
+    def adapt(
+        self, data: Any, batch_size: int | None = None, steps: int | None = None
+    ) -> None:
+        """Find the vocabulary of the texts in ``data``, see `StringLookup.adapt`.
+
+        Args: ``data``: a list, an array or a tensor of texts; or batches of them, a
+        dataset or another iterable; ``batch_size``: not used; ``steps``: the largest
+        number of batches to look at.
+        """
+        self.reset_state()
+        for batch in batches_of("TextVectorization.adapt", data, steps):
+            self.update_state(batch)
+        counts = self._lookup_layer.has_counts()
+        if not counts:
+            raise ValueError("TextVectorization.adapt: there are no words in data")
+        self.finalize_state()
+
+    def update_state(self, data: Any) -> None:
+        """Count the words of a batch of texts."""
+        data = StringTable.as_keys("TextVectorization.adapt", data)
+        self._lookup_layer.update_state(self._words(data))
+
+    def finalize_state(self) -> None:
+        """Make the vocabulary of the words that were counted, if there are any."""
+        self._lookup_layer.finalize_state()
+
+    def reset_state(self) -> None:
+        """Forget the words that were counted since the last vocabulary."""
+        self._lookup_layer.reset_state()
+
+    def get_vocabulary(self, include_special_tokens: bool = True) -> list[str]:
+        """Return the words in the order of their indices, see `StringLookup`."""
+        return self._lookup_layer.get_vocabulary(include_special_tokens)
+
+    def vocabulary_size(self) -> int:
+        """Return the number of indices, those of special tokens included."""
+        return self._lookup_layer.vocabulary_size()
+
+    def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
+        """Take these words for the vocabulary, see `StringLookup.set_vocabulary`."""
+        self._lookup_layer.set_vocabulary(vocabulary, idf_weights)
+
+    # --- calling
+
+    def call(self, inputs: Any) -> Tensor:
+        texts = StringTable.as_keys(self._title, inputs)
+        if texts.shape.rank == 0 and self.split is not None:
+            return self.call(expand_dims(texts, 0))[0]
+        words = self._words(texts)
+        if self.output_mode != "int":
+            return self._lookup_layer.call(words)
+        length = self.output_sequence_length
+        if isinstance(words, RaggedTensor):
+            if length is None and active_tracer() is not None:
+                fall_back(
+                    f"{self._title}: the length of the longest text is not known before "
+                    "it is split; give output_sequence_length"
+                )
+            return self._lookup_layer.call(words.to_tensor("", shape=(None, length)))
+        indices = self._lookup_layer.call(words)
+        if length is None:
+            return indices
+        indices = indices[..., :length]
+        behind = [[0, 0]] * (indices.shape.rank - 1) + [[0, length - indices.shape[-1]]]
+        return pad(indices, behind)
+
+    def _words(self, texts):
+        """The tokens of texts: a `RaggedTensor`, or a tensor."""
+        if callable(self.standardize):
+            texts = converted(self.standardize)(texts)
+        elif self.standardize is not None:
+            if self.standardize != "strip_punctuation":
+                texts = lower(texts)
+            if self.standardize != "lower":
+                texts = strip_punctuation(texts)
+        if self.split is not None:
+            if texts.shape.rank > 1:
+                if texts.shape.rank > 2 or texts.shape[-1] != 1:
+                    raise ShapeError(
+                        self._title,
+                        "texts to be split must have shape [batch] or [batch, 1], got "
+                        f"{tuple(texts.shape)}",
+                    )
+                texts = squeeze(texts, -1)
+            if callable(self.split):
+                texts = converted(self.split)(texts)
+            elif self.split == "whitespace":
+                texts = split_words(texts)
+            else:
+                texts = unicode_split(texts, "UTF-8")
+        if self._widths is not None:
+            texts = ngrams_of(texts, self._widths, separator=" ")
+        return texts
+
+    def compute_output_shape(self, input_shape: Any) -> Shape:
+        shape = tuple(input_shape)
+        if self.split is not None:
+            words = (*shape[:1], None)
+        elif self._widths is not None and shape[-1:]:
+            words = (*shape[:-1], _count(shape[-1], self._widths))
+        else:
+            words = shape
+        if self.output_mode == "int":
+            if self.output_sequence_length is None or not words:
+                return words
+            return (*words[:-1], self.output_sequence_length)
+        return self._lookup_layer.compute_output_shape(words)
+
+    def compute_output_spec(self, inputs: Any) -> Any:
+        shape = self.compute_output_shape(tuple(inputs.shape))
+        is_weighted = self.output_mode == "tf_idf"
+        return KerasTensor(shape, floatx() if is_weighted else dtypes.int64)
+
+    # --- files
+
+    def get_config(self) -> dict[str, Any]:
+        lookup = self._lookup_layer
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": self.dtype_config(),
+            "max_tokens": lookup.max_tokens,
+            "standardize": plain(self.standardize),
+            "split": plain(self.split),
+            "ngrams": plain(self.ngrams),
+            "output_mode": self.output_mode,
+            "output_sequence_length": self.output_sequence_length,
+            "pad_to_max_tokens": lookup.pad_to_max_tokens,
+            "sparse": lookup.sparse,
+            "ragged": self.ragged,
+            **lookup.vocabulary_config(),
+            "encoding": lookup.encoding,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        config = dict(config)
+        for name in ("standardize", "split"):
+            value = config.get(name)
+            if isinstance(value, dict):
+                config[name] = function_of("layer", value.get("config"))
+        if isinstance(config.get("ngrams"), list):
+            config["ngrams"] = tuple(config["ngrams"])
+        return cls(**config)
+
+    def save_own_variables(self, store: Any) -> None:
+        """Put ``idf_weights`` into ``store``, in ``output_mode`` "tf_idf"."""
+        self._lookup_layer.save_own_variables(store)
+
+    def load_own_variables(self, store: Any) -> None:
+        """Take ``idf_weights`` from ``store``, in ``output_mode`` "tf_idf"."""
+        self._lookup_layer.load_own_variables(store)
+
+    def save_assets(self, dir_path: str) -> None:
+        """Write ``vocabulary.txt``, see `StringLookup.save_assets`."""
+        self._lookup_layer.save_assets(dir_path)
+
+    def load_assets(self, dir_path: str) -> None:
+        """Take the vocabulary from ``vocabulary.txt``."""
+        self._lookup_layer.load_assets(dir_path)
+
+
+def _count(size, widths):
+    """The number of n-grams of a row; None for one of unknown size."""
+    return None if size is None else sum([max(size - width + 1, 0) for width in widths])

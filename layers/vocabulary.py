@@ -1,0 +1,244 @@
+"""Vocabularies of strings and integers: tables of tokens, counts of them, files of them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tapewright.compiler.control_flow.printing import assert_true
+from tapewright.core import dtypes
+from tapewright.core.nest import is_nested
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
+from tapewright.core.text import make_text, to_bytes
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import zeros_like
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.shape import expand_dims
+from tapewright.ops.array.sorting import searchsorted
+from tapewright.ops.math.comparison import equal, where
+from tapewright.ops.math.elementwise import minimum
+from tapewright.ops.math.reduction import reduce_all
+from tapewright.ops.strings.categories import (
+    pack_vocabulary,
+    vocabulary_counts,
+    vocabulary_lookup,
+)
+from tapewright.ops.strings.numbers import (
+    as_string,
+    to_hash_bucket_fast,
+    to_hash_bucket_strong,
+)
+from tapewright.ops.strings.ragged import RaggedTensor
+
+__all__ = [
+    "IntegerTable",
+    "StringTable",
+    "TokenCounts",
+    "batches_of",
+    "hash_bucket",
+    "lines_of",
+    "read_lines",
+]
+
+
+# ---------------------------------------------------------------------------- tables
+
+
+class StringTable:
+    """The positions of strings in a list of tokens, which are ``bytes``.
+
+    A string that is no token has the number of tokens plus its bucket as its position.
+    """
+
+    dtype: dtypes.DType = dtypes.string
+
+    def __init__(self, tokens: list[bytes]):
+        self.tokens = tokens
+        self._packed = pack_vocabulary(tokens)
+
+    @staticmethod
+    def as_token(who: str, name: str, value: Any) -> bytes:
+        """An entry of a vocabulary. Raises: ``TypeError`` for no string."""
+        if not isinstance(value, str | bytes):
+            raise TypeError(f"{who}: {name} must be a string, got {value!r:.60}")
+        return to_bytes(value)
+
+    @staticmethod
+    def as_keys(who: str, inputs: Any) -> Tensor:
+        """Inputs as strings. Raises: ``TypeError`` for numbers."""
+        keys = convert_to_tensor(inputs)
+        if keys.dtype != dtypes.string:
+            if 0 in keys.shape:  # of an empty list
+                return convert_to_tensor(make_text([], tuple(keys.shape)))
+            raise TypeError(f"{who}: inputs must be strings, got {keys.dtype.name}")
+        return keys
+
+    def positions(
+        self, keys: Tensor, buckets: int, hashed: bool, salt: list[int] | None
+    ) -> Tensor:
+        """The positions of keys: int64, in their shape."""
+        return vocabulary_lookup(keys, self._packed, buckets, salt or ())
+
+    def counts(
+        self, rows: RaggedTensor, buckets: int, salt: list[int] | None
+    ) -> Tensor:
+        """Count each position in each row: ``[rows, tokens + buckets]``."""
+        size = len(self.tokens)
+        return vocabulary_counts(rows.packed, self._packed, size, buckets, salt or ())
+
+    def array(self) -> np.ndarray:
+        """The tokens as an array."""
+        return make_text(self.tokens, (len(self.tokens),))
+
+
+class IntegerTable:
+    """The positions of integers in a list of tokens, see `StringTable`.
+
+    ``hashed``: the bucket is that of `hash_bucket`; without it, the integer modulo the
+    number of buckets.
+    """
+
+    dtype: dtypes.DType = dtypes.int64
+
+    def __init__(self, tokens: list[int]):
+        self.tokens = tokens
+        self._order = np.argsort(self.array())
+        self._sorted = self.array()[self._order]
+
+    @staticmethod
+    def as_token(who: str, name: str, value: Any) -> int:
+        """An entry of a vocabulary. Raises: ``TypeError`` for no integer."""
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise TypeError(f"{who}: {name} must be an integer, got {value!r:.60}")
+        return int(value)
+
+    @staticmethod
+    def as_keys(who: str, inputs: Any) -> Tensor:
+        """Inputs as int64. Raises: ``TypeError`` for strings."""
+        keys = convert_to_tensor(inputs)
+        if keys.dtype == dtypes.string:
+            raise TypeError(f"{who}: inputs must be integers, got strings")
+        return cast(keys, dtypes.int64)
+
+    def positions(
+        self, keys: Tensor, buckets: int, hashed: bool, salt: list[int] | None
+    ) -> Tensor:
+        """The positions of keys: int64, in their shape."""
+        if keys.shape.rank == 0:
+            return self.positions(expand_dims(keys, 0), buckets, hashed, salt)[0]
+        size = len(self.tokens)
+        absent: Any = size
+        if buckets > 1:
+            bucket = hash_bucket(keys, buckets, salt) if hashed else keys % buckets
+            absent = bucket + size
+        if not size:
+            return zeros_like(keys) + absent
+        at = minimum(cast(searchsorted(self._sorted, keys), dtypes.int64), size - 1)
+        is_token = equal(gather(self._sorted, at), keys)
+        if not buckets:
+            assert_true(
+                reduce_all(is_token),
+                "with num_oov_indices=0 all inputs must be in the vocabulary, but some "
+                "are not; give num_oov_indices=1. The inputs:",
+                [keys],
+            )
+        return where(is_token, gather(self._order, at), absent)
+
+    def array(self) -> np.ndarray:
+        """The tokens as an array."""
+        return np.array(self.tokens, np.int64)
+
+
+def hash_bucket(keys: Tensor, buckets: int, salt: Any = None) -> Tensor:
+    """The bucket of strings or integers: FarmHash of the text, SipHash with a salt."""
+    if keys.dtype != dtypes.string:
+        keys = as_string(keys)
+    if salt is None:
+        return to_hash_bucket_fast(keys, buckets)
+    return to_hash_bucket_strong(keys, buckets, salt)
+
+
+# -------------------------------------------------------------------- counts of tokens
+
+
+class TokenCounts:
+    """Numbers of tokens that were seen, and of the documents with them if ``by_document``."""
+
+    def __init__(self, by_document: bool):
+        self.tokens: Counter = Counter()
+        self.documents: Counter = Counter()
+        self.number, self.by_document = 0, by_document
+
+    def add(self, rows: Iterable[list[Any]]) -> None:
+        """Count the tokens of some documents."""
+        for row in rows:
+            self.tokens.update(row)
+            if self.by_document:
+                self.documents.update(set(row))
+            self.number += 1
+
+    def most_common(self, count: int | None, special: Iterable[Any]) -> list[Any]:
+        """The tokens but special ones, most frequent first, in ties the larger first."""
+        found = self.tokens.keys() - set(special)
+        order = sorted(found, key=lambda x: (self.tokens[x], x), reverse=True)
+        return order[:count]
+
+    def idf_weights(self, tokens: list[Any]) -> np.ndarray:
+        """``log(1 + documents / (1 + those with the token))`` for each token."""
+        counts = np.array([self.documents[token] for token in tokens], np.float64)
+        return np.log(1 + self.number / (1 + counts))
+
+
+def batches_of(who: str, data: Any, steps: int | None) -> Iterator[Any]:
+    """The batches of a dataset; an array, list or tensor is one, its rows documents.
+
+    Raises: ``TypeError`` for batches of several tensors, and for other objects.
+    """
+    is_array = is_tensor(data) or hasattr(data, "__array__")
+    if is_array or isinstance(data, list | tuple | RaggedTensor):
+        if not isinstance(data, RaggedTensor):
+            data = convert_to_tensor(data)
+            data = data[:, None] if data.shape.rank == 1 else data
+        yield data
+        return
+    if not hasattr(data, "__iter__"):
+        raise TypeError(
+            f"{who}: data must be an array, a list or an iterable of batches, got "
+            f"{type(data).__name__}"
+        )
+    for i, batch in enumerate(data):
+        if steps is not None and i >= steps:
+            return
+        if isinstance(batch, tuple | dict) or is_nested(batch) and _has_tensors(batch):
+            raise TypeError(
+                f"{who}: each batch of data must be one tensor, got a "
+                f"{type(batch).__name__}; map the dataset to its texts first"
+            )
+        yield batch
+
+
+def _has_tensors(batch):
+    return any([is_tensor(x) or hasattr(x, "shape") for x in batch])
+
+
+# ------------------------------------------------------------------------------- files
+
+
+def read_lines(who: str, path: str) -> list[bytes]:
+    """The lines of a file of tokens, without the ends of lines.
+
+    Raises: ``ValueError`` if there is no such file.
+    """
+    if not os.path.isfile(path):
+        raise ValueError(f"{who}: there is no file {path!r} with a vocabulary")
+    with open(path, "rb") as file:
+        return lines_of(file.read())
+
+
+def lines_of(text: bytes) -> list[bytes]:
+    """The lines of a text; the last may end without a line break."""
+    return text.replace(b"\r\n", b"\n").removesuffix(b"\n").split(b"\n")
