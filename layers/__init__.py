@@ -7,6 +7,7 @@ from . import (
     attention,
     augmentation,
     constraints,
+    conv_lstm,
     convolution,
     core,
     dtype_policies,
@@ -18,6 +19,7 @@ from . import (
     multi_head_attention,
     noise,
     normalization,
+    pipeline,
     pooling,
     preprocessing,
     recurrent,
@@ -35,6 +37,7 @@ from .base.input_layer import *
 from .base.layer import *
 from .base.layer_serialization import deserialize, serialize
 from .base.saved_layer import *
+from .conv_lstm import *
 from .convolution import *
 from .core import *
 from .embedding import *
@@ -44,6 +47,7 @@ from .merging import *
 from .multi_head_attention import *
 from .noise import *
 from .normalization import *
+from .pipeline import *
 from .pooling import *
 from .preprocessing import *
 from .recurrent import *
@@ -66,6 +70,7 @@ __all__ += augmentation.__all__
 __all__ += input_layer.__all__
 __all__ += layer.__all__
 __all__ += saved_layer.__all__
+__all__ += conv_lstm.__all__
 __all__ += convolution.__all__
 __all__ += core.__all__
 __all__ += embedding.__all__
@@ -75,6 +80,7 @@ __all__ += merging.__all__
 __all__ += multi_head_attention.__all__
 __all__ += noise.__all__
 __all__ += normalization.__all__
+__all__ += pipeline.__all__
 __all__ += pooling.__all__
 __all__ += preprocessing.__all__
 __all__ += recurrent.__all__

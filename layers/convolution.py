@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 
-class _ConvolutionBase(Layer):
+class ConvolutionBase(Layer):
     """Base of the layers with a sliding window: the window, the bias, the activation.
 
     Args: ``kernel_size``, ``strides``, ``dilation_rate``: an int, or one for each spatial
@@ -137,8 +137,8 @@ class _ConvolutionBase(Layer):
         return from_channels_last((batch, *counts, count), self.data_format)
 
 
-class _Convolution(_ConvolutionBase):
-    """`_ConvolutionBase` with a ``kernel`` that mixes the channels of a group."""
+class _Convolution(ConvolutionBase):
+    """`ConvolutionBase` with a ``kernel`` that mixes the channels of a group."""
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ class Conv3D(_Convolution):
 Convolution1D, Convolution2D, Convolution3D = Conv1D, Conv2D, Conv3D
 
 
-class _TransposedConvolution(_ConvolutionBase):
+class _TransposedConvolution(ConvolutionBase):
     def __init__(
         self,
         filters: int,
@@ -434,7 +434,7 @@ Convolution2DTranspose = Conv2DTranspose
 Convolution3DTranspose = Conv3DTranspose
 
 
-class _ByChannel(_ConvolutionBase):
+class _ByChannel(ConvolutionBase):
     def _by_channel(self, inputs, kernel):
         """Each channel convolved with its filters, ``kernel [*window, channels, filters]``."""
         *window, channels, multiplier = kernel.shape

@@ -1,22 +1,27 @@
-"""`Embedding`: rows of a table for whole numbers; `Masking`: steps that do not count."""
+"""`Embedding`: rows of a table for whole numbers, and the way back; `Masking`: steps
+that do not count."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import whole
+from tapewright.core.argument_validation import positive, whole
+from tapewright.core.dtypes import as_dtype
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros
 from tapewright.ops.array.gather import gather
+from tapewright.ops.linalg.matmul import matmul
 from tapewright.ops.math.comparison import not_equal, where
 from tapewright.ops.math.reduction import reduce_any
+from tapewright.ops.math.trigonometry import tanh
 
 from . import constraints, initializers, regularizers
 from .base.layer import Layer, ShapePreserving
+from .base.masks import attach
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
-    from tapewright.core.typing import Shape, TensorLike
+    from tapewright.core.typing import DTypeLike, Shape, TensorLike
     from tapewright.core.variable import Variable
 
     from .base.layer_types import (
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
         RegularizerLike,
     )
 
-__all__ = ["Embedding", "Masking"]
+__all__ = ["Embedding", "Masking", "ReversibleEmbedding"]
 
 
 class Embedding(Layer):
@@ -99,6 +104,93 @@ class Embedding(Layer):
         config = super().get_config()
         config.pop("weights", None)  # they are in the files of weights
         return config
+
+
+class ReversibleEmbedding(Embedding):
+    """An `Embedding` that also makes logits of vectors: ``inputs @ transpose(embeddings)``.
+
+    Args: those of `Embedding`; ``tie_weights``: False gives the way back a weight of its
+    own; ``reverse_dtype``: the dtype of the way back; ``logit_soft_cap`` c: the logits are
+    ``c * tanh(logits / c)``.
+
+    Inputs: ``reverse``: True for the way back. Its outputs have no mask.
+
+    Shapes: inputs ``[...]``, outputs ``[..., output_dim]``; with ``reverse`` inputs ``[...,
+    output_dim]``, outputs ``[..., input_dim]``; weights ``embeddings [input_dim,
+    output_dim]``, ``reverse_embeddings [output_dim, input_dim]`` if they are not tied.
+
+    Raises: as `Embedding`; ``ValueError`` if ``logit_soft_cap`` is not positive.
+
+    Reference: Press & Wolf, "Using the output embedding to improve language models" (2017).
+
+    >>> layer = ReversibleEmbedding(2, 2, weights=[[1.0, 2.0], [3.0, 4.0]])
+    >>> layer(layer([1]), reverse=True).numpy()
+    array([[11., 25.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        tie_weights: bool = True,
+        embeddings_initializer: InitializerLike = "uniform",
+        embeddings_regularizer: RegularizerLike = None,
+        embeddings_constraint: ConstraintLike = None,
+        mask_zero: bool = False,
+        reverse_dtype: DTypeLike | None = None,
+        logit_soft_cap: float | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
+        self.tie_weights: bool = bool(tie_weights)
+        super().__init__(
+            input_dim,
+            output_dim,
+            embeddings_initializer,
+            embeddings_regularizer,
+            embeddings_constraint,
+            mask_zero,
+            **kwargs,
+        )
+        known = None if reverse_dtype is None else as_dtype(reverse_dtype).name
+        self.reverse_dtype: str | None = known
+        if logit_soft_cap is not None:
+            positive(self, "logit_soft_cap", logit_soft_cap)
+        self.logit_soft_cap = logit_soft_cap
+
+    def build(self, input_shape: Shape | None = None) -> None:
+        super().build(input_shape)
+        if not self.tie_weights:
+            self.reverse_embeddings: Variable = self.add_weight(
+                (self.output_dim, self.input_dim),
+                self.embeddings_initializer,
+                name="reverse_embeddings",
+                autocast=False,
+            )
+
+    def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
+        if reverse:
+            return self._logits(inputs)
+        outputs = super().call(inputs)
+        attach(outputs, super().compute_mask(inputs))
+        return outputs
+
+    def _logits(self, inputs):
+        inputs = inputs if inputs.dtype.is_floating else self._as_own_dtype(inputs)
+        dtype = max(inputs.dtype, self._compute_dtype, key=lambda dtype: dtype.size)
+        dtype = dtype if self.reverse_dtype is None else as_dtype(self.reverse_dtype)
+        kernel = self.embeddings if self.tie_weights else self.reverse_embeddings
+        kernel = cast(self._as_own_dtype(kernel.read()), dtype)
+        logits = matmul(cast(inputs, dtype), kernel, transpose_b=self.tie_weights)
+        cap = self.logit_soft_cap
+        return logits if cap is None else tanh(logits / cap) * cap
+
+    def compute_mask(self, inputs: Tensor, mask: Any = None) -> None:
+        return None  # `call` attaches it, on one of the two ways
+
+    def compute_output_shape(self, input_shape: Shape, reverse: bool = False) -> Shape:
+        if reverse:
+            return (*input_shape[:-1], self.input_dim)
+        return super().compute_output_shape(input_shape)
 
 
 class Masking(ShapePreserving, Layer):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from tapewright.core.argument_validation import one_of
 from tapewright.core.dtypes import as_dtype, float64
 from tapewright.core.floatx import default_float
 from tapewright.core.tensor import convert_to_tensor, is_tensor
@@ -47,6 +48,8 @@ __all__ = [
     "OrthogonalInitializer",
     "RandomNormal",
     "RandomUniform",
+    "STFT",
+    "STFTInitializer",
     "TruncatedNormal",
     "VarianceScaling",
     "Zeros",
@@ -65,6 +68,7 @@ __all__ = [
     "random_normal",
     "random_uniform",
     "serialize",
+    "stft",
     "truncated_normal",
     "variance_scaling",
     "zeros",
@@ -177,6 +181,83 @@ class Identity(Initializer):
         if len(shape) != 2:
             raise ValueError(f"Identity: shape must have two axes, got {shape}")
         return creation.eye(*shape, dtype=dtype or default_float()) * self.gain
+
+
+class STFT(Initializer):
+    """The waves of a short-time Fourier transform, as the kernel of a convolution.
+
+        kernel[t, 0, k] = window[t] * cos(2 pi t k / n) / scale    ("imag": -sin)
+
+    with n = 2 (bins - 1). Args: ``side``: "real" or "imag"; ``window``: the name of a
+    window, ``frame_length`` numbers, or None; ``scaling``: divide by the window's norm
+    ("density"), by the sum of its magnitudes ("spectrum"), or not at all (None);
+    ``periodic``: the window of that name is periodic, not symmetric.
+
+    Shapes: ``[frame_length, 1, bins]``.
+
+    Raises: ``ValueError`` for another ``side``, ``scaling`` or window.
+
+    >>> STFT("real", None, None)([4, 1, 3]).numpy().round(2)[:, 0] + 0.0
+    array([[ 1.,  1.,  1.],
+           [ 1.,  0., -1.],
+           [ 1., -1.,  1.],
+           [ 1.,  0., -1.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        side: str = "real",
+        window: TensorLike | None = "hann",
+        scaling: str | None = "density",
+        periodic: bool = False,
+    ):
+        self.side: str = one_of(self, "side", side, ("real", "imag"))
+        if isinstance(window, str):
+            window = one_of(self, "window", window, _WINDOWS)
+        self.window = window
+        self.scaling = one_of(self, "scaling", scaling, (None, "density", "spectrum"))
+        self.periodic = periodic
+
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
+        length, _, bins = shape
+        time, bin_ = np.arange(length)[:, None, None], np.arange(bins)
+        wave = np.exp(-2j * np.pi * time * bin_ / (2 * max(bins - 1, 1)))
+        kernel = wave.real if self.side == "real" else wave.imag
+        if self.window is not None:
+            window = self._window(length)
+            scales = {
+                "density": np.linalg.norm(window),
+                "spectrum": np.abs(window).sum(),
+            }
+            kernel *= window[:, None, None] / scales.get(self.scaling, 1.0)
+        return cast(convert_to_tensor(kernel), _floating(dtype))
+
+    def _window(self, length):
+        if not isinstance(self.window, str):
+            window = np.asarray(self.window, np.float64)
+            if window.shape != (length,):
+                raise ValueError(
+                    f"STFT: window must be {length} numbers, as many as the frame has "
+                    f"steps, got shape {window.shape}"
+                )
+            return window
+        if length == 1:
+            return np.ones(1)
+        phase = 2 * np.pi * np.arange(length) / (length - (not self.periodic))
+        terms = _WINDOWS[self.window]
+        return sum([a * np.cos(i * phase) * (-1) ** i for i, a in enumerate(terms)])
+
+
+# Windows that are sums of cosines: a[0] - a[1] cos(phase) + a[2] cos(2 phase) - ...
+_WINDOWS = {
+    "boxcar": (1.0,),
+    "hann": (0.5, 0.5),
+    "hamming": (0.54, 0.46),
+    "blackman": (0.42, 0.5, 0.08),
+    "nuttall": (0.3635819, 0.4891775, 0.1365995, 0.0106411),
+    "blackmanharris": (0.35875, 0.48829, 0.14128, 0.01168),
+    "flattop": (0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
+}
 
 
 # --------------------------------------------------------------------------- random
@@ -454,6 +535,7 @@ ones = Ones
 orthogonal = Orthogonal
 random_normal = RandomNormal
 random_uniform = RandomUniform
+STFTInitializer = stft = STFT
 truncated_normal = TruncatedNormal
 variance_scaling = VarianceScaling
 zeros = Zeros
@@ -465,5 +547,6 @@ for _name, _class in (
     ("uniform", RandomUniform),
     ("IdentityInitializer", Identity),
     ("OrthogonalInitializer", Orthogonal),
+    ("STFTInitializer", STFT),
 ):
     register("initializer", _name, _class)

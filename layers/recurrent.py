@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["GRU", "LSTM", "SimpleRNN"]
 
 
-class _WithCell(RNN):
+class CellLayer(RNN):
     """An `RNN` that makes its cell of its own arguments, which are the config."""
 
     input_spec: InputSpec
@@ -115,10 +115,10 @@ for _name in (
     "kernel_constraint", "recurrent_constraint", "bias_constraint", "dropout",
     "recurrent_dropout", "seed", "implementation",
 ):  # fmt: skip
-    setattr(_WithCell, _name, property(attrgetter(f"cell.{_name}")))
+    setattr(CellLayer, _name, property(attrgetter(f"cell.{_name}")))
 
 
-class SimpleRNN(_WithCell):
+class SimpleRNN(CellLayer):
     """A plain recurrent network: `RNN` of a `SimpleRNNCell`.
 
         h <- activation(inputs @ kernel + h @ recurrent_kernel + bias)
@@ -179,7 +179,7 @@ _ACTIVATIONS = {
 }
 
 
-class LSTM(_WithCell):
+class LSTM(CellLayer):
     """A long short-term memory: `RNN` of an `LSTMCell`, whose states are h and c.
 
         i, f, n, o = the quarters of inputs @ kernel + h @ recurrent_kernel + bias
@@ -243,7 +243,7 @@ class LSTM(_WithCell):
         )  # fmt: skip
 
 
-class GRU(_WithCell):
+class GRU(CellLayer):
     """A gated recurrent unit: `RNN` of a `GRUCell`.
 
         x = inputs @ kernel + bias[0]       y = h @ recurrent_kernel + bias[1]

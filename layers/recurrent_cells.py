@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"]
 
 
-class _Cell(Layer):
+class RecurrentCell(Layer):
     """Base of the cells: two kernels, a bias, and dropout in front of the kernels.
 
     ``gates``: how many blocks of columns the kernels have. With ``implementation`` 1, or
@@ -145,7 +145,7 @@ def _by_blocks(x, masks, kernel):
     return concat([matmul(x * m, block) for m, block in zip(masks, blocks)], 1)
 
 
-class SimpleRNNCell(_Cell):
+class SimpleRNNCell(RecurrentCell):
     """One step of a plain recurrent network, whose output is its state.
 
         h <- activation(inputs @ kernel + h @ recurrent_kernel + bias)
@@ -198,7 +198,37 @@ class SimpleRNNCell(_Cell):
         return h, [h] if is_nested(states) else h
 
 
-class LSTMCell(_Cell):
+class LSTMBase(RecurrentCell):
+    """Base of `LSTMCell`, and of the cells whose products are convolutions.
+
+    ``gate_axis``: the axis along which the products of the four gates follow each other.
+    """
+
+    unit_forget_bias: bool
+
+    gates = 4
+    gate_axis = 1
+
+    def _add_bias(self, width):
+        initializer = self._forgetting if self.unit_forget_bias else None
+        return self._new_weight("bias", (width,), initializer=initializer)
+
+    def _forgetting(self, shape, dtype=None):
+        make, ones, units = self.bias_initializer, initializers.get("ones"), self.units
+        blocks = make((units,), dtype), ones((units,), dtype), make((2 * units,), dtype)
+        return concat(list(blocks), 0)
+
+    def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
+        h, c = states
+        x = self.of_inputs(inputs, training) + self.of_state(h, training)
+        i, f, n, o = split(x, 4, axis=self.gate_axis)
+        gate = self.recurrent_activation
+        c = gate(f) * c + gate(i) * self.activation(n)
+        h = gate(o) * self.activation(c)
+        return h, [h, c]
+
+
+class LSTMCell(LSTMBase):
     """One step of a long short-term memory, with the states h (the output) and c.
 
         i, f, n, o = the quarters of inputs @ kernel + h @ recurrent_kernel + bias
@@ -221,8 +251,6 @@ class LSTMCell(_Cell):
     >>> outputs.shape, len(states)
     (TensorShape([2, 4]), 2)
     """
-
-    gates = 4
 
     def __init__(
         self,
@@ -250,26 +278,8 @@ class LSTMCell(_Cell):
         self._keep(locals())
         self.state_size: list[int] = [self.units, self.units]
 
-    def _add_bias(self, width):
-        initializer = self._forgetting if self.unit_forget_bias else None
-        return self._new_weight("bias", (width,), initializer=initializer)
 
-    def _forgetting(self, shape, dtype=None):
-        make, ones, units = self.bias_initializer, initializers.get("ones"), self.units
-        blocks = make((units,), dtype), ones((units,), dtype), make((2 * units,), dtype)
-        return concat(list(blocks), 0)
-
-    def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
-        h, c = states
-        x = self.of_inputs(inputs, training) + self.of_state(h, training)
-        i, f, n, o = split(x, 4, axis=1)
-        gate = self.recurrent_activation
-        c = gate(f) * c + gate(i) * self.activation(n)
-        h = gate(o) * self.activation(c)
-        return h, [h, c]
-
-
-class GRUCell(_Cell):
+class GRUCell(RecurrentCell):
     """One step of a gated recurrent unit, whose output is its state.
 
         x = inputs @ kernel + bias[0]       y = h @ recurrent_kernel + bias[1]

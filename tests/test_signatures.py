@@ -40,17 +40,14 @@ LACKING = {
     "callbacks": """
         OrbaxCheckpoint RemoteMonitor
     """,
-    "initializers": """
-        STFT
-    """,
     "layers": """
-        AugMix AutoContrast ContrastLimitedAdaptiveHistogramEqualization ConvLSTM1D
-        ConvLSTM2D ConvLSTM3D CutMix Equalization FlaxLayer HashedCrossing Hashing
-        IntegerLookup JaxLayer MaxNumBoundingBoxes MelSpectrogram MixUp Pipeline
+        AugMix AutoContrast ContrastLimitedAdaptiveHistogramEqualization
+        CutMix Equalization FlaxLayer HashedCrossing Hashing
+        IntegerLookup JaxLayer MaxNumBoundingBoxes MelSpectrogram MixUp
         RandAugment RandomColorDegeneration RandomColorJitter RandomElasticTransform
         RandomErasing RandomGaussianBlur RandomGrayscale RandomHue RandomInvert
         RandomPerspective RandomPosterization RandomSaturation RandomSharpness
-        RandomShear ReversibleEmbedding STFTSpectrogram Solarization StringLookup
+        RandomShear STFTSpectrogram Solarization StringLookup
         TFSMLayer TextVectorization TorchModuleWrapper
     """,
     "optimizers": """

@@ -49,8 +49,8 @@ MOST = 70
 INTERNAL = set(
     """
     Layer.call_as_it_is LayerConfig.own_build_config LayerConfig.build_by_own_config
-    Tracked.own_variables Model.lists_layers RNN.inner_loop _Cell.dropped
-    _Cell.of_inputs _Cell.of_state _Cell.one_mask CallbackList.close
+    Tracked.own_variables Model.lists_layers RNN.inner_loop RecurrentCell.dropped
+    RecurrentCell.of_inputs RecurrentCell.of_state RecurrentCell.one_mask CallbackList.close
     CallbackList.wants_predict_batches CallbackList.wants_test_batches
     CallbackList.wants_train_batches
     Optimizer.advance Optimizer.block_rule Optimizer.changes_gradients

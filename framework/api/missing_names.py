@@ -91,7 +91,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      " QuantizedDTypePolicy QuantizedFloat8DTypePolicy", ""),
     ("keras.layers", "TextVectorization StringLookup IntegerLookup Hashing HashedCrossing",
      "Python before the model; tw.keras.layers.CategoryEncoding for ints"),
-    ("keras.layers", "ConvLSTM1D ConvLSTM2D ConvLSTM3D", "tw.scan over a convolution"),
     ("keras.layers", "MelSpectrogram STFTSpectrogram", "tw.signal.stft"),
     ("keras.layers", "JaxLayer FlaxLayer TFSMLayer TorchModuleWrapper",
      "tw.numpy_function (no gradient)"),

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from .tensor import Tensor
 from .typing import TensorLike
 from .variable import Variable
 
@@ -46,8 +47,16 @@ def assign_all(
             )
     with unchanged_on_error(variables):
         for variable, value in zip(variables, values):
-            dtype = variable._array.dtype
-            variable.assign(np.asarray(value, dtype) if cast else value)
+            variable.assign(_cast(variable, value) if cast else value)
+
+
+def _cast(variable, value):
+    """The value in the dtype of a variable."""
+    if isinstance(value, Tensor):  # on its device
+        return variable._cast(value, variable.dtype)
+    if isinstance(value, Variable):
+        return variable._cast(value.read_uncast(), variable.dtype)
+    return np.asarray(value, variable._array.dtype)
 
 
 @contextmanager

@@ -278,7 +278,7 @@ class Tracked(Module):
         return [np.asarray(v.numpy()) for v in self.weights]
 
     def set_weights(self, weights: Sequence[TensorLike]) -> None:
-        """Assign arrays to the weights, in the order of `get_weights`.
+        """Assign arrays to the weights, in the order of `get_weights`; they are cast.
 
         Raises: ``ValueError`` if their number or a shape differs; then none is
         assigned.
@@ -289,7 +289,8 @@ class Tracked(Module):
                 f"set_weights: layer '{self._name}' has {len(variables)} weights: it is "
                 f"not built yet; got {len(values)}"
             )
-        assign_all(f"set_weights of layer '{self._name}'", variables, values)
+        who = f"set_weights of layer '{self._name}'"
+        assign_all(who, variables, values, cast=True)
 
     save_own_variables = save_own_variables
     load_own_variables = load_own_variables

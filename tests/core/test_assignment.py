@@ -45,3 +45,10 @@ def test_a_block_that_fails_leaves_variables_as_they_were():
     with unchanged_on_error(own):
         own[0].assign(7.0)
     assert values_of(own) == [7.0, [1.0, 2.0]]
+
+
+def test_values_are_cast_on_their_device():
+    own = [tw.Variable(np.int32(1)), tw.Variable(np.float32([1, 2]))]
+    assign_all("load", own, [tw.constant(3.0), np.float64([4, 5])], cast=True)
+    assert own[0].numpy() == 3 and own[0].dtype == "int32"
+    assert own[1].numpy().tolist() == [4.0, 5.0] and own[1].dtype == "float32"

@@ -196,3 +196,28 @@ def test_a_config_of_keras_is_understood():
     twin = found.clone()
     assert twin is not found and twin.get_config() == found.get_config()
     assert initializers.serialize(found)["class_name"] == "HeNormal"
+
+
+def test_a_convolution_with_waves_is_a_short_time_fourier_transform():
+    signal = np.sin(np.arange(20.0, dtype="float32") ** 1.3)
+    expected = tw.signal.stft(signal, 8, 4, 8).numpy()  # with the periodic Hann window
+    for side, part in (("real", expected.real), ("imag", expected.imag)):
+        waves = initializers.STFTInitializer(side, "hann", None, periodic=True)(
+            (8, 1, 5)
+        )
+        found = tw.nn.conv1d(signal[None, :, None], waves, 4, "VALID")[0]
+        np.testing.assert_allclose(found, part, atol=2e-6)
+
+
+def test_waves_are_scaled_by_their_window():
+    symmetric = np.hamming(6)
+    for scaling, scale in (("density", (symmetric**2).sum() ** 0.5),
+                           ("spectrum", symmetric.sum())):  # fmt: skip
+        waves = initializers.STFT("real", "hamming", scaling)((6, 1, 2))
+        np.testing.assert_allclose(waves[:, 0, 0], symmetric / scale, rtol=1e-6)
+    own = initializers.get(initializers.serialize(initializers.STFT(window=[1, 2])))
+    np.testing.assert_allclose(own((2, 1, 2))[:, 0, 0], [5**-0.5, 2 * 5**-0.5])
+    with pytest.raises(ValueError, match="must be 3 numbers"):
+        own((3, 1, 2))
+    with pytest.raises(ValueError, match="window must be one of 'boxcar'"):
+        initializers.STFT(window="triangle")

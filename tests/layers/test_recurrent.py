@@ -58,7 +58,7 @@ def test_a_trace_for_any_batch_and_length_gives_the_same(name):
     layer, batches, more = prepared(name)
     spec = [None, None, *batches[0].shape[2:]]
     if getattr(layer, "stateful", False):
-        spec[0] = 3
+        spec[0] = batches[0].shape[0]
     signature = [tw.TensorSpec(spec, batches[0].dtype)]
     traced = tw.function(lambda x: layer(x, **more), input_signature=signature)
     if more:  # then the sizes are those of the masks and states
@@ -116,6 +116,20 @@ def test_dropout_acts_in_training_alone(kind, which):
     assert (loud[0] != quiet).any() and (loud[0] != loud[1]).any()
 
 
+def test_dropout_in_front_of_convolutions_has_one_mask_for_all_steps_of_a_gate():
+    layer = layers.ConvLSTM1D(
+        2, 1, kernel_initializer="ones", recurrent_initializer="zeros", dropout=0.5,
+        recurrent_dropout=0.5, unit_forget_bias=False, recurrent_activation="linear",
+        activation="linear", return_state=True, seed=3,
+    )  # fmt: skip
+    x = tw.ones((64, 1, 3, 1))
+    h, _, c = layer(x, training=True)
+    # c = i * n and h = o * c, where i, n and o are 0 or 2 at each entry
+    assert set(np.unique(c.numpy())) == {0.0, 4.0}
+    assert set(np.unique(h.numpy())) == {0.0, 8.0}
+    assert (layer(x)[0].numpy() == 1).all()
+
+
 def test_dropout_in_the_op_has_one_mask_for_all_steps():
     layer = layers.SimpleRNN(
         3,
@@ -159,9 +173,27 @@ def test_the_config_has_the_keys_of_keras_and_makes_the_layer_again(kind):
     assert kind.from_config(config).get_config() == config
 
 
+def test_layers_of_convolutions_say_what_is_wrong():
+    layer = layers.ConvLSTM2D(2, 3)
+    with pytest.raises(
+        ValueError, match=r"must have known sizes.*\(None, 4, None, 3\)"
+    ):
+        layer.build((None, 5, 4, None, 3))
+    states = [tw.zeros((1, 4, 4, 2))] * 2
+    with pytest.raises(
+        ValueError, match=r"must be two states of shape \(None, 2, 2, 2\)"
+    ):
+        layer(tw.zeros((1, 2, 4, 4, 3)), initial_state=states)
+    with pytest.raises(ValueError, match="strides and dilation_rate cannot both"):
+        layers.ConvLSTM1D(2, 3, strides=2, dilation_rate=2)
+    shapes = layers.ConvLSTM1D(2, 3, **ALL).compute_output_shape((None, None, 8, 3))
+    assert shapes == ((None, None, 6, 2), (None, 6, 2), (None, 6, 2))
+
+
 @pytest.mark.parametrize(
     "layer",
     [
+        layers.ConvLSTM2D(2, (3, 1), padding="same", stateful=True, dropout=0.5),
         layers.RNN([layers.LSTMCell(2), layers.GRUCell(3)], return_state=True),
         layers.Bidirectional(layers.GRU(2, return_sequences=True), merge_mode="sum"),
         layers.TimeDistributed(layers.Dense(3)),

@@ -23,7 +23,7 @@ STATES = {"states": 2}
 
 def case(layer, config=None, call=(), **options):
     """A layer's name and config; what its call gets: a mask, how many initial states;
-    options: the shape of the inputs, how many calls."""
+    options: the shape of the inputs and of a state, how many calls."""
     return layer, config or {}, dict.fromkeys(call, True), options
 
 
@@ -110,6 +110,28 @@ CASES |= {
         MASKED,
     ),
 }
+_CONV = {"filters": 2, "kernel_size": 2}
+CASES |= {
+    "conv1": case("ConvLSTM1D", {**_CONV, "strides": 2}, shape=(2, 2, 5, 2)),
+    "conv1, masked, all": case(
+        "ConvLSTM1D", {**_CONV, **ALL, "padding": "same"}, MASKED, shape=(3, 4, 3, 2)
+    ),
+    "conv2, dilated, backwards": case(
+        "ConvLSTM2D",
+        {**_CONV, **ALL, "dilation_rate": (1, 2), "go_backwards": True},
+        shape=(2, 3, 2, 3, 4),
+    ),
+    "conv2, states": case(
+        "ConvLSTM2D",
+        {**_CONV, "kernel_size": (2, 1), "recurrent_activation": "hard_sigmoid"},
+        states=2, shape=(2, 2, 3, 2, 2), state=(2, 2, 2),
+    ),
+    "conv2, stateful": case(
+        "ConvLSTM2D", {**_CONV, "stateful": True, "use_bias": False}, calls=2,
+        shape=(1, 2, 2, 3, 2),
+    ),
+    "conv3": case("ConvLSTM3D", _CONV, shape=(1, 2, 2, 3, 2, 2)),
+}  # fmt: skip
 
 
 def numbers(*shape, start=0.0):
@@ -153,7 +175,8 @@ def inputs_of(name):
         more["mask"] = np.array(MASK, bool)
     if options.get("states"):
         more["initial_state"] = [
-            numbers(shape[0], 4, start=i) for i in range(options["states"])
+            numbers(shape[0], *options.get("state", (4,)), start=i)
+            for i in range(options["states"])
         ]
     return found, more
 

@@ -1,0 +1,263 @@
+"""`ConvLSTM1D` to `ConvLSTM3D`: an `LSTM` whose products are convolutions."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Unpack
+
+from tapewright.core.argument_validation import whole
+from tapewright.core.nest import flatten
+from tapewright.ops.array.creation import zeros
+from tapewright.ops.array.joining import concat, split
+from tapewright.ops.convolution.conv import convolution
+from tapewright.ops.nn.bias import bias_add
+
+from .base.input_spec import InputSpec
+from .base.spatial import to_channels_last
+from .convolution import ConvolutionBase
+from .recurrent import CellLayer
+from .recurrent_cells import LSTMBase
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape, Sizes
+    from tapewright.core.variable import Variable
+
+    from .base.layer_types import (
+        ActivationLike,
+        ConstraintLike,
+        InitializerLike,
+        LayerOptions,
+        RegularizedLayerOptions,
+        RegularizerLike,
+        SeedLike,
+    )
+
+__all__ = ["ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"]
+
+
+class ConvLSTMCell(LSTMBase, ConvolutionBase):
+    """One step of a layer of this file; ``rank`` is the number of its spatial axes."""
+
+    implementation = 1  # each gate has dropout masks of its own
+
+    def __init__(
+        self,
+        rank: int,
+        filters: int,
+        kernel_size: Sizes,
+        strides: Sizes = 1,
+        padding: str = "valid",
+        data_format: str | None = None,
+        dilation_rate: Sizes = 1,
+        activation: ActivationLike = "tanh",
+        recurrent_activation: ActivationLike = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        recurrent_initializer: InitializerLike = "orthogonal",
+        bias_initializer: InitializerLike = "zeros",
+        unit_forget_bias: bool = True,
+        kernel_regularizer: RegularizerLike = None,
+        recurrent_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        recurrent_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: SeedLike = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
+        super().__init__(**kwargs)
+        self.units: int = whole(self, "filters", filters)
+        self._keep(locals())
+        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self._refuse_strides_with_dilation()
+        self.gate_axis: int = 1 if self.data_format == "channels_first" else -1
+        self.state_size: list[int] = [self.units, self.units]
+
+    def build(self, input_shape: Shape) -> None:
+        if None in input_shape[1:]:
+            raise ValueError(
+                f"{self._title}: the channels and spatial axes of the inputs must have "
+                f"known sizes, got steps of shape {tuple(input_shape)}"
+            )
+        channels, width = self._channels_of(input_shape), self.gates * self.units
+        self.state_shape: Shape = self.compute_output_shape(input_shape)[1:]
+        self.kernel: Variable = self._new_weight(
+            "kernel", (*self.kernel_size, channels, width)
+        )
+        shape = (*self.kernel_size, self.units, width)
+        self.recurrent_kernel: Variable = self._new_weight(
+            "recurrent_kernel", shape, prefix="recurrent"
+        )
+        self.bias: Variable | None = self._add_bias(width) if self.use_bias else None
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        return self._shape_with(self.units, input_shape)
+
+    def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
+        """Return two states of zeros, of the shape of the outputs of a step."""
+        shape = (batch_size, *self.state_shape)
+        return [zeros(shape, self._compute_dtype) for _ in self.state_size]
+
+    def of_inputs(self, inputs: Tensor, training: bool) -> Tensor:
+        """The convolution of the inputs with ``kernel``, plus ``bias``."""
+        inputs = self._as_own_dtype(inputs)
+        masks = self.dropped("dropout", inputs) if training else []
+        x = self._by_gates(self._convolved, inputs, masks, self.kernel)
+        return x if self.bias is None else bias_add(x, self.bias, self._format)
+
+    def of_state(self, state: Tensor, training: bool) -> Tensor:
+        """The convolution of the state with ``recurrent_kernel``, of the same size."""
+        masks = self.dropped("recurrent_dropout", state) if training else []
+        return self._by_gates(self._same, state, masks, self.recurrent_kernel)
+
+    def _same(self, state, kernel):
+        return convolution(state, kernel, 1, "same", self._format)
+
+    def _by_gates(self, product, x, masks, kernel):
+        """The product of ``x`` with the kernel of each gate, with a mask for each."""
+        if not masks:
+            return product(x, kernel)
+        blocks = split(kernel, self.gates, axis=-1)
+        products = [product(x * m, block) for m, block in zip(masks, blocks)]
+        return concat(products, self.gate_axis)
+
+
+class _ConvLSTM(CellLayer):
+    """Base of the layers: `RNN` of a `ConvLSTMCell` with the layer's ``rank``."""
+
+    cell: ConvLSTMCell
+    rank: int
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Sizes,
+        strides: Sizes = 1,
+        padding: str = "valid",
+        data_format: str | None = None,
+        dilation_rate: Sizes = 1,
+        activation: ActivationLike = "tanh",
+        recurrent_activation: ActivationLike = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        recurrent_initializer: InitializerLike = "orthogonal",
+        bias_initializer: InitializerLike = "zeros",
+        unit_forget_bias: bool = True,
+        kernel_regularizer: RegularizerLike = None,
+        recurrent_regularizer: RegularizerLike = None,
+        bias_regularizer: RegularizerLike = None,
+        activity_regularizer: RegularizerLike = None,
+        kernel_constraint: ConstraintLike = None,
+        recurrent_constraint: ConstraintLike = None,
+        bias_constraint: ConstraintLike = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: SeedLike = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        **kwargs: Unpack[LayerOptions],
+    ):
+        arguments = locals()
+        self._make(ConvLSTMCell, "conv_lstm_cell", arguments | {"rank": self.rank})
+        self.input_spec = InputSpec(ndim=self.rank + 3)
+
+    def _is_one_op(self, training=True):
+        return False
+
+    def _check_states(self, states):
+        wanted = self.cell.state_shape
+        actual = [tuple(x.array.shape)[1:] for x in flatten(states)]
+        if actual != [wanted, wanted]:
+            raise ValueError(
+                f"{self._title}: initial_state must be two states of shape "
+                f"{(None, *wanted)}, got {len(actual)} of {actual} after the batch"
+            )
+
+    def compute_output_shape(
+        self, sequences_shape: Any, initial_state_shape: Any = None
+    ) -> Any:
+        batch, time, *rest = sequences_shape
+        state = tuple(self.cell.compute_output_shape((batch, *rest)))
+        shape = (batch, time, *state[1:]) if self.return_sequences else state
+        return (shape, state, state) if self.return_state else shape
+
+
+for _name in ("filters kernel_size strides padding data_format dilation_rate").split():
+    setattr(_ConvLSTM, _name, property(attrgetter(f"cell.{_name}")))
+
+
+class ConvLSTM1D(_ConvLSTM):
+    """A `ConvLSTM2D` of sequences with one spatial axis.
+
+    Args: as for `ConvLSTM2D`, with ints for pairs.
+
+    Shapes: inputs ``[batch, time, steps, channels]``, outputs ``[batch, windows,
+    filters]``, or ``[batch, time, windows, filters]`` with ``return_sequences``; weights
+    ``kernel [kernel_size, channels, 4 * filters]``, ``recurrent_kernel [kernel_size,
+    filters, 4 * filters]``, ``bias [4 * filters]``.
+
+    Raises: as `ConvLSTM2D`.
+
+    >>> ConvLSTM1D(2, 3, return_sequences=True)(zeros([1, 5, 8, 4])).shape
+    TensorShape([1, 5, 6, 2])
+    """
+
+    rank = 1
+
+
+class ConvLSTM2D(_ConvLSTM):
+    """A long short-term memory whose products are convolutions (*).
+
+        i, f, n, o = the quarters of inputs * kernel + h * recurrent_kernel + bias
+        c <- sigmoid(f) c + sigmoid(i) tanh(n)        h <- sigmoid(o) tanh(c)
+
+    The convolution of the inputs is that of a `Conv2D` of these arguments; that of h keeps
+    its size.
+
+    Args: ``filters`` to ``dilation_rate`` as for `Conv2D`; the others as for `LSTM`, with
+    dropout masks of its own for each gate.
+
+    Shapes: inputs ``[batch, time, height, width, channels]``, or ``[batch, time, channels,
+    height, width]`` with ``data_format="channels_first"``; outputs, and the states h and c,
+    are ``[batch, rows, columns, filters]``, with an axis of time after the batch for
+    ``return_sequences``; weights ``kernel [height, width, channels, 4 * filters]``,
+    ``recurrent_kernel [height, width, filters, 4 * filters]``, ``bias [4 * filters]``.
+
+    Raises: ``ValueError`` for channels or spatial axes of unknown size, for states of
+    another shape, and as `Conv2D`.
+
+    Reference: Shi et al., "Convolutional LSTM network: a machine learning approach for
+    precipitation nowcasting" (2015), without the product of c in the gates.
+
+    >>> layer = ConvLSTM2D(2, 3, padding="same", return_state=True)
+    >>> outputs, h, c = layer(zeros([1, 5, 8, 8, 3]))
+    >>> outputs.shape, c.shape
+    (TensorShape([1, 8, 8, 2]), TensorShape([1, 8, 8, 2]))
+    """
+
+    rank = 2
+
+
+class ConvLSTM3D(_ConvLSTM):
+    """A `ConvLSTM2D` of sequences with three spatial axes.
+
+    Args: as for `ConvLSTM2D`, with (depth, height, width) for pairs.
+
+    Shapes: inputs ``[batch, time, depth, height, width, channels]``, outputs ``[batch,
+    windows along the three axes, filters]``, with an axis of time after the batch for
+    ``return_sequences``; weights ``kernel [depth, height, width, channels, 4 * filters]``,
+    ``recurrent_kernel [depth, height, width, filters, 4 * filters]``, ``bias [4 *
+    filters]``.
+
+    Raises: as `ConvLSTM2D`.
+
+    >>> ConvLSTM3D(2, 2)(zeros([1, 5, 4, 4, 4, 3])).shape
+    TensorShape([1, 3, 3, 3, 2])
+    """
+
+    rank = 3

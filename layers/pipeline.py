@@ -1,0 +1,65 @@
+"""`Pipeline`: layers one after the other, mostly those that prepare inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from tapewright.core.nest import flatten
+from tapewright.serialization.object_config import deserialize, serialize
+
+from .base.layer import Layer
+from .base.masks import masked
+
+__all__ = ["Pipeline"]
+
+
+class Pipeline(Layer):
+    """Applies layers in turn, as a layer that trains and transforms by default.
+
+    Unlike a `Sequential` it is no model, its inputs may be any nest that the first layer
+    takes, and a call without ``training`` is one in training: layers such as `RandomFlip`
+    act, also in `Dataset.map`.
+
+    Raises: ``ValueError`` for an entry that is no layer.
+
+    >>> import tapewright as tw
+    >>> from tapewright.layers import CenterCrop, Pipeline, Rescaling
+    >>> prepare = Pipeline([CenterCrop(2, 2), Rescaling(1 / 255)])
+    >>> dataset = tw.data.Dataset.from_tensors(tw.ones([4, 4, 3])).map(prepare)
+    >>> dataset.element_spec.shape
+    TensorShape([2, 2, 3])
+    """
+
+    supports_masking = True
+
+    def __init__(self, layers: Sequence[Layer], name: str | None = None):
+        super().__init__(name=name)
+        for each in layers:
+            if not isinstance(each, Layer):
+                raise ValueError(f"Pipeline: layers must be layers, got {each!r}")
+        self.layers: list[Layer] = list(layers)
+
+    def call(self, inputs: Any, training: bool | None = True, mask: Any = None) -> Any:
+        if mask is not None and len(flatten(inputs)) == 1:
+            inputs = masked(inputs, mask)
+        for layer in self.layers:
+            inputs = layer(inputs)
+        return inputs
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:
+        return None  # the outputs have that of the last layer
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the layers and the name."""
+        return {"layers": [serialize(x) for x in self.layers], "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        layers = config.get("layers")
+        if not isinstance(layers, (list, tuple)):
+            raise ValueError(
+                f"Pipeline.from_config: layers must be a list of configs, got {layers!r}"
+            )
+        layers = [deserialize("layer", each) for each in layers]
+        return cls(**{**config, "layers": layers})
