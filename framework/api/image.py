@@ -1,10 +1,13 @@
 """`tw.image`: images resized, cut, turned, coloured and compared, as ``tf.image``."""
 
 from tapewright.ops.image.adjusting import *
+from tapewright.ops.image.boxes import *
 from tapewright.ops.image.color import *
 from tapewright.ops.image.cropping import *
 from tapewright.ops.image.edges import *
 from tapewright.ops.image.flipping import *
 from tapewright.ops.image.pixels import *
 from tapewright.ops.image.quality import *
+from tapewright.ops.image.random_images import *
 from tapewright.ops.image.resizing import *
+from tapewright.ops.image.suppression import *

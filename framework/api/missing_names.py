@@ -45,14 +45,8 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf.config", "optimizer", "tw.config.set_graph_passes"),
     ("tf.distribute", "TPUStrategy ParameterServerStrategy",
      "tw.distribute.MultiWorkerMirroredStrategy"),
-    ("tf.image", "random_brightness stateless_random_brightness",
-     "tw.keras.layers.RandomBrightness"),
-    ("tf.image", "random_contrast stateless_random_contrast", "tw.keras.layers.RandomContrast"),
-    ("tf.image", "random_crop stateless_random_crop", "tw.keras.layers.RandomCrop"),
-    ("tf.image", "random_flip_left_right random_flip_up_down stateless_random_flip_left_right"
-     " stateless_random_flip_up_down", "tw.keras.layers.RandomFlip"),
-    ("tf.image", "rgb_to_hsv hsv_to_rgb adjust_hue adjust_saturation crop_and_resize"
-     " non_max_suppression", "NumPy in tw.numpy_function (no gradient)"),
+    ("tf.image", "generate_bounding_box_proposals",
+     "tw.image.combined_non_max_suppression of decoded boxes"),
     ("tf.image", "decode_image decode_jpeg decode_png decode_gif decode_bmp encode_jpeg"
      " encode_png", "Pillow, inside of tw.data.Dataset.from_generator"),
     ("tf.linalg", "lu sqrtm logm eigh_tridiagonal",

@@ -26,6 +26,14 @@ from .convolution import windows, correlation, conv, pooling
 from .random import philox, distributions, generators, sampling
 from .nn import dropout, recurrence, lstm, gru, simple_rnn, attention
 from .image import pixels, resampling, cropping, resizing, flipping, color, adjusting
-from .image import edges, quality, warping
+from .image import (
+    edges,
+    quality,
+    warping,
+    interpolation,
+    random_images,
+    boxes,
+    suppression,
+)
 from .strings import characters, regex, joins, numbers, ragged, splitting
 from . import operators

@@ -8,29 +8,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tapewright.core.dtypes import float32
-from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.rules import check_choice
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import ShapeLike, TensorLike
 from tapewright.layers.base.spatial import checked_format
 from tapewright.ops.array.conversion import cast, saturate_cast
 from tapewright.ops.array.creation import eye
 from tapewright.ops.array.shape import broadcast_to, expand_dims, reshape, squeeze
-from tapewright.ops.image import edges, quality, warping
+from tapewright.ops.image import color, edges, interpolation, quality, warping
+from tapewright.ops.image.interpolation import interpolate
 from tapewright.ops.image.resizing import resize_keeping_dtype
 from tapewright.ops.linalg.linear_systems import solve
-from tapewright.ops.math.comparison import equal, where
 from tapewright.ops.math.elementwise import (
-    clip_by_value,
-    divide_no_nan,
     exp,
-    floormod,
-    minimum,
     round,
     square,
 )
-from tapewright.ops.math.reduction import reduce_max, reduce_min, reduce_sum
+from tapewright.ops.math.reduction import reduce_sum
 
+from ..random import normal
 from .arrays import moveaxis, pad, stack
 from .convolution import conv, depthwise_conv
 from .creation import arange, ones_like, zeros_like
@@ -38,18 +37,24 @@ from .linalg import outer, tensordot
 from .operation import OperationFamily
 from .promotion import keep_dtype, to_floating
 
+if TYPE_CHECKING:
+    from tapewright.layers.base.layer_types import SeedLike
+
 __all__ = [
     "affine_transform",
     "crop_images",
+    "elastic_transform",
     "extract_patches",
     "extract_patches_3d",
     "gaussian_blur",
     "hsv_to_rgb",
+    "map_coordinates",
     "pad_images",
     "perspective_transform",
     "resize",
     "rgb_to_grayscale",
     "rgb_to_hsv",
+    "scale_and_translate",
     "sobel_edges",
     "ssim",
 ]
@@ -419,6 +424,108 @@ def _homography(start, end):
     return squeeze(solve(system, values), -1)
 
 
+@operation(call="inputs coordinates")
+def map_coordinates(
+    inputs: TensorLike,
+    coordinates: TensorLike,
+    order: int,
+    fill_mode: str = "constant",
+    fill_value: TensorLike = 0,
+) -> Tensor:
+    """The values of ``inputs`` at ``coordinates``, one for each of its axes.
+
+    Args: ``order``: 0 takes the nearest entry, 1 interpolates linearly; ``fill_mode``:
+    what lies outside, "constant" (``fill_value``), "nearest" (the edge), "wrap"
+    (``a b c d | a b c d``), "mirror" (``c b | a b c d``) or "reflect"
+    (``b a | a b c d``).
+
+    Shapes: ``inputs`` of n axes, ``coordinates`` ``[n, ...]``, result ``[...]``, in the
+    dtype of ``inputs``: integers are rounded.
+
+    Raises: ``ValueError`` for another ``order`` or ``fill_mode``; ``ShapeError`` unless
+    ``coordinates`` has an entry for each axis, and two axes or more.
+    """
+    return interpolation.map_coordinates(
+        inputs, coordinates, order, fill_mode, fill_value
+    )
+
+
+@operation(call="images output_shape scale translation")
+def scale_and_translate(
+    images: TensorLike,
+    output_shape: ShapeLike,
+    scale: TensorLike,
+    translation: TensorLike,
+    spatial_dims: Sequence[int],
+    method: str,
+    antialias: bool = True,
+) -> Tensor:
+    """``images`` with the point ``x`` of an axis moved to ``x * scale + translation``.
+
+    The centers of the pixels are at halves; outside of ``images`` there are zeros.
+
+    Args: ``scale`` and ``translation``: a number for each of the axes ``spatial_dims``;
+    ``method``: "linear", "bilinear", "trilinear" or "triangle"; "cubic", "bicubic" or
+    "tricubic", of Keys; "lanczos3" or "lanczos5"; ``antialias``: where an axis shrinks,
+    each pixel gathers from as many more.
+
+    Shapes: ``output_shape`` differs from that of ``images`` along ``spatial_dims`` only.
+    Integers are rounded.
+
+    Raises: ``ValueError`` for another ``method``; ``ShapeError`` for other shapes.
+    """
+    return interpolation.scale_and_translate(
+        images, output_shape, scale, translation, spatial_dims, method, antialias
+    )
+
+
+@operation(specs=lambda images, **_: TensorSpec(images.shape, images.dtype))
+def elastic_transform(
+    images: TensorLike,
+    alpha: float = 20.0,
+    sigma: float = 5.0,
+    interpolation: str = "bilinear",
+    fill_mode: str = "reflect",
+    fill_value: float = 0.0,
+    seed: SeedLike = None,
+    data_format: str | None = None,
+) -> Tensor:
+    """Each pixel takes the value of the image at a place near it, at random but smoothly.
+
+    The shifts down and across are normal draws times ``sigma * alpha``, blurred by a
+    Gaussian of width ``sigma``.
+
+    Args: ``interpolation``: "bilinear" or "nearest"; ``fill_mode``: "constant"
+    (``fill_value``), "nearest", "wrap", "mirror" or "reflect", as for `map_coordinates`;
+    ``seed``: as in `keras.random`.
+
+    Shapes: ``[batch, height, width, channels]`` or without the batch. Integers are
+    rounded.
+
+    Raises: ``ValueError`` for another ``interpolation`` or ``fill_mode``.
+
+    Reference: Simard, Steinkraus & Platt, "Best practices for convolutional neural
+    networks" (2003). Unlike with Keras on TensorFlow, the two shifts are independent.
+    """
+    who = "elastic_transform"
+    check_choice(who, "interpolation", interpolation, ("nearest", "bilinear"))
+    x, first = _channels_last(who, images, data_format)
+    dtype, is_single = x.dtype, x.ndim == 3
+    x = to_floating(expand_dims(x, 0) if is_single else x)
+    batch, height, width, _ = x.shape
+    shifts = normal((batch, height, width, 2), 0.0, sigma, x.dtype, seed)
+    size = 6 * int(sigma) | 1
+    shifts = (
+        gaussian_blur(shifts, (size, size), (sigma, sigma), "channels_last") * alpha
+    )
+    down = shifts[..., 0] + reshape(arange(height, dtype=x.dtype), (-1, 1))
+    across = shifts[..., 1] + arange(width, dtype=x.dtype)
+    order = int(interpolation == "bilinear")
+    out = interpolate(who, x, [down, across], order, fill_mode, fill_value, batch=True)
+    out = _restore_dtype(squeeze(out, 0) if is_single else out, dtype)
+    return _restore_format(out, first)
+
+
 # --------------------------------------------------------------------------- colours
 
 
@@ -459,20 +566,7 @@ def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
     array([[[0., 1., 1.]]], dtype=float32)
     """
     x, first = _check_colours("rgb_to_hsv", images, data_format)
-    red, green, blue = x[..., 0], x[..., 1], x[..., 2]
-    value = reduce_max(x, -1)
-    spread = value - reduce_min(x, -1)
-    hue = where(
-        equal(value, red),
-        divide_no_nan(green - blue, spread),
-        where(
-            equal(value, green),
-            divide_no_nan(blue - red, spread) + 2.0,
-            divide_no_nan(red - green, spread) + 4.0,
-        ),
-    )
-    hue = where(equal(spread, 0.0), 0.0, floormod(hue / 6.0, 1.0))
-    return _restore_format(stack([hue, divide_no_nan(spread, value), value], -1), first)
+    return _restore_format(color.rgb_to_hsv(x), first)
 
 
 @operation(class_name="HSVToRGB")
@@ -484,7 +578,4 @@ def hsv_to_rgb(images: TensorLike, data_format: str | None = None) -> Tensor:
     Raises: ``ValueError`` for integers, or for other than three channels.
     """
     x, first = _check_colours("hsv_to_rgb", images, data_format)
-    hue, saturation, value = x[..., :1] * 6.0, x[..., 1:2], x[..., 2:]
-    phases = floormod(hue + cast([5.0, 3.0, 1.0], x.dtype), 6.0)
-    lost = clip_by_value(minimum(phases, 4.0 - phases), 0.0, 1.0)
-    return _restore_format(value - value * saturation * lost, first)
+    return _restore_format(color.hsv_to_rgb(x), first)

@@ -15,14 +15,19 @@ from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast
-from ..math.elementwise import maximum, pow
+from ..array.indexing import getitem
+from ..array.joining import stack
+from ..math.elementwise import clip_by_value, floormod, maximum, pow
 from ..math.reduction import reduce_mean, reduce_std
-from .pixels import convert_image_dtype, to_floating
+from .color import hsv_to_rgb, hue_chroma_value, of_hue, rgb_to_hsv
+from .pixels import checked_colors, convert_image_dtype, to_floating
 
 __all__ = [
     "adjust_brightness",
     "adjust_contrast",
     "adjust_gamma",
+    "adjust_hue",
+    "adjust_saturation",
     "per_image_standardization",
 ]
 
@@ -110,6 +115,63 @@ def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Tensor:
     scaled = to_floating(x)
     adjusted = _adjust_contrast(scaled, cast(contrast_factor, scaled.dtype))
     return convert_image_dtype(adjusted, x.dtype, saturate=True)
+
+
+def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
+    """The image with ``delta`` added to its hue, a number from 0 to 1 that wraps around.
+
+    The largest and the smallest colour of a pixel stay what they are. Integer images are
+    scaled to 0 ... 1 before, and back after. There is a gradient, unlike in TensorFlow.
+
+    Args: ``delta``: from -1 to 1.
+
+    Shapes: ``[..., height, width, 3]``, input and result.
+
+    Raises: ``ValueError`` for another ``delta``; ``ShapeError`` for other shapes.
+
+    >>> adjust_hue([[[1.0, 0.0, 0.0]]], 1 / 3).numpy().round(6)
+    array([[[0., 1., 0.]]], dtype=float32)
+    """
+    if isinstance(delta, int | float) and not -1 <= delta <= 1:
+        raise InvalidArgumentError(
+            f"adjust_hue: delta must be from -1 to 1, got {delta}"
+        )
+    dtype, x = _wide_colors("adjust_hue", image)
+    hue, chroma, value = hue_chroma_value(x)
+    hue = floormod(hue + cast(delta, x.dtype) * 6.0, 6.0)
+    return convert_image_dtype(of_hue(hue, chroma, value), dtype)
+
+
+def adjust_saturation(
+    image: TensorLike, saturation_factor: TensorLike, name: str | None = None
+) -> Tensor:
+    """The image with its saturation times ``saturation_factor``, which ends at 1.
+
+    Integer images are scaled to 0 ... 1 before, and back after. There is a gradient,
+    unlike in TensorFlow.
+
+    Shapes: ``[..., height, width, 3]``, input and result.
+
+    Raises: ``ShapeError`` for other shapes.
+
+    >>> adjust_saturation([[[1.0, 0.5, 0.5]]], 2.0).numpy()
+    array([[[1., 0., 0.]]], dtype=float32)
+    """
+    dtype, x = _wide_colors("adjust_saturation", image)
+    hsv = rgb_to_hsv(x)
+    hue, saturation, value = (getitem(hsv, (..., i)) for i in range(3))
+    saturation = saturation * cast(saturation_factor, x.dtype)
+    saturation = clip_by_value(saturation, 0.0, 1.0)
+    return convert_image_dtype(hsv_to_rgb(stack([hue, saturation, value], -1)), dtype)
+
+
+def _wide_colors(who, image):
+    """The dtype of the image, and its colours in float32 or float64."""
+    x = checked_colors(who, image)
+    if len(x.shape) < 3:
+        raise ShapeError(who, "image must be [..., height, width, 3]", image=x)
+    wide = dtypes.float64 if x.dtype == dtypes.float64 else dtypes.float32
+    return x.dtype, convert_image_dtype(x, wide)
 
 
 def per_image_standardization(image: TensorLike) -> Tensor:

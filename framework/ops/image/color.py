@@ -1,19 +1,27 @@
-"""Colour spaces: red, green and blue as grey, HSV, YIQ and YUV, and back."""
+"""Colour spaces: red, green and blue as grey, HSV, YIQ and YUV, and back.
+
+At ties of two colours a gradient goes to one of them, as in TensorFlow.
+"""
 
 from __future__ import annotations
 
-from tapewright.core.errors import ShapeError
+from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
-from ..array.joining import concat
+from ..array.indexing import getitem
+from ..array.joining import concat, stack
 from ..array.shape import expand_dims
 from ..linalg.contraction import tensordot
+from ..math.comparison import equal, less, less_equal, where
+from ..math.elementwise import abs, clip_by_value, divide_no_nan, maximum, minimum
 from .pixels import checked_colors, convert_image_dtype, numbers_like, to_floating
 
 __all__ = [
     "grayscale_to_rgb",
+    "hsv_to_rgb",
     "rgb_to_grayscale",
+    "rgb_to_hsv",
     "rgb_to_yiq",
     "rgb_to_yuv",
     "yiq_to_rgb",
@@ -45,6 +53,72 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     if not x.shape or x.shape[-1] != 1:
         raise ShapeError("grayscale_to_rgb", "images must have one channel", images=x)
     return concat([x, x, x], axis=-1)
+
+
+def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
+    """Red, green and blue to hue, saturation and value, from 0 to 1.
+
+        value = max(R, G, B),  chroma = value - min(R, G, B),
+        saturation = chroma / value,  hue = where the colour stands on the circle
+
+    Red has the hue 0, green 1/3, blue 2/3, grey 0. The saturation is 0 where the value
+    is not positive.
+
+    Shapes: ``[..., 3]``, floating, input and result.
+
+    Raises: ``TypeError`` for integers; ``ShapeError`` for other than three channels.
+
+    >>> rgb_to_hsv([[[0.0, 0.5, 0.0]]]).numpy()
+    array([[[0.33333334, 1.        , 0.5       ]]], dtype=float32)
+    """
+    x = _floating_colors("rgb_to_hsv", images)
+    hue, chroma, value = hue_chroma_value(x)
+    saturation = where(less_equal(value, 0.0), 0.0, divide_no_nan(chroma, value))
+    return stack([hue / 6.0, saturation, value], -1)
+
+
+def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
+    """The inverse of `rgb_to_hsv`: hue, saturation and value to red, green and blue.
+
+    Shapes: ``[..., 3]``, floating, input and result.
+
+    Raises: ``TypeError`` for integers; ``ShapeError`` for other than three channels.
+
+    >>> hsv_to_rgb([[[0.5, 0.5, 1.0]]]).numpy()
+    array([[[0.5, 1. , 1. ]]], dtype=float32)
+    """
+    x = _floating_colors("hsv_to_rgb", images)
+    hue, saturation, value = (getitem(x, (..., i)) for i in range(3))
+    return of_hue(hue * 6.0, saturation * value, value)
+
+
+def _floating_colors(who, images):
+    x = checked_colors(who, images)
+    if not x.dtype.is_floating:
+        raise DTypeError(who, "images must be floating", images=x)
+    return x
+
+
+def hue_chroma_value(x):
+    """The hue, from 0 to 6, the largest less the smallest, and the largest of the colours."""
+    red, green, blue = (getitem(x, (..., i)) for i in range(3))
+    value = maximum(maximum(red, green), blue)
+    chroma = value - minimum(blue, minimum(green, red))
+    of_green = divide_no_nan(blue - red, chroma) + 2.0
+    of_blue = divide_no_nan(red - green, chroma) + 4.0
+    hue = where(equal(value, green), of_green, of_blue)
+    hue = where(equal(value, red), divide_no_nan(green - blue, chroma), hue)
+    hue = where(less(hue, 0.0), hue + 6.0, hue)
+    return where(equal(chroma, 0.0), 0.0, hue), chroma, value
+
+
+def of_hue(hue, chroma, value):
+    """The colours of `hue_chroma_value`."""
+    hue = expand_dims(hue, -1)
+    far = abs(hue - numbers_like([3.0, 2.0, 4.0], hue))
+    share = far * numbers_like([1.0, -1.0, -1.0], hue)
+    share = clip_by_value(share + numbers_like([-1.0, 2.0, 2.0], hue), 0.0, 1.0)
+    return expand_dims(value, -1) - expand_dims(chroma, -1) * (1.0 - share)
 
 
 # Rows: what R, G, B (or Y, I, Q; Y, U, V) contribute to the three channels of the other.

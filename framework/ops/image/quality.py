@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+from tapewright.core import dtypes
 from tapewright.core.errors import ShapeError
+from tapewright.core.rules import checked_broadcast
+from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
-from ..array.joining import concat
-from ..array.shape import reshape
+from ..array.conversion import cast
+from ..array.joining import concat, pad
+from ..array.shape import broadcast_to, reshape
 from ..convolution.conv import depthwise_conv2d
-from ..math.elementwise import exp, log, square
+from ..convolution.pooling import avg_pool2d
+from ..math.elementwise import exp, log, pow, square
 from ..math.reduction import reduce_mean, reduce_sum
+from ..nn.activation import relu
 from .pixels import numbers_like, to_floating
 
 __all__ = [
     "psnr",
     "ssim",
+    "ssim_multiscale",
 ]
 
 
@@ -38,16 +46,24 @@ def psnr(
     x, y = _comparable("psnr", a, b, "a", "b")
     top = _scaled_range(max_val, a)
     mse = reduce_mean(square(x - y), (-3, -2, -1))
-    return log(mse) * (-10 / math.log(10)) + 20 * math.log10(top)
+    found = log(mse) * (-10 / math.log(10)) + 20 * math.log10(top)
+    return cast(found, dtypes.float32)
 
 
 def _comparable(who, first, second, *names):
+    """Both as floating images of one shape: axes in front of the height broadcast."""
     first, second = convert_to_tensor(first), convert_to_tensor(second)
     given = dict(zip(names, (first, second)))
-    if first.shape != second.shape or len(first.shape) < 3:
+    if min(len(x.shape) for x in (first, second)) < 3 or not all(
+        map(agree, first.shape[-3:], second.shape[-3:])
+    ):
         raise ShapeError(who, f"{names[0]} and {names[1]} must be images of one shape, "
                          "[..., height, width, channels]", **given)  # fmt: skip
-    return to_floating(first), to_floating(second)
+    first, second = to_floating(first), to_floating(second)
+    if first.shape != second.shape:
+        shape = checked_broadcast(who, first.shape, second.shape, **given)
+        first, second = broadcast_to(first, shape), broadcast_to(second, shape)
+    return first, second
 
 
 def _scaled_range(max_val, image):
@@ -88,10 +104,73 @@ def ssim(
     np.float32(1.0)
     """
     x, y = _comparable("ssim", img1, img2, "img1", "img2")
-    if min(tuple(x.shape)[-3:-1]) < filter_size:
-        raise ShapeError("ssim", f"img1 and img2 must have at least filter_size = "
-                         f"{filter_size} rows and columns", img1=x, img2=y)  # fmt: skip
     top = _scaled_range(max_val, img1)
+    index, _ = _structure("ssim", x, y, top, filter_size, filter_sigma, k1, k2)
+    axes = -1 if return_index_map else (-3, -2, -1)
+    return cast(reduce_mean(index, axes), dtypes.float32)
+
+
+_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)  # those of the paper
+
+
+def ssim_multiscale(
+    img1: TensorLike,
+    img2: TensorLike,
+    max_val: TensorLike,
+    power_factors: Sequence[float] = _WEIGHTS,
+    filter_size: int = 11,
+    filter_sigma: float = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+) -> Tensor:
+    """The structural similarity of two images and of their means over 2, 4, 8, ... pixels.
+
+    The product of the means of contrast and structure at each scale, and of `ssim` at the
+    last one, each to the power of its factor; negative means count as 0.
+
+    Args: ``power_factors``: one for each scale; the others as for `ssim`.
+
+    Shapes: ``[..., height, width, channels]``, both, to ``[...]``.
+
+    Raises: ``ShapeError`` for shapes that differ, or smaller than the window at the
+    last scale.
+
+    Reference: Wang, Simoncelli & Bovik, "Multi-scale structural similarity for image
+    quality assessment" (2003).
+
+    >>> import tapewright as tw
+    >>> image = tw.random.stateless_uniform([32, 32, 1], seed=[1, 2])
+    >>> ssim_multiscale(image, image, 1.0, (0.5, 0.5)).numpy().round(4)
+    np.float32(1.0)
+    """
+    who = "ssim_multiscale"
+    x, y = _comparable(who, img1, img2, "img1", "img2")
+    top, count = _scaled_range(max_val, img1), len(power_factors)
+    product = 1.0
+    for scale, power in enumerate(power_factors):
+        if scale:
+            x, y = _halved(x), _halved(y)
+        found = _structure(who, x, y, top, filter_size, filter_sigma, k1, k2)
+        mean = reduce_mean(found[0 if scale == count - 1 else 1], (-3, -2))
+        product = product * pow(relu(mean), float(power))
+    return cast(reduce_mean(product, -1), dtypes.float32)
+
+
+def _halved(x):
+    """The means of two by two pixels; a last row or column that is alone counts twice."""
+    *lead, height, width, channels = x.shape
+    x = reshape(x, (math.prod(lead), height, width, channels))
+    if height % 2 or width % 2:
+        x = pad(x, [(0, 0), (0, height % 2), (0, width % 2), (0, 0)], "SYMMETRIC")
+    x = avg_pool2d(x, 2, 2, "VALID")
+    return reshape(x, (*lead, *x.shape[1:]))
+
+
+def _structure(who, x, y, top, filter_size, filter_sigma, k1, k2):
+    """Of each window and channel the similarity, and its part of contrast and structure."""
+    if min(tuple(x.shape)[-3:-1]) < filter_size:
+        raise ShapeError(who, f"img1 and img2 must have at least filter_size = "
+                         f"{filter_size} rows and columns", img1=x, img2=y)  # fmt: skip
     c1, c2 = (k1 * top) ** 2, (k2 * top) ** 2
     window = _gaussian_window(filter_size, filter_sigma, x)
     lead = tuple(x.shape)[:-3]
@@ -104,11 +183,9 @@ def ssim(
     product, squares = mean_x * mean_y * 2.0, square(mean_x) + square(mean_y)
     covariance = blurred(x * y) * 2.0 - product
     variances = blurred(square(x) + square(y)) - squares
-    luminance = (product + c1) / (squares + c1)
-    index = luminance * ((covariance + c2) / (variances + c2))
-    axes = -1 if return_index_map else (-3, -2, -1)
-    index = reduce_mean(index, axes)
-    return reshape(index, (*lead, *tuple(index.shape)[1:]))
+    structure = (covariance + c2) / (variances + c2)
+    index = (product + c1) / (squares + c1) * structure
+    return [reshape(v, (*lead, *tuple(v.shape)[1:])) for v in (index, structure)]
 
 
 def _gaussian_window(size, sigma, x):

@@ -38,30 +38,26 @@ METHODS = (
 )
 
 
-def _triangle(x):
-    return np.maximum(1 - x, 0)
-
-
-def _cubic(x, b, c):
+def _cubic(xp, x, b, c):
     """The cubics of Mitchell & Netravali (1988); (0, 1/2) is that of Keys (1981)."""
     near = ((12 - 9 * b - 6 * c) * x + (-18 + 12 * b + 6 * c)) * x * x + (6 - 2 * b)
     far = ((-b - 6 * c) * x + (6 * b + 30 * c)) * x + (-12 * b - 48 * c)
     far = far * x + (8 * b + 24 * c)
-    return np.where(x < 1, near, np.where(x < 2, far, 0)) / 6
+    return xp.where(x < 1, near, xp.where(x < 2, far, 0.0)) / 6.0
 
 
-def _lanczos(x, radius):
-    return np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0)
+def _lanczos(xp, x, radius):
+    return xp.where(x < radius, xp.sinc(x) * xp.sinc(x / radius), 0.0)
 
 
-# method -> a function of the distance in pixels
-_KERNELS = {
-    "bicubic": lambda x: _cubic(x, 0, 0.5),
-    "bilinear": _triangle,
-    "gaussian": lambda x: np.where(x < 1.5, np.exp(-2 * x * x), 0),
-    "lanczos3": lambda x: _lanczos(x, 3),
-    "lanczos5": lambda x: _lanczos(x, 5),
-    "mitchellcubic": lambda x: _cubic(x, 1 / 3, 1 / 3),
+# method -> a function of the distance in pixels; `xp`: NumPy, or ops of the same names
+KERNELS = {
+    "bicubic": lambda xp, x: _cubic(xp, x, 0, 0.5),
+    "bilinear": lambda xp, x: xp.maximum(1.0 - x, 0.0),
+    "gaussian": lambda xp, x: xp.where(x < 1.5, xp.exp(-2.0 * x * x), 0.0),
+    "lanczos3": lambda xp, x: _lanczos(xp, x, 3.0),
+    "lanczos5": lambda xp, x: _lanczos(xp, x, 5.0),
+    "mitchellcubic": lambda xp, x: _cubic(xp, x, 1 / 3, 1 / 3),
 }
 
 
@@ -82,7 +78,7 @@ def _matrix(size, extent, method, antialias):
             np.clip(np.minimum(ends, edges + 1) - np.maximum(starts, edges), 0, None)
             / scale
         )
-    kernel = _KERNELS[method]
+    kernel = functools.partial(KERNELS[method], np)
     if method == "bilinear" and not antialias:  # beyond the edge lies the edge
         centers = np.clip((np.arange(size) + 0.5) * scale - 0.5, 0, extent - 1)
         return kernel(np.abs(centers[:, None] - edges))

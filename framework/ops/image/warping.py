@@ -94,8 +94,8 @@ def _sources(transform, height, width):
 
 def _nearest(images, y, x, fill_mode, fill_value, exists):
     height, width = images.shape[1:3]
-    y = _rounded(_inside(y, height, fill_mode))
-    x = _rounded(_inside(x, width, fill_mode))
+    y = rounded(_inside(y, height, fill_mode))
+    x = rounded(_inside(x, width, fill_mode))
     return _read(images, y, x, fill_mode, fill_value, exists)
 
 
@@ -135,7 +135,7 @@ def _number(size):
     return cast(size, dtypes.float32)
 
 
-def _rounded(x):
+def rounded(x):
     """The nearest whole number, halves away from 0."""
     size = abs(x)
     whole = floor(size)

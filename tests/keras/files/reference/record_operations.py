@@ -284,6 +284,23 @@ NN = [
     ),
     Case("image.pad_images", lambda ops, t: ops.image.pad_images(t["im"], 1, 1, 0, 0)),
     Case("image.extract_patches", lambda ops, t: ops.image.extract_patches(t["im"], 3)),
+    Case(
+        "image.map_coordinates",
+        lambda ops, t: ops.image.map_coordinates(
+            t["m"], ops.transpose(t["m"], (1, 0, 2)) * 2.0, 1, "nearest"
+        ),
+    ),
+    Case(
+        "image.scale_and_translate",
+        lambda ops, t: ops.image.scale_and_translate(
+            t["im"],
+            (2, 8, 4, 3),
+            np.array([1.5, 0.5], "f4"),
+            np.array([-2, 0.5], "f4"),
+            (1, 2),
+            "cubic",
+        ),
+    ),
 ]
 
 

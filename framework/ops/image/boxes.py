@@ -1,0 +1,477 @@
+"""Boxes of images: cut out and scaled, drawn, and proposed at random.
+
+A box is ``[y_min, x_min, y_max, x_max]``, in parts of the height and width of its image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tapewright.core import devices, dtypes
+from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.rules import check_at_least, check_choice
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import IntLike, ShapeLike, TensorLike, as_shape
+
+from ..array.conversion import cast
+from ..array.creation import range as arange
+from ..array.gather import flat_index, gather
+from ..array.indexing import argmax, getitem
+from ..array.joining import stack
+from ..array.shape import broadcast_to, expand_dims, reshape
+from ..math.comparison import (
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    where,
+)
+from ..math.elementwise import (
+    ceil,
+    clip_by_value,
+    divide_no_nan,
+    floor,
+    floormod,
+    maximum,
+    minimum,
+    round,
+    sqrt,
+)
+from ..math.reduction import reduce_any, reduce_max, reduce_mean, reduce_min, reduce_std
+from ..random.distributions import draw_normal, draw_uniform, has_value
+from ..random.generators import one_stream, stateless_stream
+from .pixels import checked_images
+from .warping import rounded
+
+__all__ = [
+    "crop_and_resize",
+    "draw_bounding_boxes",
+    "extract_glimpse",
+    "sample_distorted_bounding_box",
+    "stateless_sample_distorted_bounding_box",
+]
+
+
+# ----------------------------------------------------------------------------- cut out
+
+
+def crop_and_resize(
+    image: TensorLike,
+    boxes: TensorLike,
+    box_indices: TensorLike,
+    crop_size: ShapeLike,
+    method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+    name: str | None = None,
+) -> Tensor:
+    """The boxes of the images, each scaled to ``crop_size = (height, width)``.
+
+    The corners of a box fall on the centers of the corner pixels of the result. A box
+    with ``y1 > y2`` or ``x1 > x2`` is mirrored.
+
+    Args: ``box_indices``: the image of each box; ``method``: "bilinear", whose gradient
+    passes to ``image`` and to ``boxes``, or "nearest", only to ``image``;
+    ``extrapolation_value``: that of places outside of the image.
+
+    Shapes: ``image`` ``[batch, height, width, channels]``, ``boxes`` ``[n, 4]``,
+    ``box_indices`` ``[n]``, result ``[n, crop_height, crop_width, channels]``, float32.
+
+    Raises: ``ValueError`` for another ``crop_size`` or ``method``; ``ShapeError`` for
+    other shapes; ``IndexError`` for an index of no image.
+
+    >>> image = [[[[0.0], [2.0]], [[4.0], [6.0]]]]
+    >>> crop_and_resize(image, [[0, 0, 1, 1]], [0], (3, 2)).numpy()[0, ..., 0]
+    array([[0., 2.],
+           [2., 4.],
+           [4., 6.]], dtype=float32)
+    """
+    crops = crop_in_double(
+        image, boxes, box_indices, crop_size, method, extrapolation_value
+    )
+    return cast(crops, dtypes.float32)
+
+
+def crop_in_double(
+    image, boxes, box_indices, crop_size, method="bilinear", extrapolation_value=0.0
+):
+    """`crop_and_resize`, of float64 images in float64."""
+    who = "crop_and_resize"
+    check_choice(who, "method", method, ("bilinear", "nearest"))
+    x = checked_images(who, image, ranks=(4,))
+    boxes, owners = convert_to_tensor(boxes), convert_to_tensor(box_indices)
+    if len(boxes.shape) != 2 or boxes.shape[1] != 4 or len(owners.shape) != 1:
+        raise ShapeError(who, "boxes must be [n, 4] and box_indices [n]", boxes=boxes,
+                         box_indices=owners)  # fmt: skip
+    crop_size = as_shape(crop_size)
+    if len(crop_size) != 2 or min(crop_size) < 1:
+        raise InvalidArgumentError(
+            f"{who}: crop_size must be two positive numbers, got {crop_size}"
+        )
+    x, boxes = (v if v.dtype == dtypes.float64 else cast(v, dtypes.float32)
+                for v in (x, boxes))  # fmt: skip
+    y1, x1, y2, x2 = (getitem(boxes, (slice(None), slice(i, i + 1))) for i in range(4))
+    rows, above = _places(y1, y2, crop_size[0], x.shape[1])
+    columns, beside = _places(x1, x2, crop_size[1], x.shape[2])
+
+    def read(row, column):
+        return _pixels(who, x, owners, row, column)
+
+    if method == "nearest":
+        crops = read(rounded(rows), rounded(columns))
+    else:
+        top, left = floor(rows), floor(columns)
+        down = reshape(cast(rows - top, x.dtype), (-1, crop_size[0], 1, 1))
+        right = reshape(cast(columns - left, x.dtype), (-1, 1, crop_size[1], 1))
+        across = []
+        for row in (top, ceil(rows)):
+            first = read(row, left)
+            across.append(first + (read(row, ceil(columns)) - first) * right)
+        crops = across[0] + (across[1] - across[0]) * down
+    inside = expand_dims(above, 2) & expand_dims(beside, 1)
+    return where(expand_dims(inside, 3), crops, cast(extrapolation_value, x.dtype))
+
+
+def _places(first, last, count, size):
+    """``count`` places ``[n, count]`` from ``first`` to ``last``; whether they exist."""
+    end = cast(size, first.dtype) - 1.0
+    if count > 1:
+        step = (last - first) * end / float(count - 1)
+        places = first * end + arange(count, dtype=first.dtype) * step
+    else:
+        places = (first + last) * end * 0.5
+    exist = greater_equal(places, 0.0) & less_equal(places, end)
+    return where(exist, places, 0.0), exist
+
+
+def _pixels(who, images, owners, rows, columns):
+    """The pixels ``[n, height, width, channels]`` at whole rows and columns of images."""
+    batch, height, width, channels = images.shape
+    rows, columns = (cast(v, dtypes.int64) for v in (rows, columns))
+    shape = (*rows.shape, columns.shape[1])
+    axes = reshape(cast(owners, dtypes.int64), (-1, 1, 1)), expand_dims(rows, 2)
+    places = [broadcast_to(v, shape) for v in (*axes, expand_dims(columns, 1))]
+    index = flat_index(stack(places, -1), dims=(batch, height, width), who=who)
+    return gather(reshape(images, (batch * height * width, channels)), index)
+
+
+def extract_glimpse(
+    input: TensorLike,
+    size: ShapeLike,
+    offsets: TensorLike,
+    centered: bool = True,
+    normalized: bool = True,
+    noise: str = "uniform",
+    name: str | None = None,
+) -> Tensor:
+    """A window of each image; what lies outside of the image is noise.
+
+    Args: ``size``: height and width of the windows; ``offsets``: (y, x) of each.
+    ``normalized`` and ``centered``: that of the window's center, from -1 to 1;
+    ``normalized`` alone: that of its upper left corner, from 0 to 1; ``centered`` alone:
+    that of its corner in pixels from the image's center; neither: in pixels from the
+    image's corner. ``noise``: "uniform" between the extremes of the image, "gaussian"
+    with mean and deviation of each channel, from the global generator; or "zero".
+
+    Shapes: ``input`` ``[batch, height, width, channels]``, floating; ``offsets``
+    ``[batch, 2]``; result ``[batch, *size, channels]``.
+
+    Raises: ``ValueError`` for another ``size`` or ``noise``; ``TypeError`` for integers.
+
+    >>> image = [[[[1.0], [2.0]], [[3.0], [4.0]]]]
+    >>> extract_glimpse(image, (2, 2), [[1, 1]], False, False, "zero").numpy().ravel()
+    array([4., 0., 0., 0.], dtype=float32)
+    """
+    who = "extract_glimpse"
+    check_choice(who, "noise", noise, ("uniform", "gaussian", "zero"))
+    x, offsets = (
+        checked_images(who, input, "input", ranks=(4,)),
+        convert_to_tensor(offsets),
+    )
+    if not x.dtype.is_floating:
+        raise DTypeError(who, "input must be floating", input=x)
+    if len(offsets.shape) != 2 or offsets.shape[1] != 2:
+        raise ShapeError(who, "offsets must be [batch, 2]", offsets=offsets)
+    size = as_shape(size)
+    if len(size) != 2 or min(size) < 1:
+        raise InvalidArgumentError(
+            f"{who}: size must be two positive numbers, got {size}"
+        )
+    batch, channels, spots, exist = x.shape[0], x.shape[3], [], []
+    for axis, count in enumerate(size):
+        full = cast(x.shape[axis + 1], dtypes.float32)
+        start = cast(getitem(offsets, (slice(None), slice(axis, axis + 1))), full.dtype)
+        if normalized:
+            start = start * full
+        if centered:
+            start = start / 2.0 - count / 2.0 if normalized else start
+            start = start + full / 2.0
+        start = cast(clip_by_value(start, -count - 1.0, full), dtypes.int32)
+        spot = start + arange(count, dtype=dtypes.int32)
+        last = cast(full, dtypes.int32) - 1
+        exist.append(greater_equal(spot, 0) & less_equal(spot, last))
+        spots.append(clip_by_value(spot, 0, last))
+    pixels = _pixels(who, x, arange(batch), *spots)
+    inside = expand_dims(expand_dims(exist[0], 2) & expand_dims(exist[1], 1), 3)
+    return where(inside, pixels, _noise(x, (batch, *size, channels), noise))
+
+
+def _noise(x, shape, noise):
+    if noise == "zero":
+        return cast(0.0, x.dtype)
+    if noise == "uniform":
+        low, high = (f(x, (1, 2, 3), True) for f in (reduce_min, reduce_max))
+        return (
+            draw_uniform(one_stream(None), shape, 0.0, 1.0, x.dtype) * (high - low)
+            + low
+        )
+    mean, deviation = (f(x, (1, 2), True) for f in (reduce_mean, reduce_std))
+    return draw_normal(one_stream(None), shape, 0.0, 1.0, x.dtype) * deviation + mean
+
+
+# ------------------------------------------------------------------------------- drawn
+
+# Yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia; RGBA.
+_COLORS = [
+    [1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1],
+    [0.5, 0.5, 0, 1], [0.5, 0, 0, 1], [0, 0, 0.5, 1], [0, 1, 1, 1], [1, 0, 1, 1],
+]  # fmt: skip
+
+
+def draw_bounding_boxes(
+    images: TensorLike,
+    boxes: TensorLike,
+    colors: TensorLike | None,
+    name: str | None = None,
+) -> Tensor:
+    """The images with the outlines of boxes, one pixel wide.
+
+    Parts outside of the image are not drawn, nor boxes whose minimum is above their
+    maximum. Later boxes lie over earlier ones.
+
+    Args: ``colors``: ``[n, channels or more]``, which the boxes of an image take in turn;
+    None takes ten colours, and 1 for images of one channel.
+
+    Shapes: ``images`` ``[batch, height, width, channels]``, floating; ``boxes``
+    ``[batch, number, 4]``.
+
+    Raises: ``TypeError`` for integers; ``ShapeError`` for other shapes.
+
+    >>> import tapewright as tw
+    >>> drawn = draw_bounding_boxes(tw.zeros([1, 3, 4, 1]), [[[0, 0, 1, 1]]], [[1.0]])
+    >>> drawn.numpy()[0, ..., 0]
+    array([[1., 1., 1., 1.],
+           [1., 0., 0., 1.],
+           [1., 1., 1., 1.]], dtype=float32)
+    """
+    who = "draw_bounding_boxes"
+    x, boxes = (
+        checked_images(who, images, "images", ranks=(4,)),
+        convert_to_tensor(boxes),
+    )
+    if not x.dtype.is_floating:
+        raise DTypeError(who, "images must be floating", images=x)
+    if len(boxes.shape) != 3 or boxes.shape[2] != 4:
+        raise ShapeError(who, "boxes must be [batch, number, 4]", boxes=boxes)
+    height, width, channels = x.shape[1:]
+    colors = _palette(who, x, colors)
+    y1, x1, y2, x2 = (cast(getitem(boxes, (..., i)), dtypes.float32) for i in range(4))
+    top, down = (_pixel(v, height) for v in (y1, y2))
+    left, right = (_pixel(v, width) for v in (x1, x2))
+    rows = reshape(arange(height, dtype=dtypes.float32), (-1, 1))
+    columns = arange(width, dtype=dtypes.float32)
+    along = greater_equal(rows, top) & less_equal(rows, down)
+    across = greater_equal(columns, left) & less_equal(columns, right)
+    edge = (equal(rows, top) | equal(rows, down)) & across
+    edge = edge | ((equal(columns, left) | equal(columns, right)) & along)
+    edge = edge & less_equal(top, down) & less_equal(left, right)
+    number = arange(1, boxes.shape[1] + 1)  # of the last box that covers a pixel
+    number = reduce_max(where(edge, reshape(number, (-1, 1, 1)), 0), 1)
+    covered = expand_dims(greater(number, 0), -1)
+    chosen = floormod(maximum(number - 1, 0), cast(colors.shape[0], number.dtype))
+    return where(covered, gather(colors, chosen), x)
+
+
+def _palette(who, x, colors):
+    """The colours ``[n, channels]`` in the dtype of the images."""
+    channels = x.shape[-1]
+    if channels not in (1, 3, 4):
+        raise ShapeError(who, "images must have 1, 3 or 4 channels", images=x)
+    if colors is None:
+        colors = [[1.0]] if channels == 1 else _COLORS
+    colors = cast(colors, x.dtype)
+    if len(colors.shape) != 2 or not colors.shape[0] or colors.shape[1] < channels:
+        raise ShapeError(who, f"colors must be [n, {channels} or more]", colors=colors)
+    return getitem(colors, (slice(None), slice(channels)))
+
+
+def _pixel(part, size):
+    """The row or column of a part of the height or width; fractions are cut off."""
+    at = part * (cast(size, part.dtype) - 1.0)
+    return reshape(where(less(at, 0.0), ceil(at), floor(at)), (*part.shape, 1, 1))
+
+
+# ---------------------------------------------------------------------------- proposed
+
+
+def sample_distorted_bounding_box(
+    image_size: TensorLike,
+    bounding_boxes: TensorLike,
+    seed: IntLike = 0,
+    min_object_covered: TensorLike = 0.1,
+    aspect_ratio_range: Sequence[float] | None = None,
+    area_range: Sequence[float] | None = None,
+    max_attempts: int | None = None,
+    use_image_if_no_bounding_boxes: bool | None = None,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A box at random that covers a part of one of the ``bounding_boxes``.
+
+    Of ``max_attempts`` (default 100) draws the first one that satisfies all conditions,
+    or else the whole image.
+
+    Args: ``image_size``: (height, width, channels); ``seed``: 0 draws from the global
+    generator; ``min_object_covered``: the part of any one box that the result covers at
+    least; ``aspect_ratio_range``: of width / height, default (0.75, 1.33); ``area_range``:
+    of the area in parts of the image, default (0.05, 1);
+    ``use_image_if_no_bounding_boxes``: without boxes the whole image counts as one.
+
+    Shapes: ``image_size`` ``[3]``, integers; ``bounding_boxes`` ``[batch, n, 4]``, from 0
+    to 1.
+
+    Returns: ``(begin, size, bboxes)``: ``[top, left, 0]`` and ``[height, width, -1]`` in
+    the dtype of ``image_size``, for `tw.slice`; the box ``[1, 1, 4]``, float32, for
+    `crop_and_resize`, whose result has a known size in traced functions.
+
+    Raises: ``ValueError`` for boxes that leave the image, no boxes, or other ranges.
+
+    >>> begin, size, _ = sample_distorted_bounding_box([20, 30, 3], [[[0, 0, 1, 1]]])
+    >>> bool((begin + size).numpy()[0] <= 20)
+    True
+    """
+    return _sampled(
+        "sample_distorted_bounding_box", one_stream(int(seed) or None), image_size,
+        bounding_boxes, min_object_covered, aspect_ratio_range, area_range, max_attempts,
+        use_image_if_no_bounding_boxes,
+    )  # fmt: skip
+
+
+def stateless_sample_distorted_bounding_box(
+    image_size: TensorLike,
+    bounding_boxes: TensorLike,
+    seed: TensorLike,
+    min_object_covered: TensorLike = 0.1,
+    aspect_ratio_range: Sequence[float] | None = None,
+    area_range: Sequence[float] | None = None,
+    max_attempts: int | None = None,
+    use_image_if_no_bounding_boxes: bool | None = None,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`sample_distorted_bounding_box`, as a function of ``seed``, two integers."""
+    who = "stateless_sample_distorted_bounding_box"
+    return _sampled(
+        who, stateless_stream(who, seed), image_size, bounding_boxes,
+        min_object_covered, aspect_ratio_range, area_range, max_attempts,
+        use_image_if_no_bounding_boxes,
+    )  # fmt: skip
+
+
+def _sampled(
+    who, stream, image_size, boxes, min_object_covered, aspect_ratio_range, area_range,
+    max_attempts, use_image,
+):  # fmt: skip
+    image_size = convert_to_tensor(image_size)
+    if tuple(image_size.shape) != (3,) or not image_size.dtype.is_integer:
+        raise ShapeError(who, "image_size must be [3], integers", image_size=image_size)
+    ratios = _range(who, "aspect_ratio_range", aspect_ratio_range, (0.75, 1.33), None)
+    areas = _range(who, "area_range", area_range, (0.05, 1.0), 1.0)
+    attempts = 100 if max_attempts is None else int(max_attempts)
+    check_at_least(who, 1, max_attempts=attempts)
+    objects = _objects(who, boxes, use_image)
+    extent = [cast(getitem(image_size, i), dtypes.float32) for i in range(2)]
+    drawn = draw_uniform(stream, (4, attempts), 0.0, 1.0, dtypes.float32)
+    boxes, fit = _candidates(drawn, extent, ratios, areas)
+    fit = fit & _cover(boxes, objects * stack(extent * 2), min_object_covered)
+    first = gather(boxes, argmax(cast(fit, dtypes.int32), output_type=dtypes.int32))
+    box = where(reduce_any(fit), first, stack([0.0, 0.0, *extent]))
+    corner, end = getitem(box, slice(2)), getitem(box, slice(2, 4))
+    begin, size = ([getitem(v, i) for i in range(2)] for v in (corner, end - corner))
+    begin, size = stack([*begin, 0.0]), stack([*size, -1.0])
+    parts = reshape(box / stack(extent * 2), (1, 1, 4))
+    return cast(begin, image_size.dtype), cast(size, image_size.dtype), parts
+
+
+def _range(who, name, given, default, most):
+    low, high = (float(v) for v in (default if given is None else given))
+    if not 0 < low <= high or (most is not None and high > most):
+        raise InvalidArgumentError(
+            f"{who}: {name} must be two positive numbers"
+            f"{'' if most is None else f' up to {most:g}'}, the smaller first, got {given}"
+        )
+    return low, high
+
+
+def _objects(who, boxes, use_image):
+    """The boxes ``[n, 4]``; that of the whole image if there are none."""
+    boxes = cast(boxes, dtypes.float32)
+    if len(boxes.shape) != 3 or boxes.shape[2] != 4:
+        raise ShapeError(
+            who, "bounding_boxes must be [batch, n, 4]", bounding_boxes=boxes
+        )
+    if 0 in tuple(boxes.shape):
+        if not use_image:
+            raise InvalidArgumentError(
+                f"{who}: bounding_boxes has no boxes: pass "
+                "use_image_if_no_bounding_boxes=True to take the whole image"
+            )
+        return convert_to_tensor([[0.0, 0.0, 1.0, 1.0]])
+    if has_value(boxes):
+        values = devices.to_numpy(boxes.array)
+        if not ((values >= 0) & (values <= 1)).all():
+            raise InvalidArgumentError(
+                f"{who}: bounding_boxes must be from 0 to 1, got {values}"
+            )
+    return reshape(boxes, (-1, 4))
+
+
+def _candidates(drawn, extent, ratios, areas):
+    """Boxes ``[attempts, 4]`` in pixels, and whether their areas and sizes are right."""
+    rows, columns = extent
+    shares = [getitem(drawn, i) for i in range(4)]
+    ratio = shares[0] * (ratios[1] - ratios[0]) + ratios[0]
+    smallest, largest = (share * rows * columns for share in areas)
+    lowest, highest = (round(sqrt(v / ratio)) for v in (smallest, largest))
+    # The largest height whose width, rounded, is not above that of the image.
+    wide = greater(round(highest * ratio), columns)
+    highest = where(wide, floor((columns + 0.5 - 1e-7) / ratio), highest)
+    wide = greater(round(highest * ratio), columns)
+    highest = minimum(where(wide, highest - 1.0, highest), rows)
+    lowest = minimum(lowest, highest)
+    height = lowest + floor(shares[1] * (highest - lowest + 1.0))
+    height = minimum(height, highest)
+    # What rounding took from the area, or gave it.
+    height = where(less(height * round(height * ratio), smallest), height + 1.0, height)
+    height = where(
+        greater(height * round(height * ratio), largest), height - 1.0, height
+    )
+    width = round(height * ratio)
+    area = height * width
+    fit = greater_equal(area, smallest) & less_equal(area, largest) & greater(area, 0.0)
+    fit = fit & less_equal(height, rows) & less_equal(width, columns)
+    top, left = floor(shares[2] * (rows - height)), floor(shares[3] * (columns - width))
+    return stack([top, left, top + height, left + width], -1), fit
+
+
+def _cover(boxes, objects, least):
+    """Return whether each box covers a part ``least`` of an object of a pixel or more."""
+    objects = floor(objects)
+    y1, x1, y2, x2 = (expand_dims(getitem(boxes, (..., i)), 1) for i in range(4))
+    top, left, down, right = (getitem(objects, (..., i)) for i in range(4))
+    high, wide = (
+        minimum(y2, down) - maximum(y1, top),
+        minimum(x2, right) - maximum(x1, left),
+    )
+    area = (down - top) * (right - left)
+    part = divide_no_nan(maximum(high, 0.0) * maximum(wide, 0.0), area)
+    enough = greater_equal(part, cast(least, part.dtype)) & greater_equal(area, 1.0)
+    return reduce_any(enough, 1)

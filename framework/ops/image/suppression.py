@@ -1,0 +1,411 @@
+"""Non-maximum suppression: of boxes that overlap, only those of the highest scores.
+
+One op selects a fixed number of boxes, so that it can be traced; the functions whose
+result has as many entries as boxes were found cut it off. No gradient passes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.errors import InvalidArgumentError, MappingError, ShapeError
+from tapewright.core.primitive import primitive
+from tapewright.core.rules import all_mapped, check_at_least
+from tapewright.core.symbolic_shape import agree
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import IntLike, TensorLike
+
+from ..array.conversion import cast
+from ..array.creation import range as arange
+from ..array.gather import gather
+from ..array.joining import pad
+from ..array.shape import broadcast_to, expand_dims, reshape, transpose
+from ..array.sorting import top_k
+from ..math.comparison import less, where
+from ..math.elementwise import clip_by_value, floordiv, minimum, nextafter
+from ..math.reduction import reduce_sum
+
+__all__ = [
+    "combined_non_max_suppression",
+    "non_max_suppression",
+    "non_max_suppression_overlaps",
+    "non_max_suppression_padded",
+    "non_max_suppression_with_scores",
+]
+
+
+# ------------------------------------------------------------------------------- the op
+
+
+def _selected(xp, overlap, scores, limits, count):
+    """Indices and scores of the selected entries, ``[..., count]``, and their number.
+
+    ``overlap(i)``: how far each entry overlaps with the entry ``i``, ``[..., n]``;
+    ``limits``: the overlap above which another entry is lost, the score that an entry must
+    be above, and the sigma of Soft-NMS, which loses none by its overlap, or 0.
+    """
+    at_most, above, sigma = (x[..., None] for x in limits)
+    lost = xp.asarray(-np.inf, scores.dtype)
+    scores = xp.where(scores > above, scores, lost)  # not NaN
+    soft = sigma > 0
+    rate = xp.where(soft, -0.5 / xp.where(soft, sigma, 1), 0).astype(scores.dtype)
+    places = xp.arange(scores.shape[-1])
+    indices = xp.zeros((*scores.shape[:-1], count), xp.int32)
+    found = xp.full(indices.shape, lost, scores.dtype)
+    for i in range(min(count, scores.shape[-1])):
+        best = scores.argmax(axis=-1)[..., None]  # of equals the first
+        found[..., i : i + 1] = xp.take_along_axis(scores, best, axis=-1)
+        indices[..., i : i + 1] = best
+        if xp is np and (found[..., i] == lost).all():
+            break
+        overlaps = overlap(best)
+        weakened = scores * xp.exp(rate * overlaps * overlaps)
+        weakened = xp.where(soft & (scores != lost), weakened, scores)
+        gone = xp.where(soft, weakened <= above, overlaps > at_most) | (places == best)
+        scores = xp.where(gone, lost, weakened)
+    exist = found != lost
+    total = exist.sum(axis=-1).astype(xp.int32)
+    return xp.where(exist, indices, 0), xp.where(exist, found, 0), total
+
+
+def _batch(op):
+    def _(mapped, inputs, scores, *limits, **attributes):
+        inputs, scores, *limits = all_mapped(mapped, (inputs, scores, *limits))
+        ones = (1,) * (scores.array.ndim - 2)
+        limits = [reshape(x, (x.array.shape[0], *ones)) for x in limits]
+        return op.entry(inputs, scores, *limits, **attributes)
+
+    return _
+
+
+# Decorator: an op that selects at most ``count`` entries by ``scores`` ``[..., n]``.
+_suppression = primitive(
+    multiple=True, no_gradient=True, ignores_float_errors=True, kinds="f", batch=_batch,
+)  # fmt: skip
+
+
+@_suppression
+def suppress_boxes(
+    xp,
+    boxes: TensorLike,
+    scores: TensorLike,
+    iou_threshold: TensorLike,
+    score_threshold: TensorLike,
+    sigma: TensorLike,
+    count: int,
+    epsilon: float = 0.0,
+):
+    """Boxes ``[..., n, 4]``, of which no two overlap by more than ``iou_threshold``.
+
+    The overlap is the intersection over the union and ``epsilon``.
+    """
+    if boxes.shape[-2:] != (*scores.shape[-1:], 4):
+        raise ValueError("shapes do not fit")  # `infer` says it better
+    y1, x1, y2, x2 = (boxes[..., i] for i in range(4))
+    top, down = xp.minimum(y1, y2), xp.maximum(y1, y2)
+    left, right = xp.minimum(x1, x2), xp.maximum(x1, x2)
+    area = (down - top) * (right - left)
+
+    def overlap(best):
+        def its(v):
+            return xp.take_along_axis(v, best, axis=-1)
+
+        high = xp.minimum(down, its(down)) - xp.maximum(top, its(top))
+        wide = xp.minimum(right, its(right)) - xp.maximum(left, its(left))
+        both = xp.maximum(high, 0) * xp.maximum(wide, 0)
+        full = (area > 0) & (its(area) > 0)
+        return xp.where(
+            full, both / xp.where(full, area + its(area) - both + epsilon, 1), 0
+        )
+
+    limits = iou_threshold, score_threshold, sigma
+    return _selected(xp, overlap, scores, limits, count)
+
+
+@suppress_boxes.infer
+def _(boxes, scores, iou_threshold, score_threshold, sigma, count, epsilon):
+    rank = scores.shape.rank
+    fits = boxes.shape.rank == rank + 1 and rank and agree(boxes.shape[-1], 4)
+    if not fits or not all(map(agree, boxes.shape[:-1], scores.shape)):
+        raise ShapeError("non_max_suppression", "boxes must be [..., n, 4] and scores "
+                         "[..., n]", boxes=boxes, scores=scores)  # fmt: skip
+    return _found(scores, count)
+
+
+def _found(scores, count):
+    check_at_least("non_max_suppression", 0, max_output_size=count)
+    lead = tuple(scores.shape)[:-1]
+    return (
+        TensorSpec((*lead, count), dtypes.int32),
+        TensorSpec((*lead, count), scores.dtype),
+        TensorSpec(lead, dtypes.int32),
+    )
+
+
+@_suppression
+def suppress_overlaps(
+    xp,
+    overlaps: TensorLike,
+    scores: TensorLike,
+    overlap_threshold: TensorLike,
+    score_threshold: TensorLike,
+    count: int,
+):
+    """`suppress_boxes`, whose ``overlaps`` ``[..., n, n]`` are known."""
+    if overlaps.shape != (*scores.shape, *scores.shape[-1:]):
+        raise ValueError("shapes do not fit")  # `infer` says it better
+
+    def overlap(best):
+        at = xp.broadcast_to(best[..., None], (*scores.shape, 1))
+        return xp.take_along_axis(overlaps, at, axis=-1)[..., 0]
+
+    limits = overlap_threshold, score_threshold, xp.zeros((), scores.dtype)
+    return _selected(xp, overlap, scores, limits, count)
+
+
+@suppress_overlaps.infer
+def _(overlaps, scores, overlap_threshold, score_threshold, count):
+    dims = tuple(scores.shape)
+    fits = overlaps.shape.rank == len(dims) + 1 and dims
+    if not fits or not all(map(agree, overlaps.shape, (*dims, dims[-1]))):
+        raise ShapeError("non_max_suppression_overlaps", "overlaps must be [n, n] and "
+                         "scores [n]", overlaps=overlaps, scores=scores)  # fmt: skip
+    return _found(scores, count)
+
+
+@primitive(name="non_max_suppression", same_dtype=(), no_gradient=True)
+def _cut_off(xp, values: TensorLike, count: TensorLike):
+    """The first ``count`` entries."""
+    return values[: int(count)]
+
+
+@_cut_off.infer
+def _(values, count):
+    return TensorSpec([None], values.dtype)
+
+
+@_cut_off.batch
+def _(mapped, values, count):
+    raise MappingError(
+        "non_max_suppression: each mapped value has a number of boxes of its own; use "
+        "non_max_suppression_padded"
+    )
+
+
+# --------------------------------------------------------------------- of a list of boxes
+
+
+def non_max_suppression(
+    boxes: TensorLike,
+    scores: TensorLike,
+    max_output_size: IntLike,
+    iou_threshold: TensorLike = 0.5,
+    score_threshold: TensorLike = float("-inf"),
+    name: str | None = None,
+) -> Tensor:
+    """The indices of boxes in the order of their scores, without those that overlap.
+
+    A box is left out if it overlaps with a selected one: their intersection is more than
+    ``iou_threshold`` of their union. Of equal scores the first is taken.
+
+    Args: ``score_threshold``: boxes whose score is not above it are left out.
+
+    Shapes: ``boxes`` ``[n, 4]``, each with any two opposite corners ``[y1, x1, y2, x2]``;
+    ``scores`` ``[n]``; result ``[m]``, int32, with ``m <= max_output_size``. In traced
+    functions, which do not know ``m``, use `non_max_suppression_padded`.
+
+    Raises: ``ShapeError`` for other shapes; ``ValueError`` for a negative
+    ``max_output_size``.
+
+    >>> boxes = [[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]
+    >>> non_max_suppression(boxes, [0.5, 0.9, 0.7], 3).numpy()
+    array([1, 2], dtype=int32)
+    """
+    found = _of_boxes(
+        "non_max_suppression", boxes, scores, max_output_size, iou_threshold,
+        score_threshold,
+    )  # fmt: skip
+    return _cut_off(found[0], found[2])
+
+
+def non_max_suppression_with_scores(
+    boxes: TensorLike,
+    scores: TensorLike,
+    max_output_size: IntLike,
+    iou_threshold: TensorLike = 0.5,
+    score_threshold: TensorLike = float("-inf"),
+    soft_nms_sigma: TensorLike = 0.0,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """`non_max_suppression`, and the scores of the selected boxes.
+
+    With ``soft_nms_sigma`` above 0 a selected box multiplies the scores of the others by
+    ``exp(-overlap ** 2 / (2 * soft_nms_sigma))``, and ``iou_threshold`` is ignored.
+
+    Returns: ``(selected_indices, selected_scores)``, both ``[m]``.
+
+    Reference: Bodla et al., "Soft-NMS" (2017).
+
+    >>> boxes = [[0, 0, 1, 1], [0, 0, 1, 0.5]]
+    >>> found = non_max_suppression_with_scores(boxes, [0.9, 0.8], 2, 1.0, 0.0, 0.5)
+    >>> found[1].numpy().round(3)
+    array([0.9  , 0.623], dtype=float32)
+    """
+    indices, kept, count = _of_boxes(
+        "non_max_suppression_with_scores", boxes, scores, max_output_size, iou_threshold,
+        score_threshold, soft_nms_sigma,
+    )  # fmt: skip
+    return _cut_off(indices, count), _cut_off(kept, count)
+
+
+def _of_boxes(who, boxes, scores, count, *limits):
+    boxes, scores, limits = _alike(boxes, scores, *limits)
+    if len(boxes.shape) != 2 or len(scores.shape) != 1:
+        raise ShapeError(who, "boxes must be [n, 4] and scores [n]", boxes=boxes,
+                         scores=scores)  # fmt: skip
+    return suppress_boxes(boxes, scores, *limits, count)
+
+
+def _alike(boxes, scores, iou_threshold, score_threshold, sigma=0.0):
+    """Boxes, scores and limits in one dtype: that of the scores, if it is floating."""
+    scores = convert_to_tensor(scores)
+    dtype = scores.dtype if scores.dtype.is_floating else dtypes.float32
+    limits = [cast(x, dtype) for x in (iou_threshold, score_threshold, sigma)]
+    return cast(boxes, dtype), cast(scores, dtype), limits
+
+
+def non_max_suppression_overlaps(
+    overlaps: TensorLike,
+    scores: TensorLike,
+    max_output_size: IntLike,
+    overlap_threshold: TensorLike = 0.5,
+    score_threshold: TensorLike = float("-inf"),
+    name: str | None = None,
+) -> Tensor:
+    """`non_max_suppression` of boxes whose overlaps are known.
+
+    Shapes: ``overlaps`` ``[n, n]``, ``scores`` ``[n]``, result ``[m]``, int32.
+
+    >>> non_max_suppression_overlaps([[1, 0.6], [0.6, 1]], [0.5, 0.9], 2).numpy()
+    array([1], dtype=int32)
+    """
+    overlaps, scores, limits = _alike(
+        overlaps, scores, overlap_threshold, score_threshold
+    )
+    found = suppress_overlaps(overlaps, scores, *limits[:2], max_output_size)
+    return _cut_off(found[0], found[2])
+
+
+# ----------------------------------------------------------------- of a fixed size, batches
+
+
+def non_max_suppression_padded(
+    boxes: TensorLike,
+    scores: TensorLike,
+    max_output_size: IntLike,
+    iou_threshold: TensorLike = 0.5,
+    score_threshold: TensorLike = float("-inf"),
+    pad_to_max_output_size: bool = False,
+    name: str | None = None,
+    sorted_input: bool = False,
+    canonicalized_coordinates: bool = False,
+    tile_size: IntLike = 512,
+) -> tuple[Tensor, Tensor]:
+    """`non_max_suppression` of batches, with zeros behind the indices that were found.
+
+    A box is left out from an overlap of exactly ``iou_threshold`` on, as in TensorFlow.
+
+    Args: ``pad_to_max_output_size``: False leaves the zeros out, for one list of boxes.
+    ``sorted_input``, ``canonicalized_coordinates`` and ``tile_size`` change nothing.
+
+    Shapes: ``boxes`` ``[..., n, 4]``, ``scores`` ``[..., n]``.
+
+    Returns: ``(indices, num_valid)``: ``[..., max_output_size]`` and ``[...]``, int32.
+
+    Raises: ``ValueError`` for batches without ``pad_to_max_output_size``.
+
+    >>> boxes = [[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]]
+    >>> indices, count = non_max_suppression_padded(
+    ...     boxes, [[0.5, 0.9, 0.7]], 3, pad_to_max_output_size=True)
+    >>> indices.numpy(), count.numpy()
+    (array([[1, 2, 0]], dtype=int32), array([2], dtype=int32))
+    """
+    boxes, scores, limits = _alike(boxes, scores, iou_threshold, score_threshold)
+    if len(boxes.shape) > 2 and not pad_to_max_output_size:
+        raise InvalidArgumentError(
+            "non_max_suppression_padded: pad_to_max_output_size must be True for a batch, "
+            f"boxes of shape {tuple(boxes.shape)}"
+        )
+    if limits[0].dtype not in (dtypes.float32, dtypes.float64):
+        boxes, scores, *limits = (cast(x, "float32") for x in (boxes, scores, *limits))
+    limits[0] = nextafter(limits[0], cast(float("-inf"), limits[0].dtype))
+    indices, _, count = suppress_boxes(boxes, scores, *limits, max_output_size, 1e-8)
+    return (indices if pad_to_max_output_size else _cut_off(indices, count)), count
+
+
+def combined_non_max_suppression(
+    boxes: TensorLike,
+    scores: TensorLike,
+    max_output_size_per_class: IntLike,
+    max_total_size: IntLike,
+    iou_threshold: TensorLike = 0.5,
+    score_threshold: TensorLike = float("-inf"),
+    pad_per_class: bool = False,
+    clip_boxes: bool = True,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The boxes of all classes with the highest scores, after suppression in each class.
+
+    Args: ``pad_per_class``: False gives results of ``max_total_size``; True of
+    ``max_output_size_per_class`` times the classes, if that is less; ``clip_boxes``: the
+    boxes end at 0 and 1.
+
+    Shapes: ``boxes`` ``[batch, n, classes, 4]``, or ``[batch, n, 1, 4]`` for all classes;
+    ``scores`` ``[batch, n, classes]``.
+
+    Returns: ``(boxes, scores, classes, valid_detections)``: ``[batch, size, 4]``,
+    ``[batch, size]`` and ``[batch, size]``, float32, zeros at the end; ``[batch]``, int32.
+
+    Raises: ``ShapeError`` for other shapes; ``ValueError`` for sizes that are not
+    positive.
+
+    >>> boxes, scores = [[[[0, 0, 1, 1]], [[0, 0, 1, 0.9]]]], [[[0.5, 0.9], [0.8, 0.1]]]
+    >>> found = combined_non_max_suppression(boxes, scores, 2, 3)
+    >>> [x.numpy().ravel().tolist() for x in found[2:]]
+    [[1.0, 0.0, 0.0], [2]]
+    """
+    who = "combined_non_max_suppression"
+    boxes, scores, limits = _alike(boxes, scores, iou_threshold, score_threshold)
+    if (
+        len(boxes.shape) != 4
+        or len(scores.shape) != 3
+        or not all(map(agree, boxes.shape[:2], scores.shape[:2]))
+        or boxes.shape[2] not in (1, scores.shape[2])
+    ):
+        raise ShapeError(who, "boxes must be [batch, n, 1 or classes, 4] and scores "
+                         "[batch, n, classes]", boxes=boxes, scores=scores)  # fmt: skip
+    each, total = int(max_output_size_per_class), int(max_total_size)
+    check_at_least(who, 1, max_output_size_per_class=each, max_total_size=total)
+    batch, n, classes = scores.shape
+    size = min(total, each * classes) if pad_per_class else total
+    boxes = broadcast_to(boxes, (batch, n, classes, 4))
+    boxes, scores = transpose(boxes, (0, 2, 1, 3)), transpose(scores, (0, 2, 1))
+    indices, kept, count = suppress_boxes(boxes, scores, *limits, each)
+    exist = less(arange(each), expand_dims(count, -1))
+    ranked = where(exist, kept, cast(float("-inf"), kept.dtype))
+    taken = min(size, each * classes)
+    best, places = top_k(reshape(ranked, (batch, classes * each)), taken)
+    label = floordiv(places, each)
+    index = gather(reshape(indices, (batch, classes * each)), places, batch_dims=1)
+    flat = reshape(boxes, (batch, classes * n, 4))
+    boxes = gather(flat, label * n + index, batch_dims=1)
+    valid = minimum(reduce_sum(count, -1), size)
+    exist = less(arange(taken), expand_dims(valid, -1))
+    boxes = clip_by_value(boxes, 0.0, 1.0) if clip_boxes else boxes
+    found = where(expand_dims(exist, -1), boxes, 0.0), where(exist, best, 0.0)
+    found = [*found, where(exist, label, 0)]
+    if size > taken:
+        rest = [[0, 0], [0, size - taken], [0, 0]]
+        found = [pad(x, rest[: len(x.shape)]) for x in found]
+    return (*(cast(x, dtypes.float32) for x in found), valid)
