@@ -5,7 +5,7 @@ checksum.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,14 @@ from .idx import DataFileError
 
 __all__ = ["read_batches"]
 
+
+def _channels_last():
+    return "channels_last"
+
+
+# The order of the axes; `keras.datasets` puts the setting of `keras.config` here.
+image_data_format: Callable[[], str] = _channels_last
+
 LARGEST = 1 << 30  # bytes of an unpacked archive, five times those of CIFAR
 
 
@@ -21,6 +29,8 @@ def read_batches(
     path: str | os.PathLike, names: Sequence[str], label_key: str
 ) -> list[tuple[np.ndarray, list[int]]]:
     """Images uint8 ``[n, 32, 32, 3]`` and their labels, from members of a ``.tar.gz``.
+
+    The images are ``[n, 3, 32, 32]`` if `image_data_format` is "channels_first".
 
     Raises: ``DataFileError`` (a ``ValueError``) for an archive that is damaged, lacks a
     member, or has one of another form, such as a pickle that would run code.
@@ -94,5 +104,7 @@ def _batch(batch: Any, label_key):
         raise ValueError(f"{label_key} must be a list of {len(data)} ints")
     if not all(type(label) is int and 0 <= label < 100 for label in labels):
         raise ValueError(f"{label_key} must be ints from 0 to 99")
-    images = data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    images = data.reshape(-1, 3, 32, 32)
+    if image_data_format() == "channels_last":
+        images = images.transpose(0, 2, 3, 1)
     return np.ascontiguousarray(images), labels

@@ -30,9 +30,10 @@ def load_data(path: str | os.PathLike | None = None) -> Data:
     Args: ``path``: the archive ``cifar-10-python.tar.gz``; None for the cache
     (``$TAPEWRIGHT_HOME/datasets``, by default ``~/.cache/tapewright/datasets``), filled
     by a verified download on first use.
-    Returns: images uint8 ``[n, 32, 32, 3]``, labels uint8 ``[n, 1]``, with ``n`` 50,000
-    and 10,000. The classes: airplane, automobile, bird, cat, deer, dog, frog, horse,
-    ship, truck.
+    Returns: images uint8 ``[n, 32, 32, 3]``, or ``[n, 3, 32, 32]`` if the setting
+    `image_data_format` of Keras is "channels_first", and labels uint8 ``[n, 1]``, with
+    ``n`` 50,000 and 10,000. The classes: airplane, automobile, bird, cat, deer, dog,
+    frog, horse, ship, truck.
     Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for a file
     that is not what it should be, ``DownloadError`` (an ``OSError``) naming every
     mirror that failed. A file that would run code as a pickle is refused.

@@ -28,8 +28,9 @@ def load_data(label_mode: str = "fine", path: str | os.PathLike | None = None) -
     ``path``: the archive ``cifar-100-python.tar.gz``; None for the cache
     (``$TAPEWRIGHT_HOME/datasets``, by default ``~/.cache/tapewright/datasets``), filled
     by a verified download on first use.
-    Returns: images uint8 ``[n, 32, 32, 3]``, labels int64 ``[n, 1]``, with ``n`` 50,000
-    and 10,000.
+    Returns: images uint8 ``[n, 32, 32, 3]``, or ``[n, 3, 32, 32]`` if the setting
+    `image_data_format` of Keras is "channels_first", and labels int64 ``[n, 1]``, with
+    ``n`` 50,000 and 10,000.
     Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for another
     ``label_mode`` or a file that is not what it should be, ``DownloadError`` (an
     ``OSError``) naming every mirror that failed. A file that would run code as a pickle

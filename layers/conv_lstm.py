@@ -13,7 +13,6 @@ from tapewright.ops.convolution.conv import convolution
 from tapewright.ops.nn.bias import bias_add
 
 from .base.input_spec import InputSpec
-from .base.spatial import to_channels_last
 from .convolution import ConvolutionBase
 from .recurrent import CellLayer
 from .recurrent_cells import LSTMBase

@@ -18,8 +18,9 @@ from tapewright.ops.array.joining import stack, unstack
 from tapewright.ops.array.shape import expand_dims, reshape, size
 from tapewright.ops.collective import all_reduce, zero_if_idle
 from tapewright.ops.math.comparison import logical_and, where
-from tapewright.ops.math.elementwise import rsqrt, square
+from tapewright.ops.math.elementwise import maximum, minimum, rsqrt, sqrt, square
 from tapewright.ops.math.reduction import reduce_sum, reduce_variance
+from tapewright.ops.nn.activation import relu
 from tapewright.ops.nn.normalization import (
     batch_normalization,
     fused_batch_norm,
@@ -99,20 +100,28 @@ class BatchNormalization(_ScaleAndShift):
 
     Args: ``axis``: the channels; ``momentum``: the share of the moving statistics that
     an update keeps; ``center``, ``scale``: False leaves out ``beta``, ``gamma``;
-    ``renorm``: not supported, it must be False; ``synchronized``: use the statistics of
-    the batches of all processes, which must all make the call. Without it the replicas
-    of a strategy average their moving statistics.
+    ``synchronized``: use the statistics of the batches of all processes, which must all
+    make the call. Without it the replicas of a strategy average their moving statistics.
+
+    ``renorm``: in training, outputs become ``outputs * r + d`` before ``gamma`` and
+    ``beta``, so that they are nearly those by moving statistics: ``r = stddev /
+    renorm_stddev`` and ``d = (mean - renorm_mean) / renorm_stddev``, without a gradient;
+    ``renorm_clipping``: limits, a dict of "rmin", "rmax" and "dmax" (of the magnitude);
+    ``renorm_momentum``: the share that an update of these two keeps.
 
     The call takes a ``mask`` with all axes of the inputs but the last: entries where it
     is False do not count in mean and variance.
 
     Shapes: inputs and outputs ``[batch, ..., channels]``; weights ``gamma``, ``beta``,
-    ``moving_mean`` and ``moving_variance`` ``[channels]``, the last two not trainable.
+    ``moving_mean`` and ``moving_variance`` ``[channels]``, the last two not trainable;
+    with ``renorm`` also ``moving_stddev``, ``renorm_mean`` and ``renorm_stddev``.
 
     Raises: ``ValueError`` for a ``momentum`` that is not from 0 to 1, a negative
-    ``epsilon`` or ``renorm=True``; ``TypeError`` if ``axis`` is no int.
+    ``epsilon``, other keys or limits that exclude each other in ``renorm_clipping``;
+    ``TypeError`` if ``axis`` is no int.
 
-    Reference: Ioffe & Szegedy, "Batch normalization" (2015).
+    References: Ioffe & Szegedy, "Batch normalization" (2015); Ioffe, "Batch
+    renormalization" (2017).
 
     >>> layer = BatchNormalization(momentum=0.9)
     >>> layer([[1.0], [3.0]], training=True).numpy().round(2)
@@ -157,15 +166,10 @@ class BatchNormalization(_ScaleAndShift):
         super().__init__(**kwargs)
         if not isinstance(axis, int):
             raise TypeError(f"BatchNormalization: axis must be an int, got {axis!r}")
-        if renorm:
-            raise ValueError(
-                "BatchNormalization: batch renormalization is not supported: renorm must "
-                f"be False, got {renorm!r}"
-            )
         self.axis: Any = axis
-        self.renorm = False
-        self.renorm_clipping = renorm_clipping
-        self.renorm_momentum = renorm_momentum
+        self.renorm: bool = bool(renorm)
+        self.renorm_clipping: Any = _limits(renorm_clipping) if renorm else None
+        self.renorm_momentum: float = share(self, "renorm_momentum", renorm_momentum)
         self.synchronized = synchronized
         self.momentum: float = share(self, "momentum", momentum)
         self.epsilon: float = not_negative(self, "epsilon", epsilon)
@@ -178,23 +182,27 @@ class BatchNormalization(_ScaleAndShift):
         (axis,) = normalize_axis(self._title, self.axis, rank)
         shape, self.input_spec = _sizes(self, input_shape)
         self._add_gamma_and_beta(shape, self.scale, self.center)
-        self.moving_mean: Variable = self.add_weight(
-            name="moving_mean",
-            shape=shape,
-            initializer=self.moving_mean_initializer,
-            trainable=False,
-            autocast=False,
+        mean, variance = self.moving_mean_initializer, self.moving_variance_initializer
+        self.moving_mean: Variable = self._add_moment("moving_mean", shape, mean)
+        self.moving_variance: Variable = self._add_moment(
+            "moving_variance", shape, variance
         )
-        self.moving_variance: Variable = self.add_weight(
-            name="moving_variance",
-            shape=shape,
-            initializer=self.moving_variance_initializer,
-            trainable=False,
-            autocast=False,
-        )
+        if self.renorm:
+
+            def stddev(shape, dtype=None):
+                return sqrt(variance(shape, dtype=dtype))
+
+            self.moving_stddev = self._add_moment("moving_stddev", shape, stddev)
+            self.renorm_mean = self._add_moment("renorm_mean", shape, mean)
+            self.renorm_stddev = self._add_moment("renorm_stddev", shape, stddev)
         self._reduced = tuple([i for i in range(rank) if i != axis])
         # the shape in which a channel's weights meet the inputs
         self._aligned = None if axis == rank - 1 else (-1,) + (1,) * (rank - 1 - axis)
+
+    def _add_moment(self, name, shape, initializer):
+        return self.add_weight(
+            shape, initializer, name=name, trainable=False, autocast=False
+        )
 
     def call(
         self, inputs: Tensor, training: bool | None = None, mask: Any = None
@@ -204,14 +212,16 @@ class BatchNormalization(_ScaleAndShift):
             outputs = self._by_moments(inputs, self.moving_mean, self.moving_variance)
         elif self.synchronized and communicator().size > 1:
             outputs = self._by_all(inputs, mask)
-        elif mask is None:
+        elif mask is None and not self.renorm:
             outputs = self._by_batch(inputs)
         else:
             outputs = self._by_some(inputs, mask)
         return self._as_own_dtype(outputs)
 
-    def _by_moments(self, inputs, mean, variance):
+    def _by_moments(self, inputs, mean, variance, of_batch=False):
         weights = self._like(inputs, mean, variance, self.beta, self.gamma)
+        if of_batch and self.renorm:
+            weights = self._renormalizing(*weights)
         if self._aligned:
             weights = [w if w is None else reshape(w, self._aligned) for w in weights]
         return batch_normalization(inputs, *weights, self.epsilon)
@@ -227,10 +237,12 @@ class BatchNormalization(_ScaleAndShift):
         return outputs
 
     def _by_some(self, inputs, mask):
-        """By the moments of the entries that the mask keeps."""
-        mean, variance, count = self._moments(inputs, self._kept(inputs, mask))
-        self._follow(mean, variance, count)
-        return self._by_moments(inputs, mean, variance)
+        """By the moments of the entries that the mask keeps, or of all."""
+        kept = None if mask is None else self._kept(inputs, mask)
+        mean, variance, count = self._moments(inputs, kept)
+        outputs = self._by_moments(inputs, mean, variance, of_batch=True)
+        self._follow(mean, variance, None if mask is None else count)
+        return outputs
 
     def _by_all(self, inputs, mask):
         """By the moments of the batches of all processes."""
@@ -240,8 +252,26 @@ class BatchNormalization(_ScaleAndShift):
 
         kept = None if mask is None else self._kept(inputs, mask)
         mean, variance, _ = self._moments(inputs, kept, sum_over_processes)
+        outputs = self._by_moments(inputs, mean, variance, of_batch=True)
         self._move(mean, variance)
-        return self._by_moments(inputs, mean, variance)
+        return outputs
+
+    def _renormalizing(self, mean, variance, beta, gamma):
+        """The moments of a batch, with offset and scale that renormalize as well."""
+        known_mean, known = self._like(mean, self.renorm_mean, self.renorm_stddev)
+        known = maximum(known, self.epsilon**0.5)  # as in Keras: it may begin at 0
+        r = sqrt(variance + self.epsilon) / known
+        d = (mean - known_mean) / known
+        limits = self.renorm_clipping
+        if limits.get("rmin") is not None:
+            r = maximum(r, limits["rmin"])
+        if limits.get("rmax") is not None:
+            r = minimum(r, limits["rmax"])
+        if limits.get("dmax") is not None:
+            d = maximum(minimum(d, limits["dmax"]), -limits["dmax"])
+        r, d = stop_gradient(r), stop_gradient(d)
+        scale, offset = (r, d) if gamma is None else (r * gamma, d * gamma)
+        return [mean, variance, offset if beta is None else offset + beta, scale]
 
     def _moments(self, inputs, kept, reduce=lambda sums: sums):
         """Mean and variance of the entries that are kept, or of all; and their number.
@@ -298,11 +328,39 @@ class BatchNormalization(_ScaleAndShift):
         self._move(mean, variance)
 
     def _move(self, mean, variance):
-        for moving, new in (self.moving_mean, mean), (self.moving_variance, variance):
-            # The tape keeps nothing of the update.
-            new, (old,) = stop_gradient(new), self._like(new, moving)
-            moved = old * self.momentum + new * (1.0 - self.momentum)
-            moving.assign(cast(moved, moving.dtype))
+        if not self.renorm:
+            self._move_one(self.moving_mean, mean, self.momentum)
+            self._move_one(self.moving_variance, variance, self.momentum)
+            return
+        stddev = sqrt(variance + self.epsilon)
+        self._move_one(self.renorm_mean, mean, self.renorm_momentum)
+        self._move_one(self.renorm_stddev, stddev, self.renorm_momentum)
+        self._move_one(self.moving_mean, mean, self.momentum)
+        stddev = self._move_one(self.moving_stddev, stddev, self.momentum)
+        moved = relu(stddev * stddev - self.epsilon)  # what rounding made negative
+        self.moving_variance.assign(cast(moved, self.moving_variance.dtype))
+
+    def _move_one(self, moving, new, momentum):
+        # The tape keeps nothing of the update.
+        new, (old,) = stop_gradient(new), self._like(new, moving)
+        moved = old * momentum + new * (1.0 - momentum)
+        moving.assign(cast(moved, moving.dtype))
+        return moved
+
+
+def _limits(clipping):
+    """The limits of the corrections, a dict. Raises: ``ValueError`` for others."""
+    limits, known = dict(clipping or {}), ("rmin", "rmax", "dmax")
+    rmin, rmax, dmax = [limits.get(key) for key in known]
+    if set(limits) - set(known):
+        problem = f"may have the keys {', '.join(known)}"
+    elif rmin is not None and rmax is not None and rmax < rmin:
+        problem = "must have rmax not below rmin"
+    elif dmax is not None and dmax < 0:
+        problem = "must have dmax from 0 on"
+    else:
+        return limits
+    raise ValueError(f"BatchNormalization: renorm_clipping {problem}, got {limits}")
 
 
 class LayerNormalization(_ScaleAndShift):

@@ -7,6 +7,7 @@ from . import (
     ftrl,
     lion,
     loss_scale,
+    multi,
     muon,
     optimizer,
     schedule_free,
@@ -20,6 +21,7 @@ from .adam import *
 from .ftrl import *
 from .lion import *
 from .loss_scale import *
+from .multi import *
 from .muon import *
 from .optimizer import *
 from .schedule_free import *
@@ -33,6 +35,7 @@ __all__ += adam.__all__
 __all__ += ftrl.__all__
 __all__ += lion.__all__
 __all__ += loss_scale.__all__
+__all__ += multi.__all__
 __all__ += muon.__all__
 __all__ += optimizer.__all__
 __all__ += schedule_free.__all__

@@ -120,7 +120,7 @@ class Update:
         """Make one step of ``rule``, the optimizer."""
         self._warn_of_missing()
         with self.exclusive(rule):
-            gradients = self._checked(grads)
+            gradients = self.checked(grads)
             if replica_context() is not None:
                 gradients = all_reduce_gradients(gradients)
             rule.take_step(self, gradients)
@@ -259,7 +259,7 @@ class Update:
             for (_, segment, m), value in zip(self.constrained, values):
                 segment.views()[m][...] = value
 
-    def _checked(self, grads):
+    def checked(self, grads):
         """Return the gradients as arrays and `SparseRows`; raise where one is wrong."""
         arrays = []
         for i, variable, spec in self.present:

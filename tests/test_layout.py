@@ -33,6 +33,8 @@ NETWORKS = """
 """.split()
 # File -> the tests that cover it, where these have another name.
 COVERED = {
+    "layers/conv_lstm.py": "tests/layers/test_recurrent.py",
+    "layers/base/symbolic_spec.py": "tests/layers/base/test_symbolic_tensor.py",
     # every rule against recordings of Keras
     **{f"optimizers/{rule}.py": "tests/optimizers/test_keras.py" for rule in RULES},
     **{

@@ -38,7 +38,7 @@ def same(default, wanted):
 # Classes of Keras that are not here. All others are: a class that goes missing fails.
 LACKING = {
     "callbacks": """
-        OrbaxCheckpoint RemoteMonitor
+        OrbaxCheckpoint
     """,
     "layers": """
         AugMix AutoContrast ContrastLimitedAdaptiveHistogramEqualization
@@ -49,9 +49,6 @@ LACKING = {
         RandomPerspective RandomPosterization RandomSaturation RandomSharpness
         RandomShear STFTSpectrogram Solarization StringLookup
         TFSMLayer TextVectorization TorchModuleWrapper
-    """,
-    "optimizers": """
-        MultiOptimizer OptimizerMap
     """,
 }
 PRESENT = {

@@ -459,7 +459,8 @@ class Variable(Operators):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         with devices.use_module(devices.array_module(type(self._array))):
-            twin = type(self)(new_tensor(self._array), self.trainable, name=self._name)
+            value, trained = new_tensor(self._array), self.trainable
+            twin = type(self)(value, trainable=trained, name=self._name)
         twin._path = self._path
         memo[id(self)] = twin
         vars(twin).update(deepcopy(vars(self), memo))
@@ -467,7 +468,7 @@ class Variable(Operators):
 
     def __reduce__(self) -> Any:
         array = devices.to_numpy(self._array)
-        values = array, self.trainable, self._name, self._path
+        values = array, self.trainable, self._name, self._path, type(self)
         return _rebuild, values, vars(self) or None
 
 
@@ -553,8 +554,8 @@ for _name in (
     setattr(VariableValue, f"__{_name}__", _delegated(f"__{_name}__"))
 
 
-def _rebuild(array, trainable, name, path):
-    variable = Variable(array, trainable, name=name)
+def _rebuild(array, trainable, name, path, cls=Variable):
+    variable = cls(array, trainable=trainable, name=name)
     variable.path = path
     return variable
 

@@ -13,10 +13,9 @@ from tapewright.compiler.function.scopes import name_scope
 from tapewright.core.devices import device
 from tapewright.core.lazy_import import import_lazily, keep_public
 from tapewright.core.stateless_scope import StatelessScope
-from tapewright.core.variable import Variable
 from tapewright.layers.base.input_layer import Input
 from tapewright.layers.base.layer import InputSpec, Layer
-from tapewright.layers.base.symbolic_tensor import KerasTensor
+from tapewright.layers.base.symbolic_tensor import KerasTensor, Operation
 from tapewright.layers.dtype_policies import DTypePolicy, FloatDTypePolicy
 from tapewright.layers.initializers import Initializer
 from tapewright.layers.regularizers import Regularizer
@@ -45,9 +44,11 @@ from . import (
     tree,
     utils,
 )
+from .keras_version import VERSION, version
 from .losses import Loss
 from .metrics import Metric
-from .models import Model, Sequential
+from .models import Function, Model, Sequential
+from .variable import Variable
 
 if TYPE_CHECKING:
     from . import applications as applications
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DTypePolicy",
     "FloatDTypePolicy",
+    "Function",
     "Initializer",
     "Input",
     "InputSpec",
@@ -65,6 +67,7 @@ __all__ = [
     "Loss",
     "Metric",
     "Model",
+    "Operation",
     "Optimizer",
     "Regularizer",
     "Sequential",
@@ -96,7 +99,10 @@ __all__ = [
     "saving",
     "tree",
     "utils",
+    "version",
 ]
+
+__version__ = VERSION
 
 import_lazily(
     sys.modules[__name__],

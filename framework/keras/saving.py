@@ -16,10 +16,12 @@ from tapewright.serialization.registry import (
 from .files.keras_objects import deserialize_keras_object, serialize_keras_object
 
 if TYPE_CHECKING:
+    from .files.file_editor import KerasFileEditor
     from .files.save_and_load import load_model, load_weights, save_model, save_weights
 
 __all__ = [
     "CustomObjectScope",
+    "KerasFileEditor",
     "custom_object_scope",
     "deserialize_keras_object",
     "get_custom_objects",
@@ -35,6 +37,7 @@ __all__ = [
 
 import_lazily(  # files are imported when one is read or written
     sys.modules[__name__],
+    KerasFileEditor="tapewright.keras.files.file_editor:KerasFileEditor",
     load_model="tapewright.keras.files.save_and_load:load_model",
     load_weights="tapewright.keras.files.save_and_load:load_weights",
     save_model="tapewright.keras.files.save_and_load:save_model",

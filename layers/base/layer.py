@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
@@ -665,32 +665,6 @@ class Layer(Operation, Tracked, LayerConfig):
         for layer, _ in self._walk():
             layer._added.clear()
 
-    # --- in models
-
-    @property
-    def input(self) -> Any:
-        """The symbolic inputs of the first call in a model, see `Input`.
-
-        Raises: ``AttributeError`` if there was no such call.
-        """
-        return self._first_node("input").inputs
-
-    @property
-    def output(self) -> Any:
-        """The symbolic outputs of the first call in a model.
-
-        Raises: ``AttributeError`` if there was no such call.
-        """
-        return self._first_node("output").outputs
-
-    def _first_node(self, what):
-        if not self._inbound_nodes:
-            raise AttributeError(
-                f"{self._title} has no {what}: it was never called on symbolic "
-                "tensors, such as Input(...)"
-            )
-        return self._inbound_nodes[0]
-
     # --- describing
 
     @property
@@ -748,6 +722,13 @@ class Layer(Operation, Tracked, LayerConfig):
     def quantization_mode(self) -> None:
         """None: quantized layers are not supported."""
         return None
+
+    def quantize(self, mode: Any = None, **options: Any) -> NoReturn:
+        """Raise ``NotImplementedError``: quantized layers are not supported."""
+        raise NotImplementedError(
+            f"{self._title}: quantize({mode!r}) is not supported, as there are no "
+            "quantized layers; the policies 'bfloat16' and 'float16' halve the weights"
+        )
 
     @property
     def _title(self):

@@ -7,7 +7,6 @@ them is a model, see `keras/models/functional.py`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -16,8 +15,8 @@ from tapewright.compiler.function.function import Function
 from tapewright.compiler.tracing.tracer import AbstractValue
 from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.floatx import default_float
-from tapewright.core.interpreters import use_interpreters
-from tapewright.core.naming import unique_name
+from tapewright.core.interpreters import converted, use_interpreters
+from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, map_structure, pack
 from tapewright.core.primitive import get_primitive
 from tapewright.core.provenance import Provenance
@@ -25,9 +24,12 @@ from tapewright.core.symbolic_dim import NeedsSize
 from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.variable import Variable
+from tapewright.ops.array.shape import reshape, squeeze
 from tapewright.serialization import registry
+from tapewright.serialization.configured import Configured
 
 from .masks import attach, mask_of
+from .symbolic_spec import SymbolicShape, named_dtype
 
 if TYPE_CHECKING:
     from tapewright.core.typing import DTypeLike, StaticShapeLike
@@ -50,51 +52,6 @@ class KerasHistory(NamedTuple):
     operation: object
     node_index: int
     tensor_index: int
-
-
-class _Shape(TensorShape):
-    """The shape of a symbolic tensor: it prints and slices as the tuple that it is."""
-
-    def __new__(cls, shape):
-        made = tuple.__new__(cls, shape)
-        made.rank = shape.rank
-        return made
-
-    def __getitem__(self, key):
-        if self.rank is None:
-            return super().__getitem__(key)
-        return tuple.__getitem__(self, key)
-
-    def __add__(self, other):
-        return tuple(self) + tuple(other)
-
-    def __radd__(self, other):
-        return tuple(other) + tuple(self)
-
-    __repr__ = TensorShape.__str__
-
-
-class _DType(DType):
-    """The dtype of a symbolic tensor: it prints as its name."""
-
-    __slots__ = ()
-
-    def __eq__(self, other):
-        return as_dtype(self.name) == other
-
-    __hash__ = DType.__hash__
-
-    def __str__(self):
-        return self.name
-
-    def __repr__(self):
-        return repr(self.name)
-
-
-@functools.cache
-def _named(dtype):
-    """The dtype that prints as its name."""
-    return _DType(dtype.name, dtype.dtype)
 
 
 class KerasTensor(Tensor):
@@ -120,8 +77,14 @@ class KerasTensor(Tensor):
         dtype: DTypeLike | None = None,
         sparse: bool = False,
         ragged: bool = False,
+        record_history: bool = True,
         name: str | None = None,
     ):
+        if sparse or ragged or not record_history:
+            raise ValueError(
+                "KerasTensor: sparse and ragged must be False and record_history True, got "
+                f"{sparse}, {ragged} and {record_history}"
+            )
         dtype = default_float() if dtype is None else as_dtype(dtype)
         self._shape = TensorShape(shape)
         self.array: Any = AbstractValue(tuple(self._shape.as_list()), dtype.dtype)
@@ -133,16 +96,24 @@ class KerasTensor(Tensor):
     @property
     def shape(self) -> TensorShape:
         """A tuple, as in Keras, with None for unknown sizes."""
-        return _Shape(self._shape)
+        return SymbolicShape(self._shape)
 
     @property
     def dtype(self) -> DType:
         """The dtype, which prints as its name."""
-        return _named(super().dtype)
+        return named_dtype(super().dtype)
 
     @property
     def device(self) -> str:
         return "/CPU:0"
+
+    def reshape(self, newshape: Any) -> Any:
+        """`tw.reshape` to another shape."""
+        return reshape(self, newshape)
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """`tw.squeeze` of axes of size 1."""
+        return squeeze(self, axis)
 
     def _no_value(self, what):
         raise TypeError(
@@ -230,21 +201,118 @@ class KerasTensor(Tensor):
     def __reduce__(
         self,
     ) -> Any:  # the model defines its origin, see `Functional`
-        values = self._shape, self.dtype, False, False, self.name
+        values = self._shape, self.dtype, False, False, True, self.name
         return KerasTensor, values, (None, {"mask_spec": self.mask_spec})
 
 
-class Operation:
-    """A layer or an op: what can be called on `KerasTensor`s, and notes its `Node`s.
+class Operation(Configured):
+    """Base of layers and ops: a call on `KerasTensor`s becomes part of a model.
 
-    The nodes belong to the models that they make up, and are left out of a copy.
+    Args: ``name``, unique by default.
+
+    A subclass defines ``call(...)``, which has no weights, and may define
+    ``compute_output_spec(...)``, which returns `KerasTensor`s; by default the call is
+    traced. As for a layer, plain arguments of the constructor, and attributes of their
+    names, are the config: in a file the class is known by
+    ``register_keras_serializable()``, or by ``custom_objects``. The nodes belong to the
+    models that they make up, and are left out of a copy.
+
+    Raises: ``ValueError`` for a name with "/".
+
+    >>> from tapewright import keras
+    >>> class Power(keras.Operation):
+    ...     def __init__(self, exponent, name=None):
+    ...         super().__init__(name=name)
+    ...         self.exponent = exponent
+    ...     def call(self, x):
+    ...         return x**self.exponent
+    >>> float(Power(2.0)(keras.ops.array(3.0))), Power(2.0)(keras.Input((3,))).shape
+    (9.0, (None, 3))
     """
+
+    kind: str = "operation"
+    name: Any
+
+    def __init__(self, name: str | None = None):
+        if name is not None and (not isinstance(name, str) or "/" in name):
+            raise ValueError(
+                f"{type(self).__name__}: name must be a string without '/', got {name!r}"
+            )
+        self.name = name or unique_name(snake_case(type(self).__name__))
+        self._inbound_nodes: Any = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if any([type(x) is KerasTensor for x in flatten((args, kwargs))]):
+            return self.symbolic_call(*args, **kwargs)
+        return converted(self.call)(*args, **kwargs)
+
+    def symbolic_call(self, *args: Any, **kwargs: Any) -> Any:
+        """Note a call on symbolic tensors, and return its symbolic outputs."""
+        with use_interpreters(()):
+            outputs = self.compute_output_spec(*args, **kwargs)
+        given = {id(x) for x in flatten((args, kwargs))}
+
+        def new(x):
+            if type(x) is not KerasTensor:
+                raise TypeError(
+                    f"{self._title}: compute_output_spec must return KerasTensors, got "
+                    f"{x!r}"
+                )
+            return KerasTensor(x.shape, x.dtype) if id(x) in given else x
+
+        outputs = map_structure(new, outputs)
+        Node(self, args, kwargs, outputs)
+        return outputs
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the outputs for tensors; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__} must define call")
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a `KerasTensor` for each output, by default by a trace of `call`."""
+        return symbolic_outputs(self.call, args, kwargs)
+
+    @property
+    def input(self) -> Any:
+        """The symbolic inputs of the first call in a model, see `Input`.
+
+        Raises: ``AttributeError`` if there was no such call.
+        """
+        return self._first_node("input").inputs
+
+    @property
+    def output(self) -> Any:
+        """The symbolic outputs of the first call in a model.
+
+        Raises: ``AttributeError`` if there was no such call.
+        """
+        return self._first_node("output").outputs
+
+    def _first_node(self, what):
+        if not self._inbound_nodes:
+            raise AttributeError(
+                f"{self._title} has no {what}: it was never called on symbolic "
+                "tensors, such as Input(...)"
+            )
+        return self._inbound_nodes[0]
+
+    @property
+    def display_name(self) -> str:
+        """The name of the class, as in a summary."""
+        return type(self).__name__
+
+    @property
+    def _title(self):
+        return f"operation '{self.name}' ({type(self).__name__})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if k != "_inbound_nodes"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _inbound_nodes=[])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} name={self.name}>"
 
 
 class OpCall(Operation):
@@ -254,6 +322,8 @@ class OpCall(Operation):
     `keras.ops`: then the attributes are those arguments that its operation in Keras
     gets from its config.
     """
+
+    kind = "operation"
 
     def __init__(self, op: str, attributes: dict[str, Any], name: str | None = None):
         self.op = op

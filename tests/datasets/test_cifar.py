@@ -10,6 +10,7 @@ import tarfile
 import numpy as np
 import pytest
 
+from tapewright import keras
 from tapewright.datasets import cifar, cifar10, cifar100
 from tapewright.datasets.fetch import DownloadError, RemoteFile
 
@@ -86,6 +87,18 @@ def test_cifar100_has_fine_and_coarse_labels_of_64_bits(tmp_path):
     assert y_train.tolist() == [[19], [0]]
     with pytest.raises(ValueError, match="label_mode .*'all'"):
         cifar100.load_data("all", path)
+
+
+def test_the_channels_are_where_the_setting_of_keras_has_them(tmp_path):
+    path = archive(tmp_path / "ten.tar.gz", batches10())
+    (last, _), _ = cifar10.load_data(path)
+    keras.config.set_image_data_format("channels_first")
+    try:
+        (first, _), _ = cifar10.load_data(path)
+    finally:
+        keras.config.set_image_data_format("channels_last")
+    assert last.shape[1:] == (32, 32, 3)
+    np.testing.assert_array_equal(first, last.transpose(0, 3, 1, 2))
 
 
 @pytest.mark.parametrize("protocol", [2, 4])

@@ -158,13 +158,45 @@ def test_the_config_makes_the_same_layer():
     assert BatchNormalization.from_config(config).get_config() == config
 
 
-def test_renormalization_may_be_off_in_a_config_and_is_refused_when_on():
+def test_renormalization_that_is_off_is_left_out_of_a_config():
     off = {"renorm": False, "renorm_clipping": None, "renorm_momentum": 0.99}
-    layer = BatchNormalization()
-    config = layer.get_config()
+    config = BatchNormalization().get_config()
     assert BatchNormalization.from_config({**config, **off}).get_config() == config
-    with pytest.raises(ValueError, match="renorm .*got True"):
-        BatchNormalization(renorm=True)
+    on = BatchNormalization(renorm=True).get_config()
+    assert on["renorm"] is True and on["renorm_clipping"] == {}
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_renormalized_outputs_are_those_by_the_statistics_so_far(traced):
+    layer = BatchNormalization(renorm=True, renorm_momentum=0.5, momentum=0.5)
+    layer.build((None, 2))
+    mean, stddev = np.float32([1, -1]), np.float32([2, 3])
+    layer.renorm_mean.assign(mean)
+    layer.renorm_stddev.assign(stddev)
+    x = numbers(5, 2)
+    call = tw.function(layer) if traced else layer
+    y = call(x, training=True)
+    np.testing.assert_allclose(y, (x - mean) / stddev, rtol=1e-4, atol=1e-5)
+    of_batch = np.sqrt(x.var(0) + 1e-3)
+    np.testing.assert_allclose(layer.renorm_mean, (mean + x.mean(0)) / 2, rtol=1e-5)
+    np.testing.assert_allclose(layer.renorm_stddev, (stddev + of_batch) / 2, rtol=1e-5)
+    moved = (1 + of_batch) / 2
+    np.testing.assert_allclose(layer.moving_variance, moved**2 - 1e-3, rtol=1e-5)
+    limited = BatchNormalization(
+        renorm=True, renorm_clipping={"rmax": 1, "rmin": 1, "dmax": 0}
+    )
+    plain = BatchNormalization()
+    np.testing.assert_allclose(
+        limited(x, training=True), plain(x, training=True), rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max": 1.0}, {"rmin": 2.0, "rmax": 1.0}, {"dmax": -1.0}]
+)
+def test_limits_of_renormalization_must_fit(limits):
+    with pytest.raises(ValueError, match="renorm_clipping (may|must) have.*got"):
+        BatchNormalization(renorm=True, renorm_clipping=limits)
 
 
 def test_entries_that_a_mask_leaves_out_do_not_count():

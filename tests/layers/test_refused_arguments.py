@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapewright import layers, optimizers
+from tapewright import keras, layers, optimizers
 from tapewright.layers import constraints
 
 SEQUENCES = np.ones((2, 5, 4), np.float32)
@@ -132,3 +132,11 @@ def test_the_sizes_of_initial_states_are_checked():
 def test_an_argument_that_a_call_lacks_is_named():
     with pytest.raises(TypeError, match="'value'.*missing"):
         layers.MultiHeadAttention(2, 3)(SEQUENCES)
+
+
+def test_layers_and_models_refuse_to_be_quantized():
+    for thing in (layers.Dense(2), keras.Sequential()):
+        with pytest.raises(
+            NotImplementedError, match=r"quantize\('int8'\) is not supp"
+        ):
+            thing.quantize("int8")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tapewright.core.deferred_initialization import deferred_initialization
+from tapewright.core.floatx import image_data_format
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.datasets.fetch import DownloadError
 from tapewright.layers import (
@@ -121,6 +122,11 @@ class Options:
     name: str | None
 
     def __post_init__(self):
+        self.require(
+            image_data_format() == "channels_last",
+            "networks take images with the channels last; call keras.config."
+            "set_image_data_format('channels_last') before, and transpose images",
+        )
         if self.input_shape is not None:
             self.input_shape = tuple(self.input_shape)
             self.require(

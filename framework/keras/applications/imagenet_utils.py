@@ -11,6 +11,7 @@ import numpy as np
 
 from tapewright.core.floatx import floatx
 from tapewright.core.tensor import Tensor
+from tapewright.layers.base.spatial import checked_format
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
 from .. import ops
@@ -46,8 +47,8 @@ def preprocess_input(
         "caffe"  x in the order BGR, - mean
 
     Args: ``x``: images ``[height, width, 3]`` or a batch of them: an array, a `Tensor` or
-    a `KerasTensor`; ``data_format``: "channels_last", as by default, or "channels_first";
-    ``mode``: see above. Means and deviations are those of ImageNet.
+    a `KerasTensor`; ``data_format``: "channels_last" or "channels_first", by default
+    `image_data_format`; ``mode``: see above. Means and deviations are those of ImageNet.
     Returns: an array for an array, else a tensor; floating dtypes are kept, integers
     become `floatx`. ``x`` itself is left alone (Keras overwrites a floating array).
     Raises: ``ValueError`` for another mode, data format or number of axes.
@@ -59,11 +60,7 @@ def preprocess_input(
         raise ValueError(
             f"preprocess_input: mode must be 'caffe', 'tf' or 'torch', got {mode!r}"
         )
-    if data_format not in (None, "channels_last", "channels_first"):
-        raise ValueError(
-            "preprocess_input: data_format must be 'channels_last' or "
-            f"'channels_first', got {data_format!r}"
-        )
+    data_format = checked_format("preprocess_input", data_format)
     if not isinstance(x, (Tensor, KerasTensor)):
         x = np.asarray(x) if not hasattr(x, "numpy") else ops.convert_to_tensor(x)
     if len(x.shape) not in (3, 4):

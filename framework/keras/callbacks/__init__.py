@@ -10,5 +10,6 @@ from .logs import *
 from .model_checkpoint import *
 from .monitor_callback import MonitorCallback
 from .progress_bars import *
+from .remote_monitor import *
 from .swap_ema_weights import *
 from .tensorboard import *

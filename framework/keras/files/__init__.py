@@ -9,6 +9,7 @@ optimizer_state       the variables of an optimizer, in the order of Keras
 shards                weights that Keras cut into several files
 custom_layer_graphs   calls of the user's layers, as graphs
 keras_objects         objects, and arguments of calls, as JSON: ``keras.saving``
+file_editor           `KerasFileEditor`: weights of a file as a dict, to be changed
 functional_config     layers and the calls between them
 operations            operations between layers: Keras' classes, and back
 class_names           Keras' names of classes; configs without default arguments

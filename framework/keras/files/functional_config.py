@@ -10,6 +10,7 @@ from typing import Any
 
 from tapewright.core.nest import flatten, is_nested
 from tapewright.layers.base.input_layer import InputLayer
+from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import (
     KerasTensor,
     OpCall,
@@ -18,6 +19,7 @@ from tapewright.layers.base.symbolic_tensor import (
 )
 from tapewright.serialization.load_errors import load_error, load_errors
 from tapewright.serialization.object_config import deserialize, serialize
+from tapewright.serialization.registry import find_in_module
 
 from .class_names import is_functional
 from .keras2_configs import keras3_calls
@@ -64,6 +66,8 @@ def graph_config(graph: Any) -> dict[str, Any]:
         calls = [_call_config(node, tensor) for node in kept]
         is_op = isinstance(operation, OpCall)
         entry = operation_config(operation) if is_op else serialize(operation)
+        if not isinstance(operation, (OpCall, Layer)) and entry["module"] is None:
+            entry["module"] = "__main__"  # None is a module of ops
         entry |= {"name": operation.name, "inbound_nodes": calls}
         layers.append(entry)
     return {
@@ -146,7 +150,9 @@ class _Builder:
             return FunctionCall(entry)
         if is_operation(entry):
             return OpCall(*operation_from_config(entry))
-        return deserialize("layer", entry)
+        module, name = str(entry.get("module")), entry["class_name"]
+        is_of_user = find_in_module("operation", module, name) is not None
+        return deserialize("operation" if is_of_user else "layer", entry)
 
     # --- making the calls
 
@@ -230,10 +236,11 @@ class _Builder:
     def _call(self, name, i):
         args, kwargs = self._arguments(self.calls[name][i], self._tensor)
         symbolic = [x for x in flatten((args, kwargs)) if type(x) is KerasTensor]
-        is_op = isinstance(self.made[name], (OpCall, FunctionCall))
-        if is_op and not symbolic:  # it would compute now
+        if (
+            not isinstance(self.made[name], Layer) and not symbolic
+        ):  # it would compute now
             raise load_error(f"the operation {name[:80]!r} is called on no tensor")
-        if is_op:
+        if isinstance(self.made[name], (OpCall, FunctionCall)):
             check_call(self.made[name], kwargs)
         with load_errors(
             f"the layer {name[:80]!r} cannot be called as the config says"

@@ -58,6 +58,8 @@ class FunctionCall(Operation):
     Raises: ``ValueError``, or ``SavingError`` from a file, if the function is not known.
     """
 
+    kind = "operation"
+
     def __init__(self, entry):
         config = entry.get("config")
         named = config.get("function") if isinstance(config, dict) else None

@@ -7,6 +7,7 @@ order of slots, and name the slot in the name of each array.
 import warnings
 from typing import Any
 
+from tapewright.core.naming import snake_case
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.storage.reader import Group
 
@@ -51,7 +52,7 @@ SYNONYMS = {
 def write_optimizer(root: Any, optimizer: Any) -> None:
     """Write the variables of an optimizer, if not None, to the group ``optimizer``.
 
-    Those of a wrapped optimizer stand in a group beside.
+    Those of wrapped optimizers stand in groups beside.
     """
     if optimizer is not None:
         _write(root.group("optimizer"), optimizer)
@@ -65,6 +66,18 @@ def _write(group, optimizer):
     inner = getattr(optimizer, "inner_optimizer", None)
     if inner is not None:
         _write(group.group("inner_optimizer"), inner)
+    several = getattr(optimizer, "optimizers", ())
+    for name, each in zip(_names(several), several):
+        _write(group.group(f"optimizers/{name}"), each)
+
+
+def _names(things):
+    """The class of each in words, with numbers for further ones of a class, as in Keras."""
+    names = [snake_case(type(each).__name__) for each in things]
+    for i, name in reversed([*enumerate(names)]):
+        count = names[:i].count(name)
+        names[i] = f"{name}_{count}" if count else name
+    return names
 
 
 # ------------------------------------------------------------------------------- reading

@@ -34,6 +34,7 @@ from tapewright.storage.folders import writing_folder
 from tapewright.storage.writer import writing
 from tapewright.storage.zips import writing_zip
 
+from ..keras_version import VERSION
 from .class_names import strip_defaults
 from .custom_layer_graphs import (
     random_states,
@@ -47,7 +48,6 @@ from .model_file import (
     CONFIG,
     METADATA,
     OWN_GROUP,
-    VERSION,
     WEIGHTS_MEMBER,
     opened_model_file,
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from tapewright.core.lazy_import import import_lazily
 
 from .cloning import clone_model
+from .function import Function as Function
 from .model import Model, model_from_json
 from .sequential import Sequential
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tapewright.core.nest import assert_same_structure, flatten, map_structure
 from tapewright.layers.base.input_layer import InputLayer
 from tapewright.layers.base.layer import Layer
-from tapewright.layers.base.symbolic_tensor import KerasTensor
+from tapewright.layers.base.symbolic_tensor import KerasTensor, OpCall
 
 from .model import Model
 from .sequential import Sequential
@@ -90,8 +90,10 @@ class _Cloner:
         return self.made[id(layer)]
 
     def _new(self, layer):
-        if not isinstance(layer, Layer):  # an op
-            return type(layer)(layer.op, layer.attributes, layer.name)
+        if isinstance(layer, OpCall):
+            return OpCall(layer.op, layer.attributes, layer.name)
+        if not isinstance(layer, Layer):
+            return _remade(layer)
         is_model = isinstance(layer, Sequential) or getattr(layer, "_functional", None)
         if self.recursive and is_model:
             return self.cloned(layer)

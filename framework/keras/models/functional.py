@@ -80,6 +80,9 @@ class FunctionalGraph:
                         f"Model: {what} must come from Input(...) and layers called on "
                         f"it, got {x!r}"
                     )
+        for x in self.inputs:
+            if not hasattr(x, "_keras_history"):  # made by hand
+                InputLayer(input_tensor=x, name=x.name)
         if len({id(x) for x in self.inputs}) < len(self.inputs):
             raise ValueError("Model: an input is listed twice")
         self.nodes, visits = self._collect()
@@ -97,7 +100,7 @@ class FunctionalGraph:
         """Return the nodes, each after its inputs, and operation -> number of its visit."""
         given = {id(x) for x in self.inputs}
         nodes, visited, visits = [], set(), {}
-        stack = [(node_of(x), False) for x in reversed(self.outputs)]
+        stack = [(self._origin(x), False) for x in reversed(self.outputs)]
         while stack:
             node, complete = stack.pop()
             if complete:
@@ -109,20 +112,29 @@ class FunctionalGraph:
             if id(node) in visited or is_inner_input:
                 continue
             if not node.args and id(node.outputs) not in given:
-                known = ", ".join([x.name for x in self.inputs])
-                raise ValueError(
-                    f"Model: the outputs need the input '{node.outputs.name}', which is "
-                    f"not among the inputs ({known})"
-                )
+                self._refuse_input(node.outputs)
             visited.add(id(node))
             visits.setdefault(node.operation, len(visits))
             stack.append((node, True))
             for x in reversed(node.input_tensors):
                 if id(x) not in given or _is_input(x):
-                    stack.append((node_of(x), False))
+                    stack.append((self._origin(x), False))
         inputs = [node_of(x) for x in self.inputs]
         unused = [n for n in inputs if not n.args and id(n) not in visited]
         return unused + nodes, dict.fromkeys([n.operation for n in unused], -1) | visits
+
+    def _origin(self, x):
+        """Return the node that made a tensor."""
+        if not hasattr(x, "_keras_history"):
+            self._refuse_input(x)
+        return node_of(x)
+
+    def _refuse_input(self, x):
+        known = ", ".join([x.name for x in self.inputs])
+        raise ValueError(
+            f"Model: the outputs need the input '{x.name}', which is not among the "
+            f"inputs ({known})"
+        )
 
     def _depths(self):
         """Return the distance of each operation from the outputs, by its id."""

@@ -302,7 +302,7 @@ def gaussian_blur(
     across, down = (_gaussian(n, s, x.dtype) for n, s in zip(kernel_size, sigma))
     kernel = reshape(outer(down, across), (*kernel_size, 1, 1))
     kernel = broadcast_to(kernel, (*kernel_size, x.shape[-1], 1))
-    out = depthwise_conv(x, kernel, 1, "same")
+    out = depthwise_conv(x, kernel, 1, "same", "channels_last")
     return _restore_format(squeeze(out, 0) if is_single else out, first)
 
 

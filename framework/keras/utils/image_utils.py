@@ -15,6 +15,7 @@ import numpy as np
 
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import floatx
+from tapewright.layers.base.spatial import checked_format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,9 +135,9 @@ def img_to_array(
 ) -> np.ndarray[Any, Any]:
     """Convert an image of Pillow to an array ``[height, width, channels]``.
 
-    Args: ``img``: also an array of rank 2 or 3; ``data_format``: "channels_last", also
-    by default, or "channels_first" for ``[channels, height, width]``; ``dtype``: by
-    default `keras.config.floatx`.
+    Args: ``img``: also an array of rank 2 or 3; ``data_format``:
+    "channels_last", or "channels_first" for ``[channels, height, width]``, by default
+    `image_data_format`; ``dtype``: by default `floatx`.
 
     Raises: ``ValueError`` for another rank or ``data_format``.
 
@@ -164,7 +165,7 @@ def array_to_img(
 
     One channel gives mode "L", or "I" for values beyond 255; three "RGB", four "RGBA".
 
-    Args: ``x``: an array or a tensor; ``data_format``: "channels_last", also by
+    Args: ``x``: an array or a tensor; ``data_format``: "channels_last", by
     default, or "channels_first"; ``scale``: map the least value to 0 and the largest to
     255, else values must be in ``[0, 255]``, and fractions are cut off; ``dtype``: in
     which to scale, by default `keras.config.floatx`.
@@ -247,14 +248,7 @@ def save_img(
 
 
 def _is_channels_first(who, data_format):
-    if data_format in (None, "channels_last"):
-        return False
-    if data_format == "channels_first":
-        return True
-    raise ValueError(
-        f"{who}: data_format must be 'channels_last' or 'channels_first', got "
-        f"{data_format!r}"
-    )
+    return checked_format(who, data_format) == "channels_first"
 
 
 def _numpy_dtype(dtype):

@@ -135,3 +135,12 @@ def test_shape_and_dtype_of_a_symbolic_tensor_are_those_of_tensors():
     assert np.zeros(2, x.dtype).dtype == np.int32
     assert {x.dtype} == {tw.int32} and {tw.int32: 1}[x.dtype] == 1
     assert copy.deepcopy(x.dtype) == pickle.loads(pickle.dumps(x.dtype)) == "int32"
+
+
+def test_a_symbolic_tensor_by_hand_has_the_arguments_and_methods_of_keras():
+    x = keras.KerasTensor((2, 3, 1), "float32", False, False, True, "x")
+    assert x.name == "x" and x.ndim == 3
+    assert x.reshape((3, 2)).shape == (3, 2) and x.squeeze(-1).shape == (2, 3)
+    for wrong in ({"sparse": True}, {"ragged": True}, {"record_history": False}):
+        with pytest.raises(ValueError, match="sparse and ragged must be False"):
+            keras.KerasTensor((2,), **wrong)

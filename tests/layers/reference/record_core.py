@@ -205,6 +205,26 @@ CASES = [
         mask=Mask((2, 3, 2)),
     ),
     case("BatchNormalization", {}, (2, 3, 4), masks=[Mask((2, 3))]),
+    case("BatchNormalization", {"renorm": True}, (4, 3), **TRAINING),
+    case(
+        "BatchNormalization",
+        {
+            "renorm": True,
+            "renorm_momentum": 0.7,
+            "axis": 1,
+            "scale": False,
+            "renorm_clipping": {"rmin": 0.9, "rmax": 1.1, "dmax": 0.2},
+        },
+        (2, 3, 4),
+        **TRAINING,
+    ),
+    case(
+        "BatchNormalization",
+        {"renorm": True, "center": False},
+        (2, 3, 4),
+        **TRAINING,
+        mask=Mask((2, 3)),
+    ),
     case("LayerNormalization", {"rms_scaling": True, "axis": [1, 2]}, (2, 3, 4)),
     case("UnitNormalization", {}, (2, 3, 4), masks=[Mask((2, 3))]),
     case(

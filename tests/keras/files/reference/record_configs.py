@@ -38,6 +38,10 @@ LAYERS = {
                         "output_padding": 1, "padding": "same"},
     "Conv3D": {"filters": 2, "kernel_size": 1},
     "Conv3DTranspose": {"filters": 2, "kernel_size": 1},
+    "ConvLSTM1D": {"filters": 2, "kernel_size": 3, "stateful": True},
+    "ConvLSTM2D": {"filters": 2, "kernel_size": (3, 1), "padding": "same",
+                   "recurrent_dropout": 0.25, "seed": 3, "return_state": True},
+    "ConvLSTM3D": {"filters": 2, "kernel_size": 1, "data_format": "channels_first"},
     "Cropping2D": {"cropping": ((1, 2), (0, 1))},
     "Dense": {"units": 2, "activation": "gelu", "kernel_regularizer": "l2",
               "bias_constraint": "non_neg", "trainable": False},
@@ -76,6 +80,8 @@ LAYERS = {
     "RandomZoom": {"height_factor": (-0.5, 0.25), "seed": 3},
     "ReLU": {"max_value": 6.0, "negative_slope": 0.5},
     "RepeatVector": {"n": 3},
+    "ReversibleEmbedding": {"input_dim": 5, "output_dim": 3, "tie_weights": False,
+                            "reverse_dtype": "float32", "logit_soft_cap": 30.0},
     "Rescaling": {"scale": 0.5, "offset": 1.0},
     "Reshape": {"target_shape": (-1, 3)},
     "Resizing": {"height": 3, "width": 4, "crop_to_aspect_ratio": True},
@@ -104,6 +110,7 @@ OTHERS = {
         "RandomNormal": {"mean": 1.0, "seed": 3}, "Identity": {},
         "RandomUniform": {"minval": -1.0}, "TruncatedNormal": {},
         "VarianceScaling": {"scale": 2.0, "mode": "fan_avg"},
+        "STFT": {"side": "imag", "window": "hamming", "scaling": None},
     },
     "regularizers": {
         "L1": {"l1": 0.5}, "L2": {"l2": 0.5}, "L1L2": {"l1": 0.5, "l2": 0.25},
@@ -165,6 +172,7 @@ def around_layers():
         layers.RNN(cells, return_sequences=True),
         layers.RNN(layers.SimpleRNNCell(2)),
         layers.Dense(2, activation=layers.LeakyReLU(0.5)),
+        layers.Pipeline([layers.CenterCrop(2, 3), layers.RandomFlip(seed=1)], "p"),
         layers.Dense(2, kernel_initializer=initializers.Constant([1.0, 2.0])),
         layers.Dense(
             2,
@@ -194,6 +202,11 @@ def of_others():
             arguments = {key: NEEDED[key] for key in parameters if key in NEEDED
                          and parameters[key].default is inspect.Parameter.empty}  # fmt: skip
             yield saving.serialize_keras_object(cls(**arguments))
+    optimizers = keras.optimizers
+    rules = {".*/bias": optimizers.Adam(0.5, name="a")}
+    rules = optimizers.OptimizerMap(optimizers.SGD(0.25, name="s"), rules)
+    several = optimizers.MultiOptimizer(rules, loss_scale_factor=2.0, name="several")
+    yield saving.serialize_keras_object(several)
 
 
 def of_models():

@@ -1,0 +1,97 @@
+"""`Function`: layers and ops between symbolic tensors, to be called; no model, no layer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tapewright.core.nest import flatten, is_nested, map_structure, pack
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.layers.base.symbolic_tensor import KerasTensor, Operation
+
+from .functional import FunctionalGraph
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+
+__all__ = ["Function"]
+
+
+class Function(Operation):
+    """The calls of layers and ops by which ``outputs`` follow from ``inputs``.
+
+    Unlike a `Model` it has no weights to save or train, and no `fit`; it is one operation
+    where it is called on `KerasTensor`s.
+
+    Args: ``inputs``, ``outputs``: `KerasTensor`s, or nests of them; ``name``.
+
+    Shapes: a call takes what has the structure and the shapes of ``inputs``.
+
+    Raises: ``ValueError`` if there are no inputs or outputs, or an output needs another
+    input; for a call with another structure or shape.
+
+    >>> from tapewright import keras
+    >>> x, y = keras.KerasTensor((None, 2)), keras.KerasTensor((None, 2))
+    >>> function = Function([x, y], keras.ops.relu(x - y))
+    >>> function([[[1.0, 5.0]], [[2.0, 3.0]]]).numpy()
+    array([[0., 2.]], dtype=float32)
+    """
+
+    kind = "operation"
+
+    def __init__(self, inputs: Any, outputs: Any, name: str | None = None):
+        super().__init__(name=name)
+        for what, nest in (("inputs", inputs), ("outputs", outputs)):
+            if not flatten(nest):
+                raise ValueError(f"Function: {what} must not be empty, got {nest!r}")
+        self._graph = FunctionalGraph(inputs, outputs)
+        self._nests = inputs, outputs
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """The symbolic inputs, in a flat list."""
+        return list(self._graph.inputs)
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        """The symbolic outputs, in a flat list."""
+        return list(self._graph.outputs)
+
+    @property
+    def operations(self) -> list[Any]:
+        """The layers and ops from inputs to outputs."""
+        return list(self._graph.operations)
+
+    def call(self, inputs: Any) -> Any:
+        """Return the outputs for tensors in the structure of the inputs."""
+        tensors = self._parts(self._nests[0], inputs)
+        for x, symbol in zip(tensors, self._graph.inputs):
+            if not symbol.shape.is_compatible_with(x.shape):
+                raise ValueError(
+                    f"{self._title}: the input '{symbol.name}' must have shape "
+                    f"{tuple(symbol.shape)}, got {tuple(x.shape)}"
+                )
+        return pack(self._nests[1], flatten(self._graph.run(tensors)))
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """Return the shapes of the outputs, for a nest of shapes."""
+        shapes = self._parts(self._nests[0], input_shape, tuple)
+        specs = [KerasTensor(s, x.dtype) for s, x in zip(shapes, self._graph.inputs)]
+        outputs = self.compute_output_spec(pack(self._nests[0], specs))
+        return map_structure(lambda x: tuple(x.shape), outputs)
+
+    def _parts(self, nest, value, converted=convert_to_tensor):
+        """Return the values at the leaves of ``nest``, converted, in a flat list."""
+        if not is_nested(nest):
+            return [converted(value)]
+        keys = sorted(nest) if isinstance(nest, dict) else range(len(nest))
+        fits = isinstance(value, dict) == isinstance(nest, dict) and is_nested(value)
+        if not fits or len(value) != len(nest) or _lacks(nest, value):
+            names = map_structure(lambda x: x.name, self._nests[0])
+            raise ValueError(
+                f"{self._title}: a call takes the structure {names}, got {value!r:.200}"
+            )
+        return [x for k in keys for x in self._parts(nest[k], value[k], converted)]
+
+
+def _lacks(nest, value):
+    return isinstance(nest, dict) and any([key not in value for key in nest])

@@ -1,0 +1,112 @@
+"""`keras.Variable`: a variable by an initializer, with the arguments that Keras has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+from tapewright.core import variable
+from tapewright.core.argument_validation import one_of
+from tapewright.core.floatx import floatx
+from tapewright.core.naming import unique_name
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.tensor_shape import TensorShape
+from tapewright.layers import initializers
+from tapewright.ops.array.conversion import cast
+
+if TYPE_CHECKING:
+    from tapewright.core.typing import DTypeLike, TensorLike
+
+__all__ = ["Variable"]
+
+
+class _AnyVariable(type):
+    """The class of `Variable`: every variable of the package is an instance of it."""
+
+    def __instancecheck__(cls, instance):
+        if cls is Variable:
+            return isinstance(instance, variable.Variable)
+        return super().__instancecheck__(instance)  # of a subclass
+
+
+class Variable(variable.Variable, metaclass=_AnyVariable):
+    """A variable by a value, or by an initializer and a shape.
+
+    Values that are assigned are cast to the dtype of the variable. Weights that layers
+    make, and ``tw.Variable``s, are instances as well.
+
+    Args: ``initializer``: a value, or a function of a shape and a dtype, or the name of
+    one; ``shape``, for such a function; ``dtype``, by default `floatx`, or that of the
+    value; ``trainable``; ``autocast``: False keeps the dtype where a layer computes in
+    another; ``aggregation``, ``synchronization``: notes on its use by several replicas,
+    which change nothing; ``name``, unique by default.
+
+    Raises: ``ValueError`` without a shape for an initializer, for unknown sizes in it, a
+    value of another shape, a name with "/", or ``layout``, which is not supported.
+
+    >>> v = Variable("ones", (2,), name="v")
+    >>> v.assign(v * 3)
+    <Variable path=v, shape=(2,), dtype=float32, value=[3. 3.]>
+    """
+
+    def __init__(
+        self,
+        initializer: TensorLike | str | Callable[..., Any],
+        shape: Any = None,
+        dtype: DTypeLike | None = None,
+        trainable: bool = True,
+        autocast: bool = True,
+        aggregation: str | None = "none",
+        synchronization: str | None = "auto",
+        name: str | None = None,
+        layout: Any = None,
+    ):
+        name = name or unique_name("variable")
+        if not isinstance(name, str) or "/" in name:
+            raise ValueError(
+                f"Variable: name must be a string without '/', got {name!r}"
+            )
+        if layout is not None:
+            raise ValueError(f"Variable: layout is not supported, got {layout!r}")
+        kinds = (None, "none", "mean", "sum", "only_first_replica")
+        one_of("Variable", "aggregation", aggregation, kinds)
+        kinds = (None, "none", "on_read", "on_write", "auto")
+        one_of("Variable", "synchronization", synchronization, kinds)
+        if isinstance(initializer, str):
+            initializer = initializers.get(initializer)
+        if callable(initializer):
+            initializer = _initialized(initializer, shape, dtype)
+        super().__init__(initializer, trainable, name=name, dtype=dtype, shape=shape)
+        self.path = name
+        self.aggregation: str = aggregation or "none"
+        self.synchronization: str = synchronization or "none"
+        if not autocast:
+            self.autocast = False
+
+    def assign(self, value: TensorLike, *args: Any, **kwargs: Any) -> Self:
+        """Assign ``value`` of the same shape, cast. Returns self. Raises: ``ShapeError``."""
+        return super().assign(self._cast_to_own(value), *args, **kwargs)
+
+    def assign_add(self, delta: TensorLike, *args: Any, **kwargs: Any) -> Self:
+        """Add ``delta`` of the same shape, cast. Returns self. Raises: ``ShapeError``."""
+        return super().assign_add(self._cast_to_own(delta), *args, **kwargs)
+
+    def assign_sub(self, delta: TensorLike, *args: Any, **kwargs: Any) -> Self:
+        """Subtract ``delta`` of the same shape, cast. Raises: ``ShapeError``."""
+        return super().assign_sub(self._cast_to_own(delta), *args, **kwargs)
+
+    def _cast_to_own(self, value):
+        own = self._own_dtype()
+        value = convert_to_tensor(value, dtype_hint=own)
+        return value if value.dtype == own else cast(value, own)
+
+
+def _initialized(initializer, shape, dtype):
+    """A function of nothing that gives the initial value."""
+    if shape is None or None in TensorShape(shape).as_list():
+        raise ValueError(
+            "Variable: with an initializer, shape must be given, and all of its sizes be "
+            f"known; got {shape!r} for {initializer!r}"
+        )
+    sizes = tuple(TensorShape(shape).as_list())
+    return lambda: initializer(sizes, dtype=dtype or floatx())

@@ -1,0 +1,53 @@
+"""Shape and dtype of symbolic tensors: they print as Keras', a tuple and a name."""
+
+import functools
+
+from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.tensor_shape import TensorShape
+
+__all__ = ["SymbolicShape", "named_dtype"]
+
+
+class SymbolicShape(TensorShape):
+    """The shape of a symbolic tensor: it prints and slices as the tuple that it is."""
+
+    def __new__(cls, shape):
+        made = tuple.__new__(cls, shape)
+        made.rank = shape.rank
+        return made
+
+    def __getitem__(self, key):
+        if self.rank is None:
+            return super().__getitem__(key)
+        return tuple.__getitem__(self, key)
+
+    def __add__(self, other):
+        return tuple(self) + tuple(other)
+
+    def __radd__(self, other):
+        return tuple(other) + tuple(self)
+
+    __repr__ = TensorShape.__str__
+
+
+class SymbolicDType(DType):
+    """The dtype of a symbolic tensor: it prints as its name."""
+
+    __slots__ = ()
+
+    def __eq__(self, other):
+        return as_dtype(self.name) == other
+
+    __hash__ = DType.__hash__
+
+    def __str__(self):
+        return self.name
+
+    def __repr__(self):
+        return repr(self.name)
+
+
+@functools.cache
+def named_dtype(dtype):
+    """The dtype that prints as its name."""
+    return SymbolicDType(dtype.name, dtype.dtype)

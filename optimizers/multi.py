@@ -1,0 +1,314 @@
+"""`MultiOptimizer`: several optimizers, each of which trains a part of the variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from typing import Any, NoReturn, Self
+
+from tapewright.core.interpreters import active_tracer, use_interpreters
+from tapewright.core.variable import Variable
+from tapewright.serialization import object_config, registry
+
+from .loss_scale import LossScaleOptimizer
+from .optimizer import Optimizer
+
+__all__ = ["MultiOptimizer", "OptimizerMap"]
+
+
+class OptimizerMap(MutableMapping):
+    """An optimizer for each variable, by its path: ``sequential/dense/kernel``.
+
+    A key is a path, or else a regular expression that matches paths from end to end.
+
+    Args: ``default_optimizer``: trains the variables that no key matches;
+    ``optimizer_map``: a dict of keys and optimizers.
+
+    Raises: ``TypeError`` if one of these is something else; ``ValueError`` for a key that
+    exists, and for a path that several keys match.
+
+    >>> from tapewright.optimizers import SGD, Adam
+    >>> optimizers = OptimizerMap(SGD(), {"encoder/.*": Adam(name="slow")})
+    >>> optimizers["encoder/dense/kernel"].name
+    'slow'
+    """
+
+    kind: str = "optimizer"
+
+    def __init__(
+        self,
+        default_optimizer: Optimizer,
+        optimizer_map: dict[str, Optimizer] | None = None,
+    ):
+        if not isinstance(default_optimizer, Optimizer):
+            raise TypeError(
+                "OptimizerMap: default_optimizer must be an Optimizer, got "
+                f"{default_optimizer!r}"
+            )
+        if not isinstance(optimizer_map, (dict, type(None))):
+            raise TypeError(
+                f"OptimizerMap: optimizer_map must be a dict, got {optimizer_map!r}"
+            )
+        self.default_optimizer: Optimizer = default_optimizer
+        self._optimizers = {}
+        for key, optimizer in (optimizer_map or {}).items():
+            self[key] = optimizer
+
+    def __getitem__(self, key: str) -> Optimizer:
+        if key in self._optimizers:
+            return self._optimizers[key]
+        matching = [each for each in self._optimizers if re.fullmatch(each, key)]
+        if len(matching) > 1:
+            raise ValueError(
+                f"OptimizerMap: one optimizer must fit the variable '{key}', but "
+                f"{len(matching)} keys match it: {', '.join(matching)}"
+            )
+        return self._optimizers[matching[0]] if matching else self.default_optimizer
+
+    def __setitem__(self, key: str, optimizer: Optimizer) -> None:
+        if not isinstance(key, str):
+            raise ValueError(f"OptimizerMap: a key must be a string, got {key!r}")
+        if key in self._optimizers:
+            raise ValueError(f"OptimizerMap: the key '{key}' exists already")
+        self._optimizers[key] = _checked("OptimizerMap", optimizer)
+
+    def __delitem__(self, key: str) -> None:
+        del self._optimizers[key]
+
+    def __len__(self) -> int:
+        return len(self._optimizers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._optimizers)
+
+    def __call__(self, variable: Variable) -> Optimizer:
+        """Return the optimizer of a variable."""
+        return self[variable.path]
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the configs of the optimizers."""
+        optimizers = self._optimizers.items()
+        return {
+            "default_optimizer": object_config.serialize(self.default_optimizer),
+            "optimizer_map": {k: object_config.serialize(x) for k, x in optimizers},
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
+    ) -> Self:
+        """Return the map of a config."""
+        with registry.custom_object_scope(custom_objects):
+            default = object_config.deserialize(
+                "optimizer", config["default_optimizer"]
+            )
+            optimizers = {
+                key: object_config.deserialize("optimizer", each)
+                for key, each in config["optimizer_map"].items()
+            }
+        return cls(default, optimizers)
+
+
+class MultiOptimizer(Optimizer):
+    """Give the gradient of each variable to one of several optimizers.
+
+    Args: ``optimizer_map``: an `OptimizerMap`, or a function that returns the optimizer of
+    a variable; ``loss_scale_factor``: as for `Optimizer`, in place of those of the
+    optimizers. They stand in the list ``optimizers``, and have the learning rates, so that
+    callbacks that set one do not work.
+
+    Raises: ``ValueError`` if the map gives a variable something else, a
+    `LossScaleOptimizer`, or another `MultiOptimizer`; ``AttributeError`` for the use of
+    `learning_rate`.
+
+    >>> from tapewright.optimizers import SGD
+    >>> v, w = Variable([1.0], name="v"), Variable([1.0], name="w")
+    >>> optimizer = MultiOptimizer(OptimizerMap(SGD(0.5), {"w": SGD(0.25)}))
+    >>> optimizer.apply([[1.0], [1.0]], [v, w])
+    >>> v.numpy(), w.numpy()
+    (array([0.5], dtype=float32), array([0.75], dtype=float32))
+    """
+
+    def __init__(
+        self,
+        optimizer_map: OptimizerMap | Callable[[Variable], Optimizer],
+        loss_scale_factor: float | None = None,
+        name: str | None = None,
+    ):
+        if not callable(optimizer_map):
+            raise ValueError(
+                "MultiOptimizer: optimizer_map must be an OptimizerMap or a function of "
+                f"a variable, got {optimizer_map!r}"
+            )
+        self.optimizers: list[Optimizer] = []
+        super().__init__(0.0, loss_scale_factor=loss_scale_factor, name=name)
+        self.optimizer_map = optimizer_map
+        self._of_variables = {}  # id of a variable -> its optimizer
+        if isinstance(optimizer_map, OptimizerMap):
+            for each in (*optimizer_map.values(), optimizer_map.default_optimizer):
+                self._add_optimizer(each)
+
+    def _add_optimizer(self, optimizer):
+        if all([each is not optimizer for each in self.optimizers]):
+            _checked(self.name, optimizer).loss_scale_factor = self.loss_scale_factor
+            self.optimizers.append(optimizer)
+
+    # --- state, followed by that of the optimizers
+
+    @property
+    def variables(self) -> list[Variable]:
+        own = [self._iterations, self._learning_rate]
+        return own + [v for each in self.optimizers for v in each.variables]
+
+    @property
+    def learning_rate(self) -> NoReturn:
+        """There is none: each of ``optimizers`` has its own."""
+        raise AttributeError(
+            "Learning rate cannot be accessed on a MultiOptimizer. Access the learning "
+            "rate on the individual sub-optimizers instead."
+        )
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        if self._learning_rate is not None:
+            raise AttributeError(
+                "Learning rate cannot be set on a MultiOptimizer. Set the learning rate "
+                "on the individual sub-optimizers instead."
+            )
+        self._learning_rate = self._scalar("learning_rate", value, "float32")
+
+    @property
+    def loss_scale_factor(self) -> float | None:
+        """The factor of `scale_loss`, which is that of all ``optimizers``."""
+        return self._loss_scale_factor
+
+    @loss_scale_factor.setter
+    def loss_scale_factor(self, value: float | None) -> None:
+        self._loss_scale_factor = value
+        for each in self.optimizers:
+            each.loss_scale_factor = value
+
+    def __children__(self) -> dict[str, Any]:
+        children = super().__children__()
+        optimizers = {f"optimizer_{i}": x for i, x in enumerate(self.optimizers)}
+        children.pop("optimizers", None)
+        return children | optimizers
+
+    def build(self, variables: Sequence[Variable]) -> None:
+        for variable in variables:
+            optimizer = self.optimizer_map(variable)
+            self._add_optimizer(optimizer)
+            self._of_variables[id(variable)] = optimizer
+        for optimizer in self.optimizers:
+            own = [v for v in variables if self._of_variables[id(v)] is optimizer]
+            if own:
+                optimizer.build(own)
+        self._trainable_variables = list(variables)  # kept alive: their ids stay theirs
+        self.built = True
+
+    def exclude_from_weight_decay(
+        self,
+        var_list: Sequence[Variable] | None = None,
+        var_names: Sequence[str] | None = None,
+    ) -> None:
+        if not self.optimizers:
+            raise ValueError(
+                "MultiOptimizer.exclude_from_weight_decay: call it on the optimizer that "
+                "optimizer_map returns for the variables"
+            )
+        for optimizer in self.optimizers:
+            optimizer.exclude_from_weight_decay(var_list, var_names)
+
+    def excluded_from_weight_decay(self) -> list[Any]:
+        return [v for x in self.optimizers for v in x.excluded_from_weight_decay()]
+
+    def finalize_variable_values(self, var_list: Sequence[Variable]) -> None:
+        for optimizer, variables in self._parts(var_list):
+            optimizer.finalize_variable_values([v for (v,) in variables])
+
+    # --- steps
+
+    def apply(
+        self,
+        grads: Sequence[Any],
+        trainable_variables: Sequence[Variable] | None = None,
+    ) -> None:
+        if not len(grads):
+            return
+        if trainable_variables is None:
+            trainable_variables = self._all_variables(grads)
+        if len(grads) != len(trainable_variables):
+            raise ValueError(
+                f"apply: {len(grads)} gradients were given for "
+                f"{len(trainable_variables)} variables"
+            )
+        with use_interpreters(()):
+            self.build(trainable_variables)
+        parts = [
+            (optimizer, *zip(*pairs))
+            for optimizer, pairs in self._parts(trainable_variables, grads)
+        ]
+        for optimizer, variables, gradients in parts:
+            update = optimizer.update_of(variables, gradients)
+            if active_tracer() is None:
+                update.checked(gradients)  # before anything changes
+        for optimizer, variables, gradients in parts:
+            optimizer.apply(gradients, variables)
+        self._iterations.assign_add(1)
+
+    def _new_update(self, key, variables, grads):
+        raise ValueError(
+            "MultiOptimizer: a LossScaleOptimizer cannot be around it; compile with "
+            "auto_scale_loss=False, use the policy 'mixed_bfloat16', or set "
+            "loss_scale_factor"
+        )
+
+    def _parts(self, variables, *others):
+        """Pairs of an optimizer and a list of tuples: its variables, what goes with each."""
+        parts = {id(each): (each, []) for each in self.optimizers}
+        for entry in zip(variables, *others):
+            optimizer = self._of_variables.get(id(entry[0]))
+            if optimizer is None:
+                raise ValueError(
+                    f"Unknown variable: {entry[0]!r}. The optimizer was built without it"
+                )
+            parts[id(optimizer)][1].append(entry)
+        return [part for part in parts.values() if part[1]]
+
+    # --- configuration
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "optimizer_map": object_config.serialize(self.optimizer_map),
+            "loss_scale_factor": self.loss_scale_factor,
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
+    ) -> Self:
+        with registry.custom_object_scope(custom_objects):
+            optimizer_map = config["optimizer_map"]
+            if isinstance(optimizer_map, dict):
+                kind = "optimizer" if _is_map(optimizer_map) else "function"
+                optimizer_map = object_config.deserialize(kind, optimizer_map)
+        return cls(**{**config, "optimizer_map": optimizer_map})
+
+
+registry.register("optimizer", "OptimizerMap", OptimizerMap)
+
+
+def _is_map(config):
+    return config.get("class_name") == "OptimizerMap"
+
+
+def _checked(who, optimizer):
+    if not isinstance(optimizer, Optimizer) or isinstance(
+        optimizer, (LossScaleOptimizer, MultiOptimizer)
+    ):
+        raise ValueError(
+            f"{who}: an optimizer of variables must be an Optimizer, and no "
+            f"LossScaleOptimizer or MultiOptimizer, got {optimizer!r}"
+        )
+    return optimizer
