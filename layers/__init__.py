@@ -27,6 +27,7 @@ from . import (
     regularizers,
     reshaping,
     rnn,
+    spectrograms,
     wrappers,
 )
 from .activation_layers import *
@@ -54,6 +55,7 @@ from .recurrent import *
 from .recurrent_cells import *
 from .reshaping import *
 from .rnn import *
+from .spectrograms import *
 from .wrappers import *
 
 __all__ = [
@@ -87,5 +89,6 @@ __all__ += recurrent.__all__
 __all__ += recurrent_cells.__all__
 __all__ += reshaping.__all__
 __all__ += rnn.__all__
+__all__ += spectrograms.__all__
 __all__ += wrappers.__all__
 __all__.sort()

@@ -41,14 +41,8 @@ LACKING = {
         OrbaxCheckpoint
     """,
     "layers": """
-        AugMix AutoContrast ContrastLimitedAdaptiveHistogramEqualization
-        CutMix Equalization FlaxLayer HashedCrossing Hashing
-        IntegerLookup JaxLayer MaxNumBoundingBoxes MelSpectrogram MixUp
-        RandAugment RandomColorDegeneration RandomColorJitter RandomElasticTransform
-        RandomErasing RandomGaussianBlur RandomGrayscale RandomHue RandomInvert
-        RandomPerspective RandomPosterization RandomSaturation RandomSharpness
-        RandomShear STFTSpectrogram Solarization StringLookup
-        TFSMLayer TextVectorization TorchModuleWrapper
+        FlaxLayer HashedCrossing Hashing IntegerLookup JaxLayer StringLookup TFSMLayer
+        TextVectorization TorchModuleWrapper
     """,
 }
 PRESENT = {

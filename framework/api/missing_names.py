@@ -81,7 +81,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      " QuantizedDTypePolicy QuantizedFloat8DTypePolicy", ""),
     ("keras.layers", "TextVectorization StringLookup IntegerLookup Hashing HashedCrossing",
      "Python before the model; tw.keras.layers.CategoryEncoding for ints"),
-    ("keras.layers", "MelSpectrogram STFTSpectrogram", "tw.signal.stft"),
     ("keras.layers", "JaxLayer FlaxLayer TFSMLayer TorchModuleWrapper",
      "tw.numpy_function (no gradient)"),
     ("keras.layers", "ThresholdedReLU", "tw.keras.layers.ReLU with threshold="),

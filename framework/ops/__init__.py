@@ -30,6 +30,7 @@ from .image import (
     edges,
     quality,
     warping,
+    blurring,
     interpolation,
     random_images,
     boxes,

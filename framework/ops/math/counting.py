@@ -93,7 +93,7 @@ def bincount(
     count.
 
     Shapes: ``[length]``, or ``[..., length]`` for ``axis=-1``; the length is the
-    largest number plus 1, within the bounds.
+    largest number plus 1, within the bounds. In a traced function both must be the same.
 
     Raises: ``ValueError`` for negative numbers, another ``axis``, or weights with
     ``binary_output``.
@@ -113,7 +113,10 @@ def bincount(
         raise DTypeError("bincount", "arr must be integers", arr=arr)
     arr = arr if arr.dtype.is_integer else cast(arr, dtypes.int32)
     dtype = dtypes.int32 if dtype is None else dtype
-    size = _length(arr, minlength, maxlength)
+    if weights is None and maxlength is not None and minlength == maxlength:
+        size = as_int(maxlength)  # whatever the values are
+    else:
+        size = _length(arr, minlength, maxlength)
     if weights is not None:
         weights = convert_to_tensor(weights)
         if weights.shape != arr.shape:
