@@ -64,7 +64,7 @@ class Resizing(ImageLayer):
         self.crop_to_aspect_ratio: bool = bool(crop_to_aspect_ratio)
         self.pad_to_aspect_ratio: bool = bool(pad_to_aspect_ratio)
         self.fill_mode: str = one_of(self, "fill_mode", fill_mode, ("constant",))
-        self.fill_value = fill_value
+        self.fill_value: float = fill_value
         self.antialias: bool = bool(antialias)
         if crop_to_aspect_ratio and pad_to_aspect_ratio:
             raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -86,17 +86,17 @@ class MelSpectrogram(Layer):
                 "MelSpectrogram: fft_length must be at least sequence_length, got "
                 f"{fft_length} and {sequence_length}"
             )
-        self.window = window
+        self.window: Any = window
         self.sampling_rate: float = positive(self, "sampling_rate", sampling_rate)
         self.num_mel_bins: int = whole(self, "num_mel_bins", num_mel_bins)
-        self.min_freq = min_freq
+        self.min_freq: float = min_freq
         self.max_freq: float = max_freq or int(sampling_rate / 2)
         self.power_to_db: bool = bool(power_to_db)
-        self.top_db = top_db
-        self.mag_exp = mag_exp
-        self.min_power = min_power
-        self.ref_power = ref_power
-        self.input_spec = InputSpec(min_ndim=1, max_ndim=2)
+        self.top_db: float = top_db
+        self.mag_exp: float = mag_exp
+        self.min_power: float = min_power
+        self.ref_power: float = ref_power
+        self.input_spec: InputSpec = InputSpec(min_ndim=1, max_ndim=2)
 
     def call(self, inputs: Tensor) -> Tensor:
         x = cast(inputs, self._inner_dtype)
@@ -207,7 +207,7 @@ class STFTSpectrogram(Layer):
         modes = ("log", "magnitude", "psd", "real", "imag", "angle", "stft")
         self.mode: str = one_of(self, "mode", mode, modes)
         self.frame_length: int = whole(self, "frame_length", frame_length)
-        self.frame_step = frame_step
+        self.frame_step: int | None = frame_step
         if (
             frame_step is not None
             and whole(self, "frame_step", frame_step) > frame_length
@@ -216,7 +216,7 @@ class STFTSpectrogram(Layer):
                 "STFTSpectrogram: frame_step must be at most frame_length, got "
                 f"{frame_step} and {frame_length}"
             )
-        self.fft_length = fft_length
+        self.fft_length: int | None = fft_length
         if (
             fft_length is not None
             and whole(self, "fft_length", fft_length) < frame_length
@@ -235,7 +235,9 @@ class STFTSpectrogram(Layer):
         self._frequencies = (
             fft_length or 1 << (frame_length - 1).bit_length()
         ) // 2 + 1
-        self.window, self.scaling, self.periodic = window, scaling, periodic
+        self.window: Any = window
+        self.scaling: str | None = scaling
+        self.periodic: bool = periodic
         self._waves = {  # which check their arguments
             side: initializers.STFT(side, window, scaling, periodic)
             for side in ("real", "imag")
@@ -243,11 +245,12 @@ class STFTSpectrogram(Layer):
         self.padding: str = checked_padding(self, padding)
         self.expand_dims: bool = bool(expand_dims)
         self.data_format: str = checked_format(self, data_format)
-        self.input_spec = InputSpec(ndim=3)
+        self.input_spec: InputSpec = InputSpec(ndim=3)
 
     def build(self, input_shape: Shape) -> None:
         shape = self.frame_length, 1, self._frequencies
-        self.real_kernel = self.imag_kernel = None
+        self.real_kernel: Any = None
+        self.imag_kernel: Any = None
         if self.mode != "imag":
             self.real_kernel = self.add_weight(
                 shape, self._waves["real"], name="real_kernel"

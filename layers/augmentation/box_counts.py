@@ -47,7 +47,7 @@ class MaxNumBoundingBoxes(ImageLayer):
     ):
         super().__init__(**kwargs)
         self.max_number: int = whole(self, "max_number", max_number)
-        self.fill_value = int(fill_value)
+        self.fill_value: int = int(fill_value)
 
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True

@@ -522,10 +522,10 @@ class RandomColorJitter(RandomLayer):
     ):
         super().__init__(seed, data_format, **kwargs)
         self.value_range: Any = checked_value_range(self, value_range)
-        self.brightness_factor = brightness_factor
-        self.contrast_factor = contrast_factor
-        self.saturation_factor = saturation_factor
-        self.hue_factor = hue_factor
+        self.brightness_factor: float | Sequence[float] | None = brightness_factor
+        self.contrast_factor: float | Sequence[float] | None = contrast_factor
+        self.saturation_factor: float | Sequence[float] | None = saturation_factor
+        self.hue_factor: float | Sequence[float] | None = hue_factor
         self.random_brightness: RandomBrightness | None = self._part(
             RandomBrightness, brightness_factor
         )

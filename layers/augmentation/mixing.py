@@ -261,7 +261,7 @@ class RandomErasing(_Cutting):
                 "RandomErasing: fill_value must be a number, three of them or None, got "
                 f"{fill_value!r}"
             )
-        self.fill_value = fill_value
+        self.fill_value: float | Sequence[float] | None = fill_value
         self.value_range: Any = checked_value_range(self, value_range)
 
     def _drawn(self, images, draws):

@@ -53,6 +53,17 @@ class _Policy(RandomLayer):
     factor: Any
     value_range: Any
     interpolation: str
+    random_shear: RandomShear
+    random_translation: RandomTranslation
+    random_rotation: RandomRotation
+    random_posterization: RandomPosterization
+    solarization: Solarization
+    auto_contrast: AutoContrast
+    equalization: Equalization
+    random_brightness: RandomBrightness
+    random_color_degeneration: RandomColorDegeneration
+    random_contrast: RandomContrast
+    random_sharpness: RandomSharpness
     _names: tuple[str, ...]
 
     def _keep_layers(self, names):
@@ -145,9 +156,9 @@ class RandAugment(_Policy):
         **kwargs: Unpack[ImageOptions],
     ):
         super().__init__(seed, data_format, **kwargs)
-        self.value_range = checked_value_range(self, value_range)
+        self.value_range: Any = checked_value_range(self, value_range)
         self.num_ops: int = whole(self, "num_ops", num_ops)
-        self.factor = checked_range(self, "factor", factor, least=0)
+        self.factor: Any = checked_range(self, "factor", factor, least=0)
         self.interpolation = interpolation
         self._keep_layers((*_GEOMETRIC, *_MORE, *_ALWAYS))
 
@@ -235,10 +246,10 @@ class AugMix(_Policy):
         **kwargs: Unpack[ImageOptions],
     ):
         super().__init__(seed, data_format, **kwargs)
-        self.value_range = checked_value_range(self, value_range)
+        self.value_range: Any = checked_value_range(self, value_range)
         self.num_chains: int = whole(self, "num_chains", num_chains)
         self.chain_depth: int = whole(self, "chain_depth", chain_depth)
-        self.factor = checked_range(self, "factor", factor, least=0)
+        self.factor: Any = checked_range(self, "factor", factor, least=0)
         self.alpha: float = not_negative(self, "alpha", alpha)
         self.all_ops: bool = bool(all_ops)
         self.interpolation = interpolation

@@ -57,6 +57,7 @@ class ImageLayer(Layer):
 
     data_format: str
     bounding_box_format: str | None
+    input_spec: InputSpec
     omit_defaults: dict[str, Any] = Layer.omit_defaults | {"bounding_box_format": None}
 
     def __init__(
