@@ -139,7 +139,7 @@ class _Coloured(RandomLayer):
     def _check_inputs(self, inputs):
         super()._check_inputs(inputs)
         images = inputs["images"] if isinstance(inputs, dict) else inputs
-        if images.shape[self._channels] != 3:
+        if images.shape[self._channels] not in (3, None):
             what = "images must have three channels: red, green and blue"
             raise ShapeError(self._title, what, images=images)
 
@@ -290,7 +290,7 @@ class RandomGrayscale(RandomLayer):
     def _check_inputs(self, inputs):
         super()._check_inputs(inputs)
         images = inputs["images"] if isinstance(inputs, dict) else inputs
-        if images.shape[self._channels] not in (1, 3):
+        if images.shape[self._channels] not in (1, 3, None):
             what = "images must have three channels, or one"
             raise ShapeError(self._title, what, images=images)
 

@@ -176,6 +176,11 @@ class RandomCrop(RandomLayer):
         """Return the parts of the boxes inside of the crop."""
         if not training or transformation is None:
             return bounding_boxes
+        if not isinstance(transformation, _Corner):
+            raise ValueError(
+                f"{self._title}: transformation must be of get_random_transformation, "
+                f"which keeps the size of the images, got {transformation!r}"
+            )
         (top, left), (rows, columns) = transformation, transformation.size
         found = self._boxes_as("xyxy", bounding_boxes, (rows, columns))
         inner, across = new_size = self.height, self.width

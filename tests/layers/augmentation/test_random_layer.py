@@ -356,6 +356,8 @@ def test_boxes_stay_around_what_they_hold():
 
 def test_boxes_need_their_format_and_both_parts():
     data = all_at_once()
+    with pytest.raises(ValueError, match=r"of get_random_transformation.*got \(1, 2\)"):
+        RandomCrop(2, 2, **BOXES).transform_bounding_boxes({}, (1, 2))
     with pytest.raises(ValueError, match="bounding_box_format must be given"):
         RandomFlip()(data)
     data["bounding_boxes"] = {"boxes": data["bounding_boxes"]["boxes"]}
