@@ -470,7 +470,7 @@ explain_missing(
     *"layers optimizers optimizers.schedules".split(),
     *[f"keras.{name}" for name in keras.__all__ if name.islower()],
     *"keras keras.ops.image keras.ops.linalg keras.ops.nn".split(),
-    "keras.optimizers.schedules",
+    *"keras.optimizers.schedules keras.utils.bounding_boxes".split(),
     *"keras.preprocessing.image keras.preprocessing.sequence".split(),
 )
 keep_public(sys.modules[__name__], "formats", "inspection", "storage")

@@ -29,6 +29,7 @@ from . import (
     regularizers,
     reshaping,
     rnn,
+    spectrograms,
     text_vectorization,
     wrappers,
 )
@@ -59,6 +60,7 @@ from .recurrent import *
 from .recurrent_cells import *
 from .reshaping import *
 from .rnn import *
+from .spectrograms import *
 from .text_vectorization import *
 from .wrappers import *
 
@@ -95,6 +97,7 @@ __all__ += recurrent.__all__
 __all__ += recurrent_cells.__all__
 __all__ += reshaping.__all__
 __all__ += rnn.__all__
+__all__ += spectrograms.__all__
 __all__ += text_vectorization.__all__
 __all__ += wrappers.__all__
 __all__.sort()

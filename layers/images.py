@@ -2,80 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import one_of, whole
+from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast, saturate_cast
-from tapewright.ops.array.indexing import getitem
-from tapewright.ops.array.joining import pad
-from tapewright.ops.array.shape import transpose
-from tapewright.ops.image.resizing import resize_keeping_dtype
-from tapewright.ops.math.elementwise import round
+from tapewright.ops.array.joining import pad, stack
+from tapewright.ops.array.shape import expand_dims
+from tapewright.ops.math.comparison import equal, greater, logical_or, where
+from tapewright.ops.math.elementwise import floordiv, minimum, round
+from tapewright.ops.math.reduction import reduce_all
 
-from .base.layer import InputSpec, Layer
-from .base.spatial import checked_format
+from .base.bounding_boxes import clip_to_image_size, crop
+from .base.image_layer import ImageLayer, ImageOptions
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
-    from tapewright.core.typing import Shape
 
-    from .base.layer_types import RegularizedLayerOptions
+    from .base.layer_types import SeedLike
 
 __all__ = ["CenterCrop", "Resizing"]
-
-
-class ImageLayer(Layer):
-    """Base of the layers whose inputs are images, one or a batch.
-
-    Shapes: ``[batch, height, width, channels]`` or ``[height, width, channels]``, the
-    channels before the height for ``data_format`` "channels_first".
-    """
-
-    data_format: str
-
-    input_spec: InputSpec
-
-    def _keep_format(self, data_format):
-        self.data_format = checked_format(self, data_format)
-        self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
-        first = self.data_format == "channels_first"
-        self._rows, self._columns = (-2, -1) if first else (-3, -2)
-
-    def _size_of(self, images):
-        return images.shape[self._rows], images.shape[self._columns]
-
-    def _cut(self, images, top, left, height, width):
-        """The box of that size, as far as there are pixels."""
-        index = [..., slice(top, top + height), slice(left, left + width)]
-        if self.data_format == "channels_last":
-            index.append(slice(None))
-        return getitem(images, tuple(index))
-
-    def _resized(self, images, height, width, method="bilinear", antialias=False):
-        if self.data_format == "channels_last":
-            return resize_keeping_dtype(
-                images, (height, width), method, antialias=antialias
-            )
-        order = (1, 2, 0) if len(images.shape) == 3 else (0, 2, 3, 1)
-        images = transpose(images, order)
-        images = resize_keeping_dtype(
-            images, (height, width), method, antialias=antialias
-        )
-        order = (2, 0, 1) if len(images.shape) == 3 else (0, 3, 1, 2)
-        return transpose(images, order)
-
-    def _largest_cut(self, images, height, width):
-        """The largest box in the middle whose sides are to each other as these two."""
-        rows, columns = self._size_of(images)
-        inner = max(min(rows, columns * height // width), 1)
-        across = max(min(columns, rows * width // height), 1)
-        top, left = (rows - inner) // 2, (columns - across) // 2
-        return self._cut(images, top, left, inner, across)
-
-    def _shape_with(self, input_shape, height, width):
-        shape = list(input_shape)
-        shape[self._rows], shape[self._columns] = height, width
-        return tuple(shape)
 
 
 class Resizing(ImageLayer):
@@ -108,9 +54,9 @@ class Resizing(ImageLayer):
         fill_value: float = 0.0,
         antialias: bool = False,
         data_format: str | None = None,
-        **kwargs: Unpack[RegularizedLayerOptions],
+        **kwargs: Unpack[ImageOptions],
     ):
-        super().__init__(**kwargs)
+        super().__init__(data_format=data_format, **kwargs)
         self.height: int = whole(self, "height", height)
         self.width: int = whole(self, "width", width)
         methods = ("bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5")
@@ -118,23 +64,45 @@ class Resizing(ImageLayer):
         self.crop_to_aspect_ratio: bool = bool(crop_to_aspect_ratio)
         self.pad_to_aspect_ratio: bool = bool(pad_to_aspect_ratio)
         self.fill_mode: str = one_of(self, "fill_mode", fill_mode, ("constant",))
-        self.fill_value = fill_value
+        self.fill_value: float = fill_value
         self.antialias: bool = bool(antialias)
-        self._keep_format(data_format)
         if crop_to_aspect_ratio and pad_to_aspect_ratio:
             raise ValueError(
                 "Resizing: only one of crop_to_aspect_ratio and pad_to_aspect_ratio can "
                 "be True"
             )
 
-    def call(self, inputs: Tensor) -> Tensor:
-        images = inputs
+    def get_random_transformation(
+        self, data: Any, training: bool | None = True, seed: SeedLike = None
+    ) -> Any:
+        """Return the height and the width of the images."""
+        return self._size_of(self._images_of(data))
+
+    def transform_images(
+        self, images: Tensor, transformation: Any = None, training: bool | None = True
+    ) -> Tensor:
+        """Return the images in their new size; ``training`` changes nothing."""
+        return self._brought_to_size(images, self.interpolation)
+
+    def transform_segmentation_masks(
+        self,
+        segmentation_masks: Tensor,
+        transformation: Any = None,
+        training: bool | None = True,
+    ) -> Tensor:
+        """Return the masks in the new size, by the nearest pixels."""
+        return self._brought_to_size(segmentation_masks, "nearest")
+
+    def _brought_to_size(self, inputs, interpolation):
+        images = inputs = convert_to_tensor(inputs)
         if self.crop_to_aspect_ratio:
-            images = self._largest_cut(images, self.height, self.width)
+            size = self._size_of(images)
+            box = self._largest_box(*size, self.height, self.width)
+            images = self._cut(images, *box)
         elif self.pad_to_aspect_ratio:
             images = self._padded(images)
         images = self._resized(
-            images, self.height, self.width, self.interpolation, self.antialias
+            images, self.height, self.width, interpolation, self.antialias
         )
         if images.dtype == inputs.dtype:
             return images
@@ -149,8 +117,46 @@ class Resizing(ImageLayer):
         fill = cast(self.fill_value, images.dtype)
         return pad(images, widths, constant_values=fill)
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return self._shape_with(input_shape, self.height, self.width)
+    def transform_bounding_boxes(
+        self,
+        bounding_boxes: dict[str, Any],
+        transformation: Any = None,
+        training: bool | None = True,
+    ) -> dict[str, Any]:
+        """Return the boxes in the new size; boxes of four 0 or four -1 become 0."""
+        given = bounding_boxes["boxes"]
+        none = logical_or(
+            reduce_all(equal(given, -1.0), -1), reduce_all(equal(given, 0.0), -1)
+        )
+        found = self._boxes_as("xyxy", bounding_boxes, transformation)
+        moved = self._scaled(found["boxes"], *transformation)
+        size = self.height, self.width
+        found = clip_to_image_size(found | {"boxes": moved}, *size)
+        boxes = where(expand_dims(none, -1), 0.0, found["boxes"])
+        target = self.bounding_box_format
+        return self._boxes_as(target, found | {"boxes": boxes}, size, "xyxy")
+
+    def _scaled(self, boxes, rows, columns):
+        rows, columns = cast(rows, boxes.dtype), cast(columns, boxes.dtype)
+        down, across = self.height / rows, self.width / columns
+        top = left = cast(0, boxes.dtype)
+        if self.pad_to_aspect_ratio:
+            down = across = minimum(down, across)
+            top = floordiv(self.height - rows * down, 2.0)
+            left = floordiv(self.width - columns * across, 2.0)
+        elif self.crop_to_aspect_ratio:
+            ratio = columns / rows
+            wide = greater(ratio, self.width / self.height)
+            new_width = where(wide, self.height * ratio, float(self.width))
+            new_height = where(wide, float(self.height), self.width / ratio)
+            down, across = new_height / rows, new_width / columns
+            top = -floordiv(new_height - self.height, 2.0)
+            left = -floordiv(new_width - self.width, 2.0)
+        scales = stack([across, down, across, down])
+        return boxes * scales + stack([left, top, left, top])
+
+    def _image_shape(self, shape):
+        return self._shape_with(shape, self.height, self.width)
 
 
 class CenterCrop(ImageLayer):
@@ -175,22 +181,65 @@ class CenterCrop(ImageLayer):
         height: int,
         width: int,
         data_format: str | None = None,
-        **kwargs: Unpack[RegularizedLayerOptions],
+        **kwargs: Unpack[ImageOptions],
     ):
-        super().__init__(**kwargs)
+        super().__init__(data_format=data_format, **kwargs)
         self.height: int = whole(self, "height", height)
         self.width: int = whole(self, "width", width)
-        self._keep_format(data_format)
 
-    def call(self, inputs: Tensor) -> Tensor:
-        images = self._as_own_dtype(inputs)
-        above, beside = [
-            n - new for n, new in zip(self._size_of(images), (self.height, self.width))
-        ]
-        if above >= 0 and beside >= 0:
-            return self._cut(images, above // 2, beside // 2, self.height, self.width)
-        images = self._largest_cut(images, self.height, self.width)
+    def get_random_transformation(
+        self, data: Any, training: bool | None = True, seed: SeedLike = None
+    ) -> Any:
+        """Return the shape of the images, as ``"input_shape"``."""
+        return {"input_shape": self._images_of(data).shape}
+
+    def transform_images(
+        self, images: Tensor, transformation: Any = None, training: bool | None = True
+    ) -> Tensor:
+        """Return the middle of the images; ``training`` changes nothing."""
+        images = self._as_own_dtype(convert_to_tensor(images))
+        top, left, rows, columns = self._middle(*self._size_of(images))
+        images = self._cut(images, top, left, rows, columns)
+        if (rows, columns) == (self.height, self.width):
+            return images
         return self._resized(images, self.height, self.width)
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return self._shape_with(input_shape, self.height, self.width)
+    def _middle(self, rows, columns):
+        """The box to cut out: top, left, height and width."""
+        above, beside = rows - self.height, columns - self.width
+        if above >= 0 and beside >= 0:
+            return above // 2, beside // 2, self.height, self.width
+        return self._largest_box(rows, columns, self.height, self.width)
+
+    def transform_segmentation_masks(
+        self,
+        segmentation_masks: Tensor,
+        transformation: Any = None,
+        training: bool | None = True,
+    ) -> Tensor:
+        """Return the middle of the masks, as of the images."""
+        return self.transform_images(segmentation_masks, transformation, training)
+
+    def transform_bounding_boxes(
+        self,
+        bounding_boxes: dict[str, Any],
+        transformation: Any = None,
+        training: bool | None = True,
+    ) -> dict[str, Any]:
+        """Return the parts of the boxes in the middle of the images."""
+        shape = transformation["input_shape"]
+        size = shape[self._rows], shape[self._columns]
+        top, left, rows, columns = self._middle(*size)
+        found = self._boxes_as("xyxy", bounding_boxes, size)
+        boxes = crop(found["boxes"], top, left, rows, columns)
+        new_size = self.height, self.width
+        if (rows, columns) != new_size:
+            ratios = [
+                new / cast(n, "float32") for new, n in zip(new_size, (rows, columns))
+            ]
+            boxes = boxes * stack([*reversed(ratios)] * 2)
+        found = clip_to_image_size(found | {"boxes": boxes}, *new_size)
+        return self._boxes_as(self.bounding_box_format, found, new_size, "xyxy")
+
+    def _image_shape(self, shape):
+        return self._shape_with(shape, self.height, self.width)

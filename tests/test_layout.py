@@ -31,6 +31,7 @@ NETWORKS = """
     convnext densenet efficientnet efficientnet_v2 inception_resnet_v2 inception_v3
     mobilenet mobilenet_v2 mobilenet_v3 nasnet resnet resnet_v2 vgg16 xception
 """.split()
+AUGMENTATION = "box_counts colors filters geometric histograms mixing warping".split()
 # File -> the tests that cover it, where these have another name.
 COVERED = {
     "layers/conv_lstm.py": "tests/layers/test_recurrent.py",
@@ -43,6 +44,16 @@ COVERED = {
         )
         for name in NETWORKS
     },
+    # every layer against recordings of Keras
+    **{
+        f"layers/augmentation/{name}.py": (
+            "tests/layers/augmentation/test_recorded_augmentation.py"
+        )
+        for name in AUGMENTATION
+    },
+    "layers/augmentation/policies.py": "tests/layers/augmentation/test_random_layer.py",
+    "layers/base/bounding_boxes.py": "tests/keras/utils/test_bounding_boxes.py",
+    "layers/base/image_layer.py": "tests/layers/augmentation/test_random_layer.py",
     "layers/base/spatial.py": "tests/layers/test_convolution.py",
     "layers/categories.py": "tests/layers/test_preprocessing.py",
     "layers/index_lookup.py": "tests/layers/test_lookup.py",

@@ -41,12 +41,7 @@ LACKING = {
         OrbaxCheckpoint
     """,
     "layers": """
-        AugMix AutoContrast ContrastLimitedAdaptiveHistogramEqualization CutMix
-        Equalization FlaxLayer JaxLayer MaxNumBoundingBoxes MelSpectrogram MixUp
-        RandAugment RandomColorDegeneration RandomColorJitter RandomElasticTransform
-        RandomErasing RandomGaussianBlur RandomGrayscale RandomHue RandomInvert
-        RandomPerspective RandomPosterization RandomSaturation RandomSharpness
-        RandomShear STFTSpectrogram Solarization TFSMLayer TorchModuleWrapper
+        FlaxLayer JaxLayer TFSMLayer TorchModuleWrapper
     """,
 }
 PRESENT = {

@@ -75,7 +75,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      "tw.keras.distribution.DataParallel"),
     ("keras.dtype_policies", "AWQDTypePolicy GPTQDTypePolicy Int4DTypePolicy"
      " QuantizedDTypePolicy QuantizedFloat8DTypePolicy", ""),
-    ("keras.layers", "MelSpectrogram STFTSpectrogram", "tw.signal.stft"),
     ("keras.layers", "JaxLayer FlaxLayer TFSMLayer TorchModuleWrapper",
      "tw.numpy_function (no gradient)"),
     ("keras.layers", "ThresholdedReLU", "tw.keras.layers.ReLU with threshold="),

@@ -51,6 +51,7 @@ from .image import (
     edges,
     quality,
     warping,
+    blurring,
     interpolation,
     random_images,
     boxes,

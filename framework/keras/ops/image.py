@@ -17,23 +17,19 @@ from tapewright.core.typing import ShapeLike, TensorLike
 from tapewright.layers.base.spatial import checked_format
 from tapewright.ops.array.conversion import cast, saturate_cast
 from tapewright.ops.array.creation import eye
-from tapewright.ops.array.shape import broadcast_to, expand_dims, reshape, squeeze
-from tapewright.ops.image import color, edges, interpolation, quality, warping
+from tapewright.ops.array.shape import expand_dims, reshape, squeeze
+from tapewright.ops.image import blurring, color, edges, interpolation, quality, warping
 from tapewright.ops.image.interpolation import interpolate
 from tapewright.ops.image.resizing import resize_keeping_dtype
-from tapewright.ops.linalg.linear_systems import solve
 from tapewright.ops.math.elementwise import (
-    exp,
     round,
-    square,
 )
-from tapewright.ops.math.reduction import reduce_sum
 
 from ..random import normal
-from .arrays import moveaxis, pad, stack
-from .convolution import conv, depthwise_conv
-from .creation import arange, ones_like, zeros_like
-from .linalg import outer, tensordot
+from .arrays import moveaxis, pad
+from .convolution import conv
+from .creation import arange
+from .linalg import tensordot
 from .operation import OperationFamily
 from .promotion import keep_dtype, to_floating
 
@@ -299,17 +295,8 @@ def gaussian_blur(
     x, first = _channels_last("gaussian_blur", images, data_format)
     is_single = x.ndim == 3
     x = expand_dims(x, 0) if is_single else x
-    across, down = (_gaussian(n, s, x.dtype) for n, s in zip(kernel_size, sigma))
-    kernel = reshape(outer(down, across), (*kernel_size, 1, 1))
-    kernel = broadcast_to(kernel, (*kernel_size, x.shape[-1], 1))
-    out = depthwise_conv(x, kernel, 1, "same", "channels_last")
+    out = blurring.gaussian_blur(x, kernel_size, sigma)
     return _restore_format(squeeze(out, 0) if is_single else out, first)
-
-
-def _gaussian(size, sigma, dtype):
-    positions = arange(size, dtype=dtype) - (size - 1) / 2
-    weights = exp(square(positions / sigma) * -0.5)
-    return weights / reduce_sum(weights)
 
 
 @operation
@@ -403,25 +390,10 @@ def perspective_transform(
             "perspective_transform: start_points and end_points must be [4, 2] or "
             f"[batch, 4, 2], got {tuple(start.shape)} and {tuple(end.shape)}"
         )
-    maps = _homography(start, end)
+    maps = warping.homography(start, end)
     return affine_transform(
         images, maps, interpolation, "constant", fill_value, data_format
     )
-
-
-def _homography(start, end):
-    """The eight numbers of the map that takes ``end`` back to ``start``."""
-    x, y = end[..., 0], end[..., 1]
-    one, none = ones_like(x), zeros_like(x)
-    u, v = start[..., 0], start[..., 1]
-    rows = [
-        stack([x, y, one, none, none, none, -u * x, -u * y], -1),
-        stack([none, none, none, x, y, one, -v * x, -v * y], -1),
-    ]
-    system = stack(rows, -2)  # [..., point, 2, 8]
-    system = reshape(system, (*start.shape[:-2], 8, 8))
-    values = reshape(start, (*start.shape[:-2], 8, 1))
-    return squeeze(solve(system, values), -1)
 
 
 @operation(call="inputs coordinates")

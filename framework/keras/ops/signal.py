@@ -12,14 +12,15 @@ from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
 from tapewright.ops.array import segment
-from tapewright.ops.array.conversion import cast, imag, real
 from tapewright.ops.array.conversion import complex as _complex
+from tapewright.ops.array.conversion import imag, real
 from tapewright.ops.array.indexing import getitem
-from tapewright.ops.array.joining import pad, stack
+from tapewright.ops.array.joining import stack
 from tapewright.ops.math.elementwise import norm_sqrt, square
 from tapewright.ops.math.reduction import reduce_max, reduce_sum
 from tapewright.ops.signal import fft as transforms
 from tapewright.ops.signal import window_functions
+from tapewright.ops.signal.centered_stft import centered_stft, fitted_window
 
 from .operation import OperationFamily
 from .promotion import promote, to_floating
@@ -231,36 +232,6 @@ def extract_sequences(
     return window_functions.frame(x, sequence_length, sequence_stride)
 
 
-def _weights(who, window, sequence_length, fft_length, dtype):
-    """The window, in the middle of zeros up to ``fft_length``; None for none."""
-    if fft_length < sequence_length:
-        raise ValueError(
-            f"{who}: fft_length must be at least sequence_length, got {fft_length} and "
-            f"{sequence_length}"
-        )
-    if window is None:
-        return None
-    known = {
-        "hann": window_functions.hann_window,
-        "hamming": window_functions.hamming_window,
-    }
-    if isinstance(window, str):
-        if window not in known:
-            raise ValueError(
-                f"{who}: window must be 'hann', 'hamming' or a tensor, got {window!r}"
-            )
-        window = known[window](sequence_length, dtype=dtype)
-    window = cast(window, dtype)
-    if tuple(window.shape) != (sequence_length,):
-        raise ValueError(
-            f"{who}: window must have shape ({sequence_length},), got "
-            f"{tuple(window.shape)}"
-        )
-    before = (fft_length - sequence_length) // 2
-    window = pad(window, [(before, fft_length - sequence_length - before)])
-    return lambda length, dtype=None: window
-
-
 @operation(class_name="STFT")
 def stft(
     x: TensorLike,
@@ -286,14 +257,11 @@ def stft(
     >>> real.shape
     TensorShape([5, 5])
     """
-    x = to_floating(x)
-    weights = _weights("stft", window, sequence_length, fft_length, x.dtype)
-    if center:
-        margin = (fft_length // 2, fft_length // 2)
-        x = pad(x, [(0, 0)] * (x.ndim - 1) + [margin], "REFLECT")
-    return _to_pair(
-        window_functions.stft(x, fft_length, sequence_stride, fft_length, weights)
-    )
+    spectra = centered_stft(
+        "stft", to_floating(x), sequence_length, sequence_stride, fft_length, window,
+        center,
+    )  # fmt: skip
+    return _to_pair(spectra)
 
 
 @operation(class_name="ISTFT")
@@ -320,7 +288,7 @@ def istft(
     """
     x = _to_complex("istft", x)
     dtype = real(x).dtype
-    weights = _weights("istft", window, sequence_length, fft_length, dtype)
+    weights = fitted_window("istft", window, sequence_length, fft_length, dtype)
     if weights is not None:
         weights = window_functions.inverse_stft_window_fn(sequence_stride, weights)
     signal = window_functions.inverse_stft(

@@ -27,6 +27,7 @@ from ..training.data_adapters.data_adapter_utils import (
     unpack_x_y_sample_weight,
 )
 from ..training.data_adapters.py_dataset_adapter import PyDataset
+from . import bounding_boxes
 from .dataset_utils import split_dataset, timeseries_dataset_from_array
 from .numerical import normalize, pad_sequences, to_categorical
 from .progbar import Progbar
@@ -49,6 +50,7 @@ __all__ = [
     "Sequence",
     "array_to_img",
     "audio_dataset_from_directory",
+    "bounding_boxes",
     "clear_session",
     "custom_object_scope",
     "deserialize_keras_object",

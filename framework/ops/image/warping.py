@@ -13,10 +13,13 @@ from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast
+from ..array.creation import ones_like, zeros_like
 from ..array.creation import range as arange
 from ..array.gather import gather
 from ..array.indexing import getitem
+from ..array.joining import stack, unstack
 from ..array.shape import expand_dims, reshape, squeeze, transpose
+from ..linalg.linear_systems import solve
 from ..math.comparison import equal, greater_equal, less, logical_and, where
 from ..math.elementwise import abs, clip_by_value, floor, sign
 
@@ -169,3 +172,21 @@ def _wrapped(x, size):
     before = x + size * (floor(-x / step) + 1.0)
     after = x - size * floor(x / step)
     return where(less(x, 0.0), before, where(less(size - 1.0, x), after, x))
+
+
+def homography(start_points: Tensor, end_points: Tensor) -> Tensor:
+    """The eight numbers of the map that takes ``end_points`` back to ``start_points``.
+
+    Shapes: the points ``[..., 4, 2]``, each (x, y), the result ``[..., 8]``, a
+    ``transform`` of `affine_transform`.
+    """
+    x, y = unstack(end_points, axis=-1)
+    u, v = unstack(start_points, axis=-1)
+    one, none = ones_like(x), zeros_like(x)
+    rows = [
+        stack([x, y, one, none, none, none, -u * x, -u * y], -1),
+        stack([none, none, none, x, y, one, -v * x, -v * y], -1),
+    ]
+    batch = tuple(start_points.shape)[:-2]
+    system = reshape(stack(rows, -2), (*batch, 8, 8))  # from [..., point, 2, 8]
+    return squeeze(solve(system, reshape(start_points, (*batch, 8, 1))), -1)

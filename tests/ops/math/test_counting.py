@@ -124,3 +124,11 @@ def test_a_histogram_refuses_nan_and_an_infinite_range():
         tw.histogram_fixed_width([1.0], [-np.inf, np.inf])
     counts = tw.histogram_fixed_width([np.inf, -np.inf], [0.0, 1.0], nbins=2)
     assert counts.numpy().tolist() == [1, 1]
+
+
+def test_numbers_can_be_counted_in_a_trace_where_the_length_is_given():
+    call = tw.function(lambda x: tw.math.bincount(x, minlength=4, maxlength=4, axis=-1))
+    x = np.array([[0, 1, 1], [3, 9, 3]])
+    assert call(x).numpy().tolist() == [[1, 2, 0, 0], [0, 0, 0, 2]]
+    with pytest.raises(ValueError, match="bincount.*must not be negative"):
+        call(-x)

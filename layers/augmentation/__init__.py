@@ -1,0 +1,31 @@
+"""Layers that change images at random, in training: where pixels are, and what they are."""
+
+from . import (
+    box_counts,
+    colors,
+    filters,
+    geometric,
+    histograms,
+    mixing,
+    policies,
+    warping,
+)
+from .box_counts import *
+from .colors import *
+from .filters import *
+from .geometric import *
+from .histograms import *
+from .mixing import *
+from .policies import *
+from .warping import *
+
+__all__: list[str] = []
+__all__ += box_counts.__all__
+__all__ += colors.__all__
+__all__ += filters.__all__
+__all__ += geometric.__all__
+__all__ += histograms.__all__
+__all__ += mixing.__all__
+__all__ += policies.__all__
+__all__ += warping.__all__
+__all__.sort()

@@ -1,0 +1,132 @@
+"""Images sharper or smoother than they were, at random.
+
+Boxes, masks and labels stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import reshape
+from tapewright.ops.image.blurring import blurred, gaussian_blur
+from tapewright.ops.math.comparison import where
+from tapewright.ops.math.elementwise import clip_by_value
+
+from ..base.image_layer import checked_range
+from .random_layer import RandomLayer, checked_value_range
+
+if TYPE_CHECKING:
+    from ..base.image_layer import ImageOptions
+    from ..base.layer_types import SeedLike
+
+__all__ = ["RandomGaussianBlur", "RandomSharpness"]
+
+_A, _B = 1.0 / 13.0, 5.0 / 13.0
+_SMOOTHING = [[_A, _A, _A], [_A, _B, _A], [_A, _A, _A]]
+
+
+class RandomSharpness(RandomLayer):
+    """In training, ``x + (1 - 2 factor) * (smooth(x) - x)``, with a factor for each image.
+
+    ``smooth`` is a mean of nine pixels, the middle one five times. The result is clipped
+    to ``value_range``.
+
+    Args: ``factor``: a pair (lowest, highest), or the highest, from 0; 0.5 changes
+    nothing, less smoothes, more sharpens; ``value_range``: the lowest and the highest
+    value of a pixel; ``seed``, ``data_format`` as for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+
+    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1.
+
+    >>> RandomSharpness((0.0, 0.0))([[[0.0], [13.0], [0.0]]]).numpy().ravel()
+    array([1., 5., 1.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        factor: float | Sequence[float],
+        value_range: Sequence[float] = (0, 255),
+        data_format: str | None = None,
+        seed: SeedLike = None,
+        **kwargs: Unpack[ImageOptions],
+    ):
+        super().__init__(seed, data_format, **kwargs)
+        self.factor: Any = checked_range(self, "factor", factor, least=0)
+        self.value_range: Any = checked_value_range(self, value_range)
+
+    def _drawn(self, images, draws):
+        return {"factor": draws.uniform((self._batch_of(images),), *self.factor)}
+
+    def _changed(self, images, transformation):
+        factor = self._for_each(transformation["factor"], images) * 2.0
+        kernel = convert_to_tensor(_SMOOTHING, dtype=images.dtype)
+        smooth = self._channels_last(lambda x: blurred(x, kernel, (3, 3)), images)
+        images = images + (1.0 - factor) * (smooth - images)
+        return clip_by_value(images, *self.value_range)
+
+
+class RandomGaussianBlur(RandomLayer):
+    """In training, blurs some of the images, all with the same Gaussian.
+
+    The result is clipped to ``value_range``; outside of the image are zeros.
+
+    Args: ``factor``: the highest probability, or a pair (lowest, highest), between
+    which the probability for each image is drawn; ``kernel_size``: an odd number of
+    pixels, or two; ``sigma``: the largest width of the Gaussian, at most 1, or a pair
+    (lowest, highest); both widths, across and down, are drawn for each call;
+    ``value_range``: the lowest and the highest value of a pixel; ``seed``,
+    ``data_format`` as for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+
+    Raises: ``ValueError`` for a ``factor`` or ``sigma`` that is not from 0 to 1, or an
+    even ``kernel_size``.
+
+    >>> layer = RandomGaussianBlur((1.0, 1.0), sigma=(1.0, 1.0))
+    >>> layer([[[0.0], [100.0], [0.0]]]).numpy().ravel().round(1)
+    array([12.4, 20.4, 12.4], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        factor: float | Sequence[float] = 1.0,
+        kernel_size: int | Sequence[int] = 3,
+        sigma: float | Sequence[float] = 1.0,
+        value_range: Sequence[float] = (0, 255),
+        data_format: str | None = None,
+        seed: SeedLike = None,
+        **kwargs: Unpack[ImageOptions],
+    ):
+        super().__init__(seed, data_format, **kwargs)
+        self.factor: Any = checked_range(self, "factor", factor, least=0)
+        pair = (
+            kernel_size if isinstance(kernel_size, (list, tuple)) else [kernel_size] * 2
+        )
+        if len(pair) != 2 or not all(isinstance(n, int) and n % 2 for n in pair):
+            raise ValueError(
+                "RandomGaussianBlur: kernel_size must be an odd number or two of them, "
+                f"got {kernel_size!r}"
+            )
+        self.kernel_size: Any = tuple(pair)
+        self.sigma: Any = checked_range(self, "sigma", sigma, least=0)
+        self.value_range: Any = checked_value_range(self, value_range)
+
+    def _drawn(self, images, draws):
+        return {
+            "should_apply_blur": draws.happens((self._batch_of(images),), self.factor),
+            "blur_factor": draws.uniform((2,), *self.sigma) + 1e-6,
+        }
+
+    def _changed(self, images, transformation):
+        sigma = cast(transformation["blur_factor"], images.dtype)
+        smooth = self._channels_last(
+            lambda x: gaussian_blur(x, self.kernel_size, sigma), images
+        )
+        applies = reshape(transformation["should_apply_blur"], (-1, 1, 1, 1))
+        return clip_by_value(where(applies, smooth, images), *self.value_range)

@@ -1,0 +1,291 @@
+"""Parts of images replaced: by other images of the batch, or by noise.
+
+`CutMix` and `MixUp` mix the labels alike, which must be one-hot, or probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from tapewright.core.argument_validation import not_negative
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import range as arange
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.joining import concat
+from tapewright.ops.array.shape import reshape
+from tapewright.ops.math.comparison import greater_equal, less, logical_and, where
+from tapewright.ops.math.elementwise import clip_by_value, sqrt
+
+from ..base.image_layer import checked_range
+from .random_layer import RandomLayer, checked_value_range
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+
+    from ..base.image_layer import ImageOptions
+    from ..base.layer_types import SeedLike
+
+__all__ = ["CutMix", "MixUp", "RandomErasing"]
+
+
+class _Cutting(RandomLayer):
+    """A layer that draws a box in each image."""
+
+    def _box(self, images, shares, draws):
+        """Truth values inside of boxes with these shares of the sides; and their area."""
+        sides = zip(self._size_of(images), shares)
+        inside, area = None, 1.0
+        for axis, (length, share) in zip((self._rows, self._columns), sides):
+            length = cast(length, "float32")
+            side = share * length
+            start = draws.uniform((self._batch_of(images),)) * (length - side)
+            shape = [1, 1, 1, 1]
+            shape[axis] = -1
+            at = reshape(arange(images.shape[axis], dtype="float32"), shape)
+            start, end = [reshape(n, (-1, 1, 1, 1)) for n in (start, start + side)]
+            within = logical_and(greater_equal(at, start), less(at, end))
+            inside = within if inside is None else logical_and(inside, within)
+            area = area * (end - start) / length
+        return inside, area
+
+
+class CutMix(_Cutting):
+    """In training, replaces a box of each image by that of another image of the batch.
+
+        labels = weight * labels + (1 - weight) * labels of the other image,
+
+    with the share of the area that is not replaced as the weight. One image alone stays
+    as it is.
+
+    Args: ``factor``: the highest ``alpha``, or a pair (lowest, highest), between which it
+    is drawn for each batch; the weights have the density ``(w (1 - w)) ** (alpha - 1)``;
+    ``seed``, ``data_format`` as for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``; labels ``[batch,
+    classes]``. Integers are cast. Dicts as for `RandomFlip`, without boxes.
+
+    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1;
+    ``NotImplementedError`` for boxes.
+
+    Reference: Yun et al., "CutMix" (2019).
+
+    >>> from tapewright import one_hot, ones
+    >>> data = {"images": ones([2, 8, 8, 3]), "labels": one_hot([0, 1], 2)}
+    >>> CutMix()(data)["labels"].shape
+    TensorShape([2, 2])
+    """
+
+    def __init__(
+        self,
+        factor: float | Sequence[float] = 1.0,
+        seed: SeedLike = None,
+        data_format: str | None = None,
+        **kwargs: Unpack[ImageOptions],
+    ):
+        super().__init__(seed, data_format, **kwargs)
+        self.factor: Any = checked_range(self, "factor", factor, least=0)
+
+    def _drawn(self, images, draws):
+        if len(images.shape) == 3:
+            return None
+        batch = self._batch_of(images)
+        alpha = draws.uniform((), *self.factor) + 1e-6
+        share = sqrt(1.0 - draws.beta((batch,), alpha))
+        inside, area = self._box(images, (share, share), draws)
+        return {
+            "permutation_order": draws.shuffled(arange(batch, dtype="int32")),
+            "batch_masks": inside,
+            "mix_weight": 1.0 - area,
+        }
+
+    def _changed(self, images, transformation):
+        others = gather(images, transformation["permutation_order"])
+        return where(transformation["batch_masks"], others, images)
+
+    def transform_labels(
+        self, labels: Tensor, transformation: Any = None, training: bool | None = True
+    ) -> Tensor:
+        """Return the labels, mixed as the areas are."""
+        return _mixed(labels, transformation) if training else labels
+
+    def transform_bounding_boxes(
+        self,
+        bounding_boxes: dict[str, Any],
+        transformation: Any = None,
+        training: bool | None = True,
+    ) -> dict[str, Any]:
+        """Raise ``NotImplementedError``: parts of boxes have no format."""
+        raise NotImplementedError(f"{self._title}: does not take bounding_boxes")
+
+    def transform_segmentation_masks(
+        self,
+        segmentation_masks: Tensor,
+        transformation: Any = None,
+        training: bool | None = True,
+    ) -> Tensor:
+        """Return the masks, with the boxes replaced as in the images."""
+        return self.transform_images(segmentation_masks, transformation, training)
+
+
+class MixUp(RandomLayer):
+    """In training, ``weight * image + (1 - weight) * another image`` of the batch.
+
+    Labels and masks alike; an image has the boxes of both.
+
+    Args: ``alpha``: the weights have the density ``(w (1 - w)) ** (alpha - 1)``, near 0
+    and 1 for small ones; ``seed``, ``data_format`` as for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``; labels ``[batch,
+    classes]``; of ``n`` boxes become ``2 n``. Integers are cast. Dicts as for
+    `RandomFlip`.
+
+    Raises: ``ValueError`` for a negative ``alpha``.
+
+    Reference: Zhang et al., "mixup: beyond empirical risk minimization" (2018).
+
+    >>> from tapewright import one_hot, ones
+    >>> data = {"images": ones([2, 8, 8, 3]), "labels": one_hot([0, 1], 2)}
+    >>> mixed = MixUp()(data)["labels"]
+    >>> mixed.numpy().sum(1).round(4)
+    array([1., 1.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.2,
+        data_format: str | None = None,
+        seed: SeedLike = None,
+        **kwargs: Unpack[ImageOptions],
+    ):
+        super().__init__(seed, data_format, **kwargs)
+        self.alpha: float = not_negative(self, "alpha", alpha)
+
+    def _drawn(self, images, draws):
+        batch = self._batch_of(images)
+        return {
+            "mix_weight": draws.beta((batch,), self.alpha),
+            "permutation_order": draws.shuffled(arange(batch, dtype="int64")),
+        }
+
+    def _changed(self, images, transformation):
+        return _mixed(images, transformation)
+
+    def transform_labels(
+        self, labels: Tensor, transformation: Any = None, training: bool | None = True
+    ) -> Tensor:
+        """Return the labels, mixed as the images are."""
+        return _mixed(labels, transformation) if training else labels
+
+    def transform_bounding_boxes(
+        self,
+        bounding_boxes: dict[str, Any],
+        transformation: Any = None,
+        training: bool | None = True,
+    ) -> dict[str, Any]:
+        """Return the boxes of both images, those of the other one last."""
+        if not training or transformation is None:
+            return bounding_boxes
+        order = transformation["permutation_order"]
+        return bounding_boxes | {
+            key: concat([x, gather(x, order)], axis=1)
+            for key in ("boxes", "labels")
+            for x in (convert_to_tensor(bounding_boxes[key]),)
+        }
+
+    def transform_segmentation_masks(
+        self,
+        segmentation_masks: Tensor,
+        transformation: Any = None,
+        training: bool | None = True,
+    ) -> Tensor:
+        """Return the masks, mixed as the images are."""
+        if not training:
+            return segmentation_masks
+        return _mixed(segmentation_masks, transformation)
+
+
+def _mixed(x, transformation):
+    """Rows mixed with others, by the weights; integers become float32."""
+    x = convert_to_tensor(x)
+    if transformation is None:
+        return x
+    x = x if x.dtype.is_floating else cast(x, "float32")
+    weight = cast(transformation["mix_weight"], x.dtype)
+    weight = reshape(weight, (-1, *[1] * (len(x.shape) - 1)))
+    others = gather(x, transformation["permutation_order"])
+    return weight * x + (1.0 - weight) * others
+
+
+class RandomErasing(_Cutting):
+    """In training, fills a box in some of the images.
+
+    Args: ``factor``: the highest probability, or a pair (lowest, highest), between
+    which the probability for each image is drawn; ``scale``: the highest square of a
+    share of a side, or a pair (lowest, highest): the box has the square root of one for
+    each side; ``fill_value``: a number, three for the channels, or None for normally
+    distributed ones times the end of the range; ``value_range``: the lowest and the
+    highest value of a pixel, between which the filling is; ``seed``, ``data_format`` as
+    for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+
+    Raises: ``ValueError`` for a ``factor`` or ``scale`` that is not from 0 to 1, or
+    another ``fill_value``.
+
+    Reference: Zhong et al., "Random erasing data augmentation" (2017).
+
+    >>> layer = RandomErasing((1.0, 1.0), scale=(1.0, 1.0), fill_value=7.0)
+    >>> layer([[[1.0], [2.0]]]).numpy().ravel()
+    array([7., 7.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        factor: float | Sequence[float] = 1.0,
+        scale: float | Sequence[float] = (0.02, 0.33),
+        fill_value: float | Sequence[float] | None = None,
+        value_range: Sequence[float] = (0, 255),
+        seed: SeedLike = None,
+        data_format: str | None = None,
+        **kwargs: Unpack[ImageOptions],
+    ):
+        super().__init__(seed, data_format, **kwargs)
+        self.factor: Any = checked_range(self, "factor", factor, least=0)
+        self.scale: Any = checked_range(self, "scale", scale, least=0)
+        several = isinstance(fill_value, (list, tuple)) and len(fill_value) == 3
+        if not several and not isinstance(fill_value, (int, float, type(None))):
+            raise ValueError(
+                "RandomErasing: fill_value must be a number, three of them or None, got "
+                f"{fill_value!r}"
+            )
+        self.fill_value: float | Sequence[float] | None = fill_value
+        self.value_range: Any = checked_value_range(self, value_range)
+
+    def _drawn(self, images, draws):
+        batch = self._batch_of(images)
+        shares = sqrt(draws.uniform((batch, 2), *self.scale))
+        inside, _ = self._box(images, (shares[:, 1], shares[:, 0]), draws)
+        return {
+            "apply_erasing": draws.happens((batch,), self.factor),
+            "batch_masks": inside,
+            "fill_value": clip_by_value(
+                self._filling(images, draws), *self.value_range
+            ),
+        }
+
+    def _filling(self, images, draws):
+        if self.fill_value is None:
+            return draws.normal(tuple(images.shape)) * float(self.value_range[1])
+        shape = [1, 1, 1, 1]
+        if isinstance(self.fill_value, (list, tuple)):
+            shape[self._channels] = 3
+        return reshape(cast(self.fill_value, "float32"), shape)
+
+    def _changed(self, images, transformation):
+        filling = cast(transformation["fill_value"], images.dtype)
+        applies = reshape(transformation["apply_erasing"], (-1, 1, 1, 1))
+        where_to = logical_and(transformation["batch_masks"], applies)
+        return where(where_to, filling, images)

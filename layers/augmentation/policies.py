@@ -1,0 +1,324 @@
+"""Several changes of images, drawn from a list: `RandAugment`, `AugMix`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from tapewright.compiler.control_flow.cond import switch_case
+from tapewright.compiler.control_flow.while_loop import while_loop
+from tapewright.core.argument_validation import not_negative, whole
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import zeros_like
+from tapewright.ops.array.joining import stack
+from tapewright.ops.math.comparison import equal, less, where
+from tapewright.ops.math.elementwise import clip_by_value
+from tapewright.ops.math.reduction import reduce_sum
+
+from ..base.image_layer import checked_range
+from .colors import (
+    RandomBrightness,
+    RandomColorDegeneration,
+    RandomContrast,
+    RandomPosterization,
+    Solarization,
+)
+from .filters import RandomSharpness
+from .histograms import AutoContrast, Equalization
+from .random_layer import RandomLayer, checked_value_range
+from .warping import RandomRotation, RandomShear, RandomTranslation
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+
+    from ..base.image_layer import ImageLayer, ImageOptions
+    from ..base.layer_types import SeedLike
+
+__all__ = ["AugMix", "RandAugment"]
+
+_GEOMETRIC = ("random_shear", "random_translation", "random_rotation")
+_ALWAYS = ("random_posterization", "solarization", "auto_contrast", "equalization")
+_MORE = (
+    "random_brightness",
+    "random_color_degeneration",
+    "random_contrast",
+    "random_sharpness",
+)
+
+
+class _Policy(RandomLayer):
+    """A layer with others inside, of which some are drawn for each batch."""
+
+    factor: Any
+    value_range: Any
+    interpolation: str
+    random_shear: RandomShear
+    random_translation: RandomTranslation
+    random_rotation: RandomRotation
+    random_posterization: RandomPosterization
+    solarization: Solarization
+    auto_contrast: AutoContrast
+    equalization: Equalization
+    random_brightness: RandomBrightness
+    random_color_degeneration: RandomColorDegeneration
+    random_contrast: RandomContrast
+    random_sharpness: RandomSharpness
+    _names: tuple[str, ...]
+
+    def _keep_layers(self, names):
+        """Make the layers of these names, as attributes of the layer."""
+        self._names = names
+        more = {
+            "seed": self.seed,
+            "data_format": self.data_format,
+            "bounding_box_format": self.bounding_box_format,
+            "dtype": self.dtype_policy,
+        }
+        fixed = {key: value for key, value in more.items() if key != "seed"}
+        warp, colour = (
+            {"interpolation": self.interpolation},
+            {"value_range": self.value_range},
+        )
+        f = self.factor
+        bits = max(1, int(8 * f[1]))
+        makers = {
+            "random_shear": lambda: RandomShear(f, f, **warp, **more),
+            "random_translation": lambda: RandomTranslation(f, f, **warp, **more),
+            "random_rotation": lambda: RandomRotation(f, **warp, **more),
+            "random_brightness": lambda: RandomBrightness(f, **colour, **more),
+            "random_color_degeneration": lambda: RandomColorDegeneration(
+                f, **colour, **more
+            ),
+            "random_contrast": lambda: RandomContrast(f, **colour, **more),
+            "random_sharpness": lambda: RandomSharpness(f, **colour, **more),
+            "random_posterization": lambda: RandomPosterization(bits, **colour, **more),
+            "solarization": lambda: Solarization(f, f, **colour, **more),
+            "auto_contrast": lambda: AutoContrast(**colour, **fixed),
+            "equalization": lambda: Equalization(**colour, **fixed),
+        }
+        for name in names:
+            setattr(self, name, makers[name]())
+
+    def _layers(self) -> list[ImageLayer]:
+        return [getattr(self, name) for name in self._names]
+
+    def _transformations(self, images, draws):
+        """A transformation of each of the layers."""
+        return {
+            name: layer.get_random_transformation(images, seed=draws.generator)
+            for name, layer in zip(self._names, self._layers())
+        }
+
+    def _one_of(self, number, x, transforms, method):
+        """``x`` as the layer of that number transforms it; as it is for -1."""
+
+        def branch(name):
+            transform = getattr(getattr(self, name), method)
+            return lambda: transform(x, transforms[name])
+
+        branches = [lambda: x, *[branch(name) for name in self._names]]
+        return switch_case(number + 1, branches)
+
+
+class RandAugment(_Policy):
+    """In training, changes a batch in ``num_ops`` ways, of eleven.
+
+    Shear, translation, rotation, brightness, color degeneration, contrast, sharpness,
+    posterization, solarization, contrast over the whole range, equalization.
+
+    Args: ``value_range``: the lowest and the highest value of a pixel; ``factor``: the
+    largest strength, from 0 to 1, or a pair (least, largest), which the other layers
+    take; ``interpolation``: "bilinear" or "nearest"; ``seed``, ``data_format``,
+    ``bounding_box_format`` as for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, 3]``, or one image without the
+    batch. Integers are cast. Dicts as for `RandomFlip`.
+
+    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1, or ``num_ops`` that
+    is no positive integer.
+
+    Reference: Cubuk et al., "RandAugment" (2019).
+
+    >>> from tapewright import ones
+    >>> RandAugment(factor=0.3, seed=1)(ones([2, 8, 8, 3])).shape
+    TensorShape([2, 8, 8, 3])
+    """
+
+    def __init__(
+        self,
+        value_range: Sequence[float] = (0, 255),
+        num_ops: int = 2,
+        factor: float | Sequence[float] = 0.5,
+        interpolation: str = "bilinear",
+        seed: SeedLike = None,
+        data_format: str | None = None,
+        **kwargs: Unpack[ImageOptions],
+    ):
+        super().__init__(seed, data_format, **kwargs)
+        self.value_range: Any = checked_value_range(self, value_range)
+        self.num_ops: int = whole(self, "num_ops", num_ops)
+        self.factor: Any = checked_range(self, "factor", factor, least=0)
+        self.interpolation = interpolation
+        self._keep_layers((*_GEOMETRIC, *_MORE, *_ALWAYS))
+
+    def _drawn(self, images, draws):
+        return {
+            "transforms": self._transformations(images, draws),
+            "layer_idxes": draws.integers((self.num_ops,), 0, len(self._names)),
+        }
+
+    def _changed(self, images, transformation):
+        return self._in_turn(images, transformation, "transform_images")
+
+    def _in_turn(self, x, transformation, method):
+        for i in range(self.num_ops):
+            number = transformation["layer_idxes"][i]
+            x = self._one_of(number, x, transformation["transforms"], method)
+        return x
+
+    def transform_bounding_boxes(
+        self,
+        bounding_boxes: dict[str, Any],
+        transformation: Any = None,
+        training: bool | None = True,
+    ) -> dict[str, Any]:
+        """Return the boxes where the layers that were drawn put them."""
+        if not training or transformation is None:
+            return bounding_boxes
+        both = {key: bounding_boxes[key] for key in ("boxes", "labels")}
+        method = "transform_bounding_boxes"
+        return bounding_boxes | self._in_turn(both, transformation, method)
+
+    def transform_segmentation_masks(
+        self,
+        segmentation_masks: Tensor,
+        transformation: Any = None,
+        training: bool | None = True,
+    ) -> Tensor:
+        """Return the masks as the layers that were drawn transform them."""
+        masks = convert_to_tensor(segmentation_masks)
+        if not training or transformation is None:
+            return masks
+        method = "transform_segmentation_masks"
+        return self._in_turn(masks, transformation, method)
+
+
+class AugMix(_Policy):
+    """In training, mixes images with the mean of several chains of changes.
+
+        outputs = w * x + (1 - w) * sum_i weight[i] * chain[i](x)
+
+    A chain is up to ``chain_depth`` changes, one after the other, as in `RandAugment`;
+    the weights are of a Dirichlet distribution, ``w`` of a beta distribution. Boxes
+    and labels stay as they are.
+
+    Args: ``value_range``: the lowest and the highest value of a pixel; ``num_chains``,
+    ``chain_depth``: how many chains, and changes in each; ``factor``: the largest
+    strength, from 0 to 1, or a pair (least, largest); ``alpha``: of both distributions;
+    ``all_ops``: False leaves out brightness, color degeneration, contrast and
+    sharpness; ``interpolation``, ``seed``, ``data_format`` as for `RandAugment`.
+
+    Shapes: inputs and outputs ``[batch, height, width, 3]``, or one image without the
+    batch. Integers are cast. Dicts as for `RandomFlip`.
+
+    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1, or numbers of
+    chains or changes that are no positive integers.
+
+    Reference: Hendrycks et al., "AugMix" (2020).
+
+    >>> from tapewright import ones
+    >>> AugMix(seed=1)(ones([2, 8, 8, 3])).shape
+    TensorShape([2, 8, 8, 3])
+    """
+
+    def __init__(
+        self,
+        value_range: Sequence[float] = (0, 255),
+        num_chains: int = 3,
+        chain_depth: int = 3,
+        factor: float | Sequence[float] = 0.3,
+        alpha: float = 1.0,
+        all_ops: bool = True,
+        interpolation: str = "bilinear",
+        seed: SeedLike = None,
+        data_format: str | None = None,
+        **kwargs: Unpack[ImageOptions],
+    ):
+        super().__init__(seed, data_format, **kwargs)
+        self.value_range: Any = checked_value_range(self, value_range)
+        self.num_chains: int = whole(self, "num_chains", num_chains)
+        self.chain_depth: int = whole(self, "chain_depth", chain_depth)
+        self.factor: Any = checked_range(self, "factor", factor, least=0)
+        self.alpha: float = not_negative(self, "alpha", alpha)
+        self.all_ops: bool = bool(all_ops)
+        self.interpolation = interpolation
+        self._keep_layers((*_GEOMETRIC, *_ALWAYS, *(_MORE if all_ops else ())))
+
+    def _drawn(self, images, draws):
+        shares = draws.gamma((self.num_chains,), self.alpha)
+        places = self.num_chains * self.chain_depth
+        return {
+            "chain_mixing_weights": shares / reduce_sum(shares),
+            "weight_sample": draws.beta((), self.alpha),
+            "layer_idxes": draws.integers((places,), -1, len(self._names)),
+            "chain_transforms": self._of_places(images, draws, places),
+        }
+
+    def _of_places(self, images, draws, count):
+        """A transformation of each layer for each place in a chain, in one tensor."""
+        drawn = [self._transformations(images, draws) for _ in range(count)]
+        return {
+            name: parts
+            and {
+                key: stack([each[name][key] for each in drawn])
+                for key in parts
+                if key != "input_shape"  # which only boxes need
+            }
+            for name, parts in drawn[0].items()
+        }
+
+    def _changed(self, images, transformation):
+        mixed = self._mixed(images, transformation, "transform_images")
+        return clip_by_value(mixed, *self.value_range)
+
+    def _mixed(self, x, transformation, method):
+        shares = cast(transformation["chain_mixing_weights"], x.dtype)
+        numbers = transformation["layer_idxes"]
+
+        def step(place, chain, total):
+            chain = where(equal(place % self.chain_depth, 0), x, chain)
+            transforms = {
+                name: parts and {key: values[place] for key, values in parts.items()}
+                for name, parts in transformation["chain_transforms"].items()
+            }
+            chain = self._one_of(numbers[place], chain, transforms, method)
+            place = place + 1
+            ends = cast(equal(place % self.chain_depth, 0), x.dtype)
+            share = shares[(place - 1) // self.chain_depth]
+            return place, chain, total + ends * share * chain
+
+        # From a place that a traced function does not know, which thus has each layer once.
+        places = self.num_chains * self.chain_depth
+        start = 0 * numbers[0], x, zeros_like(x)
+        *_, total = while_loop(
+            lambda place, *_: less(place, places),
+            step,
+            start,
+            maximum_iterations=places,
+        )
+        weight = cast(transformation["weight_sample"], x.dtype)
+        return weight * x + (1.0 - weight) * total
+
+    def transform_segmentation_masks(
+        self,
+        segmentation_masks: Tensor,
+        transformation: Any = None,
+        training: bool | None = True,
+    ) -> Tensor:
+        """Return the masks, mixed as the images; integers become floating."""
+        masks = convert_to_tensor(segmentation_masks)
+        if not training or transformation is None:
+            return masks
+        masks = masks if masks.dtype.is_floating else cast(masks, "float32")
+        return self._mixed(masks, transformation, "transform_segmentation_masks")

@@ -1,0 +1,322 @@
+"""`ImageLayer`: base of the layers on images, alone or with what belongs to them.
+
+A dict of ``"images"`` may also have ``"labels"``, ``"bounding_boxes"`` and
+``"segmentation_masks"``: one transformation changes them all alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from tapewright.core.argument_validation import one_of
+from tapewright.core.errors import ShapeError
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.indexing import getitem
+from tapewright.ops.array.shape import expand_dims, squeeze, transpose
+from tapewright.ops.image.resizing import resize_keeping_dtype
+
+from .bounding_boxes import FORMATS, convert_format
+from .layer import InputSpec, Layer
+from .layer_types import RegularizedLayerOptions
+from .spatial import checked_format
+
+if TYPE_CHECKING:
+    from tapewright.core.tensor import Tensor
+
+    from .layer_types import SeedLike
+
+__all__ = ["ImageLayer", "ImageLayerOptions", "ImageOptions", "checked_range"]
+
+
+class ImageOptions(RegularizedLayerOptions, total=False):
+    """Keyword arguments that layers with a ``data_format`` hand to `ImageLayer`."""
+
+    bounding_box_format: str | None
+
+
+class ImageLayerOptions(ImageOptions, total=False):
+    """Keyword arguments that the other layers hand to `ImageLayer`."""
+
+    data_format: str | None
+
+
+class ImageLayer(Layer):
+    """Base of the layers whose inputs are images, or dicts with images.
+
+    Args: ``bounding_box_format``: what the four numbers of a box are, see
+    `keras.utils.bounding_boxes.convert_format`; needed for inputs with boxes.
+
+    Shapes: images and masks ``[batch, height, width, channels]``, the channels before
+    the height for ``data_format`` "channels_first"; ``bounding_boxes`` a dict of
+    ``"boxes"`` ``[batch, n, 4]`` and ``"labels"`` ``[batch, n]``, -1 for no box. All
+    may come without the batch.
+
+    A subclass defines `_changed`, and whatever else of ``transform_...`` changes.
+    """
+
+    data_format: str
+    bounding_box_format: str | None
+    input_spec: InputSpec
+    omit_defaults: dict[str, Any] = Layer.omit_defaults | {"bounding_box_format": None}
+
+    def __init__(
+        self,
+        data_format: str | None = None,
+        bounding_box_format: str | None = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
+        super().__init__(**kwargs)
+        self.data_format = checked_format(self, data_format)
+        self.bounding_box_format = bounding_box_format
+        if bounding_box_format is not None:
+            known = [*FORMATS, *[name.upper() for name in FORMATS]]
+            one_of(self, "bounding_box_format", bounding_box_format, known)
+        self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
+        first = self.data_format == "channels_first"
+        self._rows, self._columns = (-2, -1) if first else (-3, -2)
+        self._channels = -3 if first else -1
+
+    # --- one transformation of all that belongs together
+
+    def call(self, data: Any, training: bool | None = True) -> Any:
+        transformation = self.get_random_transformation(data, training)
+        if not isinstance(data, dict):
+            return self._transformed("images", data, transformation, training)
+        return {
+            key: self._transformed(key, x, transformation, training, data)
+            for key, x in data.items()
+        }
+
+    def _transformed(self, key, x, transformation, training, data=None):
+        kinds = {
+            "images": (self.transform_images, self.transform_single_image),
+            "labels": (self.transform_labels, self.transform_single_label),
+            "bounding_boxes": (
+                self.transform_bounding_boxes,
+                self.transform_single_bounding_box,
+            ),
+            "segmentation_masks": (
+                self.transform_segmentation_masks,
+                self.transform_single_segmentation_mask,
+            ),
+        }
+        if key not in kinds:
+            return x
+        if key == "bounding_boxes":
+            x = self._checked_boxes(x)
+        else:
+            x = convert_to_tensor(x)
+        images = x if data is None else data["images"]
+        of_batch, of_one = kinds[key]
+        transform = of_one if len(images.shape) == 3 else of_batch
+        return transform(x, transformation, training)
+
+    def _checked_boxes(self, bounding_boxes):
+        if not self.bounding_box_format:
+            raise ValueError(
+                f"{self._title}: bounding_box_format must be given for inputs with "
+                f"bounding_boxes, one of {', '.join(FORMATS)}"
+            )
+        given = isinstance(bounding_boxes, dict) and bounding_boxes.keys()
+        if not given or not {"boxes", "labels"} <= given:
+            raise ValueError(
+                f"{self._title}: bounding_boxes must be a dict with 'boxes' and "
+                f"'labels', got {bounding_boxes!r:.200}"
+            )
+        boxes = convert_to_tensor(bounding_boxes["boxes"], dtype="float32")
+        labels = convert_to_tensor(bounding_boxes["labels"])
+        if len(boxes.shape) not in (2, 3) or boxes.shape[-1] != 4:
+            raise ShapeError(
+                self._title, "boxes must be [n, 4] or [batch, n, 4]", boxes=boxes
+            )
+        return bounding_boxes | {"boxes": boxes, "labels": labels}
+
+    def get_random_transformation(
+        self, data: Any, training: bool | None = True, seed: SeedLike = None
+    ) -> Any:
+        """Draw what the ``transform_...`` methods need; here None."""
+        return None
+
+    def transform_images(
+        self, images: Tensor, transformation: Any = None, training: bool | None = True
+    ) -> Tensor:
+        """Return the transformed images, floating; only cast if not ``training``."""
+        images = self._as_own_dtype(convert_to_tensor(images))
+        if not training or transformation is None:
+            return images
+        return self._as_batch(self._changed, images, transformation)
+
+    def _changed(self, images, transformation):
+        raise NotImplementedError
+
+    def transform_labels(
+        self, labels: Tensor, transformation: Any = None, training: bool | None = True
+    ) -> Tensor:
+        """Return the labels of the transformed images; here those of the images."""
+        return labels
+
+    def transform_bounding_boxes(
+        self,
+        bounding_boxes: dict[str, Any],
+        transformation: Any = None,
+        training: bool | None = True,
+    ) -> dict[str, Any]:
+        """Return the boxes in the transformed images; here where they were."""
+        return bounding_boxes
+
+    def transform_segmentation_masks(
+        self,
+        segmentation_masks: Tensor,
+        transformation: Any = None,
+        training: bool | None = True,
+    ) -> Tensor:
+        """Return the masks of the transformed images; here those of the images."""
+        return segmentation_masks
+
+    def transform_single_image(
+        self, image: Tensor, transformation: Any, training: bool | None = True
+    ) -> Tensor:
+        """`transform_images` of one image."""
+        return self._one(self.transform_images, image, transformation, training)
+
+    def transform_single_label(
+        self, label: Tensor, transformation: Any, training: bool | None = True
+    ) -> Tensor:
+        """`transform_labels` of one label."""
+        return self._one(self.transform_labels, label, transformation, training)
+
+    def transform_single_bounding_box(
+        self,
+        bounding_box: dict[str, Any],
+        transformation: Any,
+        training: bool | None = True,
+    ) -> dict[str, Any]:
+        """`transform_bounding_boxes` of one image's boxes."""
+        known = {"boxes", "labels"} & bounding_box.keys()
+        batch = {key: expand_dims(bounding_box[key], 0) for key in known}
+        batch = self.transform_bounding_boxes(
+            bounding_box | batch, transformation, training
+        )
+        return batch | {key: squeeze(batch[key], 0) for key in known}
+
+    def transform_single_segmentation_mask(
+        self,
+        segmentation_mask: Tensor,
+        transformation: Any,
+        training: bool | None = True,
+    ) -> Tensor:
+        """`transform_segmentation_masks` of one mask."""
+        transform = self.transform_segmentation_masks
+        return self._one(transform, segmentation_mask, transformation, training)
+
+    @staticmethod
+    def _one(transform, x, transformation, training):
+        batch = expand_dims(convert_to_tensor(x), 0)
+        return squeeze(transform(batch, transformation, training), 0)
+
+    @staticmethod
+    def _as_batch(function, images, *arguments):
+        """``function`` of a batch of images; one image is a batch of one."""
+        if len(images.shape) == 4:
+            return function(images, *arguments)
+        return squeeze(function(expand_dims(images, 0), *arguments), 0)
+
+    # --- shapes
+
+    def _converted(self, inputs):
+        if isinstance(inputs, dict):  # lists in it are arrays
+            return {key: self._converted(x) for key, x in inputs.items()}
+        return super()._converted(inputs)
+
+    def _check_inputs(self, inputs):
+        if isinstance(inputs, dict):
+            if "images" not in inputs:
+                raise ValueError(
+                    f"{self._title}: a dict of inputs must have 'images', got the keys "
+                    f"{list(inputs)}"
+                )
+            inputs = inputs["images"]
+        super()._check_inputs(inputs)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        if not isinstance(input_shape, dict):
+            return self._image_shape(tuple(input_shape))
+        return {
+            key: self._image_shape(tuple(shape))
+            if key in ("images", "segmentation_masks")
+            else shape
+            for key, shape in input_shape.items()
+        }
+
+    def _image_shape(self, shape):
+        """The shape of the outputs for images of that shape; here the same."""
+        return shape
+
+    def _images_of(self, data):
+        return convert_to_tensor(data["images"] if isinstance(data, dict) else data)
+
+    def _size_of(self, images):
+        return images.shape[self._rows], images.shape[self._columns]
+
+    def _shape_with(self, input_shape, height, width):
+        shape = list(input_shape)
+        shape[self._rows], shape[self._columns] = height, width
+        return tuple(shape)
+
+    # --- what several layers do to images and boxes
+
+    def _cut(self, images, top, left, height, width):
+        """The box of that size, as far as there are pixels."""
+        index = [..., slice(top, top + height), slice(left, left + width)]
+        if self.data_format == "channels_last":
+            index.append(slice(None))
+        return getitem(images, tuple(index))
+
+    def _resized(self, images, height, width, method="bilinear", antialias=False):
+        def resize(x):
+            return resize_keeping_dtype(x, (height, width), method, antialias=antialias)
+
+        return self._channels_last(resize, images)
+
+    def _channels_last(self, function, images):
+        """``function`` of images whose channels are last."""
+        if self.data_format == "channels_last":
+            return function(images)
+        ahead = (0,) if len(images.shape) == 4 else ()
+        k = len(ahead)
+        images = function(transpose(images, (*ahead, k + 1, k + 2, k)))
+        return transpose(images, (*ahead, k + 2, k, k + 1))
+
+    def _largest_box(self, rows, columns, height, width):
+        """Top, left, height and width of the largest box of that ratio, in the middle."""
+        inner = max(min(rows, columns * height // width), 1)
+        across = max(min(columns, rows * width // height), 1)
+        return (rows - inner) // 2, (columns - across) // 2, inner, across
+
+    def _boxes_as(self, target, bounding_boxes, size, source=None):
+        """Bounding boxes in another format, in an image of ``size``."""
+        source = source or self.bounding_box_format
+        boxes = convert_format(bounding_boxes["boxes"], source, target, *size)
+        return bounding_boxes | {"boxes": boxes}
+
+
+def checked_range(
+    layer: Any,
+    name: str,
+    factor: float | Sequence[float],
+    least: float = -1,
+    most: float = 1,
+) -> tuple[float, float]:
+    """``(lowest, highest)``; one number is the highest, and the lowest its negative."""
+    pair = factor if isinstance(factor, (list, tuple)) else (factor, factor)
+    numbers = [isinstance(n, (int, float)) and least <= n <= most for n in pair]
+    if len(pair) != 2 or not all(numbers):
+        raise ValueError(
+            f"{type(layer).__name__}: {name} must be a number from {least} to {most}, or "
+            f"two of them, got {factor!r}"
+        )
+    if pair is factor:
+        low, high = sorted(pair)
+        return low, high
+    return max(-abs(factor), least), abs(factor)
