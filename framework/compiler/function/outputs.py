@@ -1,8 +1,9 @@
 """Outputs of a traced function: its tensors, and the nest that they are put back into."""
 
 from tapewright.core import devices
+from tapewright.core.composite import CompositeTensor
 from tapewright.core.nest import flatten, is_nested, pack
-from tapewright.core.tensor import IndexedSlices, is_tensor
+from tapewright.core.tensor import is_tensor
 from tapewright.core.tensor_shape import TensorShape
 
 __all__ = ["flatten_result", "packer"]
@@ -18,9 +19,9 @@ def packer(structure):
         return type(structure)
 
     def filled(leaf, outputs):
-        if isinstance(leaf, IndexedSlices):
-            parts = leaf.values, leaf.indices, leaf.dense_shape
-            return IndexedSlices(*[filled(part, outputs) for part in parts])
+        if isinstance(leaf, CompositeTensor):
+            parts = [filled(part, outputs) for part in leaf.components()]
+            return leaf.with_components(parts)
         return None if leaf is None else outputs[leaf]
 
     if not is_nested(structure):
@@ -42,12 +43,8 @@ def flatten_result(answer, who):
     def number(leaf):
         if leaf is None:
             return None
-        if type(leaf) is IndexedSlices:
-            shape = leaf.dense_shape
-            shape = TensorShape(shape) if type(shape) is tuple else shape
-            return IndexedSlices(
-                number(leaf.values), number(leaf.indices), number(shape)
-            )
+        if isinstance(leaf, CompositeTensor):
+            return leaf.with_components([number(part) for part in leaf.components()])
         if not _is_value(leaf):
             raise TypeError(
                 f"function '{who}' returned {leaf!r}, of type {type(leaf).__name__}: a "
