@@ -27,7 +27,9 @@ from .api import (
     math,
     nest,
     nn,
+    ragged,
     signal,
+    sparse,
     strings,
     version,
 )
@@ -75,7 +77,8 @@ from .ops.math.special import *
 from .ops.math.trigonometry import *
 from .ops.math.xlogy import *
 from .ops.nn.activation import sigmoid, softmax, tanh
-from .ops.strings.ragged import RaggedTensor
+from .ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
+from .ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
 from .keras.models import Model, Sequential
 
 if TYPE_CHECKING:  # names that are loaded at their first use
@@ -99,9 +102,12 @@ __all__ = [
     "Model",
     "Module",
     "RaggedTensor",
+    "RaggedTensorSpec",
     "Reference",
     "RegisterGradient",
     "Sequential",
+    "SparseTensor",
+    "SparseTensorSpec",
     "Tensor",
     "TensorArray",
     "TensorShape",
@@ -282,6 +288,7 @@ __all__ = [
     "print",
     "profiler",
     "py_function",
+    "ragged",
     "random",
     "random_normal_initializer",
     "random_uniform_initializer",
@@ -329,6 +336,7 @@ __all__ = [
     "slice",
     "softmax",
     "sort",
+    "sparse",
     "split",
     "sqrt",
     "square",
@@ -410,7 +418,9 @@ alias_modules(  # `from tapewright.errors import ShapeError`
     math="tapewright.api.math",
     nest="tapewright.api.nest",
     nn="tapewright.api.nn",
+    ragged="tapewright.api.ragged",
     signal="tapewright.api.signal",
+    sparse="tapewright.api.sparse",
     strings="tapewright.api.strings",
     version="tapewright.api.version",
 )
@@ -437,7 +447,7 @@ explain_missing(
     __name__,
     *("", *"bitwise config data debugging distribute dtypes errors image".split()),
     *"autodiff autograph linalg math nest nn profiler random saved_model".split(),
-    *"io io.gfile signal strings summary test train version".split(),
+    *"io io.gfile ragged signal sparse strings summary test train version".split(),
     *"layers optimizers optimizers.schedules".split(),
     *[f"keras.{name}" for name in keras.__all__ if name.islower()],
     *"keras keras.ops.image keras.ops.linalg keras.ops.nn".split(),

@@ -21,6 +21,10 @@ from tapewright.ops.nn.dropout import *
 from tapewright.ops.nn.dropout import stateless_dropout as stateless_dropout
 from tapewright.ops.nn.moments import *
 from tapewright.ops.nn.normalization import *
+from tapewright.ops.sparse.products import (
+    embedding_lookup_sparse as embedding_lookup_sparse,
+    safe_embedding_lookup_sparse as safe_embedding_lookup_sparse,
+)
 
 
 class experimental:

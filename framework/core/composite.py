@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-__all__ = ["CompositeTensor"]
+__all__ = ["CompositeSpec", "CompositeTensor"]
 
 
 class CompositeTensor:
@@ -49,3 +49,22 @@ class CompositeTensor:
         raise TypeError(
             f"{op.name}: a {type(self).__name__} is no tensor, and the op takes none"
         )
+
+
+class CompositeSpec(CompositeTensor):
+    """Base of the descriptions of such values, as `TensorSpec` is one of a tensor.
+
+    Its components are specs; `with_components` makes a value of tensors.
+    """
+
+    __slots__ = ()
+
+    def is_compatible_with(self, value: Any) -> bool:
+        """Return whether a value, or a spec, is one that this describes."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must define is_compatible_with"
+        )
+
+    def fitted(self, value: Any) -> Any:
+        """A compatible value in the form that has the `static_key` of this spec."""
+        return value

@@ -26,5 +26,7 @@ from .convolution import windows, correlation, conv, pooling
 from .random import philox, distributions, generators, sampling
 from .nn import dropout, recurrence, lstm, gru, simple_rnn, attention
 from .image import resizing, warping, processing
-from .strings import characters, regex, joins, numbers, ragged, splitting
+from .sparse import sparse_tensor, dense, structure, arithmetic, products
+from .ragged import ragged_tensor, construction, rules
+from .strings import characters, regex, joins, numbers, splitting
 from . import operators

@@ -13,7 +13,7 @@ def packer(structure):
     """Return the function that packs output tensors into ``structure``."""
     if structure is None:
         return lambda outputs: None
-    if structure == 0:
+    if type(structure) is int and structure == 0:
         return lambda outputs: outputs[0]
     if type(structure) in (list, tuple) and list(structure) == [*range(len(structure))]:
         return type(structure)

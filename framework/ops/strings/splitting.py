@@ -16,6 +16,7 @@ from tapewright.core.text import make_text, to_bytes
 from tapewright.core.typing import IntLike, ShapeLike, TensorLike
 
 from ..array.shape import expand_dims
+from ..ragged.ragged_tensor import RaggedTensor, from_packed
 from .characters import (
     ENCODINGS,
     check_character,
@@ -23,7 +24,7 @@ from .characters import (
     decoded,
 )
 from .entries import map_text, string_op
-from .ragged import RaggedTensor, pack, refuse_to_map, unpack
+from .packing import pack, packed_values, refuse_to_map, unpack
 
 __all__ = [
     "bytes_split",
@@ -70,7 +71,7 @@ def _rows(who, input, op):
     """Packed rows as a `RaggedTensor`, that of one string as a tensor."""
     input = convert_to_tensor(input, dtypes.string)
     if input.shape.rank == 0:
-        return RaggedTensor(op(input)).values
+        return packed_values(op(input))
     if input.shape.rank != 1:
         raise ShapeError(
             who,
@@ -78,7 +79,7 @@ def _rows(who, input, op):
             "supported; reshape it to [n]",
             input=input,
         )
-    return RaggedTensor(op(input))
+    return from_packed(op(input))
 
 
 def bytes_split(input: TensorLike, name: str | None = None) -> Tensor | RaggedTensor:
@@ -287,14 +288,14 @@ def ngrams(
         "keep": preserve_short_sequences,
     }
     if isinstance(data, RaggedTensor):
-        return RaggedTensor(_ngrams(data.packed, **options))
+        return from_packed(_ngrams(data.packed, **options))
     data = convert_to_tensor(data, dtypes.string)
     if data.shape.rank not in (1, 2):
         raise ShapeError("ngrams", "data must have one or two axes", data=data)
     size = data.shape[-1]
     count = len(_ngrams_of([b""] * size, **options)) if type(size) is int else None
     rows = data if data.shape.rank == 2 else expand_dims(data, 0)
-    found = RaggedTensor(_ngrams(_pack_rows(rows), **options))
+    found = from_packed(_ngrams(_pack_rows(rows), **options))
     found = found.to_tensor(shape=(None, count))
     return found if data.shape.rank == 2 else found[0]
 
