@@ -44,6 +44,7 @@ from .compiler.control_flow.tensor_array import TensorArray
 from .compiler.control_flow.while_loop import while_loop
 from .compiler.function.function import function
 from .compiler.function.scopes import *
+from .compiler.tracing.graph_gradients import gradients, hessians
 from .core import dtypes
 from .core.devices import device
 from .core.dtypes import *
@@ -209,10 +210,12 @@ __all__ = [
     "gather_nd",
     "global_norm",
     "grad_pass_through",
+    "gradients",
     "greater",
     "greater_equal",
     "group",
     "half",
+    "hessians",
     "histogram_fixed_width",
     "histogram_fixed_width_bins",
     "identity",

@@ -41,6 +41,26 @@ class CompositeTensor:
             and self.static_key() == other.static_key()
         )
 
+    def gradient_part(self) -> Any:
+        """The tensor through which gradients pass."""
+        raise TypeError(f"there is no gradient by a {type(self).__name__}")
+
+    def with_gradient(self, gradient: Any) -> Any:
+        """The gradient by this value, from that by its `gradient_part`."""
+        raise TypeError(f"there is no gradient by a {type(self).__name__}")
+
+    def spec(self) -> Any:
+        """The `CompositeSpec` of the value, the ``element_spec`` of a data set."""
+        raise TypeError(f"a {type(self).__name__} is no element of a data set")
+
+    def unstacked(self) -> list[Any]:
+        """The rows, elements of a data set."""
+        raise TypeError(f"a {type(self).__name__} has no rows")
+
+    def stacked(self, rows: Sequence[Any]) -> Any:
+        """A batch of several, of which this is one: an axis in front."""
+        raise TypeError(f"a {type(self).__name__} is no element of a batch")
+
     def apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> Any:
         """The result of an op, of whose inputs this is one.
 
@@ -64,6 +84,18 @@ class CompositeSpec(CompositeTensor):
         raise NotImplementedError(
             f"{type(self).__name__} must define is_compatible_with"
         )
+
+    def batched(self, count: int | None) -> Any:
+        """The spec of `stacked`, of ``count`` rows."""
+        raise TypeError(f"a {type(self).__name__} is no element of a batch")
+
+    def stack_rows(self, rows: Sequence[Any]) -> Any:
+        """A batch of rows of this spec."""
+        return rows[0].stacked(rows)
+
+    def of_a_row(self) -> Any:
+        """The spec of the rows."""
+        raise TypeError(f"a {type(self).__name__} has no rows")
 
     def fitted(self, value: Any) -> Any:
         """A compatible value in the form that has the `static_key` of this spec."""

@@ -15,8 +15,9 @@ def packer(structure):
         return lambda outputs: None
     if type(structure) is int and structure == 0:
         return lambda outputs: outputs[0]
-    if type(structure) in (list, tuple) and list(structure) == [*range(len(structure))]:
-        return type(structure)
+    if type(structure) in (list, tuple) and all([type(n) is int for n in structure]):
+        if list(structure) == [*range(len(structure))]:
+            return type(structure)
 
     def filled(leaf, outputs):
         if isinstance(leaf, CompositeTensor):

@@ -431,12 +431,18 @@ class RaggedTensor(CompositeTensor, Operators):
         more = values.nested_value_rowids() if isinstance(values, RaggedTensor) else ()
         return (self.value_rowids(), *more)
 
+    @property
+    def row_count(self) -> Any:
+        """The number of rows: an int, or a formula of sizes in a trace."""
+        if self._packed is not None:
+            return self._packed.shape[0]
+        return self._splits.shape[0] - 1
+
     def nrows(
         self, out_type: DTypeLike | None = None, name: str | None = None
     ) -> Tensor:
         """The number of rows, int64 or ``out_type``."""
-        rows = self.row_splits.shape[0] - 1
-        return convert_to_tensor(rows, dtype=out_type or dtypes.int64)
+        return convert_to_tensor(self.row_count, dtype=out_type or dtypes.int64)
 
     def bounding_shape(
         self,
@@ -741,6 +747,29 @@ class RaggedTensor(CompositeTensor, Operators):
         """The class, the number of ragged axes, and whether rows are packed."""
         return RaggedTensor, len(self.components())
 
+    def gradient_part(self) -> Tensor:
+        """The flat values."""
+        return self.flat_values
+
+    def with_gradient(self, gradient: TensorLike) -> RaggedTensor:
+        """The gradient by the flat values, in their rows."""
+        return self.with_flat_values(convert_to_tensor(gradient))
+
+    # --- as an element of a data set
+
+    def spec(self) -> RaggedTensorSpec:
+        """The `RaggedTensorSpec`."""
+        return RaggedTensorSpec.from_value(self)
+
+    def unstacked(self) -> list[Any]:
+        """The rows."""
+        return list(self)
+
+    def stacked(self, rows: Sequence[RaggedTensor]) -> RaggedTensor:
+        """Ragged tensors along a new first axis: one more ragged axis."""
+        lengths = np.array([x.row_count for x in rows], np.int64)
+        return RaggedTensor.from_row_lengths(concat(list(rows), 0), lengths)
+
     def _unpacked(self):
         if self._packed is None:
             return self
@@ -796,7 +825,7 @@ class RaggedTensor(CompositeTensor, Operators):
         x = convert_to_tensor(x, dtype_hint=self.dtype)
         sizes = [1] * (own - rank) + list(x.shape)
         outer = sizes[: depth + 1]
-        rows = len(self)
+        rows = self.row_count
         if depth > 1 and any([n != 1 for n in outer]) or (
             depth == 1 and (sizes[1] != 1 or sizes[0] not in (1, rows))
         ):  # fmt: skip
@@ -896,6 +925,29 @@ class RaggedTensorSpec(CompositeSpec):
             return False
         same = self.dtype == value.dtype and depth == self.ragged_rank
         return same and self.shape.is_compatible_with(value.shape)
+
+    def batched(self, count: int | None) -> RaggedTensorSpec:
+        """The spec of a batch of ``count``."""
+        shape, more = [count, *self.shape], self.ragged_rank + 1
+        return RaggedTensorSpec(shape, self.dtype, more, self.row_splits_dtype)
+
+    def stack_rows(self, rows: Sequence[Any]) -> RaggedTensor:
+        """Rows of this spec along a new first axis: ragged tensors, or tensors."""
+        if self.ragged_rank:
+            return rows[0].stacked(rows)
+        lengths = np.array([x.shape[0] for x in rows], np.int64)
+        values = concat(list(rows), 0)
+        return RaggedTensor.from_row_lengths(
+            values, cast(lengths, self.row_splits_dtype)
+        )
+
+    def of_a_row(self) -> Any:
+        """The spec of the rows: one ragged axis less."""
+        shape = self.shape[1:]
+        if self.ragged_rank < 1:
+            return TensorSpec(shape, self.dtype)
+        less = self.ragged_rank - 1
+        return RaggedTensorSpec(shape, self.dtype, less, self.row_splits_dtype)
 
     def fitted(self, value: Any) -> Any:
         """The same rows, not packed, with splits of the dtype of this spec."""
@@ -1026,7 +1078,7 @@ def _as_values(values):
 
 def _count_of(values):
     if isinstance(values, RaggedTensor):
-        return values.row_splits.shape[0] - 1
+        return values.row_count
     return values.shape[0]
 
 
@@ -1060,8 +1112,20 @@ def _resized(x, count):
 def _text(x):
     """Rows as they are printed: numbers as NumPy prints them."""
     if isinstance(x, RaggedTensor):
-        return "[" + ", ".join([_text(row) for row in x]) + "]"
-    array = x.numpy()
-    if array.dtype == object:
-        return repr(array.tolist())
-    return " ".join(np.array2string(array, separator=", ").split())
+        return _bracketed(x, _text)
+    return _listed(np.asarray(x.numpy()))
+
+
+def _listed(array):
+    if not array.ndim:
+        entry = array[()]
+        return repr(entry) if isinstance(entry, bytes) else str(entry)
+    return _bracketed(array, _listed)
+
+
+def _bracketed(items, text):
+    """A list as text; of a long one, both ends."""
+    shown = [text(x) for x in (items if len(items) <= 100 else items[:3])]
+    if len(items) > 100:
+        shown += ["...", *[text(x) for x in items[-3:]]]
+    return f"[{', '.join(shown)}]"

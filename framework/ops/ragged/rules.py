@@ -91,7 +91,7 @@ def _along(op, segments, x, axis, keepdims):
             f"reduced, axis {x.ragged_rank}"
         )
     if axis == 1:
-        ids, count = x.value_rowids(), len(x)
+        ids, count = x.value_rowids(), x.row_count
     else:
         lengths = known_values(op.name, "row lengths", x.row_lengths())
         ids, count = x._positions(), int(lengths.max()) if lengths.size else 0
@@ -122,8 +122,8 @@ def _gathered(op, inputs, attributes):
             f"{indices.shape} and {axis}"
         )
     numbers = devices.to_numpy(known_values(op.name, "indices", indices))
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(params):
-        raise IndexError(f"{op.name}: indices must be from 0 to {len(params) - 1}")
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < params.row_count:
+        raise IndexError(f"{op.name}: indices must be from 0 to {params.row_count - 1}")
     return params._unpacked().rows_at(numbers)
 
 
@@ -146,11 +146,11 @@ def _concatenated(op, inputs, attributes):
     if axis == 0:
         lengths = joining.concat([cast(x.row_lengths(), dtypes.int64) for x in rows], 0)
         return RaggedTensor.from_row_lengths(values, lengths)
-    count = len(rows[0])
-    if any([len(x) != count for x in rows]):
+    count = rows[0].row_count
+    if any([x.row_count != count for x in rows]):
         raise InvalidArgumentError(
             f"concat: along axis 1 values must have the same number of rows, got "
-            f"{[len(x) for x in rows]}"
+            f"{[x.row_count for x in rows]}"
         )
     # Values by the number of their row, else in the order of the inputs.
     ids = joining.concat([cast(x.value_rowids(), dtypes.int64) for x in rows], 0)

@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tapewright.core import dtypes
+import numpy as np
+
+from tapewright.core import devices, dtypes
 from tapewright.core.composite import CompositeSpec, CompositeTensor
 from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.errors import (
@@ -31,7 +33,7 @@ from tapewright.core.typing import as_shape as as_sizes
 from ..array.conversion import cast
 from ..array.creation import zeros, zeros_like
 from ..array.gather import gather_nd
-from ..array.joining import stack, unstack
+from ..array.joining import concat, stack, unstack
 from ..math.elementwise import divide, multiply, negative
 
 __all__ = [
@@ -191,6 +193,46 @@ class SparseTensor(CompositeTensor):
     def _plain_shape(self):
         return tuple([n if type(n) is int else None for n in self._shape])
 
+    def gradient_part(self) -> Tensor:
+        """The values."""
+        return self._values
+
+    def with_gradient(self, gradient: TensorLike) -> SparseTensor:
+        """The gradient by the values, at their places."""
+        return self.with_values(convert_to_tensor(gradient))
+
+    # --- as an element of a data set
+
+    def spec(self) -> SparseTensorSpec:
+        """The `SparseTensorSpec`."""
+        return SparseTensorSpec.from_value(self)
+
+    def unstacked(self) -> list[SparseTensor]:
+        """The rows, each of one axis less."""
+        count, *inner = sizes_of("from_tensor_slices", self)
+        places = devices.to_numpy(self._indices.array)
+        order = np.argsort(places[:, 0], kind="stable")
+        splits = np.searchsorted(places[order, 0], np.arange(count + 1))
+        indices, values = places[order, 1:], devices.to_numpy(self._values.array)[order]
+        return [
+            self._of(new_tensor(indices[a:b]), new_tensor(values[a:b]), inner)
+            for a, b in zip(splits, splits[1:])
+        ]
+
+    def stacked(self, rows: Sequence[SparseTensor]) -> SparseTensor:
+        """Sparse tensors of one shape along a new first axis."""
+        if any([x._shape != self._shape for x in rows]):
+            raise ShapeError(
+                "batch", "sparse tensors of one batch must have one dense shape, got "
+                f"{sorted({tuple(x._shape) for x in rows})}"
+            )  # fmt: skip
+        numbered = [
+            concat([zeros_like(x.indices[:, :1]) + i, x.indices], 1)
+            for i, x in enumerate(rows)
+        ]
+        values = concat([x.values for x in rows], 0)
+        return self._of(concat(numbered, 0), values, (len(rows), *self._shape))
+
     # --- operators
 
     if TYPE_CHECKING:
@@ -266,8 +308,8 @@ class SparseTensor(CompositeTensor):
 
     def __repr__(self) -> str:
         return (
-            f"SparseTensor(indices={self._indices}, values={self._values}, "
-            f"dense_shape={self.dense_shape})"
+            f"SparseTensor(indices={self._indices!s}, values={self._values!s}, "
+            f"dense_shape={self.dense_shape!s})"
         )
 
 
@@ -327,6 +369,14 @@ class SparseTensorSpec(CompositeSpec):
         if not isinstance(value, (SparseTensor, SparseTensorSpec)):
             return False
         return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
+
+    def batched(self, count: int | None) -> SparseTensorSpec:
+        """The spec of a batch of ``count``."""
+        return SparseTensorSpec([count, *self.shape], self.dtype)
+
+    def of_a_row(self) -> SparseTensorSpec:
+        """The spec of the rows."""
+        return SparseTensorSpec(self.shape[1:], self.dtype)
 
     def fitted(self, value: Any) -> Any:
         """The same value with a dense shape that is a tensor, if sizes are unknown."""
