@@ -6,6 +6,8 @@ from .files import matching_files, read_file, write_file
 from .parsing import (
     FixedLenFeature,
     FixedLenSequenceFeature,
+    RaggedFeature,
+    SparseFeature,
     VarLenFeature,
     parse_example,
     parse_single_example,
@@ -17,6 +19,8 @@ from .tensor_protos import parse_tensor, serialize_tensor
 __all__ = [
     "FixedLenFeature",
     "FixedLenSequenceFeature",
+    "RaggedFeature",
+    "SparseFeature",
     "TFRecordOptions",
     "TFRecordWriter",
     "VarLenFeature",

@@ -134,24 +134,37 @@ def unicode_decode(
     replacement_char: int = 65533,
     replace_control_characters: bool = False,
     name: str | None = None,
-) -> Tensor:
-    """The code points of one string: int32 ``[characters]``. Not in traced functions.
+) -> Tensor | RaggedTensor:
+    """The code points of strings, int32. Not in traced functions.
 
     Args: see `unicode_transcode`.
 
-    Raises: `ShapeError` for more than one string: their code points would make rows of
-    different lengths, and a `RaggedTensor` holds strings.
+    Returns: for one string a tensor ``[characters]``, for a vector of strings a
+    `RaggedTensor` with a row for each.
+
+    Raises: `ShapeError` for more than one axis.
 
     >>> unicode_decode("Zoë", "UTF-8").numpy()
     array([ 90, 111, 235], dtype=int32)
+    >>> unicode_decode(["ab", ""], "UTF-8")
+    <tf.RaggedTensor [[97, 98], []]>
     """
-    check_encoding("unicode_decode", "input_encoding", input_encoding, errors)
-    check_character("unicode_decode", replacement_char)
+    who = "unicode_decode"
+    check_encoding(who, "input_encoding", input_encoding, errors)
+    check_character(who, replacement_char)
     options = input_encoding, errors, replacement_char, replace_control_characters
-    return _unicode_decode(convert_to_tensor(input, dtypes.string), *options)
+    input = convert_to_tensor(input, dtypes.string)
+    if input.shape.rank not in (0, 1):
+        raise ShapeError(who, "input must be one string, or have one axis", input=input)
+    points, lengths = _unicode_decode(input, *options)
+    if input.shape.rank == 0:
+        return points
+    return RaggedTensor.from_row_lengths(points, lengths)
 
 
-@primitive(name="unicode_decode", kinds="O", no_gradient=True, may_raise=True)
+@primitive(
+    name="unicode_decode", kinds="O", no_gradient=True, may_raise=True, multiple=True
+)
 def _unicode_decode(
     xp,
     input: TensorLike,
@@ -160,17 +173,11 @@ def _unicode_decode(
     replacement_char: IntLike,
     replace_control_characters: bool,
 ):
-    if input.ndim:
-        raise ValueError("not one string")
-    text = decoded(
-        "unicode_decode",
-        input.item(),
-        encoding,
-        errors,
-        replacement_char,
-        replace_control_characters,
-    )
-    return np.array([ord(each) for each in text], np.int32)
+    options = encoding, errors, replacement_char, replace_control_characters
+    rows = [decoded("unicode_decode", x, *options) for x in input.ravel().tolist()]
+    points = np.array([ord(x) for row in rows for x in row], np.int32)
+    lengths = np.array([len(row) for row in rows], np.int64)
+    return points, lengths.reshape(input.shape)
 
 
 _unicode_decode.batch(refuse_to_map)
@@ -178,13 +185,8 @@ _unicode_decode.batch(refuse_to_map)
 
 @_unicode_decode.infer
 def _(input, encoding, errors, replacement_char, replace_control_characters):
-    if input.shape.rank != 0:
-        raise ShapeError(
-            "unicode_decode",
-            "input must be one string; unicode_split gives the characters of many",
-            input=input,
-        )
-    return TensorSpec([None], dtypes.int32)
+    lengths = TensorSpec(input.shape, dtypes.int64)
+    return TensorSpec([None], dtypes.int32), lengths
 
 
 @primitive(
