@@ -416,6 +416,11 @@ def is_tensor(value: object) -> bool:
     return isinstance(value, Tensor) or hasattr(type(value), "__tensor__")
 
 
+def is_composite(value: object) -> bool:
+    """Return whether ``value`` consists of tensors, and stands for none: a sparse tensor."""
+    return isinstance(value, CompositeTensor) and not is_tensor(value)
+
+
 def new_tensor(array: Any) -> Tensor:
     """A Tensor of an array that nobody will write to."""
     tensor = Tensor()

@@ -7,12 +7,17 @@ import numpy as np
 
 from tapewright.core.composite import CompositeSpec
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, new_tensor
+from tapewright.core.tensor import (
+    TensorSpec,
+    convert_to_tensor,
+    is_composite,
+    new_tensor,
+)
 from tapewright.core.text import is_text, row
 from tapewright.ops.ragged.ragged_tensor import RaggedTensorSpec
 from tapewright.ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
 
-from .elements import describe, is_composite, packer, stack_elements
+from .elements import describe, packer, stack_elements
 from .node import INFINITE, UNKNOWN, Node, copy_position, row_count
 from .sources import row_spec
 

@@ -10,12 +10,13 @@ import numpy as np
 
 from tapewright.compiler.tracing.tracer import SymbolicTensor, fall_back
 from tapewright.core import devices
-from tapewright.core.composite import CompositeSpec, CompositeTensor
+from tapewright.core.composite import CompositeSpec
 from tapewright.core.dtypes import kind_of
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.core.tensor import (
     TensorSpec,
     convert_to_tensor,
+    is_composite,
     is_tensor,
     new_tensor,
     to_array,
@@ -28,7 +29,6 @@ __all__ = [
     "describe",
     "detached",
     "host_tensor",
-    "is_composite",
     "map_leaves",
     "on_device",
     "packer",
@@ -51,11 +51,6 @@ def as_element(value, spec=None):
     if is_composite(value):
         return map_structure(host_tensor, value, expand_composites=True)
     return host_tensor(value, None if spec is None else spec.dtype)
-
-
-def is_composite(value):
-    """Return whether a leaf is a sparse or ragged tensor."""
-    return isinstance(value, CompositeTensor) and not is_tensor(value)
 
 
 def map_leaves(value, convert):

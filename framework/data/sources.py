@@ -13,11 +13,11 @@ from tapewright.core.nest import (
     map_structure,
     pack,
 )
-from tapewright.core.tensor import TensorSpec, new_tensor
+from tapewright.core.tensor import TensorSpec, is_composite, new_tensor
 from tapewright.core.text import row
 from tapewright.ops.random.generators import drawing_from
 
-from .elements import as_element, concrete, describe, is_composite, spec_of
+from .elements import as_element, concrete, describe, spec_of
 from .node import UNKNOWN, Node, Replayed, Rows, Seeded, Selection
 from .rng import Draws, Watch
 

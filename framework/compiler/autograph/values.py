@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from tapewright.core.composite import CompositeTensor
 from tapewright.core.dtypes import kind_of
 from tapewright.core.nest import flatten, is_nested, pack
-from tapewright.core.tensor import Tensor, is_tensor
+from tapewright.core.tensor import Tensor, is_composite
 from tapewright.core.tensor_shape import TensorShape
 
 __all__ = [
-    "is_composite",
     "is_number",
     "is_same",
     "leaves_of",
@@ -43,11 +41,6 @@ def is_same(a, b):
 def leaves_of(value):
     """Return the leaves of a nest; a value that is none is its own leaf."""
     return flatten(value) if is_nested(value) else [value]
-
-
-def is_composite(x):
-    """Return whether a leaf consists of tensors, and is none itself."""
-    return isinstance(x, CompositeTensor) and not is_tensor(x)
 
 
 def tensors_of(leaf):

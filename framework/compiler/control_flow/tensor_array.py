@@ -17,7 +17,7 @@ from tapewright.core.errors import (
 )
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.nest import flatten, map_structure, pack
-from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_composite
 from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import DTypeLike, IntLike, StaticShapeLike, TensorLike
 from tapewright.ops.array.conversion import stop_gradient
@@ -371,7 +371,7 @@ def as_tensors(structure, like=None):
     hints = [None] * len(leaves) if like is None else flatten(like)
     found = [
         x
-        if isinstance(x, CompositeTensor) and not is_tensor(x)
+        if is_composite(x)
         else convert_to_tensor(x, dtype_hint=getattr(hint, "dtype", None))
         for x, hint in zip(leaves, hints)
     ]

@@ -23,10 +23,12 @@ from ..array.segment import (
 )
 from ..array.shape import broadcast_to, expand_dims, reshape, transpose
 from ..array.sorting import searchsorted, sort, unique
+from ..linalg.matmul import affine, matmul_primitive
 from ..math.comparison import greater, greater_equal, less, logical_and, where
 from ..math.elementwise import conj, divide_no_nan, sqrt, square
 from .dense import flat_places
 from .sparse_tensor import (
+    OP_RULES,
     SparseTensor,
     as_sparse,
     columns_as_indices,
@@ -96,6 +98,24 @@ def sparse_dense_matmul(
     return unsorted_segment_sum(
         expand_dims(values, 1) * gather(b, columns), rows, shape[0]
     )
+
+
+def _matmul(a, b, transpose_a=False, transpose_b=False):
+    """`matmul`, of which one operand is sparse: what a layer does with its kernel."""
+    own = (a if isinstance(a, SparseTensor) else b).dtype
+    if own.is_complex and (transpose_a or transpose_b):
+        raise TypeError(
+            "matmul: of a complex SparseTensor take adjoints, not transposes"
+        )
+    return sparse_dense_matmul(a, b, transpose_a, transpose_b)
+
+
+def _affine(inputs, kernel, bias):
+    return sparse_dense_matmul(inputs, kernel) + bias
+
+
+OP_RULES[matmul_primitive.primitive] = _matmul
+OP_RULES[affine.primitive] = _affine
 
 
 # ------------------------------------------------------------- rows of a dense tensor

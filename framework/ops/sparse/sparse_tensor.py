@@ -34,9 +34,12 @@ from ..array.conversion import cast
 from ..array.creation import zeros, zeros_like
 from ..array.gather import gather_nd
 from ..array.joining import concat, stack, unstack
+from ..array.shape import shape, size
 from ..math.elementwise import divide, multiply, negative
+from ..math.reduction import reduce_prod
 
 __all__ = [
+    "OP_RULES",
     "SparseTensor",
     "SparseTensorSpec",
     "as_sparse",
@@ -44,6 +47,9 @@ __all__ = [
     "indices_of",
     "sizes_of",
 ]
+
+# op -> rule(*inputs, **attributes) for ops that are not entry by entry.
+OP_RULES: dict[Any, Any] = {}
 
 
 class SparseTensor(CompositeTensor):
@@ -259,8 +265,12 @@ class SparseTensor(CompositeTensor):
     def apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> SparseTensor:
         """An op entry by entry that maps 0 to 0; a product with, or quotient by, a tensor.
 
+        Products of matrices, as layers take them, are in `products.py`.
+
         Raises: ``TypeError`` for any other op.
         """
+        if op in OP_RULES:
+            return OP_RULES[op](*inputs, **attributes)
         if len(inputs) == 1 and op.elementwise and self._keeps_zero(op, attributes):
             return self.with_values(op.general([self._values], attributes))
         scaled = {multiply.primitive: (0, 1), divide.primitive: (0,)}.get(op, ())
@@ -278,6 +288,16 @@ class SparseTensor(CompositeTensor):
             "tw.sparse.map_values applies an op to the values, and tw.sparse.to_dense "
             "makes it dense"
         )
+
+    def record_function(self, function: Any, args: Any, kwargs: Any) -> Tensor:
+        """`tw.shape` and `tw.size`; see `dispatch.composite`.
+
+        Raises: ``TypeError`` for any other function of several ops.
+        """
+        rule = FUNCTION_RULES.get(function)
+        if rule is None:
+            raise TypeError(f"{function.__name__}: a SparseTensor is no tensor")
+        return rule(*args, **kwargs)
 
     def _keeps_zero(self, op, attributes):
         """Return whether an op makes 0 of 0, so that missing entries stay missing."""
@@ -399,6 +419,18 @@ class SparseTensorSpec(CompositeSpec):
 
     def __repr__(self) -> str:
         return f"SparseTensorSpec({self.shape!r}, {self.dtype!r})"
+
+
+def _shape(input, out_type=dtypes.int32, name=None):
+    return cast(input.dense_shape, out_type)
+
+
+def _size(input, out_type=dtypes.int32, name=None):
+    return cast(reduce_prod(input.dense_shape), out_type)
+
+
+# function of several ops -> rule with its arguments
+FUNCTION_RULES = {shape.__wrapped__: _shape, size.__wrapped__: _size}
 
 
 # ----------------------------------------------------------------- used by the ops
