@@ -35,7 +35,7 @@ LISTED = {n: module for n, module in MODULES.items() if hasattr(module, "__all__
 # Listings of names that are defined elsewhere.
 LISTINGS = {
     "autodiff",
-    *(f"api.{n}" for n in "math nn linalg signal bitwise strings".split()),
+    *(f"api.{n}" for n in "math nn linalg ragged signal bitwise strings".split()),
 }
 
 

@@ -102,7 +102,7 @@ def constant(
 
 
 def _depths(x):
-    """How deep lists are nested at most, and where numbers are; None without numbers."""
+    """The depth of nested lists, and that of the numbers; None without numbers."""
     if isinstance(x, np.ndarray) and x.dtype != object:
         return x.ndim, x.ndim if x.size else None
     if not isinstance(x, (list, tuple, np.ndarray)):

@@ -912,7 +912,7 @@ class RaggedTensorSpec(CompositeSpec):
         return RaggedTensor._of(None, None).with_components(components)
 
     def static_key(self) -> Any:
-        """That of a ragged tensor of so many ragged axes."""
+        """The key of a ragged tensor of so many ragged axes."""
         return RaggedTensor, self.ragged_rank + 1
 
     def is_compatible_with(self, value: Any) -> bool:

@@ -348,7 +348,7 @@ def bincount(
     binary_output: bool = False,
     name: str | None = None,
 ) -> SparseTensor:
-    """How often each number is among ``values``: a sparse tensor of those that are.
+    """The count of each number in ``values``: a sparse tensor of those that occur.
 
     Args: ``values``: integers from 0 on, dense or sparse; ``weights``: one for each value,
     which are added up in place of ones; ``axis``: 0 counts all, -1 each row of a matrix;

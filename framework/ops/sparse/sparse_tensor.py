@@ -381,7 +381,7 @@ class SparseTensorSpec(CompositeSpec):
         return stand_in.with_components(components)
 
     def static_key(self) -> Any:
-        """That of a sparse tensor of this shape."""
+        """The key of a sparse tensor of this shape."""
         return SparseTensor._of(None, None, tuple(self.shape)).static_key()
 
     def is_compatible_with(self, value: Any) -> bool:
