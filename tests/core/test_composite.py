@@ -88,7 +88,9 @@ def test_branches_and_loops_carry_them(make):
     @tw.function
     def run(n, x):
         y = tw.cond(n > 1, lambda: x * 2.0, lambda: x)
-        (_, z) = tw.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * 2.0), (0, x))
+        (_, z) = tw.while_loop(
+            lambda i, y: i < n, lambda i, y: (i + 1, y * 2.0), (0, x)
+        )
         for _ in tw.range(n):
             x = x * 2.0
         if n > 1:
@@ -135,7 +137,9 @@ def test_an_op_says_what_it_does_not_take():
             call()
     with pytest.raises(TypeError, match="boolean"):
         bool(ragged())
-    assert tw.shape(sparse()).numpy().tolist() == [3, 2] and tw.size(sparse()).numpy() == 6
+    assert (
+        tw.shape(sparse()).numpy().tolist() == [3, 2] and tw.size(sparse()).numpy() == 6
+    )
 
 
 def test_arrays_of_numpy_meet_them_in_operators():

@@ -104,7 +104,11 @@ def test_it_runs_in_each_call_of_a_traced_function():
         (FixedLenSequenceFeature([3], tw.float32, True), ValueError, "no rows"),
         (VarLenFeature(tw.int64), ValueError, "of the dtype float32"),
         (VarLenFeature(tw.int32), TypeError, "float32, int64 or string"),
-        (RaggedFeature(tw.float32, partitions=[1]), tw.errors.UnimplementedError, "empty"),
+        (
+            RaggedFeature(tw.float32, partitions=[1]),
+            tw.errors.UnimplementedError,
+            "empty",
+        ),
         (SparseFeature("x", "x", tw.float32, 4), ValueError, "of the dtype float32"),
         (SparseFeature(["n"], "x", tw.float32, [4, 4]), ValueError, "size"),
         (SparseFeature("n", "x", tw.float32, 9), ValueError, "number of places"),

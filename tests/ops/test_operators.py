@@ -166,7 +166,9 @@ def test_rows_of_a_variable_are_scaled(traced):
 
 def test_rows_of_batches_of_a_variable_are_replaced():
     v = tw.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-    rows = tw.IndexedSlices(tw.constant([[9.0], [8.0], [7.0]]), tw.constant([[0], [1], [0]]))
+    rows = tw.IndexedSlices(
+        tw.constant([[9.0], [8.0], [7.0]]), tw.constant([[0], [1], [0]])
+    )
     assert v.batch_scatter_update(rows) is v
     assert v.numpy().tolist() == [[9, 2], [3, 8], [7, 6]]
     w = tw.Variable(tw.zeros([2, 2, 2]))

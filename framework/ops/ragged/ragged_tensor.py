@@ -1116,11 +1116,11 @@ def _text(x):
     return _listed(np.asarray(x.numpy()))
 
 
-def _listed(array):
-    if not array.ndim:
-        entry = array[()]
-        return repr(entry) if isinstance(entry, bytes) else str(entry)
-    return _bracketed(array, _listed)
+def _listed(x):
+    if isinstance(x, np.ndarray) and x.ndim:
+        return _bracketed(x, _listed)
+    x = x[()] if isinstance(x, np.ndarray) else x
+    return repr(x) if isinstance(x, bytes) else str(x)
 
 
 def _bracketed(items, text):
