@@ -5,6 +5,7 @@ from itertools import islice
 
 import numpy as np
 
+from tapewright.core import devices
 from tapewright.core.composite import CompositeSpec
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.core.tensor import (
@@ -170,8 +171,9 @@ class SparseBatch(Batch):
         return Node.run_part(self, position, part)
 
     def _joined(self, elements):
-        rows = [self._as_row(element) for element in elements]
-        return rows[0].stacked(rows)
+        with devices.use_module(np):
+            rows = [self._as_row(element) for element in elements]
+            return rows[0].stacked(rows)
 
     def _as_row(self, element):
         shape = getattr(element, "shape", None)

@@ -167,10 +167,11 @@ def _leaves(element, first, who):
 
 
 def _stack(tensors, component, who, spec=None):
-    if isinstance(spec, CompositeSpec):
-        return spec.stack_rows(tensors)
-    if is_composite(tensors[0]):
-        return tensors[0].stacked(tensors)
+    with devices.use_module(np):
+        if isinstance(spec, CompositeSpec):
+            return spec.stack_rows(tensors)
+        if is_composite(tensors[0]):
+            return tensors[0].stacked(tensors)
     arrays = [tensor.array for tensor in tensors]
     shape, dtype = arrays[0].shape, arrays[0].dtype
     for number, array in enumerate(arrays):

@@ -133,8 +133,8 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_a_model_with_a_sparse_input_learns_as_on_a_dense_one():
-    histories = []
-    for x in (SP, tw.sparse.to_dense(SP)):
+    histories, x = [], tw.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 2])
+    for x in (x, tw.sparse.to_dense(x)):
         tw.keras.utils.set_random_seed(1)
         inputs = tw.keras.Input((2,), sparse=isinstance(x, tw.SparseTensor))
         outputs = tw.keras.layers.Dense(1)(tw.keras.layers.Dense(3)(inputs))
@@ -146,4 +146,4 @@ def test_a_model_with_a_sparse_input_learns_as_on_a_dense_one():
     assert histories[0] == pytest.approx(histories[1])
     assert model.get_config()["layers"][0]["config"].get("sparse") is None
     with pytest.raises(TypeError, match="sparse= of Input"):
-        model(SP)
+        model(tw.SparseTensor([[0, 1]], [1.0], [3, 2]))

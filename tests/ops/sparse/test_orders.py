@@ -22,7 +22,10 @@ def fill(values, default):
     return tw.sparse.fill_empty_rows(sparse(values), default)[0].values
 
 
-IDS = tw.SparseTensor([[0, 0], [0, 1], [2, 0], [2, 1]], [2, 0, 1, 1], [3, 2])
+def ids():
+    return tw.SparseTensor([[0, 0], [0, 1], [2, 0], [2, 1]], [2, 0, 1, 1], [3, 2])
+
+
 CASES = {
     "to_dense": (lambda v, d: tw.sparse.to_dense(sparse(v), d), V, 0.2),
     "matmul": (lambda v, d: tw.sparse.sparse_dense_matmul(sparse(v), d), V, D),
@@ -37,12 +40,12 @@ CASES = {
     "transposed": (lambda v: tw.sparse.transpose(sparse(v * v)).values, V),
     "weighted rows": (
         lambda d, w: tw.nn.safe_embedding_lookup_sparse(
-            d, IDS, IDS.with_values(w), "sqrtn"
+            d, ids(), ids().with_values(w), "sqrtn"
         ),
         D,
         V**2 + 0.5,
     ),
-    "rows": (lambda d: tw.nn.embedding_lookup_sparse(d * d, IDS, None), D),
+    "rows": (lambda d: tw.nn.embedding_lookup_sparse(d * d, ids(), None), D),
     "ragged sum": (lambda v: tw.reduce_sum(rows(v * v), 1), V),
     "ragged mean": (lambda v: tw.reduce_mean(rows(v * v), 0), V),
     "ragged product": (lambda v: tw.reduce_prod(rows(v), 1), V),
