@@ -26,7 +26,7 @@ def ids():
     return tw.SparseTensor([[0, 0], [0, 1], [2, 0], [2, 1]], [2, 0, 1, 1], [3, 2])
 
 
-CASES = {
+FUNCTIONS = {
     "to_dense": (lambda v, d: tw.sparse.to_dense(sparse(v), d), V, 0.2),
     "matmul": (lambda v, d: tw.sparse.sparse_dense_matmul(sparse(v), d), V, D),
     "adjoint": (lambda v, d: tw.sparse.sparse_dense_matmul(d, sparse(v), True), V, D),
@@ -55,7 +55,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_order_agrees_with_differences(name):
-    function, *inputs = CASES[name]
+    function, *inputs = FUNCTIONS[name]
     tw.test.check_gradients(function, [np.asarray(x, np.float64) for x in inputs])
