@@ -133,8 +133,9 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_a_model_with_a_sparse_input_learns_as_on_a_dense_one():
-    histories, x = [], tw.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 2])
-    for x in (x, tw.sparse.to_dense(x)):
+    histories = []
+    sparse = tw.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 2])
+    for x in (sparse, tw.sparse.to_dense(sparse)):
         tw.keras.utils.set_random_seed(1)
         inputs = tw.keras.Input((2,), sparse=isinstance(x, tw.SparseTensor))
         outputs = tw.keras.layers.Dense(1)(tw.keras.layers.Dense(3)(inputs))
