@@ -27,7 +27,9 @@ from .api import (
     math,
     nest,
     nn,
+    ragged,
     signal,
+    sparse,
     strings,
     version,
 )
@@ -42,6 +44,7 @@ from .compiler.control_flow.tensor_array import TensorArray
 from .compiler.control_flow.while_loop import while_loop
 from .compiler.function.function import function
 from .compiler.function.scopes import *
+from .compiler.tracing.graph_gradients import gradients, hessians
 from .core import dtypes
 from .core.devices import device
 from .core.dtypes import *
@@ -80,8 +83,9 @@ from .ops.math.special import *
 from .ops.math.trigonometry import *
 from .ops.math.xlogy import *
 from .ops.nn.activation import sigmoid, softmax, tanh
+from .ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
 from .ops.signal.fftnd import *
-from .ops.strings.ragged import RaggedTensor
+from .ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
 from .keras.models import Model, Sequential
 
 if TYPE_CHECKING:  # names that are loaded at their first use
@@ -104,9 +108,12 @@ __all__ = [
     "Model",
     "Module",
     "RaggedTensor",
+    "RaggedTensorSpec",
     "Reference",
     "RegisterGradient",
     "Sequential",
+    "SparseTensor",
+    "SparseTensorSpec",
     "Tensor",
     "TensorArray",
     "TensorShape",
@@ -217,11 +224,13 @@ __all__ = [
     "gather_nd",
     "global_norm",
     "grad_pass_through",
+    "gradients",
     "greater",
     "greater_equal",
     "group",
     "guarantee_const",
     "half",
+    "hessians",
     "histogram_fixed_width",
     "histogram_fixed_width_bins",
     "identity",
@@ -300,6 +309,7 @@ __all__ = [
     "print",
     "profiler",
     "py_function",
+    "ragged",
     "random",
     "random_normal_initializer",
     "random_uniform_initializer",
@@ -352,6 +362,7 @@ __all__ = [
     "sort",
     "space_to_batch",
     "space_to_batch_nd",
+    "sparse",
     "split",
     "sqrt",
     "square",
@@ -435,7 +446,9 @@ alias_modules(  # `from tapewright.errors import ShapeError`
     math="tapewright.api.math",
     nest="tapewright.api.nest",
     nn="tapewright.api.nn",
+    ragged="tapewright.api.ragged",
     signal="tapewright.api.signal",
+    sparse="tapewright.api.sparse",
     strings="tapewright.api.strings",
     version="tapewright.api.version",
     **{"math.special": "tapewright.api.special"},
@@ -465,8 +478,8 @@ explain_missing(
     __name__,
     *("", *"audio bitwise config data debugging distribute dtypes errors".split()),
     *"autodiff autograph image linalg math math.special nest nn profiler random".split(),
-    *"data.experimental io io.gfile saved_model signal strings summary test".split(),
-    *"train version".split(),
+    *"data.experimental io io.gfile ragged saved_model signal sparse strings".split(),
+    *"summary test train version".split(),
     *"layers optimizers optimizers.schedules".split(),
     *[f"keras.{name}" for name in keras.__all__ if name.islower()],
     *"keras keras.ops.image keras.ops.linalg keras.ops.nn".split(),

@@ -20,7 +20,7 @@ from tapewright.ops.array.joining import concat, pad
 from tapewright.ops.array.shape import reshape
 from tapewright.ops.math.comparison import equal, less, where
 from tapewright.ops.math.elementwise import minimum
-from tapewright.ops.strings.ragged import RaggedTensor
+from tapewright.ops.ragged.ragged_tensor import RaggedTensor
 from tapewright.serialization.assets import configs_hold_assets
 from tapewright.serialization.load_errors import load_error, reading_file
 

@@ -16,8 +16,8 @@ from tapewright.core.tensor import Tensor
 from tapewright.core.typing import Shape, TensorLike
 from tapewright.ops.array.joining import pad
 from tapewright.ops.array.shape import expand_dims, squeeze
+from tapewright.ops.ragged.ragged_tensor import RaggedTensor
 from tapewright.ops.strings.characters import lower, strip_punctuation
-from tapewright.ops.strings.ragged import RaggedTensor
 from tapewright.ops.strings.splitting import ngrams as ngrams_of
 from tapewright.ops.strings.splitting import split as split_words
 from tapewright.ops.strings.splitting import unicode_split

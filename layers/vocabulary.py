@@ -22,6 +22,7 @@ from tapewright.ops.array.sorting import searchsorted
 from tapewright.ops.math.comparison import equal, where
 from tapewright.ops.math.elementwise import minimum
 from tapewright.ops.math.reduction import reduce_all
+from tapewright.ops.ragged.ragged_tensor import RaggedTensor
 from tapewright.ops.strings.categories import (
     pack_vocabulary,
     vocabulary_counts,
@@ -32,7 +33,6 @@ from tapewright.ops.strings.numbers import (
     to_hash_bucket_fast,
     to_hash_bucket_strong,
 )
-from tapewright.ops.strings.ragged import RaggedTensor
 
 __all__ = [
     "IntegerTable",

@@ -37,7 +37,7 @@ LISTINGS = {
     "autodiff",
     *(
         f"api.{n}"
-        for n in "math special nn linalg signal bitwise strings image".split()
+        for n in "math special nn linalg ragged signal bitwise strings image".split()
     ),
 }
 

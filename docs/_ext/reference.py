@@ -32,10 +32,10 @@ NAMESPACES = """
     keras.preprocessing.image keras.preprocessing.sequence
     keras.random keras.config keras.distribution keras.dtype_policies
     keras.applications keras.applications.imagenet_utils keras.tree
-    autodiff autograph bitwise linalg signal strings image audio random nn math
-    math.special nest dtypes errors config data data.experimental datasets datasets.digits
-    datasets.mnist datasets.fashion_mnist datasets.cifar10 datasets.cifar100 datasets.imdb
-    datasets.reuters
+    autodiff autograph bitwise linalg signal strings sparse ragged image audio random nn
+    math math.special nest dtypes errors config data data.experimental datasets
+    datasets.digits datasets.mnist datasets.fashion_mnist datasets.cifar10
+    datasets.cifar100 datasets.imdb datasets.reuters
     datasets.boston_housing datasets.california_housing saved_model io io.gfile train
     distribute debugging profiler plot summary test version
     tapewright

@@ -17,14 +17,11 @@ __all__ = ["ADVICE", "advice_of", "known_names", "reason"]
 # Namespaces that tapewright has under a second name, beside the one in Keras.
 _OF_KERAS = ("callbacks", "initializers", "layers", "losses", "metrics", "optimizers")
 _STRINGS = "Python or NumPy, before the data become tensors"
-_SPARSE = "dense tensors, tw.gather and tw.math.unsorted_segment_sum"
 # (namespace, names, what to use; "" for what is not planned)
 ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf", "lookup feature_column as_string edit_distance", _STRINGS),
-    ("tf", "sparse SparseTensor SparseTensorSpec", _SPARSE),
-    ("tf", "ragged RaggedTensorSpec",
-     "padded tensors with tw.sequence_mask, and tw.data.Dataset.padded_batch"),
-    ("tf", "gradients hessians", "tw.GradientTape"),
+    ("tf.ragged tf.sparse", "cross cross_hashed", "tw.strings.join of columns"),
+    ("tf.sparse", "sampled_addmm", "tw.gather of rows, and tw.SparseTensor.with_values"),
     ("tf", "sets", "tw.unique, or Python's set"),
     ("tf", "Graph Operation import_graph_def graph_util", "tw.function"),
     ("tf", "compat", "the names of TensorFlow 2, and tw.GradientTape for sessions"),

@@ -30,6 +30,10 @@ from tapewright.ops.random.candidate_sampling import (
     compute_accidental_hits as compute_accidental_hits,
     fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
 )
+from tapewright.ops.sparse.products import (
+    embedding_lookup_sparse as embedding_lookup_sparse,
+    safe_embedding_lookup_sparse as safe_embedding_lookup_sparse,
+)
 
 from .ctc import *
 

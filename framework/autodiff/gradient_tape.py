@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 
+from tapewright.core.composite import CompositeTensor
 from tapewright.core.errors import RecordingError, ShapeError
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
@@ -144,7 +145,7 @@ class GradientTape:
             if self._spent:
                 raise self._spent_error()
             self._tape = self._new_tape()
-        things = [unwrap_value(x) for x in flatten(tensor)]
+        things = [_part(unwrap_value(x)) for x in flatten(tensor)]
         for thing in things:
             if not isinstance(thing, (Tensor, Variable)):
                 raise ValueError(
@@ -290,8 +291,8 @@ class GradientTape:
         or ``output_gradients`` that do not fit.
         """
         unconnected = _unconnected(unconnected_gradients)
-        targets = _checked(target, "target")
-        flat_sources = _checked(sources, "sources")
+        targets = _checked(target, "target", True)
+        flat_sources = _checked(sources, "sources", True)
         seeds = _seeds(targets, output_gradients)
         tape, interpreters = self._begin()
         pairs, keys = endpoints(tape, targets, flat_sources)
@@ -312,7 +313,7 @@ class GradientTape:
             results = [
                 zeros_like(s) if g is None else g for g, s in zip(results, flat_sources)
             ]
-        return pack(sources, results)
+        return pack(sources, list(map(_as_source, flatten(sources), results)))
 
     @overload
     def jacobian(
@@ -657,9 +658,22 @@ def _unconnected(value):
         ) from None
 
 
-def _checked(structure, name):
-    """The leaves, all tensors or variables."""
+def _part(x):
+    """The tensor through which gradients of a sparse or ragged tensor pass."""
+    plain = not isinstance(x, CompositeTensor) or isinstance(x, IndexedSlices)
+    return x if plain else x.gradient_part()
+
+
+def _as_source(source, gradient):
+    if gradient is None or _part(source) is source:
+        return gradient
+    return source.with_gradient(gradient)
+
+
+def _checked(structure, name, composites=False):
+    """The leaves, all tensors or variables; with ``composites``, parts of others."""
     leaves = [unwrap_value(x) for x in flatten(structure)]
+    leaves = [_part(x) for x in leaves] if composites else leaves
     for leaf in leaves:
         if isinstance(leaf, IndexedSlices):
             raise TypeError(
@@ -697,7 +711,7 @@ def _seeds(targets, output_gradients):
     """One cotangent for each target, None for ones."""
     if output_gradients is None:
         return [None] * len(targets)
-    given = flatten(output_gradients)
+    given = [x if x is None else _part(x) for x in flatten(output_gradients)]
     if len(given) != len(targets):
         raise ValueError(
             f"output_gradients: {len(given)} given for {len(targets)} targets; there must "

@@ -1,15 +1,18 @@
 """Nested structures: lists, tuples, named tuples and dicts with anything at the leaves.
 
 Dicts are traversed in the order of their sorted keys, as in TensorFlow; `None` and shapes
-are leaves.
+are leaves. Values made of tensors (`CompositeTensor`) are leaves too, unless
+``expand_composites`` asks for their tensors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
+from itertools import islice
 from typing import Any
 
+from .composite import CompositeTensor
 from .tensor_shape import TensorShape
 
 __all__ = [
@@ -49,15 +52,24 @@ def is_nested(value: object) -> bool:
     return _CONTAINERS[type(value)]
 
 
-def flatten(structure: Any) -> list[Any]:
+def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     """The leaves of a structure, from left to right; dicts in the order of their sorted keys.
+
+    Args: ``expand_composites``: take the tensors of sparse and ragged tensors.
 
     >>> flatten({"b": [3, 4], "a": (1, None)})
     [1, None, 3, 4]
     """
     leaves = []
     _collect(structure, leaves)
-    return leaves
+    return _expanded(leaves) if expand_composites else leaves
+
+
+def _expanded(leaves):
+    found = []
+    for x in leaves:
+        found += x.components() if isinstance(x, CompositeTensor) else [x]
+    return found
 
 
 def _collect(structure, leaves):
@@ -110,10 +122,12 @@ def _sorted_keys(mapping):
         return list(mapping)
 
 
-def pack(structure: Any, leaves: Iterable[Any]) -> Any:
+def pack(structure: Any, leaves: Iterable[Any], expand_composites: bool = False) -> Any:
     """Arrange ``leaves`` like ``structure``, with its container types.
 
     A structure that is a leaf itself gives the one leaf.
+
+    Args: ``expand_composites``: the leaves are those of `flatten` with this argument.
 
     Raises: ``ValueError`` if there are more or fewer leaves.
 
@@ -121,6 +135,8 @@ def pack(structure: Any, leaves: Iterable[Any]) -> Any:
     {'b': [2, 3], 'a': (1,)}
     """
     remaining = iter(leaves)
+    if expand_composites:
+        remaining = _composed(flatten(structure), remaining)
     try:
         packed = _rebuild(structure, remaining)
     except StopIteration:
@@ -130,13 +146,26 @@ def pack(structure: Any, leaves: Iterable[Any]) -> Any:
     return packed
 
 
-def pack_sequence_as(structure: Any, flat_sequence: Iterable[Any]) -> Any:
+def _composed(wholes, leaves):
+    """Undo `_expanded`: ``wholes`` are the leaves that were expanded."""
+    for x in wholes:
+        if isinstance(x, CompositeTensor):
+            parts = list(islice(leaves, len(x.components())))
+            yield x.with_components(parts)
+        else:
+            yield from islice(leaves, 1)
+    yield from leaves
+
+
+def pack_sequence_as(
+    structure: Any, flat_sequence: Iterable[Any], expand_composites: bool = False
+) -> Any:
     """`pack` under TensorFlow's name: arrange ``flat_sequence`` like ``structure``.
 
     >>> pack_sequence_as([0, (0, 0)], [1, 2, 3])
     [1, (2, 3)]
     """
-    return pack(structure, flat_sequence)
+    return pack(structure, flat_sequence, expand_composites)
 
 
 def _rebuild(structure, leaves):
@@ -157,8 +186,12 @@ def _rebuild(structure, leaves):
     return type(structure)(items) if type(structure) is not list else items
 
 
-def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
+def map_structure(
+    function: Callable[..., Any], *structures: Any, expand_composites: bool = False
+) -> Any:
     """Apply ``function`` to each leaf of a structure, or to those of several like ones.
+
+    Args: ``expand_composites``: also to each tensor of sparse and ragged tensors.
 
     Raises: ``ValueError`` if the structures differ.
 
@@ -166,20 +199,34 @@ def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
     [11, (22, 33)]
     """
     for other in structures[1:]:
-        assert_same_structure(structures[0], other)
-    flat = zip(*map(flatten, structures), strict=True)
-    return pack(structures[0], [function(*leaves) for leaves in flat])
+        assert_same_structure(structures[0], other, expand_composites)
+    flat = zip(*[flatten(x, expand_composites) for x in structures], strict=True)
+    results = [function(*leaves) for leaves in flat]
+    return pack(structures[0], results, expand_composites)
 
 
-def assert_same_structure(first: Any, second: Any) -> None:
+def assert_same_structure(
+    first: Any, second: Any, expand_composites: bool = False
+) -> None:
     """Raise ``ValueError`` unless both have the same structure.
 
-    Lists and tuples are alike; dicts must have the same keys.
+    Lists and tuples are alike; dicts must have the same keys. With
+    ``expand_composites``, sparse tensors must be in the same places, and ragged ones.
 
     >>> assert_same_structure([1, {"a": 2}], (3, {"a": 4}))
     """
-    if _nesting(first) != _nesting(second):
+    same = _nesting(first) == _nesting(second)
+    if same and expand_composites:
+        pairs = zip(flatten(first), flatten(second), strict=True)
+        same = all([_are_alike(x, y) for x, y in pairs])
+    if not same:
         raise ValueError(f"The structures differ:\n  {first!r}\n  {second!r}")
+
+
+def _are_alike(x, y):
+    if isinstance(x, CompositeTensor):
+        return x.is_like(y)
+    return not isinstance(y, CompositeTensor)
 
 
 def _nesting(structure):

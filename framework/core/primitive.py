@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 
 from . import devices
+from .composite import CompositeTensor
 from .dispatch import constant_like, float32, make_entry
 from .dtypes import as_dtype, kind_of, loaded_halves, when_half_is_loaded
 from .errors import (
@@ -513,6 +514,10 @@ class Primitive:
         interpreter = active_interpreter()
         if interpreter is ARRAY_EVAL:
             return self.run_on_arrays(inputs, attributes)
+        for x in inputs:
+            if type(x) is not Tensor and isinstance(x, CompositeTensor):
+                if not hasattr(type(x), "__tensor__"):
+                    return x.apply_op(self, inputs, attributes)
         inputs = self.as_tensors(inputs)
         if self.on_itself is not None and inputs[0] is inputs[1]:
             return self.on_itself(inputs[0])

@@ -9,12 +9,13 @@ from ``ops/operators.py``.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from . import devices
+from .composite import CompositeTensor
 from .dtypes import BY_NUMPY, DType, as_dtype, float32, is_bfloat16, kind_of
 from .errors import DTypeError, InvalidArgumentError, ShapeError
 from .nest import is_nested
@@ -311,7 +312,7 @@ class TensorSpec:
         )
 
 
-class IndexedSlices:
+class IndexedSlices(CompositeTensor):
     """Rows of a tensor that is zero elsewhere: the gradient of `gather`.
 
     Row ``indices[i]`` is ``values[i]``; rows with the same index are added.
@@ -370,6 +371,32 @@ class IndexedSlices:
         """The same rows with other values."""
         return IndexedSlices(values, self.indices, self.dense_shape)
 
+    def components(self) -> list[Any]:
+        """The values and the indices, and a dense shape that is a tensor."""
+        parts, shape = [self.values, self.indices], self.dense_shape
+        if has_symbolic_shape(shape):
+            return [*parts, convert_to_tensor(shape)]
+        return parts if self._static_shape() is not None else [*parts, shape]
+
+    def with_components(self, components: Sequence[Any]) -> IndexedSlices:
+        """The same of other tensors."""
+        shape = components[2] if len(components) == 3 else self.dense_shape
+        return IndexedSlices(components[0], components[1], shape)
+
+    def static_key(self) -> Any:
+        """The class, and a dense shape of numbers."""
+        return IndexedSlices, self._static_shape()
+
+    def _static_shape(self):
+        """A dense shape of numbers as a tuple, () for none; None if it is a tensor."""
+        shape = self.dense_shape
+        if shape is None:
+            return ()
+        plain = isinstance(shape, (list, tuple, np.ndarray))
+        if not plain or has_symbolic_shape(shape):
+            return None
+        return tuple([int(n) for n in shape])
+
     def __neg__(self) -> IndexedSlices:
         return self.with_values(-self.values)
 
@@ -387,6 +414,11 @@ def is_tensor(value: object) -> bool:
     (True, False)
     """
     return isinstance(value, Tensor) or hasattr(type(value), "__tensor__")
+
+
+def is_composite(value: object) -> bool:
+    """Return whether ``value`` consists of tensors, and stands for none: a sparse tensor."""
+    return isinstance(value, CompositeTensor) and not is_tensor(value)
 
 
 def new_tensor(array: Any) -> Tensor:

@@ -294,6 +294,9 @@ class Variable(Operators):
         scatter_update = scatter_add
         scatter_max = scatter_add
         scatter_min = scatter_add
+        scatter_mul = scatter_add
+        scatter_div = scatter_add
+        batch_scatter_update = scatter_add
 
         def scatter_nd_add(
             self, indices: TensorLike, updates: TensorLike, name: str | None = None

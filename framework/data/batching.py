@@ -5,14 +5,24 @@ from itertools import islice
 
 import numpy as np
 
+from tapewright.core import devices
+from tapewright.core.composite import CompositeSpec
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, new_tensor
+from tapewright.core.tensor import (
+    TensorSpec,
+    convert_to_tensor,
+    is_composite,
+    new_tensor,
+)
 from tapewright.core.text import is_text, row
+from tapewright.ops.ragged.ragged_tensor import RaggedTensorSpec
+from tapewright.ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
 
-from .elements import packer, stack_elements
+from .elements import describe, packer, stack_elements
 from .node import INFINITE, UNKNOWN, Node, copy_position, row_count
+from .sources import row_spec
 
-__all__ = ["Batch", "PaddedBatch", "Rebatch", "Unbatch"]
+__all__ = ["Batch", "PaddedBatch", "RaggedBatch", "Rebatch", "SparseBatch", "Unbatch"]
 
 
 class Batch(Node):
@@ -21,6 +31,7 @@ class Batch(Node):
     def __init__(self, source, batch_size, drop_remainder=False):
         super().__init__(source)
         self.batch_size, self._drop_remainder = batch_size, drop_remainder
+        self._element_spec = None  # see `_ragged_spec`
 
     def run(self, position):
         source = self.inputs[0]
@@ -69,7 +80,16 @@ class Batch(Node):
     def _joined(self, elements):
         if hasattr(elements[0], "element_spec"):
             raise TypeError("batch: the elements are data sets; use flat_map first")
-        return stack_elements(elements)
+        return stack_elements(elements, spec=self._ragged_spec())
+
+    def _ragged_spec(self):
+        """The spec of an element, if it is known that there are ragged tensors in it."""
+        if self._element_spec is None:
+            source = self.inputs[0]
+            spec = source.spec() if source.declares() else ()
+            plain = [not isinstance(x, CompositeSpec) for x in flatten(spec)]
+            self._element_spec = () if all(plain) else (spec,)
+        return self._element_spec[0] if self._element_spec else None
 
     def size(self):
         size = self.inputs[0].size()
@@ -84,9 +104,95 @@ class Batch(Node):
     def spec(self):
         count = self.batch_size if self._drop_remainder else None
         return map_structure(
-            lambda spec: TensorSpec((count,) + spec.shape, spec.dtype),
-            self.inputs[0].spec(),
+            lambda spec: self._batch_spec(spec, count), self.inputs[0].spec()
         )
+
+    def _batch_spec(self, spec, count):
+        if isinstance(spec, CompositeSpec):
+            return spec.batched(count)
+        return TensorSpec((count,) + spec.shape, spec.dtype)
+
+
+class RaggedBatch(Batch):
+    """Like `Batch`, with a ragged axis for each component whose sizes are not known."""
+
+    def __init__(self, source, batch_size, drop_remainder, row_splits_dtype):
+        super().__init__(source, batch_size, drop_remainder)
+        self._splits = row_splits_dtype
+
+    def run(self, position):
+        return map(self._joined, self._lists(self.run_input(position)))
+
+    def run_part(self, position, part):
+        return Node.run_part(self, position, part)
+
+    def _ragged_spec(self):
+        if self._element_spec is None:
+            source = self.inputs[0]
+            known = source.declares()
+            self._element_spec = map_structure(
+                lambda spec: self._row_spec(spec, known), source.spec()
+            )
+        return self._element_spec
+
+    def _row_spec(self, spec, known):
+        """The spec by which a component is stacked: ragged, unless its shape is known.
+
+        One that is that of the first element may differ in the next one.
+        """
+        if isinstance(spec, CompositeSpec) or not spec.shape.rank:
+            return spec
+        if known and spec.shape.is_fully_defined():
+            return spec
+        if not spec.shape[1:].is_fully_defined():
+            raise ValueError(
+                f"ragged_batch: only the first size of an element may vary, got {spec}"
+            )
+        return RaggedTensorSpec([None, *spec.shape[1:]], spec.dtype, 0, self._splits)
+
+    def spec(self):
+        count = self.batch_size if self._drop_remainder else None
+        return map_structure(
+            lambda spec: self._batch_spec(spec, count), self._ragged_spec()
+        )
+
+
+class SparseBatch(Batch):
+    """Elements of one tensor each as a `SparseTensor` of rows of one shape."""
+
+    def __init__(self, source, batch_size, row_shape):
+        super().__init__(source, batch_size)
+        self._row = row_shape
+
+    def run(self, position):
+        return map(self._joined, self._lists(self.run_input(position)))
+
+    def run_part(self, position, part):
+        return Node.run_part(self, position, part)
+
+    def _joined(self, elements):
+        with devices.use_module(np):
+            rows = [self._as_row(element) for element in elements]
+            return rows[0].stacked(rows)
+
+    def _as_row(self, element):
+        shape = getattr(element, "shape", None)
+        if shape is None or shape.rank != len(self._row):
+            raise ValueError(
+                f"sparse_batch: elements must be tensors of rank {len(self._row)}, that "
+                f"of row_shape, got {describe(element)}"
+            )
+        row = [n if m is None else m for n, m in zip(shape, self._row)]
+        if any([n > m for n, m in zip(shape, row)]):
+            raise ValueError(
+                f"sparse_batch: an element has shape {tuple(shape)}, larger than "
+                f"row_shape {self._row}"
+            )
+        places = np.indices(tuple(shape)).reshape(len(row), -1).T.astype(np.int64)
+        return SparseTensor(places, element.array.reshape(-1), row)
+
+    def spec(self):
+        return SparseTensorSpec([None, *self._row], self.inputs[0].spec().dtype)
 
 
 class PaddedBatch(Batch):
@@ -105,6 +211,10 @@ class PaddedBatch(Batch):
 
     def _joined(self, elements):
         first = elements[0]
+        if any(map(is_composite, flatten(first))):
+            raise TypeError(
+                "padded_batch: sparse and ragged tensors are not padded; use batch"
+            )
         columns = zip(*map(flatten, elements), strict=True)
         count = len(flatten(first))
         shapes = _per_leaf(first, self._shapes, count, "padded_shapes")
@@ -193,12 +303,22 @@ class Unbatch(Node):
         live = copy_position(position["inputs"][0])
         for batch in self.inputs[0].run(live):
             leaves, make = flatten(batch), packer(batch)
-            lengths = {np.shape(leaf.array)[:1] for leaf in leaves}
+            taken = {i: x.unstacked() for i, x in enumerate(leaves) if is_composite(x)}
+            lengths = {
+                (len(taken[i]),) if i in taken else np.shape(leaf.array)[:1]
+                for i, leaf in enumerate(leaves)
+            }
             if len(lengths) != 1 or lengths == {()}:
                 raise ValueError("unbatch: all components need one axis of one length")
             for number in range(position["inside"], *lengths.pop()):
                 position["inside"] = number + 1
-                yield make([new_tensor(row(leaf.array, number)) for leaf in leaves])
+                rows = [
+                    taken[i][number]
+                    if i in taken
+                    else new_tensor(row(leaf.array, number))
+                    for i, leaf in enumerate(leaves)
+                ]
+                yield make(rows)
             position["inputs"][0], position["inside"] = copy_position(live), 0
 
     def size(self):
@@ -210,9 +330,7 @@ class Unbatch(Node):
         return size * first[0] if known else UNKNOWN
 
     def spec(self):
-        return map_structure(
-            lambda spec: TensorSpec(spec.shape[1:], spec.dtype), self.inputs[0].spec()
-        )
+        return map_structure(row_spec, self.inputs[0].spec())
 
 
 class Rebatch(Node):

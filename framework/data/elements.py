@@ -11,6 +11,7 @@ import numpy as np
 
 from tapewright.compiler.tracing.tracer import SymbolicTensor, fall_back
 from tapewright.core import devices
+from tapewright.core.composite import CompositeSpec
 from tapewright.core.dtypes import kind_of
 from tapewright.core.nest import (
     assert_same_structure,
@@ -22,6 +23,7 @@ from tapewright.core.nest import (
 from tapewright.core.tensor import (
     TensorSpec,
     convert_to_tensor,
+    is_composite,
     is_tensor,
     new_tensor,
     to_array,
@@ -56,16 +58,23 @@ def as_element(value, spec=None):
         return {key: as_element(item, specs[key]) for key, item in value.items()}
     if hasattr(type(value), "element_spec"):  # a data set in a data set
         return value
+    if is_composite(value):
+        return map_structure(host_tensor, value, expand_composites=True)
     return host_tensor(value, None if spec is None else spec.dtype)
 
 
 def map_leaves(value, convert):
-    """``value`` with ``convert(leaf)`` for each leaf: a list is one, here, too."""
+    """``value`` with ``convert(leaf)`` for each leaf: a list is one, here, too.
+
+    Of a sparse or ragged tensor, each of its tensors is converted.
+    """
     if isinstance(value, tuple):
         items = [map_leaves(item, convert) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, dict):
         return {key: map_leaves(item, convert) for key, item in value.items()}
+    if is_composite(value):
+        return map_structure(convert, value, expand_composites=True)
     return convert(value)
 
 
@@ -130,7 +139,7 @@ def on_device(element):
     module = devices.current_module()
     if module is np:
         return element
-    return map_structure(partial(_moved, module), element)
+    return map_structure(partial(_moved, module), element, expand_composites=True)
 
 
 def _moved(module, leaf):
@@ -175,14 +184,18 @@ def _single(leaves):
     return leaves[0]
 
 
-def stack_elements(elements, who="batch"):
+def stack_elements(elements, who="batch", spec=None):
     """Elements of one structure as one, with an axis in front.
+
+    Args: ``spec``: of an element, where it is known that a component is ragged.
 
     Raises: ``ValueError`` where their shapes differ.
     """
     first = elements[0]
     columns = zip(*[_leaves(element, first, who) for element in elements], strict=True)
-    return pack(first, [_stack(column, i, who) for i, column in enumerate(columns)])
+    specs = [None] * len(flatten(first)) if spec is None else flatten(spec)
+    pairs = enumerate(zip(columns, specs, strict=True))
+    return pack(first, [_stack(column, i, who, kind) for i, (column, kind) in pairs])
 
 
 def _leaves(element, first, who):
@@ -195,7 +208,12 @@ def _leaves(element, first, who):
     return leaves
 
 
-def _stack(tensors, component, who):
+def _stack(tensors, component, who, spec=None):
+    with devices.use_module(np):
+        if isinstance(spec, CompositeSpec):
+            return spec.stack_rows(tensors)
+        if is_composite(tensors[0]):
+            return tensors[0].stacked(tensors)
     arrays = [tensor.array for tensor in tensors]
     shape, dtype = arrays[0].shape, arrays[0].dtype
     for number, array in enumerate(arrays):
@@ -210,12 +228,13 @@ def _stack(tensors, component, who):
 
 def spec_of(element):
     """``element`` with a `TensorSpec` in place of each tensor."""
-    return map_structure(
-        lambda leaf: (
-            getattr(leaf, "element_spec", None) or TensorSpec.from_tensor(leaf)
-        ),
-        element,
-    )
+    return map_structure(_leaf_spec, element)
+
+
+def _leaf_spec(leaf):
+    if is_composite(leaf):
+        return leaf.spec()
+    return getattr(leaf, "element_spec", None) or TensorSpec.from_tensor(leaf)
 
 
 def common_spec(who, specs):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .batching import Batch, PaddedBatch, Rebatch, Unbatch
+from tapewright.core.dtypes import int64
+from tapewright.core.typing import as_shape
+
+from .batching import Batch, PaddedBatch, RaggedBatch, Rebatch, SparseBatch, Unbatch
 from .elements import checked_count, row_of_counts
 from .grouping import BucketBySequenceLength, Buckets, GroupByWindow
 from .nesting import Window
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from tapewright.core.typing import IntLike
+    from tapewright.core.typing import DTypeLike, IntLike, ShapeLike
 
     from .dataset import Dataset
 
@@ -77,6 +80,49 @@ class GroupingMethods:
                 self._node, batch_size, padded_shapes, padding_values, drop_remainder
             )
         )
+
+    def ragged_batch(
+        self,
+        batch_size: IntLike,
+        drop_remainder: bool = False,
+        row_splits_dtype: DTypeLike = int64,
+        name: str | None = None,
+    ) -> Dataset:
+        """`batch`, of tensors whose first sizes differ as a `RaggedTensor`.
+
+        Components of a known shape are batched as tensors.
+
+        Raises: ``ValueError`` for a ``batch_size`` below 1, or other sizes that differ.
+
+        >>> from tapewright.data import Dataset
+        >>> import tapewright as tw
+        >>> ds = Dataset.range(3).map(lambda n: tw.fill([n], n))
+        >>> list(ds.ragged_batch(3))
+        [<tf.RaggedTensor [[], [1], [2, 2]]>]
+        """
+        batch_size = checked_count("ragged_batch", "batch_size", batch_size, 1)
+        return self._new(
+            RaggedBatch(self._node, batch_size, drop_remainder, row_splits_dtype)
+        )
+
+    def sparse_batch(
+        self, batch_size: IntLike, row_shape: ShapeLike, name: str | None = None
+    ) -> Dataset:
+        """`batch`, of tensors of different sizes as a `SparseTensor` of rows of one shape.
+
+        Args: ``row_shape``: the shape of a row, no smaller than any element.
+
+        Raises: ``ValueError`` for a ``batch_size`` below 1 or, in a run, for an element
+        that is larger, or of another rank.
+
+        >>> from tapewright.data import Dataset
+        >>> import tapewright as tw
+        >>> ds = Dataset.range(3).map(lambda n: tw.fill([n], n)).sparse_batch(3, [4])
+        >>> next(iter(ds)).indices.numpy().tolist()
+        [[1, 0], [2, 0], [2, 1]]
+        """
+        batch_size = checked_count("sparse_batch", "batch_size", batch_size, 1)
+        return self._new(SparseBatch(self._node, batch_size, as_shape(row_shape)))
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """Split each element into its rows.

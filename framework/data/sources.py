@@ -4,6 +4,7 @@ from itertools import count
 
 import numpy as np
 
+from tapewright.core.composite import CompositeSpec
 from tapewright.core.dtypes import as_dtype, int64
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.nest import (
@@ -11,8 +12,16 @@ from tapewright.core.nest import (
     flatten,
     is_nested,
     map_structure,
+    pack,
 )
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor, new_tensor
+from tapewright.core.tensor import (
+    TensorSpec,
+    convert_to_tensor,
+    is_composite,
+    is_tensor,
+    new_tensor,
+)
+from tapewright.core.text import row
 from tapewright.ops.random.generators import drawing_from
 
 from .elements import as_element, concrete, describe, spec_of
@@ -26,6 +35,7 @@ __all__ = [
     "FromGenerator",
     "Slices",
     "matching_files",
+    "row_spec",
     "signature",
     "tensor_slices",
 ]
@@ -73,6 +83,8 @@ class Slices(Selection):
 def tensor_slices(tensors):
     """The source of `Dataset.from_tensor_slices`: its tensors, checked, as `Slices`."""
     element = as_element(tensors)
+    if any(map(is_composite, flatten(element))):
+        return _composite_slices(element)
     arrays = map_structure(lambda tensor: tensor.array, element)
     leaves = flatten(arrays)
     if not leaves or not all(map(np.ndim, leaves)):
@@ -86,6 +98,35 @@ def tensor_slices(tensors):
             f"{describe(element)}"
         )
     return Slices(arrays)
+
+
+def _composite_slices(element):
+    """The rows of an element in which there are sparse or ragged tensors."""
+    columns = [
+        leaf.unstacked() if is_composite(leaf) else _rows_of(leaf)
+        for leaf in flatten(element)
+    ]
+    if len({len(column) for column in columns}) > 1:
+        raise ValueError(
+            "from_tensor_slices: all tensors must have the same length, got "
+            f"{describe(element)}"
+        )
+    spec = map_structure(row_spec, spec_of(element))
+    rows = [pack(element, list(row)) for row in zip(*columns, strict=True)]
+    return Elements(rows, spec)
+
+
+def _rows_of(tensor):
+    if not np.ndim(tensor.array):
+        raise ValueError("from_tensor_slices: needs arrays with an axis to slice")
+    return [new_tensor(row(tensor.array, i)) for i in range(len(tensor.array))]
+
+
+def row_spec(spec):
+    """The spec of the rows of what has a spec."""
+    if isinstance(spec, CompositeSpec):
+        return spec.of_a_row()
+    return TensorSpec(spec.shape[1:], spec.dtype)
 
 
 def _row_spec(array):
@@ -208,6 +249,11 @@ class FromGenerator(Seeded, Replayed):
                 f"not fit output_signature {self._spec}: {error}"
             ) from None
         for leaf, spec in zip(flatten(element), flatten(self._spec), strict=True):
+            if isinstance(spec, CompositeSpec) and not spec.is_compatible_with(leaf):
+                raise TypeError(
+                    f"from_generator: the generator yielded {leaf!r} where "
+                    f"output_signature says {spec}"
+                )
             if not spec.shape.is_compatible_with(leaf.shape):
                 raise TypeError(
                     f"from_generator: the generator yielded shape {leaf.shape} where "

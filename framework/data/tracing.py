@@ -22,6 +22,7 @@ from tapewright.compiler.tracing.handles import (
 )
 from tapewright.compiler.tracing.tracer import fall_back
 from tapewright.core import devices, text
+from tapewright.core.composite import CompositeTensor
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import OutOfRangeError
 from tapewright.core.interpreters import active_tracer, use_interpreters
@@ -180,7 +181,7 @@ def _take_arrays(array, leaves):
     return [devices.copy_to(module, leaf.array) for leaf in flatten(element)]
 
 
-class Optional:
+class Optional(CompositeTensor):
     """An element, or none: the result of `DatasetIterator.get_next_as_optional`.
 
     >>> from tapewright.data import Dataset
@@ -227,9 +228,13 @@ class Optional:
         return self.element
 
     def components(self) -> list[Tensor]:
-        """The tensors that loops and branches carry."""
-        return [self._flag, *self._leaves]
+        """The flag, and the tensors of the element."""
+        return [self._flag, *(self._leaves or ())]
 
     def with_components(self, tensors: Sequence[Tensor]) -> Optional:
         """One of these tensors."""
-        return Optional(tensors[0], tensors[1:], self._spec)
+        return Optional(tensors[0], list(tensors[1:]), self._spec)
+
+    def static_key(self) -> Any:
+        """The class, and the spec of the element."""
+        return Optional, repr(self._spec)

@@ -12,6 +12,12 @@ from tapewright.core.errors import InvalidArgumentError, UnimplementedError
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
 from tapewright.core.text import make_text, use_text
 from tapewright.core.text import zeros as empty_values
+from tapewright.ops.array.creation import range
+from tapewright.ops.array.joining import stack
+from tapewright.ops.ragged.ragged_tensor import RaggedTensor
+from tapewright.ops.sparse.dense import flat_places
+from tapewright.ops.sparse.sparse_tensor import SparseTensor
+from tapewright.ops.sparse.structure import reorder
 from tapewright.storage.records.wire import (
     FIXED32,
     LENGTH,
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = [
     "FixedLenFeature",
     "FixedLenSequenceFeature",
+    "RaggedFeature",
+    "SparseFeature",
     "VarLenFeature",
     "parse_example",
     "parse_single_example",
@@ -62,24 +70,52 @@ class FixedLenSequenceFeature(NamedTuple):
 
 
 class VarLenFeature(NamedTuple):
-    """A feature of any length as a sparse tensor, which `parse_example` refuses."""
+    """A feature of any length as a `SparseTensor`; a batch has a row for each example."""
 
     dtype: DTypeLike
 
 
+class SparseFeature(NamedTuple):
+    """A `SparseTensor` of two features or more: the places of entries, and the entries.
+
+    ``index_key`` names the feature of places, int64, or lists one for each axis; ``size``
+    has the size of each axis. Entries are sorted by place unless ``already_sorted``.
+    """
+
+    index_key: Any
+    value_key: str
+    dtype: DTypeLike
+    size: Any
+    already_sorted: bool = False
+
+
+class RaggedFeature(NamedTuple):
+    """A feature of any length: a tensor, and in batches the rows of a `RaggedTensor`.
+
+    ``value_key`` is its name, if it is not the key in ``features``. ``partitions`` must be
+    empty: there is one ragged axis.
+    """
+
+    dtype: DTypeLike
+    value_key: str | None = None
+    partitions: Any = ()
+    row_splits_dtype: DTypeLike = "int32"
+    validate: bool = False
+
+
 def parse_single_example(
     serialized: TensorLike, features: dict[str, Any], example_names: Any = None
-) -> dict[str, Tensor]:
+) -> dict[str, Any]:
     """Tensors of the features of an `Example`, which is a scalar string.
 
     Args: ``features``: for each name that is wanted a `FixedLenFeature`, which gives a
     tensor of its shape, or a ``FixedLenSequenceFeature(shape, dtype,
-    allow_missing=True)``, which gives ``[n, *shape]`` for whatever ``n`` there is. Dtypes
-    are float32, int64 and string. ``example_names`` is ignored.
+    allow_missing=True)``, which gives ``[n, *shape]`` for whatever ``n`` there is, or a
+    `VarLenFeature`, `SparseFeature` or `RaggedFeature`. Dtypes are float32, int64 and
+    string. ``example_names`` is ignored.
 
     Raises: ``InvalidArgumentError`` (a ``ValueError``) for bytes that are no example, and
-    for a feature that is missing or of another dtype or number of values;
-    ``UnimplementedError`` for `VarLenFeature`, since there are no sparse tensors.
+    for a feature that is missing or of another dtype or number of values.
 
     >>> from tapewright.train import Example
     >>> example = Example()
@@ -90,19 +126,27 @@ def parse_single_example(
     """
     who = "parse_single_example"
     serialized = scalar_text(who, "serialized", serialized)
-    wanted = _wanted(who, features)
+    wanted, rows = _parted(who, features)
 
     def call(serialized):
         found = _features(serialized.item())
-        return [_array(who, name, found.get(name), f) for name, f in wanted.items()]
+        arrays = [_array(who, name, found.get(name), f) for name, f in wanted.items()]
+        return arrays + [_row(who, *key, found) for key in rows]
 
     specs = [feature.spec() for feature in wanted.values()]
-    return dict(zip(wanted, host_op(who, call, [serialized], specs), strict=True))
+    specs += [TensorSpec([None], dtype) for _, dtype in rows]
+    tensors = list(host_op(who, call, [serialized], specs))
+    values = dict(zip(rows, tensors[len(wanted) :], strict=True))
+    dense = dict(zip(wanted, tensors, strict=False))
+    return {
+        name: dense[name] if name in dense else _of_example(who, name, f, values)
+        for name, f in features.items()
+    }
 
 
 def parse_example(
     serialized: TensorLike, features: dict[str, Any], example_names: Any = None
-) -> dict[str, Tensor]:
+) -> dict[str, Any]:
     """`parse_single_example` of a vector of strings, as a batch.
 
     A `FixedLenSequenceFeature` is padded at the end to the longest of the batch.
@@ -115,15 +159,29 @@ def parse_example(
         raise InvalidArgumentError(
             f"{who}: serialized must be a vector, got the shape {tuple(serialized.shape)}"
         )
-    wanted = _wanted(who, features)
+    wanted, rows = _parted(who, features)
 
     def call(serialized):
         examples = [_features(each) for each in texts(serialized)]
-        return [_batch(who, name, examples, f) for name, f in wanted.items()]
+        arrays = [_batch(who, name, examples, f) for name, f in wanted.items()]
+        for key in rows:
+            found = [_row(who, *key, example) for example in examples]
+            arrays.append(np.concatenate([_no_values(key[1]), *found]))
+            arrays.append(np.array([len(row) for row in found], np.int64))
+        return arrays
 
     count = serialized.shape[0]
     specs = [feature.spec(count) for feature in wanted.values()]
-    return dict(zip(wanted, host_op(who, call, [serialized], specs), strict=True))
+    for _, dtype in rows:
+        specs += [TensorSpec([None], dtype), TensorSpec([count], "int64")]
+    tensors = list(host_op(who, call, [serialized], specs))
+    parts = tensors[len(wanted) :]
+    found = dict(zip(rows, zip(parts[::2], parts[1::2]), strict=True))
+    dense = dict(zip(wanted, tensors, strict=False))
+    return {
+        name: dense[name] if name in dense else _of_batch(who, name, f, found)
+        for name, f in features.items()
+    }
 
 
 def parse_single_sequence_example(
@@ -195,13 +253,108 @@ def _wanted(who, features, steps=False, needed=True):
     return {name: _checked(who, name, f, steps) for name, f in features.items()}
 
 
-def _checked(who, name, feature, steps):
-    if isinstance(feature, VarLenFeature):
-        raise UnimplementedError(
-            f"{who}: features[{name!r}]: VarLenFeature makes a sparse tensor, of which there "
-            "are none. Use FixedLenFeature(shape, dtype) for values of one length, or "
-            "FixedLenSequenceFeature(shape, dtype, allow_missing=True) for any length"
+def _parted(who, features):
+    """The dense features, and those of any length: pairs of a name and a dtype."""
+    if not isinstance(features, dict) or not features:
+        _wanted(who, features)  # raises
+    kinds = VarLenFeature, SparseFeature, RaggedFeature
+    dense, rows = {}, {}
+    for name, feature in features.items():
+        if not isinstance(feature, kinds):
+            dense[name] = _checked(who, name, feature, False)
+            continue
+        if isinstance(feature, RaggedFeature) and tuple(feature.partitions):
+            raise UnimplementedError(
+                f"{who}: features[{name!r}]: partitions of a RaggedFeature must be empty"
+            )
+        rows.update(dict.fromkeys(_keys_of(who, name, feature)))
+    return dense, list(rows)
+
+
+def _keys_of(who, name, feature):
+    """The features in an example, and their dtypes, that one of any length is made of."""
+    dtype = as_dtype(feature.dtype).name
+    if dtype not in LISTS:
+        raise TypeError(
+            f"{who}: features[{name!r}]: the dtype must be float32, int64 or string, got "
+            f"{dtype}; cast the result"
         )
+    if isinstance(feature, SparseFeature):
+        keys, sizes = _axes(feature)
+        if len(keys) != len(sizes):
+            raise ValueError(
+                f"{who}: features[{name!r}]: size must have a number for each index_key, "
+                f"got {feature.index_key!r} and {feature.size!r}"
+            )
+        return [*[(key, "int64") for key in keys], (feature.value_key, dtype)]
+    key = getattr(feature, "value_key", None)
+    return [(name if key is None else key, dtype)]
+
+
+def _axes(feature):
+    keys = feature.index_key
+    keys = [keys] if isinstance(keys, str) else list(keys)
+    sizes = feature.size
+    sizes = [int(n) for n in (sizes if isinstance(sizes, (list, tuple)) else [sizes])]
+    return keys, sizes
+
+
+def _row(who, name, dtype, found):
+    """The values of a feature of any length, none if it is missing."""
+    if found.get(name) is None:
+        return _no_values(dtype)
+    wanted = _Wanted((), dtype, True, True, None)
+    return _checked_values(who, name, found[name], wanted)
+
+
+def _no_values(dtype):
+    use_text()
+    return empty_values(np, (0,), np.dtype(as_dtype(dtype).as_numpy_dtype))
+
+
+def _of_example(who, name, feature, values):
+    """The tensor of a feature of any length, of one example."""
+    *places, entries = [values[key] for key in _keys_of(who, name, feature)]
+    if isinstance(feature, RaggedFeature):
+        return entries
+    if isinstance(feature, VarLenFeature):
+        count = entries.shape[0]
+        return SparseTensor(range(count, dtype="int64")[:, None], entries, [count])
+    return _sparse(who, name, feature, places, entries, [])
+
+
+def _of_batch(who, name, feature, found):
+    """The tensor of a feature of any length, of many examples."""
+    pairs = [found[key] for key in _keys_of(who, name, feature)]
+    entries, lengths = pairs[-1]
+    rows = RaggedTensor.from_row_lengths(entries, lengths, validate=False)
+    if isinstance(feature, RaggedFeature):
+        return rows.with_row_splits_dtype(feature.row_splits_dtype)
+    if isinstance(feature, VarLenFeature):
+        return rows.to_sparse()
+    for _, others in pairs[:-1]:
+        if others.numpy().tolist() != lengths.numpy().tolist():
+            raise _uneven(who, name)
+    places = [rows.value_rowids(), *[each for each, _ in pairs[:-1]]]
+    return _sparse(who, name, feature, places, entries, [lengths.shape[0]])
+
+
+def _sparse(who, name, feature, places, entries, lead):
+    if any([tuple(each.shape) != tuple(entries.shape) for each in places]):
+        raise _uneven(who, name)
+    sizes = [*lead, *_axes(feature)[1]]
+    sparse = SparseTensor(stack(places, axis=1), entries, sizes)
+    flat_places(f"{who}: {name!r}", sparse.indices, sizes)
+    return sparse if feature.already_sorted else reorder(sparse)
+
+
+def _uneven(who, name):
+    return InvalidArgumentError(
+        f"{who}: features[{name!r}]: an example has another number of places than values"
+    )
+
+
+def _checked(who, name, feature, steps):
     is_sequence = isinstance(feature, FixedLenSequenceFeature)
     if not is_sequence and (steps or not isinstance(feature, FixedLenFeature)):
         expected = "FixedLenSequenceFeature" if steps else "FixedLenFeature"

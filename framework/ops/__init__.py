@@ -57,5 +57,7 @@ from .image import (
     boxes,
     suppression,
 )
-from .strings import characters, regex, joins, numbers, ragged, splitting, categories
+from .sparse import sparse_tensor, dense, structure, arithmetic, products
+from .ragged import ragged_tensor, construction, rules
+from .strings import characters, regex, joins, numbers, splitting, categories
 from . import operators

@@ -19,7 +19,15 @@ from tapewright.core.tensor import (
 )
 from tapewright.core.variable import Variable, on_device_of
 
-from .array import conversion, gather, indexing, scatter
+from .array import (
+    conversion,
+    creation,
+    gather,
+    indexing,
+    joining,
+    scatter,
+    segment,
+)
 from .array.shape import broadcast_to, reshape
 from .linalg.matmul import matmul
 from .math import comparison, elementwise
@@ -196,6 +204,56 @@ for _suffix, _write, _verb in (
     _entries = _assign_entries(_write, _ENTRIES.format(_verb))
     setattr(Variable, f"scatter_{_suffix}", _rows)
     setattr(Variable, f"scatter_nd_{_suffix}", _entries)
+
+
+def _scale_rows(combine):
+    """The rows of a variable, multiplied or divided by those that an index names."""
+
+    def write(variable, indices, values):
+        whole, values = variable.read(), convert_to_tensor(values)
+        size, who = whole.shape[0], "Variable.scatter"
+        flat = gather.flat_index(indices, dims=(size,), who=who)
+        return combine(whole, segment.unsorted_segment_prod(values, flat, size))
+
+    return write
+
+
+def _quotient(x, y):
+    return elementwise.truncatediv(x, y) if x.dtype.is_integer else x / y
+
+
+for _suffix, _combine, _verb in (
+    ("mul", elementwise.multiply, "Multiply the"),
+    ("div", _quotient, "Divide the"),
+):
+    _rows = _assign_rows(_scale_rows(_combine), _ROWS.format(_verb))
+    setattr(Variable, f"scatter_{_suffix}", _rows)
+
+
+def _batch_scatter_update(self, sparse_delta, use_locking=False, name=None):
+    """Replace rows along the last axis of the indices of ``sparse_delta``. Returns self.
+
+    Shapes: indices ``[b0, ..., k]`` and values ``[b0, ..., k, ...]`` of a variable
+    ``[b0, ..., n, ...]``: index ``[i, ..., j]`` is that of a row of ``self[i, ...]``.
+
+    Raises: as `scatter_update`; ``ShapeError`` (a ``ValueError``) for other shapes.
+    """
+    if not isinstance(sparse_delta, IndexedSlices):
+        kind = type(sparse_delta).__name__
+        raise TypeError(f"sparse_delta must be IndexedSlices, got {kind}")
+    indices = gather.whole_numbers("batch_scatter_update", sparse_delta.indices)
+    lead = tuple(indices.shape)[:-1]
+    axes = [creation.range(n, dtype=indices.dtype) for n in lead]
+    places = [
+        broadcast_to(reshape(axis, [-1] + [1] * (len(lead) - i)), indices.shape)
+        for i, axis in enumerate(axes)
+    ]
+    places = joining.stack([*places, indices], axis=-1)
+    write = scatter.tensor_scatter_nd_update
+    return self.assign(write(self, places, sparse_delta.values))
+
+
+Variable.batch_scatter_update = _batch_scatter_update
 
 
 def _gather_nd(self, indices, name=None):

@@ -45,8 +45,8 @@ class InputLayer(Layer):
         name: str | None = None,
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
-        if sparse or ragged:
-            raise ValueError("Input: sparse and ragged tensors are not supported")
+        if ragged:
+            raise ValueError("Input: ragged tensors are not supported")
         super().__init__(name=name, **kwargs)
         if input_tensor is not None:
             given = shape, batch_size, batch_shape, dtype
@@ -70,11 +70,14 @@ class InputLayer(Layer):
                 batch_shape = (batch_size, *_shape("shape", shape))
         self.batch_shape: tuple[int | None, ...] = _shape("batch_shape", batch_shape)
         self.optional = optional
+        self.sparse = bool(sparse)
         self.dtype_policy = dtype or floatx()
         self.built = True
         tensor = input_tensor
         if tensor is None:
-            tensor = KerasTensor(self.batch_shape, self.dtype, name=self.name)
+            tensor = KerasTensor(
+                self.batch_shape, self.dtype, sparse=self.sparse, name=self.name
+            )
         self._output_shape = self.batch_shape
         Node(self, (), {}, tensor)
 
@@ -87,7 +90,9 @@ class InputLayer(Layer):
             "batch_shape": self.batch_shape and list(self.batch_shape),
             "dtype": self.dtype,
             "name": self.name,
-        } | ({"optional": True} if self.optional else {})
+            **({"optional": True} if self.optional else {}),
+            **({"sparse": True} if self.sparse else {}),
+        }
 
 
 def Input(
@@ -107,7 +112,8 @@ def Input(
     fixed; ``batch_shape``: both in one; ``dtype``, default `floatx`; ``name``: the key
     of this input if `fit` gets a dict; ``tensor``: a symbolic tensor to use as the
     input, also one that layers made; ``optional``: the model may get None for it;
-    ``sparse``, ``ragged``: not supported, they must be False.
+    ``sparse``: the model gets a `SparseTensor`, which `Dense` multiplies; ``ragged``: not
+    supported, it must be False.
 
     Shapes: the result is ``[batch_size, *shape]``.
 

@@ -28,7 +28,7 @@ from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.stateless_scope import paired, substituted
-from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_composite, is_tensor
 from tapewright.core.trackable import Opaque, assign_pending, making_children
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import shape as shape_of
@@ -553,6 +553,9 @@ class Layer(Operation, Tracked, LayerConfig):
         if is_nested(inputs):
             if any(getattr(leaf, "ndim", 0) for leaf in flatten(inputs)):
                 return map_structure(self._converted, inputs)
+        elif is_composite(inputs):
+            floating = inputs.dtype.is_floating and self._compute_dtype.is_floating
+            return cast(inputs, self._compute_dtype) if floating and casts else inputs
         elif not is_tensor(inputs):
             array = np.asarray(inputs) if not hasattr(inputs, "dtype") else inputs
             if (

@@ -89,7 +89,7 @@ class KerasTensor(Tensor):
         self._shape = TensorShape(shape)
         self.array: Any = AbstractValue(tuple(self._shape.as_list()), dtype.dtype)
         self.key: Any = None
-        self.sparse: bool = False
+        self.sparse = sparse
         self.mask_spec: TensorSpec | None = None
         self.name: str = name or unique_name("keras_tensor")
 

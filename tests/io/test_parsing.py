@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.io import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
+from tapewright.io import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    RaggedFeature,
+    SparseFeature,
+    VarLenFeature,
+)
 from tapewright.train import Example, SequenceExample
 
 
@@ -18,7 +24,7 @@ def serialized(**features):
 
 
 FIRST, SECOND = (
-    serialized(x=[1.0, 2.0], n=[5], s=[b"a"]),
+    serialized(x=[1.0, 2.0], n=[5], s=[b"a"], m=[8]),
     serialized(x=[3.0, 4.0], n=[6, 7]),
 )
 WANTED = {
@@ -35,6 +41,40 @@ def test_an_example_gives_tensors_of_the_shapes_that_are_asked_for():
     rows = FixedLenSequenceFeature([2], tw.float32, allow_missing=True)
     found = tw.io.parse_single_example(FIRST, {"x": rows, "y": rows})
     assert found["x"].numpy().tolist() == [[1, 2]] and found["y"].shape == (0, 2)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_features_of_any_length_are_sparse_or_ragged(traced):
+    """As TensorFlow gives them."""
+    both = [serialized(i=[3, 0], j=[1, 0], w=[1.0, 2.0]), serialized(t=[b"a", b"b"])]
+    wanted = {
+        "w": VarLenFeature("float32"),
+        "t": VarLenFeature("string"),
+        "rows": RaggedFeature("float32", value_key="w"),
+        "one": SparseFeature("i", "w", "float32", 5),
+        "two": SparseFeature(["i", "j"], "w", "float32", [5, 4]),
+        "unsorted": SparseFeature("i", "w", "float32", 5, already_sorted=True),
+    }
+    parse = tw.function(tw.io.parse_example) if traced else tw.io.parse_example
+    found = parse(tw.constant(both), wanted)
+    parts = {
+        name: [x.indices.numpy().tolist(), x.values.numpy().tolist(), x.shape.as_list()]
+        for name, x in found.items()
+        if name != "rows"
+    }
+    assert parts == {
+        "w": [[[0, 0], [0, 1]], [1, 2], [2, 2]],
+        "t": [[[1, 0], [1, 1]], [b"a", b"b"], [2, 2]],
+        "one": [[[0, 0], [0, 3]], [2, 1], [2, 5]],
+        "two": [[[0, 0, 0], [0, 3, 1]], [2, 1], [2, 5, 4]],
+        "unsorted": [[[0, 3], [0, 0]], [1, 2], [2, 5]],
+    }
+    assert found["rows"].to_list() == [[1, 2], []]
+    assert found["rows"].row_splits.dtype == tw.int32
+    single = tw.io.parse_single_example(both[0], wanted)
+    assert single["one"].indices.numpy().tolist() == [[0], [3]]
+    assert single["rows"].numpy().tolist() == [1, 2]
+    assert single["t"].shape == (0,)
 
 
 def test_a_batch_is_padded_by_the_default():
@@ -62,7 +102,17 @@ def test_it_runs_in_each_call_of_a_traced_function():
         (FixedLenFeature([2], tw.float32, [1.0]), ValueError, "default_value"),
         (FixedLenSequenceFeature([], tw.float32), ValueError, "allow_missing=True"),
         (FixedLenSequenceFeature([3], tw.float32, True), ValueError, "no rows"),
-        (VarLenFeature(tw.float32), tw.errors.UnimplementedError, "FixedLenFeature"),
+        (VarLenFeature(tw.int64), ValueError, "of the dtype float32"),
+        (VarLenFeature(tw.int32), TypeError, "float32, int64 or string"),
+        (
+            RaggedFeature(tw.float32, partitions=[1]),
+            tw.errors.UnimplementedError,
+            "empty",
+        ),
+        (SparseFeature("x", "x", tw.float32, 4), ValueError, "of the dtype float32"),
+        (SparseFeature(["n"], "x", tw.float32, [4, 4]), ValueError, "size"),
+        (SparseFeature("n", "x", tw.float32, 9), ValueError, "number of places"),
+        (SparseFeature("n", "m", tw.int64, 5), IndexError, "from 0 to 4"),
         (tw.float32, TypeError, "must be a FixedLenFeature"),
     ],
 )

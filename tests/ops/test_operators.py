@@ -138,6 +138,47 @@ def test_rows_of_a_variable_are_assigned(how):
     assert w.numpy().tolist() == WRITTEN[how]
 
 
+@pytest.mark.parametrize("traced", [False, True])
+def test_rows_of_a_variable_are_scaled(traced):
+    start = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    values = tw.constant([[2.0, 5.0], [4.0, 0.5]])
+    wanted = {
+        "mul": ([[2, 10], [3, 4], [20, 3]], [[8, 5], [3, 4], [5, 6]]),
+        "div": ([[0.5, 0.4], [3, 4], [1.25, 12]], [[0.125, 0.8], [3, 4], [5, 6]]),
+    }
+    v = tw.Variable(start)
+    for how, results in wanted.items():
+        for rows, result in zip(([0, 2], [0, 0]), results):
+            v.assign(start)
+            delta = tw.IndexedSlices(values, tw.constant(rows))
+
+            def write(how=how, delta=delta):
+                getattr(v, f"scatter_{how}")(delta)
+
+            (tw.function(write) if traced else write)()
+            np.testing.assert_allclose(v, result, rtol=1e-6)
+    whole = tw.Variable([7, -7])
+    whole.scatter_div(tw.IndexedSlices(tw.constant([2, 2]), tw.constant([0, 1])))
+    assert whole.numpy().tolist() == [3, -3]
+    with pytest.raises(IndexError, match="0 to 2"):
+        v.scatter_mul(tw.IndexedSlices(values, tw.constant([0, -1])))
+
+
+def test_rows_of_batches_of_a_variable_are_replaced():
+    v = tw.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    rows = tw.IndexedSlices(
+        tw.constant([[9.0], [8.0], [7.0]]), tw.constant([[0], [1], [0]])
+    )
+    assert v.batch_scatter_update(rows) is v
+    assert v.numpy().tolist() == [[9, 2], [3, 8], [7, 6]]
+    w = tw.Variable(tw.zeros([2, 2, 2]))
+    rows = tw.constant([[[1.0, 2.0]], [[3.0, 4.0]]])
+    w.batch_scatter_update(tw.IndexedSlices(rows, tw.constant([[0], [1]])))
+    assert w.numpy().tolist() == [[[1, 2], [0, 0]], [[0, 0], [3, 4]]]
+    with pytest.raises(TypeError, match="IndexedSlices"):
+        v.batch_scatter_update(rows)
+
+
 def test_a_dense_value_for_some_rows_is_refused():
     with pytest.raises(TypeError, match="sparse_delta .*IndexedSlices.*got Tensor"):
         tw.Variable([1.0]).scatter_add(tw.constant([1.0]))

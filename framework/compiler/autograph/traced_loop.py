@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import DTypeError, TracingError
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.nest import is_nested, pack
+from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.source_lines import line_of_error, user_line
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.joining import unstack
@@ -18,7 +18,6 @@ from tapewright.ops.array.joining import unstack
 from ..control_flow.loop_node import LoopTrace
 from ..control_flow.printing import assert_true
 from ..control_flow.regions import any_traced, described
-from ..control_flow.tensor_array import flatten_components, pack_components
 from ..control_flow.while_loop import MANY, known_length
 from ..tracing.graph import spec_of
 from ..tracing.handles import zeros_of
@@ -142,7 +141,7 @@ class TracedLoop:
 
     def _emit(self, only_if_traced):
         rows, goes_on, self.grown = self.iteration, self.goes_on, {}
-        own = flatten_components([rows.state]) if type(rows) is Steps else []
+        own = flatten([rows.state], True) if type(rows) is Steps else []
         start = len(own)
         count = rows.count if own and goes_on is None else None
         is_tested = goes_on is not None or (type(rows) is Steps and count is None)
@@ -151,7 +150,7 @@ class TracedLoop:
         def enter(leaves):
             self.state.restore(self.before)
             self._load(leaves[start:])
-            return pack_components([rows.state], leaves[:start])[0] if own else None
+            return pack([rows.state], leaves[:start], True)[0] if own else None
 
         def test(leaves):
             position, tests = enter(leaves), []
@@ -172,7 +171,7 @@ class TracedLoop:
             if rows is not None:
                 item = (rows.item(position if own else slices),)
             self.body(*item)
-            after = flatten_components([self._advanced(position)]) if own else []
+            after = flatten([self._advanced(position)], True) if own else []
             return [*after, *self._results(leaves[start:])], [], self._appended()
 
         sliced, options = rows.tensors if type(rows) is Rows else (), {}

@@ -4,7 +4,7 @@ import numpy as np
 
 from tapewright.core.dtypes import kind_of
 from tapewright.core.nest import flatten, is_nested, pack
-from tapewright.core.tensor import Tensor
+from tapewright.core.tensor import Tensor, is_composite
 from tapewright.core.tensor_shape import TensorShape
 
 __all__ = [
@@ -45,8 +45,8 @@ def leaves_of(value):
 
 def tensors_of(leaf):
     """Return the tensors of a leaf as a list; None if it is an object of Python."""
-    if hasattr(leaf, "components"):
-        return list(leaf.components())
+    if is_composite(leaf):
+        return leaf.components()
     if isinstance(leaf, Tensor):
         return [leaf]
     return [leaf] if is_number(leaf) else None
@@ -61,7 +61,7 @@ def with_tensors(value, places, tensors):
     for leaf, place in zip(leaves_of(value), places, strict=True):
         if place is None:
             leaves.append(leaf)
-        elif hasattr(leaf, "components"):
+        elif is_composite(leaf):
             leaves.append(leaf.with_components(list(tensors[place])))
         else:
             leaves.append(tensors[place][0])
@@ -71,7 +71,8 @@ def with_tensors(value, places, tensors):
 def same_nesting(a, b):
     """Return whether two nests have the same types, sizes and keys."""
     if not (is_nested(a) or is_nested(b)):
-        return True
+        composites = [x for x in (a, b) if is_composite(x)]
+        return not composites or (len(composites) == 2 and a.is_like(b))
     if isinstance(a, dict) and isinstance(b, dict):
         same = a.keys() == b.keys()
         return same and all([same_nesting(a[key], b[key]) for key in a])

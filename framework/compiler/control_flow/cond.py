@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tapewright.core.nest import assert_same_structure
+from tapewright.core.nest import (
+    assert_same_structure,
+    flatten,
+    map_structure,
+    pack,
+)
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.core.typing import R, TensorLike
 from tapewright.ops.array.conversion import cast
@@ -22,7 +27,6 @@ from ..tracing.graph import spec_of
 from .cond_node import branch
 from .printing import assert_true
 from .regions import any_traced, described
-from .tensor_array import flatten_components, pack_components
 
 __all__ = ["case", "cond", "switch_case"]
 
@@ -198,11 +202,8 @@ def _traced(who, choice, functions):
 
     def flat(name, function):
         def traced():
-            structures[name] = result = function()
-            return [
-                x.__tensor__() if hasattr(type(x), "__tensor__") else x
-                for x in flatten_components(result)
-            ]
+            structures[name] = result = map_structure(_as_tensor, function())
+            return flatten(result, expand_composites=True)
 
         return traced
 
@@ -211,7 +212,12 @@ def _traced(who, choice, functions):
 
     parts = [flat(name, function) for name, function in functions.items()]
     outputs = branch(who, choice, parts, check=check)
-    return pack_components(next(iter(structures.values())), outputs)
+    return pack(next(iter(structures.values())), outputs, expand_composites=True)
+
+
+def _as_tensor(x):
+    """The tensor that an object stands for: the value of a variable."""
+    return x.__tensor__() if hasattr(type(x), "__tensor__") else x
 
 
 def _agreeing(who, names, structures, results):
@@ -219,7 +225,7 @@ def _agreeing(who, names, structures, results):
     first, *others = names
     for name in others:
         try:
-            assert_same_structure([structures[first]], [structures[name]])
+            assert_same_structure(structures[first], structures[name], True)
             fits = len(results[0]) == len(results[names.index(name)])
         except ValueError:
             fits = False

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tapewright.core.composite import CompositeTensor
 from tapewright.core.dispatch import composite
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import ShapeError, TracingError
 from tapewright.core.interpreters import active_tracer, use_interpreters
-from tapewright.core.nest import assert_same_structure, flatten
+from tapewright.core.nest import assert_same_structure, flatten, pack
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
 from tapewright.core.typing import R, TensorLike, TensorNest
@@ -26,12 +27,7 @@ from ..tracing.graph import Graph, spec_of
 from ..tracing.tracer import Tracer
 from .loop_node import LoopTrace
 from .regions import any_traced, described, traced_or_none
-from .tensor_array import (
-    as_tensors,
-    flatten_components,
-    pack_components,
-    stop_gradients,
-)
+from .tensor_array import TensorArray, as_tensors, stop_gradients
 
 __all__ = ["carry_along", "foldl", "foldr", "map_fn", "scan"]
 
@@ -80,13 +76,24 @@ def map_fn(
         return [], _typed(result, signature)
 
     _, stacks = rows.run(step, [], reverse=False, stacked=True)
-    found = pack_components(structure[0], stacks)
+    found = pack(structure[0], stacks, True)
     return found if back_prop else stop_gradients(found)
+
+
+def _rows_of(who, result):
+    """The leaves of a result, rows of stacks. Raises: ``TypeError`` for what is no row."""
+    for x in flatten(result):
+        if isinstance(x, CompositeTensor) and not isinstance(x, TensorArray):
+            raise TypeError(
+                f"{who}: fn must return tensors, got a {type(x).__name__}: there are no "
+                "stacks of them; return to_dense() or to_tensor() of it, or its parts"
+            )
+    return flatten(result, expand_composites=True)
 
 
 def _typed(result, signature):
     """Convert leaves to tensors of the dtypes of a signature."""
-    leaves = flatten_components(result)
+    leaves = _rows_of("map_fn", result)
     if signature is None:
         return [convert_to_tensor(x) for x in leaves]
     wanted = flatten(signature)
@@ -131,7 +138,7 @@ def scan(
     array([1, 3, 6], dtype=int32)
     """
     _, stacks, like = _accumulated("scan", fn, elems, initializer, reverse, True)
-    found = pack_components(like, stacks)
+    found = pack(like, stacks, True)
     return found if back_prop else stop_gradients(found)
 
 
@@ -155,7 +162,7 @@ def foldl(
     np.int32(123)
     """
     last, _, like = _accumulated("foldl", fn, elems, initializer, False, False)
-    found = pack_components(like, last)
+    found = pack(like, last, True)
     return found if back_prop else stop_gradients(found)
 
 
@@ -174,7 +181,7 @@ def foldr(
     np.int32(321)
     """
     last, _, like = _accumulated("foldr", fn, elems, initializer, True, False)
-    found = pack_components(like, last)
+    found = pack(like, last, True)
     return found if back_prop else stop_gradients(found)
 
 
@@ -193,13 +200,13 @@ def carry_along(fn, carry, elems, reverse=False):
     like, structure = as_tensors([carry])[0], []
 
     def step(state, row):
-        after, result = fn(pack_components(like, state), row)
+        after, result = fn(pack(like, state, True), row)
         assert_same_structure([like], [after])
         structure[:] = [as_tensors([result])[0]]
-        return _next_state(after, state), flatten_components(structure[0])
+        return _next_state(after, state), _rows_of("scan", structure[0])
 
-    last, stacks = rows.run(step, flatten_components(like), reverse, stacked=True)
-    return pack_components(like, last), pack_components(structure[0], stacks)
+    last, stacks = rows.run(step, flatten(like, True), reverse, stacked=True)
+    return pack(like, last, True), pack(structure[0], stacks, True)
 
 
 def _accumulated(who, fn, elems, initializer, reverse, stacked):
@@ -216,7 +223,7 @@ def _accumulated(who, fn, elems, initializer, reverse, stacked):
     like = as_tensors([initializer])[0]
 
     def step(state, row):
-        result = fn(pack_components(like, state), row)
+        result = fn(pack(like, state, True), row)
         try:
             assert_same_structure([like], [result])
         except ValueError:
@@ -225,19 +232,17 @@ def _accumulated(who, fn, elems, initializer, reverse, stacked):
                 f"  initializer: {like!r}\n  fn: {result!r}"
             ) from None
         state = _next_state(result, state)
-        return state, state if stacked else []
+        return state, _rows_of(who, pack(like, state, True)) if stacked else []
 
-    last, stacks = rows.run(step, flatten_components(like), reverse, stacked)
+    last, stacks = rows.run(step, flatten(like, True), reverse, stacked)
     if stacked and first is not None:
-        stacks = [
-            _joined(x, y, reverse) for x, y in zip(flatten_components(first), stacks)
-        ]
+        stacks = [_joined(x, y, reverse) for x, y in zip(flatten(first, True), stacks)]
     return last, stacks, like
 
 
 def _next_state(result, state):
     """Convert the leaves of a result to tensors; numbers take the dtypes of a state."""
-    pairs = zip(flatten_components(result), state)
+    pairs = zip(flatten(result, True), state)
     return [convert_to_tensor(x, dtype_hint=old.dtype) for x, old in pairs]
 
 
@@ -252,7 +257,7 @@ class _Rows:
     def __init__(self, who, elems):
         self.who = who
         self.structure = as_tensors([elems])[0]
-        self.tensors = flatten(self.structure)
+        self.tensors = [convert_to_tensor(x) for x in flatten(self.structure)]
         if not self.tensors:
             raise ValueError(f"{who}: elems must hold at least one tensor")
         for i, x in enumerate(self.tensors):
@@ -270,7 +275,7 @@ class _Rows:
         row = [getitem(x, at) for x in self.tensors]
         self.tensors = [getitem(x, rest) for x in self.tensors]
         self.count = self.count - 1
-        return pack_components(self.structure, row)
+        return pack(self.structure, row, True)
 
     def run(self, step, state, reverse, stacked):
         """Return the last state and the stacked results of ``step(state, row)``."""
@@ -284,7 +289,7 @@ class _Rows:
         rows = {}
         for i in reversed(numbers) if reverse else numbers:
             row = [getitem(x, i) for x in self.tensors]
-            state, rows[i] = step(state, pack_components(self.structure, row))
+            state, rows[i] = step(state, pack(self.structure, row, True))
         if not rows:
             return state, self.empty_stacks(step, state) if stacked else []
         columns = zip(*[rows[i] for i in numbers])
@@ -301,14 +306,14 @@ class _Rows:
         tracer = Tracer(Graph(self.who))
         with use_interpreters((tracer,)):
             row = [tracer.input(x.array.shape[1:], x.array.dtype) for x in self.tensors]
-            _, rows = step(state, pack_components(self.structure, row))
+            _, rows = step(state, pack(self.structure, row, True))
         return [zeros((0, *x.array.shape), x.array.dtype) for x in rows]
 
     def emit_loop(self, step, state, reverse, only_if_traced=False):
         """Emit a `Loop`; return its last state and its stacks."""
 
         def body(state, rows, constants):
-            after, stacks = step(state, pack_components(self.structure, rows))
+            after, stacks = step(state, pack(self.structure, rows, True))
             for i, (x, y) in enumerate(zip(state, after)):
                 if spec_of(x) != spec_of(y):
                     raise TracingError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tapewright.core.composite import CompositeTensor
 from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.errors import (
     DTypeError,
@@ -15,8 +16,8 @@ from tapewright.core.errors import (
     TracingError,
 )
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.nest import flatten, is_nested, map_structure, pack
-from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.nest import flatten, map_structure, pack
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_composite
 from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import DTypeLike, IntLike, StaticShapeLike, TensorLike
 from tapewright.ops.array.conversion import stop_gradient
@@ -31,8 +32,6 @@ from .regions import any_traced
 __all__ = [
     "TensorArray",
     "as_tensors",
-    "flatten_components",
-    "pack_components",
     "stop_gradients",
 ]
 
@@ -41,7 +40,7 @@ class ElementError(OutOfBoundsError, OutOfRangeError):
     """A `TensorArray` has no element of that number."""
 
 
-class TensorArray:
+class TensorArray(CompositeTensor):
     """A list of tensors of one dtype and shape, for loops to write to and read from.
 
     `write` and the other methods that change it return the array with the change:
@@ -317,7 +316,17 @@ class TensorArray:
         self._rows, self._items = rows, []
         return rows
 
-    def components(self) -> tuple[Any, ...]:
+    def static_key(self) -> Any:
+        """The class, the number of elements, and what they must be."""
+        shape = self._shape.rank, *self._shape
+        flags = self._dtype, self._dynamic, self._infers
+        return TensorArray, self._count(), shape, flags
+
+    def is_like(self, other: Any) -> bool:
+        """Return whether the other is one, of any size: elements are checked."""
+        return isinstance(other, TensorArray)
+
+    def components(self) -> list[Any]:
         """Return its tensors as operands of a node; None for one of unknown shape."""
         known = self._rows is not None or self._shape.is_fully_defined()
         if not known and any(x is not None for x in self._items):
@@ -327,9 +336,10 @@ class TensorArray:
     def with_components(self, components: Any) -> TensorArray:
         """Return an array like this one that consists of these tensors."""
         twin = self._copy()
-        (twin._rows,), twin._items = components, []
-        if twin._rows is None:
-            twin._items = list(self._items)
+        if len(components) != 1:
+            twin._items = list(components)
+        elif components[0] is not None:
+            twin._rows, twin._items = components[0], []
         return twin
 
     def of_elements(self, other: TensorArray) -> TensorArray:
@@ -352,32 +362,16 @@ def unstacked(value, dtype=None):
 # ---------------------------------------------------- nests that hold such arrays
 
 
-def flatten_components(structure):
-    """Return the leaves of a nest, with the components of each `TensorArray` in its place."""
-    leaves = []
-    for x in flatten(structure) if is_nested(structure) else [structure]:
-        leaves += x.components() if hasattr(x, "components") else [x]
-    return leaves
-
-
-def pack_components(structure, leaves):
-    """Pack the leaves of `flatten_components` into the structure again."""
-    leaves, whole = iter(leaves), []
-    for x in flatten(structure) if is_nested(structure) else [structure]:
-        if hasattr(x, "components"):
-            whole.append(x.with_components([next(leaves) for _ in x.components()]))
-        else:
-            whole.append(next(leaves))
-    return pack(structure, whole) if is_nested(structure) else whole[0]
-
-
 def as_tensors(structure, like=None):
-    """Convert the leaves of a nest to tensors, numbers to the dtypes of ``like``."""
+    """Convert the leaves of a nest to tensors, numbers to the dtypes of ``like``.
+
+    What consists of tensors, and is none itself, stays.
+    """
     leaves = flatten(structure)
     hints = [None] * len(leaves) if like is None else flatten(like)
     found = [
         x
-        if hasattr(x, "components")
+        if is_composite(x)
         else convert_to_tensor(x, dtype_hint=getattr(hint, "dtype", None))
         for x, hint in zip(leaves, hints)
     ]
@@ -387,5 +381,9 @@ def as_tensors(structure, like=None):
 def stop_gradients(structure):
     """Stop gradients of the tensors in a nest; of a `TensorArray` they pass."""
     return map_structure(
-        lambda x: x if hasattr(x, "components") else stop_gradient(x), structure
+        lambda x: x if isinstance(x, TensorArray) else _stopped(x), structure
     )
+
+
+def _stopped(x):
+    return map_structure(stop_gradient, x, expand_composites=True)

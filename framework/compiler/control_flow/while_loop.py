@@ -29,12 +29,7 @@ from ..tracing.graph import Node, spec_of
 from ..tracing.interpret import interpret
 from .loop_node import LoopTrace
 from .regions import any_traced, described, trace_region, traced_or_none
-from .tensor_array import (
-    as_tensors,
-    flatten_components,
-    pack_components,
-    stop_gradients,
-)
+from .tensor_array import TensorArray, as_tensors, stop_gradients
 
 __all__ = ["while_loop"]
 
@@ -132,7 +127,7 @@ class _While:
                 return self.emit_loop(now, rest)
             if not go:
                 break
-            if traced and any_traced(flatten_components(now)):
+            if traced and any_traced(flatten(now, True)):
                 if not counted:
                     counted, found = True, self.try_loop(now, rest)
                     if found is not None:
@@ -170,7 +165,7 @@ class _While:
         if type(result) is not type(now) and isinstance(result, (list, tuple)):
             result = pack(now, result) if len(result) == len(now) else result
         try:
-            assert_same_structure(now, result)
+            assert_same_structure(now, result, expand_composites=True)
         except ValueError:
             raise ValueError(
                 "while_loop: body must return the structure of loop_vars, got\n"
@@ -181,10 +176,10 @@ class _While:
     def emit_loop(self, now, limit, longer_than=None):
         """Emit a `Loop`; return its last values, or None if it may be too short."""
         now = self._with_known_elements(now)
-        carried = flatten_components(now)
+        carried = flatten(now, True)
 
         def test(leaves):
-            go = convert_to_tensor(self.cond(*pack_components(now, leaves)))
+            go = convert_to_tensor(self.cond(*pack(now, leaves, True)))
             if go.shape.num_elements() != 1:
                 raise ValueError(
                     f"while_loop: cond must return one value, got shape {go.shape}"
@@ -192,7 +187,7 @@ class _While:
             return go
 
         def body(leaves, slices, constants):
-            result = flatten_components(self.step(pack_components(now, leaves)))
+            result = flatten(self.step(pack(now, leaves, True)), True)
             self._check(leaves, result, longer_than is not None)
             return result, [], []
 
@@ -205,22 +200,22 @@ class _While:
                 return None
             length = steps if steps < MANY else None
         node, inputs = trace.node(length=length, capacity=limit, maximum=limit)
-        return pack_components(now, trace.emit(node, inputs).carried)
+        return pack(now, trace.emit(node, inputs).carried, True)
 
     def _with_known_elements(self, now):
         """Give each `TensorArray` the shape of the elements that the body writes."""
-        if all(x is not None for x in flatten_components(now)):
+        if all(x is not None for x in flatten(now, True)):
             return now
-        specs = [spec_of(x) for x in flatten_components(now) if x is not None]
+        specs = [spec_of(x) for x in flatten(now, True) if x is not None]
 
         def probe(*leaves):
             leaves = iter(leaves)
-            own = [x if x is None else next(leaves) for x in flatten_components(now)]
-            return self.step(pack_components(now, own))
+            own = [x if x is None else next(leaves) for x in flatten(now, True)]
+            return self.step(pack(now, own, True))
 
         result = trace_region("while_loop", probe, specs, active_interpreters()).results
         return map_structure(
-            lambda x, y: x.of_elements(y) if hasattr(x, "components") else x,
+            lambda x, y: x.of_elements(y) if isinstance(x, TensorArray) else x,
             now,
             result,
         )

@@ -14,15 +14,14 @@ import numpy as np
 
 from tapewright.core import devices
 from tapewright.core.autocast import autocast_dtype
+from tapewright.core.composite import CompositeTensor
 from tapewright.core.dtypes import kind_of
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import (
-    IndexedSlices,
     Tensor,
     TensorSpec,
     convert_to_tensor,
-    is_tensor,
     new_tensor,
 )
 from tapewright.core.variable import Variable, VariableValue, unwrap_value
@@ -91,8 +90,8 @@ class Arguments:
                 pairs = [(name, self._key_of(x[name])) for name in _sorted(x)]
                 return (kind, *pairs)
             return (kind, *[self._key_of(item) for item in x])
-        if kind is IndexedSlices:
-            return (kind, *[self._key_of(part) for part in _parts(x)])
+        if isinstance(x, CompositeTensor):
+            return (x.static_key(), *[self._key_of(part) for part in x.components()])
         if isinstance(x, Resource):
             self.tensors.append(x.handle)
             return Resource, x.resource_spec
@@ -187,8 +186,8 @@ def weakened(value):
     if isinstance(value, Tensor) or devices.is_array(value):
         dtype = getattr(value.dtype, "dtype", value.dtype)
         return TensorSpec(value.shape, dtype, getattr(value, "name", None))
-    if type(value) is IndexedSlices:
-        return IndexedSlices(*[weakened(part) for part in _parts(value)])
+    if isinstance(value, CompositeTensor):
+        return value.with_components([weakened(x) for x in value.components()])
     if isinstance(value, Resource):
         return value.stand_in(None)
     try:
@@ -221,14 +220,6 @@ def _sorted(mapping):
         return sorted(mapping)
     except TypeError:  # keys of several types keep their order, as in `nest`
         return list(mapping)
-
-
-def _parts(slices):
-    """Return the parts of `IndexedSlices`; a dense shape of numbers is a tuple."""
-    shape = slices.dense_shape
-    if shape is not None and not is_tensor(shape):
-        shape = tuple([int(n) for n in shape])
-    return slices.values, slices.indices, shape
 
 
 def _spec_of(x):
@@ -267,9 +258,9 @@ def map_tensors(make, values, names):
     def mapped(name, leaf):
         if isinstance(leaf, (Tensor, TensorSpec)) or devices.is_array(leaf):
             return make(leaf, name)
-        if type(leaf) is IndexedSlices:
-            parts = zip(("values", "indices", "dense_shape"), _parts(leaf), strict=True)
-            return IndexedSlices(*[mapped(f"{name}_{n}", part) for n, part in parts])
+        if isinstance(leaf, CompositeTensor):
+            parts = enumerate(leaf.components())
+            return leaf.with_components([mapped(f"{name}_{i}", x) for i, x in parts])
         if isinstance(leaf, Resource):
             return leaf.with_handle(make(leaf.handle, name))
         return leaf

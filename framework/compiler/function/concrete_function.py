@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tapewright.core import config
+from tapewright.core.composite import CompositeTensor
 from tapewright.core.devices import array_module, current_module, use_module
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import TracingError
@@ -22,7 +23,6 @@ from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.primitive import kernels_are_wrapped
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import (
-    IndexedSlices,
     Tensor,
     TensorSpec,
     convert_to_tensor,
@@ -99,11 +99,8 @@ class InputStructure:
     def _collect(self, name, value, wanted, tensors):
         if isinstance(wanted, TensorSpec):
             tensors.append(fitting(value, wanted, name))
-        elif isinstance(wanted, IndexedSlices):
-            for part in ("values", "indices", "dense_shape"):
-                label = f"{name}.{part}"
-                own = getattr(value, part, None)
-                self._collect(label, own, getattr(wanted, part), tensors)
+        elif isinstance(wanted, CompositeTensor):
+            self._collect_composite(name, value, wanted, tensors)
         elif isinstance(wanted, Resource):
             self._collect_resource(name, value, wanted, tensors)
         elif is_nested(wanted) and _has_specs(wanted):
@@ -118,6 +115,18 @@ class InputStructure:
                 f"traced, and is a constant of the trace; got {value!r}"
             )
 
+    def _collect_composite(self, name, value, wanted, tensors):
+        if not (
+            isinstance(value, CompositeTensor)
+            and value.static_key() == wanted.static_key()
+        ):
+            raise TypeError(
+                f"the argument '{name}' must be like {wanted}, got {value!r}"
+            )
+        parts = zip(value.components(), wanted.components(), strict=True)
+        for i, (own, spec) in enumerate(parts):
+            self._collect(f"{name}_{i}", own, spec, tensors)
+
     def _collect_resource(self, name, value, wanted, tensors):
         if getattr(value, "resource_spec", None) != wanted.resource_spec:
             raise TypeError(
@@ -127,7 +136,7 @@ class InputStructure:
 
 
 def _has_specs(values):
-    kinds = (TensorSpec, IndexedSlices, Resource)
+    kinds = (TensorSpec, CompositeTensor, Resource)
     return any([isinstance(x, kinds) for x in flatten(values)])
 
 

@@ -1,8 +1,9 @@
 """Outputs of a traced function: its tensors, and the nest that they are put back into."""
 
 from tapewright.core import devices
+from tapewright.core.composite import CompositeTensor
 from tapewright.core.nest import flatten, is_nested, pack
-from tapewright.core.tensor import IndexedSlices, is_tensor
+from tapewright.core.tensor import is_tensor
 from tapewright.core.tensor_shape import TensorShape
 
 __all__ = ["flatten_result", "packer"]
@@ -12,15 +13,16 @@ def packer(structure):
     """Return the function that packs output tensors into ``structure``."""
     if structure is None:
         return lambda outputs: None
-    if structure == 0:
+    if type(structure) is int and structure == 0:
         return lambda outputs: outputs[0]
-    if type(structure) in (list, tuple) and list(structure) == [*range(len(structure))]:
-        return type(structure)
+    if type(structure) in (list, tuple) and all([type(n) is int for n in structure]):
+        if list(structure) == [*range(len(structure))]:
+            return type(structure)
 
     def filled(leaf, outputs):
-        if isinstance(leaf, IndexedSlices):
-            parts = leaf.values, leaf.indices, leaf.dense_shape
-            return IndexedSlices(*[filled(part, outputs) for part in parts])
+        if isinstance(leaf, CompositeTensor):
+            parts = [filled(part, outputs) for part in leaf.components()]
+            return leaf.with_components(parts)
         return None if leaf is None else outputs[leaf]
 
     if not is_nested(structure):
@@ -42,12 +44,8 @@ def flatten_result(answer, who):
     def number(leaf):
         if leaf is None:
             return None
-        if type(leaf) is IndexedSlices:
-            shape = leaf.dense_shape
-            shape = TensorShape(shape) if type(shape) is tuple else shape
-            return IndexedSlices(
-                number(leaf.values), number(leaf.indices), number(shape)
-            )
+        if isinstance(leaf, CompositeTensor):
+            return leaf.with_components([number(part) for part in leaf.components()])
         if not _is_value(leaf):
             raise TypeError(
                 f"function '{who}' returned {leaf!r}, of type {type(leaf).__name__}: a "

@@ -2,6 +2,7 @@
 
 import inspect
 
+from tapewright.core.composite import CompositeSpec
 from tapewright.core.nest import flatten, is_nested
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor
 
@@ -102,7 +103,8 @@ class Signature:
                 "input_signature must be either a tuple or a list, got "
                 f"{type(given).__name__}"
             )
-        wrong = [x for x in flatten(list(given)) if not isinstance(x, TensorSpec)]
+        leaves = flatten(list(given), expand_composites=True)
+        wrong = [x for x in leaves if not isinstance(x, TensorSpec)]
         if wrong:
             raise TypeError(
                 "input_signature must be a possibly nested sequence of TensorSpec "
@@ -128,7 +130,7 @@ class Signature:
         for parameter in positional[len(given) :]:
             self._needs_default(parameter)
         self.constraints = tuple(given)
-        self.prescribed = flatten(list(given))
+        self.prescribed = leaves
 
     def _needs_default(self, parameter):
         if parameter.default is EMPTY:
@@ -173,6 +175,10 @@ class Signature:
     def _fit(self, value, spec, name):
         if isinstance(spec, TensorSpec):
             return self._as_tensor(value, spec, name)
+        if isinstance(spec, CompositeSpec):
+            if not spec.is_compatible_with(value):
+                raise self._error(name, f"like {spec}", value)
+            return spec.fitted(value)
         if isinstance(spec, dict):
             if not isinstance(value, dict) or set(value) != set(spec):
                 raise self._error(name, f"a dict with the keys {list(spec)}", value)

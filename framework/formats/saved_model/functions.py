@@ -20,10 +20,11 @@ from tapewright.compiler.function.methods import Method
 from tapewright.compiler.function.outputs import packer
 from tapewright.compiler.function.signature import Signature
 from tapewright.compiler.function.specialization import Trace, is_open
+from tapewright.core.composite import CompositeTensor
 from tapewright.core.errors import SavingError
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.symbolic_dim import is_symbolic
-from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec
+from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.tensor_shape import UnrankedShape
 from tapewright.core.variable import Variable
 
@@ -224,9 +225,8 @@ def map_specs(function, x):
     """Map the specs in a value, also those in indexed slices, in the order of tensors."""
 
     def mapped(leaf):
-        if isinstance(leaf, IndexedSlices):
-            parts = leaf.values, leaf.indices, leaf.dense_shape
-            return IndexedSlices(*[mapped(part) for part in parts])
+        if isinstance(leaf, CompositeTensor):
+            return leaf.with_components([mapped(x) for x in leaf.components()])
         return function(leaf) if isinstance(leaf, TensorSpec) else leaf
 
     return _mapped(mapped, x)
@@ -396,10 +396,8 @@ def _read_trace(group, head, specs, structure, variables, constants, optimizers)
         if value.dtype != spec.dtype.dtype or not _is_input(value.shape, shape, i):
             raise ValueError(f"input {i} of a trace must be {spec}")
     numbers = range(len(graph.outputs))
-    for leaf in flatten(structure):
-        slices = isinstance(leaf, IndexedSlices)
-        parts = [leaf.values, leaf.indices, leaf.dense_shape] if slices else [leaf]
-        if any(n is not None and n not in numbers for n in parts):
+    for n in flatten(structure, expand_composites=True):
+        if n is not None and n not in numbers:
             raise ValueError("what is returned must be outputs of the trace")
     packer(structure)
     return Trace(pattern, RestoredConcrete(graph, structure), scope)

@@ -14,10 +14,11 @@ from tapewright.compiler.function.specialization import (
     first_bound,
 )
 from tapewright.core import config
+from tapewright.core.composite import CompositeTensor
 from tapewright.core.devices import is_array
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.nest import is_nested
-from tapewright.core.tensor import IndexedSlices, Tensor, TensorSpec
+from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.tensor_shape import UnrankedShape
 
 from .values import nested_alike
@@ -157,13 +158,13 @@ def _collect(value, wanted, tensors):
     """Return True if a value fits the saved one; append its tensors to a list."""
     if isinstance(wanted, TensorSpec):
         return _collect_tensor(value, wanted, tensors)
-    if isinstance(wanted, IndexedSlices):
-        if not isinstance(value, IndexedSlices):
+    if isinstance(wanted, CompositeTensor):
+        if not isinstance(value, CompositeTensor):
             return False
-        names = ("values", "indices", "dense_shape")
-        return all(
-            _collect(getattr(value, n), getattr(wanted, n), tensors) for n in names
-        )
+        if value.static_key() != wanted.static_key():
+            return False
+        pairs = zip(value.components(), wanted.components(), strict=True)
+        return all(_collect(x, spec, tensors) for x, spec in pairs)
     if is_nested(wanted):
         if not nested_alike(value, wanted):
             return False
@@ -171,7 +172,7 @@ def _collect(value, wanted, tensors):
         return all(_collect(value[k], wanted[k], tensors) for k in keys)
     if value is wanted:
         return True
-    if isinstance(value, (Tensor, IndexedSlices)) or is_nested(value):
+    if isinstance(value, (Tensor, CompositeTensor)) or is_nested(value):
         return False
     return Arguments((value,)).static == Arguments((wanted,)).static
 
@@ -194,7 +195,7 @@ def _collect_tensor(value, spec, tensors):
         and not _takes(value, spec)
     ):
         return False
-    if isinstance(value, (dict, IndexedSlices)):
+    if isinstance(value, (dict, CompositeTensor)):
         return False
     if not isinstance(value, Tensor) and not hasattr(type(value), "__tensor__"):
         kind = value.dtype if is_array(value) else None

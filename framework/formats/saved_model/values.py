@@ -16,6 +16,8 @@ from tapewright.core.guards import Guards
 from tapewright.core.nest import is_nested
 from tapewright.core.tensor import IndexedSlices, TensorSpec
 from tapewright.core.tensor_shape import TensorShape
+from tapewright.ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
+from tapewright.ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
 
 from .symbolic_dims import (
     decode_number,
@@ -141,9 +143,25 @@ def _write_slices(x):
     return [encode(part) for part in (x.values, x.indices, x.dense_shape)]
 
 
+def _write_parts(x, shape):
+    shape = [_known(n) for n in shape]
+    return [shape, *[encode(part) for part in x.components()]]
+
+
+def _read_parts(kind, value, scope, depth):
+    """A sparse or ragged tensor of specs, or of numbers of outputs."""
+    shape, *parts = _several(value, scope, depth)
+    if not isinstance(shape, list) or not 1 <= len(parts) <= DEEPEST:
+        raise ValueError("a sparse or ragged value must have a shape and parts")
+    return kind(shape).with_components(parts)
+
+
 def _write_spec(x):
-    shape = None if x.shape.rank is None else [_known(n) for n in x.shape]
-    return [x.dtype.name, shape, x.name if isinstance(x.name, str) else None]
+    return [x.dtype.name, _sizes(x), x.name if isinstance(x.name, str) else None]
+
+
+def _sizes(spec):
+    return None if spec.shape.rank is None else [_known(n) for n in spec.shape]
 
 
 def _known(n):
@@ -231,6 +249,15 @@ FORMS = [
     ("spec", TensorSpec, _write_spec, _read_spec),
     ("indexed_slices", IndexedSlices, _write_slices,
      lambda v, s, d: IndexedSlices(*_several(v, s, d, 3))),
+    ("sparse_tensor", SparseTensor, lambda x: _write_parts(x, tuple(x.shape)),
+     lambda v, s, d: _read_parts(SparseTensorSpec, v, s, d)),
+    ("ragged_tensor", RaggedTensor, lambda x: _write_parts(x, (None, None)),
+     lambda v, s, d: _read_parts(RaggedTensorSpec, v, s, d)),
+    ("sparse_spec", SparseTensorSpec, lambda x: [_sizes(x), x.dtype.name],
+     lambda v, s, d: SparseTensorSpec(*_several(v, s, d, 2))),
+    ("ragged_spec", RaggedTensorSpec,
+     lambda x: [_sizes(x), x.dtype.name, x.ragged_rank, x.row_splits_dtype.name],
+     lambda v, s, d: RaggedTensorSpec(*_several(v, s, d, 4))),
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.errors import ShapeError
 from tapewright.core.naming import unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
-from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.tensor import convert_to_tensor, is_composite
 from tapewright.core.trackable import Opaque
 from tapewright.distribute.strategy import Strategy, get_strategy
 from tapewright.layers.base.layer import Layer
@@ -144,6 +144,8 @@ class Model(Trainer, Layer):
                     "see optional= of Input"
                 )
             return None
+        if is_composite(x):
+            return self._as_sparse_input(x, expected)
         tensor = convert_to_tensor(x)
         mask = mask_of(tensor) if in_use() else None
         tensor = in_rank_of(expected, tensor, self._title)
@@ -155,6 +157,16 @@ class Model(Trainer, Layer):
         if mask is not None:
             attach(tensor, mask)
         return tensor
+
+    def _as_sparse_input(self, x, expected):
+        if not expected.sparse:
+            raise TypeError(
+                f"{self._title}: the input '{expected.name}' must be a tensor, got a "
+                f"{type(x).__name__}; see sparse= of Input"
+            )
+        if not x.shape.is_compatible_with(expected.shape):
+            raise _wrong_shape(expected, x, self._title)
+        return x if x.dtype == expected.dtype else cast(x, expected.dtype)
 
     def _output_spec(self, args, kwargs):
         """Unknown sizes of inputs are those that the graph has for them."""
@@ -179,7 +191,8 @@ class Model(Trainer, Layer):
     def _converted(self, inputs):
         if self._functional is not None:  # each input has a dtype of its own
             return map_structure(
-                lambda x: x if x is None else convert_to_tensor(x), inputs
+                lambda x: x if x is None or is_composite(x) else convert_to_tensor(x),
+                inputs,
             )
         return super()._converted(inputs)
 

@@ -26,7 +26,7 @@ from tapewright.core.typing import IntLike, ShapeLike, TensorLike
 
 from .entries import map_numbers, string_op
 from .fingerprints import CROSS_KEY, bucket_table, cat, farm, sip
-from .ragged import pack, unpack
+from .packing import pack, unpack
 
 __all__ = [
     "fingerprint",

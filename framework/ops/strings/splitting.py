@@ -16,6 +16,7 @@ from tapewright.core.text import make_text, to_bytes
 from tapewright.core.typing import IntLike, ShapeLike, TensorLike
 
 from ..array.shape import expand_dims
+from ..ragged.ragged_tensor import RaggedTensor, from_packed
 from .characters import (
     ENCODINGS,
     check_character,
@@ -23,7 +24,7 @@ from .characters import (
     decoded,
 )
 from .entries import map_text, string_op
-from .ragged import RaggedTensor, pack, refuse_to_map, unpack
+from .packing import pack, packed_values, refuse_to_map, unpack
 
 __all__ = [
     "bytes_split",
@@ -70,7 +71,7 @@ def _rows(who, input, op):
     """Packed rows as a `RaggedTensor`, that of one string as a tensor."""
     input = convert_to_tensor(input, dtypes.string)
     if input.shape.rank == 0:
-        return RaggedTensor(op(input)).values
+        return packed_values(op(input))
     if input.shape.rank != 1:
         raise ShapeError(
             who,
@@ -78,7 +79,7 @@ def _rows(who, input, op):
             "supported; reshape it to [n]",
             input=input,
         )
-    return RaggedTensor(op(input))
+    return from_packed(op(input))
 
 
 def bytes_split(input: TensorLike, name: str | None = None) -> Tensor | RaggedTensor:
@@ -133,24 +134,37 @@ def unicode_decode(
     replacement_char: int = 65533,
     replace_control_characters: bool = False,
     name: str | None = None,
-) -> Tensor:
-    """The code points of one string: int32 ``[characters]``. Not in traced functions.
+) -> Tensor | RaggedTensor:
+    """The code points of strings, int32. Not in traced functions.
 
     Args: see `unicode_transcode`.
 
-    Raises: `ShapeError` for more than one string: their code points would make rows of
-    different lengths, and a `RaggedTensor` holds strings.
+    Returns: for one string a tensor ``[characters]``, for a vector of strings a
+    `RaggedTensor` with a row for each.
+
+    Raises: `ShapeError` for more than one axis.
 
     >>> unicode_decode("Zoë", "UTF-8").numpy()
     array([ 90, 111, 235], dtype=int32)
+    >>> unicode_decode(["ab", ""], "UTF-8")
+    <tf.RaggedTensor [[97, 98], []]>
     """
-    check_encoding("unicode_decode", "input_encoding", input_encoding, errors)
-    check_character("unicode_decode", replacement_char)
+    who = "unicode_decode"
+    check_encoding(who, "input_encoding", input_encoding, errors)
+    check_character(who, replacement_char)
     options = input_encoding, errors, replacement_char, replace_control_characters
-    return _unicode_decode(convert_to_tensor(input, dtypes.string), *options)
+    input = convert_to_tensor(input, dtypes.string)
+    if input.shape.rank not in (0, 1):
+        raise ShapeError(who, "input must be one string, or have one axis", input=input)
+    points, lengths = _unicode_decode(input, *options)
+    if input.shape.rank == 0:
+        return points
+    return RaggedTensor.from_row_lengths(points, lengths)
 
 
-@primitive(name="unicode_decode", kinds="O", no_gradient=True, may_raise=True)
+@primitive(
+    name="unicode_decode", kinds="O", no_gradient=True, may_raise=True, multiple=True
+)
 def _unicode_decode(
     xp,
     input: TensorLike,
@@ -159,17 +173,11 @@ def _unicode_decode(
     replacement_char: IntLike,
     replace_control_characters: bool,
 ):
-    if input.ndim:
-        raise ValueError("not one string")
-    text = decoded(
-        "unicode_decode",
-        input.item(),
-        encoding,
-        errors,
-        replacement_char,
-        replace_control_characters,
-    )
-    return np.array([ord(each) for each in text], np.int32)
+    options = encoding, errors, replacement_char, replace_control_characters
+    rows = [decoded("unicode_decode", x, *options) for x in input.ravel().tolist()]
+    points = np.array([ord(x) for row in rows for x in row], np.int32)
+    lengths = np.array([len(row) for row in rows], np.int64)
+    return points, lengths.reshape(input.shape)
 
 
 _unicode_decode.batch(refuse_to_map)
@@ -177,13 +185,8 @@ _unicode_decode.batch(refuse_to_map)
 
 @_unicode_decode.infer
 def _(input, encoding, errors, replacement_char, replace_control_characters):
-    if input.shape.rank != 0:
-        raise ShapeError(
-            "unicode_decode",
-            "input must be one string; unicode_split gives the characters of many",
-            input=input,
-        )
-    return TensorSpec([None], dtypes.int32)
+    lengths = TensorSpec(input.shape, dtypes.int64)
+    return TensorSpec([None], dtypes.int32), lengths
 
 
 @primitive(
@@ -287,14 +290,14 @@ def ngrams(
         "keep": preserve_short_sequences,
     }
     if isinstance(data, RaggedTensor):
-        return RaggedTensor(_ngrams(data.packed, **options))
+        return from_packed(_ngrams(data.packed, **options))
     data = convert_to_tensor(data, dtypes.string)
     if data.shape.rank not in (1, 2):
         raise ShapeError("ngrams", "data must have one or two axes", data=data)
     size = data.shape[-1]
     count = len(_ngrams_of([b""] * size, **options)) if type(size) is int else None
     rows = data if data.shape.rank == 2 else expand_dims(data, 0)
-    found = RaggedTensor(_ngrams(_pack_rows(rows), **options))
+    found = from_packed(_ngrams(_pack_rows(rows), **options))
     found = found.to_tensor(shape=(None, count))
     return found if data.shape.rank == 2 else found[0]
 

@@ -131,3 +131,30 @@ def test_a_loaded_function_has_no_code_to_pickle_or_run_eagerly(tmp_path):
         np.testing.assert_array_equal(loaded(X), Net()(X))
     finally:
         tw.config.run_functions_eagerly(False)
+
+
+def test_sparse_and_ragged_values_come_in_and_go_out(tmp_path):
+    class Both(tw.Module):
+        @tw.function
+        def products(self, s, r):
+            dense = tw.sparse.sparse_dense_matmul(s, tw.ones([2, 1]))
+            return dense, {"s": s * 2.0, "r": r + 1.0}
+
+        @tw.function(input_signature=[tw.RaggedTensorSpec([None, None])])
+        def sums(self, r):
+            return tw.reduce_sum(r, 1), r * 2.0
+
+    sparse = tw.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 2])
+    rows, module = tw.ragged.constant([[1.0, 2.0], [], [3.0]]), Both()
+    module.products(sparse, rows)
+    tw.saved_model.save(module, tmp_path / "both")
+    loaded = tw.saved_model.load(tmp_path / "both")
+    dense, parts = loaded.products(sparse, rows)
+    assert dense.numpy().ravel().tolist() == [1, 0, 2]
+    assert parts["s"].values.numpy().tolist() == [2, 4] and parts["s"].shape == (3, 2)
+    assert parts["r"].to_list() == [[2, 3], [], [4]]
+    sums, twice = loaded.sums(tw.ragged.constant([[5.0], [1.0, 1.0]]))
+    assert sums.numpy().tolist() == [5, 2] and twice.to_list() == [[10], [2, 2]]
+    other = tw.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 5])
+    with pytest.raises(TypeError, match="saved for other arguments"):
+        loaded.products(other, rows)

@@ -44,16 +44,6 @@ def test_results_are_those_of_tensorflow(number, traced):
         with pytest.raises((ValueError, TypeError)):
             called(case, traced)
         return
-    if (
-        traced
-        and isinstance(expected["value"], list)
-        and "ragged" in str(type(called(case, False)))
-    ):
-        with pytest.raises(
-            TypeError, match="RaggedTensor"
-        ):  # no result of functions yet
-            called(case, True)
-        return
     value = called(case, traced)
     assert value.dtype.name == expected["dtype"]
     np.testing.assert_equal(plain(value), expected["value"])

@@ -8,7 +8,12 @@ from tapewright.core import devices
 from tapewright.core.dtypes import kind_of
 from tapewright.core.floatx import default_float
 from tapewright.core.nest import flatten, is_nested
-from tapewright.core.tensor import convert_to_tensor, is_tensor, new_tensor
+from tapewright.core.tensor import (
+    convert_to_tensor,
+    is_composite,
+    is_tensor,
+    new_tensor,
+)
 from tapewright.core.text import as_text, is_text
 
 __all__ = [
@@ -98,6 +103,8 @@ def _tensors(name, structure):
 
 
 def _tensor(name, value):
+    if is_composite(value):
+        return value.with_components([_tensor(name, x) for x in value.components()])
     array = _array(name, value)
     module = devices.current_module()
     if devices.array_module(type(array)) is not module and not is_text(array.dtype):

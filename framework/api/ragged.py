@@ -1,0 +1,3 @@
+"""`tw.ragged`: rows of different lengths, as in ``tf.ragged``."""
+
+from tapewright.ops.ragged.construction import *

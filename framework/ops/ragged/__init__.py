@@ -1,0 +1,1 @@
+"""Ragged tensors, and the ops on them."""

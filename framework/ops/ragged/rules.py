@@ -1,0 +1,167 @@
+"""Ops of ragged tensors that are not entry by entry: reductions, gather, joins.
+
+`tw.reduce_sum` and the others look for their rule here, by `RaggedTensor.apply_op`.
+"""
+
+from __future__ import annotations
+
+from tapewright.core import devices, dtypes
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import convert_to_tensor
+
+from ..array import joining
+from ..array.conversion import cast
+from ..array.creation import ones
+from ..array.gather import gather, gather_p
+from ..array.joining import concat, concat_p, stack_p
+from ..array.segment import (
+    known_values,
+    unsorted_segment_max,
+    unsorted_segment_min,
+    unsorted_segment_prod,
+    unsorted_segment_sum,
+)
+from ..array.shape import expand_dims, reshape
+from ..array.sorting import argsort
+from ..math import reduction
+from ..math.elementwise import add_n
+from .construction import stack
+from .ragged_tensor import OP_RULES, RaggedTensor, same_splits
+
+__all__: list[str] = []
+
+
+# ---------------------------------------------------------------------- reductions
+
+
+def _mean(values, ids, count):
+    total = unsorted_segment_sum(values, ids, count)
+    entries = unsorted_segment_sum(ones(ids.shape, values.dtype), ids, count)
+    return total / reshape(entries, (count, *[1] * (values.shape.rank - 1)))
+
+
+def _any(values, ids, count):
+    return unsorted_segment_sum(cast(values, dtypes.int32), ids, count) > 0
+
+
+def _all(values, ids, count):
+    return unsorted_segment_prod(cast(values, dtypes.int32), ids, count) > 0
+
+
+_SEGMENTS = {
+    reduction.reduce_sum: unsorted_segment_sum,
+    reduction.reduce_mean: _mean,
+    reduction.reduce_max: unsorted_segment_max,
+    reduction.reduce_min: unsorted_segment_min,
+    reduction.reduce_prod: unsorted_segment_prod,
+    reduction.reduce_any: _any,
+    reduction.reduce_all: _all,
+}
+
+
+def _reduced(segments):
+    def rule(op, inputs, attributes):
+        (x,) = inputs
+        axis, keepdims = attributes["axis"], attributes["keepdims"]
+        if axis is None:
+            found = op.general([x.flat_values], {"axis": None, "keepdims": False})
+            return reshape(found, [1] * x.shape.rank) if keepdims else found
+        axes = normalize_axis(op.name, axis, x.shape.rank)
+        if len(axes) != 1:
+            if len(axes) == x.shape.rank:
+                return rule(op, inputs, {"axis": None, "keepdims": keepdims})
+            raise InvalidArgumentError(
+                f"{op.name}: axis of a RaggedTensor must be one axis, or None, got {axis}"
+            )
+        return _along(op, segments, x, axes[0], keepdims)
+
+    return rule
+
+
+def _along(op, segments, x, axis, keepdims):
+    x = x._unpacked()
+    values = x.values
+    if axis > 1:
+        attributes = {"axis": axis - 1, "keepdims": keepdims}
+        return x.with_values(op.general([values], attributes))
+    if isinstance(values, RaggedTensor):
+        raise InvalidArgumentError(
+            f"{op.name}: of a RaggedTensor of several ragged axes only the last can be "
+            f"reduced, axis {x.ragged_rank}"
+        )
+    if axis == 1:
+        ids, count = x.value_rowids(), x.row_count
+    else:
+        lengths = known_values(op.name, "row lengths", x.row_lengths())
+        ids, count = x._positions(), int(lengths.max()) if lengths.size else 0
+    found = segments(values, ids, count)
+    return expand_dims(found, axis) if keepdims else found
+
+
+for _op, _segments in _SEGMENTS.items():
+    OP_RULES[_op.primitive] = _reduced(_segments)
+
+
+# --------------------------------------------------------------------- gather, joins
+
+
+def _gathered(op, inputs, attributes):
+    """Entries at ragged indices, or rows of a ragged tensor at the numbers of a vector."""
+    params, indices = inputs
+    axis = attributes["axis"]
+    if isinstance(indices, RaggedTensor):
+        if isinstance(params, RaggedTensor) or axis:
+            raise TypeError(f"{op.name}: params must be a tensor, and axis 0, for "
+                            "ragged indices")  # fmt: skip
+        return indices.with_flat_values(gather(params, indices.flat_values))
+    indices = convert_to_tensor(indices)
+    if axis or indices.shape.rank != 1:
+        raise InvalidArgumentError(
+            f"{op.name}: of a RaggedTensor, indices must be [n] and axis 0, got "
+            f"{indices.shape} and {axis}"
+        )
+    numbers = devices.to_numpy(known_values(op.name, "indices", indices))
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < params.row_count:
+        raise IndexError(f"{op.name}: indices must be from 0 to {params.row_count - 1}")
+    return params._unpacked().rows_at(numbers)
+
+
+def _concatenated(op, inputs, attributes):
+    rows = [x if isinstance(x, RaggedTensor) else convert_to_tensor(x) for x in inputs]
+    rank = rows[0].shape.rank
+    if any([x.shape.rank != rank for x in rows]):
+        raise InvalidArgumentError(
+            f"concat: values must be of one rank, got {[tuple(x.shape) for x in rows]}"
+        )
+    rows = [x._unpacked() if isinstance(x, RaggedTensor) else RaggedTensor.from_tensor(x)
+            for x in rows]  # fmt: skip
+    (axis,) = normalize_axis("concat", attributes["axis"], rank)
+    if axis > 1:
+        first = rows[0]
+        for x in rows[1:]:
+            first = same_splits("concat", first, x)
+        return first.with_values(concat([x.values for x in rows], axis - 1))
+    values = concat([x.values for x in rows], 0)
+    if axis == 0:
+        lengths = joining.concat([cast(x.row_lengths(), dtypes.int64) for x in rows], 0)
+        return RaggedTensor.from_row_lengths(values, lengths)
+    count = rows[0].row_count
+    if any([x.row_count != count for x in rows]):
+        raise InvalidArgumentError(
+            f"concat: along axis 1 values must have the same number of rows, got "
+            f"{[x.row_count for x in rows]}"
+        )
+    # Values by the number of their row, else in the order of the inputs.
+    ids = joining.concat([cast(x.value_rowids(), dtypes.int64) for x in rows], 0)
+    values = gather(values, argsort(ids, stable=True))
+    return RaggedTensor.from_row_lengths(values, add_n([x.row_lengths() for x in rows]))
+
+
+def _stacked(op, inputs, attributes):
+    return stack(list(inputs), attributes["axis"])
+
+
+OP_RULES[gather_p.primitive] = _gathered
+OP_RULES[concat_p.primitive] = _concatenated
+OP_RULES[stack_p.primitive] = _stacked

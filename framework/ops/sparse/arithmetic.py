@@ -1,0 +1,274 @@
+"""Sums, extremes and functions of the entries of sparse tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.rules import normalize_axis
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.typing import Axes, TensorLike, as_axes
+
+from ..array.conversion import cast, stop_gradient
+from ..array.creation import ones_like, zeros_like
+from ..array.gather import boolean_mask, gather
+from ..array.joining import concat
+from ..array.scatter import tensor_scatter_nd_add
+from ..array.segment import (
+    known_values,
+    unsorted_segment_max,
+    unsorted_segment_sum,
+)
+from ..array.shape import reshape
+from ..array.sorting import searchsorted, sort, unique
+from ..math import elementwise
+from ..math.comparison import greater_equal, where
+from ..math.elementwise import abs, exp
+from .dense import flat_places
+from .sparse_tensor import (
+    SparseTensor,
+    as_sparse,
+    columns_as_indices,
+    indices_of,
+    sizes_of,
+)
+from .structure import places_of
+
+__all__ = [
+    "add",
+    "map_values",
+    "maximum",
+    "minimum",
+    "reduce_max",
+    "reduce_sum",
+    "softmax",
+]
+
+
+def add(a: Any, b: Any, threshold: TensorLike = 0) -> Any:
+    """``a + b``, of which one or both are sparse; with a dense one the sum is dense.
+
+    Args: ``threshold``: of two sparse ones, a sum of a smaller magnitude is left out.
+
+    Raises: ``ShapeError`` for different shapes; ``TypeError`` if none is sparse. The sum
+    of two sparse tensors has a size that traced functions do not know.
+
+    >>> x = SparseTensor([[0], [2]], [1.0, 2.0], [3])
+    >>> add(x, SparseTensor([[0], [1]], [1.0, 5.0], [3])).values.numpy()
+    array([2., 5., 2.], dtype=float32)
+    """
+    sparse = [x for x in (a, b) if isinstance(x, SparseTensor)]
+    if not sparse:
+        raise TypeError("add: at least one input must be a SparseTensor")
+    if len(sparse) == 1:
+        dense = convert_to_tensor(
+            b if a is sparse[0] else a, dtype_hint=sparse[0].dtype
+        )
+        shape = sizes_of("add", sparse[0])
+        if tuple(dense.shape) != tuple(shape):
+            raise ShapeError("add", f"both must have shape {tuple(shape)}", dense=dense)
+        places = flat_places("add", sparse[0].indices, shape)[:, None]
+        flat = tensor_scatter_nd_add(reshape(dense, [-1]), places, sparse[0].values)
+        return reshape(flat, shape)
+    total = _joined("add", a, b, elementwise.add)
+    limit = convert_to_tensor(threshold, dtype_hint=total.dtype.real_dtype)
+    limit = cast(limit, total.dtype.real_dtype)
+    if not bool(known_values("add", "threshold", limit) > 0):
+        return total
+    kept = greater_equal(abs(stop_gradient(total.values)), limit)
+    return SparseTensor(
+        boolean_mask(total.indices, kept),
+        boolean_mask(total.values, kept),
+        total.dense_shape,
+    )
+
+
+def maximum(
+    sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None
+) -> SparseTensor:
+    """The larger entry at each place that is in one of both; missing ones are 0.
+
+    Not in traced functions.
+
+    Raises: ``ShapeError`` for different shapes.
+
+    >>> a = SparseTensor([[0], [2]], [1.0, 2.0], [3])
+    >>> maximum(a, SparseTensor([[1], [2]], [-5.0, 9.0], [3])).values.numpy()
+    array([1., 0., 9.], dtype=float32)
+    """
+    return _joined("maximum", sp_a, sp_b, elementwise.maximum)
+
+
+def minimum(
+    sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None
+) -> SparseTensor:
+    """The smaller entry at each place that is in one of both; missing ones are 0.
+
+    Not in traced functions.
+
+    Raises: ``ShapeError`` for different shapes.
+
+    >>> a = SparseTensor([[0], [2]], [1.0, 2.0], [3])
+    >>> minimum(a, SparseTensor([[1], [2]], [-5.0, 9.0], [3])).values.numpy()
+    array([ 0., -5.,  2.], dtype=float32)
+    """
+    return _joined("minimum", sp_a, sp_b, elementwise.minimum)
+
+
+def _joined(who, a, b, op):
+    """``op`` of the entries of two at the places of either, in order."""
+    a, b = as_sparse(who, a, "sp_a"), as_sparse(who, b, "sp_b")
+    shape = sizes_of(who, a)
+    if tuple(shape) != tuple(sizes_of(who, b)):
+        raise ShapeError(who, f"the shapes differ: {a.shape} and {b.shape}")
+    flat = [flat_places(who, x.indices, shape) for x in (a, b)]
+    both = concat(flat, 0)
+    known_values(who, "indices", both)
+    found = unique(sort(both)).y
+    values = [
+        unsorted_segment_sum(x.values, searchsorted(found, at), found.shape[0])
+        for x, at in zip((a, b), flat)
+    ]
+    indices = columns_as_indices(places_of(found, shape), found)
+    return SparseTensor(indices, op(*values), shape)
+
+
+def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTensor:
+    """``op`` of the values of sparse arguments, which have the same places.
+
+    Raises: ``ValueError`` without sparse arguments, if their places or shapes differ, or
+    if the result is no vector of as many values.
+
+    >>> x = SparseTensor([[0], [2]], [1.0, 2.0], [3])
+    >>> import tapewright as tw
+    >>> map_values(tw.exp, x).values.numpy().round(2)
+    array([2.72, 7.39], dtype=float32)
+    """
+    sparse = [x for x in (*args, *kwargs.values()) if isinstance(x, SparseTensor)]
+    if not sparse:
+        raise InvalidArgumentError(
+            "map_values: there is no SparseTensor among the inputs"
+        )
+    first = sparse[0]
+    for x in sparse[1:]:
+        _check_same_places(first, x)
+
+    def value(x):
+        return x.values if isinstance(x, SparseTensor) else x
+
+    result = op(*[value(x) for x in args], **{k: value(x) for k, x in kwargs.items()})
+    return first.with_values(result)
+
+
+def _check_same_places(x, y):
+    same = x.indices is y.indices
+    if not same and active_tracer() is None:
+        arrays = [known_values("map_values", "indices", s.indices) for s in (x, y)]
+        same = arrays[0].shape == arrays[1].shape and bool(
+            (arrays[0] == arrays[1]).all()
+        )
+    elif not same:
+        raise InvalidArgumentError(
+            "map_values: in a traced function all sparse arguments must have the same "
+            "object as indices: make one from the other by with_values"
+        )
+    if not same or tuple(x.shape) != tuple(y.shape):
+        raise InvalidArgumentError(
+            "map_values: the sparse tensors must have the same indices and dense shape"
+        )
+
+
+# ------------------------------------------------------------------------ reductions
+
+
+def reduce_sum(
+    sp_input: SparseTensor,
+    axis: Axes = None,
+    keepdims: bool | None = None,
+    output_is_sparse: bool = False,
+    name: str | None = None,
+) -> Any:
+    """The sum of the entries along axes, by default all: a dense tensor.
+
+    Args: ``output_is_sparse``: as a sparse tensor, without sums of no entry; not in
+    traced functions.
+
+    >>> x = SparseTensor([[0, 1], [2, 0], [2, 1]], [1.0, 2.0, 3.0], [3, 2])
+    >>> reduce_sum(x, 1).numpy(), reduce_sum(x, 1, output_is_sparse=True).values.numpy()
+    (array([1., 0., 5.], dtype=float32), array([1., 5.], dtype=float32))
+    """
+
+    def total(values, ids, count):
+        return unsorted_segment_sum(values, ids, count)
+
+    return _reduced("reduce_sum", sp_input, axis, keepdims, output_is_sparse, total)
+
+
+def reduce_max(
+    sp_input: SparseTensor,
+    axis: Axes = None,
+    keepdims: bool | None = None,
+    output_is_sparse: bool = False,
+    name: str | None = None,
+) -> Any:
+    """The largest entry along axes; 0 where there is none. See `reduce_sum`.
+
+    >>> x = SparseTensor([[0, 0], [1, 0], [1, 1]], [-7.0, 4.0, 3.0], [3, 2])
+    >>> reduce_max(x, 1).numpy()
+    array([-7.,  4.,  0.], dtype=float32)
+    """
+
+    def largest(values, ids, count):
+        found = unsorted_segment_max(values, ids, count)
+        entries = unsorted_segment_sum(ones_like(ids), ids, count)
+        return where(greater_equal(entries, 1), found, zeros_like(found))
+
+    return _reduced("reduce_max", sp_input, axis, keepdims, output_is_sparse, largest)
+
+
+def _reduced(who, sp_input, axis, keepdims, as_sparse_tensor, op):
+    sp_input = as_sparse(who, sp_input)
+    shape, columns = sizes_of(who, sp_input), indices_of(sp_input)
+    rank = len(shape)
+    axes = range(rank) if axis is None else normalize_axis(who, as_axes(axis), rank)
+    kept = [a for a in range(rank) if a not in axes]
+    sizes = tuple([shape[a] for a in kept])
+    places = columns_as_indices([columns[a] for a in kept], sp_input.values)
+    flat = flat_places(who, places, sizes)
+    full = tuple([shape[a] if a in kept else 1 for a in range(rank)])
+    if not as_sparse_tensor:
+        reduced = op(sp_input.values, flat, math.prod(sizes))
+        return reshape(reduced, full if keepdims else sizes)
+    known_values(who, "indices", flat)
+    found = unique(sort(flat)).y
+    values = op(sp_input.values, searchsorted(found, flat), found.shape[0])
+    rows = iter(places_of(found, sizes))
+    if keepdims:
+        rows = [next(rows) if a in kept else zeros_like(found) for a in range(rank)]
+    indices = columns_as_indices(list(rows), found)
+    return SparseTensor(indices, values, full if keepdims else sizes)
+
+
+def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
+    """The softmax of the entries of each row, along the last axis; missing ones are -inf.
+
+    Raises: ``ShapeError`` for fewer than two axes.
+
+    >>> x = SparseTensor([[0, 0], [1, 0], [1, 1]], [5.0, 0.0, 0.0], [2, 2])
+    >>> softmax(x).values.numpy()
+    array([1. , 0.5, 0.5], dtype=float32)
+    """
+    sp_input = as_sparse("softmax", sp_input)
+    shape, columns = sizes_of("softmax", sp_input), indices_of(sp_input)
+    if len(shape) < 2:
+        raise ShapeError("softmax", f"needs two axes or more, got {sp_input.shape}")
+    values, count = sp_input.values, math.prod(shape[:-1])
+    rows = columns_as_indices(columns[:-1], values)
+    rows = flat_places("softmax", rows, shape[:-1])
+    largest = gather(unsorted_segment_max(stop_gradient(values), rows, count), rows)
+    weights = exp(values - largest)
+    total = gather(unsorted_segment_sum(weights, rows, count), rows)
+    return sp_input.with_values(weights / total)

@@ -1,0 +1,175 @@
+"""Sparse tensors from dense ones, and dense ones from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapewright.core import devices, dtypes
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    MappingError,
+    ShapeError,
+)
+from tapewright.core.primitive import primitive
+from tapewright.core.rules import check_at_least
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import DTypeLike, IntLike, TensorLike
+
+from ..array.conversion import cast
+from ..array.creation import fill, ones, range, zeros
+from ..array.gather import flat_index, gather_nd
+from ..array.joining import stack
+from ..array.scatter import tensor_scatter_nd_update
+from ..array.shape import expand_dims, reshape
+from ..math.comparison import not_equal, where
+from .sparse_tensor import (
+    SparseTensor,
+    as_sparse,
+    indices_of,
+    sizes_of,
+)
+
+__all__ = ["eye", "flat_places", "from_dense", "to_dense", "to_indicator"]
+
+
+def from_dense(tensor: TensorLike, name: str | None = None) -> SparseTensor:
+    """The entries of a dense tensor that are not zero; of strings, not empty.
+
+    Not in traced functions, which do not know how many these are.
+
+    >>> from_dense([[0, 3], [1, 0]]).indices.numpy()
+    array([[0, 1],
+           [1, 0]])
+    """
+    tensor = convert_to_tensor(tensor)
+    empty = "" if tensor.dtype == dtypes.string else cast(0, tensor.dtype)
+    if not tensor.shape.rank:
+        raise ShapeError("from_dense", "tensor must have an axis", tensor=tensor)
+    indices = where(not_equal(tensor, empty))
+    return SparseTensor(indices, gather_nd(tensor, indices), tuple(tensor.shape))
+
+
+def to_dense(
+    sp_input: SparseTensor,
+    default_value: TensorLike | None = None,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """The dense tensor; ``default_value`` is where no entry is: 0, or "" of strings.
+
+    Args: ``validate_indices``: entries must be in order (see `reorder`), and none at the
+    place of another. False takes any order; of entries at one place the last counts.
+
+    Raises: ``InvalidArgumentError`` (a ``ValueError``) for entries that are not in
+    order; ``IndexError`` for one out of range.
+
+    >>> to_dense(SparseTensor([[0], [2]], [1, 2], [4]), default_value=-1).numpy()
+    array([ 1, -1,  2, -1], dtype=int32)
+    """
+    sp_input = as_sparse("to_dense", sp_input)
+    shape, values = sizes_of("to_dense", sp_input), sp_input.values
+    if default_value is None:
+        dense = zeros(shape, sp_input.dtype)
+    else:
+        default = convert_to_tensor(default_value, dtype_hint=sp_input.dtype)
+        if default.shape.rank != 0 or default.dtype != sp_input.dtype:
+            raise DTypeError(
+                "to_dense", f"default_value must be one {sp_input.dtype.name}",
+                default_value=default,
+            )  # fmt: skip
+        dense = fill(shape, default)
+    if not shape:  # of rank 0
+        return reshape(values, ())
+    places = flat_places("to_dense", sp_input.indices, shape, ordered=validate_indices)
+    dense = tensor_scatter_nd_update(
+        reshape(dense, [-1]), expand_dims(places, 1), values
+    )
+    return reshape(dense, shape)
+
+
+def flat_places(who: str, indices: Tensor, shape: Any, ordered: bool = False) -> Tensor:
+    """The numbers of entries, counted row by row: int64 ``[n]``.
+
+    Raises: ``IndexError`` for a place out of range; with ``ordered``,
+    ``InvalidArgumentError`` if they do not increase.
+    """
+    if not shape:
+        return zeros((indices.shape[0],), dtypes.int64)
+    flat = flat_index(indices, dims=shape, who=who)
+    return _increasing(flat, who) if ordered else flat
+
+
+@primitive(may_raise=True, no_gradient=True)
+def _increasing(xp, x: TensorLike, who: str):
+    wrong = devices.to_numpy(x[1:] <= x[:-1])
+    if wrong.any():
+        at = int(wrong.argmax()) + 1
+        kind = "out of order" if bool(x[at] < x[at - 1]) else "repeated"
+        remedy = (
+            "tw.sparse.reorder sorts them"
+            if kind[0] == "o"
+            else "each must be there once"
+        )
+        raise InvalidArgumentError(f"{who}: indices[{at}] is {kind}; {remedy}")
+    return x
+
+
+@_increasing.infer
+def _(x, who):
+    return TensorSpec(x.shape, x.dtype)
+
+
+@_increasing.batch
+def _(mapped, x, *, who):
+    raise MappingError(f"{who}: the places of a sparse tensor cannot be mapped")
+
+
+def to_indicator(
+    sp_input: SparseTensor, vocab_size: IntLike, name: str | None = None
+) -> Tensor:
+    """Boolean ``[..., vocab_size]``: True at the numbers that are the values of a row.
+
+    The last axis of the input, of any size, becomes one of ``vocab_size``.
+
+    Raises: ``IndexError`` for a value that is not below ``vocab_size``.
+
+    >>> ids = SparseTensor([[0, 0], [0, 1], [1, 0]], [1, 3, 0], [2, 2])
+    >>> to_indicator(ids, 4).numpy()
+    array([[False,  True, False,  True],
+           [ True, False, False, False]])
+    """
+    who = "to_indicator"
+    sp_input = as_sparse(who, sp_input)
+    if not sp_input.dtype.is_integer:
+        raise DTypeError(who, "values must be integers", values=sp_input.values)
+    lead, columns = sizes_of(who, sp_input)[:-1], indices_of(sp_input)[:-1]
+    numbers = cast(sp_input.values, dtypes.int64)
+    indices, shape = stack([*columns, numbers], axis=1), (*lead, int(vocab_size))
+    places = flat_places(who, indices, shape)
+    found = tensor_scatter_nd_update(
+        reshape(zeros(shape, dtypes.bool), [-1]),
+        expand_dims(places, 1),
+        ones((places.shape[0],), dtypes.bool),
+    )
+    return reshape(found, shape)
+
+
+def eye(
+    num_rows: IntLike,
+    num_columns: IntLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
+) -> SparseTensor:
+    """A matrix with ones on the diagonal.
+
+    >>> eye(2, 3).indices.numpy()
+    array([[0, 0],
+           [1, 1]])
+    """
+    rows = int(num_rows)
+    columns = rows if num_columns is None else int(num_columns)
+    check_at_least("eye", 0, num_rows=rows, num_columns=columns)
+    diagonal = range(min(rows, columns), dtype=dtypes.int64)
+    indices = stack([diagonal, diagonal], axis=1)
+    return SparseTensor(indices, ones((min(rows, columns),), dtype), (rows, columns))

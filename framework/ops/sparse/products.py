@@ -1,0 +1,416 @@
+"""Products of sparse and dense tensors, and sums of the rows that ids name."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tapewright.core import devices, dtypes
+from tapewright.core.composite import CompositeTensor
+from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import Axis, IntLike, TensorLike
+
+from ..array.conversion import cast
+from ..array.creation import ones, ones_like, range, zeros_like
+from ..array.gather import boolean_mask, embedding_lookup, gather
+from ..array.joining import stack
+from ..array.segment import (
+    known_values,
+    unsorted_segment_mean,
+    unsorted_segment_sqrt_n,
+    unsorted_segment_sum,
+)
+from ..array.shape import broadcast_to, expand_dims, reshape, transpose
+from ..array.sorting import searchsorted, sort, unique
+from ..linalg.matmul import affine, matmul_primitive
+from ..math.comparison import greater, greater_equal, less, logical_and, where
+from ..math.elementwise import conj, divide_no_nan, sqrt, square
+from .dense import flat_places
+from .sparse_tensor import (
+    OP_RULES,
+    SparseTensor,
+    as_sparse,
+    columns_as_indices,
+    indices_of,
+    sizes_of,
+)
+from .structure import places_of
+
+__all__ = [
+    "bincount",
+    "embedding_lookup_sparse",
+    "safe_embedding_lookup_sparse",
+    "segment_mean",
+    "segment_sqrt_n",
+    "segment_sum",
+    "sparse_dense_matmul",
+]
+
+
+def sparse_dense_matmul(
+    sp_a: Any,
+    b: Any,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The product of a sparse matrix and a dense one, in either order: a dense matrix.
+
+    Entries may be in any order; those at one place are added. The dense operand is not
+    copied: the work is that of the entries times the columns of the dense one.
+
+    Args: ``adjoint_a``, ``adjoint_b``: take the conjugate transpose of an operand.
+
+    Raises: ``ShapeError`` for sizes that do not fit; ``IndexError`` for places out of
+    range.
+
+    >>> x = SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 2])
+    >>> sparse_dense_matmul(x, [[1.0, 2.0], [3.0, 4.0]]).numpy()
+    array([[3., 4.],
+           [0., 0.],
+           [2., 4.]], dtype=float32)
+    """
+    who = "sparse_dense_matmul"
+    if isinstance(b, SparseTensor) and not isinstance(sp_a, SparseTensor):  # (B* A*)*
+        product = sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a)
+        return conj(transpose(product))
+    sp_a = as_sparse(who, sp_a, "sp_a")
+    b = convert_to_tensor(b, dtype_hint=sp_a.dtype)
+    shape = sizes_of(who, sp_a)
+    if len(shape) != 2 or b.shape.rank != 2:
+        raise ShapeError(
+            who, f"both must be matrices, sp_a has shape {sp_a.shape}", b=b
+        )
+    rows, columns, values = *indices_of(sp_a), sp_a.values
+    if adjoint_a:
+        rows, columns, values, shape = columns, rows, conj(values), shape[::-1]
+    if adjoint_b:
+        b = conj(transpose(b))
+    if shape[1] != b.shape[0]:
+        raise ShapeError(
+            who, f"inner dimensions must agree: {shape[1]} and {b.shape[0]}", b=b
+        )
+    # From their numbers, which are checked: a negative row would be passed over.
+    rows, columns = places_of(
+        flat_places(who, stack([rows, columns], axis=1), shape), shape
+    )
+    return unsorted_segment_sum(
+        expand_dims(values, 1) * gather(b, columns), rows, shape[0]
+    )
+
+
+def _matmul(a, b, transpose_a=False, transpose_b=False):
+    """`matmul`, of which one operand is sparse: what a layer does with its kernel."""
+    own = (a if isinstance(a, SparseTensor) else b).dtype
+    if own.is_complex and (transpose_a or transpose_b):
+        raise TypeError(
+            "matmul: of a complex SparseTensor take adjoints, not transposes"
+        )
+    return sparse_dense_matmul(a, b, transpose_a, transpose_b)
+
+
+def _affine(inputs, kernel, bias):
+    return sparse_dense_matmul(inputs, kernel) + bias
+
+
+OP_RULES[matmul_primitive.primitive] = _matmul
+OP_RULES[affine.primitive] = _affine
+
+
+# ------------------------------------------------------------- rows of a dense tensor
+
+
+def segment_sum(
+    data: TensorLike,
+    indices: TensorLike,
+    segment_ids: TensorLike,
+    num_segments: IntLike | None = None,
+    name: str | None = None,
+    sparse_gradient: bool = False,
+) -> Tensor:
+    """The sum of the rows ``data[indices]`` of each segment of sorted ids.
+
+    Args: ``indices``, ``segment_ids``: ``[n]``; ``num_segments``: by default the last id
+    and one, which traced functions do not know. ``sparse_gradient`` changes nothing.
+
+    Raises: ``ValueError`` if the ids are not sorted, or not below ``num_segments``.
+
+    >>> segment_sum([[1.0], [2.0], [4.0]], [0, 2, 1], [0, 0, 2]).numpy()
+    array([[5.],
+           [0.],
+           [2.]], dtype=float32)
+    """
+    return _segments("segment_sum", unsorted_segment_sum, data, indices, segment_ids,
+                     num_segments)  # fmt: skip
+
+
+def segment_mean(
+    data: TensorLike,
+    indices: TensorLike,
+    segment_ids: TensorLike,
+    num_segments: IntLike | None = None,
+    name: str | None = None,
+    sparse_gradient: bool = False,
+) -> Tensor:
+    """The mean of the rows ``data[indices]`` of each segment; see `segment_sum`."""
+    return _segments("segment_mean", unsorted_segment_mean, data, indices, segment_ids,
+                     num_segments)  # fmt: skip
+
+
+def segment_sqrt_n(
+    data: TensorLike,
+    indices: TensorLike,
+    segment_ids: TensorLike,
+    num_segments: IntLike | None = None,
+    name: str | None = None,
+    sparse_gradient: bool = False,
+) -> Tensor:
+    """The sum of each segment by the root of its number of rows; see `segment_sum`."""
+    return _segments("segment_sqrt_n", unsorted_segment_sqrt_n, data, indices,
+                     segment_ids, num_segments)  # fmt: skip
+
+
+def _segments(who, op, data, indices, segment_ids, num_segments):
+    ids = convert_to_tensor(segment_ids)
+    if ids.shape.rank != 1:
+        raise ShapeError(who, "segment_ids must be [n]", segment_ids=ids)
+    if is_known(ids):
+        array = known_values(who, "segment_ids", ids)
+        if array.size and (int(array[0]) < 0 or bool((array[1:] < array[:-1]).any())):
+            raise InvalidArgumentError(
+                f"{who}: segment_ids must be sorted and not negative, got {ids}"
+            )
+    if num_segments is None:
+        array = known_values(who, "segment_ids", ids)
+        num_segments = int(array[-1]) + 1 if array.size else 0
+    return op(gather(data, indices), ids, int(num_segments))
+
+
+def is_known(x):
+    """Return whether a tensor has values, and is none of a trace or of mapped ones."""
+    return devices.is_array(x.array)
+
+
+def embedding_lookup_sparse(
+    params: Any,
+    sp_ids: SparseTensor,
+    sp_weights: SparseTensor | None,
+    combiner: str | None = None,
+    max_norm: float | None = None,
+    name: str | None = None,
+    allow_fast_lookup: bool = False,
+) -> Tensor:
+    """The rows of ``params`` at the ids of each row of ``sp_ids``, combined to one.
+
+    Rows are those up to the last one that has an id, which traced functions do not know:
+    there, use `safe_embedding_lookup_sparse`.
+
+    Args: ``params``: ``[vocabulary, ...]``, or a list of its parts; ``sp_ids``: integers,
+    row by row; ``sp_weights``: the weight of each id, at the same places, or None;
+    ``combiner``: "sum", "mean" (None), or "sqrtn": the sum by the sum of weights, or by
+    the root of the sum of their squares; ``max_norm``: longer rows are scaled down to it.
+
+    Shapes: ``[rows, ...]``; rows without ids are 0.
+
+    Raises: ``ValueError`` for another ``combiner``; ``IndexError`` for an id out of range.
+
+    >>> ids = SparseTensor([[0, 0], [0, 1], [2, 0]], [1, 0, 2], [4, 2])
+    >>> table = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    >>> embedding_lookup_sparse(table, ids, None, combiner="sum").numpy()
+    array([[4., 6.],
+           [0., 0.],
+           [5., 6.]], dtype=float32)
+    """
+    who = "embedding_lookup_sparse"
+    rows, ids, weights = _weighted(who, sp_ids, sp_weights)
+    array = known_values(who, "sp_ids", rows)
+    count = int(array[-1]) + 1 if array.size else 0
+    if array.size and bool((array[1:] < array[:-1]).any()):
+        raise InvalidArgumentError(
+            f"{who}: sp_ids must be sorted row by row; tw.sparse.reorder does it"
+        )
+    return _combined(who, params, rows, ids, weights, combiner, max_norm, count)
+
+
+def safe_embedding_lookup_sparse(
+    embedding_weights: Any,
+    sparse_ids: SparseTensor,
+    sparse_weights: SparseTensor | None = None,
+    combiner: str = "mean",
+    default_id: IntLike | None = None,
+    max_norm: float | None = None,
+    name: str | None = None,
+    allow_fast_lookup: bool = False,
+) -> Tensor:
+    """`embedding_lookup_sparse` for all rows, without negative ids and weights of 0 or less.
+
+    With ``combiner="sum"`` all weights count. Traced functions may use it.
+
+    Args: ``default_id``: the row that stands for rows without ids, by default 0s.
+
+    Shapes: ``sparse_ids`` ``[d0, ..., dn]``, the result ``[d0, ..., dn-1, ...]``.
+
+    >>> ids = SparseTensor([[0, 0], [0, 1], [2, 0]], [1, -1, 2], [4, 2])
+    >>> table = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    >>> safe_embedding_lookup_sparse(table, ids, default_id=0).numpy()
+    array([[3., 4.],
+           [1., 2.],
+           [5., 6.],
+           [1., 2.]], dtype=float32)
+    """
+    who = "safe_embedding_lookup_sparse"
+    if isinstance(sparse_ids, CompositeTensor) and not isinstance(
+        sparse_ids, SparseTensor
+    ):
+        sparse_ids, sparse_weights = [
+            x if x is None else x.to_sparse() for x in (sparse_ids, sparse_weights)
+        ]
+    rows, ids, weights = _weighted(who, sparse_ids, sparse_weights)
+    lead = sizes_of(who, sparse_ids)[:-1]
+    if len(lead) > 1:
+        rows = flat_places(who, sparse_ids.indices[:, :-1], lead)
+    count = math.prod(lead)
+    kept = greater_equal(ids, zeros_like(ids))
+    if weights is not None and combiner != "sum":
+        kept = logical_and(kept, greater(weights, zeros_like(weights)))
+    # What is left out belongs to no row: unsorted segments pass over negative ids.
+    rows = where(kept, rows, zeros_like(rows) - 1)
+    ids = where(kept, ids, zeros_like(ids))
+    found = _combined(
+        who, embedding_weights, rows, ids, weights, combiner, max_norm, count
+    )
+    if default_id is not None:
+        entries = unsorted_segment_sum(ones_like(rows), rows, count)
+        default = embedding_lookup(embedding_weights, [int(default_id)], max_norm)
+        shape = (count, *[1] * (found.shape.rank - 1))
+        found = where(reshape(greater(entries, 0), shape), found, default)
+    return reshape(found, (*lead, *found.shape[1:])) if len(lead) != 1 else found
+
+
+def _weighted(who, sp_ids, sp_weights):
+    """Rows, ids and weights of the entries: ``[n]`` each, or None without weights."""
+    if isinstance(sp_ids, CompositeTensor) and not isinstance(sp_ids, SparseTensor):
+        rows, ids = sp_ids.value_rowids(), sp_ids.flat_values  # ragged
+        weights = None if sp_weights is None else sp_weights.flat_values
+    else:
+        sp_ids = as_sparse(who, sp_ids, "sp_ids")
+        rows, ids = sp_ids.indices[:, 0], sp_ids.values
+        weights = (
+            None
+            if sp_weights is None
+            else as_sparse(who, sp_weights, "sp_weights").values
+        )
+    if not ids.dtype.is_integer:
+        raise DTypeError(who, "ids must be integers", ids=ids)
+    if weights is not None and tuple(weights.shape) != tuple(ids.shape):
+        raise ShapeError(who, "each id must have a weight", ids=ids, weights=weights)
+    return rows, ids, weights
+
+
+def _combined(who, params, rows, ids, weights, combiner, max_norm, count):
+    combiner = "mean" if combiner is None else combiner
+    if combiner not in ("mean", "sqrtn", "sum"):
+        raise ValueError(
+            f"{who}: combiner must be one of 'mean', 'sqrtn' or 'sum', got {combiner}"
+        )
+    found = embedding_lookup(params, ids, max_norm)
+    if weights is None:
+        ops = {
+            "sum": unsorted_segment_sum,
+            "mean": unsorted_segment_mean,
+            "sqrtn": unsorted_segment_sqrt_n,
+        }
+        return ops[combiner](found, rows, count)
+    weights = cast(weights, found.dtype)
+    behind = [1] * (found.shape.rank - 1)
+    total = unsorted_segment_sum(
+        found * reshape(weights, (weights.shape[0], *behind)), rows, count
+    )
+    if combiner == "sum":
+        return total
+    sums = weights if combiner == "mean" else square(weights)
+    sums = unsorted_segment_sum(sums, rows, count)
+    # As in TensorFlow: 0 weights give 0, not NaN.
+    sums = sums if combiner == "mean" else sqrt(sums)
+    return divide_no_nan(total, reshape(sums, (count, *behind)))
+
+
+# ---------------------------------------------------------------------------- counting
+
+
+def bincount(
+    values: Any,
+    weights: Any = None,
+    axis: Axis | None = 0,
+    minlength: IntLike | None = None,
+    maxlength: IntLike | None = None,
+    binary_output: bool = False,
+    name: str | None = None,
+) -> SparseTensor:
+    """The count of each number in ``values``: a sparse tensor of those that occur.
+
+    Args: ``values``: integers from 0 on, dense or sparse; ``weights``: one for each value,
+    which are added up in place of ones; ``axis``: 0 counts all, -1 each row of a matrix;
+    ``minlength``: the least size of the result; ``maxlength``: values from it on are left
+    out; ``binary_output``: 1 for each number that is there.
+
+    Raises: ``InvalidArgumentError`` for negative values. Not in traced functions.
+
+    >>> counts = bincount([[1, 2, 1], [4, 4, 4]], axis=-1)
+    >>> counts.indices.numpy().tolist(), counts.values.numpy()
+    ([[0, 1], [0, 2], [1, 4]], array([2, 1, 3], dtype=int32))
+    """
+    who = "bincount"
+    sparse = isinstance(values, SparseTensor)
+    numbers = values.values if sparse else convert_to_tensor(values)
+    if not numbers.dtype.is_integer:
+        raise DTypeError(who, "values must be integers", values=numbers)
+    if weights is not None:
+        if binary_output:
+            raise InvalidArgumentError(f"{who}: binary_output takes no weights")
+        weights = weights.values if isinstance(weights, SparseTensor) else weights
+        weights = convert_to_tensor(weights)
+        if tuple(weights.shape) != tuple(numbers.shape):
+            raise ShapeError(
+                who, "weights must be of the shape of values",
+                values=numbers, weights=weights,
+            )  # fmt: skip
+        weights = reshape(weights, [-1])
+    shape = sizes_of(who, values) if sparse else tuple(numbers.shape)
+    if axis not in (0, -1, None) or len(shape) > 2 or not shape:
+        raise InvalidArgumentError(
+            f"{who}: axis must be 0 or -1, and values a vector or matrix, got axis={axis} "
+            f"and shape {tuple(shape)}"
+        )
+    by_rows = axis == -1 and len(shape) == 2
+    if sparse:
+        rows = values.indices[:, 0]
+    else:
+        rows = range(shape[0], dtype=dtypes.int64)
+        rows = (
+            reshape(broadcast_to(expand_dims(rows, 1), shape), [-1])
+            if by_rows
+            else rows
+        )
+    dtype = numbers.dtype
+    numbers = cast(reshape(numbers, [-1]), dtypes.int64)
+    array = known_values(who, "values", numbers)
+    if array.size and int(array.min()) < 0:
+        raise InvalidArgumentError(f"{who}: values must not be negative, got {values}")
+    size = int(array.max()) + 1 if array.size else 0
+    if maxlength is not None:
+        kept = less(numbers, convert_to_tensor(int(maxlength), dtype=dtypes.int64))
+        numbers, size = boolean_mask(numbers, kept), min(size, int(maxlength))
+        rows = boolean_mask(rows, kept) if by_rows else rows
+        weights = None if weights is None else boolean_mask(weights, kept)
+    size = max(size, int(minlength or 0))
+    flat = rows * size + numbers if by_rows else numbers
+    full = (shape[0], size) if by_rows else (size,)
+    found = unique(sort(flat)).y
+    places = searchsorted(found, flat)
+    if weights is None:
+        weights = ones(flat.shape, dtype)
+    counts = unsorted_segment_sum(weights, places, found.shape[0])
+    counts = ones_like(counts) if binary_output else counts
+    return SparseTensor(columns_as_indices(places_of(found, full), found), counts, full)

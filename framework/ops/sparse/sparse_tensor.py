@@ -1,0 +1,500 @@
+"""`SparseTensor`: the entries that are there, and where they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tapewright.core import devices, dtypes
+from tapewright.core.composite import CompositeSpec, CompositeTensor
+from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    ShapeError,
+    TracingError,
+)
+from tapewright.core.source_lines import user_line
+from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.tensor import (
+    Tensor,
+    TensorSpec,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+)
+from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.typing import DTypeLike, ShapeLike, StaticShapeLike, TensorLike
+from tapewright.core.typing import as_shape as as_sizes
+
+from ..array.conversion import cast
+from ..array.creation import zeros, zeros_like
+from ..array.gather import gather_nd
+from ..array.joining import concat, stack, unstack
+from ..array.shape import shape, size
+from ..math.elementwise import divide, multiply, negative
+from ..math.reduction import reduce_prod
+
+__all__ = [
+    "OP_RULES",
+    "SparseTensor",
+    "SparseTensorSpec",
+    "as_sparse",
+    "columns_as_indices",
+    "indices_of",
+    "sizes_of",
+]
+
+# op -> rule(*inputs, **attributes) for ops that are not entry by entry.
+OP_RULES: dict[Any, Any] = {}
+
+
+class SparseTensor(CompositeTensor):
+    """A tensor of which only some entries are there: all others are zero, or missing.
+
+    Traced functions, `cond`, `while_loop` and data sets take and return it. A function is
+    traced anew for another number of entries, and for another dense shape. Gradients
+    pass through `values`. ``*`` and ``/`` take a dense tensor that broadcasts to the
+    shape; other ops are in `tw.sparse`.
+
+    Shapes: ``indices`` ``[n, rank]``, int64: the place of each entry; ``values`` ``[n]``;
+    ``dense_shape`` ``[rank]``. Most ops want the order of `tw.sparse.reorder`.
+
+    Raises: ``ShapeError`` (a ``ValueError``) for sizes that do not agree, ``DTypeError``
+    (a ``TypeError``) for indices that are no integers. Places out of range raise in the
+    ops.
+
+    >>> x = SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], dense_shape=[3, 2])
+    >>> x.shape, x.dtype, x.values.numpy()
+    (TensorShape([3, 2]), tf.float32, array([1., 2.], dtype=float32))
+    >>> import tapewright as tw
+    >>> tw.sparse.to_dense(x * 10.0).numpy()
+    array([[ 0., 10.],
+           [ 0.,  0.],
+           [20.,  0.]], dtype=float32)
+    """
+
+    __slots__ = ("_indices", "_values", "_shape", "_dense_shape", "__weakref__")
+    __array_ufunc__ = None  # ndarray * sparse reaches our operator
+
+    def __init__(self, indices: TensorLike, values: TensorLike, dense_shape: ShapeLike):
+        who = "SparseTensor"
+        indices, values = convert_to_tensor(indices), convert_to_tensor(values)
+        if indices.dtype != dtypes.int64:
+            if math.prod(tuple(indices.shape)) and not indices.dtype.is_integer:
+                raise DTypeError(who, "indices must be integers", indices=indices)
+            indices = cast(indices, dtypes.int64)
+        shape, traced = _sizes_or_tensor(dense_shape)
+        if indices.shape.rank != 2:
+            raise ShapeError(who, "indices must be [n, rank]", indices=indices)
+        count, rank = indices.shape
+        if values.shape.rank != 1 or not _agree(count, values.shape[0]):
+            raise ShapeError(
+                who, "values must be [n], one for each of the indices",
+                indices=indices, values=values,
+            )  # fmt: skip
+        if not _agree(rank, len(shape)):
+            raise ShapeError(
+                who, f"dense_shape {tuple(shape)} must have a size for each column of "
+                "indices", indices=indices,
+            )  # fmt: skip
+        if any([type(n) is int and n < 0 for n in shape]):
+            raise ShapeError(
+                who, f"dense_shape must not be negative, got {shape}", indices=indices
+            )
+        self._fill(indices, values, shape, traced)
+
+    def _fill(self, indices, values, shape, dense_shape=None):
+        self._indices, self._values = indices, values
+        self._shape = tuple(shape)  # numbers, formulas of sizes, or None
+        self._dense_shape = dense_shape  # a tensor, if there is None in the shape
+        return self
+
+    @classmethod
+    def _of(cls, indices, values, shape, dense_shape=None):
+        """Parts that are known to fit, without checks."""
+        return object.__new__(cls)._fill(indices, values, shape, dense_shape)
+
+    # --- what it is
+
+    @property
+    def indices(self) -> Tensor:
+        """The places of the entries: int64 ``[n, rank]``."""
+        return self._indices
+
+    @property
+    def values(self) -> Tensor:
+        """The entries: ``[n]``."""
+        return self._values
+
+    @property
+    def dense_shape(self) -> Tensor:
+        """The shape as a tensor: int64 ``[rank]``."""
+        if self._dense_shape is not None:
+            return self._dense_shape
+        return convert_to_tensor(list(self._shape) or [], dtype=dtypes.int64)
+
+    @property
+    def shape(self) -> TensorShape:
+        """The `TensorShape` of the whole tensor."""
+        return TensorShape(self._shape)
+
+    @property
+    def dtype(self) -> DType:
+        """The `DType` of the values."""
+        return as_dtype(self._values.dtype)
+
+    def get_shape(self) -> TensorShape:
+        """``shape``, under TensorFlow's older name."""
+        return self.shape
+
+    def set_shape(self, shape: StaticShapeLike) -> None:
+        """Check that the shape is compatible with ``shape``.
+
+        Raises: ``ValueError`` if it is not.
+        """
+        self.shape.assert_is_compatible_with(shape)
+
+    def with_values(self, new_values: TensorLike) -> SparseTensor:
+        """The same places with other values.
+
+        Raises: ``ShapeError`` for another number of them.
+        """
+        new_values = convert_to_tensor(new_values)
+        if tuple(new_values.shape) != tuple(self._values.shape):
+            raise ShapeError(
+                "with_values", f"new_values must have shape {self._values.shape}",
+                new_values=new_values,
+            )  # fmt: skip
+        return self._of(self._indices, new_values, self._shape, self._dense_shape)
+
+    # --- as a structure
+
+    def components(self) -> list[Any]:
+        """Indices and values, and the dense shape if it is not of plain numbers."""
+        parts = [self._indices, self._values]
+        return parts if self._is_static() else [*parts, self.dense_shape]
+
+    def with_components(self, components: Sequence[Any]) -> SparseTensor:
+        """One of these tensors."""
+        indices, values, *rest = components
+        if not rest:
+            return self._of(indices, values, self._shape)
+        shape, dense_shape = self._plain_shape(), rest[0]
+        if isinstance(dense_shape, Tensor):
+            found, dense_shape = _sizes_or_tensor(dense_shape)
+            shape = shape if dense_shape is not None else found
+        return self._of(indices, values, shape, dense_shape)
+
+    def static_key(self) -> Any:
+        """The class and the dense shape, None for sizes that a trace does not know."""
+        return SparseTensor, self._is_static(), self._plain_shape()
+
+    def _is_static(self):
+        return all([type(n) is int for n in self._shape])
+
+    def _plain_shape(self):
+        return tuple([n if type(n) is int else None for n in self._shape])
+
+    def gradient_part(self) -> Tensor:
+        """The values."""
+        return self._values
+
+    def with_gradient(self, gradient: TensorLike) -> SparseTensor:
+        """The gradient by the values, at their places."""
+        return self.with_values(convert_to_tensor(gradient))
+
+    # --- as an element of a data set
+
+    def spec(self) -> SparseTensorSpec:
+        """The `SparseTensorSpec`."""
+        return SparseTensorSpec.from_value(self)
+
+    def unstacked(self) -> list[SparseTensor]:
+        """The rows, each of one axis less."""
+        count, *inner = sizes_of("from_tensor_slices", self)
+        places = devices.to_numpy(self._indices.array)
+        order = np.argsort(places[:, 0], kind="stable")
+        splits = np.searchsorted(places[order, 0], np.arange(count + 1))
+        indices, values = places[order, 1:], devices.to_numpy(self._values.array)[order]
+        return [
+            self._of(new_tensor(indices[a:b]), new_tensor(values[a:b]), inner)
+            for a, b in zip(splits, splits[1:])
+        ]
+
+    def stacked(self, rows: Sequence[SparseTensor]) -> SparseTensor:
+        """Sparse tensors of one shape along a new first axis."""
+        if any([x._shape != self._shape for x in rows]):
+            raise ShapeError(
+                "batch", "sparse tensors of one batch must have one dense shape, got "
+                f"{sorted({tuple(x._shape) for x in rows})}"
+            )  # fmt: skip
+        numbered = [
+            concat([zeros_like(x.indices[:, :1]) + i, x.indices], 1)
+            for i, x in enumerate(rows)
+        ]
+        values = concat([x.values for x in rows], 0)
+        return self._of(concat(numbered, 0), values, (len(rows), *self._shape))
+
+    # --- operators
+
+    if TYPE_CHECKING:
+
+        def __mul__(self, other: TensorLike) -> SparseTensor: ...
+        def __rmul__(self, other: TensorLike) -> SparseTensor: ...
+        def __truediv__(self, other: TensorLike) -> SparseTensor: ...
+        def __neg__(self) -> SparseTensor: ...
+
+    else:
+
+        def __mul__(self, other):
+            return multiply(self, other)
+
+        def __rmul__(self, other):
+            return multiply(self, other)
+
+        def __truediv__(self, other):
+            return divide(self, other)
+
+        def __neg__(self):
+            return negative(self)
+
+    def apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> SparseTensor:
+        """An op entry by entry that maps 0 to 0; a product with, or quotient by, a tensor.
+
+        Products of matrices, as layers take them, are in `products.py`.
+
+        Raises: ``TypeError`` for any other op.
+        """
+        if op in OP_RULES:
+            return OP_RULES[op](*inputs, **attributes)
+        if len(inputs) == 1 and op.elementwise and self._keeps_zero(op, attributes):
+            return self.with_values(op.general([self._values], attributes))
+        scaled = {multiply.primitive: (0, 1), divide.primitive: (0,)}.get(op, ())
+        at = next(i for i, x in enumerate(inputs) if x is self)
+        if len(inputs) == 2 and at in scaled:
+            other = inputs[1 - at]
+            if not isinstance(other, CompositeTensor):
+                other = convert_to_tensor(other, dtype_hint=self.dtype)
+                return self.with_values(
+                    op.general([self._values, self._factors(op.name, other)], {})
+                )
+        raise TypeError(
+            f"{op.name}: a SparseTensor is no tensor, and there is no such op of its "
+            "values alone. tw.sparse has ops of sparse tensors, such as add and maximum; "
+            "tw.sparse.map_values applies an op to the values, and tw.sparse.to_dense "
+            "makes it dense"
+        )
+
+    def record_function(self, function: Any, args: Any, kwargs: Any) -> Tensor:
+        """`tw.shape` and `tw.size`; see `dispatch.composite`.
+
+        Raises: ``TypeError`` for any other function of several ops.
+        """
+        rule = FUNCTION_RULES.get(function)
+        if rule is None:
+            raise TypeError(f"{function.__name__}: a SparseTensor is no tensor")
+        return rule(*args, **kwargs)
+
+    def _keeps_zero(self, op, attributes):
+        """Return whether an op makes 0 of 0, so that missing entries stay missing."""
+        if self.dtype == dtypes.string:
+            return False
+        zero = op.run(
+            [new_tensor(_zero(module_of(self._values), self.dtype))], attributes
+        )
+        return isinstance(zero, Tensor) and bool(zero.array == 0)
+
+    def _factors(self, who, other):
+        """The entries of a dense tensor, broadcast to the shape, at the places."""
+        rank, own = other.shape.rank, self._shape
+        if rank == 0:
+            return other
+        sizes = tuple(other.shape)
+        fits = rank <= len(own) and all(
+            [_is_one(n) or _agree(n, m) for n, m in zip(sizes, own[len(own) - rank :])]
+        )
+        if not fits:
+            raise ShapeError(
+                who, f"a dense tensor must broadcast to {self.shape}, the shape of the "
+                "sparse one", other=other,
+            )  # fmt: skip
+        columns = unstack(self._indices, axis=1)[len(own) - rank :]
+        picks = [zeros_like(at) if _is_one(n) else at for n, at in zip(sizes, columns)]
+        return gather_nd(other, stack(picks, axis=1))
+
+    def __repr__(self) -> str:
+        return (
+            f"SparseTensor(indices={self._indices!s}, values={self._values!s}, "
+            f"dense_shape={self.dense_shape!s})"
+        )
+
+
+class SparseTensorSpec(CompositeSpec):
+    """The shape and dtype of a `SparseTensor`, for an ``input_signature`` or data.
+
+    Args: ``shape``: with None for unknown sizes, or None for an unknown rank. Where a
+    size is unknown, a traced function cannot make the tensor dense.
+
+    >>> SparseTensorSpec([3, 2], "float32")
+    SparseTensorSpec(TensorShape([3, 2]), tf.float32)
+    """
+
+    __slots__ = ("shape", "dtype")
+
+    def __init__(
+        self, shape: StaticShapeLike = None, dtype: DTypeLike = dtypes.float32
+    ):
+        self.shape = TensorShape(shape)
+        self.dtype = as_dtype(dtype)
+
+    @property
+    def value_type(self) -> type[SparseTensor]:
+        """`SparseTensor`."""
+        return SparseTensor
+
+    @classmethod
+    def from_value(cls, value: SparseTensor) -> SparseTensorSpec:
+        """The spec of a sparse tensor."""
+        return cls(value.shape, value.dtype)
+
+    def components(self) -> list[Any]:
+        """The specs of indices and values, and of the dense shape if sizes are unknown."""
+        rank = self.shape.rank
+        if rank is None:
+            raise ValueError(
+                "SparseTensorSpec: the rank must be known for a traced function; give a "
+                "shape, with None for unknown sizes"
+            )
+        parts = [
+            TensorSpec([None, rank], dtypes.int64), TensorSpec([None], self.dtype)
+        ]  # fmt: skip
+        known = self.shape.is_fully_defined()
+        return parts if known else [*parts, TensorSpec([rank], dtypes.int64)]
+
+    def with_components(self, components: Sequence[Any]) -> SparseTensor:
+        """A sparse tensor of this shape."""
+        stand_in = SparseTensor._of(None, None, tuple(self.shape))
+        return stand_in.with_components(components)
+
+    def static_key(self) -> Any:
+        """The key of a sparse tensor of this shape."""
+        return SparseTensor._of(None, None, tuple(self.shape)).static_key()
+
+    def is_compatible_with(self, value: Any) -> bool:
+        """Return whether a sparse tensor or spec has this dtype and fits this shape."""
+        if not isinstance(value, (SparseTensor, SparseTensorSpec)):
+            return False
+        return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
+
+    def batched(self, count: int | None) -> SparseTensorSpec:
+        """The spec of a batch of ``count``."""
+        return SparseTensorSpec([count, *self.shape], self.dtype)
+
+    def of_a_row(self) -> SparseTensorSpec:
+        """The spec of the rows."""
+        return SparseTensorSpec(self.shape[1:], self.dtype)
+
+    def fitted(self, value: Any) -> Any:
+        """The same value with a dense shape that is a tensor, if sizes are unknown."""
+        if self.shape.is_fully_defined() or self.shape.rank is None:
+            return value
+        if isinstance(value, SparseTensorSpec):
+            return self
+        return SparseTensor._of(
+            value.indices, value.values, tuple(self.shape), value.dense_shape
+        )
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, SparseTensorSpec) and self.dtype == other.dtype
+        return same and (self.shape.rank, *self.shape) == (
+            other.shape.rank, *other.shape
+        )  # fmt: skip
+
+    def __hash__(self) -> int:
+        return hash((self.shape.rank, *self.shape, self.dtype))
+
+    def __repr__(self) -> str:
+        return f"SparseTensorSpec({self.shape!r}, {self.dtype!r})"
+
+
+def _shape(input, out_type=dtypes.int32, name=None):
+    return cast(input.dense_shape, out_type)
+
+
+def _size(input, out_type=dtypes.int32, name=None):
+    return cast(reduce_prod(input.dense_shape), out_type)
+
+
+# function of several ops -> rule with its arguments
+FUNCTION_RULES = {shape.__wrapped__: _shape, size.__wrapped__: _size}
+
+
+# ----------------------------------------------------------------- used by the ops
+
+
+def as_sparse(who: str, value: Any, name: str = "sp_input") -> SparseTensor:
+    """Return ``value``. Raises: ``TypeError`` if it is no `SparseTensor`."""
+    if not isinstance(value, SparseTensor):
+        raise TypeError(
+            f"{who}: {name} must be a SparseTensor, got {type(value).__name__}; "
+            "tw.sparse.from_dense makes one"
+        )
+    return value
+
+
+def sizes_of(who: str, x: SparseTensor) -> tuple[Any, ...]:
+    """The dense shape, numbers or formulas.
+
+    Raises: ``TracingError`` if a trace does not know it; ``InvalidArgumentError`` if it
+    has more than 2^63 entries.
+    """
+    if None in x._shape:
+        raise TracingError(
+            f"{user_line(always=True)}: {who}: the dense shape of the sparse tensor is "
+            f"{x.shape}, which must be known: give SparseTensorSpec all sizes"
+        )
+    plain = [n for n in x._shape if type(n) is int]
+    if math.prod(plain) >= 2**63:
+        raise InvalidArgumentError(
+            f"{who}: the dense shape {x.shape} has more than 2^63 entries"
+        )
+    return x._shape
+
+
+def indices_of(x: SparseTensor) -> list[Tensor]:
+    """The coordinates of the entries: a tensor ``[n]`` for each axis."""
+    return list(unstack(x.indices, axis=1)) if x._shape else []
+
+
+def columns_as_indices(columns: Sequence[Tensor], count: Tensor) -> Tensor:
+    """Coordinates as indices ``[n, rank]``; ``count``: any tensor ``[n]``."""
+    if columns:
+        return stack(columns, axis=1)
+    return zeros((count.shape[0], 0), dtypes.int64)
+
+
+def _zero(xp, dtype):
+    return xp.zeros((), dtype.dtype)
+
+
+def _is_one(n):
+    return type(n) is int and n == 1
+
+
+def _agree(n, m):
+    return n is None or m is None or n == m
+
+
+def _sizes_or_tensor(dense_shape):
+    """A dense shape as sizes and None, or as Nones and the tensor that a trace has."""
+    try:
+        return as_sizes(dense_shape), None
+    except TracingError:
+        tensor = cast(convert_to_tensor(dense_shape), dtypes.int64)
+        if tensor.shape.rank != 1 or is_symbolic(tensor.shape[0]):
+            raise
+        return (None,) * tensor.shape[0], tensor

@@ -1,0 +1,121 @@
+"""Rows of strings of different lengths, packed: one string for each row.
+
+It holds the sizes of the entries, then the entries. So a traced function, which must know
+the shape of every value, can make and use rows whose lengths depend on what is in them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.errors import InvalidArgumentError, MappingError, ShapeError
+from tapewright.core.primitive import primitive
+from tapewright.core.tensor import TensorSpec
+from tapewright.core.text import make_text
+from tapewright.core.typing import IntLike, TensorLike
+
+from .entries import map_numbers, string_op
+
+__all__ = [
+    "pack",
+    "pack_rows",
+    "packed_lengths",
+    "packed_to_matrix",
+    "packed_values",
+    "refuse_to_map",
+    "unpack",
+]
+
+
+def pack(entries: Sequence[bytes]) -> bytes:
+    """One string of many, from which `unpack` gets them."""
+    sizes = [len(entry) for entry in entries]
+    return struct.pack(f"<{len(sizes) + 1}I", len(sizes), *sizes) + b"".join(entries)
+
+
+def unpack(packed: bytes) -> list[bytes]:
+    """The strings that were packed."""
+    count = int.from_bytes(packed[:4], "little")
+    at, entries = 4 * (count + 1), []
+    for size in struct.unpack_from(f"<{count}I", packed, 4):
+        entries.append(packed[at : at + size])
+        at += size
+    return entries
+
+
+@primitive(
+    kinds="O", same_dtype=("values",), no_gradient=True, may_raise=True,
+)  # fmt: skip
+def pack_rows(xp, values: TensorLike, row_lengths: TensorLike):
+    """Rows of these lengths, packed, of strings one behind the other."""
+    ends = np.cumsum(row_lengths).tolist()
+    entries = values.tolist()
+    if (row_lengths < 0).any() or (ends[-1] if ends else 0) != len(entries):
+        raise InvalidArgumentError(
+            f"RaggedTensor: row_lengths must sum up to {len(entries)}, the number of "
+            f"values, got {row_lengths}"
+        )
+    rows = [entries[a:b] for a, b in zip([0, *ends], ends)]
+    return make_text([pack(row) for row in rows], row_lengths.shape)
+
+
+@pack_rows.infer
+def _(values, row_lengths):
+    if values.shape.rank != 1 or row_lengths.shape.rank != 1:
+        raise ShapeError(
+            "RaggedTensor",
+            "values and row_lengths must have one axis",
+            values=values,
+            row_lengths=row_lengths,
+        )
+    return TensorSpec(row_lengths.shape, dtypes.string)
+
+
+@string_op(name="row_lengths", result_dtype=dtypes.int64)
+def packed_lengths(xp, packed: TensorLike):
+    """The number of strings in each row."""
+    return map_numbers(lambda row: int.from_bytes(row[:4], "little"), packed, np.int64)
+
+
+@primitive(name="unpack_rows", kinds="O", no_gradient=True)
+def packed_values(xp, packed: TensorLike):
+    """The strings of all rows, one behind the other."""
+    entries = [each for row in packed.ravel().tolist() for each in unpack(row)]
+    return make_text(entries, (len(entries),))
+
+
+@packed_values.infer
+def _(packed):
+    return TensorSpec([None], dtypes.string)
+
+
+@primitive(name="rows_to_matrix", kinds="O", no_gradient=True, may_raise=True)
+def packed_to_matrix(xp, packed: TensorLike, default: TensorLike, width: IntLike):
+    """The rows in a matrix of this width, or of that of the longest row for -1."""
+    rows = [unpack(row) for row in packed.ravel().tolist()]
+    if width < 0:
+        width = max(map(len, rows), default=0)
+    fill = [default.item()] * width
+    entries = [x for row in rows for x in (row + fill)[:width]]
+    return make_text(entries, (*packed.shape, width))
+
+
+@packed_to_matrix.infer
+def _(packed, default, width):
+    if default.shape.rank != 0:
+        raise ShapeError("to_tensor", "default_value must be a scalar", default=default)
+    return TensorSpec([*packed.shape, None if width < 0 else width], dtypes.string)
+
+
+def refuse_to_map(mapped: Any, *inputs: Any, **attributes: Any) -> Any:
+    """The batch rule of ops whose outputs have a size of their own."""
+    raise MappingError("RaggedTensor: each mapped value has rows of its own")
+
+
+for _op in (pack_rows, packed_values, packed_to_matrix):
+    _op.batch(refuse_to_map)

@@ -1,0 +1,75 @@
+"""Splits of ragged tensors, and the order of sparse ones: the op table, and the corners."""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright.autodiff.testing import case, check_op
+
+SPLITS, IDS = np.array([0, 2, 2, 3]), np.array([0, 0, 2])
+CASES = [
+    case("checked_splits", SPLITS, count=3, unmapped=("splits",), expect=lambda x: x),
+    case("checked_rowids", IDS, count=3, unmapped=("ids",), expect=lambda x: x),
+    case("checked_equal", IDS, IDS, message="differ", unmapped=("x", "y"),
+         expect=lambda x, y: x),
+    case("increasing", np.array([0, 3, 4]), who="to_dense", unmapped=("x",),
+         expect=lambda x: x),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("c", CASES, ids=str)
+def test_every_rule_agrees_with_its_definition(c):
+    check_op(c)
+
+
+def test_a_ragged_tensor_is_made_by_its_functions_alone():
+    with pytest.raises(ValueError, match="from_row_splits"):
+        tw.RaggedTensor([1, 2], [0, 2])
+    with pytest.raises(ValueError, match="ragged_rank"):
+        tw.RaggedTensorSpec()
+
+
+def test_checks_of_rows_run_in_each_call_of_a_traced_function():
+    @tw.function
+    def rows(splits):
+        return tw.RaggedTensor.from_row_splits([1, 2, 3], splits)
+
+    assert rows(tw.constant([0, 1, 3])).to_list() == [[1], [2, 3]]
+    with pytest.raises(ValueError, match="row_splits must increase"):
+        rows(tw.constant([0, 4, 3]))
+
+    @tw.function
+    def total(x, y):
+        return x + y
+
+    x, y = tw.ragged.constant([[1], [2, 3]]), tw.ragged.constant([[1, 2], [3]])
+    assert total(x, x).to_list() == [[2], [4, 6]]
+    with pytest.raises(ValueError, match="same lengths"):
+        total(x, y)
+
+
+def test_rows_are_printed_as_tensorflow_prints_them():
+    assert str(tw.ragged.constant([[1.0, 2.0], []]) / 3.0) == (
+        "<tf.RaggedTensor [[0.33333334, 0.6666667], []]>"
+    )
+    assert str(tw.strings.split(["a b", "c"])) == (
+        "<tf.RaggedTensor [[b'a', b'b'], [b'c']]>"
+    )
+    assert "2, ..., 197, 198" in str(tw.ragged.range([200]))
+
+
+def test_numpy_gives_objects_or_one_array():
+    array = tw.ragged.constant([[1, 2], [3]]).numpy()
+    assert array.dtype == object and array[0].tolist() == [1, 2]
+    assert tw.ragged.constant([[1, 2], [3, 4]]).numpy().tolist() == [[1, 2], [3, 4]]
+
+
+def test_rows_of_characters_are_ragged():
+    """As TensorFlow gives them."""
+    found = tw.strings.unicode_decode(["aé", "", "z"], "UTF-8")
+    assert found.to_list() == [[97, 233], [], [122]] and found.dtype == tw.int32
+
+
+def test_a_layer_looks_up_ragged_rows():
+    table = tw.keras.layers.Embedding(3, 2, embeddings_initializer="ones")
+    assert table(tw.ragged.constant([[1, 2], [0]])).shape.as_list() == [2, None, 2]

@@ -1,0 +1,81 @@
+"""Sparse and ragged tensors against recordings of TensorFlow, eager and traced."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+
+import tapewright as tw
+from tapewright.core.errors import TracingError
+
+REFERENCE = Path(__file__).parent / "reference"
+_spec = importlib.util.spec_from_file_location("record_sparse", REFERENCE / "record.py")
+record = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(record)
+RECORDED = json.loads((REFERENCE / "sparse.json").read_text())
+PAIRS = [*zip(record.CASES, RECORDED, strict=True)]
+
+# Of these TensorFlow has no gradient, or None, where there is one.
+BETTER = re.compile(
+    r"sparse\.(concat|maximum|minimum|reduce_max|split)\(|output_is_sparse=True|sp [*/] 2"
+)
+# The size of the result depends on values: refused in traced functions.
+OPEN = re.compile(
+    r"from_dense|sparse\.(add\(sp, other|maximum|minimum|fill_empty|slice|split)"
+    r"|reset_shape\(cube|[1\]](, keepdims=True)?, output_is_sparse=True|bincount\(ids"
+    r"|nn\.embedding_lookup_sparse\(d, ids|to_tensor\((|z|9\.0)\)|to_sparse|bounding_shape"
+    r"|\b(r|nested)\[[^.]|\b[rqt], 0\)|gather\(r,|ragged\.boolean_mask\(r"
+)
+
+
+def same(wanted, found):
+    if isinstance(wanted, list):
+        return len(wanted) == len(found) and all(map(same, wanted, found))
+    if isinstance(wanted, float):
+        return abs(wanted - found) <= 1e-5 * max(1, abs(wanted))
+    return wanted == found
+
+
+def test_values_and_errors_are_those_of_tensorflow():
+    wrong = []
+    for case, wanted in PAIRS:
+        found = record.result(tw, case)
+        if "error" in wanted:
+            wrong += [] if "error" in found else [case]
+        elif "error" in found or not same(wanted["value"], found["value"]):
+            wrong.append((case, found))
+    assert not wrong
+
+
+def test_gradients_are_those_of_tensorflow():
+    wrong = []
+    for case, wanted in PAIRS:
+        if wanted.get("gradient") is None or BETTER.search(case):
+            continue
+        with np.errstate(over="ignore"):  # the largest entry of no entries
+            found = record.gradients(tw, case)
+        for name, g in wanted["gradient"].items():
+            if (g is None) != (found[name] is None) or not same(g, found[name]):
+                wrong.append((case, name, found[name]))
+    assert not wrong
+
+
+def test_traced_results_are_the_eager_ones_or_refused():
+    wrong = []
+    for case, wanted in PAIRS:
+        values = {n: x for n, x in record.values(tw).items() if record.uses(case, n)}
+        if "error" in wanted or not values:
+            continue
+        f = tw.function(lambda case, values: eval(case, {"tf": tw}, values))
+        try:
+            found = record.plain(tw, f(case, values))
+        except TracingError as error:
+            text = str(error)
+            if not OPEN.search(case) or "<string>:1" not in text:
+                wrong.append((case, text))
+            continue
+        if OPEN.search(case) or not same(wanted["value"], found):
+            wrong.append((case, found))
+    assert not wrong
