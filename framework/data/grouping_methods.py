@@ -11,11 +11,9 @@ from .nesting import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, Self
 
     from tapewright.core.typing import IntLike
-
-    from .dataset import Dataset
 
 __all__ = ["GroupingMethods"]
 
@@ -25,7 +23,7 @@ class GroupingMethods:
 
     _node: Any
 
-    def _new(self, node: Any) -> Dataset:
+    def _new(self, node: Any) -> Any:
         raise NotImplementedError
 
     def batch(
@@ -35,7 +33,7 @@ class GroupingMethods:
         num_parallel_calls: IntLike | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Join ``batch_size`` elements along a new first axis.
 
         The last batch may be shorter, or is dropped with ``drop_remainder``. The two
@@ -58,7 +56,7 @@ class GroupingMethods:
         padding_values: Any = None,
         drop_remainder: bool = False,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """`batch`, with each element padded at the end, to the longest one or a given shape.
 
         Args: ``padded_shapes``: for each component a shape, None for an axis padded to
@@ -78,7 +76,7 @@ class GroupingMethods:
             )
         )
 
-    def unbatch(self, name: str | None = None) -> Dataset:
+    def unbatch(self, name: str | None = None) -> Self:
         """Split each element into its rows.
 
         Raises: ``ValueError``, in a run, if the components have no first axis of one
@@ -93,7 +91,7 @@ class GroupingMethods:
         stride: IntLike = 1,
         drop_remainder: bool = False,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Make data sets of ``size`` elements, ``stride`` apart, each ``shift`` after the last.
 
         ``drop_remainder`` drops the shorter ones at the end.
@@ -117,7 +115,7 @@ class GroupingMethods:
         batch_size: IntLike | Sequence[int],
         drop_remainder: bool = False,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Make batches of another size of batches: `unbatch` and `batch`, without rows.
 
         Several sizes come in turn, again and again.
@@ -137,11 +135,11 @@ class GroupingMethods:
     def group_by_window(
         self,
         key_func: Callable[..., Any],
-        reduce_func: Callable[[Any, Dataset], Dataset],
+        reduce_func: Callable[[Any, Any], Any],
         window_size: IntLike | None = None,
         window_size_func: Callable[[Any], Any] | None = None,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Join what ``reduce_func(key, window)`` returns for windows of one key.
 
         A window is a data set of ``window_size`` elements that follow each other among those
@@ -181,7 +179,7 @@ class GroupingMethods:
         no_padding: bool = False,
         drop_remainder: bool = False,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """`padded_batch` of elements of similar length.
 
         Bucket ``i`` has the elements with ``bucket_boundaries[i - 1] <= length <
