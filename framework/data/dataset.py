@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
     from tapewright.core.typing import DTypeLike, IntLike, TensorLike
 
-    from .node import Node
-
 __all__ = [
     "AUTOTUNE",
     "Dataset",
@@ -91,7 +89,7 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
     [array([ 0,  4, 16]), array([36, 64])]
     """
 
-    def __init__(self, node: Node):
+    def __init__(self, node: Any):
         self._node = node
 
     def _new(self, node: Any) -> Dataset:
@@ -477,7 +475,7 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         traceable(spec, "for ... in a Dataset")
         return steps_of(new_run(self), spec, "for ... in a Dataset")
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """Return the state of the orders of later runs, as plain values.
 
         The position within a run is that of a `DatasetIterator`.

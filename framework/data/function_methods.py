@@ -15,11 +15,9 @@ from .scanning import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Self
 
     from tapewright.core.typing import IntLike, TensorLike
-
-    from .dataset import Dataset
 
 __all__ = ["FunctionMethods"]
 
@@ -31,7 +29,7 @@ class FunctionMethods:
 
     _node: Any
 
-    def _new(self, node: Any) -> Dataset:
+    def _new(self, node: Any) -> Any:
         raise NotImplementedError
 
     def map(
@@ -42,7 +40,7 @@ class FunctionMethods:
         synchronous: bool | None = None,
         use_unbounded_threadpool: bool = False,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Apply ``map_func`` to each element; a tuple arrives as several arguments.
 
         It runs as Python on the CPU, where the variables that it reads must be.
@@ -52,7 +50,8 @@ class FunctionMethods:
         does not. `AUTOTUNE` times the first calls, and takes as many threads as there are
         cores if they are long enough. The elements, their order and their random numbers
         are those of one thread; ``deterministic=False`` gives up the order, and yields
-        elements as they are done. The last two arguments have no effect.
+        elements as they are done. The first call is made alone; if it assigns to variables,
+        all are. The last two arguments have no effect.
 
         Raises: ``ValueError`` for a number below 1.
 
@@ -66,7 +65,7 @@ class FunctionMethods:
             return self._new(Map(self._node, map_func))
         return self._new(ParallelMap(self._node, map_func, calls, deterministic))
 
-    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
+    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """Keep the elements for which ``predicate`` is true; see `map` for its arguments.
 
         >>> from tapewright.data import Dataset
@@ -80,7 +79,7 @@ class FunctionMethods:
         initial_state: Any,
         scan_func: Callable[[Any, Any], tuple[Any, Any]],
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Yield the outputs of ``(state, output) = scan_func(state, element)``.
 
         The first state is ``initial_state``.
@@ -103,7 +102,7 @@ class FunctionMethods:
         initial_dist: TensorLike | None = None,
         seed: int | None = None,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Drop or repeat elements so that their classes have another distribution.
 
         Args: ``class_func``: an integer in ``[0, num_classes)`` for an element;
@@ -125,9 +124,7 @@ class FunctionMethods:
             self._new(self._node), class_func, target_dist, initial_dist, seed
         )
 
-    def flat_map(
-        self, map_func: Callable[..., Any], name: str | None = None
-    ) -> Dataset:
+    def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Self:
         """Join the data sets that ``map_func`` returns, one after the other.
 
         Raises: ``TypeError``, in a run, if it returns no data set.
@@ -146,7 +143,7 @@ class FunctionMethods:
         num_parallel_calls: IntLike | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """`flat_map` with ``cycle_length`` data sets open, which take turns.
 
         Each gives ``block_length`` elements at a time. So many of them as

@@ -14,11 +14,9 @@ from .nesting import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, Self
 
     from tapewright.core.typing import DTypeLike, IntLike, ShapeLike
-
-    from .dataset import Dataset
 
 __all__ = ["GroupingMethods"]
 
@@ -28,7 +26,7 @@ class GroupingMethods:
 
     _node: Any
 
-    def _new(self, node: Any) -> Dataset:
+    def _new(self, node: Any) -> Any:
         raise NotImplementedError
 
     def batch(
@@ -38,7 +36,7 @@ class GroupingMethods:
         num_parallel_calls: IntLike | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Join ``batch_size`` elements along a new first axis.
 
         The last batch may be shorter, or is dropped with ``drop_remainder``. The two
@@ -61,7 +59,7 @@ class GroupingMethods:
         padding_values: Any = None,
         drop_remainder: bool = False,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """`batch`, with each element padded at the end, to the longest one or a given shape.
 
         Args: ``padded_shapes``: for each component a shape, None for an axis padded to
@@ -87,7 +85,7 @@ class GroupingMethods:
         drop_remainder: bool = False,
         row_splits_dtype: DTypeLike = int64,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """`batch`, of tensors whose first sizes differ as a `RaggedTensor`.
 
         Components of a known shape are batched as tensors.
@@ -107,7 +105,7 @@ class GroupingMethods:
 
     def sparse_batch(
         self, batch_size: IntLike, row_shape: ShapeLike, name: str | None = None
-    ) -> Dataset:
+    ) -> Self:
         """`batch`, of tensors of different sizes as a `SparseTensor` of rows of one shape.
 
         Args: ``row_shape``: the shape of a row, no smaller than any element.
@@ -124,7 +122,7 @@ class GroupingMethods:
         batch_size = checked_count("sparse_batch", "batch_size", batch_size, 1)
         return self._new(SparseBatch(self._node, batch_size, as_shape(row_shape)))
 
-    def unbatch(self, name: str | None = None) -> Dataset:
+    def unbatch(self, name: str | None = None) -> Self:
         """Split each element into its rows.
 
         Raises: ``ValueError``, in a run, if the components have no first axis of one
@@ -139,7 +137,7 @@ class GroupingMethods:
         stride: IntLike = 1,
         drop_remainder: bool = False,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Make data sets of ``size`` elements, ``stride`` apart, each ``shift`` after the last.
 
         ``drop_remainder`` drops the shorter ones at the end.
@@ -163,7 +161,7 @@ class GroupingMethods:
         batch_size: IntLike | Sequence[int],
         drop_remainder: bool = False,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Make batches of another size of batches: `unbatch` and `batch`, without rows.
 
         Several sizes come in turn, again and again.
@@ -183,11 +181,11 @@ class GroupingMethods:
     def group_by_window(
         self,
         key_func: Callable[..., Any],
-        reduce_func: Callable[[Any, Dataset], Dataset],
+        reduce_func: Callable[[Any, Any], Any],
         window_size: IntLike | None = None,
         window_size_func: Callable[[Any], Any] | None = None,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Join what ``reduce_func(key, window)`` returns for windows of one key.
 
         A window is a data set of ``window_size`` elements that follow each other among those
@@ -227,7 +225,7 @@ class GroupingMethods:
         no_padding: bool = False,
         drop_remainder: bool = False,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """`padded_batch` of elements of similar length.
 
         Bucket ``i`` has the elements with ``bucket_boundaries[i - 1] <= length <

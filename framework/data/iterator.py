@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from tapewright.core.tensor import Tensor
 
-    from .node import Node
-
 __all__ = [
     "DatasetIterator",
     "NumpyIterator",
@@ -51,7 +49,7 @@ class DatasetIterator(Resource):
     True
     """
 
-    def __init__(self, node: Node):
+    def __init__(self, node: Any):
         self._node = node
         self._lock = threading.RLock()  # one element goes to one thread
         self._ahead = (
@@ -157,7 +155,7 @@ class DatasetIterator(Resource):
     def stand_in(self, handle: Tensor) -> DatasetIterator:
         return _TracedIterator(handle, self._declared_spec)
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """Return the position after the last element, as plain values for ``json``."""
         refuse_trace("the state() of an iterator")
         warn_of_draws(self._node)

@@ -90,8 +90,6 @@ class _Settings:
             return NotImplemented
         return all([getattr(self, n) == getattr(other, n) for n in self._types])
 
-    __hash__ = None  # type: ignore[assignment]
-
     def _merged(self, other: Any) -> Any:
         """The settings of ``other``, and of this one where those are None."""
         merged = type(self)()

@@ -9,6 +9,11 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
+from tapewright.core.interpreters import (
+    Interpreter,
+    active_interpreters,
+    use_interpreters,
+)
 from tapewright.core.target_settings import threads
 
 from .mapping import Map, as_mapped
@@ -26,6 +31,9 @@ SPAN = 8  # times the room: how far elements out of order may be ahead of the fi
 
 class ParallelMap(Map):
     """`Map` by ``calls`` threads, which may be `AUTOTUNE`: none if the calls are short.
+
+    The first call is made alone. If it assigns to variables, as layers with a seed do, no
+    threads are used, for the variables would change in another order each time.
 
     ``in_order``: None lets options decide, see `allow_any_order`. Where any order is
     allowed, a position has the numbers of elements that were delivered ahead of others.
@@ -80,11 +88,14 @@ class ParallelMap(Map):
 
     def workers(self):
         """The threads for a run; None while they are not known to be worth it."""
-        return Workers(self._count) if (self._count or 1) > 1 else None
+        alone = self.watch.is_open or self._count in (None, 1)
+        return None if alone else Workers(self._count)
 
     def mapped(self, draws, number, element):
         """The result for an element. The first calls of `AUTOTUNE` are timed."""
-        if self._count is not None or self.watch.is_open:  # the first one traces
+        if self.watch.is_open:
+            return self._first(draws, number, element)
+        if self._count is not None:
             return as_mapped(self.result(draws, number, element))
         start = time.perf_counter()
         result = as_mapped(self.result(draws, number, element))
@@ -92,6 +103,26 @@ class ParallelMap(Map):
         if len(self._times) >= TRIED:
             self._count = threads() if min(self._times) > WORTH else 1
         return result
+
+    def _first(self, draws, number, element):
+        assignments = _Assignments(draws)
+        with use_interpreters((*active_interpreters(), assignments)):
+            result = as_mapped(self.result(draws, number, element))
+        if assignments.seen:
+            self._count = 1
+        return result
+
+
+class _Assignments(Interpreter):
+    """A detector of assignments to variables, but the state of the generator of `Draws`."""
+
+    only_watches_variables = True
+
+    def __init__(self, draws):
+        self._draws, self.seen = draws, False
+
+    def before_assign(self, variable, method, key):
+        self.seen |= variable is not self._draws().state
 
 
 @dataclass(slots=True)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tapewright.core.typing import TensorLike
 
-    from .dataset import Dataset
 
 __all__ = ["resample"]
 
@@ -27,12 +26,12 @@ SMOOTHING = 10.0  # elements of each class that an estimate begins with
 
 
 def resample(
-    dataset: Dataset,
+    dataset: Any,
     class_func: Callable[..., Any],
     target_dist: TensorLike,
     initial_dist: TensorLike | None,
     seed: int | None,
-) -> Dataset:
+) -> Any:
     """Implement `Dataset.rejection_resample`: all elements, mixed with accepted ones."""
     target = _distribution("target_dist", target_dist)
     classed = dataset.map(lambda *x: (class_func(*x), x[0] if len(x) == 1 else x))

@@ -14,11 +14,9 @@ from .scanning import IgnoreErrors, TakeWhile, Unique, check_unique
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Self
 
     from tapewright.core.typing import IntLike
-
-    from .dataset import Dataset
 
 __all__ = ["SelectionMethods"]
 
@@ -28,7 +26,7 @@ class SelectionMethods:
 
     _node: Any
 
-    def _new(self, node: Any) -> Dataset:
+    def _new(self, node: Any) -> Any:
         raise NotImplementedError
 
     def shuffle(
@@ -37,7 +35,7 @@ class SelectionMethods:
         seed: int | None = None,
         reshuffle_each_iteration: bool | None = True,
         name: str | None = None,
-    ) -> Dataset:
+    ) -> Self:
         """Shuffle the elements through a buffer of ``buffer_size``.
 
         A buffer as large as the data set gives each order the same chance;
@@ -61,7 +59,7 @@ class SelectionMethods:
         again = True if reshuffle_each_iteration is None else reshuffle_each_iteration
         return self._new(Shuffle(self._node, buffer_size, seed, again))
 
-    def repeat(self, count: IntLike | None = None, name: str | None = None) -> Dataset:
+    def repeat(self, count: IntLike | None = None, name: str | None = None) -> Self:
         """Repeat the elements ``count`` times, without end for None or -1.
 
         Raises: ``ValueError`` for other negative numbers.
@@ -70,14 +68,14 @@ class SelectionMethods:
             count = checked_count("repeat", "count", count, -1)
         return self._new(Repeat(self._node, count))
 
-    def take(self, count: IntLike, name: str | None = None) -> Dataset:
+    def take(self, count: IntLike, name: str | None = None) -> Self:
         """Keep the first ``count`` elements, all of them for -1.
 
         Raises: ``ValueError`` for other negative numbers.
         """
         return self._new(Take(self._node, checked_count("take", "count", count, -1)))
 
-    def skip(self, count: IntLike, name: str | None = None) -> Dataset:
+    def skip(self, count: IntLike, name: str | None = None) -> Self:
         """Drop the first ``count`` elements, all of them for -1.
 
         Raises: ``ValueError`` for other negative numbers.
@@ -86,7 +84,7 @@ class SelectionMethods:
 
     def shard(
         self, num_shards: IntLike, index: IntLike, name: str | None = None
-    ) -> Dataset:
+    ) -> Self:
         """Keep every ``num_shards``-th element, from number ``index`` on.
 
         Raises: ``ValueError`` unless ``0 <= index < num_shards``.
@@ -101,7 +99,7 @@ class SelectionMethods:
 
     def take_while(
         self, predicate: Callable[..., Any], name: str | None = None
-    ) -> Dataset:
+    ) -> Self:
         """Keep the elements before the first for which ``predicate`` is false.
 
         Raises: ``TypeError``, in a run, if it returns anything but a truth value.
@@ -112,7 +110,7 @@ class SelectionMethods:
         """
         return self._new(TakeWhile(self._node, predicate))
 
-    def unique(self, name: str | None = None) -> Dataset:
+    def unique(self, name: str | None = None) -> Self:
         """Keep each element the first time that it comes.
 
         All elements that are different are held in memory.
@@ -127,9 +125,7 @@ class SelectionMethods:
             check_unique(self._node.spec())
         return self._new(Unique(self._node))
 
-    def ignore_errors(
-        self, log_warning: bool = False, name: str | None = None
-    ) -> Dataset:
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Self:
         """Leave out the elements that raise an error, with a warning for each if asked for.
 
         The rest follows if the transformation directly before can go on, as `map`, `filter`
@@ -146,7 +142,7 @@ class SelectionMethods:
 
     def cache(
         self, filename: str | os.PathLike[str] = "", name: str | None = None
-    ) -> Dataset:
+    ) -> Self:
         """Keep the elements of the first whole run for the following runs.
 
         Args: ``filename``: a file to keep them in, also for other processes; by default
@@ -169,7 +165,7 @@ class SelectionMethods:
             return self._new(FileCache(self._node, os.fsdecode(filename)))
         return self._new(Cache(self._node))
 
-    def prefetch(self, buffer_size: IntLike, name: str | None = None) -> Dataset:
+    def prefetch(self, buffer_size: IntLike, name: str | None = None) -> Self:
         """Make up to ``buffer_size`` elements ahead, in a thread; `AUTOTUNE` is 2.
 
         Raises: ``ValueError`` for a number below -1.
