@@ -46,6 +46,7 @@ class Lu(NamedTuple):
 @primitive(
     type_name="Lu",
     multiple=True,
+    ignores_float_errors=True,
     floating=True,
     half=False,
     may_raise=True,

@@ -124,7 +124,6 @@ def _root_of_triangle(xp, t):
     ignores_float_errors=True,
     floating=True,
     half=False,
-    may_raise=True,
     infer=infer_square,
     batch=batch_leading,
 )
@@ -179,7 +178,6 @@ def _log_of_triangle(xp, t):
     type_name="MatrixLogarithm",
     ignores_float_errors=True,
     kinds="c",
-    may_raise=True,
     batch=batch_leading,
 )
 def logm(xp, input: TensorLike):

@@ -26,6 +26,9 @@ def test_patterns_split_permute_and_join_axes(pattern, lengths, wanted):
     x = tw.keras.Input((4, 6, 3))
     model = tw.keras.Model(x, ops.rearrange(x, pattern, **lengths))
     np.testing.assert_array_equal(model(IMAGES).numpy(), wanted)
+    node = model.get_config()["layers"][1]  # as Keras has it
+    assert (node["module"], node["class_name"]) == ("keras.src.ops.einops", "Rearrange")
+    assert node["inbound_nodes"][0]["kwargs"] == lengths
     copy = tw.keras.Model.from_config(model.get_config())
     np.testing.assert_array_equal(copy(IMAGES).numpy(), wanted)
 

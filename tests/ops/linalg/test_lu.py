@@ -199,6 +199,7 @@ def test_bands_and_eigenvalues_are_those_of_tensorflow():
 
 @pytest.mark.parametrize("call, error, text", [
     (lambda: linalg.lu(np.ones((2, 2))), ValueError, "lu: the matrix is not invertible"),
+    (lambda: linalg.lu(np.zeros((3, 3))), ValueError, "lu: the matrix is not invertible"),
     (lambda: linalg.lu(np.ones((2, 3))), ValueError, "lu: input must be square"),
     (lambda: linalg.lu_solve(np.eye(3), [0, 1], np.eye(3)), ValueError, "perm \\[..., n\\]"),
     (lambda: linalg.logm(np.eye(2)), TypeError, "logm: input must be complex"),
