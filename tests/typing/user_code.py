@@ -67,6 +67,7 @@ reveal_type(x.numpy())  # ndarray[Any, Any]
 reveal_type(v)  # Variable
 reveal_type(v.assign_add([1.0, 1.0]))  # Variable
 reveal_type(v.value())  # Tensor
+reveal_type(tw.keras.Variable("ones", (2,)).assign([1.0, 2.0]))  # Variable
 reveal_type(float(tw.reduce_sum(v)))  # float
 reveal_type(tw.TensorSpec([None, 3], "float32"))  # TensorSpec
 
@@ -186,11 +187,14 @@ class Scale(Layer):
 
 
 reveal_type(Scale()(x))  # tuple[Tensor, float]
+reveal_type(tw.layers.Embedding(4, 2)([1]))  # Tensor
+reveal_type(tw.layers.ReversibleEmbedding(4, 2)(x, reverse=True))  # Tensor
 reveal_type(tw.losses.MeanSquaredError()(x, x))  # Tensor
 reveal_type(tw.losses.huber(x, [[1.0, 1.0], [0.0, 0.0]], delta=2.0))  # Tensor
 reveal_type(tw.metrics.Mean()([1.0, 3.0]))  # Tensor
 reveal_type(tw.keras.metrics.Mean(name="m").name)  # str
 reveal_type(tw.optimizers.Adam())  # Adam
+reveal_type(tw.optimizers.OptimizerMap(tw.optimizers.Adam())["dense/kernel"])  # Optimizer
 reveal_type(tw.optimizers.Adam(1e-3, clipnorm=1.0).apply_gradients([(v * 0.1, v)]))  # Variable
 reveal_type(tw.optimizers.schedules.ExponentialDecay(0.1, 100, 0.9)(3))  # Tensor
 reveal_type(tw.initializers.GlorotUniform(seed=1)((2, 3)))  # Tensor

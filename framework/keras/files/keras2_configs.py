@@ -230,13 +230,14 @@ def _unwrapped(metrics):
 def keras2_config(config: dict) -> dict:
     """Return the config of a model in Keras 2: layers have a class and a config only.
 
-    Ops among them keep their modules, since ``Add`` is both an op and a layer.
+    Ops among them keep their modules, since ``Add`` is both an op and a layer, as do
+    operations of the user's, which may have the name of one of Keras.
     """
     config = dict(config)
     known_as = config.get("registered_name")
     if not known_as and str(config.get("module")).partition(".")[0] != "keras":
         return config
-    if "ops" in str(config.get("module")).split("."):
+    if "ops" in str(config.get("module")).split(".") or _is_of_user(config):
         return config
     if config["class_name"] == "GroupQueryAttention":  # not known without its module
         return config
@@ -251,6 +252,13 @@ def keras2_config(config: dict) -> dict:
         layers = [keras2_config(layer) for layer in inner["layers"]]
         config["config"] = {**inner, "layers": layers}
     return config
+
+
+def _is_of_user(config):
+    """Return whether an entry is an operation of the user's, or a layer of few arguments."""
+    arguments = config["config"]
+    is_layer = "trainable" in arguments or "layers" in arguments
+    return "inbound_nodes" in config and config.get("registered_name") and not is_layer
 
 
 def keras2_training_config(config: dict) -> dict:

@@ -28,8 +28,13 @@ from tapewright.core.interpreters import check_not_traced
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.variable import writing as locked
 from tapewright.layers.base.layer import Layer
+from tapewright.layers.base.symbolic_tensor import Operation
 from tapewright.serialization.load_errors import from_file, load_errors
-from tapewright.serialization.registry import custom_object_scope
+from tapewright.serialization.registry import (
+    custom_object_scope,
+    get_registered_object,
+    is_known,
+)
 from tapewright.storage.folders import writing_folder
 from tapewright.storage.writer import writing
 from tapewright.storage.zips import writing_zip
@@ -283,13 +288,29 @@ def _check_layer_count(file, config):
         return
     layers = [each for each in layers if isinstance(each, dict)]
     layers = [each for each in layers if each.get("class_name") != "InputLayer"]
-    count = len([each for each in layers if not is_operation(each)])
+    count = len([each for each in layers if _is_layer(each)])
     listed = len(file.weights.texts("layer_names"))
     if count > listed:
         file.root.fail(
             f"the config has {count} layers, {listed} are listed in {file.weights.place}",
             "model_config",
         )
+
+
+def _is_layer(entry):
+    """Return whether an entry of a config is a layer, and no operation.
+
+    One of an unknown class is none: its own error says more.
+    """
+    if is_operation(entry):
+        return False
+    names = [entry.get("registered_name"), entry.get("class_name")]
+    names = [name for name in names if isinstance(name, str)]
+    known = [get_registered_object(name) for name in names]
+    known = [each for each in known if isinstance(each, type)]
+    if known:
+        return issubclass(known[0], Layer) or not issubclass(known[0], Operation)
+    return any([is_known("layer", name) for name in names])
 
 
 def _count_numbers(file):

@@ -79,6 +79,25 @@ def test_models_with_operations_are_saved_and_loaded_with_their_classes(tmp_path
         ]
 
 
+class Sigmoid(keras.Operation):
+    """An operation that has the name of one of Keras."""
+
+    def call(self, x):
+        return x * 3
+
+
+@pytest.mark.parametrize("suffix", ["keras", "h5"])
+def test_an_operation_is_not_taken_for_that_of_keras_by_its_name(tmp_path, suffix):
+    x = keras.Input((3,))
+    outputs = keras.ops.sigmoid(Sigmoid()(Sigmoid()(keras.layers.Flatten()(x))))
+    model, path = keras.Model(x, outputs), tmp_path / f"m.{suffix}"
+    model.save(path)
+    twin = keras.models.load_model(path, custom_objects={"Sigmoid": Sigmoid})
+    np.testing.assert_allclose(twin(X), 1 / (1 + np.exp(-9 * X)), rtol=1e-6)
+    with pytest.raises(tw.errors.SavingError, match="'Sigmoid' is unknown"):
+        keras.models.load_model(path)
+
+
 def test_a_function_runs_from_symbols_to_symbols():
     a, b = keras.KerasTensor((None, 3), name="a"), keras.Input((3,), name="b")
     function = keras.Function({"a": a, "b": [b]}, (a - b, [keras.ops.relu(b)]))
