@@ -1,6 +1,7 @@
 """`tw.image`: images resized, cut, turned, coloured and compared, as ``tf.image``."""
 
 from tapewright.ops.image.adjusting import *
+from tapewright.ops.image.box_sampling import *
 from tapewright.ops.image.boxes import *
 from tapewright.ops.image.color import *
 from tapewright.ops.image.cropping import *

@@ -416,6 +416,9 @@ def map_coordinates(
 
     Raises: ``ValueError`` for another ``order`` or ``fill_mode``; ``ShapeError`` unless
     ``coordinates`` has an entry for each axis, and two axes or more.
+
+    >>> map_coordinates([[0.0, 1.0], [2.0, 3.0]], [[0.5, 1.0], [0.5, 0.0]], 1).numpy()
+    array([1.5, 2. ], dtype=float32)
     """
     return interpolation.map_coordinates(
         inputs, coordinates, order, fill_mode, fill_value
@@ -442,9 +445,12 @@ def scale_and_translate(
     each pixel gathers from as many more.
 
     Shapes: ``output_shape`` differs from that of ``images`` along ``spatial_dims`` only.
-    Integers are rounded.
+    Integers are rounded, within the extremes of ``images``.
 
     Raises: ``ValueError`` for another ``method``; ``ShapeError`` for other shapes.
+
+    >>> scale_and_translate([1.0, 2.0], (4,), [2.0], [0.0], (0,), "linear").numpy()
+    array([1.  , 1.25, 1.75, 2.  ], dtype=float32)
     """
     return interpolation.scale_and_translate(
         images, output_shape, scale, translation, spatial_dims, method, antialias

@@ -123,7 +123,7 @@ def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) ->
     The largest and the smallest colour of a pixel stay what they are. Integer images are
     scaled to 0 ... 1 before, and back after. There is a gradient, unlike in TensorFlow.
 
-    Args: ``delta``: from -1 to 1.
+    Args: ``delta``: from -1 to 1; a tensor broadcasts with ``[..., height, width]``.
 
     Shapes: ``[..., height, width, 3]``, input and result.
 
@@ -150,7 +150,8 @@ def adjust_saturation(
     Integer images are scaled to 0 ... 1 before, and back after. There is a gradient,
     unlike in TensorFlow.
 
-    Shapes: ``[..., height, width, 3]``, input and result.
+    Shapes: ``[..., height, width, 3]``, input and result; ``saturation_factor``
+    broadcasts with ``[..., height, width]``.
 
     Raises: ``ShapeError`` for other shapes.
 

@@ -48,22 +48,7 @@ def map_coordinates(
     fill_mode: str = "constant",
     fill_value: TensorLike = 0,
 ) -> Tensor:
-    """The values of ``inputs`` at ``coordinates``, one for each of its axes.
-
-    Args: ``order``: 0 takes the nearest entry, 1 interpolates linearly; ``fill_mode``:
-    what lies outside, "constant" (``fill_value``), "nearest" (the edge), "wrap"
-    (``a b c d | a b c d``), "mirror" (``c b | a b c d``) or "reflect"
-    (``b a | a b c d``).
-
-    Shapes: ``inputs`` of n axes, ``coordinates`` ``[n, ...]``, result ``[...]``, in the
-    dtype of ``inputs``: integers are rounded.
-
-    Raises: ``ValueError`` for another ``order`` or ``fill_mode``; ``ShapeError`` unless
-    ``coordinates`` has an entry for each axis, and two axes or more.
-
-    >>> map_coordinates([[0.0, 1.0], [2.0, 3.0]], [[0.5, 1.0], [0.5, 0.0]], 1).numpy()
-    array([1.5, 2. ], dtype=float32)
-    """
+    """The values of ``inputs`` at ``coordinates``; see `keras.ops.image`."""
     x, places = convert_to_tensor(inputs), convert_to_tensor(coordinates)
     rank = len(x.shape)
     if len(places.shape) < 2 or places.shape[0] != rank:
@@ -162,22 +147,9 @@ def scale_and_translate(
     method: str,
     antialias: bool = True,
 ) -> Tensor:
-    """The point ``x`` of an axis moved to ``x * scale + translation``.
+    """The point ``x`` of an axis moved to ``x * scale + translation``; see `keras.ops.image`.
 
-    The centers of the entries are at halves; outside of ``images`` there are zeros.
-
-    Args: ``scale`` and ``translation``: a number for each of the axes ``spatial_dims``;
-    ``method``: "linear", "bilinear", "trilinear" or "triangle"; "cubic", "bicubic" or
-    "tricubic", of Keys; "lanczos3" or "lanczos5"; ``antialias``: where an axis shrinks,
-    each entry gathers from as many more. Gradients pass to all three tensors.
-
-    Shapes: ``output_shape`` differs from that of ``images`` along ``spatial_dims`` only.
-    Integers are rounded, within the extremes of ``images``.
-
-    Raises: ``ValueError`` for another ``method``; ``ShapeError`` for other shapes.
-
-    >>> scale_and_translate([1.0, 2.0], (4,), [2.0], [0.0], (0,), "linear").numpy()
-    array([1.  , 1.25, 1.75, 2.  ], dtype=float32)
+    Gradients pass to ``images``, ``scale`` and ``translation``.
     """
     who = "scale_and_translate"
     check_choice(who, "method", method, tuple(_METHODS))

@@ -49,6 +49,7 @@ def _selected(xp, overlap, scores, limits, count):
     lost = xp.asarray(-np.inf, scores.dtype)
     scores = xp.where(scores > above, scores, lost)  # not NaN
     soft = sigma > 0
+    is_hard = xp is np and not soft.any()  # a GPU would have to wait
     rate = xp.where(soft, -0.5 / xp.where(soft, sigma, 1), 0).astype(scores.dtype)
     places = xp.arange(scores.shape[-1])
     indices = xp.zeros((*scores.shape[:-1], count), xp.int32)
@@ -60,10 +61,12 @@ def _selected(xp, overlap, scores, limits, count):
         if xp is np and (found[..., i] == lost).all():
             break
         overlaps = overlap(best)
-        weakened = scores * xp.exp(rate * overlaps * overlaps)
-        weakened = xp.where(soft & (scores != lost), weakened, scores)
-        gone = xp.where(soft, weakened <= above, overlaps > at_most) | (places == best)
-        scores = xp.where(gone, lost, weakened)
+        gone = overlaps > at_most
+        if not is_hard:
+            weakened = scores * xp.exp(rate * overlaps * overlaps)
+            gone = xp.where(soft, weakened <= above, gone)
+            scores = xp.where(soft & (scores != lost), weakened, scores)
+        scores = xp.where(gone | (places == best), lost, scores)
     exist = found != lost
     total = exist.sum(axis=-1).astype(xp.int32)
     return xp.where(exist, indices, 0), xp.where(exist, found, 0), total
@@ -102,22 +105,22 @@ def suppress_boxes(
     """
     if boxes.shape[-2:] != (*scores.shape[-1:], 4):
         raise ValueError("shapes do not fit")  # `infer` says it better
-    y1, x1, y2, x2 = (boxes[..., i] for i in range(4))
-    top, down = xp.minimum(y1, y2), xp.maximum(y1, y2)
-    left, right = xp.minimum(x1, x2), xp.maximum(x1, x2)
-    area = (down - top) * (right - left)
+    boxes = xp.ascontiguousarray(xp.swapaxes(boxes, -1, -2))
+    first, second = boxes[..., :2, :], boxes[..., 2:, :]
+    low, high = xp.minimum(first, second), xp.maximum(first, second)
+    sides = high - low
+    area = sides[..., :1, :] * sides[..., 1:, :]
+    corners = xp.concatenate([low, high, area], axis=-2)
 
     def overlap(best):
-        def its(v):
-            return xp.take_along_axis(v, best, axis=-1)
-
-        high = xp.minimum(down, its(down)) - xp.maximum(top, its(top))
-        wide = xp.minimum(right, its(right)) - xp.maximum(left, its(left))
-        both = xp.maximum(high, 0) * xp.maximum(wide, 0)
-        full = (area > 0) & (its(area) > 0)
-        return xp.where(
-            full, both / xp.where(full, area + its(area) - both + epsilon, 1), 0
-        )
+        best = xp.broadcast_to(best[..., None], (*corners.shape[:-1], 1))
+        its = xp.take_along_axis(corners, best, axis=-1)
+        shared = xp.minimum(high, its[..., 2:4, :]) - xp.maximum(low, its[..., :2, :])
+        shared = xp.maximum(shared, 0)
+        both = shared[..., 0, :] * shared[..., 1, :]
+        full = (area[..., 0, :] > 0) & (its[..., 4, :] > 0)
+        union = area[..., 0, :] + its[..., 4, :] - both + epsilon
+        return xp.where(full, both / xp.where(full, union, 1), 0)
 
     limits = iou_threshold, score_threshold, sigma
     return _selected(xp, overlap, scores, limits, count)

@@ -1,4 +1,4 @@
-"""Hue, saturation and value: the op table, ties, grey, and wrong arguments."""
+"""Colour spaces, hue and saturation: the op table, ties, grey, and wrong arguments."""
 
 import colorsys
 
@@ -36,6 +36,32 @@ def test_every_rule_agrees_with_its_definition(c):
     check_op(c)
 
 
+def test_gray_is_a_weighted_mean_and_back_three_equal_channels():
+    gray = tw.image.rgb_to_grayscale([[[0.0, 1.0, 0.0]]])
+    assert gray.shape == (1, 1, 1) and gray.numpy().item() == np.float32(0.587)
+    red = np.uint8([[[255, 0, 0]]])  # 0.2989 * 255.5, rounded down
+    assert tw.image.rgb_to_grayscale(red).numpy().item() == 76
+    assert tw.image.grayscale_to_rgb(gray).shape == (1, 1, 3)
+
+
+def test_colour_systems_are_inverses():
+    x = np.random.default_rng(0).random((2, 3, 3))
+    yiq, yuv = tw.image.rgb_to_yiq(x), tw.image.rgb_to_yuv(x)
+    luminance = x @ [0.299, 0.587, 0.114]
+    np.testing.assert_allclose(yiq.numpy()[..., 0], luminance, atol=1e-12)
+    np.testing.assert_allclose(yuv.numpy()[..., 0], luminance, atol=1e-12)
+    np.testing.assert_allclose(tw.image.yiq_to_rgb(yiq).numpy(), x, atol=1e-4)
+    np.testing.assert_allclose(tw.image.yuv_to_rgb(yuv).numpy(), x, atol=1e-4)
+
+
+def test_each_image_may_have_a_change_of_its_own():
+    x = np.random.default_rng(0).random((2, 3, 4, 3), "float32")
+    for change in (tw.image.adjust_hue, tw.image.adjust_saturation):
+        found = change(x, tw.constant([0.2, 0.7], shape=(2, 1, 1)))
+        wanted = [change(x[0], 0.2), change(x[1], 0.7)]
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
 def test_at_ties_the_gradient_is_that_of_tensorflow():
     x = tw.constant([[0.7, 0.7, 0.2], [0.2, 0.7, 0.7], [0.7, 0.2, 0.7], [0.5, 0.5, 0.5],
                      [0.2, 0.2, 0.7], [0.7, 0.2, 0.2]])  # fmt: skip
@@ -61,6 +87,9 @@ def test_what_is_no_number_stays_none():
 
 @pytest.mark.parametrize("call, error, words", [
     (lambda x: tw.image.rgb_to_hsv(x[..., :2]), ValueError, "three channels"),
+    (lambda x: tw.image.rgb_to_grayscale(x[..., :2]), ValueError, "three channels"),
+    (lambda x: tw.image.rgb_to_yuv(x[..., :2]), ValueError, "three channels"),
+    (lambda x: tw.image.grayscale_to_rgb(x), ValueError, "one channel"),
     (lambda x: tw.image.hsv_to_rgb([[1, 2, 3]]), TypeError, "images must be floating"),
     (lambda x: tw.image.adjust_hue(x, 1.5), ValueError, "delta .*-1 to 1, got 1.5"),
     (lambda x: tw.image.adjust_hue(x[0], 0.5), ValueError, "height, width, 3"),
