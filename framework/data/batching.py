@@ -86,7 +86,9 @@ class Batch(Node):
         """The spec of an element, if it is known that there are ragged tensors in it."""
         if self._element_spec is None:
             source = self.inputs[0]
-            spec = source.spec() if source.declares() else ()
+            # A function returns ragged tensors, not their rows: these are seen.
+            is_known = not source.traces() and source.declares()
+            spec = source.spec() if is_known else ()
             plain = [not isinstance(x, CompositeSpec) for x in flatten(spec)]
             self._element_spec = () if all(plain) else (spec,)
         return self._element_spec[0] if self._element_spec else None

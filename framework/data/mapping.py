@@ -120,6 +120,9 @@ class Map(Applied):
             self._spec = self._traced_spec()
         return self._spec is not None
 
+    def traces(self):
+        return self._spec is None
+
     def _traced_spec(self):
         return self.traced_outputs(self.inputs[0].spec())
 

@@ -157,6 +157,10 @@ class Node:
         """Return whether `spec` is known without reading an element."""
         return all([node.declares() for node in self.inputs])
 
+    def traces(self):
+        """Return whether `declares` and `spec` trace functions, which calls them."""
+        return any([node.traces() for node in self.inputs])
+
     def pipeline(self):
         """The class names of all nodes, from this one up."""
         names = [type(self).__name__]

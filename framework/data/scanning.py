@@ -76,6 +76,9 @@ class Scan(Replayed, Applied):
             self._spec = self._traced_spec()
         return self._spec is not None
 
+    def traces(self):
+        return self._spec is None
+
     def _traced_spec(self):
         """The spec of the output once that of the state is the same before and after."""
         state = spec_of(self._initial)
