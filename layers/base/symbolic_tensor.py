@@ -80,10 +80,10 @@ class KerasTensor(Tensor):
         record_history: bool = True,
         name: str | None = None,
     ):
-        if sparse or ragged or not record_history:
+        if ragged or not record_history:
             raise ValueError(
-                "KerasTensor: sparse and ragged must be False and record_history True, got "
-                f"{sparse}, {ragged} and {record_history}"
+                "KerasTensor: ragged must be False and record_history True, got "
+                f"{ragged} and {record_history}"
             )
         dtype = default_float() if dtype is None else as_dtype(dtype)
         self._shape = TensorShape(shape)
