@@ -141,6 +141,6 @@ def test_a_symbolic_tensor_by_hand_has_the_arguments_and_methods_of_keras():
     x = keras.KerasTensor((2, 3, 1), "float32", False, False, True, "x")
     assert x.name == "x" and x.ndim == 3
     assert x.reshape((3, 2)).shape == (3, 2) and x.squeeze(-1).shape == (2, 3)
-    for wrong in ({"sparse": True}, {"ragged": True}, {"record_history": False}):
-        with pytest.raises(ValueError, match="sparse and ragged must be False"):
+    for wrong in ({"ragged": True}, {"record_history": False}):
+        with pytest.raises(ValueError, match="ragged must be False"):
             keras.KerasTensor((2,), **wrong)
