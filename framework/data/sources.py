@@ -291,7 +291,7 @@ def signature(output_signature, output_types, output_shapes):
     if output_types is None and output_shapes is not None:
         raise TypeError("from_generator: output_shapes needs output_types")
     for leaf in [] if output_signature is None else flatten(output_signature):
-        if not isinstance(leaf, TensorSpec):
+        if not isinstance(leaf, (TensorSpec, CompositeSpec)):
             raise TypeError(
                 "from_generator: output_signature must have a TensorSpec for each tensor, "
                 f"got {leaf!r}"
