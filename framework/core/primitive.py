@@ -127,6 +127,11 @@ def _make_kernels_again():
         op.kernels.clear()
 
 
+def _is_text(operand):
+    """Return whether an operand of a kernel, an array or a number, holds strings."""
+    return hasattr(operand, "dtype") and operand.dtype.hasobject
+
+
 def _with_strings(op, kernel):
     """The kernel of an op that takes strings: indices and positions come to the host.
 
@@ -141,9 +146,9 @@ def _with_strings(op, kernel):
         if len(arrays) > 1 and arrays[0].dtype.hasobject:
             arrays = [devices.to_numpy(array) for array in arrays]
         result = kernel(*arrays, **attributes)
-        if type(result) is np.ndarray and not result.dtype.hasobject:
-            if any([array.dtype.hasobject for array in arrays]):
-                return devices.current_module().asarray(result)
+        if type(result) is np.ndarray and (xp := devices.current_module()) is not np:
+            if not result.dtype.hasobject and any(map(_is_text, arrays)):
+                return xp.asarray(result)
         if type(result) is bytes:
             return make_text([result], ())
         if type(result) is tuple and bytes in map(type, result):
