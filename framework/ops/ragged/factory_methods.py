@@ -11,7 +11,7 @@ from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.typing import IntLike, TensorLike
 
 from ..array.creation import range as arange
-from ..array.joining import concat
+from ..array.joining import concat, pad
 from ..array.segment import known_values
 from ..array.sorting import searchsorted
 from .ragged_rows import RaggedRows, as_values, count_of
@@ -122,7 +122,7 @@ class FactoryMethods(RaggedRows):
         """Rows by the number of the first value of each."""
         values = as_values(values)
         starts = row_numbers("from_row_starts", "row_starts", row_starts)
-        end = convert_to_tensor([count_of(values)], dtype=dtypes.int64)
+        end = convert_to_tensor([count_of(values)], dtype=starts.dtype)
         return cls.from_row_splits(values, concat([starts, end], 0), validate=validate)
 
     @classmethod
@@ -135,8 +135,7 @@ class FactoryMethods(RaggedRows):
     ) -> Self:
         """Rows by the number of the value behind each."""
         limits = row_numbers("from_row_limits", "row_limits", row_limits)
-        splits = concat([convert_to_tensor([0], dtype=dtypes.int64), limits], 0)
-        return cls.from_row_splits(values, splits, validate=validate)
+        return cls.from_row_splits(values, pad(limits, [[1, 0]]), validate=validate)
 
     @classmethod
     def from_uniform_row_length(

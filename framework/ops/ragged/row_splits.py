@@ -16,7 +16,7 @@ from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import IntLike, TensorLike
 
 from ..array.conversion import cast
-from ..array.joining import concat
+from ..array.joining import pad
 from ..array.segment import known_values
 from ..math.scan import cumsum
 
@@ -83,8 +83,7 @@ def check_equal(x: Tensor, y: Tensor, message: str) -> Tensor:
 
 def splits_of_lengths(lengths: Tensor) -> Tensor:
     """The row splits of rows of these lengths."""
-    zero = convert_to_tensor(np.zeros(1, lengths.dtype.as_numpy_dtype))
-    return concat([zero, cumsum(lengths)], 0)
+    return pad(cumsum(lengths), [[1, 0]])
 
 
 def row_numbers(who: str, name: str, value: TensorLike) -> Tensor:
