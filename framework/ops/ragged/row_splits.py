@@ -33,6 +33,7 @@ __all__ = [
 
 @primitive(may_raise=True, no_gradient=True)
 def checked_splits(xp, splits: TensorLike, count: IntLike):
+    """Return ``splits``, which go up from 0 to ``count``."""
     first, last = int(splits[0]), int(splits[-1])
     if first != 0 or last != count or bool((splits[1:] < splits[:-1]).any()):
         raise InvalidArgumentError(
@@ -44,6 +45,7 @@ def checked_splits(xp, splits: TensorLike, count: IntLike):
 
 @primitive(may_raise=True, no_gradient=True)
 def checked_rowids(xp, ids: TensorLike, count: IntLike):
+    """Return ``ids``, which do not decrease, and are from 0 to below ``count``."""
     if ids.size:
         first, last = int(ids[0]), int(ids[-1])
         if first < 0 or last >= count or bool((ids[1:] < ids[:-1]).any()):
