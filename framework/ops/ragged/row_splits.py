@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-@primitive(may_raise=True, no_gradient=True)
+@primitive(may_raise=True, no_gradient=True, view=True)
 def checked_splits(xp, splits: TensorLike, count: IntLike):
     """Return ``splits``, which go up from 0 to ``count``."""
     first, last = int(splits[0]), int(splits[-1])
@@ -43,7 +43,7 @@ def checked_splits(xp, splits: TensorLike, count: IntLike):
     return splits
 
 
-@primitive(may_raise=True, no_gradient=True)
+@primitive(may_raise=True, no_gradient=True, view=True)
 def checked_rowids(xp, ids: TensorLike, count: IntLike):
     """Return ``ids``, which do not decrease, and are from 0 to below ``count``."""
     if ids.size:
@@ -56,7 +56,7 @@ def checked_rowids(xp, ids: TensorLike, count: IntLike):
     return ids
 
 
-@primitive(may_raise=True, no_gradient=True)
+@primitive(may_raise=True, no_gradient=True, view=True)
 def checked_equal(xp, x: TensorLike, y: TensorLike, message: str):
     if x.shape != y.shape or bool((x != y).any()):
         raise InvalidArgumentError(message)
