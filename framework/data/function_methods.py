@@ -9,6 +9,7 @@ from tapewright.core.target_settings import threads
 from .elements import checked_count, concrete
 from .mapping import Filter, Map
 from .nesting import Interleave
+from .node_methods import NodeMethods
 from .parallel import AUTOTUNE, ParallelMap
 from .resampling import resample
 from .scanning import Scan
@@ -24,13 +25,8 @@ __all__ = ["FunctionMethods"]
 TURNS = 4  # data sets that `interleave` opens if AUTOTUNE chooses the threads
 
 
-class FunctionMethods:
+class FunctionMethods(NodeMethods):
     """See `Dataset`."""
-
-    _node: Any
-
-    def _new(self, node: Any) -> Any:
-        raise NotImplementedError
 
     def map(
         self,

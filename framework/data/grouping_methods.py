@@ -11,6 +11,7 @@ from .batching import Batch, PaddedBatch, RaggedBatch, Rebatch, SparseBatch, Unb
 from .elements import checked_count, row_of_counts
 from .grouping import BucketBySequenceLength, Buckets, GroupByWindow
 from .nesting import Window
+from .node_methods import NodeMethods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,13 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["GroupingMethods"]
 
 
-class GroupingMethods:
+class GroupingMethods(NodeMethods):
     """See `Dataset`."""
-
-    _node: Any
-
-    def _new(self, node: Any) -> Any:
-        raise NotImplementedError
 
     def batch(
         self,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .caching import Cache, Prefetch
 from .elements import checked_count, concrete
 from .node import INFINITE, UNKNOWN
+from .node_methods import NodeMethods
 from .ordering import Repeat, Shard, Shuffle, Skip, Take
 from .scanning import IgnoreErrors, TakeWhile, Unique, check_unique
 
@@ -21,13 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["SelectionMethods"]
 
 
-class SelectionMethods:
+class SelectionMethods(NodeMethods):
     """See `Dataset`."""
-
-    _node: Any
-
-    def _new(self, node: Any) -> Any:
-        raise NotImplementedError
 
     def shuffle(
         self,

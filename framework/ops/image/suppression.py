@@ -177,7 +177,7 @@ def _(overlaps, scores, overlap_threshold, score_threshold, count):
     return _found(scores, count)
 
 
-@primitive(name="non_max_suppression", same_dtype=(), no_gradient=True)
+@primitive(name="non_max_suppression", same_dtype=(), no_gradient=True, view=True)
 def _cut_off(xp, values: TensorLike, count: TensorLike):
     """The first ``count`` entries."""
     return values[: int(count)]

@@ -22,7 +22,9 @@ from ..array.joining import concat
 from ..array.segment import known_values, unsorted_segment_sum
 from ..array.shape import reshape
 from ..array.sorting import argsort, searchsorted
-from .ragged_tensor import RaggedTensor, same_splits
+from .elementwise import same_splits
+from .ragged_tensor import RaggedTensor
+from .row_splits import places_in_rows
 
 __all__ = [
     "boolean_mask",
@@ -185,13 +187,11 @@ def range(
     if (step == 0).any():
         raise InvalidArgumentError(f"{who}: deltas must not be 0")
     lengths = np.ceil((last - first) / step).clip(0).astype(np.int64)
-    ends = np.cumsum(lengths)
-    inside = np.arange(ends[-1] if count else 0) - np.repeat(ends - lengths, lengths)
-    values = np.repeat(first, lengths) + inside * np.repeat(step, lengths)
+    places, splits = places_in_rows(lengths)
+    values = np.repeat(first, lengths) + places * np.repeat(step, lengths)
     xp = module_of(next(iter(tensors.values())))
-    splits = cast(np.concatenate([[0], ends]).astype(np.int64), row_splits_dtype)
     values = new_tensor(xp.asarray(values.astype(natural)))
-    return RaggedTensor.from_row_splits(values, splits)
+    return RaggedTensor.from_row_splits(values, cast(splits, row_splits_dtype))
 
 
 def stack(

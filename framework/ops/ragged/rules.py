@@ -27,7 +27,9 @@ from ..array.sorting import argsort
 from ..math import reduction
 from ..math.elementwise import add_n
 from .construction import stack
-from .ragged_tensor import OP_RULES, RaggedTensor, same_splits
+from .elementwise import OP_RULES, same_splits
+from .ragged_tensor import RaggedTensor
+from .row_splits import longest_row
 
 __all__: list[str] = []
 
@@ -93,8 +95,7 @@ def _along(op, segments, x, axis, keepdims):
     if axis == 1:
         ids, count = x.value_rowids(), x.row_count
     else:
-        lengths = known_values(op.name, "row lengths", x.row_lengths())
-        ids, count = x._positions(), int(lengths.max()) if lengths.size else 0
+        ids, count = x._positions(), longest_row(op.name, x.row_lengths())
     found = segments(values, ids, count)
     return expand_dims(found, axis) if keepdims else found
 

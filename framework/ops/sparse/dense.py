@@ -100,7 +100,7 @@ def flat_places(who: str, indices: Tensor, shape: Any, ordered: bool = False) ->
     return _increasing(flat, who) if ordered else flat
 
 
-@primitive(may_raise=True, no_gradient=True)
+@primitive(may_raise=True, no_gradient=True, view=True)
 def _increasing(xp, x: TensorLike, who: str):
     wrong = devices.to_numpy(x[1:] <= x[:-1])
     if wrong.any():

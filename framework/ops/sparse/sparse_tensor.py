@@ -19,6 +19,7 @@ from tapewright.core.errors import (
 )
 from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -91,12 +92,12 @@ class SparseTensor(CompositeTensor):
         if indices.shape.rank != 2:
             raise ShapeError(who, "indices must be [n, rank]", indices=indices)
         count, rank = indices.shape
-        if values.shape.rank != 1 or not _agree(count, values.shape[0]):
+        if values.shape.rank != 1 or not agree(count, values.shape[0]):
             raise ShapeError(
                 who, "values must be [n], one for each of the indices",
                 indices=indices, values=values,
             )  # fmt: skip
-        if not _agree(rank, len(shape)):
+        if not agree(rank, len(shape)):
             raise ShapeError(
                 who, f"dense_shape {tuple(shape)} must have a size for each column of "
                 "indices", indices=indices,
@@ -315,7 +316,7 @@ class SparseTensor(CompositeTensor):
             return other
         sizes = tuple(other.shape)
         fits = rank <= len(own) and all(
-            [_is_one(n) or _agree(n, m) for n, m in zip(sizes, own[len(own) - rank :])]
+            [_is_one(n) or agree(n, m) for n, m in zip(sizes, own[len(own) - rank :])]
         )
         if not fits:
             raise ShapeError(
@@ -483,10 +484,6 @@ def _zero(xp, dtype):
 
 def _is_one(n):
     return type(n) is int and n == 1
-
-
-def _agree(n, m):
-    return n is None or m is None or n == m
 
 
 def _sizes_or_tensor(dense_shape):

@@ -7,7 +7,6 @@ and kept for later calls.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,8 +23,8 @@ from tapewright.core.tensor import Tensor, TensorSpec, new_tensor
 from tapewright.core.text import make_text
 from tapewright.core.typing import IntLike, ShapeLike, TensorLike
 
-from .entries import map_numbers, string_op
-from .fingerprints import CROSS_KEY, bucket_table, cat, farm, sip
+from .entries import string_op
+from .fingerprints import CROSS_KEY, cat, farm, sip
 from .packing import pack, unpack
 
 __all__ = [
@@ -52,24 +51,23 @@ def _table(packed):
 
 def _positions(entries, packed, num_buckets, salt):
     table = _table(packed)
-    found = [table.get(entry, -1) for entry in entries]
-    if -1 not in found:
+    found = np.array([table.get(entry, -1) for entry in entries], np.int64)
+    absent = np.flatnonzero(found < 0)
+    if not absent.size:
         return found
-    size = len(table)
+    found[absent] = len(table)
     if num_buckets == 1:
-        return [size if at < 0 else at for at in found]
-    absent = {entry for entry, at in zip(entries, found) if at < 0}
+        return found
+    texts = [entries[i] for i in absent]
     if not num_buckets:
-        some = sorted(absent)[:5]
+        some = sorted(set(texts))[:5]
         raise InvalidArgumentError(
             f"with num_oov_indices=0 all inputs must be in the vocabulary, but {some} "
             f"{'are' if len(some) > 1 else 'is'} not; give num_oov_indices=1"
         )
-    hashed = functools.partial(sip, key=salt) if salt else farm
-    buckets = bucket_table(hashed, absent, num_buckets)
-    return [
-        size + buckets[entry] if at < 0 else at for entry, at in zip(entries, found)
-    ]
+    hashed = sip(texts, salt) if salt else farm(texts)
+    found[absent] += (hashed % np.uint64(num_buckets)).astype(np.int64)
+    return found
 
 
 @primitive(
@@ -98,8 +96,9 @@ def vocabulary_lookup(
     >>> vocabulary_lookup(["b", "c"], pack_vocabulary([b"a", b"b"])).numpy()
     array([1, 2])
     """
-    found = _positions(input.ravel().tolist(), vocabulary.item(), num_buckets, salt)
-    return np.array(found, np.int64).reshape(input.shape)
+    entries = input.ravel().tolist()
+    found = _positions(entries, vocabulary.item(), num_buckets, salt)
+    return found.reshape(input.shape)
 
 
 @vocabulary_lookup.infer
@@ -135,11 +134,13 @@ def vocabulary_counts(
     array([[0, 2, 1],
            [0, 0, 0]])
     """
-    counts = np.zeros((math.prod(rows.shape), size + num_buckets), np.int64)
-    for i, row in enumerate(rows.ravel().tolist()):
-        found = _positions(unpack(row), vocabulary.item(), num_buckets, salt)
-        counts[i] = np.bincount(found, minlength=counts.shape[1])
-    return counts.reshape(*rows.shape, counts.shape[1])
+    lists, width = [unpack(row) for row in rows.ravel().tolist()], size + num_buckets
+    entries = [entry for row in lists for entry in row]
+    found = _positions(entries, vocabulary.item(), num_buckets, salt)
+    sizes = np.fromiter(map(len, lists), np.int64, len(lists))
+    found += np.repeat(np.arange(len(lists)) * width, sizes)
+    counts = np.bincount(found, minlength=len(lists) * width)
+    return counts.reshape(*rows.shape, width)
 
 
 @vocabulary_counts.infer
@@ -157,7 +158,7 @@ def fingerprint(xp, input: TensorLike):
     >>> fingerprint("a").numpy()
     np.int64(-5528939962900187677)
     """
-    return map_numbers(farm, input, np.uint64).view(np.int64)
+    return farm(input.ravel().tolist()).view(np.int64).reshape(input.shape)
 
 
 @primitive(

@@ -9,15 +9,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from struct import unpack_from
+from collections.abc import Sequence
+from typing import Any
 
-__all__ = ["CROSS_KEY", "bucket_table", "cat", "farm", "murmur", "sip"]
+import numpy as np
+
+from tapewright.core.typing import Array
+
+__all__ = ["CROSS_KEY", "cat", "farm", "murmur", "sip"]
 
 MASK = (1 << 64) - 1
 K0, K1, K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
 MUL = 0xC6A4A7935BD1E995  # of MurmurHash
 CROSS_KEY = 0xDECAFCAFFE
+FEW = 24  # strings for which Python's integers are faster than arrays
+
+
+def _hashes(function, texts, paths_of):
+    """``function(like, size, word)`` of each string: uint64 ``[n]``.
+
+    The functions compute with integers of one string, or with arrays of many: strings of
+    one path, a number that ``paths_of(sizes)`` gives, take the same steps. So ``like`` is
+    the size of any of them, ``size`` that of each, and ``word(at)`` the 8 bytes at a
+    place as a little-endian number, with any bytes behind the end of the string.
+    """
+    if len(texts) < FEW:
+        return np.array([_of_one(function, text) for text in texts], np.uint64)
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+    paths = paths_of(sizes)
+    order = np.argsort(paths, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(paths[order])) + 1)
+    buffer = b"".join([*texts, bytes(8)])
+    words = np.ndarray((len(buffer) - 7,), "<u8", buffer, strides=(1,))
+    starts = (np.cumsum(sizes) - sizes).astype(np.uint64)
+    hashes = np.empty(len(texts), np.uint64)
+    for group in groups:
+        if len(group) < FEW:
+            hashes[group] = [_of_one(function, texts[i]) for i in group]
+        else:
+            at, size = starts[group], sizes[group].astype(np.uint64)
+            word = lambda place, at=at: words[at + place]  # noqa: E731
+            hashes[group] = function(int(size[0]), size, word)
+    return hashes
+
+
+def _of_one(function, text):
+    word = lambda at: int.from_bytes(text[at : at + 8], "little")  # noqa: E731
+    return function(len(text), len(text), word)
 
 
 def _rotate(x, bits):
@@ -29,33 +67,37 @@ def _mix(x):
     return x ^ x >> 47
 
 
-def _word(text, at):
-    return int.from_bytes(text[at : at + 8], "little")
-
-
 # -------------------------------------------------------------------------- FarmHash
 
 
-def farm(text: bytes) -> int:
-    """The 64 bits of FarmHash's Fingerprint64."""
-    size = len(text)
-    if size > 64:
-        return _farm_long(text)
-    mul = (K2 + 2 * size) & MASK
-    if size > 16:
-        return _farm_of_64(text, mul)
-    if size >= 8:
-        a, b = _word(text, 0) + K2 & MASK, _word(text, size - 8)
+def farm(texts: Sequence[bytes]) -> Array:
+    """The 64 bits of FarmHash's Fingerprint64 of each string: uint64 ``[n]``."""
+    return _hashes(_farm, texts, _farm_paths)
+
+
+def _farm_paths(sizes):
+    """One for each of the short forms, and for each number of blocks of 64 bytes."""
+    return np.digitize(sizes, [1, 4, 8, 17, 33]) + np.maximum(sizes - 1, 0) // 64
+
+
+def _farm(like, size, word):
+    if like > 64:
+        return _farm_long(like, size, word)
+    if not like:
+        return K2 + 0 * size
+    mul = K2 + 2 * size & MASK
+    if like > 16:
+        return _farm_of_64(like, size, word, mul)
+    if like >= 8:
+        a, b = word(0) + K2 & MASK, word(size - 8)
         c, d = _rotate(b, 37) * mul + a, (_rotate(a, 25) + b) * mul
         return _of_two(c & MASK, d & MASK, mul)
-    if size >= 4:
-        a = int.from_bytes(text[:4], "little")
-        return _of_two(size + (a << 3), int.from_bytes(text[-4:], "little"), mul)
-    if size:
-        y = text[0] + (text[size >> 1] << 8)
-        z = size + (text[-1] << 2)
-        return _mix((y * K2 ^ z * K0) & MASK) * K2 & MASK
-    return K2
+    if like >= 4:
+        a, b = word(0) & 0xFFFFFFFF, word(size - 4) & 0xFFFFFFFF
+        return _of_two(size + (a << 3), b, mul)
+    y = (word(0) & 0xFF) + ((word(size >> 1) & 0xFF) << 8)
+    z = size + ((word(size - 1) & 0xFF) << 2)
+    return _mix((y * K2 ^ z * K0) & MASK) * K2 & MASK
 
 
 def _of_two(u, v, mul):
@@ -63,36 +105,35 @@ def _of_two(u, v, mul):
     return _mix((v ^ a) * mul & MASK) * mul & MASK
 
 
-def _farm_of_64(text, mul):
+def _farm_of_64(like, size, word, mul):
     """For 17 to 64 bytes."""
-    short = len(text) <= 32
-    a, b = _word(text, 0) * (K1 if short else K2) & MASK, _word(text, 8)
-    c, d = _word(text, len(text) - 8) * mul & MASK, _word(text, len(text) - 16) * K2
+    short = like <= 32
+    a, b = word(0) * (K1 if short else K2) & MASK, word(8)
+    c, d = word(size - 8) * mul & MASK, word(size - 16) * K2
     y = _rotate(a + b & MASK, 43) + _rotate(c, 30) + d & MASK
     z = _of_two(y, a + _rotate(b + K2 & MASK, 18) + c & MASK, mul)
     if short:
         return z
-    e, f = _word(text, 16) * mul & MASK, _word(text, 24)
-    g = (y + _word(text, len(text) - 32)) * mul & MASK
-    h = (z + _word(text, len(text) - 24)) * mul
+    e, f = word(16) * mul & MASK, word(24)
+    g = (y + word(size - 32)) * mul & MASK
+    h = (z + word(size - 24)) * mul
     u = _rotate(e + f & MASK, 43) + _rotate(g, 30) + h & MASK
     return _of_two(u, e + _rotate(f + a & MASK, 18) + g & MASK, mul)
 
 
-def _farm_long(text):
-    rest = (len(text) - 1) % 64
+def _farm_long(like, size, word):
     x, y = 81, 81 * K1 + 113 & MASK
     z = _mix(y * K2 + 113 & MASK) * K2 & MASK
     v = w = (0, 0)
-    x = x * K2 + _word(text, 0) & MASK
-    for start in range(0, len(text) - 1 - rest, 64):
-        block = unpack_from("<8Q", text, start)
+    x = (x * K2 & MASK) + word(0) & MASK
+    for start in range(0, (like - 1) // 64 * 64, 64):
+        block = [word(start + at) for at in range(0, 64, 8)]
         x, y, z, v, w = _round(block, x, y, z, v, w, K1, 1)
     mul = K1 + ((z & 0xFF) << 1)
-    w = (w[0] + rest, w[1])
+    w = (w[0] + (size - 1) % 64, w[1])
     v = (v[0] + w[0] & MASK, v[1])
     w = (w[0] + v[0] & MASK, w[1])
-    block = unpack_from("<8Q", text, len(text) - 64)
+    block = [word(size - 64 + at) for at in range(0, 64, 8)]
     x, y, z, v, w = _round(block, x, y, z, v, w, mul, 9)
     first = _of_two(v[0], w[0], mul) + _mix(y) * K0 + z & MASK
     return _of_two(first, _of_two(v[1], w[1], mul) + x & MASK, mul)
@@ -120,21 +161,29 @@ def _weak(words, a, b):
 # --------------------------------------------------------------------------- SipHash
 
 
-def sip(text: bytes, key: tuple[int, int]) -> int:
-    """The 64 bits of SipHash-2-4 under a key of two words."""
+def sip(texts: Sequence[bytes], key: Sequence[int]) -> Array:
+    """The 64 bits of SipHash-2-4 of each string under a key of two words: uint64 ``[n]``."""
     k0, k1 = key[0] & MASK, key[1] & MASK
-    state = (
+    first = (
         k0 ^ 0x736F6D6570736575,
         k1 ^ 0x646F72616E646F6D,
         k0 ^ 0x6C7967656E657261,
         k1 ^ 0x7465646279746573,
     )
-    whole = len(text) // 8 * 8
-    tail = text[whole:].ljust(7, b"\0") + bytes([len(text) & 0xFF])
+    return _hashes(
+        lambda like, size, word: _sip(first, like, size, word),
+        texts,
+        lambda sizes: sizes // 8,
+    )
+
+
+def _sip(state, like, size, word):
+    whole = like // 8 * 8
+    tail = word(whole) & (1 << 8 * (size & 7)) - 1 | (size & 0xFF) << 56
     for at in range(0, whole + 8, 8):
-        word = _word(text, at) if at < whole else _word(tail, 0)
-        a, b, c, d = _sip_round(*_sip_round(*state[:3], state[3] ^ word))
-        state = a ^ word, b, c, d
+        each = word(at) if at < whole else tail
+        a, b, c, d = _sip_round(*_sip_round(*state[:3], state[3] ^ each))
+        state = a ^ each, b, c, d
     a, b, c, d = state
     state = a, b, c ^ 0xFF, d
     for _ in range(4):
@@ -153,33 +202,24 @@ def _sip_round(a, b, c, d):
 # ------------------------------------------------------------------- MurmurHash, pairs
 
 
-def murmur(text: bytes) -> int:
-    """The 64 bits of MurmurHash64A with TensorFlow's seed."""
-    h = 0xDECAFCAFFE ^ len(text) * MUL & MASK
-    whole = len(text) // 8 * 8
+def murmur(texts: Sequence[bytes]) -> Array:
+    """The 64 bits of MurmurHash64A with TensorFlow's seed of each string: uint64 ``[n]``."""
+    return _hashes(_murmur, texts, lambda sizes: sizes // 8 * 2 + (sizes % 8 > 0))
+
+
+def _murmur(like, size, word):
+    h = 0xDECAFCAFFE ^ size * MUL & MASK
+    whole = like // 8 * 8
     for at in range(0, whole, 8):
-        k = _mix(_word(text, at) * MUL & MASK) * MUL & MASK
+        k = _mix(word(at) * MUL & MASK) * MUL & MASK
         h = (h ^ k) * MUL & MASK
-    if whole < len(text):
-        h = (h ^ _word(text, whole)) * MUL & MASK
+    if whole < like:
+        h = (h ^ word(whole) & (1 << 8 * (size & 7)) - 1) * MUL & MASK
     return _mix(_mix(h) * MUL & MASK)
 
 
-def cat(first: int, second: int) -> int:
-    """One fingerprint of two."""
+def cat(first: Any, second: Any) -> Any:
+    """One fingerprint of two: integers, or arrays of uint64."""
     mixed = _mix(second * MUL & MASK) * MUL & MASK
     result = (first ^ MUL ^ mixed) * MUL & MASK
     return _mix(_mix(result) * MUL & MASK)
-
-
-# --------------------------------------------------------------------------- buckets
-
-
-def bucket_table(
-    hashed: Callable[[bytes], int], texts: Iterable[bytes], num_buckets: int
-) -> dict[bytes, int]:
-    """Text -> its hash modulo ``num_buckets``.
-
-    Texts repeat, and to hash one takes a hundred times as long as to find it in a table.
-    """
-    return {text: hashed(text) % num_buckets for text in set(texts)}

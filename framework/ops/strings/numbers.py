@@ -16,7 +16,7 @@ from tapewright.core.text import is_text, make_text
 from tapewright.core.typing import DTypeLike, IntLike, TensorLike
 
 from .entries import map_numbers, string_op
-from .fingerprints import bucket_table, farm, murmur, sip
+from .fingerprints import farm, murmur, sip
 
 __all__ = [
     "as_string",
@@ -158,8 +158,8 @@ def _bucket_op(**options):
 
 def _buckets(function, texts, num_buckets):
     check_at_least("to_hash_bucket", 1, num_buckets=num_buckets)
-    table = bucket_table(function, texts.ravel().tolist(), num_buckets)
-    return map_numbers(table.__getitem__, texts, np.int64)
+    buckets = function(texts.ravel().tolist()) % np.uint64(num_buckets)
+    return buckets.astype(np.int64).reshape(texts.shape)
 
 
 @_bucket_op(name="to_hash_bucket_fast", type_name="StringToHashBucketFast")
@@ -183,7 +183,7 @@ def to_hash_bucket_strong(xp, input: TensorLike, num_buckets: IntLike, key: KeyL
     >>> to_hash_bucket_strong(["Hello", "TF"], 3, [1, 2]).numpy()
     array([2, 0])
     """
-    return _buckets(lambda text: sip(text, key), input, num_buckets)
+    return _buckets(lambda texts: sip(texts, key), input, num_buckets)
 
 
 @_bucket_op(name="to_hash_bucket", type_name="StringToHashBucket")

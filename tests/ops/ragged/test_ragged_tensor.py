@@ -29,6 +29,17 @@ def test_a_ragged_tensor_is_made_by_its_functions_alone():
         tw.RaggedTensorSpec()
 
 
+def test_row_starts_and_limits_keep_their_dtype():
+    for make, rows in [
+        (tw.RaggedTensor.from_row_starts, [0, 2]),
+        (tw.RaggedTensor.from_row_limits, [2, 3]),
+    ]:
+        for dtype in (tw.int32, tw.int64):
+            ragged = make([1, 2, 3], tw.constant(rows, dtype))
+            assert ragged.to_list() == [[1, 2], [3]]
+            assert ragged.row_splits.dtype == dtype
+
+
 def test_checks_of_rows_run_in_each_call_of_a_traced_function():
     @tw.function
     def rows(splits):

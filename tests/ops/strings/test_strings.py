@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.ops.strings import fingerprints
 from tapewright.ops.strings.categories import (
     hashed_cross,
     pack_vocabulary,
+    vocabulary_counts,
     vocabulary_lookup,
 )
 
@@ -49,6 +51,22 @@ def test_results_are_those_of_tensorflow(number, traced):
     np.testing.assert_equal(plain(value), expected["value"])
 
 
+def test_arrays_of_strings_have_the_hashes_of_each_string(monkeypatch):
+    bits = np.random.default_rng(0)
+    texts = [bits.bytes(n) for n in bits.permutation(301)]
+    hash_functions = [
+        fingerprints.farm,
+        fingerprints.murmur,
+        lambda texts: fingerprints.sip(texts, (2**64 - 1, -5)),
+    ]
+    for function in hash_functions:
+        monkeypatch.setattr(fingerprints, "FEW", 0)  # all as arrays
+        found = function(texts)
+        monkeypatch.setattr(fingerprints, "FEW", len(texts) + 1)  # each by itself
+        assert found.tolist() == function(texts).tolist()
+        assert function([]).shape == (0,)
+
+
 def test_positions_in_a_vocabulary_and_crosses_map_over_rows():
     words = tw.constant([["b", "x"], ["y", "a"]])
     vocabulary = pack_vocabulary([b"a", b"b"])
@@ -56,6 +74,13 @@ def test_positions_in_a_vocabulary_and_crosses_map_over_rows():
     assert vocabulary_lookup(words, vocabulary).numpy().tolist() == expected
     mapped = tw.vectorized_map(lambda row: vocabulary_lookup(row, vocabulary), words)
     assert mapped.numpy().tolist() == expected
+    rows = tw.strings.split(["b x b y", ""]).packed
+    x, y = vocabulary_lookup(["x", "y"], vocabulary, num_buckets=3).numpy()
+    expected = np.bincount([1, x, 1, y], minlength=5)
+    counts = vocabulary_counts(rows, vocabulary, 2, num_buckets=3)
+    assert counts.numpy().tolist() == [expected.tolist(), [0] * 5]
+    none = tw.strings.split(tw.constant([], "string")).packed
+    assert vocabulary_counts(none, vocabulary, 2).shape == (0, 3)
     with pytest.raises(ValueError, match="b'x', b'y'.*num_oov_indices=1"):
         vocabulary_lookup(words, vocabulary, num_buckets=0)
     ids = [tw.constant([[1], [2]], tw.int64), tw.constant([3, -4], tw.int64)]

@@ -1,0 +1,21 @@
+"""`NodeMethods`: what the methods of `Dataset` share, a file for each purpose of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["NodeMethods"]
+
+
+class NodeMethods(ABC):
+    """Base of the methods of `Dataset`: each makes a data set of a node over its own."""
+
+    _node: Any
+
+    @abstractmethod
+    def _new(self, node: Any) -> Any:
+        """A data set of the elements of a node."""

@@ -1,0 +1,101 @@
+"""Ops of ragged tensors entry by entry, with others of the same rows and with tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from tapewright.core.composite import CompositeTensor
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.tensor import convert_to_tensor
+
+from ..array.conversion import cast
+from ..array.gather import gather
+from ..array.shape import reshape
+from .ragged_rows import RaggedRows
+from .row_splits import check_equal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["OP_RULES", "OpMethods", "same_splits"]
+
+Rows = TypeVar("Rows", bound=RaggedRows)
+
+# op -> rule(inputs, attributes) for ops that are not entry by entry; see `rules.py`.
+OP_RULES: dict[Any, Any] = {}
+
+
+class OpMethods(RaggedRows):
+    """See `RaggedTensor`."""
+
+    __slots__ = ()
+
+    def apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> Any:
+        """An op entry by entry, of the flat values; for others, see `rules.py`.
+
+        Raises: ``TypeError`` for an op without a rule for ragged tensors; ``ValueError``
+        if the rows of two differ, or a tensor does not broadcast.
+        """
+        rule = OP_RULES.get(op)
+        if rule is not None:
+            return rule(op, inputs, attributes)
+        if not op.elementwise:
+            raise TypeError(
+                f"{op.name}: the op takes no RaggedTensor; tw.ragged.map_flat_values "
+                "applies an op to its values, and to_tensor makes it dense"
+            )
+        like = next(x for x in inputs if isinstance(x, RaggedRows))._unpacked()
+        others = [x for x in inputs if isinstance(x, RaggedRows)]
+        for x in others[1:]:
+            like = same_splits(op.name, like, x)
+        flat = [like._flat_of(op.name, x) for x in inputs]
+        return like.with_flat_values(op.general(flat, attributes))
+
+    def _flat_of(self, who, x):
+        """An input as flat values, or as what broadcasts to them."""
+        if isinstance(x, RaggedRows):
+            return x.flat_values
+        if isinstance(x, CompositeTensor):
+            raise TypeError(
+                f"{who}: a RaggedTensor and a {type(x).__name__} do not mix"
+            )
+        rank = np.ndim(x) if not hasattr(x, "shape") else len(x.shape)
+        own, depth = self.shape.rank, self.ragged_rank
+        if rank <= own - depth - 1:
+            return x  # a number, or along the axes behind the ragged ones
+        x = convert_to_tensor(x, dtype_hint=self.dtype)
+        sizes = [1] * (own - rank) + list(x.shape)
+        outer = sizes[: depth + 1]
+        rows = self.row_count
+        if depth > 1 and any([n != 1 for n in outer]) or (
+            depth == 1 and (sizes[1] != 1 or sizes[0] not in (1, rows))
+        ):  # fmt: skip
+            raise InvalidArgumentError(
+                f"{who}: a tensor of shape {x.shape} does not broadcast to the rows of a "
+                f"RaggedTensor of shape {self.shape}: its size must be 1 along ragged axes"
+            )
+        if outer[0] == 1:
+            return reshape(x, sizes[depth + 1 :])
+        return gather(reshape(x, [rows, *sizes[2:]]), self.value_rowids())
+
+
+def same_splits(who: str, x: Rows, y: RaggedRows) -> Rows:
+    """``x``, once its rows are known to be those of ``y``.
+
+    Raises: ``InvalidArgumentError`` if they are not.
+    """
+    x, y = x._unpacked(), y._unpacked()
+    if x.ragged_rank != y.ragged_rank:
+        raise InvalidArgumentError(
+            f"{who}: RaggedTensors of {x.ragged_rank} and {y.ragged_rank} ragged axes"
+        )
+    found = []
+    for a, b in zip(x.nested_row_splits, y.nested_row_splits):
+        if a is not b:
+            b = cast(b, a.dtype)
+            a = check_equal(a, b, f"{who}: the rows of two RaggedTensors must have the "
+                             "same lengths")  # fmt: skip
+        found.append(a)
+    return x.with_components([x.flat_values, *found])

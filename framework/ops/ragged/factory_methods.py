@@ -1,0 +1,212 @@
+"""Methods that make a `RaggedTensor` of values and of where its rows are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tapewright.core import dtypes
+from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.symbolic_shape import agree
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.core.typing import IntLike, TensorLike
+
+from ..array.creation import range as arange
+from ..array.joining import concat, pad
+from ..array.segment import known_values
+from ..array.sorting import searchsorted
+from .ragged_rows import RaggedRows, as_values, count_of
+from .row_splits import (
+    checked_rowids,
+    checked_splits,
+    row_numbers,
+    splits_of_lengths,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+__all__ = ["FactoryMethods"]
+
+
+class FactoryMethods(RaggedRows):
+    """See `RaggedTensor`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_row_splits(
+        cls,
+        values: Any,
+        row_splits: TensorLike,
+        name: str | None = None,
+        validate: bool = True,
+    ) -> Self:
+        """Rows ``values[row_splits[i] : row_splits[i + 1]]``.
+
+        Shapes: ``values`` ``[n, ...]``, or ragged; ``row_splits`` ``[rows + 1]``, from 0
+        to n.
+
+        Raises: ``InvalidArgumentError`` for splits that decrease, or do not go from 0 to
+        n; ``validate=False`` leaves them unchecked.
+
+        >>> from tapewright import RaggedTensor
+        >>> RaggedTensor.from_row_splits([1, 2, 3], [0, 2, 2, 3])
+        <tf.RaggedTensor [[1, 2], [], [3]]>
+        """
+        values = as_values(values)
+        splits = row_numbers("from_row_splits", "row_splits", row_splits)
+        if not splits.shape[0]:
+            raise InvalidArgumentError("from_row_splits: row_splits must not be empty")
+        if validate:
+            splits = checked_splits(splits, count_of(values))
+        return cls._of(values, splits)
+
+    @classmethod
+    def from_row_lengths(
+        cls,
+        values: Any,
+        row_lengths: TensorLike,
+        name: str | None = None,
+        validate: bool = True,
+    ) -> Self:
+        """Rows of these lengths, which sum up to the number of ``values``.
+
+        >>> from tapewright import RaggedTensor
+        >>> RaggedTensor.from_row_lengths(["a", "b"], [0, 2]).to_list()
+        [[], [b'a', b'b']]
+        """
+        lengths = row_numbers("from_row_lengths", "row_lengths", row_lengths)
+        return cls.from_row_splits(
+            values, splits_of_lengths(lengths), validate=validate
+        )
+
+    @classmethod
+    def from_value_rowids(
+        cls,
+        values: Any,
+        value_rowids: TensorLike,
+        nrows: IntLike | None = None,
+        name: str | None = None,
+        validate: bool = True,
+    ) -> Self:
+        """Rows by the number of the row of each value; these must not decrease.
+
+        Args: ``nrows``: the number of rows, by default that of the last value, and one,
+        which traced functions do not know.
+
+        >>> from tapewright import RaggedTensor
+        >>> RaggedTensor.from_value_rowids([1, 2, 3], [0, 0, 2])
+        <tf.RaggedTensor [[1, 2], [], [3]]>
+        """
+        who = "from_value_rowids"
+        values, ids = as_values(values), row_numbers(who, "value_rowids", value_rowids)
+        if not agree(ids.shape[0], count_of(values)):
+            raise ShapeError(who, "each value must have a row", value_rowids=ids)
+        if nrows is None:
+            array = known_values(who, "value_rowids", ids)
+            nrows = int(array[-1]) + 1 if array.size else 0
+        ids = checked_rowids(ids, int(nrows)) if validate else ids
+        # A split before each row: the number of values in rows before it.
+        rows = arange(int(nrows) + 1, dtype=dtypes.int64)
+        return cls._of(values, searchsorted(ids, rows, out_type=dtypes.int64))
+
+    @classmethod
+    def from_row_starts(
+        cls,
+        values: Any,
+        row_starts: TensorLike,
+        name: str | None = None,
+        validate: bool = True,
+    ) -> Self:
+        """Rows by the number of the first value of each."""
+        values = as_values(values)
+        starts = row_numbers("from_row_starts", "row_starts", row_starts)
+        end = convert_to_tensor([count_of(values)], dtype=starts.dtype)
+        return cls.from_row_splits(values, concat([starts, end], 0), validate=validate)
+
+    @classmethod
+    def from_row_limits(
+        cls,
+        values: Any,
+        row_limits: TensorLike,
+        name: str | None = None,
+        validate: bool = True,
+    ) -> Self:
+        """Rows by the number of the value behind each."""
+        limits = row_numbers("from_row_limits", "row_limits", row_limits)
+        return cls.from_row_splits(values, pad(limits, [[1, 0]]), validate=validate)
+
+    @classmethod
+    def from_uniform_row_length(
+        cls,
+        values: Any,
+        uniform_row_length: IntLike,
+        nrows: IntLike | None = None,
+        validate: bool = True,
+        name: str | None = None,
+    ) -> Self:
+        """Rows of one length; ``nrows`` is needed for length 0."""
+        values, length = as_values(values), int(uniform_row_length)
+        if nrows is None:
+            if length <= 0:
+                raise InvalidArgumentError(
+                    "from_uniform_row_length: uniform_row_length must be above 0 if nrows "
+                    f"is not given, got {length}"
+                )
+            nrows = count_of(values) // length
+        splits = arange(int(nrows) + 1, dtype=dtypes.int64) * length
+        return cls.from_row_splits(values, splits, validate=validate)
+
+    @classmethod
+    def from_nested_row_splits(
+        cls,
+        flat_values: TensorLike,
+        nested_row_splits: Sequence[TensorLike],
+        name: str | None = None,
+        validate: bool = True,
+    ) -> Self:
+        """Rows of rows, by the splits of each ragged axis, the outer one first.
+
+        >>> from tapewright import RaggedTensor
+        >>> RaggedTensor.from_nested_row_splits([1, 2, 3], [[0, 1, 3], [0, 2, 2, 3]])
+        <tf.RaggedTensor [[[1, 2]], [[], [3]]]>
+        """
+        return _nested(cls.from_row_splits, flat_values, nested_row_splits, validate)
+
+    @classmethod
+    def from_nested_row_lengths(
+        cls,
+        flat_values: TensorLike,
+        nested_row_lengths: Sequence[TensorLike],
+        name: str | None = None,
+        validate: bool = True,
+    ) -> Self:
+        """Rows of rows, by the lengths along each ragged axis, the outer one first."""
+        return _nested(cls.from_row_lengths, flat_values, nested_row_lengths, validate)
+
+    @classmethod
+    def from_nested_value_rowids(
+        cls,
+        flat_values: TensorLike,
+        nested_value_rowids: Sequence[TensorLike],
+        nested_nrows: Sequence[IntLike] | None = None,
+        name: str | None = None,
+        validate: bool = True,
+    ) -> Self:
+        """Rows of rows, by `from_value_rowids` for each ragged axis, the outer one first."""
+        counts = nested_nrows or [None] * len(nested_value_rowids)
+        pairs = list(zip(nested_value_rowids, counts, strict=True))
+
+        def make(values, pair, validate):
+            return cls.from_value_rowids(values, *pair, validate=validate)
+
+        return _nested(make, flat_values, pairs, validate)
+
+
+def _nested(make, values, partitions, validate):
+    if not partitions:
+        raise ValueError("RaggedTensor: there must be a partition for each ragged axis")
+    for each in reversed(list(partitions)):
+        values = make(values, each, validate=validate)
+    return values

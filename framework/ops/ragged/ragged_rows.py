@@ -1,0 +1,294 @@
+"""`RaggedRows`: values and row splits, what follows from them, and other values in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tapewright.core import dtypes
+from tapewright.core.composite import CompositeTensor
+from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.errors import ShapeError
+from tapewright.core.operators import Operators
+from tapewright.core.symbolic_shape import agree
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.typing import DTypeLike, TensorLike
+
+from ..array.conversion import cast
+from ..array.creation import range as arange
+from ..array.gather import gather
+from ..array.sorting import searchsorted
+from ..strings.packing import pack_rows, packed_lengths, packed_values
+from .row_splits import longest_row, splits_of_lengths
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+__all__ = ["RaggedRows", "as_values", "count_of"]
+
+
+class RaggedRows(CompositeTensor, Operators):
+    """Base of `RaggedTensor`: values and row splits, or packed rows of strings."""
+
+    __slots__ = ("_values", "_splits", "_packed", "__weakref__")
+    _values: Any
+    _splits: Any
+    _packed: Any
+
+    @classmethod
+    def _of(cls, values, splits, packed=None):
+        """Parts that are known to fit, without checks."""
+        ragged = object.__new__(cls)
+        ragged._values, ragged._splits, ragged._packed = values, splits, packed
+        return ragged
+
+    # --- what it is
+
+    @property
+    def dtype(self) -> DType:
+        """The `DType` of the values."""
+        return dtypes.string if self._values is None else self._values.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """``(rows, None, ...)``."""
+        if self._packed is not None:
+            return TensorShape([*self._packed.shape, None])
+        rows = self._splits.shape[0]
+        rows = None if rows is None else rows - 1
+        return TensorShape([rows, None, *self._values.shape[1:]])
+
+    def get_shape(self) -> TensorShape:
+        """``shape``, under TensorFlow's older name."""
+        return self.shape
+
+    @property
+    def ragged_rank(self) -> int:
+        """The number of ragged axes."""
+        inner = self._values
+        return 1 + (inner.ragged_rank if isinstance(inner, RaggedRows) else 0)
+
+    @property
+    def uniform_row_length(self) -> None:
+        """None: no length is the same for all rows by itself."""
+        return None
+
+    @property
+    def values(self) -> Any:
+        """The entries of all rows, one behind the other: ``[n, ...]``, or ragged.
+
+        Of rows that are kept packed, not in traced functions.
+        """
+        return self._unpacked()._values
+
+    @property
+    def flat_values(self) -> Tensor:
+        """The `values` within all ragged axes: a tensor."""
+        values = self.values
+        return values.flat_values if isinstance(values, RaggedRows) else values
+
+    @property
+    def row_splits(self) -> Tensor:
+        """The begin of each row in `values`, then the end of the last one: int64."""
+        if self._packed is not None:
+            return splits_of_lengths(packed_lengths(self._packed))
+        return self._splits
+
+    @property
+    def nested_row_splits(self) -> tuple[Tensor, ...]:
+        """The splits of each ragged axis, the outer one first."""
+        inner = self._values
+        more = inner.nested_row_splits if isinstance(inner, RaggedRows) else ()
+        return (self.row_splits, *more)
+
+    def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
+        """The length of each row: ``[rows]``; along a further ragged axis, ragged."""
+        if axis != 1:
+            if 1 < axis <= self.ragged_rank:
+                return self.with_values(self.values.row_lengths(axis - 1))
+            raise ValueError(f"row_lengths: axis must be a ragged one, got {axis}")
+        if self._packed is not None:
+            return packed_lengths(self._packed)
+        return self._splits[1:] - self._splits[:-1]
+
+    def nested_row_lengths(self, name: str | None = None) -> tuple[Tensor, ...]:
+        """The lengths along each ragged axis, the outer one first."""
+        return tuple([splits[1:] - splits[:-1] for splits in self.nested_row_splits])
+
+    def row_starts(self, name: str | None = None) -> Tensor:
+        """The number of the first value of each row."""
+        return self.row_splits[:-1]
+
+    def row_limits(self, name: str | None = None) -> Tensor:
+        """The number of the value behind each row."""
+        return self.row_splits[1:]
+
+    def value_rowids(self, name: str | None = None) -> Tensor:
+        """The row of each value: ``[n]``."""
+        count = count_of(self.values)
+        limits = self.row_limits()
+        numbers = arange(count, dtype=limits.dtype)
+        return searchsorted(limits, numbers, side="right", out_type=limits.dtype)
+
+    def nested_value_rowids(self, name: str | None = None) -> tuple[Tensor, ...]:
+        """`value_rowids` of each ragged axis, the outer one first."""
+        values = self.values
+        more = values.nested_value_rowids() if isinstance(values, RaggedRows) else ()
+        return (self.value_rowids(), *more)
+
+    @property
+    def row_count(self) -> Any:
+        """The number of rows: an int, or a formula of sizes in a trace."""
+        if self._packed is not None:
+            return self._packed.shape[0]
+        return self._splits.shape[0] - 1
+
+    def nrows(
+        self, out_type: DTypeLike | None = None, name: str | None = None
+    ) -> Tensor:
+        """The number of rows, int64 or ``out_type``."""
+        return convert_to_tensor(self.row_count, dtype=out_type or dtypes.int64)
+
+    def bounding_shape(
+        self,
+        axis: Any = None,
+        name: str | None = None,
+        out_type: DTypeLike | None = None,
+    ) -> Tensor:
+        """The shape of `to_tensor`: the number of rows, the longest row, the inner sizes.
+
+        Not in traced functions. ``axis``: the size of one axis, or of several.
+        """
+        sizes = convert_to_tensor(self._bounds(), dtype=out_type or dtypes.int64)
+        return sizes if axis is None else gather(sizes, axis)
+
+    def _bounds(self):
+        longest = longest_row("bounding_shape", self.row_lengths())
+        values = self.values
+        inner = values._bounds() if isinstance(values, RaggedRows) else values.shape
+        return [self.row_count, longest, *inner[1:]]
+
+    def _positions(self):
+        """The number of each value in its row."""
+        rows = self.value_rowids()
+        return arange(count_of(self._values), dtype=rows.dtype) - gather(
+            self.row_starts(), rows
+        )
+
+    # --- other values
+
+    def with_values(self, new_values: Any) -> Self:
+        """The same rows of other values, of the same number.
+
+        Raises: ``ShapeError`` for another number.
+        """
+        me, new_values = self._unpacked(), as_values(new_values)
+        if not agree(count_of(me._values), count_of(new_values)):
+            raise ShapeError(
+                "with_values", f"there must be {count_of(me._values)} values, got "
+                f"{count_of(new_values)}"
+            )  # fmt: skip
+        return self._of(new_values, me._splits)
+
+    def with_flat_values(self, new_values: TensorLike) -> Self:
+        """The same rows of other `flat_values`, of the same number."""
+        inner = self.values
+        if isinstance(inner, RaggedRows):
+            return self.with_values(inner.with_flat_values(new_values))
+        return self.with_values(new_values)
+
+    def with_row_splits_dtype(self, dtype: DTypeLike) -> Self:
+        """The same with `row_splits` of int32 or int64."""
+        if as_dtype(dtype) not in (dtypes.int32, dtypes.int64):
+            raise ValueError(
+                f"with_row_splits_dtype: dtype must be int32 or int64, got {dtype}"
+            )
+        me = self._unpacked() if as_dtype(dtype) != dtypes.int64 else self
+        if me._packed is not None:
+            return me
+        inner = me._values
+        if isinstance(inner, RaggedRows):
+            inner = inner.with_row_splits_dtype(dtype)
+        return self._of(inner, cast(me._splits, dtype))
+
+    def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
+        """The rows of the axes from ``outer_axis`` to ``inner_axis`` as one axis.
+
+        Raises: ``ValueError`` for axes other than ragged ones that follow each other.
+
+        >>> from tapewright import RaggedTensor
+        >>> RaggedTensor.from_row_lengths([1, 2, 3], [2, 1]).merge_dims(0, 1).numpy()
+        array([1, 2, 3], dtype=int32)
+        """
+        rank = self.shape.rank
+        first, last = [a + rank if a < 0 else a for a in (outer_axis, inner_axis)]
+        if not 0 <= first < last <= self.ragged_rank:
+            raise ValueError(
+                "merge_dims: axes must increase, and be from 0 to the last ragged one, "
+                f"{self.ragged_rank}; got {outer_axis} and {inner_axis}"
+            )
+        me = self._unpacked()
+        if first > 1:
+            return me.with_values(me._values.merge_dims(first - 1, last - 1))
+        merged, splits = me._values, me._splits
+        for _ in range(last - 1):
+            splits, merged = gather(merged._splits, splits), merged._values
+        return merged if first == 0 else self._of(merged, splits)
+
+    # --- as a structure
+
+    def components(self) -> list[Any]:
+        """The flat values and the splits of each ragged axis; or the packed rows."""
+        if self._packed is not None:
+            return [self._packed]
+        inner, splits = self._values, [self._splits]
+        while isinstance(inner, RaggedRows):
+            splits.append(inner._splits)
+            inner = inner._values
+        return [inner, *splits]
+
+    def with_components(self, components: Sequence[Any]) -> Self:
+        """One of these tensors."""
+        if len(components) == 1:
+            return self._of(None, None, components[0])
+        values, *splits = components
+        for each in reversed(splits):
+            values = self._of(values, each)
+        return values
+
+    # --- packed rows of strings
+
+    def _unpacked(self):
+        if self._packed is None:
+            return self
+        return self._of(packed_values(self._packed), self.row_splits)
+
+    @property
+    def packed(self) -> Tensor:
+        """Rows of strings, packed: one string for each. See `tw.strings`."""
+        if self._packed is not None:
+            return self._packed
+        if isinstance(self._values, RaggedRows) or self.dtype != dtypes.string:
+            raise TypeError(
+                f"there must be one ragged axis, of strings; got {self.dtype.name} "
+                f"{self.shape}"
+            )
+        return pack_rows(self._values, self.row_lengths())
+
+
+def as_values(values: Any) -> Any:
+    """Values as a tensor with an axis, or as rows."""
+    if isinstance(values, RaggedRows):
+        return values
+    values = convert_to_tensor(values)
+    if not values.shape.rank:
+        raise ShapeError("RaggedTensor", "values must have an axis", values=values)
+    return values
+
+
+def count_of(values: Any) -> Any:
+    """The number of values, or of rows."""
+    if isinstance(values, RaggedRows):
+        return values.row_count
+    return values.shape[0]
