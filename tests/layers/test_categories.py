@@ -9,6 +9,7 @@ from tapewright.keras.layers import (
     CategoryEncoding,
     Dense,
     Discretization,
+    Embedding,
     HashedCrossing,
     Hashing,
     IntegerLookup,
@@ -93,6 +94,17 @@ def test_sparse_outputs_have_the_entries_of_keras():
     weights = [[[0.5, 1.0], [2.0, 3.0]]]
     found = CategoryEncoding(4, "count", True)(CUBE[:1], count_weights=weights)
     assert parts(found)[:2] == ("001003010012", [2.0, 0.5, 1.0, 3.0])
+
+
+def test_sparse_outputs_are_the_dense_ones():
+    rng = np.random.default_rng(0)
+    for shape in ((5,), (4, 6), (3, 4, 5), (0, 3), (3, 0)):
+        x = rng.integers(-2, 9, shape)
+        for mode in ("one_hot", "multi_hot", "count"):
+            dense = CategoryEncoding(7, mode)(x)
+            sparse = CategoryEncoding(7, mode, sparse=True)(x)
+            assert sparse.dtype == dense.dtype and sparse.shape == dense.shape
+            np.testing.assert_array_equal(tw.sparse.to_dense(sparse), dense)
 
 
 # layer, inputs, outputs
@@ -187,6 +199,8 @@ def test_inputs_that_have_no_encoding():
     one_hot = StringLookup(output_mode="one_hot", **ABC)
     with pytest.raises(TypeError, match="one_hot.*takes no RaggedTensor"):
         one_hot(ragged(ROWS))
+    with pytest.raises(TypeError, match="RaggedTensor carries no mask"):
+        Embedding(4, 2, mask_zero=True)(ragged([[1], [2, 3]]))
     with pytest.raises(TypeError, match="count_weights are for dense inputs"):
         CategoryEncoding(4, "count")(ragged([[1]]), count_weights=[[1.0]])
     with pytest.raises(
