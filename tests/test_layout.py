@@ -58,6 +58,7 @@ COVERED = {
     "layers/index_lookup.py": "tests/layers/test_lookup.py",
     "layers/vocabulary.py": "tests/layers/test_lookup.py",
     "layers/base/input_layer.py": "tests/keras/models/test_functional.py",
+    "layers/base/masks.py": "tests/layers/test_core.py",
     "layers/base/layer_types.py": "tests/typing/test_user_code.py",
     "layers/base/saved_layer.py": "tests/keras/files/test_custom_layer_graphs.py",
     **{
