@@ -2,54 +2,197 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
+from tapewright.compiler.tracing.tracer import fall_back
+from tapewright.core.errors import ShapeError
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.tensor import is_composite
 from tapewright.core.typing import Shape
 from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import ones
+from tapewright.ops.array.creation import range as arange
 from tapewright.ops.array.indexing import one_hot
-from tapewright.ops.array.shape import expand_dims, squeeze
-from tapewright.ops.math.comparison import less, where
+from tapewright.ops.array.joining import stack
+from tapewright.ops.array.segment import unsorted_segment_sum
+from tapewright.ops.array.shape import expand_dims, reshape, squeeze, transpose
+from tapewright.ops.math.comparison import less, logical_and, where
 from tapewright.ops.math.counting import bincount
+from tapewright.ops.math.elementwise import minimum
 from tapewright.ops.math.reduction import reduce_max, reduce_sum
+from tapewright.ops.ragged.ragged_tensor import RaggedTensor
+from tapewright.ops.sparse.products import bincount as sparse_bincount
+from tapewright.ops.sparse.sparse_tensor import SparseTensor
+from tapewright.ops.sparse.structure import places_of
+from tapewright.ops.sparse.structure import reshape as sparse_reshape
 
-__all__ = ["dense_only", "encoded", "encoded_shape"]
+from .base.layer import Layer
+from .base.symbolic_tensor import KerasTensor
+
+__all__ = [
+    "CategoryLayer",
+    "checked_sparse",
+    "encoded",
+    "encoded_shape",
+    "map_entries",
+]
 
 
-def dense_only(layer: Any, sparse: Any) -> bool:
-    """The argument ``sparse`` of a layer. Raises: ``ValueError`` unless it is False."""
-    if sparse:
+class CategoryLayer(Layer):
+    """Base of layers whose outputs are `encoded` categories, which may be sparse."""
+
+    autocast = False  # half precision would round integers
+    sparse: bool
+    output_mode: str
+
+    def compute_output_spec(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if not self.sparse or self.output_mode == "int":
+            return super().compute_output_spec(inputs, *args, **kwargs)
+        is_list = isinstance(inputs, list | tuple)
+        shapes = [tuple(x.shape) for x in inputs] if is_list else tuple(inputs.shape)
+        shape = self.compute_output_shape(shapes)
+        return KerasTensor(shape, self.compute_dtype, sparse=True)
+
+
+def checked_sparse(layer: Any, sparse: Any, mode: str) -> bool:
+    """The argument ``sparse``. Raises: ``ValueError`` for True with the mode "int"."""
+    if sparse and mode == "int":
         raise ValueError(
-            f"{type(layer).__name__}: sparse=True is not supported; outputs are dense"
+            f"{type(layer).__name__}: sparse=True is for other output modes than 'int'"
         )
-    return False
+    return bool(sparse)
+
+
+def map_entries(function: Callable[..., Any], x: Any) -> Any:
+    """``function`` of a tensor, or of the entries of a ragged or sparse one."""
+    if isinstance(x, RaggedTensor):
+        if len(x.components()) == 1 and active_tracer() is not None:
+            fall_back(
+                "how many strings a RaggedTensor holds is not known before they are "
+                "split; give the layer a tensor, such as that of to_tensor(shape=...)"
+            )
+        return x.with_flat_values(function(x.flat_values))
+    if isinstance(x, SparseTensor):
+        return x.with_values(function(x.values))
+    return function(x)
 
 
 def encoded(
-    indices: Any, mode: str, depth: int, dtype: Any, weights: Any = None
+    indices: Any,
+    mode: str,
+    depth: int,
+    dtype: Any,
+    weights: Any = None,
+    sparse: bool = False,
 ) -> Any:
-    """Integers as "int", "one_hot", "multi_hot" or "count"; others are left out."""
+    """Integers as "int", "one_hot", "multi_hot" or "count"; others are left out.
+
+    Ragged and sparse integers are counted in each row; for "one_hot" those of a ragged
+    tensor become vectors in their rows. ``sparse``: the result is a `SparseTensor`.
+    """
     if mode == "int":
         return cast(indices, dtype)
     indices = cast(indices, "int64")
+    if is_composite(indices):
+        if weights is not None:
+            raise TypeError("count_weights are for dense inputs, not ragged or sparse")
+        return _encoded_rows(indices, mode, depth, dtype, sparse)
     if len(indices.shape) == 0:
         indices = expand_dims(indices, -1)
     rank = len(indices.shape)
     if mode == "one_hot":
         if rank > 1 and indices.shape[-1] == 1:
             indices = squeeze(indices, -1)
-        return one_hot(indices, depth, dtype=dtype)
+        make = _sparse_one_hot if sparse else one_hot
+        return make(indices, depth, dtype=dtype)
+    is_binary = mode == "multi_hot"
+    if sparse:
+        return _sparse_counts(indices, depth, dtype, is_binary, weights)
     if weights is None and rank <= 2:
         indices = where(less(indices, 0), depth, indices)
         bounds = {"minlength": depth, "maxlength": depth}
-        counts = bincount(indices, **bounds, axis=-1, binary_output=mode == "multi_hot")
+        counts = bincount(indices, **bounds, axis=-1, binary_output=is_binary)
         return cast(counts, dtype)
     axis = 1 if rank > 1 else 0
     rows = one_hot(indices, depth, dtype=dtype)
-    if mode == "multi_hot":
+    if is_binary:
         return reduce_max(rows, axis)
     if weights is not None:
         rows = rows * expand_dims(cast(weights, dtype), -1)
     return reduce_sum(rows, axis)
+
+
+def _encoded_rows(x, mode, depth, dtype, sparse):
+    """Ragged or sparse integers, of one ragged axis or of two."""
+    is_ragged, is_binary = isinstance(x, RaggedTensor), mode == "multi_hot"
+    if mode == "one_hot":
+        if is_ragged and not sparse:
+            return map_entries(lambda values: one_hot(values, depth, dtype=dtype), x)
+        raise TypeError(
+            f"output_mode 'one_hot' with sparse={sparse} takes no {type(x).__name__}; "
+            "use 'multi_hot' or 'count', or make the inputs dense"
+        )
+    if x.shape.rank != 2:
+        raise ShapeError(
+            mode, f"a {type(x).__name__} must have the shape [batch, n], got {x.shape}"
+        )
+    if sparse:
+        _refuse_traces()
+        x = x.to_sparse() if is_ragged else x
+        return _sparse_counts(x, depth, dtype, is_binary)
+    rows = x.value_rowids() if is_ragged else x.indices[:, 0]
+    numbers, count = x.values, x.row_count if is_ragged else x.shape[0]
+    places = where(_inside(numbers, depth), cast(rows, "int64") * depth + numbers, -1)
+    counts = unsorted_segment_sum(ones(places.shape, "int64"), places, count * depth)
+    counts = minimum(counts, 1) if is_binary else counts
+    return cast(reshape(counts, (count, depth)), dtype)
+
+
+def _inside(numbers, depth):
+    return logical_and(less(-1, numbers), less(numbers, depth))
+
+
+def _sparse_one_hot(indices, depth, dtype):
+    """An entry for each integer: 1 at its place, or 0 for one that has none.
+
+    So their number is that of the integers, which a trace knows.
+    """
+    shape, inside = tuple(indices.shape), _inside(indices, depth)
+    numbers = reshape(where(inside, indices, 0), [-1])
+    at = places_of(arange(math.prod(shape), dtype="int64"), shape)
+    values = cast(reshape(inside, [-1]), dtype)
+    return SparseTensor(stack([*at, numbers], axis=1), values, (*shape, depth))
+
+
+def _sparse_counts(x, depth, dtype, is_binary, weights=None):
+    """The numbers of each row that occur, in ascending order, with their counts."""
+    _refuse_traces()
+    rank, lead = len(x.shape), None
+    if rank > 2:  # counts are those along axis 1
+        order = [0, *range(2, rank), 1]
+        lead, rows = [x.shape[i] for i in order[:-1]], (-1, x.shape[1])
+        x = reshape(transpose(x, order), rows)
+        weights = None if weights is None else reshape(transpose(weights, order), rows)
+    counts = sparse_bincount(
+        map_entries(lambda numbers: where(less(numbers, 0), depth, numbers), x),
+        None if weights is None else cast(weights, dtype),
+        axis=-1,
+        minlength=depth,
+        maxlength=depth,
+        binary_output=is_binary,
+    )
+    counts = cast(counts, dtype)
+    return counts if lead is None else sparse_reshape(counts, (*lead, depth))
+
+
+def _refuse_traces():
+    if active_tracer() is not None:
+        fall_back(
+            "sparse=True: how many different integers each row has is not known before "
+            "they are; call the layer outside of traced functions, or use sparse=False"
+        )
 
 
 def encoded_shape(shape: Any, mode: str, depth: int | None) -> Shape:

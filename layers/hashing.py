@@ -16,27 +16,32 @@ from tapewright.ops.array.creation import zeros_like
 from tapewright.ops.math.comparison import equal, where
 from tapewright.ops.strings.categories import fingerprint, hashed_cross
 
-from .base.layer import Layer
 from .base.layer_types import DTypePolicyLike, RegularizedLayerOptions
-from .categories import dense_only, encoded, encoded_shape
+from .categories import (
+    CategoryLayer,
+    checked_sparse,
+    encoded,
+    encoded_shape,
+    map_entries,
+)
 from .index_lookup import checked_salt
 from .vocabulary import hash_bucket
 
 __all__ = ["HashedCrossing", "Hashing"]
 
 
-class Hashing(Layer):
+class Hashing(CategoryLayer):
     """Strings or integers as one of ``num_bins``: a hash of the text modulo the bins.
 
     Args: ``num_bins``; ``mask_value``: a value with bin 0 for itself, so that one bin
     less is left for the others; ``salt``: one or two integers, under which SipHash
     takes the place of FarmHash; ``output_mode``: "int", or "one_hot", "multi_hot",
-    "count" as for `CategoryEncoding`; ``sparse``: not supported, it must be False;
+    "count" as for `CategoryEncoding`, as is ``sparse``;
     ``dtype``: of the outputs, int64 for "int", else `floatx`. Floating inputs are cut
     to integers.
 
     Shapes: inputs ``[batch, ...]``, outputs the same ("int"), or as for
-    `CategoryEncoding`.
+    `CategoryEncoding`. Of a `RaggedTensor` or `SparseTensor` the entries are hashed.
 
     Raises: ``ValueError`` unless ``num_bins`` is positive, for a ``salt`` of another
     kind, or a floating ``dtype`` with "int".
@@ -46,8 +51,6 @@ class Hashing(Layer):
     >>> Hashing(3, mask_value="")([["A"], [""], ["B"]]).numpy().ravel()
     array([1, 0, 1])
     """
-
-    autocast = False
 
     def __init__(
         self,
@@ -71,11 +74,13 @@ class Hashing(Layer):
                 f"{self.dtype}"
             )
         self.salt: list[int] | None = checked_salt(self, salt)
-        self.sparse = dense_only(self, sparse)
+        self.sparse = checked_sparse(self, sparse, output_mode)
 
     def call(self, inputs: Any) -> Tensor:
-        bins = self._bins(convert_to_tensor(inputs))
-        return encoded(bins, self.output_mode, self.num_bins, self.dtype)
+        bins = map_entries(lambda x: self._bins(convert_to_tensor(x)), inputs)
+        return encoded(
+            bins, self.output_mode, self.num_bins, self.dtype, sparse=self.sparse
+        )
 
     def _bins(self, values):
         if self.mask_value is None or self.num_bins == 1:
@@ -92,11 +97,11 @@ def _whole(values):
     return cast(values, dtypes.int64) if values.dtype.is_floating else values
 
 
-class HashedCrossing(Layer):
+class HashedCrossing(CategoryLayer):
     """Combinations of categories as one of ``num_bins``: a hash of all the values.
 
-    Args: ``num_bins``; ``output_mode``: "int" or "one_hot"; ``sparse``: not supported,
-    it must be False; ``dtype``: of the outputs, int64 for "int", else `floatx`.
+    Args: ``num_bins``; ``output_mode``: "int" or "one_hot"; ``sparse``: outputs of
+    "one_hot" are a `SparseTensor`; ``dtype``: of the outputs, int64 for "int", else `floatx`.
 
     Shapes: two or more inputs, strings or integers, all ``[]``, ``[batch]`` or
     ``[batch, 1]``; outputs the same ("int"), or ``[batch, num_bins]``.
@@ -106,8 +111,6 @@ class HashedCrossing(Layer):
     >>> HashedCrossing(5)((["A", "B", "A"], [101, 101, 102])).numpy()
     array([1, 4, 3])
     """
-
-    autocast = False
 
     def __init__(
         self,
@@ -125,7 +128,7 @@ class HashedCrossing(Layer):
         self.num_bins: int = whole(self, "num_bins", num_bins)
         modes = ("int", "one_hot")
         self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
-        self.sparse = dense_only(self, sparse)
+        self.sparse = bool(sparse)
 
     def _converted(self, inputs):
         if isinstance(inputs, list | tuple):
@@ -139,7 +142,13 @@ class HashedCrossing(Layer):
             for x in inputs
         ]
         bins = hashed_cross(values, num_buckets=self.num_bins)
-        return encoded(bins, self.output_mode, self.num_bins, self.compute_dtype)
+        return encoded(
+            bins,
+            self.output_mode,
+            self.num_bins,
+            self.compute_dtype,
+            sparse=self.sparse,
+        )
 
     def _check(self, inputs):
         if not isinstance(inputs, list | tuple) or len(inputs) < 2:

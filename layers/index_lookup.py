@@ -26,7 +26,7 @@ from tapewright.serialization.load_errors import load_error, reading_file
 
 from .base.layer import Layer
 from .base.symbolic_tensor import KerasTensor
-from .categories import dense_only, encoded, encoded_shape
+from .categories import checked_sparse, encoded, encoded_shape, map_entries
 from .vocabulary import (
     IntegerTable,
     StringTable,
@@ -88,9 +88,7 @@ class IndexLookup(Layer):
             self._refuse(f"invert=True needs output_mode 'int', got {output_mode!r}")
         if invert and oov_token is None:
             self._refuse("invert=True needs an oov_token, got None")
-        if sparse and output_mode == "int":
-            self._refuse("sparse=True is for other output modes than 'int'")
-        self.sparse = dense_only(self, sparse)
+        self.sparse = checked_sparse(self, sparse, output_mode)
         self.pad_to_max_tokens: bool = bool(pad_to_max_tokens)
         methods = ("floormod", "farmhash")
         self.oov_method: str = one_of(self, "oov_method", oov_method, methods)
@@ -366,31 +364,29 @@ class IndexLookup(Layer):
 
     # --- calling
 
-    def _converted(self, inputs):
-        return (
-            inputs if isinstance(inputs, RaggedTensor) else super()._converted(inputs)
-        )
-
     def call(self, inputs: Any) -> Any:
         if self._table is None:
             raise RuntimeError(
                 f"{self._title}: there is no vocabulary yet; call adapt(data) first, or "
                 "pass vocabulary"
             )
-        if isinstance(inputs, RaggedTensor):
+        if self._counts_packed_rows(inputs):
             return self._weighted(self._counts_of(inputs))
         if self.invert:
-            return self._inverted(IntegerTable.as_keys(self._title, inputs))
-        indices = self._indices(self._table_class.as_keys(self._title, inputs))
+            return map_entries(self._inverted, inputs)
+        indices = map_entries(self._indices, inputs)
         if self.output_mode == "int":
             return indices
         mode = "count" if self.output_mode == "tf_idf" else self.output_mode
-        return self._weighted(encoded(indices, mode, self._depth(), dtypes.int64))
+        return self._weighted(
+            encoded(indices, mode, self._depth(), dtypes.int64, sparse=self.sparse)
+        )
 
     def _depth(self):
         return self.max_tokens if self.pad_to_max_tokens else self._size
 
-    def _indices(self, keys):
+    def _indices(self, inputs):
+        keys = self._table_class.as_keys(self._title, inputs)
         hashed = self.oov_method == "farmhash"
         at = self._table.positions(keys, self.num_oov_indices, hashed, self.salt)
         masks, end = int(self._mask is not None), len(self._table.tokens)
@@ -401,16 +397,19 @@ class IndexLookup(Layer):
             indices = where(equal(at, 0), mask, indices)
         return indices
 
+    def _counts_packed_rows(self, inputs):
+        """Return whether to count in rows of strings as they are, also in a trace."""
+        return (
+            isinstance(inputs, RaggedTensor)
+            and inputs.dtype == dtypes.string
+            and inputs.shape.rank == 2
+            and self._table_class is StringTable
+            and self.output_mode in ("multi_hot", "count", "tf_idf")
+            and not self.sparse
+        )
+
     def _counts_of(self, rows):
         """The counts of tokens in rows of different lengths."""
-        if (
-            self.output_mode in ("int", "one_hot")
-            or self._table_class is not StringTable
-        ):
-            raise TypeError(
-                f"{self._title}: a RaggedTensor is for output_mode 'multi_hot', 'count' "
-                f"or 'tf_idf', not {self.output_mode!r}; call its to_tensor() first"
-            )
         counts = self._table.counts(rows, self.num_oov_indices, self.salt)
         masks, end = int(self._mask is not None), len(self._table.tokens)
         counts = concat([counts[:, end:], counts[:, masks:end]], 1)
@@ -423,10 +422,16 @@ class IndexLookup(Layer):
         if self.output_mode != "tf_idf":
             return counts
         weights = self.idf_weights
-        return cast(counts, weights.dtype) * weights
+        counts = cast(counts, weights.dtype)
+        if self.sparse:
+            return counts.with_values(
+                counts.values * gather(weights, counts.indices[:, -1])
+            )
+        return counts * weights
 
-    def _inverted(self, indices):
+    def _inverted(self, inputs):
         """The tokens of indices; the OOV token for what is none."""
+        indices = IntegerTable.as_keys(self._title, inputs)
         last = len(self._inverse) - 1
         places = where(less(indices, 0), last, minimum(indices, last))
         return gather(self._inverse, places)
@@ -439,7 +444,8 @@ class IndexLookup(Layer):
         if self.invert:
             return KerasTensor(shape, self.vocabulary_dtype)
         is_weighted = self.output_mode == "tf_idf"
-        return KerasTensor(shape, floatx() if is_weighted else dtypes.int64)
+        dtype = floatx() if is_weighted else dtypes.int64
+        return KerasTensor(shape, dtype, sparse=self.sparse)
 
     # --- files
 

@@ -30,12 +30,13 @@ class StringLookup(IndexLookup):
     integers as strings; ``output_mode``: "int", or, as for `CategoryEncoding`,
     "one_hot", "multi_hot", "count", or "tf_idf", counts times ``idf_weights``;
     ``pad_to_max_tokens``: have ``max_tokens`` places, however few tokens there are;
-    ``sparse``: not supported, it must be False; ``encoding``: of the bytes that
-    `get_vocabulary` decodes.
+    ``sparse``: vectors are a `SparseTensor`, in traced functions only for "one_hot";
+    ``encoding``: of the bytes that `get_vocabulary` decodes.
 
     Shapes: inputs ``[...]``; outputs the same, int64, or for "int" with ``invert``
     strings; in other modes ``[..., size]`` ("one_hot") or ``[batch, size]``, int64, or
-    `floatx` ("tf_idf"). A `RaggedTensor` will do for modes that count.
+    `floatx` ("tf_idf"). Of a `RaggedTensor` or `SparseTensor` the entries are looked up:
+    "int" keeps its rows or places, modes that count give a vector for each row.
 
     A traced function keeps the vocabulary that the layer had when it was traced; `fit`
     and its like notice a new one.

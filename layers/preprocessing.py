@@ -19,7 +19,13 @@ from tapewright.ops.math.elementwise import maximum, sqrt
 from tapewright.serialization.object_config import plain
 
 from .base.layer import Layer, ShapePreserving
-from .categories import dense_only, encoded, encoded_shape
+from .categories import (
+    CategoryLayer,
+    checked_sparse,
+    encoded,
+    encoded_shape,
+    map_entries,
+)
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -273,16 +279,18 @@ def _batches(data):
 # ------------------------------------------------------------------------- categories
 
 
-class CategoryEncoding(Layer):
+class CategoryEncoding(CategoryLayer):
     """Encodes integers from 0 to ``num_tokens - 1`` as vectors of ``num_tokens`` numbers.
 
     Args: ``output_mode``: "multi_hot" (1 for each integer that occurs in an example),
     "one_hot" (a vector for each integer) or "count" (how often each occurs, or the sum
-    of its ``count_weights``, an argument of the call); ``sparse``: not supported, it
-    must be False. Integers outside of the range are ignored.
+    of its ``count_weights``, an argument of the call); ``sparse``: outputs are a
+    `SparseTensor`; in traced functions only for "one_hot". Integers outside of the range
+    are ignored.
 
     Shapes: inputs ``[batch, n]``, outputs ``[batch, num_tokens]``; for "one_hot" inputs
-    ``[...]`` or ``[..., 1]``, outputs ``[..., num_tokens]``.
+    ``[...]`` or ``[..., 1]``, outputs ``[..., num_tokens]``. For the other modes a
+    `RaggedTensor` or `SparseTensor` ``[batch, n]`` will do, too.
 
     Raises: ``ValueError`` without ``num_tokens``, for another ``output_mode``, or for
     ``count_weights`` in another mode than "count".
@@ -303,9 +311,7 @@ class CategoryEncoding(Layer):
         self.num_tokens: int = whole(self, "num_tokens", num_tokens)
         modes = ("multi_hot", "one_hot", "count")
         self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
-        self.sparse = dense_only(self, sparse)
-
-    autocast = False  # half precision would round integers
+        self.sparse = bool(sparse)
 
     def call(self, inputs: Any, count_weights: TensorLike | None = None) -> Tensor:
         if count_weights is not None and self.output_mode != "count":
@@ -314,20 +320,25 @@ class CategoryEncoding(Layer):
                 f"{self.output_mode!r}"
             )
         return encoded(
-            inputs, self.output_mode, self.num_tokens, self.dtype, count_weights
+            inputs,
+            self.output_mode,
+            self.num_tokens,
+            self.dtype,
+            count_weights,
+            self.sparse,
         )
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
         return encoded_shape(input_shape, self.output_mode, self.num_tokens)
 
 
-class Discretization(Layer):
+class Discretization(CategoryLayer):
     """Returns the bin of each input: the number of boundaries that are not above it.
 
     Args: ``bin_boundaries``, ascending, or ``num_bins``, for which `adapt` finds
     boundaries with as many values between any two, up to a share of ``epsilon``;
     ``output_mode``: "int" (int32), or "one_hot", "multi_hot", "count" as for
-    `CategoryEncoding`; ``sparse``: not supported, it must be False.
+    `CategoryEncoding`, as is ``sparse``.
 
     Shapes: inputs ``[batch, ...]``, outputs the same ("int"), or as for
     `CategoryEncoding` with the number of bins.
@@ -366,7 +377,7 @@ class Discretization(Layer):
         self.epsilon = epsilon
         modes = ("int", "one_hot", "multi_hot", "count")
         self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
-        self.sparse = dense_only(self, sparse)
+        self.sparse = checked_sparse(self, sparse, output_mode)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
@@ -379,8 +390,6 @@ class Discretization(Layer):
             layer.bin_boundaries = _ascending(boundaries)
         return layer
 
-    autocast = False  # half precision would move numbers over a boundary
-
     def call(self, inputs: Any) -> Tensor:
         if self.bin_boundaries is None:
             raise ValueError(
@@ -388,9 +397,13 @@ class Discretization(Layer):
                 "first, or pass bin_boundaries"
             )
         boundaries = convert_to_tensor(np.array(self.bin_boundaries, np.float32))
-        indices = searchsorted(boundaries, cast(inputs, "float32"), side="right")
+        indices = map_entries(
+            lambda x: searchsorted(boundaries, cast(x, "float32"), side="right"), inputs
+        )
         dtype = "int32" if self.output_mode == "int" else self.compute_dtype
-        return encoded(indices, self.output_mode, self._depth(), dtype)
+        return encoded(
+            indices, self.output_mode, self._depth(), dtype, sparse=self.sparse
+        )
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
         return encoded_shape(input_shape, self.output_mode, self._depth())

@@ -44,8 +44,9 @@ class TextVectorization(Layer):
     number n for the n-grams of 1 to n words, or a tuple of numbers;
     ``output_mode``: "int", or as for `StringLookup`; ``output_sequence_length``: the
     number of integers for each text, which is cut off or filled up with 0;
-    ``ragged``, ``sparse``: not supported, they must be False;
-    ``pad_to_max_tokens``, ``vocabulary``, ``idf_weights``, ``encoding``: see
+    ``ragged``: texts that are split keep their lengths, up to
+    ``output_sequence_length``, in a `RaggedTensor`; not in traced functions;
+    ``pad_to_max_tokens``, ``sparse``, ``vocabulary``, ``idf_weights``, ``encoding``: see
     `StringLookup`. Functions in configs must be registered.
 
     In mode "int" index 0 fills up, 1 is for what is not in the vocabulary; in other
@@ -98,12 +99,6 @@ class TextVectorization(Layer):
             one_of(self, "split", split, (None, *SPLITS))
         self.ngrams: int | tuple[int, ...] | None = ngrams
         self._widths = self._checked_widths(ngrams)
-        if ragged:
-            raise ValueError(
-                "TextVectorization: ragged=True is not supported, since a RaggedTensor "
-                "holds strings; outputs are filled up with 0"
-            )
-        self.ragged = False
         self._lookup_layer = StringLookup(
             max_tokens=max_tokens,
             vocabulary=vocabulary,
@@ -116,6 +111,12 @@ class TextVectorization(Layer):
             vocabulary_size=known_size,
         )
         self.output_mode: str = self._lookup_layer.output_mode
+        if ragged and self.output_mode != "int":
+            raise ValueError(
+                "TextVectorization: ragged=True is for output_mode 'int', not "
+                f"{output_mode!r}"
+            )
+        self.ragged = bool(ragged)
         if output_sequence_length is not None:
             whole(self, "output_sequence_length", output_sequence_length, least=0)
             if self.output_mode != "int":
@@ -188,22 +189,30 @@ class TextVectorization(Layer):
     def call(self, inputs: Any) -> Tensor:
         texts = StringTable.as_keys(self._title, inputs)
         if texts.shape.rank == 0 and self.split is not None:
-            return self.call(expand_dims(texts, 0))[0]
+            batch = expand_dims(texts, 0)
+            if self._lookup_layer.sparse:
+                return self._lookup_layer.call(self._words(batch)[0])
+            return self.call(batch)[0]
         words = self._words(texts)
         if self.output_mode != "int":
             return self._lookup_layer.call(words)
         length = self.output_sequence_length
         if isinstance(words, RaggedTensor):
-            if length is None and active_tracer() is not None:
+            if (self.ragged or length is None) and active_tracer() is not None:
                 fall_back(
                     f"{self._title}: the length of the longest text is not known before "
-                    "it is split; give output_sequence_length"
+                    "it is split; give output_sequence_length, and ragged=False"
                 )
+            if self.ragged:
+                words = words if length is None else words[:, :length]
+                return self._lookup_layer.call(words)
             return self._lookup_layer.call(words.to_tensor("", shape=(None, length)))
         indices = self._lookup_layer.call(words)
         if length is None:
             return indices
         indices = indices[..., :length]
+        if self.ragged:
+            return indices
         behind = [[0, 0]] * (indices.shape.rank - 1) + [[0, length - indices.shape[-1]]]
         return pad(indices, behind)
 
@@ -246,13 +255,14 @@ class TextVectorization(Layer):
         if self.output_mode == "int":
             if self.output_sequence_length is None or not words:
                 return words
-            return (*words[:-1], self.output_sequence_length)
+            return (*words[:-1], None if self.ragged else self.output_sequence_length)
         return self._lookup_layer.compute_output_shape(words)
 
     def compute_output_spec(self, inputs: Any) -> Any:
         shape = self.compute_output_shape(tuple(inputs.shape))
         is_weighted = self.output_mode == "tf_idf"
-        return KerasTensor(shape, floatx() if is_weighted else dtypes.int64)
+        dtype = floatx() if is_weighted else dtypes.int64
+        return KerasTensor(shape, dtype, sparse=self._lookup_layer.sparse)
 
     # --- files
 

@@ -55,10 +55,10 @@ COVERED = {
     "layers/base/bounding_boxes.py": "tests/keras/utils/test_bounding_boxes.py",
     "layers/base/image_layer.py": "tests/layers/augmentation/test_random_layer.py",
     "layers/base/spatial.py": "tests/layers/test_convolution.py",
-    "layers/categories.py": "tests/layers/test_preprocessing.py",
     "layers/index_lookup.py": "tests/layers/test_lookup.py",
     "layers/vocabulary.py": "tests/layers/test_lookup.py",
     "layers/base/input_layer.py": "tests/keras/models/test_functional.py",
+    "layers/base/masks.py": "tests/layers/test_core.py",
     "layers/base/layer_types.py": "tests/typing/test_user_code.py",
     "layers/base/saved_layer.py": "tests/keras/files/test_custom_layer_graphs.py",
     **{

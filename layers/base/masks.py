@@ -5,6 +5,7 @@ tensor of this process ever did: where none does, layers need not look.
 """
 
 from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.tensor import is_composite
 from tapewright.ops.array.conversion import cast, identity
 
 __all__ = ["attach", "cast_masked", "in_use", "mask_of", "masked"]
@@ -37,6 +38,11 @@ def attach(outputs, masks):
     masks = flatten(masks)
     for tensor, mask in zip(flatten(outputs), masks):
         if mask is not None and mask_of(tensor) is None:
+            if is_composite(tensor):
+                raise TypeError(
+                    f"a {type(tensor).__name__} carries no mask: do without mask_zero or "
+                    "Masking, or make the inputs dense"
+                )
             _seen = True
             tensor._keras_mask = mask
 

@@ -201,7 +201,7 @@ class KerasTensor(Tensor):
     def __reduce__(
         self,
     ) -> Any:  # the model defines its origin, see `Functional`
-        values = self._shape, self.dtype, False, False, True, self.name
+        values = self._shape, self.dtype, self.sparse, False, True, self.name
         return KerasTensor, values, (None, {"mask_spec": self.mask_spec})
 
 

@@ -247,7 +247,10 @@ def test_adapted_boundaries_survive_a_config():
     [
         (lambda: CategoryEncoding(), "num_tokens .*got None"),
         (lambda: CategoryEncoding(3, "int"), "output_mode .*'multi_hot'.*got 'int'"),
-        (lambda: CategoryEncoding(3, sparse=True), "sparse=True is not supported"),
+        (
+            lambda: Discretization([1.0], sparse=True),
+            "sparse=True .*other .*than 'int'",
+        ),
         (lambda: Discretization(), "bin_boundaries.*num_bins"),
         (lambda: Discretization([1.0], 2), "bin_boundaries.*num_bins"),
         (

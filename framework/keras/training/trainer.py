@@ -320,7 +320,8 @@ class Trainer(TrainSteps):
         Args: ``x``: as for `fit`; labels in it are ignored; ``steps``: the number of
         batches. ``model.stop_predicting = True`` in a callback ends the run.
 
-        Returns: an array, or the nest of arrays that the model gives.
+        Returns: an array, or the nest of arrays that the model gives; sparse and ragged
+        outputs are joined as what they are.
         """
         batches = EpochIterator(x, batch_size=batch_size, steps=steps)
         callbacks = self._callbacks(

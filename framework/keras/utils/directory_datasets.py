@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tapewright.core.dtypes import float32
-from tapewright.core.errors import InvalidArgumentError, UnimplementedError
+from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.tensor import TensorSpec
 from tapewright.data.dataset import AUTOTUNE, Dataset
 from tapewright.io.audio import decode_wav
@@ -20,6 +20,7 @@ from tapewright.ops.array.indexing import one_hot
 from tapewright.ops.array.shape import expand_dims
 from tapewright.ops.image.resampling import METHODS
 from tapewright.ops.image.resizing import resize, resize_with_pad
+from tapewright.ops.ragged.ragged_tensor import RaggedTensor
 from tapewright.ops.strings.characters import substr
 
 from .directory_index import index_directory
@@ -202,23 +203,20 @@ def audio_dataset_from_directory(
     Args: ``sampling_rate``: bring sounds to this rate, by a windowed sinc, whose values are
     not those of TensorFlow I/O; ``output_sequence_length``: the number of samples to read,
     with zeros behind shorter sounds; by default those of the longest sound of each batch;
-    ``ragged``: must be False; the others are those of `image_dataset_from_directory`.
+    ``ragged``: sounds keep their lengths, in a `RaggedTensor` ``[batch, None, None]`` for
+    each batch, whose channels are ragged as well; the others are those of
+    `image_dataset_from_directory`.
 
     Returns: a `data.Dataset` with the attributes ``class_names`` and ``file_paths``, or a
     tuple of two for ``subset="both"``. Elements are sounds, float32 ``[batch, samples,
     channels]`` in ``[-1, 1)``, or ``(sounds, labels)``.
 
-    Raises: ``ValueError`` for arguments that do not fit each other or the files;
-    ``UnimplementedError`` for ``ragged=True``.
+    Raises: ``ValueError`` for arguments that do not fit each other or the files.
     """
     who = "audio_dataset_from_directory"
     if ragged and output_sequence_length is not None:
         raise ValueError(
             f"{who}: only one of ragged and output_sequence_length can be given"
-        )
-    if ragged:
-        raise UnimplementedError(
-            f"{who}: ragged must be False, which pads the sounds of a batch to one length"
         )
     if sampling_rate is not None and (
         not isinstance(sampling_rate, int) or sampling_rate <= 0
@@ -230,12 +228,14 @@ def audio_dataset_from_directory(
 
     def load(path):
         audio, rate = decode_wav(read_file(path), desired_samples=length)
-        return audio if sampling_rate is None else resample(audio, rate, sampling_rate)
+        if sampling_rate is not None:
+            audio = resample(audio, rate, sampling_rate)
+        return RaggedTensor.from_tensor(audio) if ragged else audio
 
     def batched(dataset):
         if batch_size is None:
             return dataset
-        pads = output_sequence_length is None
+        pads = output_sequence_length is None and not ragged
         return dataset.padded_batch(batch_size) if pads else dataset.batch(batch_size)
 
     found = _data_sets(

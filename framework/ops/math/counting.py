@@ -57,10 +57,10 @@ def _bincount(
     """Count each number below ``size`` in each row (the last axis)."""
     if arr.size and arr.min() < 0:
         raise InvalidArgumentError("bincount: values must not be negative, or NaN")
-    *lead, _ = arr.shape
+    *lead, width = arr.shape
     count = math.prod(lead)
     # What is too large goes to one more place of each row, which is cut off.
-    places = xp.minimum(arr, size).reshape(count, -1).astype(xp.int64)
+    places = xp.minimum(arr, size).reshape(count, width).astype(xp.int64)
     places += (xp.arange(count) * (size + 1))[:, None]
     counts = xp.bincount(places.reshape(-1), minlength=count * (size + 1))
     counts = counts.reshape(*lead, size + 1)[..., :size]

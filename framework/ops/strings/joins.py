@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
-    batch_leading,
-    checked_broadcast,
     known_rank,
     normalize_axis,
 )
@@ -17,16 +15,12 @@ from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.text import make_text, to_bytes
 from tapewright.core.typing import Axes, TensorLike
 
+from .entries import string_op
+
 __all__ = ["join", "reduce_join"]
 
 
-@primitive(
-    name="string_join",
-    type_name="StringJoin",
-    kinds="O",
-    no_gradient=True,
-    batch=batch_leading,
-)
+@string_op(name="string_join", type_name="StringJoin", broadcasts=True)
 def _join(xp, *inputs: TensorLike, separator: str = ""):
     rows = xp.broadcast_arrays(*inputs)
     join = to_bytes(separator).join
@@ -34,18 +28,12 @@ def _join(xp, *inputs: TensorLike, separator: str = ""):
     return make_text([join(row) for row in entries], rows[0].shape)
 
 
-@_join.infer
-def _(*inputs, separator):
-    shape = checked_broadcast("join", *[x.shape for x in inputs])
-    return TensorSpec(shape, inputs[0].dtype)
-
-
 def join(
     inputs: Sequence[TensorLike], separator: str = "", name: str | None = None
 ) -> Tensor:
     """The strings of several tensors put together, entry by entry.
 
-    Shapes: those of ``inputs`` broadcast.
+    Shapes: those of ``inputs`` broadcast. Ragged tensors must have the same rows.
 
     Raises: ``ValueError`` if there are no inputs.
 

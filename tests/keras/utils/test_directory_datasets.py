@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.errors import InvalidArgumentError, UnimplementedError
+from tapewright.errors import InvalidArgumentError
 from tapewright.keras.utils.resampling import resampled
 
 RECORDED = dict(np.load(Path(__file__).parent / "reference" / "directories.npz"))
@@ -196,10 +196,20 @@ def test_wrong_arguments_are_named(root):
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(UnimplementedError, match="ragged must be False"):
-        audio(sounds, ragged=True)
     with pytest.raises(FileNotFoundError):
         image(root / "nothing")
+
+
+def test_ragged_sounds_keep_their_lengths(root):
+    audio = FUNCTIONS["audio"]
+    single = [
+        x.numpy().tolist() for x, _ in audio(root / "sounds", batch_size=None, **QUIET)
+    ]
+    assert len({len(x) for x in single}) > 1
+    data = audio(root / "sounds", ragged=True, batch_size=len(single), **QUIET)
+    ((batch, labels),) = data
+    assert batch.shape == (len(single), None, None) and batch.ragged_rank == 2
+    assert batch.to_list() == single and labels.shape == (len(single),)
 
 
 def test_the_functions_of_keras_preprocessing_are_the_same():

@@ -90,3 +90,13 @@ def test_positions_in_a_vocabulary_and_crosses_map_over_rows():
         lambda x: hashed_cross([x, ids[1]], num_buckets=50), ids[0]
     )
     assert mapped.numpy().tolist() == CROSSED
+
+
+def test_ops_entry_by_entry_keep_the_rows_of_ragged_strings():
+    rows = tw.strings.split(["1 22", "3"])
+    found = tw.strings.join([[["a"], ["b"]], rows, "c"], separator="-")
+    assert found.to_list() == [[b"a-1-c", b"a-22-c"], [b"b-3-c"]]
+    assert tw.strings.to_number(rows, tw.int32).to_list() == [[1, 22], [3]]
+    assert tw.strings.regex_replace(rows, "2", "x").to_list() == [[b"1", b"xx"], [b"3"]]
+    with pytest.raises(ValueError, match="same lengths"):
+        tw.strings.join([rows, tw.strings.split(["1", "2 3"])])
