@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.core.argument_validation import truth
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import floatx
 
@@ -70,7 +71,7 @@ class InputLayer(Layer):
                 batch_shape = (batch_size, *_shape("shape", shape))
         self.batch_shape: tuple[int | None, ...] = _shape("batch_shape", batch_shape)
         self.optional = optional
-        self.sparse = bool(sparse)
+        self.sparse = sparse is not None and truth("Input", "sparse", sparse)
         self.dtype_policy = dtype or floatx()
         self.built = True
         tensor = input_tensor

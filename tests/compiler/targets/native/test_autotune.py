@@ -1,6 +1,7 @@
 """The choice of a tile by timing: any may win, and files only say which one."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -204,7 +205,8 @@ def test_damaged_files_are_ignored_and_replaced(timed, monkeypatch, tmp_path):
     tile = check(*FORWARD)
     (path,) = notes(tmp_path)
     content = path.read_bytes()
-    for damaged in (content[:-9], content.replace(b"lanes=16", b"lanes=15"), b"{}"):
+    other = re.sub(rb"lanes=\d+", b"lanes=15", content, count=1)
+    for damaged in (content[:-9], other, b"{}"):
         path.write_bytes(damaged)
         new_process(monkeypatch)
         assert check(*FORWARD) == tile
