@@ -84,6 +84,8 @@ def _by_schur(xp, who, input, function):
     """``q @ function(t) @ q^H``; NaN for matrices that are not finite."""
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
         raise ValueError("no square matrices")  # `infer` says it better
+    if input.dtype.itemsize < 4:
+        raise ValueError("half precision")  # here, too
     if not input.size:
         return input.copy()
     flat = input.reshape((-1, *input.shape[-2:])).astype(complex_of(input.dtype))

@@ -83,7 +83,7 @@ LARGE = {
     "few rows": (5, 512, 700, 0, 0),
     "one row": (1, 300, 900, 0, 0),
     "few columns": (1920, 1200, 3, 0, 0),
-    "short sums": (8192, 16, 9, 0, 0),
+    "short sums": (8192, 16, 7, 0, 0),
     "of a transposed kernel": (1920, 1200, 3, 0, 1),
     "a gradient": (300, 1984, 7, 1, 0),
 }
