@@ -9,6 +9,8 @@ NumPy and CuPy have no routine for it. Source:
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from tapewright.core.dtypes import finfo
@@ -158,7 +160,12 @@ def sqrtm(xp, input: TensorLike):
 
 # Up to this distance from 1, the quadrature with 8 nodes is exact to rounding: table 11.1.
 NEAR = 0.25
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
+@functools.cache
+def _quadrature():
+    """Pairs of a node and a weight, of Gauss and Legendre. NumPy's file is loaded here."""
+    return list(zip(*[x.tolist() for x in np.polynomial.legendre.leggauss(8)]))
 
 
 def _log_of_triangle(xp, t):
@@ -170,7 +177,7 @@ def _log_of_triangle(xp, t):
         t, halvings = _root_of_triangle(xp, t), halvings + 1
     t = t - unit
     total = xp.zeros_like(t)
-    for node, weight in zip(NODES.tolist(), WEIGHTS.tolist()):  # equation 11.18
+    for node, weight in _quadrature():  # equation 11.18
         total += xp.linalg.solve(unit + t * (0.5 + 0.5 * node), t * (0.5 * weight))
     total = xp.triu(total, 1) * 2.0**halvings
     return total + unit * exact[:, None, :]
