@@ -89,7 +89,7 @@ class _Kernels(dict):
         xp = devices.array_module(array_type)
         kernel = self.op.device_kernels.get(xp.__name__, self.op.kernel)
         bound = _forwarded(kernel, xp, self.op) or partial(kernel, xp)
-        return _with_strings(self.op, widened(self.op, bound, xp))
+        return _with_strings(self.op, widened(self.op, bound, xp), xp)
 
 
 def _forwarded(kernel, xp, op):
@@ -132,8 +132,8 @@ def _is_text(operand):
     return hasattr(operand, "dtype") and operand.dtype.hasobject
 
 
-def _with_strings(op, kernel):
-    """The kernel of an op that takes strings: indices and positions come to the host.
+def _with_strings(op, kernel, xp):
+    """The kernel of an op that takes strings: indices, conditions come to the host.
 
     Numbers that it makes of strings lie on the current device, as those of constants. An
     entry that NumPy returns becomes an array: of a number it is an array scalar, but of a
@@ -143,12 +143,17 @@ def _with_strings(op, kernel):
         return kernel
 
     def run(*arrays, **attributes):
-        if len(arrays) > 1 and arrays[0].dtype.hasobject:
+        if len(arrays) > 1 and (_is_text(arrays[0]) or _is_text(arrays[-1])):
             arrays = [devices.to_numpy(array) for array in arrays]
+            if xp is not np:
+                return op.kernels[np.ndarray](*arrays, **attributes)
         result = kernel(*arrays, **attributes)
-        if type(result) is np.ndarray and (xp := devices.current_module()) is not np:
+        if (
+            type(result) is np.ndarray
+            and (current := devices.current_module()) is not np
+        ):
             if not result.dtype.hasobject and any(map(_is_text, arrays)):
-                return xp.asarray(result)
+                return current.asarray(result)
         if type(result) is bytes:
             return make_text([result], ())
         if type(result) is tuple and bytes in map(type, result):

@@ -123,6 +123,8 @@ def tridiagonal_matmul(
 )
 def _tridiagonal(xp, diagonals: TensorLike, rhs: TensorLike, pivoting: bool = True):
     """Gaussian elimination, one row at a time for the whole batch, and substitution."""
+    if diagonals.dtype.itemsize == 2:
+        raise ValueError("half precision")  # `infer` says it better
     count = rhs.shape[-2]
     upper, main, lower = (xp.moveaxis(diagonals[..., i, :], -1, 0) for i in range(3))
     b = [xp.moveaxis(rhs, -2, 0)[k] for k in range(count)]
@@ -221,7 +223,8 @@ def tridiagonal_solve(
     Shapes: ``[..., 3, n]`` (compact) and ``[..., n, k]`` or ``[..., n]`` to the shape of
     ``rhs``, with one batch.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if a pivot is 0.
+    Raises: ``ValueError`` (NumPy's LinAlgError) if a pivot is 0; ``TypeError`` for half
+    precision.
 
     Reference: Golub & Van Loan, "Matrix computations", section 4.3.
 
