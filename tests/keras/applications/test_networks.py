@@ -65,5 +65,5 @@ def test_a_step_of_training_is_that_of_keras(name, trace, blank):
     found = numbers.training(keras, tw.GradientTape, name, arguments, trace)
     for key, value in found.items():
         expected = OUTPUTS[f"{name}/{key}"]
-        atol = 1e-4 * np.abs(expected).max()
-        np.testing.assert_allclose(value, expected, rtol=2e-3, atol=atol, err_msg=key)
+        atol = 1e-9 * np.abs(expected).max()
+        np.testing.assert_allclose(value, expected, rtol=1e-6, atol=atol, err_msg=key)

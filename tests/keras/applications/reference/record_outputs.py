@@ -80,10 +80,17 @@ def inference(keras, name):
 
 
 def training(keras, tape, name, arguments, trace=lambda f: f):
-    """Output, loss, gradients and moving means of one step, each as a few numbers."""
-    model = getattr(keras.applications, name)(weights=None, **arguments)
+    """Output, loss, gradients and moving means of one step, each as a few numbers.
+
+    In float64: batch normalization over few entries loses three digits of float32.
+    """
+    keras.config.set_dtype_policy("float64")
+    try:
+        model = getattr(keras.applications, name)(weights=None, **arguments)
+    finally:
+        keras.config.set_dtype_policy("float32")
     fill(model)
-    x = images(model.input_shape[1:], 4) / 127.5 - 1
+    x = keras.ops.cast(images(model.input_shape[1:], 4) / 127.5 - 1, "float64")
 
     @trace
     def step(x):
