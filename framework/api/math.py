@@ -34,3 +34,5 @@ from tapewright.ops.nn.moments import zero_fraction as zero_fraction
 from tapewright.ops.nn.normalization import l2_normalize as l2_normalize
 
 from . import special as special
+
+__path__: list[str] = []  # a package, below which `special` is imported
