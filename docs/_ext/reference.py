@@ -410,6 +410,8 @@ def signature_of(function, of_kernel):
     return f"({', '.join(shown)})"
 
 
+# Names of several classes, of which the plain name means `tw.NAME`.
+AT_THE_TOP = ("Variable",)
 # Pages made of docstrings, where words in backquotes may be internal names.
 OF_DOCSTRINGS = ("reference/names/", "examples/")
 
@@ -436,9 +438,15 @@ def find_public(app, env, node, contnode):
     return contnode if node["refdoc"].startswith(OF_DOCSTRINGS) else None
 
 
-def unlink_builtins(app, doctree):
-    """Let ``bool`` and ``complex`` in signatures be Python's, not names of this package."""
+def aim_links(app, doctree):
+    """Let ``bool`` and ``complex`` in signatures be Python's, not names of this package.
+
+    A plain name that two namespaces have, as `tw.Variable` and `keras.Variable`, is that
+    of the top level.
+    """
     for node in list(doctree.findall(addnodes.pending_xref)):
+        if node.get("refdomain") == "py" and node.get("reftarget") in AT_THE_TOP:
+            node["reftarget"] = f"tapewright.{node['reftarget']}"
         if node.get("refdomain") == "py" and hasattr(
             builtins, node.get("reftarget", "")
         ):
@@ -489,7 +497,7 @@ def setup(app):
     app.connect("autodoc-skip-member", skip_internal)
     app.connect("autodoc-process-docstring", tidy)
     app.connect("autodoc-process-signature", typed_signature)
-    app.connect("doctree-read", unlink_builtins)
+    app.connect("doctree-read", aim_links)
     app.connect("missing-reference", find_public)
     app.connect("html-page-context", correct_back_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

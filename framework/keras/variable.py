@@ -33,7 +33,7 @@ class Variable(variable.Variable, metaclass=_AnyVariable):
     """A variable by a value, or by an initializer and a shape.
 
     Values that are assigned are cast to the dtype of the variable. Weights that layers
-    make, and ``tw.Variable``s, are instances as well.
+    make, and each ``tw.Variable``, are instances as well.
 
     Args: ``initializer``: a value, or a function of a shape and a dtype, or the name of
     one; ``shape``, for such a function; ``dtype``, by default `floatx`, or that of the

@@ -206,14 +206,14 @@ class KerasTensor(Tensor):
 
 
 class Operation(Configured):
-    """Base of layers and ops: a call on `KerasTensor`s becomes part of a model.
+    """Base of layers and ops: a call on a `KerasTensor` becomes part of a model.
 
     Args: ``name``, unique by default.
 
     A subclass defines ``call(...)``, which has no weights, and may define
-    ``compute_output_spec(...)``, which returns `KerasTensor`s; by default the call is
-    traced. As for a layer, plain arguments of the constructor, and attributes of their
-    names, are the config: in a file the class is known by
+    ``compute_output_spec(...)``, which returns a `KerasTensor` for each output; by default
+    the call is traced. As for a layer, plain arguments of the constructor, and attributes
+    of their names, are the config: in a file the class is known by
     ``register_keras_serializable()``, or by ``custom_objects``. The nodes belong to the
     models that they make up, and are left out of a copy.
 

@@ -20,9 +20,9 @@ class Function(Operation):
     """The calls of layers and ops by which ``outputs`` follow from ``inputs``.
 
     Unlike a `Model` it has no weights to save or train, and no `fit`; it is one operation
-    where it is called on `KerasTensor`s.
+    where it is called on a `KerasTensor`.
 
-    Args: ``inputs``, ``outputs``: `KerasTensor`s, or nests of them; ``name``.
+    Args: ``inputs``, ``outputs``: each a `KerasTensor`, or a nest of them; ``name``.
 
     Shapes: a call takes what has the structure and the shapes of ``inputs``.
 
