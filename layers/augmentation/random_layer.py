@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -60,7 +61,7 @@ class Draws:
         return less(self.uniform(shape), self.uniform(shape, *factor))
 
 
-class RandomLayer(ImageLayer):
+class RandomLayer(ImageLayer, ABC):
     """Draws a transformation of each image and carries it out, in training.
 
     ``seed``: for a stream of random numbers of its own. A subclass defines `_drawn` and
@@ -89,8 +90,22 @@ class RandomLayer(ImageLayer):
         images = self._images_of(data)
         return self._drawn(images, Draws(generator or get_global_generator()))
 
+    def transform_images(
+        self, images: Tensor, transformation: Any = None, training: bool | None = True
+    ) -> Tensor:
+        """Return the transformed images, floating; only cast if not ``training``."""
+        images = super().transform_images(images)
+        if not training or transformation is None:
+            return images
+        return self._as_batch(self._changed, images, transformation)
+
+    @abstractmethod
     def _drawn(self, images, draws):
-        raise NotImplementedError
+        """The transformation of a batch of images, by random numbers from `Draws`."""
+
+    @abstractmethod
+    def _changed(self, images, transformation):
+        """The transformed images of a batch."""
 
     def _batch_of(self, images):
         """The number of images."""

@@ -6,6 +6,7 @@ Boxes go where the corners go, and grow to hold them; masks take the nearest pix
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -70,20 +71,6 @@ class _Warping(RandomLayer):
         )
         self.fill_value = fill_value
 
-    def _maps(self, images_shape, transformation):
-        """The maps of pixels to their sources, ``[batch, 8]`` as in `affine_transform`."""
-        raise NotImplementedError
-
-    def _changed(self, images, transformation, interpolation=None):
-        return affine_transform(
-            images,
-            self._maps(images.shape, transformation),
-            interpolation or self.interpolation,
-            self.fill_mode,
-            self.fill_value,
-            self.data_format,
-        )
-
     def transform_segmentation_masks(
         self,
         segmentation_masks: Tensor,
@@ -96,6 +83,24 @@ class _Warping(RandomLayer):
             return masks
         moved = self._as_batch(self._changed, masks, transformation, "nearest")
         return cast(moved, masks.dtype)
+
+
+class _Mapping(_Warping):
+    """A warping by one projective map for each image."""
+
+    @abstractmethod
+    def _maps(self, images_shape, transformation):
+        """The maps of pixels to their sources, ``[batch, 8]`` as in `affine_transform`."""
+
+    def _changed(self, images, transformation, interpolation=None):
+        return affine_transform(
+            images,
+            self._maps(images.shape, transformation),
+            interpolation or self.interpolation,
+            self.fill_mode,
+            self.fill_value,
+            self.data_format,
+        )
 
     def transform_bounding_boxes(
         self,
@@ -128,7 +133,7 @@ def _rows_of_eight(a0, a1, a2, b0, b1, b2):
     return stack([a0, a1, a2, b0, b1, b2, zeros, zeros], axis=1)
 
 
-class RandomRotation(_Warping):
+class RandomRotation(_Mapping):
     """In training, rotates each image about its center by a random angle.
 
     Args: ``factor``: the largest angle either way, as a share of a full turn, or a pair
@@ -181,7 +186,7 @@ class RandomRotation(_Warping):
         return reshape(transformation["rotation_matrix"], (-1, 8))
 
 
-class RandomTranslation(_Warping):
+class RandomTranslation(_Mapping):
     """In training, moves each image by a random share of its height and of its width.
 
     Args: ``height_factor``, ``width_factor``: the largest share either way, or a pair
@@ -232,7 +237,7 @@ class RandomTranslation(_Warping):
         return _rows_of_eight(one, zero, -right, zero, one, -down)
 
 
-class RandomZoom(_Warping):
+class RandomZoom(_Mapping):
     """In training, enlarges or shrinks each image by a random factor.
 
     Args: ``height_factor``: the largest change either way, or a pair (lowest, highest);
@@ -296,7 +301,7 @@ class RandomZoom(_Warping):
         return _rows_of_eight(wide, zero, x, zero, tall, y)
 
 
-class RandomShear(_Warping):
+class RandomShear(_Mapping):
     """In training, moves the rows, and the columns, of each image against each other.
 
         out[y, x] = images[y + b x, x + a y]
@@ -350,7 +355,7 @@ class RandomShear(_Warping):
         return _rows_of_eight(one, across, zero, down, one, zero)
 
 
-class RandomPerspective(_Warping):
+class RandomPerspective(_Mapping):
     """In training, moves the corners of each image, each by a random share.
 
     The upper left corner stays where it is, as in Keras; what comes from outside is

@@ -52,7 +52,7 @@ class ImageLayer(Layer):
     ``"boxes"`` ``[batch, n, 4]`` and ``"labels"`` ``[batch, n]``, -1 for no box. All
     may come without the batch.
 
-    A subclass defines `_changed`, and whatever else of ``transform_...`` changes.
+    A subclass defines the ``transform_...`` methods of what it changes.
     """
 
     data_format: str
@@ -141,14 +141,8 @@ class ImageLayer(Layer):
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
-        """Return the transformed images, floating; only cast if not ``training``."""
-        images = self._as_own_dtype(convert_to_tensor(images))
-        if not training or transformation is None:
-            return images
-        return self._as_batch(self._changed, images, transformation)
-
-    def _changed(self, images, transformation):
-        raise NotImplementedError
+        """Return the transformed images, floating; here only cast."""
+        return self._as_own_dtype(convert_to_tensor(images))
 
     def transform_labels(
         self, labels: Tensor, transformation: Any = None, training: bool | None = True
