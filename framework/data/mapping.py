@@ -14,7 +14,16 @@ from .elements import as_element, call_function, common_spec, spec_of
 from .node import INFINITE, UNKNOWN, Node, Seeded
 from .rng import Draws, Watch
 
-__all__ = ["Applied", "Concatenate", "Enumerate", "Filter", "Map", "Zip", "as_mapped"]
+__all__ = [
+    "Applied",
+    "Concatenate",
+    "Enumerate",
+    "Filter",
+    "Map",
+    "Mapped",
+    "Zip",
+    "as_mapped",
+]
 
 
 class Applied(Seeded):
@@ -69,10 +78,36 @@ class Applied(Seeded):
         return outputs if known else None
 
 
-class Map(Applied):
-    """The results of a function of each element."""
+class Mapped(Applied):
+    """A node of results of its function: a trace, or the first one, tells their spec."""
 
     _spec = None
+
+    def spec(self):
+        if self._spec is None:
+            self._spec = self._traced_spec() or self._first_spec()
+        return self._spec
+
+    def declares(self):
+        if self._spec is None and super().declares():
+            self._spec = self._traced_spec()
+        return self._spec is not None
+
+    def traces(self):
+        return self._spec is None
+
+    def _traced_spec(self):
+        return self.traced_outputs(self.inputs[0].spec())
+
+    def _first_spec(self):
+        first = self.first()
+        if first is None:
+            raise ValueError("element_spec: cannot be inferred from an empty data set")
+        return spec_of(first)
+
+
+class Map(Mapped):
+    """The results of a function of each element."""
 
     def run(self, position):
         for _, result in self.results(position):
@@ -109,28 +144,6 @@ class Map(Applied):
         if call.result is None:
             return as_mapped(self.result(call.draws, call.number, element))
         return call.result
-
-    def spec(self):
-        if self._spec is None:
-            self._spec = self._traced_spec() or self._first_spec()
-        return self._spec
-
-    def declares(self):
-        if self._spec is None and super().declares():
-            self._spec = self._traced_spec()
-        return self._spec is not None
-
-    def traces(self):
-        return self._spec is None
-
-    def _traced_spec(self):
-        return self.traced_outputs(self.inputs[0].spec())
-
-    def _first_spec(self):
-        first = self.first()
-        if first is None:
-            raise ValueError("element_spec: cannot be inferred from an empty data set")
-        return spec_of(first)
 
 
 @dataclass(slots=True)

@@ -10,18 +10,17 @@ from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import TensorSpec
 
 from .elements import as_element, common_spec, describe, spec_of
-from .mapping import Applied, as_mapped
+from .mapping import Applied, Mapped, as_mapped
 from .node import INFINITE, UNKNOWN, Node, Replayed, copy_position
 from .rng import Draws
 
 __all__ = ["AssertCardinality", "IgnoreErrors", "Scan", "TakeWhile", "Unique", "truth"]
 
 
-class Scan(Replayed, Applied):
+class Scan(Replayed, Mapped):
     """The second results of ``function(state, element)``, whose first is the next state."""
 
     name = "scan"
-    _spec = None
 
     def __init__(self, source, initial_state, function):
         super().__init__(source, function)
@@ -58,26 +57,6 @@ class Scan(Replayed, Applied):
             "scan: the new state must have the structure and dtypes of initial_state, "
             f"{wanted}, got {found}"
         )
-
-    def spec(self):
-        if self._spec is None:
-            self._spec = self._traced_spec()
-        if self._spec is None:
-            first = self.first()
-            if first is None:
-                raise ValueError(
-                    "element_spec: cannot be inferred from an empty data set"
-                )
-            self._spec = spec_of(first)
-        return self._spec
-
-    def declares(self):
-        if self._spec is None and super().declares():
-            self._spec = self._traced_spec()
-        return self._spec is not None
-
-    def traces(self):
-        return self._spec is None
 
     def _traced_spec(self):
         """The spec of the output once that of the state is the same before and after."""
