@@ -126,6 +126,15 @@ def test_threads_end_when_the_iterator_is_dropped(deterministic):
 
 
 def test_functions_that_assign_to_variables_stay_in_one_thread():
+    counter, threads = tw.Variable(0), set()
+
+    def count(x):
+        threads.add(threading.get_ident())
+        return counter.assign_add(1)
+
+    counts = values(Dataset.range(12).map(count, num_parallel_calls=3))
+    assert counts == [*range(1, 13)] and threads == {threading.get_ident()}
+
     def rotated(calls):
         tw.random.set_seed(1)
         with tw.device("CPU"):
