@@ -15,10 +15,7 @@ apply_defaults()  # before any array of a size worth speaking of is made
 # they come from our own calls, are left out.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapewright\b")
 
-from tapewright import datasets, layers, optimizers
-from tapewright.layers import Input, initializers
-
-from . import autodiff, data, debugging, keras
+from . import autodiff, debugging
 from .api import (
     bitwise,
     config,
@@ -86,15 +83,25 @@ from .ops.nn.activation import sigmoid, softmax, tanh
 from .ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
 from .ops.signal.fftnd import *
 from .ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
-from .keras.models import Model, Sequential
 
 if TYPE_CHECKING:  # names that are loaded at their first use
+    from tapewright import datasets, layers, optimizers
+    from tapewright.layers import Input, initializers
+    from tapewright.layers.initializers import Constant as constant_initializer
+    from tapewright.layers.initializers import Ones as ones_initializer
+    from tapewright.layers.initializers import RandomNormal as random_normal_initializer
+    from tapewright.layers.initializers import (
+        RandomUniform as random_uniform_initializer,
+    )
+    from tapewright.layers.initializers import Zeros as zeros_initializer
+
     from .api import image, saved_model, train
-    from . import io, plot, profiler, summary
+    from . import data, io, keras, plot, profiler, summary
     from .io import audio
     from .autodiff import testing
     from .ops.random import sampling
     from .keras import callbacks, losses, metrics
+    from .keras.models import Model, Sequential
 
     random = sampling
     test = testing
@@ -416,23 +423,36 @@ __all__ = [
 
 import_lazily(
     sys.modules[__name__],
+    Input="tapewright.layers:Input",
+    Model="tapewright.keras.models:Model",
+    Sequential="tapewright.keras.models:Sequential",
     audio="tapewright.io.audio",
     autograph="tapewright.api.autograph",
     callbacks="tapewright.keras.callbacks",
+    constant_initializer="tapewright.layers.initializers:Constant",
+    data="tapewright.data",
+    datasets="tapewright.datasets",
     distribute="tapewright.distribute",
     image="tapewright.api.image",
     initializers="tapewright.layers.initializers",
     io="tapewright.io",
+    keras="tapewright.keras",
+    layers="tapewright.layers",
     losses="tapewright.keras.losses",
     metrics="tapewright.keras.metrics",
+    ones_initializer="tapewright.layers.initializers:Ones",
+    optimizers="tapewright.optimizers",
     plot="tapewright.plot",
     profiler="tapewright.profiler",
     random="tapewright.ops.random.sampling",
+    random_normal_initializer="tapewright.layers.initializers:RandomNormal",
+    random_uniform_initializer="tapewright.layers.initializers:RandomUniform",
     saved_model="tapewright.api.saved_model",
     summary="tapewright.summary",
     test="tapewright.autodiff.testing",
     testing="tapewright.autodiff.testing",
     train="tapewright.api.train",
+    zeros_initializer="tapewright.layers.initializers:Zeros",
 )
 
 alias_modules(  # `from tapewright.errors import ShapeError`
@@ -465,12 +485,6 @@ newaxis = None
 guarantee_const = identity
 realdiv = truediv
 
-constant_initializer = initializers.Constant
-ones_initializer = initializers.Ones
-random_normal_initializer = initializers.RandomNormal
-random_uniform_initializer = initializers.RandomUniform
-zeros_initializer = initializers.Zeros
-
 __version__ = version.VERSION
 
 explain_missing(
@@ -481,9 +495,5 @@ explain_missing(
     *"data.experimental io io.gfile ragged saved_model signal sparse strings".split(),
     *"summary test train version".split(),
     *"layers optimizers optimizers.schedules".split(),
-    *[f"keras.{name}" for name in keras.__all__ if name.islower()],
-    *"keras keras.ops.image keras.ops.linalg keras.ops.nn".split(),
-    *"keras.optimizers.schedules keras.utils.bounding_boxes".split(),
-    *"keras.preprocessing.image keras.preprocessing.sequence".split(),
 )
-keep_public(sys.modules[__name__], "formats", "inspection", "storage")
+keep_public(sys.modules[__name__], "formats", "inspection", "serialization", "storage")

@@ -1,5 +1,9 @@
 """`tw.nn`: activations, convolutions, normalizations and losses as ops, as ``tf.nn``."""
 
+import sys
+from typing import TYPE_CHECKING
+
+from tapewright.core.lazy_import import import_lazily
 from tapewright.ops.array.approx_top_k import *
 from tapewright.ops.array.gather import embedding_lookup as embedding_lookup
 from tapewright.ops.array.shape import (
@@ -35,7 +39,15 @@ from tapewright.ops.sparse.products import (
     safe_embedding_lookup_sparse as safe_embedding_lookup_sparse,
 )
 
-from .ctc import *
+if TYPE_CHECKING:
+    from .ctc import *
+
+import_lazily(  # CTC is a loss of Keras
+    sys.modules[__name__],
+    collapse_repeated="tapewright.api.ctc:collapse_repeated",
+    ctc_loss="tapewright.api.ctc:ctc_loss",
+    ctc_unique_labels="tapewright.api.ctc:ctc_unique_labels",
+)
 
 
 class experimental:

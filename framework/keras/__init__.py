@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tapewright.autodiff.custom_gradient import recompute_grad as remat
 from tapewright.compiler.function.scopes import name_scope
 from tapewright.core.devices import device
-from tapewright.core.lazy_import import import_lazily, keep_public
+from tapewright.core.lazy_import import explain_missing, import_lazily, keep_public
 from tapewright.core.stateless_scope import StatelessScope
 from tapewright.layers.base.input_layer import Input
 from tapewright.layers.base.layer import InputSpec, Layer
@@ -112,4 +112,11 @@ import_lazily(
 )
 # the config of a model may name functions of it
 register_later("keras.ops.", functools.partial(import_module, "tapewright.keras.ops"))
+explain_missing(
+    "tapewright.api.missing_names",
+    __name__,
+    *("", *[name for name in __all__ if name.islower()]),
+    *"ops.image ops.linalg ops.nn optimizers.schedules utils.bounding_boxes".split(),
+    *"preprocessing.image preprocessing.sequence".split(),
+)
 keep_public(sys.modules[__name__], "files", "training")
