@@ -58,15 +58,15 @@ class LayerPath(NamedTuple):
 
 def layer_paths(model):
     """The `LayerPath`s of a model and of all layers inside, in Keras' order, each once."""
-    entries, seen = [], set()
-    _visit(model, "", entries, seen)
+    entries, seen = [], {}  # seen holds what it met: a list of layers that is freed
+    _visit(model, "", entries, seen)  # would leave its id to the next one
     return entries
 
 
 def _visit(layer, path, entries, seen, counted=False):
     if id(layer) in seen:
         return
-    seen.add(id(layer))
+    seen[id(layer)] = layer
     if isinstance(layer, SavedLayer):  # of a class that is not known here
         for inner, variables in layer.weight_paths.value:
             at = f"{path}/{inner}".strip("/")
@@ -108,7 +108,7 @@ def _visit_all(container, path, entries, seen):
     """Items of a container go by their class, with a number where it comes again."""
     if id(container) in seen:
         return
-    seen.add(id(container))
+    seen[id(container)] = container
     items = container.values() if isinstance(container, dict) else container
     counts = {}
     for item in items:

@@ -9,6 +9,7 @@ import pytest
 import tapewright as tw
 from tapewright import Input, Model, Sequential
 from tapewright.core import devices
+from tapewright.keras.files.weights_by_path import layer_paths
 from tapewright.layers import GRU, LSTM, BatchNormalization, Bidirectional, Dense
 from tapewright.storage import parallel_write
 from tapewright.storage.atomic import replacing
@@ -47,6 +48,22 @@ def test_weights_come_back_to_the_bit(make, tmp_path):
     assert len(model.get_weights()) == len(other.get_weights()) > 5
     for mine, read in zip(model.get_weights(), other.get_weights()):
         np.testing.assert_array_equal(mine, read)
+
+
+def test_models_inside_of_models_keep_all_their_weights():
+    def tree(depth):
+        x = y = Input((2,))
+        for _ in range(2):
+            y = (tree(depth - 1) if depth else Dense(2))(y)
+        return Model(x, y)
+
+    model = tree(3)  # its parts make lists of their layers, which must not be mixed up
+    for used in range(20):  # places in memory
+        lists = [[] for _ in range(used)]
+        del lists[::2]
+        paths = layer_paths(model)
+        assert len({v for path in paths for v in map(id, path.variables)}) == 32
+        assert len({path.path for path in paths}) == len(paths)
 
 
 def test_the_paths_are_those_of_keras(tmp_path):
