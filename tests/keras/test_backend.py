@@ -73,6 +73,17 @@ def test_a_traced_recurrence_has_gradients():
     np.testing.assert_allclose(tw.function(last)(x), last(x), rtol=1e-6)
 
 
+def test_labels_that_are_no_class_fill_up_those_of_ctc():
+    y_pred = np.random.default_rng(0).random((2, 6, 4), "f")
+    steps, all_labels = [[6], [6]], [[3], [3]]
+    expected = K.ctc_batch_cost([[0, 1, 0], [2, 0, 0]], y_pred, steps, [[2], [1]])
+    for filler in (3, 99):
+        y_true = [[0, 1, filler], [2, filler, filler]]
+        assert K.ctc_batch_cost(y_true, y_pred, steps, all_labels).numpy().tolist() == (
+            expected.numpy().tolist()
+        )
+
+
 @pytest.mark.parametrize(
     "call, message",
     [

@@ -18,9 +18,9 @@ from tapewright.ops.array import gather as gathering
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.convolution import conv as convolutions
 from tapewright.ops.image.resizing import resize
-from tapewright.ops.math.comparison import greater, where
+from tapewright.ops.math.comparison import greater, less, less_equal, where
 from tapewright.ops.math.elementwise import clip_by_value, log, pow
-from tapewright.ops.math.reduction import reduce_any, reduce_sum
+from tapewright.ops.math.reduction import reduce_any, reduce_max, reduce_sum
 from tapewright.ops.nn import activation, bias, cross_entropy, normalization
 from tapewright.ops.nn.dropout import dropout as apply_dropout
 
@@ -383,12 +383,20 @@ def ctc_batch_cost(
 ) -> Tensor:
     """CTC loss of each example, ``[batch, 1]``; the blank is the last class.
 
+    Labels that are no class but the blank or larger fill up ``y_true`` at the end: they do
+    not count, even within ``label_length``.
+
     Shapes: ``y_true`` ``[batch, labels]``, ``y_pred`` probabilities ``[batch, steps,
     classes]``, the lengths ``[batch, 1]``.
     """
-    lengths = [shapes.squeeze(x, -1) for x in (label_length, input_length)]
-    y_pred = convert_to_tensor(y_pred)
-    logits, blank = log(y_pred + epsilon()), y_pred.shape[-1] - 1
+    y_true, y_pred = convert_to_tensor(y_true), convert_to_tensor(y_pred)
+    blank = y_pred.shape[-1] - 1
+    ends = creation.range(1, shapes.shape(y_true)[1] + 1)  # the length up to each label
+    counted = less(y_true, blank) & less_equal(ends, conversion.cast(label_length, "int32"))
+    length = reduce_max(where(counted, ends, 0), 1, keepdims=True)
+    y_true = where(less_equal(ends, length), y_true, 0)
+    lengths = [shapes.squeeze(x, -1) for x in (length, input_length)]
+    logits = log(y_pred + epsilon())
     return shapes.expand_dims(ctc.ctc_loss(y_true, logits, *lengths, blank), 1)
 
 

@@ -24,7 +24,7 @@ from ..metrics import Mean
 from ..metrics.replica_states import aggregated_states
 from ..metrics.serialization import BY_LABELS
 from .compile_config import arguments_of_compile, compile_config
-from .compile_loss import CompileLoss, sum_of
+from .compile_loss import CompileLoss, sum_of, track_loss
 from .compile_metrics import CompileMetrics
 from .data_adapters.data_adapter_utils import check_labels
 from .traced_step import TracedSteps
@@ -228,13 +228,15 @@ class CompiledModel:
         sample_weight: Any = None,
         regularization_losses: Any = None,
     ) -> Tensor:
-        """Call `compute_loss`; the name in Keras 2."""
-        return self.compute_loss(None, y, y_pred, sample_weight)
+        """Call `compute_loss`, and track the result as the metric ``loss``, as in Keras 2."""
+        loss = self.compute_loss(None, y, y_pred, sample_weight)
+        track_loss(self._compiled.tracker, loss, y_pred)
+        return loss
 
     @property
     def compiled_metrics(self) -> Any:
-        """The metrics of `compile`, with `update_state`."""
-        return self._compiled and self._compiled.metrics
+        """The metrics of `compile`, with `update_state`; None before `compile`."""
+        return self._compiled and (self._compiled.metrics or CompileMetrics(None))
 
     # --- metrics
 

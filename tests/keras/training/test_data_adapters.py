@@ -84,9 +84,13 @@ def test_without_a_batch_size_steps_divide_the_arrays():
         ("bool", "bool"),
     ],
 )
-def test_floats_become_float32_and_other_dtypes_stay(given, dtype):
-    (x,) = EpochIterator(np.ones((3, 1), given))
-    assert x.dtype == dtype
+def test_floats_in_arrays_become_float32_and_other_dtypes_stay(given, dtype):
+    x = np.ones((3, 1), given)
+    (batch,) = EpochIterator(x)
+    assert batch.dtype == dtype
+    for batches in (iter([x]), tw.data.Dataset.from_tensor_slices(x).batch(3)):
+        (batch,) = EpochIterator(batches)
+        assert batch.dtype == given
 
 
 @pytest.mark.parametrize(

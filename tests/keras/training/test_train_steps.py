@@ -193,3 +193,40 @@ def test_compiled_loss_is_compute_loss_with_the_penalties(data):
     loss = model.compiled_loss(y, y_pred, regularization_losses=model.losses)
     assert float(loss) == float(model.compute_loss(x, y, y_pred))
     assert float(loss) > float(tw.losses.MeanSquaredError()(y, y_pred))
+
+
+def test_a_compiled_loss_and_metrics_are_those_of_the_logs(data):
+    class Own(Model):
+        def __init__(self, step):
+            super().__init__()
+            self.dense = Dense(1)
+            self.test_step = step
+
+        def call(self, x):
+            return self.dense(x)
+
+    def step(data):
+        x, y = data
+        y_pred = model(x)
+        loss = model.compiled_loss(y, y_pred)
+        model.compiled_metrics.update_state(y, y_pred)
+        return {metric.name: metric.result() for metric in model.metrics} | {"now": loss}
+
+    model = Own(step)
+    model.compile(loss="mse")
+    logs = model.evaluate(*data, batch_size=40, verbose=0, return_dict=True)
+    assert logs["loss"] == logs["now"] > 0
+
+
+@pytest.mark.parametrize("wrapped", [tw.function, tw.function(jit_compile=True)])
+def test_steps_may_be_traced_functions_themselves(data, wrapped):
+    class Own(Model):
+        @wrapped
+        def test_step(self, data):
+            x, _ = data
+            return {"sum": tw.reduce_sum(x)}
+
+    model = Own()
+    model.compile()
+    logs = model.evaluate(*data, batch_size=len(data[0]), verbose=0, return_dict=True)
+    assert logs["sum"] == pytest.approx(data[0].sum(), rel=1e-5)

@@ -71,8 +71,8 @@ def _items(name, structure):
 def as_batch(who, batch):
     """Convert a batch of a source to a tuple of one to three structures of tensors.
 
-    Floating arrays become `floatx`, and arrays are copied: their owner may fill them anew
-    for the next batch.
+    Each keeps its dtype, and arrays are copied: their owner may fill them anew for the
+    next batch.
     """
     if isinstance(batch, list):
         batch = tuple(batch)
@@ -120,7 +120,7 @@ def as_arrays(name, structure):
     A list of Python numbers is one array. A value without an array raises ``TypeError``
     with its name.
     """
-    return _converted(name, structure, _array)
+    return _converted(name, structure, _floatx_array)
 
 
 def _converted(name, structure, convert):
@@ -160,7 +160,7 @@ def _packed(name, numbers):
 
 
 def _array(name, value):
-    """The array of ``value``, without a copy if nothing is to be cast."""
+    """The array of ``value``, without a copy."""
     if is_tensor(value):
         array = convert_to_tensor(value).array
         if not devices.is_array(array):
@@ -201,6 +201,12 @@ def _checked(name, array):
             f"{name}: data must have a leading batch axis, got the single value "
             f"{array!r}; batch(n) of a Dataset adds one"
         )
+    return array
+
+
+def _floatx_array(name, value):
+    """The array of ``value``, a copy if it is to be cast to `floatx`."""
+    array = _array(name, value)
     if kind_of(array.dtype) == "f" and array.dtype != default_float().dtype:
         array = array.astype(default_float().dtype)
     return array
