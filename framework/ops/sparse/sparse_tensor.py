@@ -80,6 +80,11 @@ class SparseTensor(CompositeTensor):
 
     __slots__ = ("_indices", "_values", "_shape", "_dense_shape", "__weakref__")
     __array_ufunc__ = None  # ndarray * sparse reaches our operator
+    advice = (
+        "tw.sparse has ops of sparse tensors, such as add and maximum; "
+        "tw.sparse.map_values applies an op to the values, and tw.sparse.to_dense makes "
+        "it dense"
+    )
 
     def __init__(self, indices: TensorLike, values: TensorLike, dense_shape: ShapeLike):
         who = "SparseTensor"
@@ -283,12 +288,7 @@ class SparseTensor(CompositeTensor):
                 return self.with_values(
                     op.general([self._values, self._factors(op.name, other)], {})
                 )
-        raise TypeError(
-            f"{op.name}: a SparseTensor is no tensor, and there is no such op of its "
-            "values alone. tw.sparse has ops of sparse tensors, such as add and maximum; "
-            "tw.sparse.map_values applies an op to the values, and tw.sparse.to_dense "
-            "makes it dense"
-        )
+        return super().apply_op(op, inputs, attributes)  # raises
 
     def record_function(self, function: Any, args: Any, kwargs: Any) -> Tensor:
         """`tw.shape` and `tw.size`; see `dispatch.composite`.
@@ -297,7 +297,9 @@ class SparseTensor(CompositeTensor):
         """
         rule = FUNCTION_RULES.get(function)
         if rule is None:
-            raise TypeError(f"{function.__name__}: a SparseTensor is no tensor")
+            raise TypeError(
+                f"{function.__name__}: the function takes no SparseTensor{self._advised()}"
+            )
         return rule(*args, **kwargs)
 
     def _keeps_zero(self, op, attributes):

@@ -54,7 +54,7 @@ CONTROLS = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
 PLACES = {"A": r"\A", "z": r"\Z", "b": r"\b", "B": r"\B"}
 COUNT = re.compile(r"\{(\d+)(?:,(\d*))?\}")
 FLAGS = re.compile(r"\(\?([ims]+)\)")
-NAME = re.compile(r"\(\?P?<([A-Za-z_]\w*)>", re.ASCII)
+NAME = re.compile(r"\(\?P<([A-Za-z_]\w*)>", re.ASCII)
 MAX_COUNT = 1000  # of repetitions, in RE2
 
 
