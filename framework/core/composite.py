@@ -29,7 +29,7 @@ class CompositeTensor:
         Raises: ``TypeError``.
         """
         raise TypeError(
-            f"Cannot convert a {type(self).__name__} to a tensor{self._advised()}"
+            f"Cannot convert {type(self).__name__} to a tensor{self._advised()}"
         )
 
     def _advised(self):
@@ -97,6 +97,10 @@ class CompositeSpec(CompositeTensor):
         raise NotImplementedError(
             f"{type(self).__name__} must define is_compatible_with"
         )
+
+    def with_shape(self, shape: Any) -> Any:
+        """The same spec of another shape."""
+        raise NotImplementedError(f"{type(self).__name__} must define with_shape")
 
     def batched(self, count: int | None) -> Any:
         """The spec of `stacked`, of ``count`` rows."""

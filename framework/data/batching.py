@@ -288,7 +288,7 @@ def _padded(tensors, shape, value):
     fill = empty if value is None else np.asarray(convert_to_tensor(value))[()]
     out = np.full((len(arrays), *sizes), fill, dtype)
     for number, array in enumerate(arrays):
-        out[(number, *[slice(0, n) for n in array.shape])] = array
+        out[(number, *[slice(0, n) for n in array.shape], ...)] = array
     return new_tensor(out)
 
 
@@ -343,7 +343,13 @@ class Rebatch(Node):
     def __init__(self, source, sizes, drop_remainder=False):
         super().__init__(source)
         self._sizes, self._drop_remainder = sizes, drop_remainder
-        if any([leaf.shape.rank == 0 for leaf in flatten(source.spec())]):
+        leaves = flatten(source.spec())
+        if any([isinstance(leaf, CompositeSpec) for leaf in leaves]):
+            raise TypeError(
+                "rebatch: batches of sparse and ragged tensors are not cut; use unbatch, "
+                "then batch"
+            )
+        if any([leaf.shape.rank == 0 for leaf in leaves]):
             raise ValueError(
                 "rebatch: elements must have an axis of rows, got scalars; use batch first"
             )

@@ -41,6 +41,14 @@ def test_padded_batch_takes_shapes_and_values():
         )
 
 
+def test_padded_strings_are_bytes():
+    ds = Dataset.from_tensor_slices((["a", "b"], [["c"], ["d"]]))
+    first, second = next(iter(ds.padded_batch(2, padded_shapes=((), [2]))))
+    assert first.numpy().tolist() == [b"a", b"b"]
+    assert [type(x) for x in first.numpy()] == [bytes, bytes]
+    assert second.numpy().tolist() == [[b"c", b""], [b"d", b""]]
+
+
 def test_unbatch_undoes_batch():
     ds = Dataset.from_tensor_slices((X, Y))
     assert values(ds.batch(5).unbatch()) == values(ds)

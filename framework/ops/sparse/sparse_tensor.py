@@ -393,6 +393,10 @@ class SparseTensorSpec(CompositeSpec):
             return False
         return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
 
+    def with_shape(self, shape: StaticShapeLike) -> SparseTensorSpec:
+        """The same spec of another shape."""
+        return SparseTensorSpec(shape, self.dtype)
+
     def batched(self, count: int | None) -> SparseTensorSpec:
         """The spec of a batch of ``count``."""
         return SparseTensorSpec([count, *self.shape], self.dtype)
