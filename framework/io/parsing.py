@@ -24,6 +24,7 @@ from tapewright.storage.records.wire import (
     VARINT,
     check,
     fields,
+    map_entries,
     packed_float,
     packed_varints,
     signed,
@@ -414,15 +415,7 @@ def _entries(parts, read):
     """The entries of a map; the last one of a name counts."""
     found = {}
     for part in parts:
-        for number, kind, entry in fields(part):
-            if number != 1:
-                continue
-            check(kind == LENGTH, "an entry of a map is no message")
-            name, value = b"", b""
-            for place, kind, content in fields(entry):
-                if place <= 2:
-                    check(kind == LENGTH, "an entry of a map has an integer")
-                    name, value = (content, value) if place == 1 else (name, content)
+        for name, value in map_entries(part):
             found[bytes(name).decode(errors="replace")] = read(value)
     return found
 
