@@ -59,6 +59,12 @@ def test_checks_of_rows_run_in_each_call_of_a_traced_function():
         total(x, y)
 
 
+def test_ranges_reach_over_the_whole_of_their_dtype():
+    rows = tw.ragged.range([-2_000_000_000], [2_000_000_000], [1_500_000_000])
+    assert rows.dtype == tw.int32
+    assert rows.to_list() == [[-2_000_000_000, -500_000_000, 1_000_000_000]]
+
+
 def test_rows_are_printed_as_tensorflow_prints_them():
     assert str(tw.ragged.constant([[1.0, 2.0], []]) / 3.0) == (
         "<tf.RaggedTensor [[0.33333334, 0.6666667], []]>"
