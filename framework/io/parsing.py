@@ -15,7 +15,7 @@ from tapewright.core.text import zeros as empty_values
 from tapewright.ops.array.creation import range
 from tapewright.ops.array.joining import stack
 from tapewright.ops.ragged.ragged_tensor import RaggedTensor
-from tapewright.ops.sparse.dense import flat_places
+from tapewright.ops.sparse.coordinates import linear_indices
 from tapewright.ops.sparse.sparse_tensor import SparseTensor
 from tapewright.ops.sparse.structure import reorder
 from tapewright.storage.records.wire import (
@@ -345,7 +345,7 @@ def _sparse(who, name, feature, places, entries, lead):
         raise _uneven(who, name)
     sizes = [*lead, *_axes(feature)[1]]
     sparse = SparseTensor(stack(places, axis=1), entries, sizes)
-    flat_places(f"{who}: {name!r}", sparse.indices, sizes)
+    linear_indices(f"{who}: {name!r}", sparse.indices, sizes)
     return sparse if feature.already_sorted else reorder(sparse)
 
 
