@@ -2,9 +2,8 @@
 
 import pytest
 
-from tapewright.data import (
-    Dataset,
-)
+import tapewright as tw
+from tapewright.data import Dataset
 
 from .elements_of import RAGGED, X, Y, lengths, values
 
@@ -52,6 +51,12 @@ def test_padded_strings_are_bytes():
 def test_unbatch_undoes_batch():
     ds = Dataset.from_tensor_slices((X, Y))
     assert values(ds.batch(5).unbatch()) == values(ds)
+
+
+def test_of_an_unknown_number_of_batches_no_element_is_read_to_count():
+    ds = Dataset.range(0).flat_map(lambda n: Dataset.range(n).batch(2)).unbatch()
+    assert int(ds.cardinality()) == tw.data.UNKNOWN_CARDINALITY
+    assert values(ds.batch(2)) == values(ds.batch(2).rebatch(3)) == []
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,9 @@ def test_orders_in_windows_differ_from_run_to_run_and_follow_from_the_seed():
         ),
         (lambda: Dataset.range(2).rebatch(2), ValueError, "scalars"),
         (
-            lambda: Dataset.from_tensor_slices(tw.sparse.eye(3)).batch(2).rebatch(2),
+            lambda: list(
+                Dataset.range(2).map(lambda _: tw.sparse.eye(3)).batch(2).rebatch(2)
+            ),
             TypeError,
             "sparse and ragged",
         ),
