@@ -23,9 +23,9 @@ from tapewright.ops.math.counting import bincount
 from tapewright.ops.math.elementwise import minimum
 from tapewright.ops.math.reduction import reduce_max, reduce_sum
 from tapewright.ops.ragged.ragged_tensor import RaggedTensor
+from tapewright.ops.sparse.coordinates import coordinates
 from tapewright.ops.sparse.products import bincount as sparse_bincount
 from tapewright.ops.sparse.sparse_tensor import SparseTensor
-from tapewright.ops.sparse.structure import places_of
 from tapewright.ops.sparse.structure import reshape as sparse_reshape
 
 from .base.layer import Layer
@@ -161,7 +161,7 @@ def _sparse_one_hot(indices, depth, dtype):
     """
     shape, inside = tuple(indices.shape), _inside(indices, depth)
     numbers = reshape(where(inside, indices, 0), [-1])
-    at = places_of(arange(math.prod(shape), dtype="int64"), shape)
+    at = coordinates(arange(math.prod(shape), dtype="int64"), shape)
     values = cast(reshape(inside, [-1]), dtype)
     return SparseTensor(stack([*at, numbers], axis=1), values, (*shape, depth))
 

@@ -8,7 +8,7 @@ knowledge of the classes.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 __all__ = ["CompositeSpec", "CompositeTensor"]
 
@@ -21,6 +21,19 @@ class CompositeTensor:
     """
 
     __slots__ = ()
+    advice = ""  # what to do where a tensor is needed
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        """Refuse: NumPy would take the rows of a value that has some one by one.
+
+        Raises: ``TypeError``.
+        """
+        raise TypeError(
+            f"Cannot convert {type(self).__name__} to a tensor{self._advised()}"
+        )
+
+    def _advised(self):
+        return f"; {self.advice}" if self.advice else ""
 
     def components(self) -> list[Any]:
         """The tensors."""
@@ -67,7 +80,7 @@ class CompositeTensor:
         Raises: ``TypeError`` if the class has no such ops.
         """
         raise TypeError(
-            f"{op.name}: a {type(self).__name__} is no tensor, and the op takes none"
+            f"{op.name}: the op takes no {type(self).__name__}{self._advised()}"
         )
 
 
@@ -84,6 +97,10 @@ class CompositeSpec(CompositeTensor):
         raise NotImplementedError(
             f"{type(self).__name__} must define is_compatible_with"
         )
+
+    def with_shape(self, shape: Any) -> Any:
+        """The same spec of another shape."""
+        raise NotImplementedError(f"{type(self).__name__} must define with_shape")
 
     def batched(self, count: int | None) -> Any:
         """The spec of `stacked`, of ``count`` rows."""

@@ -330,6 +330,7 @@ class IndexedSlices(CompositeTensor):
 
     __slots__ = ("values", "indices", "dense_shape")
     __array_ufunc__ = None
+    advice = "tw.convert_to_tensor makes it dense"
     values: Tensor
     indices: Tensor
     dense_shape: ShapeLike | None

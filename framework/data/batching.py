@@ -19,7 +19,7 @@ from tapewright.ops.ragged.ragged_tensor import RaggedTensorSpec
 from tapewright.ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
 
 from .elements import describe, packer, stack_elements
-from .node import INFINITE, UNKNOWN, Node, copy_position, row_count
+from .node import UNKNOWN, Node, copy_position, row_count
 from .sources import row_spec
 
 __all__ = ["Batch", "PaddedBatch", "RaggedBatch", "Rebatch", "SparseBatch", "Unbatch"]
@@ -288,7 +288,7 @@ def _padded(tensors, shape, value):
     fill = empty if value is None else np.asarray(convert_to_tensor(value))[()]
     out = np.full((len(arrays), *sizes), fill, dtype)
     for number, array in enumerate(arrays):
-        out[(number, *[slice(0, n) for n in array.shape])] = array
+        out[(number, *[slice(0, n) for n in array.shape], ...)] = array
     return new_tensor(out)
 
 
@@ -325,10 +325,10 @@ class Unbatch(Node):
 
     def size(self):
         size = self.inputs[0].size()
-        if size in (0, INFINITE):
+        if size <= 0:  # or not known
             return size
         first = flatten(self.inputs[0].spec())[0].shape
-        known = first.rank and first[0] is not None and size > 0
+        known = first.rank and first[0] is not None
         return size * first[0] if known else UNKNOWN
 
     def spec(self):
@@ -343,10 +343,7 @@ class Rebatch(Node):
     def __init__(self, source, sizes, drop_remainder=False):
         super().__init__(source)
         self._sizes, self._drop_remainder = sizes, drop_remainder
-        if any([leaf.shape.rank == 0 for leaf in flatten(source.spec())]):
-            raise ValueError(
-                "rebatch: elements must have an axis of rows, got scalars; use batch first"
-            )
+        self.check_spec()
 
     def start(self):
         return {"inside": 0, "turn": 0}
@@ -377,14 +374,30 @@ class Rebatch(Node):
     def spec(self):
         known = self._drop_remainder and len(self._sizes) == 1
         count = self._sizes[0] if known else None
+        spec = self.inputs[0].spec()
+        leaves = flatten(spec)
+        if any([isinstance(leaf, CompositeSpec) for leaf in leaves]):
+            raise _no_rows()
+        if any([leaf.shape.rank == 0 for leaf in leaves]):
+            raise ValueError(
+                "rebatch: elements must have an axis of rows, got scalars; use batch first"
+            )
         return map_structure(
-            lambda spec: TensorSpec((count,) + spec.shape[1:], spec.dtype),
-            self.inputs[0].spec(),
+            lambda spec: TensorSpec((count,) + spec.shape[1:], spec.dtype), spec
         )
 
 
+def _no_rows():
+    return TypeError(
+        "rebatch: batches of sparse and ragged tensors are not cut; use unbatch, then batch"
+    )
+
+
 def _row_count(batch):
-    lengths = {np.shape(leaf.array)[:1] for leaf in flatten(batch)}
+    leaves = flatten(batch)
+    if any(map(is_composite, leaves)):
+        raise _no_rows()
+    lengths = {np.shape(leaf.array)[:1] for leaf in leaves}
     if len(lengths) != 1 or lengths == {()}:
         raise ValueError("rebatch: all components need one axis of one length")
     return lengths.pop()[0]

@@ -24,6 +24,7 @@ class Chosen(Node):
     def __init__(self, who, choices, datasets, stop_on_empty):
         super().__init__(choices, *datasets)
         self._who, self._stop_on_empty = who, stop_on_empty
+        self.check_spec()
 
     def start(self):
         return {"over": [False] * (len(self.inputs) - 1)}

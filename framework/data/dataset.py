@@ -413,7 +413,8 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """Append the elements of another data set.
 
-        Raises: ``TypeError`` if ``dataset`` is none.
+        Raises: ``TypeError`` if ``dataset`` is none, or has elements of another structure
+        or dtype.
         """
         return Dataset(
             Concatenate(self._node, _require_dataset(dataset, "concatenate")._node)

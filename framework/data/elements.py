@@ -259,12 +259,16 @@ def common_spec(who, specs):
 def _general(a, b):
     if a == b:
         return a
-    if a.dtype != b.dtype:
+    if type(a) is not type(b) or a.dtype != b.dtype:
         raise TypeError
-    if a.shape.rank is None or a.shape.rank != b.shape.rank:
-        return TensorSpec(None, a.dtype)
-    sizes = [m if m == n else None for m, n in zip(a.shape, b.shape, strict=True)]
-    return TensorSpec(sizes, a.dtype)
+    shape = None
+    if a.shape.rank is not None and a.shape.rank == b.shape.rank:
+        shape = [m if m == n else None for m, n in zip(a.shape, b.shape, strict=True)]
+    if not isinstance(a, CompositeSpec):
+        return TensorSpec(shape, a.dtype)
+    if a.with_shape(shape) != b.with_shape(shape):
+        raise TypeError
+    return a.with_shape(shape)
 
 
 def describe(structure):

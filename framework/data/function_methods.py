@@ -64,6 +64,8 @@ class FunctionMethods(NodeMethods):
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """Keep the elements for which ``predicate`` is true; see `map` for its arguments.
 
+        Raises: ``TypeError``, in a run, if it returns no boolean scalar.
+
         >>> from tapewright.data import Dataset
         >>> [int(x) for x in Dataset.range(5).filter(lambda x: x % 2 == 1)]
         [1, 3]

@@ -41,7 +41,7 @@ class GroupByWindow(Replayed, Applied):
         of_windows = Draws(position | {"seed": position["seed"] ^ 1})
         windows, reduced = {}, 0
         for number, element in enumerate(self.run_input(position), 1):
-            key = _whole("key_func", self.result(draws, number, element))
+            key = _whole(self.name, "key_func", self.result(draws, number, element))
             if key not in windows:
                 windows[key] = [], self._window_size(key)
             window, size = windows[key]
@@ -57,7 +57,9 @@ class GroupByWindow(Replayed, Applied):
             yield from self._reduced(of_windows, key, windows[key][0])
 
     def _window_size(self, key):
-        size = _whole("window_size_func", call_function(self._size, _scalar(key)))
+        size = _whole(
+            self.name, "window_size_func", call_function(self._size, _scalar(key))
+        )
         if size < 1:
             raise InvalidArgumentError(
                 f"group_by_window: a window must have at least 1 element, got {size}"
@@ -88,7 +90,7 @@ class GroupByWindow(Replayed, Applied):
         draws = Draws({"seed": self._seed, "run": 0, "round": 0})
         window = self._wrap(Elements([first], self.inputs[0].spec()))
         with drawing_from(draws):
-            key = _whole("key_func", call_function(self._function, first))
+            key = _whole(self.name, "key_func", call_function(self._function, first))
             made = call_function(self._reduce, (_scalar(key), window))
         return checked_dataset(WHO, made).element_spec
 
@@ -97,11 +99,11 @@ def _scalar(number):
     return new_tensor(np.array(number, np.int64))
 
 
-def _whole(who, value):
+def _whole(who, name, value):
     array = np.asarray(getattr(value, "array", value))
     if array.dtype.kind not in "iu" or array.ndim:
         raise TypeError(
-            f"group_by_window: {who} must return an integer, got {array.dtype.name} of "
+            f"{who}: {name} must return an integer, got {array.dtype.name} of "
             f"shape {array.shape}"
         )
     return int(array)
@@ -129,7 +131,8 @@ class Buckets:
 
     def key(self, *element):
         """The number of the bucket."""
-        length = _whole("element_length_func", self._length(*element))
+        found = self._length(*element)
+        length = _whole("bucket_by_sequence_length", "element_length_func", found)
         return np.searchsorted(self._boundaries, length, side="right")
 
     def window_size(self, bucket):

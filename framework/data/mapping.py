@@ -23,6 +23,7 @@ __all__ = [
     "Mapped",
     "Zip",
     "as_mapped",
+    "truth",
 ]
 
 
@@ -162,6 +163,17 @@ def as_mapped(result):
     return as_element(tuple(result) if type(result) is list else result)
 
 
+def truth(who, value):
+    """The value of a boolean scalar. Raises: ``TypeError`` for another result."""
+    array = np.asarray(getattr(value, "array", value))
+    if array.dtype != bool or array.ndim:
+        raise TypeError(
+            f"{who}: predicate must return a bool, got {array.dtype.name} of shape "
+            f"{array.shape}"
+        )
+    return bool(array)
+
+
 class Filter(Applied):
     """The elements for which a function is true."""
 
@@ -169,7 +181,7 @@ class Filter(Applied):
 
     def run(self, position):
         for element, kept in self.results(position):
-            if bool(kept):
+            if truth("filter", kept):
                 yield element
 
     def size(self):
@@ -221,6 +233,10 @@ class Zip(Node):
 
 class Concatenate(Node):
     """The elements of one input, then those of the other."""
+
+    def __init__(self, *inputs):
+        super().__init__(*inputs)
+        self.check_spec()
 
     def start(self):
         return {"part": 0}

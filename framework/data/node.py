@@ -161,6 +161,11 @@ class Node:
         """Return whether `declares` and `spec` trace functions, which calls them."""
         return any([node.traces() for node in self.inputs])
 
+    def check_spec(self):
+        """Raise what `spec` raises, if it is known without elements and traces."""
+        if not self.traces() and self.declares():
+            self.spec()
+
     def pipeline(self):
         """The class names of all nodes, from this one up."""
         names = [type(self).__name__]

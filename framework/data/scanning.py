@@ -10,11 +10,11 @@ from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import TensorSpec
 
 from .elements import as_element, common_spec, describe, spec_of
-from .mapping import Applied, Mapped, as_mapped
+from .mapping import Applied, Mapped, as_mapped, truth
 from .node import INFINITE, UNKNOWN, Node, Replayed, copy_position
 from .rng import Draws
 
-__all__ = ["AssertCardinality", "IgnoreErrors", "Scan", "TakeWhile", "Unique", "truth"]
+__all__ = ["AssertCardinality", "IgnoreErrors", "Scan", "TakeWhile", "Unique"]
 
 
 class Scan(Replayed, Mapped):
@@ -72,17 +72,6 @@ class Scan(Replayed, Mapped):
             if after == state:
                 return outputs[1]
             state = after
-
-
-def truth(who, value):
-    """The value of a boolean scalar. Raises: ``TypeError`` for another result."""
-    array = np.asarray(getattr(value, "array", value))
-    if array.dtype != bool or array.ndim:
-        raise TypeError(
-            f"{who}: predicate must return a bool, got {array.dtype.name} of shape "
-            f"{array.shape}"
-        )
-    return bool(array)
 
 
 class TakeWhile(Applied):

@@ -19,6 +19,7 @@ from tapewright.storage.records.wire import (
     VARINT,
     check,
     fields,
+    map_entries,
     packed_float,
     packed_varints,
     put_bytes,
@@ -327,6 +328,8 @@ class Feature(Message):
         given = dict(
             bytes_list=bytes_list, float_list=float_list, int64_list=int64_list
         )
+        if sum([values is not None for values in given.values()]) > 1:
+            raise ValueError("Feature: give one of bytes_list, float_list, int64_list")
         for kind, values in given.items():
             if values is not None:
                 if not isinstance(values, KINDS[kind]):
@@ -461,13 +464,15 @@ class Entries(dict):
         if not isinstance(key, str):
             raise TypeError(f"a name must be a str, got {type(key).__name__}")
         self._owner._touch()
-        value = super().setdefault(key, self._kind())
+        dict.__setitem__(self, key, value := self._kind())
         return value
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, *given, **entries):
         raise ValueError(
             "an entry cannot be assigned: use entries[name].CopyFrom(value)"
         )
+
+    update = setdefault = __ior__ = __setitem__
 
     def get_or_create(self, key: str) -> Any:
         """The message of that name, a new one if there is none."""
@@ -500,15 +505,7 @@ class _Map(Message):
         self._entries.clear()
 
     def _merge(self, data):
-        for number, kind, entry in fields(data):
-            if number != 1:
-                continue
-            check(kind == LENGTH, "an entry of a map is no message")
-            name, value = b"", b""
-            for part, kind, found in fields(entry):
-                if part <= 2:
-                    check(kind == LENGTH, "an entry of a map has an integer")
-                    name, value = (found, value) if part == 1 else (name, found)
+        for name, value in map_entries(data):
             message = self._kind.FromString(value)  # the last one of a name counts
             dict.__setitem__(self._entries, _decoded(name), message)
 

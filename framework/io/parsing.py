@@ -15,7 +15,7 @@ from tapewright.core.text import zeros as empty_values
 from tapewright.ops.array.creation import range
 from tapewright.ops.array.joining import stack
 from tapewright.ops.ragged.ragged_tensor import RaggedTensor
-from tapewright.ops.sparse.dense import flat_places
+from tapewright.ops.sparse.coordinates import linear_indices
 from tapewright.ops.sparse.sparse_tensor import SparseTensor
 from tapewright.ops.sparse.structure import reorder
 from tapewright.storage.records.wire import (
@@ -24,6 +24,7 @@ from tapewright.storage.records.wire import (
     VARINT,
     check,
     fields,
+    map_entries,
     packed_float,
     packed_varints,
     signed,
@@ -344,7 +345,7 @@ def _sparse(who, name, feature, places, entries, lead):
         raise _uneven(who, name)
     sizes = [*lead, *_axes(feature)[1]]
     sparse = SparseTensor(stack(places, axis=1), entries, sizes)
-    flat_places(f"{who}: {name!r}", sparse.indices, sizes)
+    linear_indices(f"{who}: {name!r}", sparse.indices, sizes)
     return sparse if feature.already_sorted else reorder(sparse)
 
 
@@ -414,15 +415,7 @@ def _entries(parts, read):
     """The entries of a map; the last one of a name counts."""
     found = {}
     for part in parts:
-        for number, kind, entry in fields(part):
-            if number != 1:
-                continue
-            check(kind == LENGTH, "an entry of a map is no message")
-            name, value = b"", b""
-            for place, kind, content in fields(entry):
-                if place <= 2:
-                    check(kind == LENGTH, "an entry of a map has an integer")
-                    name, value = (content, value) if place == 1 else (name, content)
+        for name, value in map_entries(part):
             found[bytes(name).decode(errors="replace")] = read(value)
     return found
 

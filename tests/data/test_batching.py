@@ -2,9 +2,8 @@
 
 import pytest
 
-from tapewright.data import (
-    Dataset,
-)
+import tapewright as tw
+from tapewright.data import Dataset
 
 from .elements_of import RAGGED, X, Y, lengths, values
 
@@ -41,9 +40,23 @@ def test_padded_batch_takes_shapes_and_values():
         )
 
 
+def test_padded_strings_are_bytes():
+    ds = Dataset.from_tensor_slices((["a", "b"], [["c"], ["d"]]))
+    first, second = next(iter(ds.padded_batch(2, padded_shapes=((), [2]))))
+    assert first.numpy().tolist() == [b"a", b"b"]
+    assert [type(x) for x in first.numpy()] == [bytes, bytes]
+    assert second.numpy().tolist() == [[b"c", b""], [b"d", b""]]
+
+
 def test_unbatch_undoes_batch():
     ds = Dataset.from_tensor_slices((X, Y))
     assert values(ds.batch(5).unbatch()) == values(ds)
+
+
+def test_of_an_unknown_number_of_batches_no_element_is_read_to_count():
+    ds = Dataset.range(0).flat_map(lambda n: Dataset.range(n).batch(2)).unbatch()
+    assert int(ds.cardinality()) == tw.data.UNKNOWN_CARDINALITY
+    assert values(ds.batch(2)) == values(ds.batch(2).rebatch(3)) == []
 
 
 @pytest.mark.parametrize(

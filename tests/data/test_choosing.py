@@ -32,7 +32,16 @@ def test_the_spec_has_the_sizes_that_all_share():
     assert Dataset.choose_from_datasets(both, CHOICES).element_spec == expected
     assert both[0].concatenate(both[1]).element_spec == expected
     with pytest.raises(TypeError, match="one structure and dtype"):
-        Dataset.range(3).concatenate(Dataset.from_tensors(1.0)).element_spec  # noqa: B018
+        Dataset.range(3).concatenate(Dataset.from_tensors(1.0))
+    with pytest.raises(TypeError, match="sample_from_datasets: .* one structure"):
+        Dataset.sample_from_datasets([Dataset.range(3), Dataset.from_tensors((1, 2))])
+    sparse, ragged = tw.sparse.eye(3), tw.ragged.constant([[1], [2, 3]])
+    for one, other in ((sparse, tw.sparse.eye(2, 3)), (ragged, ragged[:1])):
+        first, second = Dataset.from_tensors(one), Dataset.from_tensors(other)
+        spec = first.concatenate(second).element_spec
+        assert spec == first.element_spec.with_shape([None, *one.shape[1:]])
+        with pytest.raises(TypeError, match="one structure and dtype"):
+            first.concatenate(Dataset.from_tensors(tw.zeros([2, 3])))
 
 
 def test_samples_are_drawn_by_weights():

@@ -71,6 +71,13 @@ def test_orders_in_windows_differ_from_run_to_run_and_follow_from_the_seed():
             "increase",
         ),
         (lambda: Dataset.range(2).rebatch(2), ValueError, "scalars"),
+        (
+            lambda: list(
+                Dataset.range(2).map(lambda _: tw.sparse.eye(3)).batch(2).rebatch(2)
+            ),
+            TypeError,
+            "sparse and ragged",
+        ),
         (lambda: Dataset.range(2).batch(2).rebatch(0), ValueError, "batch_size"),
         (lambda: Dataset.range(2).batch(2).rebatch([0, 0]), ValueError, "batch_size"),
     ],

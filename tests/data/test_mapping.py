@@ -53,6 +53,12 @@ def test_filter_keeps_what_is_true():
     assert values(Dataset.range(10).filter(lambda x: x % 3 == 0)) == [0, 3, 6, 9]
 
 
+@pytest.mark.parametrize("predicate", [lambda x: x, lambda x: [False]])
+def test_filter_refuses_what_is_no_truth_value(predicate):
+    with pytest.raises(TypeError, match="filter: predicate must return a bool"):
+        list(Dataset.range(3).filter(predicate))
+
+
 def test_interleave_takes_turns_by_blocks():
     ds = Dataset.range(1, 4).interleave(
         lambda n: Dataset.from_tensors(n).repeat(3), cycle_length=2, block_length=2

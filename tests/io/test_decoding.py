@@ -32,6 +32,12 @@ def test_columns_of_rows():
         tw.io.decode_csv(["1,2"], [[0]])
 
 
+def test_an_empty_row_has_no_fields():
+    for defaults in ([[1]], [["a"], ["b"]]):
+        with pytest.raises(ValueError, match="row 1 has 0 fields"):
+            tw.io.decode_csv(["7,8"[: 2 * len(defaults) - 1], ""], defaults)
+
+
 def test_base64_for_the_web():
     encoded = tw.io.encode_base64([b"\xff\xfe\xfd\0", b""])
     assert encoded.numpy().tolist() == [b"__79AA", b""]

@@ -86,6 +86,18 @@ def test_other_values_are_refused():
     ):
         with pytest.raises(TypeError):
             call()
+    feature = Feature(int64_list=Int64List(value=[1]))
+    for call in (
+        lambda entries: entries.update({"a": feature}),
+        lambda entries: entries.update(a=feature),
+        lambda entries: entries.setdefault("a", feature),
+        lambda entries: entries.__ior__({"a": feature}),
+        lambda entries: entries.__setitem__("a", feature),
+    ):
+        with pytest.raises(ValueError, match="CopyFrom"):
+            call(Example().features.feature)
+    with pytest.raises(ValueError, match="one of bytes_list"):
+        Feature(int64_list=Int64List(value=[1]), float_list=FloatList())
     with pytest.raises(ValueError, match="64 bits"):
         Int64List(value=[2**63])
 

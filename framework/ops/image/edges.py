@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tapewright.core.errors import DTypeError
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import TensorLike
 
@@ -55,10 +56,16 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     Shapes: ``[height, width, channels]`` to a scalar, or ``[batch, height, width,
     channels]`` to ``[batch]``.
 
+    Raises: ``DTypeError`` (a ``TypeError``) for unsigned integers, whose differences wrap.
+
     >>> total_variation([[[1.0], [3.0]], [[2.0], [3.0]]]).numpy()
     np.float32(4.0)
     """
     x = checked_images("total_variation", images, "images")
+    if x.dtype.is_unsigned:
+        raise DTypeError(
+            "total_variation", "images must be signed; cast converts them", images=x
+        )
     below, beside = _differences(x)
     axes = (-3, -2, -1)
     return reduce_sum(abs(below), axes) + reduce_sum(abs(beside), axes)

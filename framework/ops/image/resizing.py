@@ -60,7 +60,10 @@ def resize(
     >>> resize([[[0.0], [4.0]]], (1, 4)).numpy().ravel()
     array([0., 1., 3., 4.], dtype=float32)
     """
-    x = resize_keeping_dtype(images, size, method, preserve_aspect_ratio, antialias)
+    x = checked_images("resize", images, "images")
+    if method != "nearest" and dtypes.is_half(x.dtype):
+        x = cast(x, dtypes.float32)
+    x = resize_keeping_dtype(x, size, method, preserve_aspect_ratio, antialias)
     return x if method == "nearest" else cast(x, dtypes.float32)
 
 

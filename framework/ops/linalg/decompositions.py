@@ -467,7 +467,7 @@ def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
 @primitive(multiple=True, floating=True, half=False, batch=batch_leading)
 def _eig(xp, tensor: TensorLike):
     if tensor.shape[-1] == 0:
-        e, v = tensor[..., 0], tensor
+        e, v = tensor.reshape(tensor.shape[:-1]), tensor
     else:
         e, v = by_lapack("eig", NO_CONVERGENCE, xp.linalg.eig, tensor, finite=True)
     kind = complex_of(tensor.dtype)  # NumPy gives real ones if all of a batch are real

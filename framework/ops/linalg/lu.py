@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from tapewright.core import devices
 from tapewright.core.costs import cubic
 from tapewright.core.dtypes import as_dtype
-from tapewright.core.errors import ShapeError
+from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import batch_leading, checked_broadcast
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
@@ -175,6 +176,8 @@ def lu_reconstruct(
     Shapes: ``[..., n, n]`` and ``[..., n]`` to ``[..., n, n]``. ``validate_args`` changes
     nothing.
 
+    Raises: ``ValueError`` for other shapes, and if ``perm`` is no permutation.
+
     >>> lu_reconstruct(*lu([[1.0, 2.0], [2.0, 1.0]])).numpy()
     array([[1., 2.],
            [2., 1.]], dtype=float32)
@@ -195,6 +198,8 @@ def lu_solve(
 
     Shapes: ``[..., n, n]``, ``[..., n]`` and ``[..., n, k]`` to ``[..., n, k]``; the axes in
     front broadcast. ``validate_args`` changes nothing.
+
+    Raises: ``ValueError`` for other shapes, and if ``perm`` is no permutation.
 
     >>> lu_solve(*lu([[1.0, 2.0], [2.0, 1.0]]), [[3.0], [3.0]]).numpy()
     array([[1.],
@@ -240,4 +245,21 @@ def _factors(who, packed, perm):
         what = "lower_upper must be [..., n, n], and perm [..., n]"
         raise ShapeError(who, what, lower_upper=packed, perm=perm)
     square_size(_lu.primitive, packed)
-    return packed, perm
+    return packed, checked_permutation(perm, who)
+
+
+@primitive(may_raise=True, no_gradient=True, view=True, batch=batch_leading)
+def checked_permutation(xp, perm: TensorLike, who: str):
+    """Return ``perm``, whose rows have each number from 0 on once."""
+    count = perm.shape[-1]
+    if bool((xp.sort(perm, -1) != xp.arange(count)).any()):
+        raise InvalidArgumentError(
+            f"{who}: perm must hold each number from 0 to {count - 1} once, got "
+            f"{devices.to_numpy(perm)}"
+        )
+    return perm
+
+
+@checked_permutation.infer
+def _(perm, who):
+    return TensorSpec(perm.shape, perm.dtype)

@@ -25,6 +25,8 @@ from tapewright.core.typing import (
 )
 
 from ..array.conversion import cast
+from ..array.gather import flat_index
+from ..array.joining import stack
 from ..array.segment import known_values, offset_ids, unsorted_segment_sum
 from ..array.shape import reshape, squeeze
 from .comparison import is_nan, less, where
@@ -225,7 +227,8 @@ def confusion_matrix(
 ) -> Tensor:
     """The number of examples of each label (row) with each prediction (column).
 
-    Args: ``num_classes``: the largest class plus 1 unless given; ``weights``: one
+    Args: ``num_classes``: the largest class plus 1 unless given, which traced functions
+    do not know; ``weights``: one
     number for each example, summed in place of 1, in ``dtype``.
 
     Shapes: ``labels``, ``predictions`` and ``weights`` ``[n]``, result ``[num_classes,
@@ -246,18 +249,13 @@ def confusion_matrix(
         raise ShapeError("confusion_matrix", "labels and predictions must be lists of the "
                          "same length", labels=labels, predictions=predictions)  # fmt: skip
     labels, predictions = cast(labels, dtypes.int64), cast(predictions, dtypes.int64)
-    low, high = 0, -1
-    for name, classes in (("labels", labels), ("predictions", predictions)):
-        array = known_values("confusion_matrix", name, classes)
-        if array.size:
-            low, high = min(low, int(array.min())), max(high, int(array.max()))
-    count = high + 1 if num_classes is None else int(num_classes)
-    if low < 0 or high >= count:
-        raise InvalidArgumentError(
-            f"confusion_matrix: labels and predictions must be from 0 to {count - 1}, got "
-            f"{low if low < 0 else high}"
-        )
-    places = labels * count + predictions
+    both = stack([labels, predictions], axis=1)
+    if num_classes is None:
+        array = known_values("confusion_matrix", "labels and predictions", both)
+        num_classes = int(array.max()) + 1 if array.size else 0
+    count = int(num_classes)
+    who = "confusion_matrix of labels (axis 0) and predictions (axis 1)"
+    places = flat_index(both, dims=(count, count), who=who)
     if weights is None:
         return reshape(_bincount(places, count * count, dtype), (count, count))
     weights = cast(convert_to_tensor(weights), dtype)

@@ -181,8 +181,10 @@ def range(
         raise ShapeError(who, "starts, limits and deltas must be numbers, or vectors of "
                          "one size", **tensors)  # fmt: skip
     count = sizes.pop() if sizes else 1
+    wide = np.int64 if natural.kind == "i" else natural  # differences need more bits
     first, last, step = [
-        np.broadcast_to(devices.to_numpy(a), (count,)) for a in arrays.values()
+        np.broadcast_to(devices.to_numpy(a), (count,)).astype(wide)
+        for a in arrays.values()
     ]
     if (step == 0).any():
         raise InvalidArgumentError(f"{who}: deltas must not be 0")

@@ -211,10 +211,14 @@ class ConversionMethods(FactoryMethods):
 
 
 def _wanted_sizes(shape, rank):
-    shape = [None] * rank if shape is None else list(TensorShape(shape))
-    if len(shape) > rank:
-        raise ShapeError("to_tensor", f"shape must have {rank} sizes, got {shape}")
-    return shape + [None] * (rank - len(shape))
+    shape = TensorShape([None] * rank if shape is None else shape)
+    if shape.rank is None:
+        return [None] * rank
+    if shape.rank != rank:
+        raise ShapeError(
+            "to_tensor", f"shape must have {rank} sizes, got {tuple(shape)}"
+        )
+    return list(shape)
 
 
 def _resized(x, count):

@@ -42,10 +42,7 @@ class OpMethods(RaggedRows):
         if rule is not None:
             return rule(op, inputs, attributes)
         if not op.elementwise:
-            raise TypeError(
-                f"{op.name}: the op takes no RaggedTensor; tw.ragged.map_flat_values "
-                "applies an op to its values, and to_tensor makes it dense"
-            )
+            return super().apply_op(op, inputs, attributes)  # raises
         like = next(x for x in inputs if isinstance(x, RaggedRows))._unpacked()
         others = [x for x in inputs if isinstance(x, RaggedRows)]
         for x in others[1:]:

@@ -45,9 +45,9 @@ class IndexingMethods(RaggedRows):
         ``IndexError`` for a row out of range.
         """
         key = key if isinstance(key, tuple) else (key,)
-        key = tuple([k for k in key if k is not Ellipsis]) or (slice(None),)
         if any([k is None for k in key]):
             raise ValueError("RaggedTensor: a new axis is not supported")
+        key = _without_ellipsis(key, self.shape.rank)
         first, *rest = key
         if not isinstance(first, slice):
             row = self._row(first)
@@ -111,3 +111,16 @@ class IndexingMethods(RaggedRows):
         else:
             values = gather(values, new_tensor(xp.asarray(picks)))
         return self._of(values, new_tensor(xp.asarray(splits)))
+
+
+def _without_ellipsis(key, rank):
+    """The key with slices for the axes that ``...`` stands for."""
+    at = [i for i, k in enumerate(key) if k is Ellipsis]
+    if not at:
+        return key
+    if len(at) > 1 or len(key) - 1 > rank:
+        raise IndexError(
+            f"RaggedTensor: the key must have one ... and {rank} indices at most, got {key}"
+        )
+    others = [slice(None)] * (rank - len(key) + 1)
+    return (*key[: at[0]], *others, *key[at[0] + 1 :])

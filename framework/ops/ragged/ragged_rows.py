@@ -32,6 +32,10 @@ class RaggedRows(CompositeTensor, Operators):
     """Base of `RaggedTensor`: values and row splits, or packed rows of strings."""
 
     __slots__ = ("_values", "_splits", "_packed", "__weakref__")
+    advice = (
+        "tw.ragged.map_flat_values applies an op to its values, and to_tensor makes it "
+        "dense"
+    )
     _values: Any
     _splits: Any
     _packed: Any

@@ -173,6 +173,11 @@ class RaggedTensorSpec(CompositeSpec):
         same = self.dtype == value.dtype and depth == self.ragged_rank
         return same and self.shape.is_compatible_with(value.shape)
 
+    def with_shape(self, shape: StaticShapeLike) -> RaggedTensorSpec:
+        """The same spec of another shape."""
+        splits = self.row_splits_dtype
+        return RaggedTensorSpec(shape, self.dtype, self.ragged_rank, splits)
+
     def batched(self, count: int | None) -> RaggedTensorSpec:
         """The spec of a batch of ``count``."""
         shape, more = [count, *self.shape], self.ragged_rank + 1

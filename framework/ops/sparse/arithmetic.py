@@ -27,15 +27,14 @@ from ..array.sorting import searchsorted, sort, unique
 from ..math import elementwise
 from ..math.comparison import greater_equal, where
 from ..math.elementwise import abs, exp
-from .dense import flat_places
-from .sparse_tensor import (
-    SparseTensor,
-    as_sparse,
+from .coordinates import (
     columns_as_indices,
-    indices_of,
+    columns_of,
+    coordinates,
+    linear_indices,
     sizes_of,
 )
-from .structure import places_of
+from .sparse_tensor import SparseTensor, as_sparse
 
 __all__ = [
     "add",
@@ -70,7 +69,7 @@ def add(a: Any, b: Any, threshold: TensorLike = 0) -> Any:
         shape = sizes_of("add", sparse[0])
         if tuple(dense.shape) != tuple(shape):
             raise ShapeError("add", f"both must have shape {tuple(shape)}", dense=dense)
-        places = flat_places("add", sparse[0].indices, shape)[:, None]
+        places = linear_indices("add", sparse[0].indices, shape)[:, None]
         flat = tensor_scatter_nd_add(reshape(dense, [-1]), places, sparse[0].values)
         return reshape(flat, shape)
     total = _joined("add", a, b, elementwise.add)
@@ -124,7 +123,7 @@ def _joined(who, a, b, op):
     shape = sizes_of(who, a)
     if tuple(shape) != tuple(sizes_of(who, b)):
         raise ShapeError(who, f"the shapes differ: {a.shape} and {b.shape}")
-    flat = [flat_places(who, x.indices, shape) for x in (a, b)]
+    flat = [linear_indices(who, x.indices, shape) for x in (a, b)]
     both = concat(flat, 0)
     known_values(who, "indices", both)
     found = unique(sort(both)).y
@@ -132,7 +131,7 @@ def _joined(who, a, b, op):
         unsorted_segment_sum(x.values, searchsorted(found, at), found.shape[0])
         for x, at in zip((a, b), flat)
     ]
-    indices = columns_as_indices(places_of(found, shape), found)
+    indices = columns_as_indices(coordinates(found, shape), found)
     return SparseTensor(indices, op(*values), shape)
 
 
@@ -231,13 +230,13 @@ def reduce_max(
 
 def _reduced(who, sp_input, axis, keepdims, as_sparse_tensor, op):
     sp_input = as_sparse(who, sp_input)
-    shape, columns = sizes_of(who, sp_input), indices_of(sp_input)
+    shape, columns = sizes_of(who, sp_input), columns_of(sp_input)
     rank = len(shape)
     axes = range(rank) if axis is None else normalize_axis(who, as_axes(axis), rank)
     kept = [a for a in range(rank) if a not in axes]
     sizes = tuple([shape[a] for a in kept])
     places = columns_as_indices([columns[a] for a in kept], sp_input.values)
-    flat = flat_places(who, places, sizes)
+    flat = linear_indices(who, places, sizes)
     full = tuple([shape[a] if a in kept else 1 for a in range(rank)])
     if not as_sparse_tensor:
         reduced = op(sp_input.values, flat, math.prod(sizes))
@@ -245,7 +244,7 @@ def _reduced(who, sp_input, axis, keepdims, as_sparse_tensor, op):
     known_values(who, "indices", flat)
     found = unique(sort(flat)).y
     values = op(sp_input.values, searchsorted(found, flat), found.shape[0])
-    rows = iter(places_of(found, sizes))
+    rows = iter(coordinates(found, sizes))
     if keepdims:
         rows = [next(rows) if a in kept else zeros_like(found) for a in range(rank)]
     indices = columns_as_indices(list(rows), found)
@@ -262,12 +261,12 @@ def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     array([1. , 0.5, 0.5], dtype=float32)
     """
     sp_input = as_sparse("softmax", sp_input)
-    shape, columns = sizes_of("softmax", sp_input), indices_of(sp_input)
+    shape, columns = sizes_of("softmax", sp_input), columns_of(sp_input)
     if len(shape) < 2:
         raise ShapeError("softmax", f"needs two axes or more, got {sp_input.shape}")
     values, count = sp_input.values, math.prod(shape[:-1])
     rows = columns_as_indices(columns[:-1], values)
-    rows = flat_places("softmax", rows, shape[:-1])
+    rows = linear_indices("softmax", rows, shape[:-1])
     largest = gather(unsorted_segment_max(stop_gradient(values), rows, count), rows)
     weights = exp(values - largest)
     total = gather(unsorted_segment_sum(weights, rows, count), rows)

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.errors import (
     DTypeError,
-    InvalidArgumentError,
-    MappingError,
     ShapeError,
 )
-from tapewright.core.primitive import primitive
 from tapewright.core.rules import check_at_least
-from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import DTypeLike, IntLike, TensorLike
 
 from ..array.conversion import cast
 from ..array.creation import fill, ones, range, zeros
-from ..array.gather import flat_index, gather_nd
+from ..array.gather import gather_nd
 from ..array.joining import stack
 from ..array.scatter import tensor_scatter_nd_update
 from ..array.shape import expand_dims, reshape
 from ..math.comparison import not_equal, where
-from .sparse_tensor import (
-    SparseTensor,
-    as_sparse,
-    indices_of,
+from .coordinates import (
+    columns_of,
+    linear_indices,
     sizes_of,
 )
+from .sparse_tensor import SparseTensor, as_sparse
 
-__all__ = ["eye", "flat_places", "from_dense", "to_dense", "to_indicator"]
+__all__ = ["eye", "from_dense", "to_dense", "to_indicator"]
 
 
 def from_dense(tensor: TensorLike, name: str | None = None) -> SparseTensor:
@@ -81,48 +76,13 @@ def to_dense(
         dense = fill(shape, default)
     if not shape:  # of rank 0
         return reshape(values, ())
-    places = flat_places("to_dense", sp_input.indices, shape, ordered=validate_indices)
+    places = linear_indices(
+        "to_dense", sp_input.indices, shape, ordered=validate_indices
+    )
     dense = tensor_scatter_nd_update(
         reshape(dense, [-1]), expand_dims(places, 1), values
     )
     return reshape(dense, shape)
-
-
-def flat_places(who: str, indices: Tensor, shape: Any, ordered: bool = False) -> Tensor:
-    """The numbers of entries, counted row by row: int64 ``[n]``.
-
-    Raises: ``IndexError`` for a place out of range; with ``ordered``,
-    ``InvalidArgumentError`` if they do not increase.
-    """
-    if not shape:
-        return zeros((indices.shape[0],), dtypes.int64)
-    flat = flat_index(indices, dims=shape, who=who)
-    return _increasing(flat, who) if ordered else flat
-
-
-@primitive(may_raise=True, no_gradient=True, view=True)
-def _increasing(xp, x: TensorLike, who: str):
-    wrong = devices.to_numpy(x[1:] <= x[:-1])
-    if wrong.any():
-        at = int(wrong.argmax()) + 1
-        kind = "out of order" if bool(x[at] < x[at - 1]) else "repeated"
-        remedy = (
-            "tw.sparse.reorder sorts them"
-            if kind[0] == "o"
-            else "each must be there once"
-        )
-        raise InvalidArgumentError(f"{who}: indices[{at}] is {kind}; {remedy}")
-    return x
-
-
-@_increasing.infer
-def _(x, who):
-    return TensorSpec(x.shape, x.dtype)
-
-
-@_increasing.batch
-def _(mapped, x, *, who):
-    raise MappingError(f"{who}: the places of a sparse tensor cannot be mapped")
 
 
 def to_indicator(
@@ -143,10 +103,10 @@ def to_indicator(
     sp_input = as_sparse(who, sp_input)
     if not sp_input.dtype.is_integer:
         raise DTypeError(who, "values must be integers", values=sp_input.values)
-    lead, columns = sizes_of(who, sp_input)[:-1], indices_of(sp_input)[:-1]
+    lead, columns = sizes_of(who, sp_input)[:-1], columns_of(sp_input)[:-1]
     numbers = cast(sp_input.values, dtypes.int64)
     indices, shape = stack([*columns, numbers], axis=1), (*lead, int(vocab_size))
-    places = flat_places(who, indices, shape)
+    places = linear_indices(who, indices, shape)
     found = tensor_scatter_nd_update(
         reshape(zeros(shape, dtypes.bool), [-1]),
         expand_dims(places, 1),

@@ -26,16 +26,15 @@ from ..array.sorting import searchsorted, sort, unique
 from ..linalg.matmul import affine, matmul_primitive
 from ..math.comparison import greater, greater_equal, less, logical_and, where
 from ..math.elementwise import conj, divide_no_nan, sqrt, square
-from .dense import flat_places
-from .sparse_tensor import (
-    OP_RULES,
-    SparseTensor,
-    as_sparse,
+from .coordinates import (
     columns_as_indices,
-    indices_of,
+    columns_of,
+    coordinates,
+    linear_indices,
     sizes_of,
 )
-from .structure import places_of
+from .elementwise import OP_RULES
+from .sparse_tensor import SparseTensor, as_sparse
 
 __all__ = [
     "bincount",
@@ -82,7 +81,7 @@ def sparse_dense_matmul(
         raise ShapeError(
             who, f"both must be matrices, sp_a has shape {sp_a.shape}", b=b
         )
-    rows, columns, values = *indices_of(sp_a), sp_a.values
+    rows, columns, values = *columns_of(sp_a), sp_a.values
     if adjoint_a:
         rows, columns, values, shape = columns, rows, conj(values), shape[::-1]
     if adjoint_b:
@@ -92,8 +91,8 @@ def sparse_dense_matmul(
             who, f"inner dimensions must agree: {shape[1]} and {b.shape[0]}", b=b
         )
     # From their numbers, which are checked: a negative row would be passed over.
-    rows, columns = places_of(
-        flat_places(who, stack([rows, columns], axis=1), shape), shape
+    rows, columns = coordinates(
+        linear_indices(who, stack([rows, columns], axis=1), shape), shape
     )
     return unsorted_segment_sum(
         expand_dims(values, 1) * gather(b, columns), rows, shape[0]
@@ -269,7 +268,7 @@ def safe_embedding_lookup_sparse(
     rows, ids, weights = _weighted(who, sparse_ids, sparse_weights)
     lead = sizes_of(who, sparse_ids)[:-1]
     if len(lead) > 1:
-        rows = flat_places(who, sparse_ids.indices[:, :-1], lead)
+        rows = linear_indices(who, sparse_ids.indices[:, :-1], lead)
     count = math.prod(lead)
     kept = greater_equal(ids, zeros_like(ids))
     if weights is not None and combiner != "sum":
@@ -413,4 +412,6 @@ def bincount(
         weights = ones(flat.shape, dtype)
     counts = unsorted_segment_sum(weights, places, found.shape[0])
     counts = ones_like(counts) if binary_output else counts
-    return SparseTensor(columns_as_indices(places_of(found, full), found), counts, full)
+    return SparseTensor(
+        columns_as_indices(coordinates(found, full), found), counts, full
+    )

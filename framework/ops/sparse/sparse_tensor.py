@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tapewright.core import devices, dtypes
-from tapewright.core.composite import CompositeSpec, CompositeTensor
+from tapewright.core.composite import CompositeSpec
 from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.errors import (
     DTypeError,
-    InvalidArgumentError,
     ShapeError,
     TracingError,
 )
-from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
     convert_to_tensor,
-    module_of,
     new_tensor,
 )
 from tapewright.core.tensor_shape import TensorShape
@@ -32,28 +29,14 @@ from tapewright.core.typing import DTypeLike, ShapeLike, StaticShapeLike, Tensor
 from tapewright.core.typing import as_shape as as_sizes
 
 from ..array.conversion import cast
-from ..array.creation import zeros, zeros_like
-from ..array.gather import gather_nd
-from ..array.joining import concat, stack, unstack
-from ..array.shape import shape, size
-from ..math.elementwise import divide, multiply, negative
-from ..math.reduction import reduce_prod
+from ..array.creation import zeros_like
+from ..array.joining import concat
+from .elementwise import OpMethods
 
-__all__ = [
-    "OP_RULES",
-    "SparseTensor",
-    "SparseTensorSpec",
-    "as_sparse",
-    "columns_as_indices",
-    "indices_of",
-    "sizes_of",
-]
-
-# op -> rule(*inputs, **attributes) for ops that are not entry by entry.
-OP_RULES: dict[Any, Any] = {}
+__all__ = ["SparseTensor", "SparseTensorSpec", "as_sparse"]
 
 
-class SparseTensor(CompositeTensor):
+class SparseTensor(OpMethods):
     """A tensor of which only some entries are there: all others are zero, or missing.
 
     Traced functions, `cond`, `while_loop` and data sets take and return it. A function is
@@ -79,7 +62,6 @@ class SparseTensor(CompositeTensor):
     """
 
     __slots__ = ("_indices", "_values", "_shape", "_dense_shape", "__weakref__")
-    __array_ufunc__ = None  # ndarray * sparse reaches our operator
 
     def __init__(self, indices: TensorLike, values: TensorLike, dense_shape: ShapeLike):
         who = "SparseTensor"
@@ -216,7 +198,7 @@ class SparseTensor(CompositeTensor):
 
     def unstacked(self) -> list[SparseTensor]:
         """The rows, each of one axis less."""
-        count, *inner = sizes_of("from_tensor_slices", self)
+        count, *inner = self.dense_shape.numpy().tolist()
         places = devices.to_numpy(self._indices.array)
         order = np.argsort(places[:, 0], kind="stable")
         splits = np.searchsorted(places[order, 0], np.arange(count + 1))
@@ -239,93 +221,6 @@ class SparseTensor(CompositeTensor):
         ]
         values = concat([x.values for x in rows], 0)
         return self._of(concat(numbered, 0), values, (len(rows), *self._shape))
-
-    # --- operators
-
-    if TYPE_CHECKING:
-
-        def __mul__(self, other: TensorLike) -> SparseTensor: ...
-        def __rmul__(self, other: TensorLike) -> SparseTensor: ...
-        def __truediv__(self, other: TensorLike) -> SparseTensor: ...
-        def __neg__(self) -> SparseTensor: ...
-
-    else:
-
-        def __mul__(self, other):
-            return multiply(self, other)
-
-        def __rmul__(self, other):
-            return multiply(self, other)
-
-        def __truediv__(self, other):
-            return divide(self, other)
-
-        def __neg__(self):
-            return negative(self)
-
-    def apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> SparseTensor:
-        """An op entry by entry that maps 0 to 0; a product with, or quotient by, a tensor.
-
-        Products of matrices, as layers take them, are in `products.py`.
-
-        Raises: ``TypeError`` for any other op.
-        """
-        if op in OP_RULES:
-            return OP_RULES[op](*inputs, **attributes)
-        if len(inputs) == 1 and op.elementwise and self._keeps_zero(op, attributes):
-            return self.with_values(op.general([self._values], attributes))
-        scaled = {multiply.primitive: (0, 1), divide.primitive: (0,)}.get(op, ())
-        at = next(i for i, x in enumerate(inputs) if x is self)
-        if len(inputs) == 2 and at in scaled:
-            other = inputs[1 - at]
-            if not isinstance(other, CompositeTensor):
-                other = convert_to_tensor(other, dtype_hint=self.dtype)
-                return self.with_values(
-                    op.general([self._values, self._factors(op.name, other)], {})
-                )
-        raise TypeError(
-            f"{op.name}: a SparseTensor is no tensor, and there is no such op of its "
-            "values alone. tw.sparse has ops of sparse tensors, such as add and maximum; "
-            "tw.sparse.map_values applies an op to the values, and tw.sparse.to_dense "
-            "makes it dense"
-        )
-
-    def record_function(self, function: Any, args: Any, kwargs: Any) -> Tensor:
-        """`tw.shape` and `tw.size`; see `dispatch.composite`.
-
-        Raises: ``TypeError`` for any other function of several ops.
-        """
-        rule = FUNCTION_RULES.get(function)
-        if rule is None:
-            raise TypeError(f"{function.__name__}: a SparseTensor is no tensor")
-        return rule(*args, **kwargs)
-
-    def _keeps_zero(self, op, attributes):
-        """Return whether an op makes 0 of 0, so that missing entries stay missing."""
-        if self.dtype == dtypes.string:
-            return False
-        zero = op.run(
-            [new_tensor(_zero(module_of(self._values), self.dtype))], attributes
-        )
-        return isinstance(zero, Tensor) and bool(zero.array == 0)
-
-    def _factors(self, who, other):
-        """The entries of a dense tensor, broadcast to the shape, at the places."""
-        rank, own = other.shape.rank, self._shape
-        if rank == 0:
-            return other
-        sizes = tuple(other.shape)
-        fits = rank <= len(own) and all(
-            [_is_one(n) or agree(n, m) for n, m in zip(sizes, own[len(own) - rank :])]
-        )
-        if not fits:
-            raise ShapeError(
-                who, f"a dense tensor must broadcast to {self.shape}, the shape of the "
-                "sparse one", other=other,
-            )  # fmt: skip
-        columns = unstack(self._indices, axis=1)[len(own) - rank :]
-        picks = [zeros_like(at) if _is_one(n) else at for n, at in zip(sizes, columns)]
-        return gather_nd(other, stack(picks, axis=1))
 
     def __repr__(self) -> str:
         return (
@@ -391,6 +286,10 @@ class SparseTensorSpec(CompositeSpec):
             return False
         return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
 
+    def with_shape(self, shape: StaticShapeLike) -> SparseTensorSpec:
+        """The same spec of another shape."""
+        return SparseTensorSpec(shape, self.dtype)
+
     def batched(self, count: int | None) -> SparseTensorSpec:
         """The spec of a batch of ``count``."""
         return SparseTensorSpec([count, *self.shape], self.dtype)
@@ -422,21 +321,6 @@ class SparseTensorSpec(CompositeSpec):
         return f"SparseTensorSpec({self.shape!r}, {self.dtype!r})"
 
 
-def _shape(input, out_type=dtypes.int32, name=None):
-    return cast(input.dense_shape, out_type)
-
-
-def _size(input, out_type=dtypes.int32, name=None):
-    return cast(reduce_prod(input.dense_shape), out_type)
-
-
-# function of several ops -> rule with its arguments
-FUNCTION_RULES = {shape.__wrapped__: _shape, size.__wrapped__: _size}
-
-
-# ----------------------------------------------------------------- used by the ops
-
-
 def as_sparse(who: str, value: Any, name: str = "sp_input") -> SparseTensor:
     """Return ``value``. Raises: ``TypeError`` if it is no `SparseTensor`."""
     if not isinstance(value, SparseTensor):
@@ -445,45 +329,6 @@ def as_sparse(who: str, value: Any, name: str = "sp_input") -> SparseTensor:
             "tw.sparse.from_dense makes one"
         )
     return value
-
-
-def sizes_of(who: str, x: SparseTensor) -> tuple[Any, ...]:
-    """The dense shape, numbers or formulas.
-
-    Raises: ``TracingError`` if a trace does not know it; ``InvalidArgumentError`` if it
-    has more than 2^63 entries.
-    """
-    if None in x._shape:
-        raise TracingError(
-            f"{user_line(always=True)}: {who}: the dense shape of the sparse tensor is "
-            f"{x.shape}, which must be known: give SparseTensorSpec all sizes"
-        )
-    plain = [n for n in x._shape if type(n) is int]
-    if math.prod(plain) >= 2**63:
-        raise InvalidArgumentError(
-            f"{who}: the dense shape {x.shape} has more than 2^63 entries"
-        )
-    return x._shape
-
-
-def indices_of(x: SparseTensor) -> list[Tensor]:
-    """The coordinates of the entries: a tensor ``[n]`` for each axis."""
-    return list(unstack(x.indices, axis=1)) if x._shape else []
-
-
-def columns_as_indices(columns: Sequence[Tensor], count: Tensor) -> Tensor:
-    """Coordinates as indices ``[n, rank]``; ``count``: any tensor ``[n]``."""
-    if columns:
-        return stack(columns, axis=1)
-    return zeros((count.shape[0], 0), dtypes.int64)
-
-
-def _zero(xp, dtype):
-    return xp.zeros((), dtype.dtype)
-
-
-def _is_one(n):
-    return type(n) is int and n == 1
 
 
 def _sizes_or_tensor(dense_shape):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from tapewright.core import dtypes
 from tapewright.core.errors import InvalidArgumentError, ShapeError
@@ -39,23 +38,21 @@ from ..math.comparison import (
     logical_not,
     where,
 )
-from ..math.elementwise import floordiv, floormod
 from ..math.reduction import reduce_all, reduce_any
-from .dense import flat_places
-from .sparse_tensor import (
-    SparseTensor,
-    as_sparse,
+from .coordinates import (
     columns_as_indices,
-    indices_of,
+    columns_of,
+    coordinates,
+    linear_indices,
     sizes_of,
 )
+from .sparse_tensor import SparseTensor, as_sparse
 
 __all__ = [
     "concat",
     "expand_dims",
     "fill_empty_rows",
     "mask",
-    "places_of",
     "reorder",
     "reset_shape",
     "reshape",
@@ -75,21 +72,10 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """
     sp_input = as_sparse("reorder", sp_input)
     shape = sizes_of("reorder", sp_input)
-    order = argsort(flat_places("reorder", sp_input.indices, shape), stable=True)
+    order = argsort(linear_indices("reorder", sp_input.indices, shape), stable=True)
     return SparseTensor(
         gather(sp_input.indices, order), gather(sp_input.values, order), shape
     )
-
-
-def places_of(flat: Tensor, shape: Sequence[Any]) -> list[Tensor]:
-    """The coordinates of numbers that are counted row by row: ``[n]`` for each axis."""
-    columns: list[Tensor] = []
-    for size in reversed(shape):
-        size = convert_to_tensor(size, dtype=dtypes.int64)
-        size = where(equal(size, 0), cast(1, dtypes.int64), size)
-        columns.insert(0, floormod(flat, size))
-        flat = floordiv(flat, size)
-    return columns
 
 
 def reshape(
@@ -118,8 +104,8 @@ def reshape(
             f"reshape: the shape {tuple(new)} does not hold the {count} entries of "
             f"{sp_input.shape}"
         )
-    flat = flat_places("reshape", sp_input.indices, old)
-    indices = columns_as_indices(places_of(flat, new), flat)
+    flat = linear_indices("reshape", sp_input.indices, old)
+    indices = columns_as_indices(coordinates(flat, new), flat)
     return SparseTensor(indices, sp_input.values, tuple(new))
 
 
@@ -133,7 +119,7 @@ def transpose(
            [1, 0]])
     """
     sp_input = as_sparse("transpose", sp_input)
-    shape, columns = sizes_of("transpose", sp_input), indices_of(sp_input)
+    shape, columns = sizes_of("transpose", sp_input), columns_of(sp_input)
     rank = len(shape)
     perm = tuple(reversed(range(rank))) if perm is None else as_axes(perm)
     axes = normalize_axis("transpose", perm, rank)
@@ -155,18 +141,12 @@ def expand_dims(
     TensorShape([1, 3, 2])
     """
     sp_input = as_sparse("expand_dims", sp_input)
-    shape, columns = list(sizes_of("expand_dims", sp_input)), indices_of(sp_input)
+    shape, columns = list(sizes_of("expand_dims", sp_input)), columns_of(sp_input)
     wanted = -1 if axis is None else int(axis)
     (at,) = normalize_axis("expand_dims", wanted, len(shape) + 1)
-    new = zeros_like(sp_input.indices[:, 0]) if columns else places_of_none(sp_input)
-    columns.insert(at, new)
+    columns.insert(at, linear_indices("expand_dims", sp_input.indices[:, :0], ()))
     shape.insert(at, 1)
     return SparseTensor(joining.stack(columns, axis=1), sp_input.values, tuple(shape))
-
-
-def places_of_none(x):
-    """Zeros, one for each entry."""
-    return flat_places("expand_dims", x.indices, ())
 
 
 def concat(
@@ -211,7 +191,7 @@ def concat(
             )  # fmt: skip
     moved, start = [], 0
     for x, sizes in zip(parts, shapes):
-        columns = indices_of(x)
+        columns = columns_of(x)
         columns[at] = columns[at] + convert_to_tensor(start, dtype=dtypes.int64)
         moved.append(joining.stack(columns, axis=1))
         start = start + sizes[at]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 
@@ -51,14 +52,15 @@ def _table(packed):
 
 def _positions(entries, packed, num_buckets, salt):
     table = _table(packed)
-    found = np.array([table.get(entry, -1) for entry in entries], np.int64)
+    looked_up = map(table.get, entries, repeat(-1))  # a loop in C
+    found = np.fromiter(looked_up, np.int64, len(entries))
     absent = np.flatnonzero(found < 0)
     if not absent.size:
         return found
     found[absent] = len(table)
     if num_buckets == 1:
         return found
-    texts = [entries[i] for i in absent]
+    texts = [entries[i] for i in absent.tolist()]
     if not num_buckets:
         some = sorted(set(texts))[:5]
         raise InvalidArgumentError(

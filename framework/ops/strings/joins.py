@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tapewright.core.errors import InvalidArgumentError
+from tapewright.core import dtypes
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import (
-    known_rank,
-    normalize_axis,
-)
-from tapewright.core.tensor import Tensor, TensorSpec
+from tapewright.core.rules import known_rank, normalize_axis
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.text import make_text, to_bytes
 from tapewright.core.typing import Axes, TensorLike
 
@@ -33,16 +30,19 @@ def join(
 ) -> Tensor:
     """The strings of several tensors put together, entry by entry.
 
-    Shapes: those of ``inputs`` broadcast. Ragged tensors must have the same rows.
-
-    Raises: ``ValueError`` if there are no inputs.
+    Shapes: those of ``inputs`` broadcast. Ragged tensors must have the same rows. The
+    result of no inputs is "".
 
     >>> join([["a", "b"], "c"], separator="-").numpy().tolist()
     [b'a-c', b'b-c']
     """
     if not len(inputs):
-        raise InvalidArgumentError("join: inputs must not be empty")
-    return _join(list(inputs), separator=separator)
+        return convert_to_tensor("")
+    inputs = [
+        x if hasattr(x, "dtype") else convert_to_tensor(x, dtype_hint=dtypes.string)
+        for x in inputs
+    ]
+    return _join(inputs, separator=separator)
 
 
 @primitive(name="reduce_join", type_name="ReduceJoin", kinds="O", no_gradient=True)

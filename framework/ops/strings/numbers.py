@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Annotated
@@ -15,7 +16,7 @@ from tapewright.core.tensor import Tensor
 from tapewright.core.text import is_text, make_text
 from tapewright.core.typing import DTypeLike, IntLike, TensorLike
 
-from .entries import map_numbers, string_op
+from .entries import map_numbers, map_text, string_op
 from .fingerprints import farm, murmur, sip
 
 __all__ = [
@@ -65,38 +66,45 @@ def as_string(
     exponent, ``1.5e+00``; ``shortest``: with an exponent where that is shorter;
     ``width``: the least number of characters, filled up with blanks in front, or with
     ``fill``: "0", or behind with "-"; "+" and " " stand before a number that is not
-    negative. Strings stay as they are.
+    negative. Strings are filled up alone, truth values not.
 
     >>> as_string([1.5, 2.0], precision=2).numpy().tolist()
     [b'1.50', b'2.00']
     >>> as_string(7, width=3, fill="0").numpy()
     b'007'
     """
-    if is_text(input.dtype):
-        return input.copy()
     check_choice("as_string", "fill", fill, ("", " ", "+", "-", "0", "#"))
     if scientific and shortest:
         raise InvalidArgumentError(
             "as_string: only one of scientific and shortest may be True"
         )
+    if is_text(input.dtype):
+        side = bytes.ljust if fill == "-" else bytes.rjust
+        return map_text(lambda text: side(text, max(width, 0)), input)
     kind = input.dtype.kind
     if kind in "iub" and (precision >= 0 or scientific or shortest):
         raise InvalidArgumentError(
             "as_string: precision, scientific and shortest are for floating numbers, got "
             f"{input.dtype}"
         )
-    size = f"%{fill}{width if width >= 0 else ''}"
-    digits = f".{precision}" if precision >= 0 else ""
-    letter = "d" if kind in "iu" else "e" if scientific else "g" if shortest else "f"
     entries = input.ravel().tolist()
     if kind == "b":
-        texts = [f"{str(x).lower():>{max(width, 0)}}" for x in entries]
-    elif kind == "c":
-        form = f"({size}{digits}{letter},{size}{digits}{letter})"
-        texts = [form % (x.real, x.imag) for x in entries]
+        return make_text([str(x).lower().encode() for x in entries], input.shape)
+    # As in C: no sign before what has none, no zeros before what is no number.
+    sign = "" if kind == "u" and fill in ("+", " ") else fill
+    least = f"{width if width >= 0 else ''}"
+    digits = f".{precision}" if precision >= 0 else ""
+    letter = "d" if kind in "iu" else "e" if scientific else "g" if shortest else "f"
+    finite = f"%{sign}{least}{digits}{letter}"
+    other = f"%{'' if fill == '0' else sign}{least}{digits}{letter}"
+
+    def number(x):
+        return (finite if math.isfinite(x) else other) % x
+
+    if kind == "c":
+        texts = [f"({number(x.real)},{number(x.imag)})" for x in entries]
     else:
-        form = f"{size}{digits}{letter}"
-        texts = [form % x for x in entries]
+        texts = [number(x) for x in entries]
     return make_text([text.encode() for text in texts], input.shape)
 
 

@@ -51,10 +51,10 @@ POSIX = {
     "xdigit": "0-9A-Fa-f",
 }
 CONTROLS = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
-PLACES = {"A": r"\A", "z": r"\Z", "b": r"\b", "B": r"\B"}
+ASSERTIONS = {"A": r"\A", "z": r"\Z", "b": r"\b", "B": r"\B"}
 COUNT = re.compile(r"\{(\d+)(?:,(\d*))?\}")
 FLAGS = re.compile(r"\(\?([ims]+)\)")
-NAME = re.compile(r"\(\?P?<([A-Za-z_]\w*)>", re.ASCII)
+NAME = re.compile(r"\(\?P<([A-Za-z_]\w*)>", re.ASCII)
 MAX_COUNT = 1000  # of repetitions, in RE2
 
 
@@ -171,7 +171,7 @@ class _Translation:
             character = pattern[self.at]
             if character in "*+?" or COUNT.match(pattern, self.at):
                 if not repeatable:
-                    _refuse(pattern, f"nothing to repeat before place {self.at}")
+                    _refuse(pattern, f"nothing to repeat before position {self.at}")
                 self._repetition()
                 repeatable = False
                 continue
@@ -224,8 +224,8 @@ class _Translation:
 
     def _escape(self):
         letter = self.pattern[self.at + 1 : self.at + 2]
-        if letter in PLACES and letter:
-            self.out.append(PLACES[letter])
+        if letter in ASSERTIONS and letter:
+            self.out.append(ASSERTIONS[letter])
             self.at += 2
         elif letter in SETS and letter:
             self.out.append(f"[{SETS[letter]}]")
@@ -234,7 +234,7 @@ class _Translation:
             self.out.append(re.escape(self._character()))
 
     def _character(self):
-        """The character at this place, which may be escaped."""
+        """The next character, which may be escaped."""
         pattern, at = self.pattern, self.at
         self.at += 1
         if pattern[at] != "\\":

@@ -81,7 +81,12 @@ class Columns:
             ) from None
 
     def arrays(self, rows, shape):
-        """The columns of rows, as arrays of a shape."""
+        """The columns of rows, as arrays of a shape.
+
+        Raises: ``InvalidArgumentError`` for a row that does not fit, as an empty one.
+        """
+        if b"" in rows:
+            raise self._wrong(rows.index(b""), f"0 fields, not {len(self.defaults)}")
         found = [self.values(row, number) for number, row in enumerate(rows)]
         arrays = []
         for i, default in enumerate(self.defaults):

@@ -16,6 +16,7 @@ __all__ = [
     "VARINT",
     "check",
     "fields",
+    "map_entries",
     "packed_float",
     "packed_varints",
     "put_bytes",
@@ -64,6 +65,23 @@ def fields(data):
             value = data[place : place + size]
             place += size
         yield number, kind, value
+
+
+def map_entries(data):
+    """Yield the name and the value, views of bytes, of each entry of a message of one map.
+
+    Raises: as `fields`.
+    """
+    for number, kind, entry in fields(data):
+        if number != 1:
+            continue
+        check(kind == LENGTH, "an entry of a map is no message")
+        name, value = b"", b""
+        for part, kind, found in fields(entry):
+            if part <= 2:
+                check(kind == LENGTH, "an entry of a map has an integer")
+                name, value = (found, value) if part == 1 else (name, found)
+        yield name, value
 
 
 def _varint(data, place):

@@ -58,6 +58,7 @@ RGB = tw.ones((4, 4, 3))
     [
         (lambda: tw.image.psnr(RGB, RGB[:2], 1.0), "a and b must be images of one shape"),
         (lambda: tw.image.ssim(RGB, RGB, 1.0), "filter_size = 11 rows"),
+        (lambda: tw.image.total_variation(tw.cast(RGB, "uint8")), "images must be signed"),
     ],
 )  # fmt: skip
 def test_a_wrong_argument_is_named(call, words):

@@ -116,14 +116,11 @@ def test_images_are_resized_to_float32_unless_pixels_are_copied():
         assert tw.image.resize(x, (4, 3), "nearest").dtype == dtype
 
 
-# tf.image of np.arange(12).reshape(2, 2, 3), TensorFlow 2.21
-
-
-def test_resized_integers_are_floats_unless_pixels_are_copied():
-    x = tw.constant(np.arange(8, dtype=np.uint8).reshape(2, 4, 1))
-    assert tw.image.resize(x, (4, 4)).dtype == tw.float32
-    assert tw.image.resize(x, (2, 4)).dtype == tw.float32
-    assert tw.image.resize(x, (4, 4), "nearest").dtype == tw.uint8
+def test_half_precision_is_resized_in_single():
+    x = np.linspace(0, 1, 8, dtype=np.float16).reshape(2, 4, 1)
+    np.testing.assert_array_equal(
+        tw.image.resize(x, (5, 7)), tw.image.resize(x.astype(np.float32), (5, 7))
+    )
 
 
 def test_the_aspect_ratio_may_be_kept():

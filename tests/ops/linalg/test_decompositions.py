@@ -168,6 +168,8 @@ CASES = [
     case("eig", np.stack([COMPLEX, COMPLEX.T]), order=0, expect=np.linalg.eig),
     case("eig", floats(0, 3, 3),
          expect=lambda x: (np.zeros((0, 3), complex), x.astype(complex))),
+    case("eig", floats(2, 0, 0),
+         expect=lambda x: (np.zeros((2, 0), complex), x.astype(complex))),
     # composed of these
     case(eigh_restored, POSITIVE, expect=eigh_expected),
     case(eigh_restored, HERMITIAN, expect=eigh_expected),

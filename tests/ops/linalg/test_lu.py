@@ -77,6 +77,7 @@ DIAGONALS = np.concatenate([DIAGONALS, DIAGONALS[..., ::-1] + 0.3])
 CASES = [
     case("lu", BASE, expect=lu), case("lu", COMPLEX, expect=lu, order=1),
     case("lu", BOTH, expect=lu, order=1),
+    case("checked_permutation", np.array([[1, 0, 2]]), who="lu", expect=lambda x: x),
     case(lu_inverse, BASE, expect=np.linalg.inv, order=2),
     case(lu_restored, COMPLEX, expect=lambda x: x, order=2),
     case(lu_solved, BOTH, floats(2, 3, 2), expect=np.linalg.solve, order=1),
@@ -202,6 +203,8 @@ def test_bands_and_eigenvalues_are_those_of_tensorflow():
     (lambda: linalg.lu(np.zeros((3, 3))), ValueError, "lu: the matrix is not invertible"),
     (lambda: linalg.lu(np.ones((2, 3))), ValueError, "lu: input must be square"),
     (lambda: linalg.lu_solve(np.eye(3), [0, 1], np.eye(3)), ValueError, "perm \\[..., n\\]"),
+    (lambda: linalg.lu_solve(np.eye(2), [0, -1], np.eye(2)), ValueError, "0 to 1 once"),
+    (lambda: linalg.lu_reconstruct(np.eye(2), [0, 0]), ValueError, "0 to 1 once"),
     (lambda: linalg.logm(np.eye(2)), TypeError, "logm: input must be complex"),
     (lambda: linalg.tridiagonal_solve(np.zeros((3, 2)), tw.ones([2])), TypeError, "dtype"),
     (lambda: linalg.tridiagonal_solve(np.zeros((3, 2)), np.ones(2)), ValueError,

@@ -96,6 +96,10 @@ def test_a_confusion_matrix_has_labels_in_rows_and_predictions_in_columns():
     assert found == [[0, 0, 0], [0, 0, 1], [1, 0, 1]]
     found = tw.math.confusion_matrix([0, 1], [0, 1], 3, [0.5, 2.0], dtype=tw.float32)
     assert found.numpy().tolist() == [[0.5, 0, 0], [0, 2, 0], [0, 0, 0]]
+    traced = tw.function(lambda x: tw.math.confusion_matrix(x, [0, 1], 2))
+    assert traced(tw.constant([1, 1])).numpy().tolist() == [[0, 0], [1, 1]]
+    with pytest.raises(ValueError, match="labels .*got 2"):
+        traced(tw.constant([1, 2]))
 
 
 def test_counts_without_a_dtype_are_int32():

@@ -59,6 +59,12 @@ def test_checks_of_rows_run_in_each_call_of_a_traced_function():
         total(x, y)
 
 
+def test_ranges_reach_over_the_whole_of_their_dtype():
+    rows = tw.ragged.range([-2_000_000_000], [2_000_000_000], [1_500_000_000])
+    assert rows.dtype == tw.int32
+    assert rows.to_list() == [[-2_000_000_000, -500_000_000, 1_000_000_000]]
+
+
 def test_rows_are_printed_as_tensorflow_prints_them():
     assert str(tw.ragged.constant([[1.0, 2.0], []]) / 3.0) == (
         "<tf.RaggedTensor [[0.33333334, 0.6666667], []]>"
@@ -84,3 +90,37 @@ def test_rows_of_characters_are_ragged():
 def test_a_layer_looks_up_ragged_rows():
     table = tw.keras.layers.Embedding(3, 2, embeddings_initializer="ones")
     assert table(tw.ragged.constant([[1, 2], [0]])).shape.as_list() == [2, None, 2]
+
+
+def test_an_ellipsis_stands_for_the_axes_between():
+    rows = tw.ragged.constant([[1, 2], [], [3, 4, 5]])
+    assert rows[..., :1].to_list() == rows[:, :1].to_list() == [[1], [], [3]]
+    assert rows[1:, ...].to_list() == rows[1:].to_list()
+    nested = tw.ragged.constant([[[1, 2], []], [[3]]])
+    assert nested[..., 1:].to_list() == nested[:, :, 1:].to_list() == [[[2], []], [[]]]
+    for key in ((..., ...), (0, 0, 0, ...)):
+        with pytest.raises(IndexError, match=r"one \.\.\. and 2 indices"):
+            rows[key]
+
+
+def test_composite_tensors_are_no_tensors_whatever_their_rows():
+    """NumPy would take equal rows one by one, apart from tapes."""
+    even = tw.ragged.constant([[1.0, 2.0], [3.0, 4.0]])
+    sparse = tw.sparse.eye(2)
+    for call in (tw.convert_to_tensor, tw.ones_like, tw.Variable, np.asarray):
+        with pytest.raises(TypeError, match="RaggedTensor.*to_tensor"):
+            call(even)
+        with pytest.raises(TypeError, match="SparseTensor.*to_dense"):
+            call(sparse)
+    with pytest.raises(TypeError, match="RaggedTensor.*to_tensor"):
+        tw.convert_to_tensor([even, even])
+    with pytest.raises(TypeError, match="cholesky.*SparseTensor.*to_dense"):
+        tw.linalg.cholesky(sparse)
+
+
+def test_a_tensor_of_rows_has_a_size_for_each_axis():
+    rows = tw.ragged.constant([[1, 2], [3]])
+    assert rows.to_tensor(shape=(None, 3)).shape == (2, 3)
+    for shape in ([3], [None, 3, 1]):
+        with pytest.raises(ValueError, match="must have 2 sizes"):
+            rows.to_tensor(shape=shape)

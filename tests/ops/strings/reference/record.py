@@ -129,6 +129,17 @@ CASES = [
     "s.ngrams(s.split(['a', '']), 5, pad_values='p', padding_width=1, "
     "preserve_short_sequences=True)",
     "s.ngrams(['a'], 2)",
+    *[f"s.as_string(['é', ''], width=4, fill={fill!r})" for fill in ("", "-", "0")],
+    *[
+        f"s.as_string([float(x) for x in ('nan', '-inf', '1')], width=8, fill={fill!r})"
+        for fill in ("0", "+", "-")
+    ],
+    "s.as_string([complex('nan+1j')], width=5, fill='0', precision=1)",
+    "s.as_string([True], width=9, fill='0')",
+    "s.join([])",
+    "s.join([[], 'a'])",
+    "s.join([[], []])",
+    "s.regex_replace('ab', '(?<n>a)', 'x')",
 ]
 
 

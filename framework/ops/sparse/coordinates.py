@@ -1,0 +1,114 @@
+"""Coordinates of the entries of sparse tensors, and their linear indices, row by row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tapewright.core import devices, dtypes
+from tapewright.core.errors import InvalidArgumentError, MappingError, TracingError
+from tapewright.core.primitive import primitive
+from tapewright.core.source_lines import user_line
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
+from tapewright.core.typing import TensorLike
+
+from ..array.conversion import cast
+from ..array.creation import zeros
+from ..array.gather import flat_index
+from ..array.joining import stack, unstack
+from ..math.comparison import equal, where
+from ..math.elementwise import floordiv, floormod
+
+if TYPE_CHECKING:
+    from .sparse_tensor import SparseTensor
+
+__all__ = [
+    "columns_as_indices",
+    "columns_of",
+    "coordinates",
+    "linear_indices",
+    "sizes_of",
+]
+
+
+def sizes_of(who: str, x: SparseTensor) -> tuple[Any, ...]:
+    """The dense shape, numbers or formulas.
+
+    Raises: ``TracingError`` if a trace does not know it; ``InvalidArgumentError`` if it
+    has more than 2^63 entries.
+    """
+    sizes = tuple(x.shape)
+    if None in sizes:
+        raise TracingError(
+            f"{user_line(always=True)}: {who}: the dense shape of the sparse tensor is "
+            f"{x.shape}, which must be known: give SparseTensorSpec all sizes"
+        )
+    plain = [n for n in sizes if type(n) is int]
+    if math.prod(plain) >= 2**63:
+        raise InvalidArgumentError(
+            f"{who}: the dense shape {x.shape} has more than 2^63 entries"
+        )
+    return sizes
+
+
+def columns_of(x: SparseTensor) -> list[Tensor]:
+    """The coordinates of the entries: a tensor ``[n]`` for each axis."""
+    return list(unstack(x.indices, axis=1)) if x.shape.rank else []
+
+
+def columns_as_indices(columns: Sequence[Tensor], count: Tensor) -> Tensor:
+    """Those of `columns_of` as indices ``[n, rank]``; ``count``: any tensor ``[n]``."""
+    if columns:
+        return stack(columns, axis=1)
+    return zeros((count.shape[0], 0), dtypes.int64)
+
+
+def linear_indices(
+    who: str, indices: Tensor, shape: Any, ordered: bool = False
+) -> Tensor:
+    """The number of each entry, counted row by row over the shape: int64 ``[n]``.
+
+    Raises: ``IndexError`` for coordinates out of range; with ``ordered``,
+    ``InvalidArgumentError`` if they do not increase.
+    """
+    if not shape:
+        return zeros((indices.shape[0],), dtypes.int64)
+    flat = flat_index(indices, dims=shape, who=who)
+    return _increasing(flat, who) if ordered else flat
+
+
+@primitive(may_raise=True, no_gradient=True, view=True)
+def _increasing(xp, x: TensorLike, who: str):
+    wrong = devices.to_numpy(x[1:] <= x[:-1])
+    if wrong.any():
+        at = int(wrong.argmax()) + 1
+        kind = "out of order" if bool(x[at] < x[at - 1]) else "repeated"
+        remedy = (
+            "tw.sparse.reorder sorts them"
+            if kind[0] == "o"
+            else "each must be there once"
+        )
+        raise InvalidArgumentError(f"{who}: indices[{at}] is {kind}; {remedy}")
+    return x
+
+
+@_increasing.infer
+def _(x, who):
+    return TensorSpec(x.shape, x.dtype)
+
+
+@_increasing.batch
+def _(mapped, x, *, who):
+    raise MappingError(f"{who}: the places of a sparse tensor cannot be mapped")
+
+
+def coordinates(linear: Tensor, shape: Sequence[Any]) -> list[Tensor]:
+    """The coordinates of linear indices: ``[n]`` for each axis."""
+    columns: list[Tensor] = []
+    for size in reversed(shape):
+        size = convert_to_tensor(size, dtype=dtypes.int64)
+        size = where(equal(size, 0), cast(1, dtypes.int64), size)
+        columns.insert(0, floormod(linear, size))
+        linear = floordiv(linear, size)
+    return columns

@@ -1,0 +1,152 @@
+"""Ops of sparse tensors entry by entry, and their products with numbers and tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tapewright.core import dtypes
+from tapewright.core.composite import CompositeTensor
+from tapewright.core.errors import ShapeError
+from tapewright.core.symbolic_shape import agree
+from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
+
+from ..array.conversion import cast
+from ..array.creation import zeros_like
+from ..array.gather import gather_nd
+from ..array.joining import stack, unstack
+from ..array.shape import shape, size
+from ..math.elementwise import divide, multiply, negative
+from ..math.reduction import reduce_prod
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from tapewright.core.dtypes import DType
+    from tapewright.core.tensor_shape import TensorShape
+    from tapewright.core.typing import TensorLike
+
+__all__ = ["OP_RULES", "OpMethods"]
+
+# op -> rule(*inputs, **attributes) for ops that are not entry by entry.
+OP_RULES: dict[Any, Any] = {}
+
+
+class OpMethods(CompositeTensor):
+    """See `SparseTensor`, which has the entries."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # ndarray * sparse reaches our operator
+    advice = (
+        "tw.sparse has ops of sparse tensors, such as add and maximum; "
+        "tw.sparse.map_values applies an op to the values, and tw.sparse.to_dense makes "
+        "it dense"
+    )
+
+    if TYPE_CHECKING:
+        indices: Tensor
+        values: Tensor
+        dense_shape: Tensor
+        shape: TensorShape
+        dtype: DType
+
+        def with_values(self, new_values: TensorLike) -> Self: ...
+        def __mul__(self, other: TensorLike) -> Self: ...
+        def __rmul__(self, other: TensorLike) -> Self: ...
+        def __truediv__(self, other: TensorLike) -> Self: ...
+        def __neg__(self) -> Self: ...
+
+    else:
+
+        def __mul__(self, other):
+            return multiply(self, other)
+
+        def __rmul__(self, other):
+            return multiply(self, other)
+
+        def __truediv__(self, other):
+            return divide(self, other)
+
+        def __neg__(self):
+            return negative(self)
+
+    def apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> Self:
+        """An op entry by entry that maps 0 to 0; a product with, or quotient by, a tensor.
+
+        Products of matrices, as layers take them, are in `products.py`.
+
+        Raises: ``TypeError`` for any other op.
+        """
+        if op in OP_RULES:
+            return OP_RULES[op](*inputs, **attributes)
+        if len(inputs) == 1 and op.elementwise and self._keeps_zero(op, attributes):
+            return self.with_values(op.general([self.values], attributes))
+        scaled = {multiply.primitive: (0, 1), divide.primitive: (0,)}.get(op, ())
+        at = next(i for i, x in enumerate(inputs) if x is self)
+        if len(inputs) == 2 and at in scaled:
+            other = inputs[1 - at]
+            if not isinstance(other, CompositeTensor):
+                other = convert_to_tensor(other, dtype_hint=self.dtype)
+                return self.with_values(
+                    op.general([self.values, self._factors(op.name, other)], {})
+                )
+        return super().apply_op(op, inputs, attributes)  # raises
+
+    def record_function(self, function: Any, args: Any, kwargs: Any) -> Tensor:
+        """`tw.shape` and `tw.size`; see `dispatch.composite`.
+
+        Raises: ``TypeError`` for any other function of several ops.
+        """
+        rule = FUNCTION_RULES.get(function)
+        if rule is None:
+            raise TypeError(
+                f"{function.__name__}: the function takes no SparseTensor{self._advised()}"
+            )
+        return rule(*args, **kwargs)
+
+    def _keeps_zero(self, op, attributes):
+        """Return whether an op makes 0 of 0, so that missing entries stay missing."""
+        if self.dtype == dtypes.string:
+            return False
+        zero = op.run(
+            [new_tensor(_zero(module_of(self.values), self.dtype))], attributes
+        )
+        return isinstance(zero, Tensor) and bool(zero.array == 0)
+
+    def _factors(self, who, other):
+        """The entries of a dense tensor, broadcast to the shape, at the places."""
+        rank, own = other.shape.rank, tuple(self.shape)
+        if rank == 0:
+            return other
+        sizes = tuple(other.shape)
+        fits = rank <= len(own) and all(
+            [_is_one(n) or agree(n, m) for n, m in zip(sizes, own[len(own) - rank :])]
+        )
+        if not fits:
+            raise ShapeError(
+                who, f"a dense tensor must broadcast to {self.shape}, the shape of the "
+                "sparse one", other=other,
+            )  # fmt: skip
+        columns = unstack(self.indices, axis=1)[len(own) - rank :]
+        picks = [zeros_like(at) if _is_one(n) else at for n, at in zip(sizes, columns)]
+        return gather_nd(other, stack(picks, axis=1))
+
+
+def _shape(input, out_type=dtypes.int32, name=None):
+    return cast(input.dense_shape, out_type)
+
+
+def _size(input, out_type=dtypes.int32, name=None):
+    return cast(reduce_prod(input.dense_shape), out_type)
+
+
+# function of several ops -> rule with its arguments
+FUNCTION_RULES = {shape.__wrapped__: _shape, size.__wrapped__: _size}
+
+
+def _zero(xp, dtype):
+    return xp.zeros((), dtype.dtype)
+
+
+def _is_one(n):
+    return type(n) is int and n == 1
