@@ -251,15 +251,16 @@ class IndexLookup(Layer):
         if len(set(tokens)) < len(tokens):
             counts = TokenCounts(False)
             counts.add([tokens])
-            repeated = [token for token, count in counts.tokens.items() if count > 1]
+            several = [token for token, count in counts.tokens.items() if count > 1]
+            repeated = [_shown(token) for token in several[:5]]
             self._refuse(
-                f"the tokens of vocabulary must differ; {repeated[:5]} come several times"
+                f"the tokens of vocabulary must differ; {repeated} come several times"
             )
         oov = self._oov if self.invert else None  # else no index leads to it
         for name, token in (("mask", self._mask), ("OOV", oov)):
             if token is not None and token in tokens:
                 self._refuse(
-                    f"the {name} token {token!r} is at an unexpected location of "
+                    f"the {name} token {_shown(token)!r} is at an unexpected location of "
                     f"vocabulary, {tokens.index(token)}: special tokens must all come "
                     "first, or be left out"
                 )
@@ -596,6 +597,11 @@ def _listed(value: Any) -> Any:
     if is_tensor(value):
         value = value.numpy()
     return [_text(x) for x in (value.tolist() if hasattr(value, "tolist") else value)]
+
+
+def _shown(token):
+    """A token as the user gave it, for messages."""
+    return token.decode(errors="replace") if isinstance(token, bytes) else token
 
 
 def _text(token):

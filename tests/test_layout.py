@@ -31,7 +31,9 @@ NETWORKS = """
     convnext densenet efficientnet efficientnet_v2 inception_resnet_v2 inception_v3
     mobilenet mobilenet_v2 mobilenet_v3 nasnet resnet resnet_v2 vgg16 xception
 """.split()
-AUGMENTATION = "box_counts colors filters geometric histograms mixing warping".split()
+AUGMENTATION = """
+    box_counts colors elastic filters geometric histograms intensity mixing warping
+""".split()
 # File -> the tests that cover it, where these have another name.
 COVERED = {
     "layers/conv_lstm.py": "tests/layers/test_recurrent.py",

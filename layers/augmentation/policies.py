@@ -17,15 +17,15 @@ from tapewright.ops.math.elementwise import clip_by_value
 from tapewright.ops.math.reduction import reduce_sum
 
 from ..base.image_layer import checked_range
-from .colors import (
+from .colors import RandomColorDegeneration
+from .filters import RandomSharpness
+from .histograms import AutoContrast, Equalization
+from .intensity import (
     RandomBrightness,
-    RandomColorDegeneration,
     RandomContrast,
     RandomPosterization,
     Solarization,
 )
-from .filters import RandomSharpness
-from .histograms import AutoContrast, Equalization
 from .random_layer import RandomLayer, checked_value_range
 from .warping import RandomRotation, RandomShear, RandomTranslation
 

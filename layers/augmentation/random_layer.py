@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.tensor import convert_to_tensor
@@ -117,10 +118,13 @@ class RandomLayer(ImageLayer, ABC):
 
 
 def checked_value_range(layer: Any, value_range: Sequence[float]) -> tuple[float, ...]:
-    """The lowest and the highest value of a pixel."""
-    if not isinstance(value_range, (list, tuple)) or len(value_range) != 2:
+    """The lowest and the highest value of a pixel; ``ValueError`` unless they differ."""
+    is_pair = isinstance(value_range, (list, tuple)) and len(value_range) == 2
+    numbers = is_pair and all([isinstance(n, Real) for n in value_range])
+    if not numbers or not min(value_range) < max(value_range):
         raise ValueError(
-            f"{type(layer).__name__}: value_range must be two numbers, got {value_range!r}"
+            f"{type(layer).__name__}: value_range must be two different numbers, got "
+            f"{value_range!r}"
         )
     return tuple(sorted(value_range))
 

@@ -14,12 +14,8 @@ from tapewright.core.argument_validation import one_of, share
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import ones_like, zeros_like
-from tapewright.ops.array.creation import range as arange
 from tapewright.ops.array.joining import concat, stack, unstack
-from tapewright.ops.array.shape import expand_dims, reshape
-from tapewright.ops.image.blurring import blurred, gaussian_window
-from tapewright.ops.image.interpolation import FILL_MODES as MORE_FILL_MODES
-from tapewright.ops.image.interpolation import interpolate
+from tapewright.ops.array.shape import reshape
 from tapewright.ops.image.warping import (
     FILL_MODES,
     INTERPOLATIONS,
@@ -27,12 +23,11 @@ from tapewright.ops.image.warping import (
     homography,
 )
 from tapewright.ops.math.comparison import greater, where
-from tapewright.ops.math.elementwise import clip_by_value, floor
 from tapewright.ops.math.trigonometry import cos, sin
 
 from ..base.bounding_boxes import clip_to_image_size, pulled_back
 from ..base.image_layer import checked_range
-from .random_layer import RandomLayer, checked_value_range
+from .random_layer import RandomLayer
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -41,7 +36,6 @@ if TYPE_CHECKING:
     from ..base.layer_types import SeedLike
 
 __all__ = [
-    "RandomElasticTransform",
     "RandomPerspective",
     "RandomRotation",
     "RandomShear",
@@ -50,7 +44,7 @@ __all__ = [
 ]
 
 
-class _Warping(RandomLayer):
+class Warping(RandomLayer):
     """A random map; what comes from outside the image is as ``fill_mode`` says.
 
     ``fill_mode``: "reflect" (``d c b a | a b c d``), "wrap", "nearest" or "constant",
@@ -85,7 +79,7 @@ class _Warping(RandomLayer):
         return cast(moved, masks.dtype)
 
 
-class _Mapping(_Warping):
+class _Mapping(Warping):
     """A warping by one projective map for each image."""
 
     @abstractmethod
@@ -417,107 +411,3 @@ class RandomPerspective(_Mapping):
         moved = super()._moved(boxes, shape, transformation)
         applies = reshape(transformation["apply_perspective"], (-1, 1, 1))
         return where(applies, moved, boxes)
-
-
-class RandomElasticTransform(_Warping):
-    """In training, distorts some of the images: each pixel comes from a place near by.
-
-    The moves of neighbours are alike: normally distributed numbers, blurred by a
-    Gaussian. Values are clipped to ``value_range``.
-
-    Args: ``factor``: the highest probability, or a pair (lowest, highest), between
-    which the probability for each image is drawn; ``scale``: from 0 to 1, the largest
-    strength, or a pair (lowest, highest), one for each call: the Gaussian's width is
-    5% of the shorter side times it; ``fill_mode``: "reflect", "mirror", "wrap",
-    "nearest" or "constant", which is ``fill_value``; ``value_range``: the lowest and
-    the highest value of a pixel; ``interpolation``, ``seed``, ``data_format`` as for
-    `RandomRotation`.
-
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch, of known size. Integers are cast. Dicts as for `RandomFlip`,
-    without boxes.
-
-    Raises: ``ValueError`` for a ``factor`` or ``scale`` that is not from 0 to 1, or
-    images of unknown size; ``NotImplementedError`` for boxes.
-
-    Reference: Simard et al., "Best practices for convolutional neural networks applied
-    to visual document analysis" (2003).
-
-    >>> from tapewright import ones
-    >>> RandomElasticTransform(scale=0.5)(ones([2, 8, 8, 3])).shape
-    TensorShape([2, 8, 8, 3])
-    """
-
-    def __init__(
-        self,
-        factor: float | Sequence[float] = 1.0,
-        scale: float | Sequence[float] = 1.0,
-        interpolation: str = "bilinear",
-        fill_mode: str = "reflect",
-        fill_value: float = 0.0,
-        value_range: Sequence[float] = (0, 255),
-        seed: SeedLike = None,
-        data_format: str | None = None,
-        **kwargs: Unpack[ImageOptions],
-    ):
-        super().__init__(seed, data_format, **kwargs)
-        self.factor: Any = checked_range(self, "factor", factor, least=0)
-        self.scale: Any = checked_range(self, "scale", scale, least=0)
-        self.value_range: Any = checked_value_range(self, value_range)
-        self._keep_filling(interpolation, fill_value, fill_mode, MORE_FILL_MODES)
-
-    def _drawn(self, images, draws):
-        if not self.scale[1] or not self.factor[1]:
-            return None
-        batch, (height, width) = self._batch_of(images), self._size_of(images)
-        if not isinstance(height, int) or not isinstance(width, int):
-            raise ValueError(
-                f"{self._title}: images must have a known height and width, got shape "
-                f"{images.shape}"
-            )
-        return {
-            "apply_transform": draws.happens((batch,), self.factor),
-            "distortion_factor": draws.uniform((), *self.scale),
-            "noise": draws.normal((batch, height, width, 2)),
-        }
-
-    def _moves(self, transformation):
-        """The ways down, and right, to the source of each pixel, ``[batch, height, width]``."""
-        noise, factor = transformation["noise"], transformation["distortion_factor"]
-        sides = tuple(noise.shape)[1:3]
-        sigma = min(sides) * 0.05 * factor
-        # A window of three whole widths either way, in one that holds the largest.
-        size = 6 * int(min(sides) * 0.05 * self.scale[1]) + 1
-        window = gaussian_window(size, sigma, within=3.0 * floor(sigma))
-        kernel = expand_dims(window, -1) * window
-        smooth = blurred(noise * sigma, kernel, (size, size))
-        return unstack(smooth * (max(sides) * 0.1 * factor), axis=-1)
-
-    def _changed(self, images, transformation, interpolation=None):
-        down, right = self._moves(transformation)
-        height, width = self._size_of(images)
-        y = down + reshape(arange(height, dtype="float32"), (-1, 1))
-        x = right + arange(width, dtype="float32")
-        is_linear = (interpolation or self.interpolation) == "bilinear"
-        how = int(is_linear), self.fill_mode, self.fill_value
-
-        def sampled(images):
-            return interpolate(
-                "RandomElasticTransform", images, [y, x], *how, batch=True
-            )
-
-        moved = self._channels_last(sampled, images)
-        applies = reshape(transformation["apply_transform"], (-1, 1, 1, 1))
-        moved = where(applies, moved, cast(images, moved.dtype))
-        if interpolation:  # of masks
-            return moved
-        return clip_by_value(moved, *self.value_range)
-
-    def transform_bounding_boxes(
-        self,
-        bounding_boxes: dict[str, Any],
-        transformation: Any = None,
-        training: bool | None = True,
-    ) -> dict[str, Any]:
-        """Raise ``NotImplementedError``: what becomes of boxes is not defined."""
-        raise NotImplementedError(f"{self._title}: does not take bounding_boxes")

@@ -109,7 +109,7 @@ def saved(tmp_path_factory):
         None: "vocabulary.txt is missing",
         b"\n[UNK]\n\xff": "must be text in UTF-8",
         b"\n[UNK]\na\na": "must differ.*b'a'",
-        b"\n[UNK]\n\nb": "mask token b'' is at an unexpected location",
+        b"\n[UNK]\n\nb": "mask token '' is at an unexpected location",
         b"\n[UNK]\na\nb\nc\nd": "must have the 4 tokens of the config.*got 6",
         b"\n[UNK]": "must have the 4 tokens of the config.*got 2",
     }.items(),

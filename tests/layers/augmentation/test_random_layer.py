@@ -233,6 +233,11 @@ def test_factors_are_kept_as_keras_keeps_them():
         (lambda: RandomCrop(0, 2), "height .*got 0"),
         (lambda: RandomContrast(-0.1), r"factor .*0.*1.*got \(-0\.1, -0\.1\)"),
         (lambda: RandomBrightness(0.1, 255), "value_range .*got 255"),
+        (lambda: AutoContrast((1, 1)), r"AutoContrast: value_range .*got \(1, 1\)"),
+        (
+            lambda: RandomHue(0.1, ("0", "1")),
+            r"RandomHue: value_range .*got \('0', '1'\)",
+        ),
     ],
 )
 def test_wrong_arguments_are_named(make, said):

@@ -1,0 +1,249 @@
+"""Images whose values are changed one by one: brighter, inverted, with fewer shades.
+
+Boxes, masks and labels stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.creation import fill
+from tapewright.ops.array.shape import reshape
+from tapewright.ops.math.comparison import (
+    left_shift,
+    less,
+    right_shift,
+    where,
+)
+from tapewright.ops.math.elementwise import clip_by_value
+from tapewright.ops.math.reduction import reduce_mean
+
+from ..base.image_layer import checked_range
+from .random_layer import RandomLayer, checked_value_range, rescaled
+
+if TYPE_CHECKING:
+    from ..base.image_layer import ImageLayerOptions, ImageOptions
+    from ..base.layer_types import SeedLike
+
+__all__ = [
+    "RandomBrightness",
+    "RandomContrast",
+    "RandomInvert",
+    "RandomPosterization",
+    "Solarization",
+]
+
+
+class RandomBrightness(RandomLayer):
+    """In training, adds a random number to each image, and clips to ``value_range``.
+
+    Args: ``factor``: the largest share of the range either way, or a pair (lowest,
+    highest); ``value_range``: the lowest and the highest value of a pixel; ``seed``,
+    ``data_format`` as for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+
+    Raises: ``ValueError`` for a ``factor`` that is not from -1 to 1.
+
+    >>> layer = RandomBrightness((0.5, 0.5), value_range=(0, 1))
+    >>> layer([[[0.25], [0.75]]]).numpy().ravel()
+    array([0.75, 1.  ], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        factor: float | Sequence[float],
+        value_range: Sequence[float] = (0, 255),
+        seed: SeedLike = None,
+        **kwargs: Unpack[ImageLayerOptions],
+    ):
+        super().__init__(seed, **kwargs)
+        self.factor: Any = checked_range(self, "factor", factor)
+        self.value_range: Any = checked_value_range(self, value_range)
+
+    def _drawn(self, images, draws):
+        shape = (self._batch_of(images), 1, 1, 1)[-len(images.shape) :]
+        low, high = self.value_range
+        return {"rgb_delta": draws.uniform(shape, *self.factor) * float(high - low)}
+
+    def _changed(self, images, transformation):
+        brighter = images + cast(transformation["rgb_delta"], images.dtype)
+        return clip_by_value(brighter, *self.value_range)
+
+
+class RandomContrast(RandomLayer):
+    """In training, ``(x - mean) * factor + mean`` with a random factor for each image.
+
+    The mean is that of the image's channel; the result is clipped to ``value_range``.
+
+    Args: ``factor``: a pair (lower, upper), for factors from ``1 - lower`` to ``1 +
+    upper``, or one number for both; ``seed``, ``data_format`` as for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+
+    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1.
+
+    >>> layer = RandomContrast(0.0)  # the factor is 1
+    >>> layer([[[0.25], [0.75]]]).numpy().ravel()
+    array([0.25, 0.75], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        factor: float | Sequence[float],
+        value_range: Sequence[float] = (0, 255),
+        seed: SeedLike = None,
+        **kwargs: Unpack[ImageLayerOptions],
+    ):
+        super().__init__(seed, **kwargs)
+        pair = factor if isinstance(factor, (list, tuple)) else (factor, factor)
+        checked_range(self, "factor", pair, least=0)
+        self.factor: tuple[float | int | Sequence[float], ...] = tuple(pair)
+        self.value_range: Any = checked_value_range(self, value_range)
+
+    def _drawn(self, images, draws):
+        shape = (self._batch_of(images), 1, 1, 1)[-len(images.shape) :]
+        lower, upper = self.factor
+        return {"contrast_factor": draws.uniform(shape, 1.0 - lower, 1.0 + upper)}
+
+    def _changed(self, images, transformation):
+        mean = reduce_mean(images, (self._rows, self._columns), True)
+        factor = cast(transformation["contrast_factor"], images.dtype)
+        return clip_by_value((images - mean) * factor + mean, *self.value_range)
+
+
+class RandomInvert(RandomLayer):
+    """In training, ``value_range[1] - x`` for some of the images.
+
+    Args: ``factor``: the highest probability, or a pair (lowest, highest), between
+    which the probability for each image is drawn; ``value_range``: the lowest and the
+    highest value of a pixel; ``seed``, ``data_format`` as for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+
+    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1.
+
+    >>> RandomInvert((1.0, 1.0))([[[0.0], [200.0]]]).numpy().ravel()
+    array([255.,  55.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        factor: float | Sequence[float] = 1.0,
+        value_range: Sequence[float] = (0, 255),
+        seed: SeedLike = None,
+        data_format: str | None = None,
+        **kwargs: Unpack[ImageOptions],
+    ):
+        super().__init__(seed, data_format, **kwargs)
+        self.factor: Any = checked_range(self, "factor", factor, least=0)
+        self.value_range: Any = checked_value_range(self, value_range)
+
+    def _drawn(self, images, draws):
+        happens = draws.happens((self._batch_of(images),), self.factor)
+        return {"apply_inversion": happens}
+
+    def _changed(self, images, transformation):
+        applies = reshape(transformation["apply_inversion"], (-1, 1, 1, 1))
+        return where(applies, self.value_range[1] - images, images)
+
+
+class RandomPosterization(RandomLayer):
+    """In training, keeps only the first bits of each value: fewer shades.
+
+    Args: ``factor``: the number of bits of 8, 1 to 8: a pair (lowest, highest), the
+    highest excluded unless it is the lowest, or the highest alone, from 1;
+    ``value_range``: the lowest and the highest value of a pixel; ``seed``,
+    ``data_format`` as for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+
+    Raises: ``ValueError`` for a ``factor`` that is not from 1 to 8.
+
+    >>> RandomPosterization((2, 2))([[[63.0], [64.0], [255.0]]]).numpy().ravel()
+    array([  0.,  64., 192.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        factor: float | Sequence[float],
+        value_range: Sequence[float] = (0, 255),
+        data_format: str | None = None,
+        seed: SeedLike = None,
+        **kwargs: Unpack[ImageOptions],
+    ):
+        super().__init__(seed, data_format, **kwargs)
+        self.factor: Any = checked_range(self, "factor", factor, 1, 8)
+        self.value_range: Any = checked_value_range(self, value_range)
+
+    def _drawn(self, images, draws):
+        (low, high), shape = self.factor, (self._batch_of(images),)
+        bits = fill(shape, low) if low == high else draws.integers(shape, low, high)
+        return {"shift_factor": cast(8 - bits, "uint8")}
+
+    def _changed(self, images, transformation):
+        shift = cast(reshape(transformation["shift_factor"], (-1, 1, 1, 1)), "uint8")
+        bits = cast(rescaled(images, self.value_range, (0, 255)), "uint8")
+        bits = left_shift(right_shift(bits, shift), shift)
+        return rescaled(cast(bits, images.dtype), (0, 255), self.value_range)
+
+
+class Solarization(RandomLayer):
+    """In training, ``y = x + addition``, and ``255 - y`` where it is not below a threshold.
+
+    All on the scale of 0 to 255, to which ``y`` is clipped.
+
+    Args: ``addition_factor``, ``threshold_factor``: a number for an addition, or a
+    threshold, from 0 to that share of 255; of a pair (lowest, highest) the lowest
+    counts by itself, as in Keras; ``value_range``: the lowest and the highest value of
+    a pixel; ``seed``, ``data_format`` as for `RandomFlip`.
+
+    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
+    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+
+    Raises: ``ValueError`` for a factor that is not from 0 to 1.
+
+    >>> Solarization()([[[0.0], [200.0]]]).numpy().ravel()  # the threshold is 0
+    array([255.,  55.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        addition_factor: float | Sequence[float] = 0.0,
+        threshold_factor: float | Sequence[float] = 0.0,
+        value_range: Sequence[float] = (0, 255),
+        seed: SeedLike = None,
+        **kwargs: Unpack[ImageLayerOptions],
+    ):
+        super().__init__(seed, **kwargs)
+        self.addition_factor: Any = checked_range(
+            self, "addition_factor", addition_factor, least=0
+        )
+        self.threshold_factor: Any = checked_range(
+            self, "threshold_factor", threshold_factor, least=0
+        )
+        self.value_range: Any = checked_value_range(self, value_range)
+
+    def _drawn(self, images, draws):
+        shape = (self._batch_of(images), 1, 1, 1)[-len(images.shape) :]
+        (low, high), (least, most) = self.addition_factor, self.threshold_factor
+        return {
+            "additions": draws.uniform(shape, low, high * 255),
+            "thresholds": draws.uniform(shape, least, most * 255),
+        }
+
+    def _changed(self, images, transformation):
+        additions, thresholds = [
+            cast(transformation[name], images.dtype)
+            for name in ("additions", "thresholds")
+        ]
+        images = rescaled(images, self.value_range, (0, 255)) + additions
+        images = clip_by_value(images, 0.0, 255.0)
+        images = where(less(images, thresholds), images, 255.0 - images)
+        return rescaled(images, (0, 255), self.value_range)
