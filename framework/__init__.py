@@ -51,6 +51,7 @@ from .core.lazy_import import (
     import_lazily,
     keep_public,
 )
+from .core.logger import get_logger
 from .core.module import Module
 from .core.tensor import *
 from .core.variable import Variable
@@ -229,6 +230,7 @@ __all__ = [
     "function",
     "gather",
     "gather_nd",
+    "get_logger",
     "global_norm",
     "grad_pass_through",
     "gradients",

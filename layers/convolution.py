@@ -188,7 +188,12 @@ class _Convolution(ConvolutionBase):
         self._add_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Tensor:
-        return self._finished(self._convolved(self._as_own_dtype(inputs), self.kernel))
+        inputs = self._as_own_dtype(inputs)
+        return self._finished(self.convolution_op(inputs, self.kernel))
+
+    def convolution_op(self, inputs: Tensor, kernel: Tensor | Variable) -> Tensor:
+        """The convolution of `call`, before the bias: a subclass can use it, or its own."""
+        return self._convolved(inputs, kernel)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         return self._shape_with(self.filters, input_shape)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import devices
+from .determinism import enable_op_determinism
 from .device_lists import (
     LogicalDeviceConfiguration,
     PhysicalDevice,
@@ -185,6 +186,7 @@ class experimental:  # noqa: N801  (a namespace)
     """Settings and facts of GPUs, under the names of ``tf.config.experimental``."""
 
     VirtualDeviceConfiguration = LogicalDeviceConfiguration
+    enable_op_determinism = staticmethod(enable_op_determinism)
     enable_tensor_float_32_execution = staticmethod(enable_tensor_float_32_execution)
     get_device_details = staticmethod(get_device_details)
     get_memory_growth = staticmethod(get_memory_growth)

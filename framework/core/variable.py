@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -37,9 +38,10 @@ from .tensor import (
 from .tensor_shape import TensorShape
 from .typing import Array, DTypeLike, StaticShapeLike, TensorLike
 
-__all__ = ["Variable", "changes", "writing"]
+__all__ = ["Variable", "changes", "variable_of", "writing"]
 
 next_serial = itertools.count().__next__
+_living: WeakValueDictionary[int, Variable] = WeakValueDictionary()  # by serial number
 # The version of all variables: a new object after each change of several at once. Code that
 # reads several variables, and finds the same version before and after, has consistent values.
 changes: list[object] = [object()]
@@ -163,6 +165,7 @@ class Variable(Operators):
 
     def _new_unwatched_key(self):
         """The key of reads that no tape watches, for `GradientTape.explain`."""
+        _living[self.serial] = self
         return Provenance((Origin("variable", self.serial, self.path),))
 
     def _value(self):
@@ -529,6 +532,16 @@ class VariableValue(Operators):
 
     def __reduce__(self) -> Any:
         return VariableValue, (self._tensor,)
+
+
+def variable_of(tensor: Any) -> Variable | None:
+    """The variable of which a tensor is the value, if it was read where no tape watches."""
+    key = getattr(tensor, "key", None)
+    if type(key) is not Provenance or key.origins[0].reason != "variable":
+        return None
+    variable = _living.get(key.origins[0].key)
+    holds = variable is not None and tensor.array is variable._array
+    return variable if holds else None
 
 
 def unwrap_value(value: Any) -> Any:

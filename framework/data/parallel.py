@@ -9,6 +9,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
+from tapewright.core import determinism
 from tapewright.core.interpreters import (
     Interpreter,
     active_interpreters,
@@ -48,7 +49,8 @@ class ParallelMap(Map):
         self._times = []
 
     def start(self):
-        ahead = {"ahead": []} if self.in_order is False else {}
+        any_order = self.in_order is False and not determinism.is_enforced()
+        ahead = {"ahead": []} if any_order else {}
         return super().start() | ahead
 
     def next_round(self, position):
@@ -226,6 +228,8 @@ class _Calls:
 
 def allow_any_order(node, position):
     """Let parallel maps that leave it open deliver as calls end, in the run at a position."""
+    if determinism.is_enforced():
+        return
     if isinstance(node, ParallelMap) and node.in_order is None:
         position.setdefault("ahead", [])
     for each, its_position in zip(node.inputs, position["inputs"], strict=True):

@@ -9,6 +9,7 @@ from . import registry
 from .constructor_arguments import (
     NO_ARGUMENTS,
     PlainArguments,
+    added_by_get_config,
     constructor_arguments,
     is_own,
 )
@@ -66,6 +67,9 @@ class Configured:
             values = kept | call.by_name if self.prefer_init_args else values
             others = {k: x for k, x in call.others.items() if k not in arguments}
             self._check_complete(names, values, call.lost)
+        else:
+            added = added_by_get_config(cls)
+            names = [name for name in names if name not in added]
         config = {n: self._plain_argument(n, values[n]) for n in names if n in values}
         omitted = self.omit_defaults.items()
         config = {k: x for k, x in config.items() if (k, x) not in omitted}

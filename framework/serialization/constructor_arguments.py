@@ -5,6 +5,7 @@ from typing import Any
 __all__ = [
     "NO_ARGUMENTS",
     "PlainArguments",
+    "added_by_get_config",
     "constructor_arguments",
     "constructor_defaults",
     "is_own",
@@ -23,6 +24,19 @@ def constructor_arguments(cls: type) -> list[str]:
     names = []
     for init in _constructors(cls):
         names = [name for name in _names(init) if name not in names] + names
+    return names
+
+
+def added_by_get_config(cls: type) -> set[str]:
+    """Return the arguments that users' classes with a ``get_config`` have beside their bases'.
+
+    As in Keras, such a class adds them to the config of its bases, which lacks them.
+    """
+    names = set()
+    for base in cls.__mro__:
+        if not is_own(base) and {"__init__", "get_config"} <= vars(base).keys():
+            names.update(_names(vars(base)["__init__"]))
+            names.difference_update(constructor_arguments(base.__mro__[1]))
     return names
 
 

@@ -44,7 +44,13 @@ from . import masks
 from .call_spec import CallSignature
 from .input_spec import InputSpec
 from .layer_serialization import LayerConfig, is_shape
-from .symbolic_tensor import KerasTensor, Node, Operation, symbolic_outputs
+from .symbolic_tensor import (
+    KerasTensor,
+    Node,
+    Operation,
+    symbolic_outputs,
+    warn_of_constants,
+)
 from .weight_tracking import Tracked
 
 if TYPE_CHECKING:
@@ -539,6 +545,7 @@ class Layer(Operation, Tracked, LayerConfig):
                 f"{self._title}: call() returned None; is a return statement missing?"
             )
         self.built = True
+        warn_of_constants(self._title, flatten((inputs, args, kwargs)))
         Node(self, (inputs, *args), kwargs, outputs)
         self._output_shape = _shapes_in(outputs)
         return outputs

@@ -7,6 +7,7 @@ them is a model, see `keras/models/functional.py`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -20,10 +21,11 @@ from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, map_structure, pack
 from tapewright.core.primitive import get_primitive
 from tapewright.core.provenance import Provenance
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.symbolic_dim import NeedsSize
 from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.tensor_shape import TensorShape
-from tapewright.core.variable import Variable
+from tapewright.core.variable import Variable, variable_of
 from tapewright.ops.array.shape import reshape, squeeze
 from tapewright.serialization import registry
 from tapewright.serialization.configured import Configured
@@ -43,7 +45,11 @@ __all__ = [
     "node_of",
     "refuse_variables",
     "symbolic_outputs",
+    "warn_of_constants",
 ]
+
+
+_IN_A_LAYER = "Use it in the call() of a Layer that keeps it as an attribute"
 
 
 class KerasHistory(NamedTuple):
@@ -367,16 +373,32 @@ class OpCall(Operation):
 
 
 def refuse_variables(who, values):
-    """Raise ``TypeError`` if one of the values is a variable, or its value now."""
+    """Raise ``TypeError`` if one of the values is a variable, or its value now.
+
+    What was computed from variables before is a constant, see `warn_of_constants`.
+    """
     for x in values:
-        key = getattr(x, "key", None)
-        lost = type(key) is Provenance and key.origins[0].reason == "variable"
-        if lost or isinstance(x, Variable):
-            name = key.origins[0].op if lost else x.name
+        variable = x if isinstance(x, Variable) else variable_of(x)
+        if variable is not None:
             raise TypeError(
-                f"{who}: the variable '{name}' would enter the model as a constant, with "
-                "its value now. Use it in the call() of a Layer that keeps it as an "
-                "attribute"
+                f"{who}: the variable '{variable.path}' would enter the model as a "
+                f"constant, with its value now. {_IN_A_LAYER}"
+            )
+    warn_of_constants(who, values)
+
+
+def warn_of_constants(who, values):
+    """Warn if one of the values was computed from a variable, such as a layer's weight.
+
+    As in Keras it is a constant of the model, which the variable does not belong to.
+    """
+    for x in values:
+        key = None if type(x) is KerasTensor else getattr(x, "key", None)
+        if type(key) is Provenance and key.origins[0].reason == "variable":
+            warnings.warn(
+                f"{who}: the model has what was computed from the variable "
+                f"'{key.origins[0].op}' as a constant, which is not trained. {_IN_A_LAYER}",
+                stacklevel=user_stacklevel(),
             )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.core import determinism
 from tapewright.data import AUTOTUNE, Dataset, parallel
 from tapewright.data.workers import NAME
 
@@ -107,6 +108,21 @@ def test_errors_come_at_their_elements():
         next(iterator)
     assert values(failing.map(lambda x: x, 3).ignore_errors()) == [3, 6, -6]
     assert soon(lambda: not workers())
+
+
+def test_op_determinism_keeps_the_order(monkeypatch):
+    def wait(x):
+        if int(x) == 1:
+            time.sleep(0.05)
+        return x
+
+    monkeypatch.setitem(determinism._enforced, "on", False)
+    options = tw.data.Options()
+    options.deterministic = False
+    by_argument = Dataset.range(6).map(wait, 2, deterministic=False)
+    by_options = Dataset.range(6).map(wait, 2).with_options(options)
+    tw.config.experimental.enable_op_determinism()
+    assert values(by_argument) == values(by_options) == list(range(6))
 
 
 @pytest.mark.parametrize("deterministic", [None, False])

@@ -41,7 +41,7 @@ def test_a_limit_shortens_every_run(model):
 def test_messages_go_to_the_logger_if_asked_for(model, capsys, caplog):
     config.disable_interactive_logging()
     assert not config.is_interactive_logging_enabled()
-    with caplog.at_level(logging.INFO, "tapewright"):
+    with caplog.at_level(logging.INFO, tw.get_logger().name):
         model.fit(X, X, verbose=1)
         model.summary()
     assert capsys.readouterr().out == ""

@@ -59,6 +59,22 @@ def test_a_causal_convolution_sees_nothing_of_the_future():
     assert (after[:, 5] != before[:, 5]).all()
 
 
+def test_a_subclass_can_use_the_convolution_or_give_its_own():
+    class Doubled(Conv2D):
+        def convolution_op(self, inputs, kernel):
+            return super().convolution_op(inputs, 2.0 * kernel)
+
+    class Own(Conv2D):
+        def call(self, inputs):
+            return self.convolution_op(inputs, 2.0 * self.kernel) + self.bias
+
+    x = tw.reshape(tw.range(24.0), (1, 3, 4, 2))
+    ones = {"kernel_initializer": "ones", "bias_initializer": "ones"}
+    expected = 2.0 * Conv2D(3, 2, kernel_initializer="ones")(x) + 1.0
+    for kind in (Doubled, Own):
+        np.testing.assert_array_equal(kind(3, 2, **ones)(x), expected)
+
+
 def test_regularizers_give_penalties_and_constraints_go_to_the_weights():
     layer = Conv2D(
         2,

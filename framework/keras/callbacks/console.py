@@ -4,12 +4,13 @@ The bar is drawn at most twenty times a second; nothing is formatted in between.
 other than a terminal consists of lines without control codes.
 """
 
-import logging
 import os
 import shutil
 import sys
 import time
 import warnings
+
+from tapewright.core.logger import get_logger
 
 from ..config import is_interactive_logging_enabled
 from ..training.workers import is_first_worker
@@ -30,7 +31,7 @@ def say(message, model=None):
     if not is_first_worker(model):
         return
     if not is_interactive_logging_enabled():
-        logging.getLogger("tapewright").info(message)
+        get_logger().info(message)
         return
     if sys.stdout is None:  # there is no console
         return

@@ -42,6 +42,7 @@ from tapewright.storage.writer import writing
 from tapewright.storage.zips import writing_zip
 
 from ..keras_version import VERSION
+from ..training.compiled import CompiledModel
 from .assets import ASSETS, read_assets, write_assets
 from .class_names import strip_defaults
 from .custom_layer_graphs import (
@@ -346,9 +347,13 @@ def _add_random_states(file, model, assignment):
 
 
 def _compile_as_saved(model, file):
-    """Compile by the ``compile_config`` of a file. Returns whether it has an optimizer."""
+    """Compile by the ``compile_config`` of a file. Returns whether it has an optimizer.
+
+    A class with a ``compile_from_config`` of its own knows what its config has.
+    """
     config, location = file.compile_config, file.compile_location
-    if not config.get("optimizer"):
+    is_own = type(model).compile_from_config is not CompiledModel.compile_from_config
+    if not (is_own or config.get("optimizer")):
         warnings.warn(
             f"{file.path}: the model was saved with a compile config that lacks an "
             "optimizer; it is not compiled, call compile()",
@@ -365,7 +370,7 @@ def _compile_as_saved(model, file):
     except SavingError as error:
         error.add_note("compile=False loads the model without it")
         raise
-    return True
+    return model.optimizer is not None
 
 
 # --------------------------------------------------------------------------- weights alone

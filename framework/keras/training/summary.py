@@ -1,9 +1,9 @@
 """The table that ``summary()`` prints, laid out as Keras'."""
 
-import logging
 import math
 import textwrap
 
+from tapewright.core.logger import get_logger
 from tapewright.core.nest import is_nested, map_structure
 from tapewright.layers.base.input_layer import InputLayer
 from tapewright.layers.base.layer import Layer
@@ -44,7 +44,7 @@ def print_summary(
 
 def _print(text):
     if not is_interactive_logging_enabled():
-        logging.getLogger("tapewright").info(text)
+        get_logger().info(text)
         return
     try:
         print(text)

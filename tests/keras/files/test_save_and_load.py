@@ -284,6 +284,29 @@ def test_a_compile_config_without_optimizer_is_not_compiled_and_says_so(tmp_path
         assert not load_model(tmp_path / "b.keras").compiled
 
 
+@register_keras_serializable("test_models")
+class CompiledBySteps(Own):
+    def compile(self, how, rate):
+        super().compile(how, "mse")
+        self.rate = rate
+
+    def get_compile_config(self):
+        return {"how": self.optimizer, "rate": self.rate}
+
+    def compile_from_config(self, config):
+        how = tw.keras.utils.deserialize_keras_object(config["how"])
+        self.compile(how, config["rate"])
+
+
+def test_a_class_compiles_by_its_own_compile_config(tmp_path):
+    model = CompiledBySteps()
+    model.compile("adam", 3)
+    model.fit(X, Y, verbose=0)
+    model.save(tmp_path / "a.keras")
+    loaded = load_model(tmp_path / "a.keras")
+    assert loaded.rate == 3 and int(loaded.optimizer.iterations.numpy()) == 1
+
+
 def edited(path, change):
     """The HDF5 file with ``change(config)`` made to its model."""
     with h5py.File(path) as file:

@@ -10,6 +10,7 @@ import tapewright as tw
 from tapewright import Input, Model
 from tapewright.layers import (
     LSTM,
+    Add,
     BatchNormalization,
     Dense,
     Dropout,
@@ -739,3 +740,23 @@ def test_an_input_that_is_not_optional_must_be_given():
         for inputs in ({"x": data, "y": None}, [data, None]):
             with pytest.raises(ValueError, match="'y'.*None"):
                 model(inputs)
+
+
+def test_what_was_computed_from_weights_before_is_a_constant_of_the_model():
+    inputs, positions = Input((4, 2)), Embedding(4, 2, name="positions")
+    with pytest.warns(UserWarning, match="computed from the variable 'positions/emb"):
+        by_op = inputs + positions(tw.range(4))
+    with pytest.warns(
+        UserWarning, match="'join' .* as a constant, which is not trained"
+    ):
+        by_layer = Add(name="join")([inputs, positions(tw.range(4))[None]])
+    model = Model(inputs, [by_op, by_layer])
+    assert not model.weights
+    table, x = positions.embeddings.numpy(), np.ones([1, 4, 2], np.float32)
+    positions.embeddings.assign(table + 1.0)
+    for out in model(x):
+        np.testing.assert_array_equal(out, x + table)
+    twin = Model.from_config(model.get_config())
+    np.testing.assert_array_equal(twin(x)[0], x + table)
+    with pytest.raises(TypeError, match="the variable 'positions/embeddings' would"):
+        inputs + positions.embeddings

@@ -182,3 +182,18 @@ def test_what_no_config_holds_is_told_with_argument_and_layer():
         with pytest.raises((TypeError, ValueError), match="cannot hold") as caught:
             layer.get_config()
         assert caught.value.__notes__ == [f"in the argument {name}"]
+
+
+def test_the_config_of_the_bases_lacks_what_get_config_adds():
+    class Scaled(layers.Dense):
+        def __init__(self, units, scale=1.0, **kwargs):
+            super().__init__(units, **kwargs)
+            self.scale = scale
+
+        def get_config(self):
+            return dict(scale=self.scale, **super().get_config())
+
+    config = Scaled(3, 2.0, use_bias=False, name="scaled").get_config()
+    plain = layers.Dense(3, use_bias=False, name="scaled").get_config()
+    assert config == plain | {"scale": 2.0}
+    assert Scaled.from_config(config).get_config() == config
