@@ -31,7 +31,7 @@ class TracedStep:
     """
 
     def __init__(self, model, name):
-        self._method = weakref.WeakMethod(getattr(model, name))
+        self._model, self._name = weakref.ref(model), name
         self._trained = None  # the layers, once the first trace has built them
         self._traces = _Traces(self._step(), name)
         self._of_replicas = {}  # context without its share -> traces
@@ -55,11 +55,11 @@ class TracedStep:
 
     def _note_layers(self):
         if self._trained is None:
-            self._trained = _trained(self._method().__self__)
+            self._trained = _trained(self._model())
 
     def _step(self):
-        method = self._method
-        return lambda data: converted(method())(data)
+        model, name = self._model, self._name
+        return lambda data: converted(getattr(model(), name))(data)
 
     def _steps(self):
         step = self._step()
@@ -81,8 +81,7 @@ class TracedStep:
                 with in_replica_context(constant._replace(share=share)):
                     return step(data)
 
-            name = self._method().__name__
-            traces = self._of_replicas[constant] = _Traces(replica_step, name)
+            traces = self._of_replicas[constant] = _Traces(replica_step, self._name)
         return traces
 
     def holds(self, model):
