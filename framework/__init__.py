@@ -45,6 +45,7 @@ from .compiler.tracing.graph_gradients import gradients, hessians
 from .core import dtypes
 from .core.devices import device
 from .core.dtypes import *
+from .core.name_scopes import name_scope
 from .core.lazy_import import (
     alias_modules,
     explain_missing,

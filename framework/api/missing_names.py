@@ -42,7 +42,7 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf.data.experimental", "make_batched_features_dataset parse_example_dataset",
      "tw.data.TFRecordDataset and tw.io.parse_example"),
     ("tf.data.experimental", "TFRecordWriter", "tw.io.TFRecordWriter"),
-    ("tf.data.experimental", "dense_to_ragged_batch dense_to_sparse_batch",
+    ("tf.data.experimental", "dense_to_sparse_batch",
      "Dataset.padded_batch"),
     ("tf.data.experimental", "save load snapshot",
      "tw.io.TFRecordWriter and tw.data.TFRecordDataset"),

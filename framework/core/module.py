@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
+from . import name_scopes
 from .naming import snake_case
 from .tensor import Tensor
 from .trackable import Opaque, Trackable, owned
+from .typing import P, R
 from .variable import Variable, VariableValue
 
 __all__ = ["Module"]
@@ -57,6 +61,22 @@ class Module(Trackable):
     def name(self) -> str:
         """The name, by default that of the class in snake case."""
         return self._name or snake_case(type(self).__name__)
+
+    @property
+    def name_scope(self) -> name_scopes.name_scope:
+        """A `tw.name_scope` of the name."""
+        return name_scopes.name_scope(self.name)
+
+    @classmethod
+    def with_name_scope(cls, method: Callable[P, R]) -> Callable[P, R]:
+        """Decorator: a method that runs in the `name_scope` of its module."""
+
+        @functools.wraps(method)
+        def scoped(self, *args, **kwargs):
+            with self.name_scope:
+                return method(self, *args, **kwargs)
+
+        return scoped
 
     @property
     def variables(self) -> tuple[Variable, ...]:

@@ -605,6 +605,11 @@ def _copied(value, dtype, hint, module):
 
 def _from_python(value, dtype, hint):
     """Numbers, strings and nested lists as a NumPy array."""
+    if isinstance(value, CompositeTensor):
+        raise TypeError(
+            f"a {type(value).__name__} is no tensor: to_tensor() or tw.sparse.to_dense() "
+            "makes it dense"
+        )
     if isinstance(value, TensorShape):
         value, dtype = _dims_of(value, dtype)
     try:  # NumPy's own strings end before NUL

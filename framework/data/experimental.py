@@ -62,6 +62,7 @@ __all__ = [
     "bucket_by_sequence_length",
     "cardinality",
     "choose_from_datasets",
+    "dense_to_ragged_batch",
     "enumerate_dataset",
     "from_list",
     "get_next_as_optional",
@@ -101,6 +102,17 @@ def assert_cardinality(expected_cardinality: IntLike) -> Transformation:
         "assert_cardinality", "expected_cardinality", expected_cardinality, -2
     )
     return lambda dataset: Dataset(AssertCardinality(dataset._node, count))
+
+
+def dense_to_ragged_batch(
+    batch_size: IntLike,
+    drop_remainder: bool = False,
+    row_splits_dtype: DTypeLike = int64,
+) -> Transformation:
+    """`tw.data.Dataset.ragged_batch`, for ``apply``."""
+    return lambda dataset: dataset.ragged_batch(
+        batch_size, drop_remainder, row_splits_dtype
+    )
 
 
 def at(dataset: Dataset, index: IntLike) -> Any:

@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tapewright.autodiff.custom_gradient import recompute_grad as remat
-from tapewright.compiler.function.scopes import name_scope
 from tapewright.core.devices import device
 from tapewright.core.lazy_import import explain_missing, import_lazily, keep_public
+from tapewright.core.name_scopes import name_scope
 from tapewright.core.stateless_scope import StatelessScope
 from tapewright.layers.base.input_layer import Input
 from tapewright.layers.base.layer import InputSpec, Layer

@@ -58,6 +58,6 @@ from .image import (
     suppression,
 )
 from .sparse import sparse_tensor, dense, structure, arithmetic, products
-from .ragged import ragged_tensor, construction, rules
+from .ragged import ragged_tensor, construction, rules, axis_rules, function_rules
 from .strings import characters, regex, joins, numbers, splitting, categories
 from . import operators

@@ -22,6 +22,9 @@ from tapewright.ops.array.creation import zeros
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import concat, stack
 from tapewright.ops.array.shape import expand_dims
+from tapewright.ops.ragged.construction import stack as ragged_stack
+from tapewright.ops.ragged.elementwise import FUNCTION_RULES
+from tapewright.ops.ragged.ragged_tensor import RaggedTensorSpec
 
 from ..tracing.graph import Graph, spec_of
 from ..tracing.tracer import Tracer
@@ -54,8 +57,10 @@ def map_fn(
     Args: ``elems``: a tensor or a nest of them, with one size of the first axis; ``fn``
     takes a row in the same structure, and may return another. ``fn_output_signature``
     (or ``dtype``): dtypes or `TensorSpec`, in the structure of the result, against
-    which it is checked. ``back_prop=False`` lets no gradient pass; the others change
-    nothing.
+    which it is checked; a `RaggedTensorSpec` for results of different lengths.
+    ``back_prop=False`` lets no gradient pass; the others change nothing. The rows of a
+    `RaggedTensor` make one again, unless they become numbers or a dtype is given; not in
+    traced functions.
 
     Shapes: ``elems`` ``[n, ...]``, the result ``[n, ...]`` with the shape that ``fn``
     returns.
@@ -66,8 +71,10 @@ def map_fn(
     >>> map_fn(lambda x: x * x, convert_to_tensor([1, 2, 3])).numpy()
     array([1, 4, 9], dtype=int32)
     """
-    rows = _Rows("map_fn", elems)
     signature = dtype if fn_output_signature is None else fn_output_signature
+    if isinstance(signature, RaggedTensorSpec):
+        return ragged_stack([fn(row) for row in convert_to_tensor(elems)])
+    rows = _Rows("map_fn", elems)
     structure = []
 
     def step(state, row):
@@ -78,6 +85,19 @@ def map_fn(
     _, stacks = rows.run(step, [], reverse=False, stacked=True)
     found = pack(structure[0], stacks, True)
     return found if back_prop else stop_gradients(found)
+
+
+def _map_ragged(fn, elems, dtype=None, *args, fn_output_signature=None, **kwargs):
+    """`map_fn` of the rows of a ragged tensor."""
+    signature = dtype if fn_output_signature is None else fn_output_signature
+    results = [fn(row) for row in elems]
+    is_ragged = isinstance(signature, RaggedTensorSpec)
+    if is_ragged or (signature is None and results and results[0].shape.rank):
+        return ragged_stack(results)
+    return stack([_typed(result, signature)[0] for result in results])
+
+
+FUNCTION_RULES[map_fn.__wrapped__] = _map_ragged
 
 
 def _rows_of(who, result):

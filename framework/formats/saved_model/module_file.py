@@ -1,6 +1,7 @@
 """`saved_model`: traced functions, variables and custom gradients of a `Module` in a file.
 
-One sealed HDF5 file, which any reader of HDF5 can show.
+One sealed HDF5 file, which any reader of HDF5 can show: at the given path, or in the
+folder that is there.
 
     format, version      attributes of the root: "tapewright saved_model", 1
     variables/0, 1...    arrays, with the attributes name and trainable
@@ -22,7 +23,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from tapewright.core.dtypes import kind_of
-from tapewright.core.errors import SavingError, saving_error
+from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import check_not_traced
 from tapewright.core.module import Module
 from tapewright.core.source_lines import user_stacklevel
@@ -47,6 +48,7 @@ __all__ = [
 FORMAT, VERSION = "tapewright saved_model", 1
 MANY = 1_000_000
 TAGS = "serve"
+IN_FOLDER = "saved_model.h5"
 
 
 class _Options:
@@ -113,6 +115,8 @@ def save(
 ) -> None:
     """Write a module's traced functions and variables into one file at ``export_dir``.
 
+    Of a folder that is there it is the file ``saved_model.h5``.
+
     Functions are attributes made by `function`: with an ``input_signature`` they are
     traced for all that it allows; others are kept for the kinds of arguments with which
     they were called. Gradients of `custom_gradient` are written as graphs (`SaveOptions`),
@@ -123,8 +127,8 @@ def save(
     The file is written as a whole; after an error it is as before.
 
     Raises: `SavingError` (a ValueError and OSError) with the line of code that cannot be
-    traced or kept, such as Python code that runs in each call; ``FileExistsError`` if
-    ``export_dir`` is a folder; ``TypeError`` if ``obj`` is no `Module`.
+    traced or kept, such as Python code that runs in each call; ``TypeError`` if ``obj`` is
+    no `Module`.
 
     >>> import tempfile, tapewright as tw
     >>> class Square(tw.Module):
@@ -137,15 +141,12 @@ def save(
     >>> square(tw.constant([1.0, 3.0])).numpy()
     array([1., 9.], dtype=float32)
     """
-    path = os.fspath(export_dir)
+    path = _file_at(export_dir)
     if not isinstance(obj, Module):
         raise TypeError(
             f"saved_model.save: obj must be a tw.Module, got {type(obj).__name__}"
         )
     options = _checked(options, SaveOptions, "save")
-    if os.path.isdir(path):
-        reason = "cannot be written: it is a folder"
-        raise saving_error(path, reason, cause=FileExistsError())
     call = call_of(obj)
     tree = ObjectWriter(obj, as_signatures(obj, signatures, path, call), path, call)
     if tree.untraced:
@@ -196,7 +197,7 @@ def load(
     ...     print(tw.saved_model.load(folder + "/module").weight.numpy())
     3.0
     """
-    path = os.fspath(export_dir)
+    path = _file_at(export_dir)
     _checked(options, LoadOptions, "load")
     if tags is not None and [*([tags] if isinstance(tags, str) else tags)] != [TAGS]:
         raise ValueError(
@@ -219,7 +220,7 @@ def load(
 
 def contains_saved_model(export_dir: str | os.PathLike[str]) -> bool:
     """Return True if there is a file that `save` has written."""
-    path = os.fspath(export_dir)
+    path = _file_at(export_dir)
     if not os.path.isfile(path):
         return False
     try:
@@ -227,6 +228,11 @@ def contains_saved_model(export_dir: str | os.PathLike[str]) -> bool:
             return is_format(root, FORMAT)
     except SavingError:
         return False
+
+
+def _file_at(export_dir):
+    path = os.fspath(export_dir)
+    return os.path.join(path, IN_FOLDER) if os.path.isdir(path) else path
 
 
 def _checked(options, kind, who):

@@ -6,8 +6,8 @@ New code takes those of `keras.ops` and `keras.config`.
 
 import sys
 
-from tapewright.compiler.function.scopes import name_scope
 from tapewright.core.lazy_import import import_lazily
+from tapewright.core.name_scopes import name_scope
 from tapewright.core.tensor import is_tensor
 
 from ..config import (

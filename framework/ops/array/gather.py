@@ -585,6 +585,7 @@ def _check_lengths(lengths, size):
         )
 
 
+@composite
 def embedding_lookup(
     params: TensorLike,
     ids: TensorLike,

@@ -607,6 +607,7 @@ def size(
     return _beside(input, input.array.size, out_type)
 
 
+@composite
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
     """The number of axes, an int32 scalar.
 

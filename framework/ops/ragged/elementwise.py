@@ -19,12 +19,15 @@ from .row_splits import check_equal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["OP_RULES", "OpMethods", "same_splits"]
+__all__ = ["FUNCTION_RULES", "OP_RULES", "OpMethods", "same_splits"]
 
 Rows = TypeVar("Rows", bound=RaggedRows)
 
-# op -> rule(inputs, attributes) for ops that are not entry by entry; see `rules.py`.
+# op -> rule(inputs, attributes) for ops that are not entry by entry; see `rules.py` and
+# `axis_rules.py`.
 OP_RULES: dict[Any, Any] = {}
+# function -> rule(*args, **kwargs), for functions of several ops; see `function_rules.py`.
+FUNCTION_RULES: dict[Any, Any] = {}
 
 
 class OpMethods(RaggedRows):
@@ -42,13 +45,27 @@ class OpMethods(RaggedRows):
         if rule is not None:
             return rule(op, inputs, attributes)
         if not op.elementwise:
+<<<<<<< HEAD
             return super().apply_op(op, inputs, attributes)  # raises
+=======
+            raise _no_rule(op.name)
+>>>>>>> guides
         like = next(x for x in inputs if isinstance(x, RaggedRows))._unpacked()
         others = [x for x in inputs if isinstance(x, RaggedRows)]
         for x in others[1:]:
             like = same_splits(op.name, like, x)
         flat = [like._flat_of(op.name, x) for x in inputs]
         return like.with_flat_values(op.general(flat, attributes))
+
+    def record_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """A function of several ops, by its rule; see `dispatch.composite`.
+
+        Raises: ``TypeError`` for one without a rule for ragged tensors.
+        """
+        rule = FUNCTION_RULES.get(function)
+        if rule is None:
+            raise _no_rule(function.__name__)
+        return rule(*args, **kwargs)
 
     def _flat_of(self, who, x):
         """An input as flat values, or as what broadcasts to them."""
@@ -76,6 +93,13 @@ class OpMethods(RaggedRows):
         if outer[0] == 1:
             return reshape(x, sizes[depth + 1 :])
         return gather(reshape(x, [rows, *sizes[2:]]), self.value_rowids())
+
+
+def _no_rule(who):
+    return TypeError(
+        f"{who}: the op takes no RaggedTensor; tw.ragged.map_flat_values applies an op to "
+        "its values, and to_tensor makes it dense"
+    )
 
 
 def same_splits(who: str, x: Rows, y: RaggedRows) -> Rows:

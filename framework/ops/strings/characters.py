@@ -26,6 +26,7 @@ __all__ = [
 # Encodings of `unicode_transcode` -> their names in Python.
 ENCODINGS = {
     "UTF-8": "utf-8",
+    "UTF8": "utf-8",
     "UTF-16-BE": "utf-16-be",
     "UTF-32-BE": "utf-32-be",
     "US-ASCII": "ascii",
@@ -220,7 +221,7 @@ def unicode_transcode(
 ):
     """The strings in another encoding.
 
-    Args: ``input_encoding``: "UTF-8", "UTF-16-BE", "UTF-32-BE", "US-ASCII" or
+    Args: ``input_encoding``: "UTF-8" (or "UTF8"), "UTF-16-BE", "UTF-32-BE", "US-ASCII" or
     "ISO-8859-1"; ``output_encoding``: one of the first three; ``errors``: "replace"
     invalid bytes by ``replacement_char``, "ignore" them, or raise ("strict");
     ``replace_control_characters``: treat the characters 0 to 31 in the same way.

@@ -16,14 +16,15 @@ from tapewright.core import dtypes
 from tapewright.core.errors import InvalidArgumentError, MappingError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.tensor import TensorSpec
-from tapewright.core.text import make_text
+from tapewright.core.text import make_text, to_bytes
 from tapewright.core.typing import IntLike, TensorLike
 
-from .entries import map_numbers, string_op
+from .entries import map_numbers, map_text, string_op
 
 __all__ = [
     "pack",
     "pack_rows",
+    "packed_joined",
     "packed_lengths",
     "packed_to_matrix",
     "packed_values",
@@ -80,6 +81,13 @@ def _(values, row_lengths):
 def packed_lengths(xp, packed: TensorLike):
     """The number of strings in each row."""
     return map_numbers(lambda row: int.from_bytes(row[:4], "little"), packed, np.int64)
+
+
+@string_op(name="join_rows")
+def packed_joined(xp, packed: TensorLike, separator: str = ""):
+    """The strings of each row put together."""
+    join = to_bytes(separator).join
+    return map_text(lambda row: join(unpack(row)), packed)
 
 
 @primitive(name="unpack_rows", kinds="O", no_gradient=True)

@@ -1151,6 +1151,14 @@ def test_name_scopes_nest():
     with pytest.raises(ValueError, match="name .*got 3"):
         tw.name_scope(3)
 
+    class Block(tw.Module):
+        @tw.Module.with_name_scope
+        def __call__(self):
+            with tw.name_scope("in") as inner:
+                return inner
+
+    assert Block(name="first")() == "first/in/"
+
 
 # ------------------------------------------------------------------- threads, devices
 

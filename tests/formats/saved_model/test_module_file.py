@@ -94,9 +94,11 @@ def test_the_file_is_one_sealed_hdf5_file_at_exactly_that_path(tmp_path):
         tw.saved_model.load(tmp_path / "net.any")
 
 
-def test_a_folder_is_not_written_over(tmp_path):
-    with pytest.raises(FileExistsError, match="folder"):
-        tw.saved_model.save(Net(), tmp_path)
+def test_the_file_is_in_a_folder_that_is_there(tmp_path):
+    tw.saved_model.save(Net(), tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["saved_model.h5"]
+    assert tw.saved_model.contains_saved_model(tmp_path)
+    assert tw.saved_model.load(tmp_path).w.shape == (2, 2)
 
 
 def test_a_save_that_fails_leaves_the_older_file(tmp_path):

@@ -54,6 +54,26 @@ def test_a_train_step_of_ones_own(data, run_eagerly):
     assert list(history) == ["seen"] and history["seen"][2] < history["seen"][0]
 
 
+def test_a_train_step_may_be_a_traced_function_or_an_attribute(data):
+    class Own(Sequential):
+        @tw.function
+        def train_step(self, data):
+            return super().train_step(data)
+
+    x, y = data
+    model, plain = Own([Dense(1)]), Sequential([Dense(1)])
+    for each in (model, plain):
+        each.build(x.shape)
+        each.set_weights([np.ones((x.shape[1], 1)), np.zeros(1)])
+        each.compile("sgd", "mse")
+    losses = [each.fit(x, y, epochs=2, shuffle=False, verbose=0).history["loss"]
+              for each in (model, plain)]  # fmt: skip
+    assert losses[0] == pytest.approx(losses[1])
+    plain.train_step = lambda data: {"loss": tw.constant(3.0)}
+    plain.compile("sgd", "mse")
+    assert plain.fit(x, y, verbose=0).history["loss"] == [3.0]
+
+
 def test_a_gan_is_a_model():
     class Gan(Model):
         def __init__(self):

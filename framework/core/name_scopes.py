@@ -1,0 +1,43 @@
+"""`name_scope`: names around other names, in `tw.summary`."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+__all__ = ["current_name_scope", "name_scope"]
+
+_SCOPE = ContextVar("name_scope", default="")
+
+
+class name_scope:  # noqa: N801
+    """A context whose ``as`` value is the name with the names around it, such as "block/".
+
+    It is a part of the names in `tw.summary`; variables have the path of their owners.
+
+    Raises: ``ValueError`` if ``name`` is no string.
+
+    >>> with name_scope("a"), name_scope("b") as scope:
+    ...     scope
+    'a/b/'
+    """
+
+    def __init__(self, name: str):
+        if not isinstance(name, str):
+            raise ValueError(f"name_scope: name must be a string, got {name!r}")
+        self.name = name
+        self._tokens = []
+
+    def __enter__(self) -> str:
+        # A name that ends in "/" is that of a scope of before, and stands alone.
+        outer = "" if self.name.endswith("/") else _SCOPE.get()
+        scope = f"{outer}{self.name.rstrip('/')}/" if self.name else ""
+        self._tokens.append(_SCOPE.set(scope))
+        return scope
+
+    def __exit__(self, *exc: object) -> None:
+        _SCOPE.reset(self._tokens.pop())
+
+
+def current_name_scope() -> str:
+    """Return the names of all `name_scope` contexts around, such as "a/b/", or ""."""
+    return _SCOPE.get()
