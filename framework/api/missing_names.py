@@ -81,8 +81,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("keras.preprocessing", "text", "tw.keras.layers.TextVectorization"),
     ("keras.utils", "Config", "a dict, or a dataclass"),
     ("keras.utils", "legacy", "tw.keras.saving"),
-    ("keras.utils", "FeatureSpace",
-     "tw.keras.layers.StringLookup, Normalization, HashedCrossing and the like"),
 )  # fmt: skip
 
 

@@ -112,4 +112,8 @@ import_lazily(
 )
 # the config of a model may name functions of it
 register_later("keras.ops.", functools.partial(import_module, "tapewright.keras.ops"))
+register_later(
+    ("FeatureSpace", "TFDConcat", "TFDIdentity"),
+    functools.partial(import_module, "tapewright.keras.utils.feature_space"),
+)
 keep_public(sys.modules[__name__], "files", "training")
