@@ -45,7 +45,7 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf.data.experimental", "dense_to_ragged_batch dense_to_sparse_batch",
      "Dataset.padded_batch"),
     ("tf.data.experimental", "save load snapshot",
-     "tw.io.TFRecordWriter and tw.data.TFRecordDataset"),
+     "the methods of tw.data.Dataset of these names"),
     ("tf.distribute", "TPUStrategy ParameterServerStrategy",
      "tw.distribute.MultiWorkerMirroredStrategy"),
     ("tf.image", "generate_bounding_box_proposals",
