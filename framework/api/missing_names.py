@@ -52,7 +52,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      "tw.image.combined_non_max_suppression of decoded boxes"),
     ("tf.linalg", "LinearOperator LinearOperatorDiag LinearOperatorFullMatrix"
      " LinearOperatorIdentity LinearOperatorLowerTriangular", "tw.linalg.matmul of a matrix"),
-    ("tf.nn", "ctc_beam_search_decoder ctc_greedy_decoder", "tw.keras.ops.ctc_decode"),
     ("tf.nn", "fractional_max_pool", "tw.nn.max_pool2d"),
     ("tf.nn", "fractional_avg_pool", "tw.nn.avg_pool2d"),
     ("tf.test", "TestCase main", "pytest, and tw.test.check_gradients"),
