@@ -37,6 +37,7 @@ __all__ = [
     "encoded",
     "encoded_shape",
     "map_entries",
+    "sparse_one_hot",
 ]
 
 
@@ -105,7 +106,7 @@ def encoded(
     if mode == "one_hot":
         if rank > 1 and indices.shape[-1] == 1:
             indices = squeeze(indices, -1)
-        make = _sparse_one_hot if sparse else one_hot
+        make = sparse_one_hot if sparse else one_hot
         return make(indices, depth, dtype=dtype)
     is_binary = mode == "multi_hot"
     if sparse:
@@ -154,16 +155,19 @@ def _inside(numbers, depth):
     return logical_and(less(-1, numbers), less(numbers, depth))
 
 
-def _sparse_one_hot(indices, depth, dtype):
+def sparse_one_hot(indices: Any, depth: int, dtype: Any, axis: int = -1) -> Any:
     """An entry for each integer: 1 at its place, or 0 for one that has none.
 
-    So their number is that of the integers, which a trace knows.
+    So their number is that of the integers, which a trace knows. ``axis``: the new one.
     """
     shape, inside = tuple(indices.shape), _inside(indices, depth)
     numbers = reshape(where(inside, indices, 0), [-1])
     at = coordinates(arange(math.prod(shape), dtype="int64"), shape)
     values = cast(reshape(inside, [-1]), dtype)
-    return SparseTensor(stack([*at, numbers], axis=1), values, (*shape, depth))
+    sizes, axis = list(shape), axis % (len(shape) + 1)
+    at.insert(axis, numbers)
+    sizes.insert(axis, depth)
+    return SparseTensor(stack(at, axis=1), values, sizes)
 
 
 def _sparse_counts(x, depth, dtype, is_binary, weights=None):

@@ -142,6 +142,11 @@ class TextVectorization(Layer):
 
     # --- the vocabulary
 
+    @property
+    def input_vocabulary(self) -> Any:
+        """The argument ``vocabulary``; None for the path of a file."""
+        return self._lookup_layer.input_vocabulary
+
     def adapt(
         self, data: Any, batch_size: int | None = None, steps: int | None = None
     ) -> None:

@@ -73,6 +73,8 @@ COVERED = {
             ("workers", "parallel"),
         ]
     },
+    "framework/data/element_records.py": "tests/data/test_saving.py",
+    "framework/data/record_files.py": "tests/data/test_files.py",
     "framework/data/iterator.py": "tests/data/test_positions.py",
     "framework/data/nesting.py": "tests/data/test_dataset.py",
     "framework/data/node.py": "tests/data/test_positions.py",

@@ -11,13 +11,21 @@ from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 from tapewright.keras.losses.sequence import ctc_loss as _ctc_loss
 from tapewright.ops.array.conversion import cast
-from tapewright.ops.array.joining import concat
 from tapewright.ops.array.creation import ones_like, sequence_mask
+from tapewright.ops.array.gather import gather_nd
+from tapewright.ops.array.joining import concat
 from tapewright.ops.array.shape import transpose
-from tapewright.ops.math.comparison import logical_and, not_equal
-from tapewright.ops.math.reduction import reduce_sum
+from tapewright.ops.math.comparison import greater_equal, logical_and, not_equal, where
+from tapewright.ops.math.reduction import reduce_max, reduce_sum
+from tapewright.ops.sparse.sparse_tensor import SparseTensor
 
-__all__ = ["collapse_repeated", "ctc_loss", "ctc_unique_labels"]
+__all__ = [
+    "collapse_repeated",
+    "ctc_beam_search_decoder",
+    "ctc_greedy_decoder",
+    "ctc_loss",
+    "ctc_unique_labels",
+]
 
 
 def ctc_loss(
@@ -58,6 +66,102 @@ def ctc_loss(
     blank = blank + logits.shape[-1] if blank < 0 else blank
     lengths = cast(label_length, "int32"), cast(logit_length, "int32")
     return _ctc_loss(labels, logits, *lengths, blank)
+
+
+def ctc_greedy_decoder(
+    inputs: TensorLike,
+    sequence_length: TensorLike,
+    merge_repeated: bool = True,
+    blank_index: int | None = None,
+) -> tuple[list[SparseTensor], Tensor]:
+    """The likeliest class of each step, without blanks: ``([labels], scores)``.
+
+    Args: ``sequence_length``: how many steps of each sequence count, ``[batch]``;
+    ``merge_repeated``: merge labels that follow each other without a blank in between;
+    ``blank_index``: the class of the blank, the last one by default, from the end if
+    negative.
+
+    Shapes: ``inputs`` ``[steps, batch, classes]``, logits; the labels are one
+    `SparseTensor` ``[batch, longest]``, int64; scores ``[batch, 1]``, minus the sums of the
+    largest logits.
+
+    Raises: ``ValueError`` for other shapes or a blank that is no class. In traced functions
+    a `TracingError`, as the number of labels follows from values.
+
+    >>> labels, scores = ctc_greedy_decoder([[[0.0, 2.0, 1.0]], [[3.0, 0.0, 1.0]]], [2])
+    >>> labels[0].values.numpy(), scores.numpy()
+    (array([1, 0]), array([[-5.]], dtype=float32))
+    """
+    logits = _time_major("ctc_greedy_decoder", inputs)
+    classes = logits.shape[-1]
+    blank = classes - 1 if blank_index is None else int(blank_index)
+    if not -classes <= blank < classes:
+        raise ValueError(
+            f"ctc_greedy_decoder: blank_index must be one of {classes} classes, got {blank}"
+        )
+    options = {"merge_repeated": merge_repeated, "mask_index": blank % classes}
+    rows, scores = _decode(logits, sequence_length, "greedy", **options)
+    return [_sparse_labels(rows[0])], scores
+
+
+def ctc_beam_search_decoder(
+    inputs: TensorLike,
+    sequence_length: TensorLike,
+    beam_width: int = 100,
+    top_paths: int = 1,
+) -> tuple[list[SparseTensor], Tensor]:
+    """The likeliest labels, all ways to spell them summed: ``(labels, log_probabilities)``.
+
+    Args: ``sequence_length``: how many steps of each sequence count, ``[batch]``;
+    ``beam_width``: how many labels are kept at each step; ``top_paths``: how many of them
+    are returned. The last class is the blank.
+
+    Shapes: ``inputs`` ``[steps, batch, classes]``, logits; the labels are a `SparseTensor`
+    ``[batch, longest]``, int64, for each of the paths, the likeliest first; logarithms
+    ``[batch, top_paths]``.
+
+    Raises: ``ValueError`` for other shapes, or more paths than the beam is wide;
+    ``TypeError`` in traced functions, as it looks at values.
+
+    Reference: Graves & Jaitly, "Towards end-to-end speech recognition" (2014).
+
+    >>> logits = [[[0.0, 2.0, 1.0]], [[3.0, 0.0, 1.0]]]
+    >>> labels, scores = ctc_beam_search_decoder(logits, [2])
+    >>> labels[0].values.numpy(), scores.numpy().round(3)
+    (array([1, 0]), array([[-0.577]], dtype=float32))
+    """
+    logits = _time_major("ctc_beam_search_decoder", inputs)
+    if top_paths > beam_width:
+        raise ValueError(
+            "ctc_beam_search_decoder: top_paths must be at most beam_width, got "
+            f"{top_paths} and {beam_width}"
+        )
+    options = {"beam_width": beam_width, "top_paths": top_paths, "mask_index": None}
+    rows, scores = _decode(logits, sequence_length, "beam_search", **options)
+    return [_sparse_labels(rows[i]) for i in range(top_paths)], scores
+
+
+def _decode(*args, **options):
+    from tapewright.keras.ops.ctc import ctc_decode  # `keras.ops` loads at first use
+
+    return ctc_decode(*args, **options)
+
+
+def _time_major(who, inputs):
+    """Logits ``[steps, batch, classes]`` as ``[batch, steps, classes]``."""
+    logits = convert_to_tensor(inputs)
+    if logits.shape.rank != 3:
+        raise ShapeError(who, "inputs must be [steps, batch, classes]", inputs=logits)
+    return transpose(logits, (1, 0, 2))
+
+
+def _sparse_labels(rows):
+    """Labels that are filled up with -1, as a `SparseTensor`."""
+    is_label = greater_equal(rows, 0)
+    indices = where(is_label)
+    longest = reduce_max(reduce_sum(cast(is_label, "int64"), 1))
+    values = cast(gather_nd(rows, indices), "int64")
+    return SparseTensor(indices, values, (rows.shape[0], longest))
 
 
 def ctc_unique_labels(

@@ -45,14 +45,13 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf.data.experimental", "dense_to_sparse_batch",
      "Dataset.padded_batch"),
     ("tf.data.experimental", "save load snapshot",
-     "tw.io.TFRecordWriter and tw.data.TFRecordDataset"),
+     "the methods of tw.data.Dataset of these names"),
     ("tf.distribute", "TPUStrategy ParameterServerStrategy",
      "tw.distribute.MultiWorkerMirroredStrategy"),
     ("tf.image", "generate_bounding_box_proposals",
      "tw.image.combined_non_max_suppression of decoded boxes"),
     ("tf.linalg", "LinearOperator LinearOperatorDiag LinearOperatorFullMatrix"
      " LinearOperatorIdentity LinearOperatorLowerTriangular", "tw.linalg.matmul of a matrix"),
-    ("tf.nn", "ctc_beam_search_decoder ctc_greedy_decoder", "tw.keras.ops.ctc_decode"),
     ("tf.nn", "fractional_max_pool", "tw.nn.max_pool2d"),
     ("tf.nn", "fractional_avg_pool", "tw.nn.avg_pool2d"),
     ("tf.test", "TestCase main", "pytest, and tw.test.check_gradients"),
@@ -81,8 +80,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("keras.preprocessing", "text", "tw.keras.layers.TextVectorization"),
     ("keras.utils", "Config", "a dict, or a dataclass"),
     ("keras.utils", "legacy", "tw.keras.saving"),
-    ("keras.utils", "FeatureSpace",
-     "tw.keras.layers.StringLookup, Normalization, HashedCrossing and the like"),
 )  # fmt: skip
 
 

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 import_lazily(  # CTC is a loss of Keras
     sys.modules[__name__],
     collapse_repeated="tapewright.api.ctc:collapse_repeated",
+    ctc_beam_search_decoder="tapewright.api.ctc:ctc_beam_search_decoder",
+    ctc_greedy_decoder="tapewright.api.ctc:ctc_greedy_decoder",
     ctc_loss="tapewright.api.ctc:ctc_loss",
     ctc_unique_labels="tapewright.api.ctc:ctc_unique_labels",
 )

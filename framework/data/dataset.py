@@ -44,6 +44,7 @@ from .sources import (
     Elements,
     Endless,
     FromGenerator,
+    joined_by,
     matching_files,
     signature,
     tensor_slices,
@@ -124,6 +125,34 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         [[1, 2]]
         """
         return Dataset(Elements([as_element(tensors)]))
+
+    @staticmethod
+    def load(
+        path: str | os.PathLike[str],
+        element_spec: Any = None,
+        compression: str | None = None,
+        reader_func: Callable[[Any], Any] | None = None,
+        wait: bool = False,
+    ) -> Dataset:
+        """Return the data set that `save` wrote into a folder.
+
+        Args: ``element_spec``, ``compression``: those of the data set, which the folder
+        knows; ``reader_func``: a function of a data set of data sets, one for each file,
+        that joins them, ``lambda parts: parts.interleave(lambda part: part)``; by default
+        one follows the other; ``wait``: must be False.
+
+        Raises: ``NotFoundError`` without a folder; `SavingError` (a ``ValueError``) for one
+        without a data set, of TensorFlow, or damaged; ``ValueError`` for another spec or
+        compression; in a run ``DataLossError`` for a damaged record.
+        """
+        from .saving import load  # where files are read
+
+        if wait:
+            raise ValueError(
+                "load: wait must be False, as save writes a folder as a whole"
+            )
+        join = joined_by(reader_func, Dataset)
+        return Dataset(load(path, join, element_spec, compression))
 
     @staticmethod
     def from_generator(

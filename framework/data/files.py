@@ -13,7 +13,7 @@ import numpy as np
 from tapewright.core.argument_validation import whole
 from tapewright.core.devices import to_numpy
 from tapewright.core.dtypes import DType, as_dtype
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, new_tensor
+from tapewright.core.tensor import TensorSpec, convert_to_tensor
 from tapewright.core.text import is_text, make_text, use_text
 from tapewright.storage.records.columns import Columns
 from tapewright.storage.records.lines import (
@@ -22,11 +22,10 @@ from tapewright.storage.records.lines import (
     read_lines,
     read_rows,
 )
-from tapewright.storage.records.paths import as_path
 from tapewright.storage.records.tf_records import read_records
 
 from .dataset import Dataset
-from .node import UNKNOWN, Node
+from .record_files import Records, as_string
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,59 +39,6 @@ __all__ = [
     "TFRecordDataset",
     "TextLineDataset",
 ]
-
-
-class Records(Node):
-    """The records of files whose names are the elements of the input.
-
-    ``read(path, place)`` yields pairs of a record and the place after it; ``make(record)``
-    makes an element.
-    """
-
-    def __init__(self, names, read, make=None, spec=None):
-        super().__init__(names)
-        self._read, self._make = read, make or _string
-        self._spec = TensorSpec((), "string") if spec is None else spec
-
-    def start(self):
-        return {"path": None, "place": 0}
-
-    def run(self, position):
-        names = self.run_input(position)
-        while True:
-            if position["path"] is None:
-                name = next(names, None)
-                if name is None:
-                    return
-                path = as_path("filenames", name.numpy())
-                position |= {"path": path, "place": 0}
-            records = self._read(position["path"], position["place"])
-            while True:
-                try:
-                    record, place = next(records, (None, None))
-                except Exception:
-                    position["path"] = (
-                        None  # where errors are ignored the next one follows
-                    )
-                    raise
-                if place is None:
-                    break
-                position["place"] = place
-                yield self._make(record)
-            position["path"] = None
-
-    def size(self):
-        return UNKNOWN
-
-    def spec(self):
-        return self._spec
-
-    def declares(self):
-        return True
-
-
-def _string(record):
-    return new_tensor(make_text([record], ()))
 
 
 def _names(who, filenames):
@@ -294,7 +240,7 @@ class CsvDataset(_FileDataset):
 
 
 def _scalar(value, dtype):
-    return _string(value) if is_text(dtype) else convert_to_tensor(value, dtype)
+    return as_string(value) if is_text(dtype) else convert_to_tensor(value, dtype)
 
 
 def csv_default(value):

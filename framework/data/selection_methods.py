@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from .caching import Cache, Prefetch
 from .elements import checked_count, concrete
+from .iterator import refuse_trace
 from .node import INFINITE, UNKNOWN
 from .node_methods import NodeMethods
 from .ordering import Repeat, Shard, Shuffle, Skip, Take
 from .scanning import IgnoreErrors, TakeWhile, Unique, check_unique
+from .sources import joined_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,6 +162,67 @@ class SelectionMethods(NodeMethods):
 
             return self._new(FileCache(self._node, os.fsdecode(filename)))
         return self._new(Cache(self._node))
+
+    def snapshot(
+        self,
+        path: str | os.PathLike[str],
+        compression: str | None = "AUTO",
+        reader_func: Callable[[Any], Any] | None = None,
+        shard_func: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Keep the elements of the first whole run in a folder, see `save` and `load`.
+
+        A folder that is there is read, whatever data set it is of.
+
+        Args: ``compression``: None, "GZIP" or "ZLIB"; "AUTO" is None; the others are those
+        of `save` and `load`.
+        """
+        from .saving import Snapshot
+
+        compression = None if compression == "AUTO" else compression
+        join = joined_by(reader_func, self._new)
+        return self._new(Snapshot(self._node, path, compression, shard_func, join))
+
+    # --- saving
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        compression: str | None = None,
+        shard_func: Callable[..., Any] | None = None,
+        checkpoint_args: None = None,
+    ) -> None:
+        """Write all elements into a folder, from which `Dataset.load` reads them.
+
+        The folder is written as a whole or not at all, and replaces an older one of this
+        kind. It has TFRecord files and a description as JSON, in a format of its own, not
+        TensorFlow's.
+
+        Args: ``compression``: None, "GZIP" or "ZLIB"; ``shard_func``: a function of an
+        element that returns the number of its file, by default 0; ``checkpoint_args``:
+        must be None.
+
+        Raises: ``ValueError`` for an endless data set; ``TypeError`` for elements that a
+        file cannot hold: other than tensors, sparse and ragged ones included, in tuples
+        and dicts; `SavingError` if the folder has other files.
+
+        >>> import os, tempfile
+        >>> from tapewright.data import Dataset
+        >>> path = os.path.join(tempfile.mkdtemp(), "numbers")
+        >>> Dataset.range(5).save(path, shard_func=lambda x: x % 2)
+        >>> [int(x) for x in Dataset.load(path)]
+        [0, 2, 4, 1, 3]
+        """
+        from .saving import save
+
+        if checkpoint_args is not None:
+            raise ValueError(
+                "save: checkpoint_args must be None, as the folder is written as a whole; "
+                f"got {checkpoint_args!r}"
+            )
+        refuse_trace("Dataset.save()")
+        save(self._node, path, compression, shard_func)
 
     def prefetch(self, buffer_size: IntLike, name: str | None = None) -> Self:
         """Make up to ``buffer_size`` elements ahead, in a thread; `AUTOTUNE` is 2.

@@ -34,6 +34,7 @@ __all__ = [
     "Endless",
     "FromGenerator",
     "Slices",
+    "joined_by",
     "matching_files",
     "row_spec",
     "signature",
@@ -309,6 +310,25 @@ def signature(output_signature, output_types, output_shapes):
         pairs = zip(output_types, output_shapes, strict=True)
         return tuple([signature(None, dtype, shape) for dtype, shape in pairs])
     return TensorSpec(output_shapes, output_types)
+
+
+def joined_by(reader_func, dataset_of):
+    """A function that joins nodes as ``reader_func`` joins data sets, made by ``dataset_of``.
+
+    None for None.
+    """
+    if reader_func is None:
+        return None
+
+    def join(nodes):
+        joined = reader_func(dataset_of(Elements([dataset_of(node) for node in nodes])))
+        if not hasattr(joined, "_node"):
+            raise TypeError(
+                f"load: reader_func must return a Dataset, got {type(joined).__name__}"
+            )
+        return joined._node
+
+    return join
 
 
 def matching_files(who, file_pattern):

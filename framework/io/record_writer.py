@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING
 
 from tapewright.core.tensor import is_tensor
 from tapewright.storage.records.lines import check_compression
-from tapewright.storage.records.paths import as_path, file_errors
-from tapewright.storage.records.tf_records import put_record
+from tapewright.storage.records.paths import as_path
+from tapewright.storage.records.tf_records import RecordWriter
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -64,13 +63,10 @@ class TFRecordWriter:
     ):
         if not isinstance(options, TFRecordOptions):
             options = TFRecordOptions(options)
-        with file_errors():
-            self._file = open(as_path("TFRecordWriter", path), "wb")
-        self._compress = None
-        if options.compression_type:
-            bits = 31 if options.compression_type == "GZIP" else 15
-            level = options.compression_level
-            self._compress = zlib.compressobj(level, zlib.DEFLATED, bits)
+        path = as_path("TFRecordWriter", path)
+        self._records = RecordWriter(
+            path, options.compression_type, options.compression_level
+        )
 
     def write(self, record: Any) -> None:
         """Append a record: ``bytes``, or a scalar tensor of strings.
@@ -83,23 +79,15 @@ class TFRecordWriter:
             raise TypeError(
                 f"TFRecordWriter.write: expects bytes, got {type(record).__name__}"
             )
-        data = put_record(bytes(record))
-        self._file.write(
-            data if self._compress is None else self._compress.compress(data)
-        )
+        self._records.write(bytes(record))
 
     def flush(self) -> None:
         """Write out what is held back."""
-        if self._compress is not None:
-            self._file.write(self._compress.flush(zlib.Z_SYNC_FLUSH))
-        self._file.flush()
+        self._records.flush()
 
     def close(self) -> None:
         """Write out what is held back, and close the file."""
-        if not self._file.closed:
-            if self._compress is not None:
-                self._file.write(self._compress.flush())
-            self._file.close()
+        self._records.close()
 
     def __enter__(self) -> Self:
         return self

@@ -112,6 +112,10 @@ import_lazily(
 )
 # the config of a model may name functions of it
 register_later("keras.ops.", functools.partial(import_module, "tapewright.keras.ops"))
+register_later(
+    ("FeatureSpace", "TFDConcat", "TFDIdentity"),
+    functools.partial(import_module, "tapewright.keras.utils.feature_space"),
+)
 explain_missing(
     "tapewright.api.missing_names",
     __name__,

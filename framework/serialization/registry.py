@@ -39,7 +39,7 @@ T = TypeVar("T")
 _OBJECTS = {}  # kind -> name -> class or function; users' also as "module:name"
 _CUSTOM = {}  # "package>name" -> class or function of the user, of any kind
 _CUSTOM_NAMES = {}  # the inverse, which also knows classes that were replaced since
-_LOADERS = {}  # prefix of names -> the function that registers them
+_LOADERS = {}  # prefix of names, or several -> the function that registers them
 _SCOPE = ContextVar("custom_objects")
 
 
@@ -60,8 +60,8 @@ def register(kind: str, name: str, value: T) -> T:
     return value
 
 
-def register_later(prefix: str, load: Callable[[], Any]) -> None:
-    """Register a lazy loader: the first lookup of a name with this prefix calls it."""
+def register_later(prefix: str | tuple[str, ...], load: Callable[[], Any]) -> None:
+    """Register a lazy loader: the first lookup of a name with such a prefix calls it."""
     _LOADERS[prefix] = load
 
 

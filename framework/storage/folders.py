@@ -99,6 +99,10 @@ class FolderWriter:
             file.write(strict_json.dumps(value))
         sync(path)
 
+    def location(self, name):
+        """The path at which to write a file; `storage.atomic.sync` it at the end."""
+        return os.path.join(self._folder, name)
+
     def file(self, name, path):
         """Write a file with the bytes of another."""
         copy = os.path.join(self._folder, name)

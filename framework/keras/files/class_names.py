@@ -31,11 +31,15 @@ MODULES = {
 }
 FUNCTIONAL = ("keras.src.models.functional", "Functional")
 _CONVNEXT = "keras.src.applications.convnext"
+_FEATURE_SPACE = "keras.src.layers.preprocessing.feature_space"
 _INCEPTION_RESNET = "keras.src.applications.inception_resnet_v2"
 # Class -> module, class name and registered name in Keras, where the table above does not hold.
 CLASSES = {
+    "Cross": (_FEATURE_SPACE, "Cross", "Cross"),
     "CustomScaleLayer": (_INCEPTION_RESNET, "CustomScaleLayer", "CustomScaleLayer"),
     "DTypePolicy": ("keras", "DTypePolicy"),
+    "Feature": (_FEATURE_SPACE, "Feature", "Feature"),
+    "FeatureSpace": ("keras.utils", "FeatureSpace"),
     "FloatDTypePolicy": ("keras", "FloatDTypePolicy"),
     "GroupedQueryAttention": ("keras.layers", "GroupQueryAttention"),
     "LayerScale": (_CONVNEXT, "LayerScale", "LayerScale"),
@@ -44,6 +48,8 @@ CLASSES = {
     "SeedGenerator": ("keras.random", "SeedGenerator"),
     "Sequential": ("keras", "Sequential"),
     "StochasticDepth": (_CONVNEXT, "StochasticDepth", "StochasticDepth"),
+    "TFDConcat": (_FEATURE_SPACE, "TFDConcat", "TFDConcat"),
+    "TFDIdentity": (_FEATURE_SPACE, "TFDIdentity", "TFDIdentity"),
 }
 # Part of a module's name, of any version -> the family of its classes.
 FAMILIES = {module.rpartition(".")[2]: family for family, module in MODULES.items()}
@@ -53,6 +59,8 @@ FAMILIES |= {
     "engine": "layer",  # Keras 2
     "learning_rate_schedule": "schedule",
     "random": "seed_generator",
+    "feature_space": "feature",
+    "utils": "layer",  # `FeatureSpace`
 }
 
 

@@ -220,7 +220,7 @@ def load_model(
     compile: bool = True,
     safe_mode: bool = True,
 ) -> Any:
-    """Return the model in a file that `save_model`, or Keras, wrote, with its weights.
+    """Return the model or layer in a file of `save_model`, or Keras, with its weights.
 
     Args: ``filepath``: also a binary file object, or the folder of ``zipped=False``;
     ``custom_objects``: ``{name in the file: class or function}`` for those that
@@ -252,7 +252,8 @@ def load_model(
                 file.root.place,
             )
         model = _model_with_weights(file)
-        if compile and file.compile_config and _compile_as_saved(model, file):
+        compiles = compile and hasattr(model, "compile") and file.compile_config
+        if compiles and _compile_as_saved(model, file):
             restore_optimizer(file.root, model)
     return model
 
@@ -273,10 +274,10 @@ def _model_with_weights(file):
     with graphs, deferred_initialization(limit) as new_weights:
         with from_file(path, location):
             model = deserialize_keras_object(config, kind="layer")
-        if not hasattr(model, "compile"):
+        if not isinstance(model, Layer):
             name = type(model).__name__
             raise SavingError(
-                path, f"the config describes a {name}, not a model", location
+                path, f"the config describes a {name}, not a model or layer", location
             )
         assignment = WeightAssignment(path)
         read = read_layers if file.by_layer else read_tree

@@ -12,6 +12,7 @@ from tapewright.core.tensor import Tensor
 from tapewright.core.typing import Axes, Axis, DTypeLike, TensorLike
 from tapewright.layers import activations
 from tapewright.layers.base.spatial import checked_format
+from tapewright.layers.categories import encoded, sparse_one_hot
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.conversion import complex as _complex
@@ -208,16 +209,17 @@ def one_hot(
 
     Shapes: ``[...]`` to ``[..., num_classes]``.
 
-    Raises: ``ValueError`` for ``sparse``: there are no sparse tensors.
+    Args: ``sparse``: the result is a `SparseTensor`, with an entry for each index, which
+    is 0 for one out of range.
 
     >>> one_hot([1, 0], 3).numpy()
     array([[0., 1., 0.],
            [1., 0., 0.]], dtype=float32)
     """
-    _refuse_sparse("one_hot", sparse)
-    return _one_hot(
-        cast(x, int64), num_classes, axis=axis, dtype=dtype or default_float()
-    )
+    x, dtype = cast(x, int64), dtype or default_float()
+    if sparse:
+        return sparse_one_hot(x, num_classes, dtype, axis)
+    return _one_hot(x, num_classes, axis=axis, dtype=dtype)
 
 
 @operation
@@ -233,6 +235,8 @@ def multi_hot(
 
     Shapes: ``[n]`` to ``[num_classes]``, or ``[batch, n]`` to ``[batch, num_classes]``.
 
+    Raises: ``ValueError`` for ``sparse`` with another ``axis`` than the last one.
+
     >>> multi_hot([[1, 2], [0, 0]], 4).numpy()
     array([[0., 1., 1., 0.],
            [1., 0., 0., 0.]], dtype=float32)
@@ -242,18 +246,16 @@ def multi_hot(
         raise ValueError(
             f"multi_hot: num_classes must be given, and no other argument, got {kwargs}"
         )
-    result = one_hot(inputs, num_classes, axis, dtype, sparse)
+    if sparse:
+        if axis != -1:
+            raise ValueError(f"multi_hot: axis must be -1 with sparse=True, got {axis}")
+        inputs, dtype = cast(inputs, int64), dtype or default_float()
+        return encoded(inputs, "multi_hot", num_classes, dtype, sparse=True)
+    result = one_hot(inputs, num_classes, axis, dtype)
     over = 1 if result.ndim > 2 else 0
     return (
         reduce_any(result, over) if result.dtype.is_bool else reduce_max(result, over)
     )
-
-
-def _refuse_sparse(who, sparse):
-    if sparse:
-        raise ValueError(
-            f"{who}: sparse must be False (sparse tensors are not supported)"
-        )
 
 
 # -------------------------------------------------------------------------- losses

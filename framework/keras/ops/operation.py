@@ -170,6 +170,11 @@ class OperationDef:
         if image_data_format() != CHANNELS_LAST:
             arguments = self._with_format(arguments, image_data_format())
         refuse_variables(self.name, flatten(arguments))
+        if arguments.get("sparse"):
+            raise ValueError(
+                f"{self.name}: sparse=True needs tensors; in a model use the layer "
+                "CategoryEncoding with sparse=True"
+            )
         config, args, kwargs = self._split(arguments)
         name = unique_name(self.default_name)
         return OpCall(PREFIX + self.name, config, name)(*args, **kwargs)

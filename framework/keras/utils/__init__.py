@@ -39,12 +39,14 @@ if TYPE_CHECKING:
         image_dataset_from_directory,
         text_dataset_from_directory,
     )
+    from .feature_space import FeatureSpace
     from .file_download import get_file
     from .image_utils import array_to_img, img_to_array, load_img, save_img
     from .model_visualization import model_to_dot, plot_model
 
 __all__ = [
     "CustomObjectScope",
+    "FeatureSpace",
     "Progbar",
     "PyDataset",
     "Sequence",
@@ -89,6 +91,7 @@ DIRECTORIES = "tapewright.keras.utils.directory_datasets"
 
 import_lazily(
     sys.modules[__name__],
+    FeatureSpace="tapewright.keras.utils.feature_space:FeatureSpace",
     array_to_img="tapewright.keras.utils.image_utils:array_to_img",
     audio_dataset_from_directory=f"{DIRECTORIES}:audio_dataset_from_directory",
     get_file="tapewright.keras.utils.file_download:get_file",

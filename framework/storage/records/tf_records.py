@@ -6,14 +6,16 @@ bytes``, little-endian; the whole file may be compressed by gzip or zlib.
 
 import os
 import struct
+import zlib
 from contextlib import closing
 
 from tapewright.core.errors import DataLossError
 
 from .crc32c import masked_crc32c
 from .lines import open_compressed, skip_to
+from .paths import file_errors
 
-__all__ = ["put_record", "read_records"]
+__all__ = ["RecordWriter", "put_record", "read_records"]
 
 MOST = 1 << 31  # bytes of a record
 
@@ -55,3 +57,35 @@ def put_record(record):
     length = struct.pack("<Q", len(record))
     sums = [struct.pack("<I", masked_crc32c(part)) for part in (length, record)]
     return b"".join([length, sums[0], record, sums[1]])
+
+
+class RecordWriter:
+    """A file of records, written one after the other; see `read_records`."""
+
+    def __init__(self, path, compression="", level=-1):
+        with file_errors():
+            self._file = open(path, "wb")
+        self._compress = None
+        if compression:
+            bits = 31 if compression == "GZIP" else 15
+            self._compress = zlib.compressobj(level, zlib.DEFLATED, bits)
+
+    def write(self, record):
+        """Append the bytes of a record. Raises: ``ValueError`` if the file is closed."""
+        data = put_record(record)
+        self._file.write(
+            data if self._compress is None else self._compress.compress(data)
+        )
+
+    def flush(self):
+        """Write out what is held back."""
+        if self._compress is not None:
+            self._file.write(self._compress.flush(zlib.Z_SYNC_FLUSH))
+        self._file.flush()
+
+    def close(self):
+        """Write out what is held back, and close the file."""
+        if not self._file.closed:
+            if self._compress is not None:
+                self._file.write(self._compress.flush())
+            self._file.close()

@@ -83,3 +83,57 @@ def test_both_are_part_of_a_model():
     twin = tw.Model.from_config(model.get_config())
     kinds = [type(op).__name__ for op in twin.operations]
     assert kinds.count("OpCall") == 2
+
+
+# Those of TensorFlow 2.21: labels of each sequence, the width of the SparseTensor, scores.
+TIME_MAJOR = np.random.default_rng(0).normal(size=(6, 2, 4)).astype("f4")
+DECODERS = [
+    ("greedy", {}, [([2, 0, 1], [2, 1], 3)], [[-4.682502], [-2.671867]]),
+    (
+        "greedy",
+        {"merge_repeated": False, "blank_index": -3},
+        [([2, 3, 3, 0], [2], 4)],
+        [[-4.682502], [-2.671867]],
+    ),
+    (
+        "beam_search",
+        {"beam_width": 5, "top_paths": 2},
+        [([2, 0, 1], [2, 1], 3), ([2, 0, 2], [1], 3)],
+        [[-2.869152, -3.170983], [-1.485919, -1.948818]],
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "paths", "scores"), DECODERS)
+def test_decoders_of_tf_nn_give_sparse_labels(kind, options, paths, scores):
+    decode = getattr(tw.nn, f"ctc_{kind}_decoder")
+    found, found_scores = decode(TIME_MAJOR, [6, 4], **options)
+    np.testing.assert_allclose(found_scores.numpy(), scores, rtol=1e-5)
+    for labels, (first, second, width) in zip(found, paths, strict=True):
+        assert labels.dtype == "int64" and tuple(labels.shape) == (2, width)
+        rows = [[0, i] for i in range(len(first))] + [
+            [1, i] for i in range(len(second))
+        ]
+        assert labels.indices.numpy().tolist() == rows
+        assert labels.values.numpy().tolist() == first + second
+    nothing, _ = decode(np.float32([[[0, 0, 9]]]), [1])
+    assert tuple(nothing[0].shape) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: tw.nn.ctc_greedy_decoder([[0.0]], [1]), "inputs must be"),
+        (
+            lambda: tw.nn.ctc_greedy_decoder(TIME_MAJOR, [6, 4], blank_index=4),
+            "blank_index must be one of 4 classes, got 4",
+        ),
+        (
+            lambda: tw.nn.ctc_beam_search_decoder(TIME_MAJOR, [6, 4], 2, 3),
+            "top_paths must be at most beam_width, got 3 and 2",
+        ),
+    ],
+)
+def test_mistakes_of_decoders_are_named(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()

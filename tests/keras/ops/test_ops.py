@@ -285,6 +285,23 @@ def test_the_dtype_is_that_of_keras(call, dtype):
     assert call().dtype == dtype
 
 
+def test_sparse_vectors_of_integers_are_the_dense_ones():
+    x = np.array([[1, 3, -1], [0, 0, 7]])
+    for axis in (-1, 0, 1):
+        sparse = ops.one_hot(x, 4, axis, "float16", sparse=True)
+        assert sparse.dtype == "float16" and sparse.indices.shape[0] == 6
+        dense = tw.sparse.to_dense(tw.sparse.reorder(sparse)).numpy()
+        assert dense.tolist() == ops.one_hot(x, 4, axis).numpy().tolist()
+    traced = tw.function(lambda x: ops.one_hot(x, 4, sparse=True))
+    assert traced(x).values.numpy().tolist() == [1, 1, 0, 1, 1, 0]
+    for each in (x, x[0], np.stack([x, x])):
+        for dtype in (None, "bool"):
+            dense = ops.multi_hot(each, 4, dtype=dtype)
+            sparse = ops.multi_hot(each, 4, dtype=dtype, sparse=True)
+            assert sparse.dtype == dense.dtype
+            assert np.all(tw.sparse.to_dense(sparse).numpy() == dense.numpy())
+
+
 # ------------------------------------------------------- what NumPy does not have
 
 
@@ -471,7 +488,14 @@ def test_parts_of_a_tensor_are_written():
         (lambda: ops.quantile([1.0], 0.5, method="best"), "method .*got 'best'"),
         (lambda: ops.argpartition([3, 1, 2], 3), "kth must be from -3 to 2 .*got 3"),
         (lambda: ops.where([True], 1.0), "x1 and x2 must both be given"),
-        (lambda: ops.one_hot([1], 2, sparse=True), "sparse"),
+        (
+            lambda: ops.multi_hot([[1]], 2, axis=0, sparse=True),
+            "axis must be -1 .*got 0",
+        ),
+        (
+            lambda: ops.one_hot(tw.keras.Input((), dtype="int32"), 2, sparse=True),
+            "one_hot: sparse=True needs tensors",
+        ),
         (lambda: ops.scan(lambda c, x: (c, x), 0), "length must be given"),
         (lambda: ops.scan(lambda c, x: (c, x), 0, [1]), "xs must have a first axis"),
         (lambda: ops.concatenate([]), "concat: values .*at least one tensor"),

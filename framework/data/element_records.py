@@ -1,0 +1,102 @@
+"""Elements of data sets as records of bytes: the structure as JSON, then the arrays.
+
+``uint32 length of the JSON, JSON, bytes of all arrays``, little-endian. The JSON is
+``{"dtype": name, "shape": [...]}`` for a tensor, of strings with their ``"lengths"``, or
+``{"tuple": [...]}`` or ``{"dict": {...}}`` of such. Nothing in it is a name to look up.
+"""
+
+import json
+import math
+import struct
+
+import numpy as np
+
+from tapewright.core.devices import to_numpy
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.errors import DataLossError
+from tapewright.core.tensor import new_tensor
+from tapewright.core.text import is_text, make_text
+
+__all__ = ["decoded", "encoded"]
+
+
+def encoded(element, who="cache"):
+    """The bytes of an element. Raises: ``TypeError`` for what a file cannot hold."""
+    arrays = []
+    structure = _described(element, arrays, who)
+    head = json.dumps(structure).encode()
+    return b"".join([struct.pack("<I", len(head)), head, *map(_bytes, arrays)])
+
+
+def _described(element, arrays, who):
+    """The structure of an element as plain values; its arrays are appended to a list."""
+    if isinstance(element, dict):
+        if not all([isinstance(key, str) for key in element]):
+            raise TypeError(
+                f"{who}: elements in files have str as keys, got {list(element)}"
+            )
+        return {
+            "dict": {
+                key: _described(item, arrays, who) for key, item in element.items()
+            }
+        }
+    if type(element) is tuple:
+        return {"tuple": [_described(item, arrays, who) for item in element]}
+    array = getattr(element, "array", None)
+    if array is None:
+        raise TypeError(
+            f"{who}: elements in files are tensors in tuples and dicts, got "
+            f"{type(element).__name__}"
+        )
+    array = to_numpy(array)  # of sparse and ragged tensors some may be on the device
+    arrays.append(array)
+    described = {"dtype": as_dtype(array.dtype).name, "shape": list(np.shape(array))}
+    if is_text(array.dtype):
+        described["lengths"] = [len(entry) for entry in np.ravel(array).tolist()]
+    return described
+
+
+def _bytes(array):
+    if is_text(array.dtype):
+        return b"".join(np.ravel(array).tolist())
+    return np.ascontiguousarray(array).tobytes()
+
+
+def decoded(record):
+    """The element of these bytes. Raises: ``DataLossError`` if they are of none."""
+    try:
+        (size,) = struct.unpack_from("<I", record)
+        element, end = _made(json.loads(record[4 : 4 + size]), record, 4 + size)
+    except (ValueError, TypeError, KeyError, AttributeError, struct.error) as error:
+        raise DataLossError(f"a record is no element of a data set: {error}") from None
+    if end != len(record):
+        raise DataLossError("a record is no element of a data set: it is too long")
+    return element
+
+
+def _made(structure, record, place):
+    """The element at a place in a record, and the place after it."""
+    if "dict" in structure:
+        items = {}
+        for key, each in structure["dict"].items():
+            items[key], place = _made(each, record, place)
+        return items, place
+    if "tuple" in structure:
+        parts = []
+        for each in structure["tuple"]:
+            part, place = _made(each, record, place)
+            parts.append(part)
+        return tuple(parts), place
+    shape, dtype = (
+        tuple(structure["shape"]),
+        as_dtype(structure["dtype"]).as_numpy_dtype,
+    )
+    if "lengths" in structure:
+        entries = []
+        for length in structure["lengths"]:
+            entries.append(record[place : place + length])
+            place += length
+        return new_tensor(make_text(entries, shape)), place
+    count = math.prod(shape)
+    array = np.frombuffer(record, dtype, count, place).reshape(shape).copy()
+    return new_tensor(array), place + array.nbytes

@@ -1,0 +1,307 @@
+"""Data sets in folders: `Dataset.save`, `Dataset.load` and `Dataset.snapshot`.
+
+A folder has TFRecord files, the shards, and ``dataset.json``, an object with
+
+- ``"format"``, ``"tapewright data set"``, and ``"version"``, 1;
+- ``"element_spec"``: ``{"tensor": [shape, dtype]}``, None for unknown sizes or ranks;
+  ``{"sparse": [shape, dtype]}``; ``{"ragged": [shape, dtype, ragged rank, dtype of the
+  splits]}``; ``{"tuple": [...]}`` and ``{"dict": {...}}`` of such;
+- ``"compression"``: ``""``, ``"GZIP"`` or ``"ZLIB"``;
+- ``"shards"``: for each file, in the order of reading, ``"file"``, ``"elements"`` and
+  ``"bytes"``.
+
+A record is a tuple of the tensors of an element, see `element_records`: those of a sparse or
+ragged one are its components. Files are data: nothing in them is run.
+"""
+
+import os
+import re
+from contextlib import contextmanager
+
+from tapewright.core.composite import CompositeSpec
+from tapewright.core.dtypes import as_dtype
+from tapewright.core.errors import DataLossError, NotFoundError, SavingError
+from tapewright.core.nest import flatten, pack
+from tapewright.core.tensor import TensorSpec, is_composite
+from tapewright.core.text import make_text
+from tapewright.ops.ragged.ragged_tensor import RaggedTensorSpec
+from tapewright.ops.sparse.sparse_tensor import SparseTensorSpec
+from tapewright.storage.atomic import sync
+from tapewright.storage.folders import FolderReader, writing_folder
+from tapewright.storage.records.lines import check_compression
+from tapewright.storage.records.paths import as_path
+from tapewright.storage.records.tf_records import RecordWriter, read_records
+
+from .element_records import decoded, encoded
+from .elements import call_function, concrete
+from .node import INFINITE, Replayed
+from .record_files import Records
+from .sources import tensor_slices
+
+__all__ = ["Snapshot", "load", "save"]
+
+INDEX, FORMAT, VERSION = "dataset.json", "tapewright data set", 1
+SHARD = re.compile(r"shard_\d{5,}\.tfrecord")
+OF_TENSORFLOW = ("dataset_spec.pb", "snapshot.metadata")
+
+
+# ----------------------------------------------------------------------------- writing
+
+
+def save(node, path, compression=None, shard_func=None):
+    """Write all elements of a node into a folder, as a whole or not at all."""
+    if node.size() == INFINITE:
+        raise ValueError("save: the data set is endless; take(count) elements of it")
+    with _writing("save", node, path, compression, shard_func) as add:
+        for element in node.run(node.begin()):
+            add(element)
+
+
+@contextmanager
+def _writing(who, node, path, compression, shard_func):
+    """A function that adds an element to a new folder, which is there at the end."""
+    compression = check_compression(who, compression)
+    spec = node.spec()
+    described = _described(who, spec)
+    path, shards = os.fsdecode(as_path("path", path)), {}
+    with writing_folder(path, _members(path)) as folder:
+
+        def add(element):
+            number = 0 if shard_func is None else _number(who, shard_func, element)
+            if number not in shards:
+                shards[number] = _Shard(folder, number, compression)
+            shards[number].add(encoded(tuple(_parts(spec, element)), who))
+
+        if shard_func is None:  # there is one, if there is no element
+            shards[0] = _Shard(folder, 0, compression)
+        try:
+            yield add
+        finally:
+            for shard in shards.values():
+                shard.writer.close()
+        index = {
+            "format": FORMAT,
+            "version": VERSION,
+            "element_spec": described,
+            "compression": compression,
+            "shards": [shards[number].entry() for number in sorted(shards)],
+        }
+        folder.json(INDEX, index)
+
+
+class _Shard:
+    """A file that is being written."""
+
+    def __init__(self, folder, number, compression):
+        self.name, self.count = f"shard_{number:05d}.tfrecord", 0
+        self.path = folder.location(self.name)
+        self.writer = RecordWriter(self.path, compression)
+
+    def add(self, record):
+        self.writer.write(record)
+        self.count += 1
+
+    def entry(self):
+        sync(self.path)
+        size = os.path.getsize(self.path)
+        return {"file": self.name, "elements": self.count, "bytes": size}
+
+
+def _members(path):
+    """The files of a data set that was in the folder before."""
+    names = os.listdir(path) if os.path.isdir(path) else ()
+    return [INDEX, *[name for name in names if SHARD.fullmatch(name)]]
+
+
+def _number(who, shard_func, element):
+    number = int(concrete(call_function(shard_func, element)))
+    if number < 0:
+        raise ValueError(f"{who}: shard_func must return 0 or more, got {number}")
+    return number
+
+
+def _parts(spec, element):
+    """The tensors of an element, those of sparse and ragged tensors one by one."""
+    for each, leaf in zip(flatten(spec), flatten(element), strict=True):
+        if is_composite(leaf):
+            yield from each.fitted(leaf).components()
+        else:
+            yield leaf
+
+
+def _described(who, spec):
+    """A spec as plain values."""
+    if isinstance(spec, dict):
+        if not all([isinstance(key, str) for key in spec]):
+            raise TypeError(
+                f"{who}: elements in files have str as keys, got {list(spec)}"
+            )
+        return {"dict": {key: _described(who, each) for key, each in spec.items()}}
+    if isinstance(spec, tuple):
+        return {"tuple": [_described(who, each) for each in spec]}
+    if isinstance(spec, TensorSpec):
+        return {"tensor": [_sizes(spec), spec.dtype.name]}
+    if isinstance(spec, SparseTensorSpec):
+        return {"sparse": [_sizes(spec), spec.dtype.name]}
+    if isinstance(spec, RaggedTensorSpec):
+        splits = spec.row_splits_dtype.name
+        return {"ragged": [_sizes(spec), spec.dtype.name, spec.ragged_rank, splits]}
+    raise TypeError(
+        f"{who}: elements in files are tensors in tuples and dicts, got {spec!r:.200}"
+    )
+
+
+def _sizes(spec):
+    return None if spec.shape.rank is None else spec.shape.as_list()
+
+
+# ----------------------------------------------------------------------------- reading
+
+
+def load(path, join=None, element_spec=None, compression=None):
+    """Return a node of the elements in a folder that `save` wrote.
+
+    ``join`` makes it of a list of nodes, one for each shard.
+    """
+    path = os.fsdecode(as_path("path", path))
+    spec, stored, shards = _index(path)
+    if element_spec is not None and element_spec != spec:
+        raise ValueError(
+            f"load: element_spec must be that of the data set in {path}, {spec}, or None; "
+            f"got {element_spec}"
+        )
+    if compression is not None and check_compression("load", compression) != stored:
+        raise ValueError(
+            f"load: compression must be that of the data set in {path}, {stored!r}, or "
+            f"None; got {compression!r}"
+        )
+    if join is None:
+        return _Shards(shards, stored, spec)
+    return join([_Shards([shard], stored, spec) for shard in shards])
+
+
+def is_saved(path):
+    """Return whether a folder has a data set."""
+    return os.path.isfile(os.path.join(path, INDEX))
+
+
+def _index(path):
+    """The spec, the compression, and pairs of path and count of the shards."""
+    if not os.path.isdir(path):
+        raise NotFoundError(f"load: there is no folder {path}")
+    folder = FolderReader(path)
+    if INDEX not in folder:
+        by_tensorflow = any([name in folder for name in OF_TENSORFLOW])
+        raise SavingError(
+            path,
+            "holds a data set in TensorFlow's format, which is not read here; write it as "
+            "TFRecord files of tf.io.serialize_tensor or tf.train.Example"
+            if by_tensorflow
+            else f"holds no data set: it has no {INDEX}",
+        )
+    index = folder.json_object(INDEX)
+    if index.get("format") != FORMAT or index.get("version") != VERSION:
+        raise SavingError(
+            os.path.join(path, INDEX),
+            f"must be a {FORMAT} of version {VERSION}, got {index.get('format')!r:.80}, "
+            f"version {index.get('version')!r:.80}",
+        )
+    try:
+        spec = _spec(index["element_spec"])
+        compression = check_compression("load", index["compression"])
+        shards = [_checked_shard(path, each) for each in index["shards"]]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, SavingError):
+            raise
+        raise SavingError(os.path.join(path, INDEX), f"is damaged: {error}") from None
+    return spec, compression, shards
+
+
+def _checked_shard(path, entry):
+    name, count, size = (entry[key] for key in ("file", "elements", "bytes"))
+    if not isinstance(name, str) or SHARD.fullmatch(name) is None:
+        raise ValueError(f"{name!r:.80} is no file of a shard")
+    if type(count) is not int or type(size) is not int or count < 0:
+        raise ValueError(f"the numbers {count!r:.80} and {size!r:.80} of {name}")
+    shard = os.path.join(path, name)
+    found = os.path.getsize(shard) if os.path.isfile(shard) else None
+    if found != size:
+        raise SavingError(shard, f"must have {size} bytes, has {found}")
+    return shard, count
+
+
+def _spec(value):
+    """The spec that `_described` described."""
+    ((kind, parts),) = value.items()
+    if kind == "dict":
+        return {key: _spec(each) for key, each in parts.items()}
+    if kind == "tuple":
+        return tuple([_spec(each) for each in parts])
+    shape, dtype, *rest = parts
+    dtype = as_dtype(dtype)
+    if kind == "ragged":
+        return RaggedTensorSpec(shape, dtype, *rest)
+    if kind not in ("tensor", "sparse") or rest:
+        raise ValueError(f"{kind!r:.80} is no kind of spec")
+    return (TensorSpec if kind == "tensor" else SparseTensorSpec)(shape, dtype)
+
+
+class _Shards(Records):
+    """The elements in shards, one file after the other."""
+
+    def __init__(self, shards, compression, spec):
+        self._count = sum([count for _, count in shards])
+        super().__init__(
+            tensor_slices(make_text([path for path, _ in shards], (len(shards),))),
+            lambda path, place: read_records(path, compression, place),
+            lambda record: _element(spec, record),
+            spec,
+        )
+
+    def size(self):
+        return self._count
+
+
+def _element(spec, record):
+    """The element of a record. Raises: ``DataLossError`` if it does not fit the spec."""
+    parts, leaves = decoded(record), []
+    try:
+        parts = iter(parts)
+        for each in flatten(spec):
+            # a row of a ragged tensor may be a tensor
+            if isinstance(each, CompositeSpec) and getattr(each, "ragged_rank", 1):
+                count = len(each.components())
+                leaf = each.with_components([next(parts) for _ in range(count)])
+            else:
+                leaf = next(parts)
+            if not each.is_compatible_with(leaf):
+                raise ValueError(f"it has {leaf} where the spec says {each}")
+            leaves.append(leaf)
+        if next(parts, None) is not None:
+            raise ValueError("it has more tensors than the spec")
+    except (AttributeError, TypeError, ValueError, StopIteration) as error:
+        raise DataLossError(f"a record is no element of {spec}: {error}") from None
+    return pack(spec, leaves)
+
+
+# --------------------------------------------------------------------------- snapshots
+
+
+class Snapshot(Replayed):
+    """The elements of the first whole run in a folder, for all runs that follow."""
+
+    def __init__(self, source, path, compression, shard_func, join):
+        super().__init__(source)
+        self._path = os.fsdecode(as_path("path", path))
+        self._writing = compression, shard_func
+        self._join = join
+
+    def replay(self, position):
+        if is_saved(self._path):
+            node = load(self._path, self._join)
+            yield from node.run(node.begin())
+            return
+        with _writing("snapshot", self.inputs[0], self._path, *self._writing) as add:
+            for element in self.run_input(position):
+                add(element)
+                yield element

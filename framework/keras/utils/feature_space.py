@@ -1,0 +1,531 @@
+"""`FeatureSpace`: a layer for each column of a table, and their outputs as one vector.
+
+Its parts are the layers of `keras.layers`; files name them as Keras does, so that a feature
+space goes both ways.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Self
+
+from tapewright.core.argument_validation import one_of
+from tapewright.core.naming import unique_name
+from tapewright.core.nest import map_structure
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.data.dataset import Dataset
+from tapewright.layers.base.input_layer import Input
+from tapewright.layers.base.layer import BUILDING, Layer, ShapePreserving
+from tapewright.layers.hashing import HashedCrossing, Hashing
+from tapewright.layers.index_lookup import IndexLookup
+from tapewright.layers.lookup import IntegerLookup, StringLookup
+from tapewright.layers.preprocessing import (
+    CategoryEncoding,
+    Discretization,
+    Normalization,
+    Rescaling,
+)
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.shape import expand_dims, reshape, squeeze
+from tapewright.serialization.registry import register
+
+from ..files.keras_objects import deserialize_keras_object, serialize_keras_object
+from ..files.save_and_load import save_model
+from ..ops.arrays import concatenate
+
+__all__ = ["FeatureSpace"]
+
+KINDS = (
+    "float", "float_discretized", "float_normalized", "float_rescaled",
+    "integer_categorical", "integer_hashed", "string_categorical", "string_hashed",
+)  # fmt: skip
+
+
+class FeatureSpace(Layer):
+    """Columns of a table, numbers or strings, encoded by a layer each.
+
+    Args: ``features``: a dict of names and kinds: "float", "float_rescaled",
+    "float_normalized", "float_discretized", "integer_categorical",
+    "string_categorical", "integer_hashed", "string_hashed", or what the class method of
+    that name returns, which takes the arguments of the kind; `feature` makes one of any
+    layer; ``output_mode``: "concat", the encoded features as one vector, in the order of
+    their names, crosses last; or "dict", each by its name; ``crosses``: tuples of names
+    of features that are hashed together, or results of `cross`; ``crossing_dim``,
+    ``hashing_dim``, ``num_discretization_bins``: sizes where none is given.
+
+    Categories, bins and hashes become vectors of zeros and a one, for
+    ``output_mode="int"`` of the feature they stay integers.
+
+    Shapes: inputs are a dict of ``[batch]`` or ``[batch, 1]``, or, for one sample, of
+    ``[]``; outputs ``[batch, size]``, or ``[size]``.
+
+    Raises: ``ValueError`` for an unknown kind or mode, a cross of unknown features, a
+    call before `adapt`, of something else than a dict, or one without all features, and
+    for integers or strings in mode "concat".
+
+    >>> from tapewright.keras.utils import FeatureSpace
+    >>> table = {"size": [1.0, 3.0], "color": ["red", "blue"]}
+    >>> space = FeatureSpace({"size": "float_normalized", "color": "string_categorical"})
+    >>> space.adapt(table)
+    >>> space({"size": 3.0, "color": "blue"}).numpy()
+    array([0., 0., 1., 1.], dtype=float32)
+    """
+
+    autocast = False  # each layer casts what it wants
+
+    def __init__(
+        self,
+        features: dict[str, Any],
+        output_mode: str = "concat",
+        crosses: Sequence[Any] | None = None,
+        crossing_dim: int = 32,
+        hashing_dim: int = 32,
+        num_discretization_bins: int = 32,
+        name: str | None = None,
+    ):
+        super().__init__(name=name)
+        self.built = False  # a file has the shapes for the layers inside
+        if not features:
+            raise ValueError("FeatureSpace: features must have an entry, got none")
+        self.crossing_dim: int = crossing_dim
+        self.hashing_dim: int = hashing_dim
+        self.num_discretization_bins: int = num_discretization_bins
+        self.features: dict[str, Any] = {
+            key: self._feature_of(key, value) for key, value in features.items()
+        }
+        self.crosses: list[Any] = [self._cross_of(cross) for cross in crosses or ()]
+        modes = ("concat", "dict")
+        self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
+        self.inputs: dict[str, Any] = {
+            key: Input((1,), dtype=feature.dtype, name=key)
+            for key, feature in self.features.items()
+        }
+        self.preprocessors: dict[str, Any] = {
+            key: feature.preprocessor for key, feature in self.features.items()
+        }
+        self.crossers: dict[str, Any] = {
+            cross.name: HashedCrossing(cross.crossing_dim, name=cross.name)
+            for cross in self.crosses
+        }
+        self.one_hot_encoders: dict[str, Any] = {}
+        self.concat: Any = None
+        self.encoded_features: Any = None
+        self._is_adapted = False
+
+    # --- features
+
+    def _feature_of(self, name, given):
+        if isinstance(given, dict):
+            given = deserialize_keras_object(given)
+        if isinstance(given, Feature):
+            return given
+        if given not in KINDS:
+            raise ValueError(
+                f"FeatureSpace: the kind of feature {name!r} must be one of "
+                f"{', '.join(KINDS)}, or made by a method of this name, got {given!r}"
+            )
+        sizes = {
+            "float_discretized": (self.num_discretization_bins,),
+            "integer_hashed": (self.hashing_dim,),
+            "string_hashed": (self.hashing_dim,),
+        }
+        return getattr(self, given)(*sizes.get(given, ()), name=name)
+
+    def _cross_of(self, given):
+        if isinstance(given, dict):
+            given = deserialize_keras_object(given)
+        if not isinstance(given, Cross):
+            if not self.crossing_dim:
+                raise ValueError(
+                    "FeatureSpace: crosses need a crossing_dim, got "
+                    f"{self.crossing_dim!r}"
+                )
+            given = Cross(given, self.crossing_dim)
+        unknown = [key for key in given.feature_names if key not in self.features]
+        if unknown:
+            raise ValueError(
+                f"FeatureSpace: crosses must name features, which {unknown} are not; "
+                f"there are {list(self.features)}"
+            )
+        return given
+
+    @classmethod
+    def cross(
+        cls,
+        feature_names: Sequence[str],
+        crossing_dim: int,
+        output_mode: str = "one_hot",
+    ) -> Any:
+        """Features hashed together into ``crossing_dim`` bins; "one_hot" or "int"."""
+        return Cross(feature_names, crossing_dim, output_mode)
+
+    @classmethod
+    def feature(cls, dtype: str, preprocessor: Any, output_mode: str) -> Any:
+        """A feature with a layer of your own.
+
+        Args: ``dtype``: of the inputs; ``preprocessor``: the layer; ``output_mode``:
+        "float" or "int" for its outputs as they are, "one_hot" for vectors of integers.
+        """
+        return Feature(dtype, preprocessor, output_mode)
+
+    @classmethod
+    def float(cls, name: str | None = None) -> Any:
+        """Numbers as they are."""
+        layer = TFDIdentity(dtype="float32", name=_name("float", name))
+        return Feature("float32", layer, "float")
+
+    @classmethod
+    def float_rescaled(
+        cls, scale: Any = 1.0, offset: Any = 0.0, name: str | None = None
+    ) -> Any:
+        """Numbers times ``scale`` plus ``offset``."""
+        layer = Rescaling(scale, offset, name=_name("float_rescaled", name))
+        return Feature("float32", layer, "float")
+
+    @classmethod
+    def float_normalized(cls, name: str | None = None) -> Any:
+        """Numbers with mean 0 and variance 1 in the data that `adapt` saw."""
+        layer = Normalization(axis=-1, name=_name("float_normalized", name))
+        return Feature("float32", layer, "float")
+
+    @classmethod
+    def float_discretized(
+        cls,
+        num_bins: int | None,
+        bin_boundaries: Sequence[Any] | None = None,
+        output_mode: str = "one_hot",
+        name: str | None = None,
+    ) -> Any:
+        """Numbers as one of ``num_bins``, or as one of those between boundaries."""
+        layer = Discretization(
+            num_bins=num_bins,
+            bin_boundaries=bin_boundaries,
+            name=_name("float_discretized", name),
+        )
+        return Feature("float32", layer, output_mode)
+
+    @classmethod
+    def integer_categorical(
+        cls,
+        max_tokens: int | None = None,
+        num_oov_indices: int = 1,
+        output_mode: str = "one_hot",
+        name: str | None = None,
+    ) -> Any:
+        """Integers by their positions in a vocabulary, see `IntegerLookup`."""
+        layer = IntegerLookup(
+            max_tokens, num_oov_indices, name=_name("integer_categorical", name)
+        )
+        return Feature("int32", layer, output_mode)
+
+    @classmethod
+    def string_categorical(
+        cls,
+        max_tokens: int | None = None,
+        num_oov_indices: int = 1,
+        output_mode: str = "one_hot",
+        name: str | None = None,
+    ) -> Any:
+        """Strings by their positions in a vocabulary, see `StringLookup`."""
+        layer = StringLookup(
+            max_tokens, num_oov_indices, name=_name("string_categorical", name)
+        )
+        return Feature("string", layer, output_mode)
+
+    @classmethod
+    def integer_hashed(
+        cls, num_bins: int, output_mode: str = "one_hot", name: str | None = None
+    ) -> Any:
+        """Integers hashed into ``num_bins``, see `Hashing`."""
+        layer = Hashing(num_bins, name=_name("integer_hashed", name))
+        return Feature("int32", layer, output_mode)
+
+    @classmethod
+    def string_hashed(
+        cls, num_bins: int, output_mode: str = "one_hot", name: str | None = None
+    ) -> Any:
+        """Strings hashed into ``num_bins``, see `Hashing`."""
+        layer = Hashing(num_bins, name=_name("string_hashed", name))
+        return Feature("string", layer, output_mode)
+
+    # --- adapting
+
+    def adapt(self, dataset: Any) -> None:
+        """Adapt the layers that learn from data: vocabularies, boundaries, statistics.
+
+        Args: ``dataset``: a `data.Dataset` of dicts, of samples or of batches, without
+        labels, which is read once for each of these layers; or a dict of arrays.
+
+        Raises: ``ValueError`` for another type, and as the layers do.
+        """
+        if isinstance(dataset, dict):
+            dataset = Dataset.from_tensor_slices(dataset)
+        if not isinstance(dataset, Dataset):
+            raise ValueError(
+                "FeatureSpace.adapt: dataset must be a data.Dataset or a dict of arrays, "
+                f"got {type(dataset).__name__}"
+            )
+        for name in self._adaptable():
+            column = dataset.map(lambda x, name=name: x[name])
+            rank = len(next(iter(column)).shape)
+            if rank == 0:
+                column = column.batch(32)
+            if rank <= 1:
+                column = column.map(lambda x: expand_dims(x, -1))
+            self.preprocessors[name].adapt(column)
+        self._is_adapted, self.encoded_features = True, None
+        self.get_encoded_features()
+        self.built = True
+
+    def _adaptable(self):
+        """The names of the features whose layers learn from data."""
+        layers = self.preprocessors.items()
+        return [name for name, layer in layers if _learns(layer)]
+
+    def get_inputs(self) -> dict[str, Any]:
+        """Return a symbolic input ``[None, 1]`` for each feature, by name."""
+        self.get_encoded_features()
+        return self.inputs
+
+    def get_encoded_features(self) -> Any:
+        """Return the symbolic outputs for the inputs of `get_inputs`.
+
+        Raises: ``ValueError`` before `adapt`.
+        """
+        if self.encoded_features is None:
+            with BUILDING:  # of several threads, one makes the encoders
+                if self.encoded_features is None:
+                    self.encoded_features = self._build_encoders()
+        return self.encoded_features
+
+    def _build_encoders(self):
+        if not self._is_adapted and self._adaptable():
+            raise ValueError(
+                "FeatureSpace: call adapt(dataset) first, as the features "
+                f"{self._adaptable()} learn from data"
+            )
+        values = self._processed(self.inputs)
+        self.one_hot_encoders = {}
+        specs = {**self.features, **{cross.name: cross for cross in self.crosses}}
+        layers = {**self.preprocessors, **self.crossers}
+        for name in self._names():
+            is_integer = values[name].dtype.is_integer
+            if specs[name].output_mode == "one_hot":
+                if not is_integer:
+                    raise ValueError(
+                        f"FeatureSpace: the layer of feature {name!r} must return "
+                        "integers for output_mode 'one_hot', got "
+                        f"{values[name].dtype.name}"
+                    )
+                size = _category_count(name, layers[name])
+                self.one_hot_encoders[name] = CategoryEncoding(size)
+            elif self.output_mode == "concat":
+                if is_integer or values[name].dtype.name == "string":
+                    raise ValueError(
+                        "FeatureSpace: features of output_mode 'concat' must be encoded "
+                        f"as floating numbers, but {name!r} has dtype "
+                        f"{values[name].dtype.name}; use output_mode='dict'"
+                    )
+        if self.output_mode == "concat":
+            self.concat = TFDConcat(axis=-1)
+        return self._merged(values)
+
+    # --- calling
+
+    def _converted(self, inputs):
+        if not isinstance(inputs, dict):
+            raise ValueError(
+                f"FeatureSpace: inputs must be a dict of features, got {inputs!r:.200}"
+            )
+        if inputs.keys() != self.features.keys():
+            raise ValueError(
+                f"FeatureSpace: inputs must have the features {list(self.features)}, got "
+                f"{list(inputs)}"
+            )
+        return {key: convert_to_tensor(value) for key, value in inputs.items()}
+
+    def call(self, inputs: Any) -> Any:
+        self.get_encoded_features()
+        is_sample = any([len(x.shape) == 0 for x in inputs.values()])
+        columns = {key: _as_column(x) for key, x in inputs.items()}
+        outputs = self._merged(self._processed(columns))
+        if is_sample:
+            return map_structure(lambda x: squeeze(x, 0), outputs)
+        return outputs
+
+    def _names(self):
+        return sorted(self.preprocessors) + sorted(self.crossers)
+
+    def _processed(self, columns):
+        """The outputs of the layers of all features and crosses, by name."""
+        values = {name: self.preprocessors[name](columns[name]) for name in columns}
+        for cross in self.crosses:
+            crossed = [values[name] for name in cross.feature_names]
+            values[cross.name] = self.crossers[cross.name](crossed)
+        return values
+
+    def _merged(self, values):
+        for name, encoder in self.one_hot_encoders.items():
+            values[name] = encoder(values[name])
+        outputs = {name: values[name] for name in self._names()}
+        if self.output_mode == "dict":
+            return outputs
+        return self.concat(list(outputs.values()))
+
+    # --- files
+
+    def save(self, filepath: str | os.PathLike) -> None:
+        """Write a ``.keras`` file, which `keras.saving.load_model` reads."""
+        save_model(self, filepath)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "features": serialize_keras_object(self.features),
+            "output_mode": self.output_mode,
+            "crosses": serialize_keras_object(self.crosses),
+            "crossing_dim": self.crossing_dim,
+            "hashing_dim": self.hashing_dim,
+            "num_discretization_bins": self.num_discretization_bins,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        return cls(**config)
+
+    def get_build_config(self) -> dict[str, Any]:
+        layers = self.preprocessors.items()
+        return {name: layer.get_build_config() for name, layer in layers}
+
+    def build_from_config(self, config: dict[str, Any] | None) -> None:
+        for name, shapes in (config or {}).items():
+            if not self.preprocessors[name].built:
+                self.preprocessors[name].build_from_config(shapes)
+        self._is_adapted = True
+
+
+# ------------------------------------------------------------------------------- parts
+
+
+class Feature:
+    """A feature: the dtype of its inputs, its layer, and how the outputs are encoded."""
+
+    kind = "feature"
+
+    def __init__(self, dtype: str, preprocessor: Any, output_mode: str):
+        self.dtype = dtype
+        if isinstance(preprocessor, dict):
+            preprocessor = deserialize_keras_object(preprocessor)
+        if not isinstance(preprocessor, Layer):
+            raise ValueError(
+                f"FeatureSpace.feature: preprocessor must be a layer, got {preprocessor!r}"
+            )
+        self.preprocessor = preprocessor
+        modes = ("int", "one_hot", "float")
+        self.output_mode = one_of(self, "output_mode", output_mode, modes)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "dtype": self.dtype,
+            "preprocessor": serialize_keras_object(self.preprocessor),
+            "output_mode": self.output_mode,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        return cls(**config)
+
+
+class Cross:
+    """Features that are hashed together."""
+
+    kind = "feature"
+
+    def __init__(
+        self,
+        feature_names: Sequence[str],
+        crossing_dim: int,
+        output_mode: str = "one_hot",
+    ):
+        self.feature_names = tuple(feature_names)
+        self.crossing_dim = crossing_dim
+        modes = ("int", "one_hot")
+        self.output_mode = one_of(self, "output_mode", output_mode, modes)
+
+    @property
+    def name(self) -> str:
+        return "_X_".join(self.feature_names)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "feature_names": list(self.feature_names),
+            "crossing_dim": self.crossing_dim,
+            "output_mode": self.output_mode,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        return cls(**config)
+
+
+class TFDIdentity(ShapePreserving, Layer):
+    """Inputs as they are, in the dtype of the layer."""
+
+    autocast = False
+
+    def call(self, inputs: Any) -> Any:
+        return cast(inputs, self.compute_dtype)
+
+
+class TFDConcat(Layer):
+    """Inputs side by side along ``axis``, in the dtype that they promote to."""
+
+    autocast = False
+
+    def __init__(self, axis: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.axis = axis
+
+    def call(self, inputs: Any) -> Any:
+        return concatenate(inputs, axis=self.axis)
+
+
+for _class in (Feature, Cross, TFDConcat, TFDIdentity):
+    register("feature", _class.__name__, _class)
+
+
+def _name(kind, name):
+    return f"{name or unique_name(kind)}_preprocessor"
+
+
+def _learns(layer):
+    """Return whether a layer has to see data, as nothing was given for it."""
+    if isinstance(layer, Discretization):
+        return layer.num_bins is not None
+    given = ("input_mean", "input_vocabulary")
+    return hasattr(layer, "adapt") and all(
+        [getattr(layer, x, None) is None for x in given]
+    )
+
+
+def _category_count(name, layer):
+    """The number of integers that a layer returns."""
+    if isinstance(layer, IndexLookup):
+        return layer.vocabulary_size()
+    if isinstance(layer, Discretization):
+        return layer.num_bins or len(layer.bin_boundaries) + 1
+    if isinstance(layer, Hashing | HashedCrossing):
+        return layer.num_bins
+    if isinstance(layer, CategoryEncoding):
+        return layer.num_tokens
+    raise ValueError(
+        f"FeatureSpace: feature {name!r} cannot have output_mode 'one_hot', as the number "
+        f"of integers that a {type(layer).__name__} returns is not known; use 'int'"
+    )
+
+
+def _as_column(x):
+    rank = len(x.shape)
+    if rank == 0:
+        return reshape(x, (1, 1))
+    return expand_dims(x, -1) if rank == 1 else x
