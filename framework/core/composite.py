@@ -79,8 +79,12 @@ class CompositeTensor:
 
         Raises: ``TypeError`` if the class has no such ops.
         """
-        raise TypeError(
-            f"{op.name}: the op takes no {type(self).__name__}{self._advised()}"
+        raise self._refusal(op.name)
+
+    def _refusal(self, name):
+        """The error of an op, or of a function of ops, without a rule for the class."""
+        return TypeError(
+            f"{name}: the op takes no {type(self).__name__}{self._advised()}"
         )
 
 

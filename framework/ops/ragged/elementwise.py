@@ -45,11 +45,7 @@ class OpMethods(RaggedRows):
         if rule is not None:
             return rule(op, inputs, attributes)
         if not op.elementwise:
-<<<<<<< HEAD
-            return super().apply_op(op, inputs, attributes)  # raises
-=======
-            raise _no_rule(op.name)
->>>>>>> guides
+            raise self._refusal(op.name)
         like = next(x for x in inputs if isinstance(x, RaggedRows))._unpacked()
         others = [x for x in inputs if isinstance(x, RaggedRows)]
         for x in others[1:]:
@@ -64,7 +60,7 @@ class OpMethods(RaggedRows):
         """
         rule = FUNCTION_RULES.get(function)
         if rule is None:
-            raise _no_rule(function.__name__)
+            raise self._refusal(function.__name__)
         return rule(*args, **kwargs)
 
     def _flat_of(self, who, x):
@@ -93,13 +89,6 @@ class OpMethods(RaggedRows):
         if outer[0] == 1:
             return reshape(x, sizes[depth + 1 :])
         return gather(reshape(x, [rows, *sizes[2:]]), self.value_rowids())
-
-
-def _no_rule(who):
-    return TypeError(
-        f"{who}: the op takes no RaggedTensor; tw.ragged.map_flat_values applies an op to "
-        "its values, and to_tensor makes it dense"
-    )
 
 
 def same_splits(who: str, x: Rows, y: RaggedRows) -> Rows:
