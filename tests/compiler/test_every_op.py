@@ -3,7 +3,7 @@
 Bit for bit where a replay makes the very calls of NumPy that the kernels make; machine code
 rounds otherwise. So it is for inputs of other dtypes, shapes and layouts, valid or not: a
 line of each op is tried on all of them, with ``TAPEWRIGHT_TRY_ALL=1`` every line. As LLVM
-takes most of the time of machine code, there each op is tried on a third of them.
+takes most of the time of machine code, there each op is tried on a sixth of them.
 """
 
 import os
@@ -303,7 +303,7 @@ def each_line():
     return lines if TRY_ALL else list({line[0]: line for line in lines}.values())
 
 
-def lines_for(kind, kinds, share=3):
+def lines_for(kind, kinds, share=6):
     """Those lines of `each_line` that are tried on one of several kinds of inputs."""
     every, first = TRY_ALL or same_calls(), list(kinds).index(kind) % share
     return each_line() if every else each_line()[first::share]
@@ -495,7 +495,7 @@ def test_every_gradient_is_the_same_traced_and_eager_on(name, device):
             with_gradients(made),
             values_for(op, name, made),
         )
-        for op, made in lines_for(name, GRADIENTS, share=2)
+        for op, made in lines_for(name, GRADIENTS, share=3)
         if not ("conv" in op and op.endswith(left_out))
     ]
     problems = problems_of(lines)
