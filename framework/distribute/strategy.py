@@ -16,6 +16,7 @@ from tapewright.core import config
 from tapewright.core import replica_context as core
 from tapewright.core.argument_validation import positive, whole
 from tapewright.core.communication.job import communicator
+from tapewright.core.devices import device
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.nest import map_structure
 from tapewright.core.rules import check_choice
@@ -76,6 +77,7 @@ class Strategy:
 
     auto_shard_dataset: bool = True  # `fit` divides batches among the replicas
     compression: str | None = None  # of gradients on their way
+    _device: Any = None  # where variables are made and steps run; None: the current one
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -98,7 +100,7 @@ class Strategy:
         >>> model.distribute_strategy is strategy
         True
         """
-        with _set(_CURRENT, self), _set(_IN_STEP, False):
+        with _set(_CURRENT, self), _set(_IN_STEP, False), device(self._device):
             yield self
 
     @contextmanager
@@ -211,7 +213,23 @@ class Strategy:
         return f"<{type(self).__name__} replica {self.replica_id} of {count}>"
 
 
-OneDeviceStrategy = Strategy
+def _checked(name):
+    """Return the name of a device. Raises: as `tw.device` does."""
+    with device(name):
+        return name
+
+
+class OneDeviceStrategy(Strategy):
+    """One replica, on one device.
+
+    Args: ``device``: as in `tw.device`.
+
+    >>> OneDeviceStrategy("/CPU:0").num_replicas_in_sync
+    1
+    """
+
+    def __init__(self, device: Any):
+        self._device = _checked(device)
 
 
 class MultiWorkerMirroredStrategy(Strategy):
@@ -263,7 +281,29 @@ class MultiWorkerMirroredStrategy(Strategy):
         return ClusterResolver(self.num_replicas_in_sync, self.replica_id)
 
 
-MirroredStrategy = MultiWorkerMirroredStrategy
+class MirroredStrategy(MultiWorkerMirroredStrategy):
+    """`MultiWorkerMirroredStrategy`: the replicas are processes here, too.
+
+    Args: ``devices``: a list of the one device of this process, as in `tw.device`;
+    ``cross_device_ops``: TensorFlow's, ignored.
+
+    Raises: ``ValueError`` for several devices.
+
+    >>> MirroredStrategy(["/CPU:0"]).num_replicas_in_sync
+    1
+    """
+
+    def __init__(
+        self, devices: Sequence[Any] | None = None, cross_device_ops: Any = None
+    ):
+        if devices is not None and len(devices) != 1:
+            raise ValueError(
+                "MirroredStrategy: devices must be one, as each replica is a process with "
+                f"a device; got {devices}: start them by mpiexec -n {len(devices)}"
+            )
+        super().__init__()
+        if devices is not None:
+            self._device = _checked(devices[0])
 
 
 class CommunicationOptions:

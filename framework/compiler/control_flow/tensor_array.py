@@ -78,6 +78,8 @@ class TensorArray(CompositeTensor):
         self._shape = TensorShape(element_shape)
         self._infers = infer_shape
         self._items = [None] * int(0 if size is None else size)
+        # Whether writes have made it larger, or will: then the size is not known to a trace.
+        self._grows = self._dynamic and not self._items
         self._rows = None  # all elements as one tensor, once the index is traced
 
     # --- what it is
@@ -126,6 +128,11 @@ class TensorArray(CompositeTensor):
             array = self._open(value)
             array._put(int(index), value)
             return array
+        if self._grows:
+            fall_back(
+                "TensorArray.write: in a traced function an array cannot grow at a traced "
+                "index: pass its size"
+            )
         array = self._open(value)
         rows = array._as_rows("write")
         array._rows = put_row(rows, index, value)
@@ -137,7 +144,9 @@ class TensorArray(CompositeTensor):
                 f"TensorArray.write: index must be from 0 to {len(self._items) - 1}, got "
                 f"{index}; dynamic_size=True lets it grow"
             )
-        self._items += [None] * (index + 1 - len(self._items))
+        missing = index + 1 - len(self._items)
+        self._items += [None] * missing
+        self._grows = self._grows or missing > 0
         self._items[index] = value
 
     def _fitting(self, who, value):

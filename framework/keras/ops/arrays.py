@@ -10,6 +10,7 @@ from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axes, Axis, ShapeLike, TensorLike
 from tapewright.ops.array import creation, joining
+from tapewright.ops.array import gather as gathering
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.gather import repeat as _repeat
@@ -238,10 +239,10 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: Axes = None) -> Tensor
     """
     x = convert_to_tensor(x)
     if axis is None:
-        return shapes.reshape(joining.roll(ravel(x), shift, 0), x.shape)
+        return shapes.reshape(gathering.roll(ravel(x), shift, 0), x.shape)
     if not isinstance(axis, int) and isinstance(shift, int):
         shift = [shift] * len(axis)
-    return joining.roll(x, shift, axis)
+    return gathering.roll(x, shift, axis)
 
 
 @operation(call="x constant_values")

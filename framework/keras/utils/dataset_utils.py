@@ -9,9 +9,12 @@ import numpy as np
 
 from tapewright.core import devices
 from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.tensor import convert_to_tensor
 from tapewright.data.batching import Batch
 from tapewright.data.dataset import Dataset
 from tapewright.data.elements import stack_elements
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.shape import expand_dims
 
 if TYPE_CHECKING:
     from typing import Any
@@ -188,14 +191,13 @@ def timeseries_dataset_from_array(
     if targets is not None:
         targets = np.asarray(targets)
         count = min(count, len(targets))
-        targets = targets[start:end]
-    series = data[start:end]
-    offsets = np.arange(sequence_length) * sampling_rate
+        targets = convert_to_tensor(targets[start:end])
+    series = convert_to_tensor(data[start:end])
+    offsets = convert_to_tensor(np.arange(sequence_length) * sampling_rate)
 
-    def windows(positions):
-        first = positions.numpy()
-        found = series[np.asarray(first)[..., None] + offsets]
-        return found if targets is None else (found, targets[first])
+    def windows(first):
+        found = gather(series, expand_dims(first, -1) + offsets)
+        return found if targets is None else (found, gather(targets, first))
 
     positions = np.arange(0, max(count, 0), sequence_stride)
     dataset = Dataset.from_tensor_slices(positions)

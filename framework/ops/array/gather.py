@@ -35,6 +35,7 @@ from tapewright.core.tensor import (
     new_tensor,
 )
 from tapewright.core.typing import (
+    Axes,
     Axis,
     IntLike,
     Kernel,
@@ -46,12 +47,14 @@ from tapewright.core.typing import (
 )
 
 from ..math.comparison import where
+from ..math.elementwise import floormod
 from ..math.reduction import clip_by_norm
 from .conversion import cast
-from .joining import concat
+from .joining import concat, roll_p, unstack
 from .shape import broadcast_to, expand_dims, reshape, squeeze, transpose
+from .sizes import arange
 
-__all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence"]
+__all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence", "roll"]
 
 
 # ---------------------------------------------------------------------------- gather
@@ -583,6 +586,36 @@ def _check_lengths(lengths, size):
             f"reverse_sequence: seq_lengths must be from 0 to {size}, "
             f"got {devices.to_numpy(lengths)}"
         )
+
+
+def roll(input: TensorLike, shift: Axes, axis: Axes, name: str | None = None) -> Tensor:
+    """The entries moved by ``shift`` along ``axis``, around the end.
+
+    A list of shifts goes with a list of axes; an axis that occurs twice moves by both.
+
+    Raises: ``ValueError`` if the lists differ in length.
+
+    >>> roll([0, 1, 2, 3, 4], shift=2, axis=0).numpy()
+    array([3, 4, 0, 1, 2], dtype=int32)
+    """
+    if not isinstance(shift, Tensor) or devices.is_array(shift.array):
+        return roll_p(input, shift, axis)
+    # The values of the shifts are unknown, but the entries can be picked by them.
+    _check_whole("roll", shift, "shift")
+    shifts = unstack(shift) if shift.shape.rank else [shift]
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    if len(shifts) != len(axes):
+        raise InvalidArgumentError(
+            f"roll: shift and axis must be two numbers or two lists of one length, got "
+            f"{len(shifts)} and {len(axes)}"
+        )
+    input = convert_to_tensor(input)
+    axes = [normalize_axis("roll", a, input.shape.rank)[0] for a in axes]
+    input = expand_dims(input, 0)  # along axis 0 the gradient would be sparse
+    for amount, a in zip(shifts, [a + 1 for a in axes]):
+        numbers = arange(count=input.shape[a], dtype=shift.dtype)
+        input = gather_p(input, floormod(numbers - amount, input.shape[a]), a)
+    return squeeze(input, 0)
 
 
 @composite

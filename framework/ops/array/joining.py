@@ -52,7 +52,6 @@ __all__ = [
     "concat",
     "pad",
     "reverse",
-    "roll",
     "split",
     "stack",
     "tile",
@@ -521,22 +520,14 @@ def _(g, axis):
 
 
 @primitive(
+    name="roll",
     sizes=True,
     linear=True,
     moves=True,
     batch=batch_along_axis,
     diagonal=diagonal_along_axis,
 )
-def roll(xp, input: TensorLike, shift: Axes, axis: Axes):
-    """The entries moved by ``shift`` along ``axis``, around the end.
-
-    A list of shifts goes with a list of axes; an axis that occurs twice moves by both.
-
-    Raises: ``ValueError`` if the lists differ in length.
-
-    >>> roll([0, 1, 2, 3, 4], shift=2, axis=0).numpy()
-    array([3, 4, 0, 1, 2], dtype=int32)
-    """
+def roll_p(xp, input: TensorLike, shift: Axes, axis: Axes):
     if np.ndim(shift) != np.ndim(axis) or np.size(shift) != np.size(axis):
         raise ValueError  # where NumPy would repeat the one
     if axis is None or shift is None:
@@ -544,7 +535,7 @@ def roll(xp, input: TensorLike, shift: Axes, axis: Axes):
     return xp.roll(input, shift, axis)
 
 
-@roll.infer
+@roll_p.infer
 def _(input, shift, axis):
     if axis is None or shift is None:
         raise InvalidArgumentError(
@@ -560,10 +551,10 @@ def _(input, shift, axis):
     return input
 
 
-@roll.vjp("input")
+@roll_p.vjp("input")
 def _(g, shift, axis):
     back = -shift if isinstance(shift, int) else [-n for n in shift]
-    return roll(g, shift=back, axis=axis)
+    return roll_p(g, shift=back, axis=axis)
 
 
 @composite

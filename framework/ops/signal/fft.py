@@ -45,7 +45,7 @@ from tapewright.core.typing import (
 )
 
 from ..array.conversion import cast, conj, real
-from ..array.joining import concat, pad, reverse, roll
+from ..array.joining import concat, pad, reverse, roll_p
 
 __all__ = [
     "dct",
@@ -436,7 +436,7 @@ def ifftshift(x: TensorLike, axes: Axes = None, name: str | None = None) -> Tens
 def _shifted(who, x, axes, shift):
     x = convert_to_tensor(x)
     axes = normalize_axis(who, as_axes(axes), len(x.shape), "axes")
-    return roll(x, [shift(x.shape[a]) for a in axes], list(axes))
+    return roll_p(x, [shift(x.shape[a]) for a in axes], list(axes))
 
 
 # ------------------------------------------------------------------- cosine transforms

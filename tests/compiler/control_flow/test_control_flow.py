@@ -916,6 +916,15 @@ def test_a_function_in_which_a_traced_index_makes_an_array_grow_runs_eagerly():
     with pytest.raises(tw.errors.TracingError, match="cannot grow"):
         f.get_concrete_function(tw.constant(1))
 
+    @tw.function
+    def after_a_first_element(n):
+        array = tw.TensorArray("float32", size=0, dynamic_size=True).write(0, 1.0)
+        for i in tw.range(n):
+            array = array.write(i + 1, array.read(i) * 2.0)
+        return array.stack()
+
+    assert after_a_first_element(tw.constant(2)).numpy().tolist() == [1.0, 2.0, 4.0]
+
 
 # --------------------------------------------------------------- what the graph becomes
 

@@ -100,6 +100,7 @@ def test_a_gradient_of_zero_pieces_is_filled_in():
     (lambda: tw.split(X, 2, axis=2), "split: axis .*-2.*1.*got 2"),
     (lambda: tw.split(X, [1, 2], axis=1, num=3), "num=3.*2"),
     (lambda: tw.unstack(X, num=3), "num=3.*axis 0.*2"),
+    (lambda: tw.function(lambda s: tw.roll(X, s, 0))(tw.constant([1, 2])), "shift and axis"),
     (lambda: tw.roll(X, 1, 2), "axis .*-2.*1.*got 2"),
     (lambda: tw.roll(X, [1, 2], 0), r"shift and axis.*got \(1, 2\) and 0"),
     (lambda: tw.pad(X, [[1, 1]], "EDGE"), "mode .*'CONSTANT'.*got 'EDGE'"),
@@ -117,6 +118,25 @@ def test_numbers_may_be_tensors():
     assert tw.tile(x[:1], tw.constant([2])).numpy().tolist() == [1, 1]
     assert tw.roll(x, two, tw.constant(0)).numpy().tolist() == [3, 4, 1, 2]
     assert tw.reshape(x, [two, -1]).shape == (2, 2)
+
+
+def test_a_shift_that_a_trace_does_not_know_rolls_as_a_number_does():
+    x = np.random.default_rng(0).normal(size=(3, 4)).astype("float32")
+
+    @tw.function
+    def rolled(x, shift, axis):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = tw.roll(x, shift, axis)
+            loss = tw.reduce_sum(y * y[0, 0])
+        return y, tape.gradient(loss, x)
+
+    for shift, axis in [([1, -2], (0, 1)), ([-5, 9], (0, 0)), (3, -1)]:
+        y, g = rolled(tw.constant(x), tw.constant(shift), axis)
+        assert np.array_equal(y, np.roll(x, shift, axis))
+        wanted = np.full(x.shape, y[0, 0])
+        wanted[np.where(x == y[0, 0])] += x.sum()
+        np.testing.assert_allclose(g, wanted, rtol=1e-5)
 
 
 def test_booleans_are_padded_with_false():
