@@ -100,7 +100,7 @@ def _(x, who):
 
 @_increasing.batch
 def _(mapped, x, *, who):
-    raise MappingError(f"{who}: the places of a sparse tensor cannot be mapped")
+    raise MappingError(f"{who}: the indices of a sparse tensor cannot be mapped")
 
 
 def coordinates(linear: Tensor, shape: Sequence[Any]) -> list[Tensor]:
