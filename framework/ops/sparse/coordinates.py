@@ -58,7 +58,7 @@ def columns_of(x: SparseTensor) -> list[Tensor]:
 
 
 def columns_as_indices(columns: Sequence[Tensor], count: Tensor) -> Tensor:
-    """Those of `columns_of` as indices ``[n, rank]``; ``count``: any tensor ``[n]``."""
+    """Coordinates as indices ``[n, rank]``; ``count``: any tensor ``[n]``."""
     if columns:
         return stack(columns, axis=1)
     return zeros((count.shape[0], 0), dtypes.int64)
