@@ -69,8 +69,8 @@ def add(a: Any, b: Any, threshold: TensorLike = 0) -> Any:
         shape = sizes_of("add", sparse[0])
         if tuple(dense.shape) != tuple(shape):
             raise ShapeError("add", f"both must have shape {tuple(shape)}", dense=dense)
-        places = linear_indices("add", sparse[0].indices, shape)[:, None]
-        flat = tensor_scatter_nd_add(reshape(dense, [-1]), places, sparse[0].values)
+        linear = linear_indices("add", sparse[0].indices, shape)[:, None]
+        flat = tensor_scatter_nd_add(reshape(dense, [-1]), linear, sparse[0].values)
         return reshape(flat, shape)
     total = _joined("add", a, b, elementwise.add)
     limit = convert_to_tensor(threshold, dtype_hint=total.dtype.real_dtype)
@@ -88,7 +88,7 @@ def add(a: Any, b: Any, threshold: TensorLike = 0) -> Any:
 def maximum(
     sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None
 ) -> SparseTensor:
-    """The larger entry at each place that is in one of both; missing ones are 0.
+    """The elementwise maximum at the indices of either input; missing entries count as 0.
 
     Not in traced functions.
 
@@ -104,7 +104,7 @@ def maximum(
 def minimum(
     sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None
 ) -> SparseTensor:
-    """The smaller entry at each place that is in one of both; missing ones are 0.
+    """The elementwise minimum at the indices of either input; missing entries count as 0.
 
     Not in traced functions.
 
@@ -118,7 +118,7 @@ def minimum(
 
 
 def _joined(who, a, b, op):
-    """``op`` of the entries of two at the places of either, in order."""
+    """``op`` of the entries of two tensors at the indices of either, in order."""
     a, b = as_sparse(who, a, "sp_a"), as_sparse(who, b, "sp_b")
     shape = sizes_of(who, a)
     if tuple(shape) != tuple(sizes_of(who, b)):
@@ -136,9 +136,9 @@ def _joined(who, a, b, op):
 
 
 def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTensor:
-    """``op`` of the values of sparse arguments, which have the same places.
+    """``op`` of the values of sparse arguments, which have the same indices.
 
-    Raises: ``ValueError`` without sparse arguments, if their places or shapes differ, or
+    Raises: ``ValueError`` without sparse arguments, if their indices or shapes differ, or
     if the result is no vector of as many values.
 
     >>> x = SparseTensor([[0], [2]], [1.0, 2.0], [3])
@@ -153,7 +153,7 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
         )
     first = sparse[0]
     for x in sparse[1:]:
-        _check_same_places(first, x)
+        _check_same_indices(first, x)
 
     def value(x):
         return x.values if isinstance(x, SparseTensor) else x
@@ -162,7 +162,7 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
     return first.with_values(result)
 
 
-def _check_same_places(x, y):
+def _check_same_indices(x, y):
     same = x.indices is y.indices
     if not same and active_tracer() is None:
         arrays = [known_values("map_values", "indices", s.indices) for s in (x, y)]

@@ -58,7 +58,7 @@ def columns_of(x: SparseTensor) -> list[Tensor]:
 
 
 def columns_as_indices(columns: Sequence[Tensor], count: Tensor) -> Tensor:
-    """Indices ``[n, rank]`` of the results of `columns_of`; ``count``: a tensor ``[n]``."""
+    """Coordinates as indices ``[n, rank]``; ``count``: any tensor ``[n]``."""
     if columns:
         return stack(columns, axis=1)
     return zeros((count.shape[0], 0), dtypes.int64)
@@ -100,7 +100,7 @@ def _(x, who):
 
 @_increasing.batch
 def _(mapped, x, *, who):
-    raise MappingError(f"{who}: the places of a sparse tensor cannot be mapped")
+    raise MappingError(f"{who}: the indices of a sparse tensor cannot be mapped")
 
 
 def coordinates(linear: Tensor, shape: Sequence[Any]) -> list[Tensor]:

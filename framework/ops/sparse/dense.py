@@ -53,8 +53,8 @@ def to_dense(
 ) -> Tensor:
     """The dense tensor; ``default_value`` is where no entry is: 0, or "" of strings.
 
-    Args: ``validate_indices``: entries must be in order (see `reorder`), and none at the
-    place of another. False takes any order; of entries at one place the last counts.
+    Args: ``validate_indices``: entries must be in order (see `reorder`), and no index
+    there twice. False takes any order; of equal indices the last entry counts.
 
     Raises: ``InvalidArgumentError`` (a ``ValueError``) for entries that are not in
     order; ``IndexError`` for one out of range.
@@ -76,11 +76,11 @@ def to_dense(
         dense = fill(shape, default)
     if not shape:  # of rank 0
         return reshape(values, ())
-    places = linear_indices(
+    linear = linear_indices(
         "to_dense", sp_input.indices, shape, ordered=validate_indices
     )
     dense = tensor_scatter_nd_update(
-        reshape(dense, [-1]), expand_dims(places, 1), values
+        reshape(dense, [-1]), expand_dims(linear, 1), values
     )
     return reshape(dense, shape)
 
@@ -106,11 +106,11 @@ def to_indicator(
     lead, columns = sizes_of(who, sp_input)[:-1], columns_of(sp_input)[:-1]
     numbers = cast(sp_input.values, dtypes.int64)
     indices, shape = stack([*columns, numbers], axis=1), (*lead, int(vocab_size))
-    places = linear_indices(who, indices, shape)
+    linear = linear_indices(who, indices, shape)
     found = tensor_scatter_nd_update(
         reshape(zeros(shape, dtypes.bool), [-1]),
-        expand_dims(places, 1),
-        ones((places.shape[0],), dtypes.bool),
+        expand_dims(linear, 1),
+        ones((linear.shape[0],), dtypes.bool),
     )
     return reshape(found, shape)
 

@@ -114,7 +114,7 @@ class OpMethods(CompositeTensor):
         return isinstance(zero, Tensor) and bool(zero.array == 0)
 
     def _factors(self, who, other):
-        """The entries of a dense tensor, broadcast to the shape, at the places."""
+        """The entries of a dense tensor, broadcast to the shape, at the indices."""
         rank, own = other.shape.rank, tuple(self.shape)
         if rank == 0:
             return other

@@ -56,12 +56,12 @@ def sparse_dense_matmul(
 ) -> Tensor:
     """The product of a sparse matrix and a dense one, in either order: a dense matrix.
 
-    Entries may be in any order; those at one place are added. The dense operand is not
+    Entries may be in any order; those of equal indices are added. The dense operand is not
     copied: the work is that of the entries times the columns of the dense one.
 
     Args: ``adjoint_a``, ``adjoint_b``: take the conjugate transpose of an operand.
 
-    Raises: ``ShapeError`` for sizes that do not fit; ``IndexError`` for places out of
+    Raises: ``ShapeError`` for sizes that do not fit; ``IndexError`` for indices out of
     range.
 
     >>> x = SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 2])
@@ -206,7 +206,7 @@ def embedding_lookup_sparse(
     there, use `safe_embedding_lookup_sparse`.
 
     Args: ``params``: ``[vocabulary, ...]``, or a list of its parts; ``sp_ids``: integers,
-    row by row; ``sp_weights``: the weight of each id, at the same places, or None;
+    row by row; ``sp_weights``: the weight of each id, at the same indices, or None;
     ``combiner``: "sum", "mean" (None), or "sqrtn": the sum by the sum of weights, or by
     the root of the sum of their squares; ``max_norm``: longer rows are scaled down to it.
 
@@ -350,7 +350,7 @@ def bincount(
     """The count of each number in ``values``: a sparse tensor of those that occur.
 
     Args: ``values``: integers from 0 on, dense or sparse; ``weights``: one for each value,
-    which are added up in place of ones; ``axis``: 0 counts all, -1 each row of a matrix;
+    which are added up instead of ones; ``axis``: 0 counts all, -1 each row of a matrix;
     ``minlength``: the least size of the result; ``maxlength``: values from it on are left
     out; ``binary_output``: 1 for each number that is there.
 

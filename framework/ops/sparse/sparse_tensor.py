@@ -1,4 +1,4 @@
-"""`SparseTensor`: the entries that are there, and where they are."""
+"""`SparseTensor`: a tensor stored as indices and values of some entries; and its spec."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ __all__ = ["SparseTensor", "SparseTensorSpec", "as_sparse"]
 
 
 class SparseTensor(OpMethods):
-    """A tensor of which only some entries are there: all others are zero, or missing.
+    """A tensor stored as the indices and values of some entries; all others are zero.
 
     Traced functions, `cond`, `while_loop` and data sets take and return it. A function is
     traced anew for another number of entries, and for another dense shape. Gradients
     pass through `values`. ``*`` and ``/`` take a dense tensor that broadcasts to the
     shape; other ops are in `tw.sparse`.
 
-    Shapes: ``indices`` ``[n, rank]``, int64: the place of each entry; ``values`` ``[n]``;
+    Shapes: ``indices`` ``[n, rank]``, int64: the coordinates of each entry; ``values`` ``[n]``;
     ``dense_shape`` ``[rank]``. Most ops want the order of `tw.sparse.reorder`.
 
     Raises: ``ShapeError`` (a ``ValueError``) for sizes that do not agree, ``DTypeError``
-    (a ``TypeError``) for indices that are no integers. Places out of range raise in the
-    ops.
+    (a ``TypeError``) for indices that are no integers. Coordinates out of range raise in
+    the ops.
 
     >>> x = SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], dense_shape=[3, 2])
     >>> x.shape, x.dtype, x.values.numpy()
@@ -98,14 +98,14 @@ class SparseTensor(OpMethods):
 
     @classmethod
     def _of(cls, indices, values, shape, dense_shape=None):
-        """Parts that are known to fit, without checks."""
+        """A sparse tensor of parts that fit, without checks."""
         return object.__new__(cls)._fill(indices, values, shape, dense_shape)
 
     # --- what it is
 
     @property
     def indices(self) -> Tensor:
-        """The places of the entries: int64 ``[n, rank]``."""
+        """The coordinates of the entries: int64 ``[n, rank]``."""
         return self._indices
 
     @property
@@ -142,7 +142,7 @@ class SparseTensor(OpMethods):
         self.shape.assert_is_compatible_with(shape)
 
     def with_values(self, new_values: TensorLike) -> SparseTensor:
-        """The same places with other values.
+        """The same indices with other values.
 
         Raises: ``ShapeError`` for another number of them.
         """
@@ -187,7 +187,7 @@ class SparseTensor(OpMethods):
         return self._values
 
     def with_gradient(self, gradient: TensorLike) -> SparseTensor:
-        """The gradient by the values, at their places."""
+        """The gradient with respect to the values, at their indices."""
         return self.with_values(convert_to_tensor(gradient))
 
     # --- as an element of a data set
@@ -199,10 +199,10 @@ class SparseTensor(OpMethods):
     def unstacked(self) -> list[SparseTensor]:
         """The rows, each of one axis less."""
         count, *inner = self.dense_shape.numpy().tolist()
-        places = devices.to_numpy(self._indices.array)
-        order = np.argsort(places[:, 0], kind="stable")
-        splits = np.searchsorted(places[order, 0], np.arange(count + 1))
-        indices, values = places[order, 1:], devices.to_numpy(self._values.array)[order]
+        rows = devices.to_numpy(self._indices.array)
+        order = np.argsort(rows[:, 0], kind="stable")
+        splits = np.searchsorted(rows[order, 0], np.arange(count + 1))
+        indices, values = rows[order, 1:], devices.to_numpy(self._values.array)[order]
         return [
             self._of(new_tensor(indices[a:b]), new_tensor(values[a:b]), inner)
             for a, b in zip(splits, splits[1:])

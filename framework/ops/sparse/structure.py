@@ -1,4 +1,4 @@
-"""Other places for the entries of sparse tensors: order, shape, parts and joins."""
+"""Sparse tensors in another order or shape, their parts, and several joined."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ __all__ = [
 
 
 def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The entries sorted by their places, row by row.
+    """The entries sorted by their indices, row by row.
 
     >>> reorder(SparseTensor([[1, 0], [0, 1]], [1, 2], [2, 2])).indices.numpy()
     array([[0, 1],
