@@ -1,4 +1,4 @@
-"""Signals as spectra of their pieces: `MelSpectrogram`, `STFTSpectrogram`."""
+"""Spectrograms of signals: `MelSpectrogram`, `STFTSpectrogram`."""
 
 from __future__ import annotations
 
@@ -163,14 +163,14 @@ def _mel(hertz):
 
 
 class STFTSpectrogram(Layer):
-    """Spectra of pieces of signals, by a convolution with waves that can be trained.
+    """Spectra of frames of a signal, by convolution with trainable sinusoids.
 
     Args: ``mode``: "stft" (real and imaginary parts), "real", "imag", "angle",
     "magnitude", "log" (of the magnitude) or "psd" (power, of both halves of the
-    spectrum); ``frame_length``: of a piece; ``frame_step``: to the next one, half of it
-    by default; ``fft_length``: the number of frequencies of the whole spectrum, by
-    default the next power of two; ``window``, ``scaling``, ``periodic``: those of
-    `keras.initializers.STFT`; ``padding``: "valid" or "same"; ``expand_dims``:
+    spectrum); ``frame_length``: samples of a frame; ``frame_step``: samples to the next
+    one, half of it by default; ``fft_length``: the number of frequencies of the whole
+    spectrum, by default the next power of two; ``window``, ``scaling``, ``periodic``:
+    those of `keras.initializers.STFT`; ``padding``: "valid" or "same"; ``expand_dims``:
     frequencies on an axis of their own; ``data_format``: "channels_last" (default) or
     "channels_first".
 
