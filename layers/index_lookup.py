@@ -165,8 +165,9 @@ class IndexLookup(Layer):
         Args: ``include_special_tokens``: False leaves out the mask and the OOV token.
         """
         tokens = list(map(self._readable, self._tokens))
-        if not include_special_tokens:
-            return tokens
+        return self._with_special_tokens(tokens) if include_special_tokens else tokens
+
+    def _with_special_tokens(self, tokens):
         oov, masks = [_text(self.oov_token)], [_text(self.mask_token)]
         return masks * self._oov_start + oov * self.num_oov_indices + tokens
 
@@ -455,12 +456,21 @@ class IndexLookup(Layer):
         tokens, weights = self._given.value
         if tokens is None and self._table is not None and configs_hold_assets():
             has_name = self.oov_token is not None or not self.num_oov_indices
-            tokens = self.get_vocabulary(has_name)
+            tokens = (
+                self._with_special_tokens(self._tokens) if has_name else self._tokens
+            )
             if self._idf is not None:
                 start = 0 if has_name else self._token_start
                 weights = self._idf[start : self.vocabulary_size()]
+        try:
+            tokens = _listed(tokens)
+        except UnicodeDecodeError as error:
+            self._refuse(
+                f"the token {error.object!r:.60} is not UTF-8 and cannot be in a config; "
+                "omit vocabulary, call set_vocabulary or adapt, and save as .keras"
+            )
         return {
-            "vocabulary": _listed(tokens),
+            "vocabulary": tokens,
             "idf_weights": _listed(weights),
             "vocabulary_size": self._size,
         }

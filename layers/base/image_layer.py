@@ -130,6 +130,14 @@ class ImageLayer(Layer):
             raise ShapeError(
                 self._title, "boxes must be [n, 4] or [batch, n, 4]", boxes=boxes
             )
+        count = boxes.shape[:-1]
+        if not count.is_compatible_with(labels.shape[: count.rank]):
+            raise ShapeError(
+                self._title,
+                "labels must be [n], or [batch, n], one for each box",
+                boxes=boxes,
+                labels=labels,
+            )
         return bounding_boxes | {"boxes": boxes, "labels": labels}
 
     def get_random_transformation(
