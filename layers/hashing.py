@@ -1,4 +1,4 @@
-"""`Hashing` and `HashedCrossing`: categories as one of a number of bins, by a hash."""
+"""`Hashing` and `HashedCrossing`: map categories to bins by a hash."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = ["HashedCrossing", "Hashing"]
 
 
 class Hashing(CategoryLayer):
-    """Strings or integers as one of ``num_bins``: a hash of the text modulo the bins.
+    """Map strings or integers to ``num_bins`` bins: a hash of the text modulo the bins.
 
-    Args: ``num_bins``; ``mask_value``: a value with bin 0 for itself, so that one bin
-    less is left for the others; ``salt``: one or two integers, under which SipHash
-    takes the place of FarmHash; ``output_mode``: "int", or "one_hot", "multi_hot",
+    Args: ``num_bins``; ``mask_value``: a value that alone has bin 0; the others share
+    the remaining bins; ``salt``: one or two integers, the key of SipHash, which then
+    replaces FarmHash; ``output_mode``: "int", or "one_hot", "multi_hot",
     "count" as for `CategoryEncoding`, as is ``sparse``;
     ``dtype``: of the outputs, int64 for "int", else `floatx`. Floating inputs are cut
     to integers.
@@ -98,7 +98,7 @@ def _whole(values):
 
 
 class HashedCrossing(CategoryLayer):
-    """Combinations of categories as one of ``num_bins``: a hash of all the values.
+    """Map combinations of categories to ``num_bins`` bins: a hash of all the values.
 
     Args: ``num_bins``; ``output_mode``: "int" or "one_hot"; ``sparse``: outputs of
     "one_hot" are a `SparseTensor`; ``dtype``: of the outputs, int64 for "int", else `floatx`.
@@ -153,7 +153,8 @@ class HashedCrossing(CategoryLayer):
     def _check(self, inputs):
         if not isinstance(inputs, list | tuple) or len(inputs) < 2:
             raise ValueError(
-                f"{self._title}: inputs must be a list of two tensors or more"
+                f"{self._title}: inputs must be a list of two tensors or more, got "
+                f"{inputs!r:.200}"
             )
         shapes = {tuple(x.shape) for x in inputs}
         shape = min(shapes, key=len)

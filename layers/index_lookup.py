@@ -1,4 +1,4 @@
-"""`IndexLookup`: what layers with a vocabulary of strings or integers share."""
+"""`IndexLookup`: base of the layers with a vocabulary of strings or integers."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ ASSET = "vocabulary.txt"
 
 
 class IndexLookup(Layer):
-    """A layer with a vocabulary: behind its special tokens come those of the data.
+    """Base of the layers that map tokens to indices: special tokens, then those of data.
 
-    Index 0 is the mask token's, if there is one and ``output_mode`` is "int"; then come
-    ``num_oov_indices`` for what is out of the vocabulary, then the tokens.
+    Index 0 is that of the mask token, if there is one and ``output_mode`` is "int". The
+    next ``num_oov_indices`` are those of tokens out of the vocabulary (OOV); the tokens
+    of the vocabulary follow.
     """
 
     autocast = False  # half precision would round integers
@@ -161,12 +162,12 @@ class IndexLookup(Layer):
     def get_vocabulary(self, include_special_tokens: bool = True) -> list[Any]:
         """Return the tokens in the order of their indices, strings as text.
 
-        Args: ``include_special_tokens``: False leaves out those for the mask and for
-        what is out of the vocabulary.
+        Args: ``include_special_tokens``: False leaves out the mask and the OOV token.
         """
         tokens = list(map(self._readable, self._tokens))
-        if not include_special_tokens:
-            return tokens
+        return self._with_special_tokens(tokens) if include_special_tokens else tokens
+
+    def _with_special_tokens(self, tokens):
         oov, masks = [_text(self.oov_token)], [_text(self.mask_token)]
         return masks * self._oov_start + oov * self.num_oov_indices + tokens
 
@@ -178,16 +179,16 @@ class IndexLookup(Layer):
         return len(self._tokens) + self._token_start
 
     def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
-        """Take these tokens for the vocabulary, in place of an older one.
+        """Replace the vocabulary by these tokens.
 
         Args: ``vocabulary``: a list, an array or a tensor of tokens, with or without
-        all special tokens in front; or the path of a file with a token in each line;
-        ``idf_weights``: a number for each token, in ``output_mode`` "tf_idf" alone,
-        where special tokens get the mean of all by default.
+        all special tokens in front; or the path of a file with one token per line;
+        ``idf_weights``: one number per token, for ``output_mode`` "tf_idf" only;
+        special tokens that are left out get the mean of all weights.
 
         Raises: ``ValueError`` for an empty vocabulary, tokens that repeat, special
         tokens elsewhere, more than ``max_tokens``, weights of another number, or a
-        missing file; ``RuntimeError`` for another size, if the outputs have a place
+        missing file; ``RuntimeError`` for another size, if the outputs have an entry
         for each token.
         """
         if (idf_weights is None) == (self.output_mode == "tf_idf"):
@@ -284,8 +285,8 @@ class IndexLookup(Layer):
         if self.output_mode != "int" and not self.pad_to_max_tokens:
             if self._size is not None and self._size != size:
                 raise RuntimeError(
-                    f"{self._title}: the outputs have a place for each of "
-                    f"{self._size} tokens, so that the vocabulary cannot have {size}; "
+                    f"{self._title}: the outputs have an entry for each of "
+                    f"{self._size} tokens, so the vocabulary cannot have {size}; "
                     "make a new layer, or give max_tokens and pad_to_max_tokens=True"
                 )
         self._table, self._size = self._table_class(mask + tokens), size
@@ -304,10 +305,10 @@ class IndexLookup(Layer):
     # --- adapting
 
     def adapt(self, data: Any, steps: int | None = None) -> None:
-        """Find the vocabulary of ``data``: its tokens, the most frequent ones first.
+        """Set the vocabulary to the tokens of ``data``, by descending frequency.
 
-        Of tokens that come as often the larger comes first. There are ``max_tokens`` at
-        most. Each call starts anew.
+        Tokens of equal frequency are in descending order. There are ``max_tokens`` at
+        most, special ones included. Each call replaces the vocabulary.
 
         Args: ``data``: an array, a list or a tensor; or batches, a dataset or another
         iterable; ``steps``: the largest number of batches to look at.
@@ -455,12 +456,21 @@ class IndexLookup(Layer):
         tokens, weights = self._given.value
         if tokens is None and self._table is not None and configs_hold_assets():
             has_name = self.oov_token is not None or not self.num_oov_indices
-            tokens = self.get_vocabulary(has_name)
+            tokens = (
+                self._with_special_tokens(self._tokens) if has_name else self._tokens
+            )
             if self._idf is not None:
                 start = 0 if has_name else self._token_start
                 weights = self._idf[start : self.vocabulary_size()]
+        try:
+            tokens = _listed(tokens)
+        except UnicodeDecodeError as error:
+            self._refuse(
+                f"the token {error.object!r:.60} is not UTF-8 and cannot be in a config; "
+                "omit vocabulary, call set_vocabulary or adapt, and save as .keras"
+            )
         return {
-            "vocabulary": _listed(tokens),
+            "vocabulary": tokens,
             "idf_weights": _listed(weights),
             "vocabulary_size": self._size,
         }

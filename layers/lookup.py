@@ -18,20 +18,19 @@ __all__ = ["IntegerLookup", "StringLookup"]
 
 
 class StringLookup(IndexLookup):
-    """Strings as integers: their positions in a vocabulary, behind special tokens.
+    """Map strings to their indices in a vocabulary, which special tokens precede.
 
     Args: ``max_tokens``: the largest number of indices, special ones included;
-    ``num_oov_indices``: the number of indices for strings that are not in the
-    vocabulary; of several it is a hash that tells, FarmHash, or SipHash with a ``salt``
-    of one or two integers; ``mask_token``: a string with index 0, or in other modes
-    than "int" one that is left out; ``oov_token``: what `get_vocabulary`, and
-    ``invert``, have for what is not in the vocabulary; ``vocabulary``,
-    ``idf_weights``: see `set_vocabulary`; without them `adapt` finds them; ``invert``:
-    integers as strings; ``output_mode``: "int", or, as for `CategoryEncoding`,
-    "one_hot", "multi_hot", "count", or "tf_idf", counts times ``idf_weights``;
-    ``pad_to_max_tokens``: have ``max_tokens`` places, however few tokens there are;
-    ``sparse``: vectors are a `SparseTensor`, in traced functions only for "one_hot";
-    ``encoding``: of the bytes that `get_vocabulary` decodes.
+    ``num_oov_indices``: the number of indices for strings out of the vocabulary (OOV);
+    a hash selects one of several: FarmHash, or SipHash with a ``salt`` of one or two
+    integers; ``mask_token``: the string with index 0, which modes other than "int" leave
+    out; ``oov_token``: stands for OOV strings in `get_vocabulary` and in the outputs of
+    ``invert``; ``vocabulary``, ``idf_weights``: see `set_vocabulary`; `adapt` computes
+    them otherwise; ``invert``: map indices to strings; ``output_mode``: "int", or, as for
+    `CategoryEncoding`, "one_hot", "multi_hot", "count", or "tf_idf", counts times
+    ``idf_weights``; ``pad_to_max_tokens``: make vectors of ``max_tokens`` entries also
+    for a smaller vocabulary; ``sparse``: vectors are a `SparseTensor`, in traced
+    functions only for "one_hot"; ``encoding``: of the bytes that `get_vocabulary` decodes.
 
     Shapes: inputs ``[...]``; outputs the same, int64, or for "int" with ``invert``
     strings; in other modes ``[..., size]`` ("one_hot") or ``[batch, size]``, int64, or
@@ -113,12 +112,11 @@ class StringLookup(IndexLookup):
 
 
 class IntegerLookup(IndexLookup):
-    """Integers as their positions in a vocabulary, behind special tokens.
+    """Map integers to their indices in a vocabulary, which special tokens precede.
 
-    Args: as those of `StringLookup`, with integers for tokens; ``vocabulary_dtype``:
-    "int64"; ``oov_method``: of several indices for what is not in the vocabulary an
-    integer has that of its remainder ("floormod"), or of a hash of its digits
-    ("farmhash"), to which ``salt`` belongs.
+    Args: as for `StringLookup`, with integers for tokens; ``vocabulary_dtype``: "int64";
+    ``oov_method``: selects one of several OOV indices, by the remainder of the integer
+    ("floormod") or by a hash of its digits ("farmhash", with which ``salt`` may be given).
 
     Shapes, errors: those of `StringLookup`.
 

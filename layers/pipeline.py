@@ -21,7 +21,7 @@ class Pipeline(Layer):
     takes, and a call without ``training`` is one in training: layers such as `RandomFlip`
     act, also in `Dataset.map`.
 
-    Raises: ``ValueError`` for an entry that is no layer.
+    Raises: ``ValueError`` unless ``layers`` is a list of layers.
 
     >>> import tapewright as tw
     >>> from tapewright.layers import CenterCrop, Pipeline, Rescaling
@@ -35,9 +35,11 @@ class Pipeline(Layer):
 
     def __init__(self, layers: Sequence[Layer], name: str | None = None):
         super().__init__(name=name)
-        for each in layers:
-            if not isinstance(each, Layer):
-                raise ValueError(f"Pipeline: layers must be layers, got {each!r}")
+        is_list = isinstance(layers, list | tuple)
+        if not is_list or not all([isinstance(each, Layer) for each in layers]):
+            raise ValueError(
+                f"Pipeline: layers must be a list of layers, got {layers!r}"
+            )
         self.layers: list[Layer] = list(layers)
 
     def call(self, inputs: Any, training: bool | None = True, mask: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Signals as spectra of their pieces: `MelSpectrogram`, `STFTSpectrogram`."""
+"""Spectrograms of signals: `MelSpectrogram`, `STFTSpectrogram`."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class MelSpectrogram(Layer):
     Shapes: inputs ``[batch, time]`` or ``[time]``, outputs ``[batch, num_mel_bins,
     frames]`` or ``[num_mel_bins, frames]``. Computed in float32 at least.
 
-    Raises: ``ValueError`` if ``sequence_length`` is larger than ``fft_length``, or for
-    another window.
+    Raises: ``ValueError`` if ``sequence_length`` is larger than ``fft_length``,
+    ``min_freq`` is not below ``max_freq``, or for another window.
 
     >>> from tapewright import ones
     >>> MelSpectrogram(fft_length=64, sequence_stride=16, num_mel_bins=8)(ones([2, 160])).shape
@@ -91,6 +91,11 @@ class MelSpectrogram(Layer):
         self.num_mel_bins: int = whole(self, "num_mel_bins", num_mel_bins)
         self.min_freq: float = min_freq
         self.max_freq: float = max_freq or int(sampling_rate / 2)
+        if not 0 <= self.min_freq < self.max_freq:
+            raise ValueError(
+                "MelSpectrogram: min_freq must be at least 0 and below max_freq, got "
+                f"{min_freq} and {self.max_freq}"
+            )
         self.power_to_db: bool = bool(power_to_db)
         self.top_db: float = top_db
         self.mag_exp: float = mag_exp
@@ -163,14 +168,14 @@ def _mel(hertz):
 
 
 class STFTSpectrogram(Layer):
-    """Spectra of pieces of signals, by a convolution with waves that can be trained.
+    """Spectra of frames of a signal, by convolution with trainable sinusoids.
 
     Args: ``mode``: "stft" (real and imaginary parts), "real", "imag", "angle",
     "magnitude", "log" (of the magnitude) or "psd" (power, of both halves of the
-    spectrum); ``frame_length``: of a piece; ``frame_step``: to the next one, half of it
-    by default; ``fft_length``: the number of frequencies of the whole spectrum, by
-    default the next power of two; ``window``, ``scaling``, ``periodic``: those of
-    `keras.initializers.STFT`; ``padding``: "valid" or "same"; ``expand_dims``:
+    spectrum); ``frame_length``: samples of a frame; ``frame_step``: samples to the next
+    one, half of it by default; ``fft_length``: the number of frequencies of the whole
+    spectrum, by default the next power of two; ``window``, ``scaling``, ``periodic``:
+    those of `keras.initializers.STFT`; ``padding``: "valid" or "same"; ``expand_dims``:
     frequencies on an axis of their own; ``data_format``: "channels_last" (default) or
     "channels_first".
 

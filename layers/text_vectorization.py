@@ -1,4 +1,4 @@
-"""`TextVectorization`: texts as the integers of their words, or as counts of these."""
+"""`TextVectorization`: map texts to the indices of their words, or to counts of these."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SPLITS = ("whitespace", "character")
 
 
 class TextVectorization(Layer):
-    """Texts, one string each, as integers: standardized, split, looked up in a vocabulary.
+    """Map texts to indices of words: standardize, split, look up in a vocabulary.
 
     Args: ``max_tokens``: the largest number of indices; ``standardize``: None,
     "lower_and_strip_punctuation", "lower", "strip_punctuation" or a function of a
@@ -43,14 +43,14 @@ class TextVectorization(Layer):
     ``[batch]`` strings that returns a `RaggedTensor` or a matrix; ``ngrams``: None, a
     number n for the n-grams of 1 to n words, or a tuple of numbers;
     ``output_mode``: "int", or as for `StringLookup`; ``output_sequence_length``: the
-    number of integers for each text, which is cut off or filled up with 0;
-    ``ragged``: texts that are split keep their lengths, up to
-    ``output_sequence_length``, in a `RaggedTensor`; not in traced functions;
+    number of indices for each text, which is truncated or padded with 0;
+    ``ragged``: return a `RaggedTensor` of rows of up to ``output_sequence_length``
+    indices; not in traced functions;
     ``pad_to_max_tokens``, ``sparse``, ``vocabulary``, ``idf_weights``, ``encoding``: see
     `StringLookup`. Functions in configs must be registered.
 
-    In mode "int" index 0 fills up, 1 is for what is not in the vocabulary; in other
-    modes the first place is.
+    In mode "int" index 0 is padding and index 1 stands for words out of the vocabulary;
+    in other modes index 0 does.
 
     Shapes: inputs ``[batch]`` or ``[batch, 1]``; outputs int64, ``[batch, length]``,
     that of the longest text unless given, with which `fit` runs op by op, since no
@@ -150,7 +150,7 @@ class TextVectorization(Layer):
     def adapt(
         self, data: Any, batch_size: int | None = None, steps: int | None = None
     ) -> None:
-        """Find the vocabulary of the texts in ``data``, see `StringLookup.adapt`.
+        """Set the vocabulary to the words of ``data``, see `StringLookup.adapt`.
 
         Args: ``data``: a list, an array or a tensor of texts; or batches of them, a
         dataset or another iterable; ``batch_size``: not used; ``steps``: the largest
@@ -186,7 +186,7 @@ class TextVectorization(Layer):
         return self._lookup_layer.vocabulary_size()
 
     def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
-        """Take these words for the vocabulary, see `StringLookup.set_vocabulary`."""
+        """Replace the vocabulary by these words, see `StringLookup.set_vocabulary`."""
         self._lookup_layer.set_vocabulary(vocabulary, idf_weights)
 
     # --- calling

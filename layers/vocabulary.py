@@ -166,7 +166,7 @@ def hash_bucket(keys: Tensor, buckets: int, salt: Any = None) -> Tensor:
 
 
 class TokenCounts:
-    """Numbers of tokens that were seen, and of the documents with them if ``by_document``."""
+    """Counts of tokens, and of the documents that have them if ``by_document``."""
 
     def __init__(self, by_document: bool):
         self.tokens: Counter = Counter()

@@ -114,8 +114,8 @@ class MultiOptimizer(Optimizer):
 
     Args: ``optimizer_map``: an `OptimizerMap`, or a function that returns the optimizer of
     a variable; ``loss_scale_factor``: as for `Optimizer`, in place of those of the
-    optimizers. They stand in the list ``optimizers``, and have the learning rates, so that
-    callbacks that set one do not work.
+    optimizers. They stand in the list ``optimizers`` and have the learning rates, which
+    the callbacks of `keras.callbacks` set and log one by one.
 
     Raises: ``ValueError`` if the map gives a variable something else, a
     `LossScaleOptimizer`, or another `MultiOptimizer`; ``AttributeError`` for the use of
@@ -147,6 +147,9 @@ class MultiOptimizer(Optimizer):
         if isinstance(optimizer_map, OptimizerMap):
             for each in (*optimizer_map.values(), optimizer_map.default_optimizer):
                 self._add_optimizer(each)
+
+    def __repr__(self) -> str:  # a function may have no config
+        return f"{type(self).__name__}(optimizers={self.optimizers})"
 
     def _add_optimizer(self, optimizer):
         if all([each is not optimizer for each in self.optimizers]):

@@ -28,6 +28,7 @@ from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import constant, convert_to_tensor, new_tensor
+from tapewright.core.trackable import assign_pending
 from tapewright.core.variable import Variable, writing
 from tapewright.core.watched_methods import watch_method
 from tapewright.serialization import object_config, registry
@@ -593,12 +594,13 @@ watch_method(Optimizer, "apply", "optimizer", "apply_gradients")
 
 
 def _once(build: Method) -> Method:
-    """Wrap ``build`` to do nothing once the optimizer is built: slots are made once."""
+    """Wrap ``build`` to make the slots once, with the values of a restored checkpoint."""
 
     @functools.wraps(build)
     def build_once(self, variables):
         if not self.built:
             build(self, variables)
+            assign_pending(self)  # also to what a rule makes after `super().build`
 
     return build_once  # type: ignore[return-value]
 

@@ -424,7 +424,8 @@ class Variable(Operators):
         """Raise unless an array, or the spec of one, fits the variable."""
         own, who = self._array, f"Variable.{method}"
         if array.dtype != own.dtype:
-            raise DTypeError(who, f"'{self.path}' has dtype {own.dtype}", value=array)
+            what = f"'{self.path}' has dtype {own.dtype}; cast the value to it"
+            raise DTypeError(who, what, value=array)
         if array.shape != own.shape:
             raise ShapeError(
                 who, f"Shape mismatch: the variable '{self.path}' has shape {self.shape}, "

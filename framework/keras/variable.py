@@ -1,4 +1,4 @@
-"""`keras.Variable`: a variable by an initializer, with the arguments that Keras has for it."""
+"""`keras.Variable`: a variable with Keras' arguments, such as an initializer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers that change images at random, in training: where pixels are, and what they are."""
+"""Layers that augment images: random changes of geometry and of values, in training."""
 
 from . import (
     box_counts,

@@ -1,4 +1,4 @@
-"""`MaxNumBoundingBoxes`: as many bounding boxes for each image."""
+"""`MaxNumBoundingBoxes`: a fixed number of bounding boxes for each image."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["MaxNumBoundingBoxes"]
 
 
 class MaxNumBoundingBoxes(ImageLayer):
-    """Cuts or fills the bounding boxes of each image to ``max_number``.
+    """Truncates or pads the bounding boxes of each image to ``max_number``.
 
     Args: ``fill_value``: the numbers and the labels of the boxes that are added;
     ``bounding_box_format`` must be given, though it changes nothing.

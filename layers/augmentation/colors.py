@@ -1,4 +1,4 @@
-"""Images in other colours: another hue, more or less saturated, grey.
+"""Random changes of colour: hue, saturation, grey.
 
 Boxes, masks and labels stay as they are.
 """
@@ -67,9 +67,9 @@ class _Coloured(RandomLayer):
 
 
 class RandomHue(_Coloured):
-    """In training, turns the hue of each image around the circle of colours.
+    """In training, rotates the hue of each image on the colour circle.
 
-    Args: ``factor``: the largest turn either way, 1 for half of the circle, or a pair
+    Args: ``factor``: the largest rotation either way, 1 for half a turn, or a pair
     (least, largest); ``value_range``: the lowest and the highest value of a pixel;
     ``seed``, ``data_format`` as for `RandomFlip`.
 

@@ -1,4 +1,4 @@
-"""`RandomElasticTransform`: images whose pixels come from places near by, at random."""
+"""`RandomElasticTransform`: random smooth displacements of pixels."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ __all__ = [
 
 
 class RandomElasticTransform(Warping):
-    """In training, distorts some of the images: each pixel comes from a place near by.
+    """In training, displaces the pixels of some of the images smoothly.
 
-    The moves of neighbours are alike: normally distributed numbers, blurred by a
-    Gaussian. Values are clipped to ``value_range``.
+    The displacements are normally distributed numbers, blurred by a Gaussian. Values are
+    clipped to ``value_range``.
 
     Args: ``factor``: the highest probability, or a pair (lowest, highest), between
     which the probability for each image is drawn; ``scale``: from 0 to 1, the largest
@@ -91,7 +91,7 @@ class RandomElasticTransform(Warping):
         }
 
     def _moves(self, transformation):
-        """The ways down, and right, to the source of each pixel, ``[batch, height, width]``."""
+        """The displacements of sources, down and right, each ``[batch, height, width]``."""
         noise, factor = transformation["noise"], transformation["distortion_factor"]
         sides = tuple(noise.shape)[1:3]
         sigma = min(sides) * 0.05 * factor

@@ -1,4 +1,4 @@
-"""Images sharper or smoother than they were, at random.
+"""Random sharpening and blurring of images.
 
 Boxes, masks and labels stay as they are.
 """

@@ -1,4 +1,4 @@
-"""Images whose values are spread over their range: for more contrast, without chance.
+"""Contrast from the histogram of an image: stretched, equalized, by tiles. Not random.
 
 Boxes, masks and labels stay as they are.
 """

@@ -1,4 +1,4 @@
-"""Images whose values are changed one by one: brighter, inverted, with fewer shades.
+"""Random changes of intensities, value by value: brightness, contrast, inversion, bits.
 
 Boxes, masks and labels stay as they are.
 """

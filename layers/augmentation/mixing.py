@@ -1,4 +1,4 @@
-"""Parts of images replaced: by other images of the batch, or by noise.
+"""Images mixed with others of the batch, or with noise.
 
 `CutMix` and `MixUp` mix the labels alike, which must be one-hot, or probabilities.
 """

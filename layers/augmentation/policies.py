@@ -1,4 +1,4 @@
-"""Several changes of images, drawn from a list: `RandAugment`, `AugMix`."""
+"""Augmentation policies, which draw layers from a list: `RandAugment`, `AugMix`."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ class AugMix(_Policy):
             share = shares[(place - 1) // self.chain_depth]
             return place, chain, total + ends * share * chain
 
-        # From a place that a traced function does not know, which thus has each layer once.
+        # A start that a trace does not know keeps the loop, and each layer in it once.
         places = self.num_chains * self.chain_depth
         start = 0 * numbers[0], x, zeros_like(x)
         *_, total = while_loop(

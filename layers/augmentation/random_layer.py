@@ -58,7 +58,7 @@ class Draws:
         return draw_shuffled(self.generator.stream(), rows)
 
     def happens(self, shape: Any, factor: Sequence[float]) -> Tensor:
-        """Truth values, each with a probability that is evenly distributed, too."""
+        """Booleans, each True with a probability drawn uniformly between ``factor``."""
         return less(self.uniform(shape), self.uniform(shape, *factor))
 
 

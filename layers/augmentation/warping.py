@@ -1,6 +1,6 @@
-"""Images taken anew from other places: turned, moved, zoomed, sheared, in perspective.
+"""Random projective maps of images: rotation, translation, zoom, shear, perspective.
 
-Boxes go where the corners go, and grow to hold them; masks take the nearest pixel.
+A box becomes the smallest one around its mapped corners; masks take the nearest pixel.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bounding boxes: their formats, and where images that change take them.
+"""Bounding boxes: formats, and their transformations together with images.
 
 A box is four numbers in pixels, ``(left, top, right, bottom)`` for the format "xyxy".
 """

@@ -1,7 +1,7 @@
-"""`ImageLayer`: base of the layers on images, alone or with what belongs to them.
+"""`ImageLayer`: base of the layers on images, or on dicts of images and annotations.
 
 A dict of ``"images"`` may also have ``"labels"``, ``"bounding_boxes"`` and
-``"segmentation_masks"``: one transformation changes them all alike.
+``"segmentation_masks"``, to which the same transformation is applied.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ImageLayer(Layer):
         self._rows, self._columns = (-2, -1) if first else (-3, -2)
         self._channels = -3 if first else -1
 
-    # --- one transformation of all that belongs together
+    # --- one transformation of images and annotations
 
     def call(self, data: Any, training: bool | None = True) -> Any:
         transformation = self.get_random_transformation(data, training)
@@ -129,6 +129,14 @@ class ImageLayer(Layer):
         if len(boxes.shape) not in (2, 3) or boxes.shape[-1] != 4:
             raise ShapeError(
                 self._title, "boxes must be [n, 4] or [batch, n, 4]", boxes=boxes
+            )
+        count = boxes.shape[:-1]
+        if not count.is_compatible_with(labels.shape[: count.rank]):
+            raise ShapeError(
+                self._title,
+                "labels must be [n], or [batch, n], one for each box",
+                boxes=boxes,
+                labels=labels,
             )
         return bounding_boxes | {"boxes": boxes, "labels": labels}
 

@@ -96,7 +96,7 @@ def test_the_size_of_vectors_stays_that_of_the_first_vocabulary():
     layer = StringLookup(vocabulary=["a", "b"], output_mode="count")
     layer.set_vocabulary(["c", "d"])
     assert layer(["d", "a"]).numpy().tolist() == [1, 0, 1]
-    with pytest.raises(RuntimeError, match="a place for each of 3 tokens.*have 2"):
+    with pytest.raises(RuntimeError, match="an entry for each of 3 tokens.*have 2"):
         layer.set_vocabulary(["c"])
     padded = StringLookup(output_mode="count", max_tokens=4, pad_to_max_tokens=True)
     for tokens in (["c"], ["d", "a"]):

@@ -21,6 +21,8 @@ def test_layers_are_applied_in_turn_and_train_by_default(tmp_path):
     )
     with pytest.raises(ValueError, match="must be a list of configs, got None"):
         layers.Pipeline.from_config({"name": "p"})
+    with pytest.raises(ValueError, match="must be a list of layers, got <Dense"):
+        layers.Pipeline(layers.Dense(1))
 
 
 def test_a_mask_goes_from_layer_to_layer_and_out():

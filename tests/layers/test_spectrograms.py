@@ -67,6 +67,7 @@ def test_wrong_arguments_are_named():
         (lambda: STFTSpectrogram(fft_length=128), "fft_length .*got 128 and 256"),
         (lambda: STFTSpectrogram(scaling="l2"), "scaling .*'density'.*got 'l2'"),
         (lambda: MelSpectrogram(64, sequence_length=65), "fft_length .*64 and 65"),
+        (lambda: MelSpectrogram(min_freq=9, max_freq=9), "min_freq .*got 9 and 9"),
     ):
         with pytest.raises(ValueError, match=said):
             make()

@@ -15,7 +15,7 @@ from .monitor_callback import MonitorCallback
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LearningRateScheduler", "ReduceLROnPlateau", "current_rate"]
+__all__ = ["LearningRateScheduler", "ReduceLROnPlateau", "current_rates"]
 
 
 class LearningRateScheduler(Callback):
@@ -24,7 +24,8 @@ class LearningRateScheduler(Callback):
     Args: ``schedule``: a function of the epoch, from 0, and of the current learning
     rate (or of the epoch alone); ``verbose``: 1 prints a line.
 
-    The logs get the epoch's ``learning_rate``.
+    The logs get the epoch's ``learning_rate``; with a `MultiOptimizer` the schedule sets
+    the rate of each optimizer, and the logs get ``learning_rate_NAME`` of each.
 
     Raises: ``TypeError`` if ``schedule`` is no function, or the optimizer has a
     schedule of its own; ``ValueError`` if it returns no number.
@@ -51,9 +52,20 @@ class LearningRateScheduler(Callback):
         self.verbose = verbose
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
-        optimizer = self.model.optimizer
+        for suffix, optimizer in _with_rates(self.model):
+            rate = self._rate(epoch, optimizer)
+            optimizer.learning_rate = rate
+            if self.verbose > 0:
+                whose = f"{optimizer.name} " if suffix else ""
+                say(
+                    f"Epoch {epoch + 1}: LearningRateScheduler setting {whose}learning rate "
+                    f"to {rate}.",
+                    self.model,
+                )
+
+    def _rate(self, epoch, optimizer):
         if _takes_two(self.schedule):
-            rate = self.schedule(epoch, current_rate(optimizer))
+            rate = self.schedule(epoch, _rate_of(optimizer))
         else:
             rate = self.schedule(epoch)
         if getattr(rate, "shape", None) == ():
@@ -63,21 +75,30 @@ class LearningRateScheduler(Callback):
                 "LearningRateScheduler: schedule must return a number, "
                 f"got {rate!r} for epoch {epoch}"
             )
-        optimizer.learning_rate = rate
-        if self.verbose > 0:
-            say(
-                f"Epoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}.",
-                self.model,
-            )
+        return rate
 
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         if logs is not None:
-            logs["learning_rate"] = current_rate(self.model.optimizer)
+            logs.update(current_rates(self.model))
 
 
-def current_rate(optimizer) -> float:
-    """Return the learning rate, of the optimizer inside a `LossScaleOptimizer` too."""
-    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+def current_rates(model) -> dict[str, float]:
+    """Return the learning rate, or those of a `MultiOptimizer`, by their names in logs."""
+    pairs = _with_rates(model)
+    return {f"learning_rate{suffix}": _rate_of(each) for suffix, each in pairs}
+
+
+def _with_rates(model):
+    """Pairs of a suffix of names in logs, and an optimizer that has a learning rate."""
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    if not hasattr(optimizer, "optimizers"):
+        return [("", optimizer)]
+    if not optimizer.built and model.built:  # a function may make the optimizers
+        optimizer.build(model.trainable_variables)
+    return [(f"_{each.name}", each) for each in optimizer.optimizers]
+
+
+def _rate_of(optimizer):
     rate = optimizer.learning_rate
     return float(rate.numpy() if hasattr(rate, "numpy") else rate)
 
@@ -101,7 +122,8 @@ class ReduceLROnPlateau(MonitorCallback):
     ``min_delta``: the least improvement; ``cooldown``: the number of epochs after a
     reduction that do not count; ``min_lr``: the least learning rate.
 
-    The logs get the epoch's ``learning_rate``.
+    The logs get the epoch's ``learning_rate``; with a `MultiOptimizer` the rate of each
+    optimizer is reduced, and the logs get ``learning_rate_NAME`` of each.
 
     Raises: ``ValueError`` if ``factor`` is 1 or more, or for another ``mode``.
 
@@ -156,7 +178,7 @@ class ReduceLROnPlateau(MonitorCallback):
 
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         logs = {} if logs is None else logs
-        logs["learning_rate"] = current_rate(self.model.optimizer)
+        logs.update(current_rates(self.model))
         current = self.get_monitor_value(logs)
         if current is None:
             return
@@ -172,15 +194,23 @@ class ReduceLROnPlateau(MonitorCallback):
                 self._reduce(epoch)
 
     def _reduce(self, epoch):
-        rate = current_rate(self.model.optimizer)
+        pairs = _with_rates(self.model)
+        if any([self._reduce_rate(epoch, *pair) for pair in pairs]):
+            self.cooldown_counter = self.cooldown
+            self.wait = 0
+
+    def _reduce_rate(self, epoch, suffix, optimizer):
+        """Reduce the rate of an optimizer; return False if it is the least already."""
+        rate = _rate_of(optimizer)
         if rate <= np.float32(self.min_lr):  # the rate is kept in float32
-            return
+            return False
         rate = max(rate * self.factor, self.min_lr)
-        self.model.optimizer.learning_rate = rate
+        optimizer.learning_rate = rate
         if self.verbose > 0:
+            whose = f"{optimizer.name} " if suffix else ""
             say(
-                f"Epoch {epoch + 1}: ReduceLROnPlateau reducing learning rate to {rate}.",
+                f"Epoch {epoch + 1}: ReduceLROnPlateau reducing {whose}learning rate to "
+                f"{rate}.",
                 self.model,
             )
-        self.cooldown_counter = self.cooldown
-        self.wait = 0
+        return True

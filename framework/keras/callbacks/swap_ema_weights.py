@@ -14,8 +14,8 @@ class SwapEMAWeights(Callback):
     the beginning of the next, so that a `ModelCheckpoint` behind this callback saves
     them.
 
-    Raises: ``ValueError`` at the first swap unless the optimizer was made with
-    ``use_ema=True``.
+    Raises: ``ValueError`` at the first swap unless the optimizer, or one of a
+    `MultiOptimizer`, was made with ``use_ema=True``.
 
     >>> import numpy as np
     >>> from tapewright import keras
@@ -37,13 +37,24 @@ class SwapEMAWeights(Callback):
         """Return pairs of a trained variable and its average."""
         optimizer = self.model.optimizer
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-        averages = getattr(optimizer, "_model_variables_moving_average", None)
-        if not getattr(optimizer, "use_ema", False) or averages is None:
+        averaging = [
+            each
+            for each in getattr(optimizer, "optimizers", [optimizer])
+            if getattr(each, "use_ema", False)
+            and hasattr(each, "_model_variables_moving_average")
+        ]
+        if not averaging:
             raise ValueError(
-                "SwapEMAWeights: the optimizer must be made with use_ema=True, got "
-                f"{optimizer!r}"
+                "SwapEMAWeights: the optimizer, or one of a MultiOptimizer, must be made "
+                f"with use_ema=True, got {optimizer!r}"
             )
-        return zip(optimizer._trainable_variables, averages)
+        return [
+            pair
+            for each in averaging
+            for pair in zip(
+                each._trainable_variables, each._model_variables_moving_average
+            )
+        ]
 
     def _swap(self, has_averages):
         if self._has_averages == has_averages:

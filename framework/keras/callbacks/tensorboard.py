@@ -10,7 +10,7 @@ import numpy as np
 
 from ..training.workers import is_first_worker
 from .callback import Callback, OptionalLogs, only_when
-from .learning_rate import current_rate
+from .learning_rate import current_rates
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -139,7 +139,7 @@ class TensorBoard(Callback):
         if not training and not validation:
             return
         if getattr(self.model, "optimizer", None) is not None:
-            training["learning_rate"] = current_rate(self.model.optimizer)
+            training |= current_rates(self.model)
         if self.write_steps_per_second:
             start, iterations = self._epoch_start
             seconds = max(time.perf_counter() - start, 1e-9)

@@ -1,4 +1,4 @@
-"""`KerasFileEditor`: the weights of a file as a dict, to look at, to change, to save."""
+"""`KerasFileEditor`: inspect and change the weights of a file, as a dict."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class KerasFileEditor:
                 found |= {key: inner} if inner else {}
         return found
 
-    # --- looking
+    # --- inspecting
 
     def summary(self) -> None:
         """Print the tree of objects, with the shapes and dtypes of their weights."""

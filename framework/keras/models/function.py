@@ -1,4 +1,4 @@
-"""`Function`: layers and ops between symbolic tensors, to be called; no model, no layer."""
+"""`Function`: a graph of layers and ops between symbolic tensors, as one operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sound at another number of samples in a second."""
+"""Resampling of audio to another sampling rate."""
 
 from __future__ import annotations
 

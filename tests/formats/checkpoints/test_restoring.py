@@ -178,15 +178,16 @@ def test_layers_in_layers_get_their_weights(tmp_path, make):
     status.assert_consumed()
 
 
-def test_slots_of_an_optimizer_come_when_it_is_built(tmp_path):
-    v = tw.Variable([1.0, 2.0])
-    optimizer = tw.keras.optimizers.Adam(0.1)
-    optimizer.apply_gradients([([1.0, 1.0], v)])
+@pytest.mark.parametrize("rule", ["Adam", "Adafactor", "Muon"])
+def test_slots_of_an_optimizer_come_when_it_is_built(tmp_path, rule):
+    make, gradient = getattr(tw.keras.optimizers, rule), [[1.0, 1.0]]
+    optimizer, v = make(0.1), tw.Variable([[1.0, 2.0]])
+    optimizer.apply_gradients([(gradient, v)])
     path = Checkpoint(v=v, optimizer=optimizer).save(tmp_path / "ckpt")
-    other, w = tw.keras.optimizers.Adam(0.5), tw.Variable([0.0, 0.0])
+    other, w = make(0.5), tw.Variable([[0.0, 0.0]])
     Checkpoint(v=w, optimizer=other).restore(path)
     for each, variable in ((optimizer, v), (other, w)):
-        each.apply_gradients([([1.0, -1.0], variable)])
+        each.apply_gradients([([[1.0, -1.0]], variable)])
     assert_equal([w, *other.variables], [v, *optimizer.variables])
 
 

@@ -75,3 +75,53 @@ def test_a_plateau_begins_anew_with_another_fit():
 def test_a_factor_of_one_reduces_nothing_and_is_refused():
     with pytest.raises(ValueError, match="factor .*got 1"):
         ReduceLROnPlateau(factor=1)
+
+
+def several(rest):
+    """A small model, whose kernels Adam trains; ``rest`` trains its biases."""
+    adam = keras.optimizers.Adam(0.1, name="adam")
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.MultiOptimizer(
+        lambda variable: adam if len(variable.shape) == 2 else rest
+    )
+    model.compile(optimizer, "mse")
+    return model
+
+
+def test_the_rates_of_several_optimizers_are_set_and_logged(tmp_path):
+    model = several(keras.optimizers.SGD(0.2, name="sgd"))
+    halve = LearningRateScheduler(lambda epoch, rate: rate / 2)
+    plateau = ReduceLROnPlateau("loss", factor=0.1, patience=1, min_delta=100.0)
+    board = callbacks.TensorBoard(tmp_path)
+    x, y = np.ones((4, 2)), np.zeros((4, 1))
+    history = model.fit(x, y, epochs=2, verbose=0, callbacks=[halve, plateau, board])
+    logs = history.history
+    np.testing.assert_allclose(logs["learning_rate_adam"], [0.05, 0.025], rtol=1e-6)
+    np.testing.assert_allclose(logs["learning_rate_sgd"], [0.1, 0.05], rtol=1e-6)
+    rates = [float(each.learning_rate) for each in model.optimizer.optimizers]
+    np.testing.assert_allclose(sorted(rates), [0.0025, 0.005], rtol=1e-6)
+
+
+def test_averages_of_one_of_several_optimizers_are_swapped():
+    averaging = keras.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.5)
+    model = several(averaging)
+    x, y = np.ones((4, 2)), np.zeros((4, 1))
+    swap = callbacks.SwapEMAWeights()
+    model.fit(x, y, epochs=1, verbose=0, validation_data=(x, y), callbacks=[swap])
+    kernel, bias = model.trainable_variables
+    (average,) = averaging._model_variables_moving_average
+    bias.assign([3.0])
+    swap.on_test_begin()
+    assert bias.numpy() != 3.0
+    np.testing.assert_array_equal(average, [3.0])
+    swap.on_test_end()
+    np.testing.assert_array_equal(bias, [3.0])
+    with pytest.raises(ValueError, match="one of a MultiOptimizer.*use_ema=True"):
+        model = several(keras.optimizers.SGD(0.1))
+        model.fit(
+            x,
+            y,
+            verbose=0,
+            validation_data=(x, y),
+            callbacks=[callbacks.SwapEMAWeights()],
+        )

@@ -108,7 +108,7 @@ def saved(tmp_path_factory):
     {
         None: "vocabulary.txt is missing",
         b"\n[UNK]\n\xff": "must be text in UTF-8",
-        b"\n[UNK]\na\na": "must differ.*b'a'",
+        b"\n[UNK]\na\na": "must differ.*'a'",
         b"\n[UNK]\n\nb": "mask token '' is at an unexpected location",
         b"\n[UNK]\na\nb\nc\nd": "must have the 4 tokens of the config.*got 6",
         b"\n[UNK]": "must have the 4 tokens of the config.*got 2",
@@ -179,3 +179,15 @@ def test_configs_hold_the_vocabulary_where_a_file_has_no_assets(saved, tmp_path)
     assert re.search(
         "given already", str(pytest.raises(ValueError, again.adapt, ["a"]).value)
     )
+
+
+def test_tokens_in_another_encoding_are_kept_or_refused(tmp_path):
+    lookup = keras.layers.StringLookup(encoding="latin-1")
+    lookup.adapt(np.array(["é".encode("latin-1"), b"a"], object))
+    text = keras.Input((1,), dtype="string")
+    model = keras.Model(text, lookup(text))
+    model.save(tmp_path / "m.keras")
+    again = load_model(tmp_path / "m.keras")
+    assert again(tw.constant([["é".encode("latin-1")]])).numpy() == 1
+    with pytest.raises(ValueError, match=r"token b'\\xe9' is not UTF-8.*as \.keras"):
+        model.save(tmp_path / "m.h5")

@@ -365,9 +365,13 @@ def test_boxes_need_their_format_and_both_parts():
         RandomCrop(2, 2, **BOXES).transform_bounding_boxes({}, (1, 2))
     with pytest.raises(ValueError, match="bounding_box_format must be given"):
         RandomFlip()(data)
-    data["bounding_boxes"] = {"boxes": data["bounding_boxes"]["boxes"]}
+    boxes = data["bounding_boxes"]["boxes"]
+    data["bounding_boxes"] = {"boxes": boxes}
     with pytest.raises(ValueError, match="bounding_boxes .*'boxes' and 'labels'"):
         RandomFlip(**BOXES)(data)
+    data["bounding_boxes"] = {"boxes": boxes, "labels": np.arange(len(boxes))}
+    with pytest.raises(tw.errors.ShapeError, match="labels must be .*one for each box"):
+        RandomFlip(**BOXES)(data, training=False)
     with pytest.raises(ValueError, match="must have 'images'.*'labels'"):
         RandomFlip()({"labels": data["labels"]})
     for layer in (CutMix(**BOXES), RandomElasticTransform(**BOXES)):
