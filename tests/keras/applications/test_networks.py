@@ -56,8 +56,8 @@ def test_a_network_with_the_channels_in_front_is_that_of_keras(name, blank):
     assert record.digests(model) == KERAS["channels_first"][name]
 
 
-@pytest.mark.parametrize("name", ["MobileNetV3Small", "EfficientNetB0"])
-def test_outputs_do_not_depend_on_the_place_of_the_channels(name, blank):
+def test_outputs_do_not_depend_on_the_place_of_the_channels(blank):
+    name = "MobileNetV3Small"
     arguments = {"weights": None, "classes": 10, "classifier_activation": None}
     architecture = getattr(keras.applications, name)
     last = architecture(input_shape=(40, 33, 3), **arguments)
