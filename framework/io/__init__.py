@@ -27,6 +27,11 @@ from .parsing import (
     parse_single_sequence_example,
 )
 from .record_writer import TFRecordOptions, TFRecordWriter
+from .sparse_protos import (
+    deserialize_many_sparse,
+    serialize_many_sparse,
+    serialize_sparse,
+)
 from .tensor_protos import parse_tensor, serialize_tensor
 
 __all__ = [
@@ -47,6 +52,7 @@ __all__ = [
     "decode_png",
     "decode_raw",
     "decode_webp",
+    "deserialize_many_sparse",
     "encode_base64",
     "encode_jpeg",
     "encode_png",
@@ -59,6 +65,8 @@ __all__ = [
     "parse_single_sequence_example",
     "parse_tensor",
     "read_file",
+    "serialize_many_sparse",
+    "serialize_sparse",
     "serialize_tensor",
     "write_file",
 ]

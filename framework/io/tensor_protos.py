@@ -19,6 +19,7 @@ from tapewright.storage.records.wire import (
     packed_varints,
     put_bytes,
     put_int,
+    read_varint,
     signed,
 )
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
     from tapewright.core.typing import DTypeLike, TensorLike
 
-__all__ = ["parse_tensor", "serialize_tensor"]
+__all__ = ["parse_tensor", "read_tensor_proto", "serialize_tensor", "tensor_proto"]
 
 # types.proto
 NUMBERS = dict(
@@ -48,20 +49,25 @@ def serialize_tensor(tensor: TensorLike) -> Tensor:
     >>> parse_tensor(serialize_tensor([[1, 2]]), "int32").numpy()
     array([[1, 2]], dtype=int32)
     """
-    tensor = convert_to_tensor(tensor)
-    number = NUMBERS[tensor.dtype.name]
 
     def call(array):
-        array = np.asarray(array)
-        sizes = b"".join([put_bytes(2, put_int(1, n)) for n in array.shape])
-        found = put_int(1, number) + put_bytes(2, sizes)
-        if is_text(array.dtype):
-            found += b"".join([put_bytes(8, text) for text in texts(array)])
-        elif array.size:
-            found += put_bytes(4, array.astype(array.dtype.newbyteorder("<")).tobytes())
-        return [make_text([found], ())]
+        return [make_text([tensor_proto(array)], ())]
 
-    return host_op("serialize_tensor", call, [tensor], [TensorSpec((), "string")])[0]
+    inputs = [convert_to_tensor(tensor)]
+    return host_op("serialize_tensor", call, inputs, [TensorSpec((), "string")])[0]
+
+
+def tensor_proto(array):
+    """The bytes of the ``TensorProto`` of an array."""
+    array = np.asarray(array)
+    number = NUMBERS[as_dtype(array.dtype).name]
+    sizes = b"".join([put_bytes(2, put_int(1, n) if n else b"") for n in array.shape])
+    found = put_int(1, number) + put_bytes(2, sizes)
+    if is_text(array.dtype):
+        found += b"".join([put_bytes(8, text) for text in texts(array)])
+    elif array.size:
+        found += put_bytes(4, array.astype(array.dtype.newbyteorder("<")).tobytes())
+    return found
 
 
 def parse_tensor(serialized: TensorLike, out_type: DTypeLike) -> Tensor:
@@ -73,13 +79,14 @@ def parse_tensor(serialized: TensorLike, out_type: DTypeLike) -> Tensor:
     dtype = as_dtype(out_type)
 
     def call(serialized):
-        return [_read(serialized.item(), dtype)]
+        return [read_tensor_proto(serialized.item(), dtype)]
 
     inputs = [scalar_text("parse_tensor", "serialized", serialized)]
     return host_op("parse_tensor", call, inputs, [TensorSpec(None, dtype)])[0]
 
 
-def _read(data, dtype):
+def read_tensor_proto(data, dtype):
+    """The array of a ``TensorProto``. Raises: see `parse_tensor`."""
     number, shape, content, single, strings = 0, (), None, [], []
     for field, kind, value in fields(data):
         if field in (1, 3):
@@ -104,6 +111,8 @@ def _read(data, dtype):
             f"parse_tensor: out_type is {dtype.name}, but the tensor is of the dtype "
             f"{names.get(number, f'number {number}')}"
         )
+    if dtype.name == "string" and content is not None:
+        return _checked_content(content, shape)
     if dtype.name == "string":
         return _filled(np.array([*strings, None], object)[:-1], shape, dtype)
     numpy_dtype = np.dtype(dtype.as_numpy_dtype)
@@ -116,6 +125,19 @@ def _read(data, dtype):
     if dtype.name in ("float16", "bfloat16"):  # their bits, as integers
         values = values.astype(np.uint16).view(numpy_dtype)
     return _filled(values.astype(numpy_dtype), shape, dtype)
+
+
+def _checked_content(data, shape):
+    """Strings: the lengths of all, then their bytes, as TensorFlow's sparse tensors have."""
+    place, lengths, strings = 0, [], []
+    for _ in range(math.prod(shape)):
+        length, place = read_varint(data, place)
+        lengths.append(length)
+    check(sum(lengths) == len(data) - place, f"{len(data)} bytes hold other strings")
+    for length in lengths:
+        strings.append(bytes(data[place : place + length]))
+        place += length
+    return np.array([*strings, None], object)[:-1].reshape(shape)
 
 
 def _whole(data, dtype):

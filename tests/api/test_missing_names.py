@@ -1,6 +1,8 @@
 """A name that is not here says what to use instead, or that it is not planned."""
 
+import importlib.util
 import re
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -74,3 +76,13 @@ def test_advice_is_about_names_of_tensorflow_and_keras_that_are_lacking():
 def test_an_import_statement_stays_an_import_error():
     with pytest.raises(ImportError, match="cannot import name 'raw_ops'"):
         from tapewright import raw_ops  # noqa: F401
+
+
+def test_the_counts_of_the_page_are_those_of_the_names():
+    path = Path(__file__).parents[1] / "reference" / "count_names.py"
+    spec = importlib.util.spec_from_file_location("count_names", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    page = script.PAGE.read_text(encoding="utf-8")
+    assert script.with_counts(page) == page, "run tests/reference/count_names.py"
+    assert script.count(["tf.data.Dataset"]) == (48, 49)

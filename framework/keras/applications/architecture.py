@@ -18,6 +18,7 @@ from tapewright.core.floatx import image_data_format
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.datasets.fetch import DownloadError
 from tapewright.layers import (
+    BatchNormalization,
     Dense,
     GlobalAveragePooling2D,
     GlobalMaxPooling2D,
@@ -37,8 +38,12 @@ __all__ = [
     "Options",
     "WeightFile",
     "Weights",
+    "batch_normalization",
+    "channel_axis",
+    "channels_behind",
     "describe",
     "divisible",
+    "in_data_format",
     "kernels",
     "padding_for_stride",
     "standard",
@@ -56,7 +61,8 @@ ARGUMENTS = """
     Args: ``include_top``: end in the classifier of ``classes`` outputs; ``weights``:
     "imagenet" (downloaded once, see `keras.utils.get_file`), the path of a weight file, or
     None for random ones; ``input_tensor``: a `KerasTensor` to start from;
-    ``input_shape``: ``(height, width, channels)``; ``pooling``, without the top: None for
+    ``input_shape``: ``(height, width, channels)``, or with the channels in front if
+    `keras.config.image_data_format` says so; ``pooling``, without the top: None for
     the feature maps, "avg" or "max" for ``[batch, features]``;
     ``classifier_activation``: of the classifier, None for logits; ``name``: of the model.
 
@@ -108,6 +114,8 @@ def kernels(stem: str, with_top: str, without_top: str) -> WeightFile:
 class Options:
     """The arguments of one call of an architecture, checked. ``title``: its name, for errors.
 
+    Shapes have the channels last, but for those in errors, which are as given.
+
     Raises: ``ValueError`` if they do not fit each other.
     """
 
@@ -122,18 +130,14 @@ class Options:
     name: str | None
 
     def __post_init__(self):
-        self.require(
-            image_data_format() == "channels_last",
-            "networks take images with the channels last; call keras.config."
-            "set_image_data_format('channels_last') before, and transpose images",
-        )
         if self.input_shape is not None:
-            self.input_shape = tuple(self.input_shape)
+            shape = tuple(self.input_shape)
+            entries = in_data_format(("height", "width", "channels"))
             self.require(
-                len(self.input_shape) == 3,
-                "input_shape must have three entries (height, width, channels), got "
-                f"{self.input_shape}",
+                len(shape) == 3,
+                f"input_shape must have three entries ({', '.join(entries)}), got {shape}",
             )
+            self.input_shape = channels_behind(shape)
         is_path = self.weights not in (None, "imagenet")
         self.require(
             not is_path or os.path.exists(self.weights),
@@ -180,7 +184,7 @@ class Options:
             self.require(
                 shape in (None, default),
                 f"with weights='imagenet' and include_top=True, input_shape must be "
-                f"{default}, got {shape}",
+                f"{in_data_format(default)}, got {in_data_format(shape)}",
             )
             return default
         if shape is None:
@@ -188,20 +192,24 @@ class Options:
             return (size, size, 3)
         self.require(
             shape[2] == 3 or not self.is_imagenet,
-            f"with weights='imagenet', images must have 3 channels, got {shape}",
+            "with weights='imagenet', images must have 3 channels, got "
+            f"{in_data_format(shape)}",
         )
         if shape[2] not in (1, 3):
             warnings.warn(
-                f"{self.title}: images have 1 or 3 channels, input_shape is {shape}",
+                f"{self.title}: images have 1 or 3 channels, input_shape is "
+                f"{in_data_format(shape)}",
                 stacklevel=user_stacklevel(),
             )
         self.require(
             all(n is None or n >= min_size for n in shape[:2]),
-            f"images must be at least {min_size} x {min_size}, got input_shape {shape}",
+            f"images must be at least {min_size} x {min_size}, got input_shape "
+            f"{in_data_format(shape)}",
         )
         self.require(
             not self.include_top or None not in shape,
-            f"with include_top=True, input_shape must be known, got {shape}",
+            "with include_top=True, input_shape must be known, got "
+            f"{in_data_format(shape)}",
         )
         return shape
 
@@ -236,7 +244,8 @@ class Options:
         """
         path = file.path(self.include_top) if self.is_imagenet else self.weights
         with nullcontext() if path is None else deferred_initialization(_allow):
-            x = Input(shape) if self.input_tensor is None else self.input_tensor
+            x = self.input_tensor
+            x = Input(in_data_format(shape)) if x is None else x
             model = Model(_source_inputs(x), network(x, self), name=self.name)
             if path is not None:
                 model.load_weights(path)
@@ -320,6 +329,28 @@ def describe(architecture: Any, network: Callable[..., Any]) -> Any:
     return architecture
 
 
+def channel_axis(last: int = -1) -> int:
+    """Return the axis of the channels: ``last``, or 1 if they are in front."""
+    return 1 if image_data_format() == "channels_first" else last
+
+
+def batch_normalization(axis: int = -1, **kwargs: Any) -> BatchNormalization:
+    """Return a layer that normalizes channels, whose axis is ``axis`` if they are last."""
+    return BatchNormalization(channel_axis(axis), **kwargs)
+
+
+def in_data_format(shape: tuple | None) -> tuple | None:
+    """Return the shape of an image with the channels last as one of the data format."""
+    if shape is None or channel_axis() == -1:
+        return shape
+    return (shape[2], *shape[:2])
+
+
+def channels_behind(shape: tuple) -> tuple:
+    """Return the shape of an image of the data format with the channels last."""
+    return shape if channel_axis() == -1 else (*shape[1:], shape[0])
+
+
 def divisible(number: float, divisor: int = 8, keep: float = 0.9) -> int:
     """Round to a multiple of ``divisor``, at least one of it, and not below ``keep`` of it."""
     rounded = max(divisor, int(number + divisor / 2) // divisor * divisor)
@@ -332,5 +363,6 @@ def padding_for_stride(x: KerasTensor, kernel_size: int) -> tuple:
     An even size is padded by one less in front than behind.
     """
     half = kernel_size // 2
-    sizes = x.shape[1:3] if x.shape[1] is not None else (0, 0)
+    sizes = channels_behind(tuple(x.shape[1:]))[:2]
+    sizes = sizes if sizes[0] is not None else (0, 0)
     return tuple([(half - (1 - n % 2), half) for n in sizes])

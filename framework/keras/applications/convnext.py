@@ -19,7 +19,14 @@ from tapewright.layers.base.symbolic_tensor import KerasTensor
 
 from ..models import Model, Sequential
 from .architecture import Activation as ActivationLike
-from .architecture import ImageShape, Options, WeightFile, Weights, describe
+from .architecture import (
+    ImageShape,
+    Options,
+    WeightFile,
+    Weights,
+    channel_axis,
+    describe,
+)
 from .imagenet_utils import STATISTICS, decode_predictions, preprocessing
 
 __all__ = [
@@ -61,6 +68,11 @@ def _variant(label, hashes, depths, filters):
                 variant.__name__, include_top, weights, input_tensor, input_shape,
                 pooling, classes, classifier_activation, name,
             )  # fmt: skip
+            options.require(
+                channel_axis() == -1,
+                "there is none for images with the channels in front; call keras.config."
+                "set_image_data_format('channels_last') before, and transpose images",
+            )
             shape = options.image_shape(224)
             network = partial(
                 _network, depths=depths, filters=filters,

@@ -11,7 +11,7 @@ from tapewright.layers import (
     ZeroPadding2D,
 )
 
-from .architecture import kernels, standard
+from .architecture import channel_axis, kernels, standard
 from .imagenet_utils import decode_predictions, preprocessing
 from .resnet import normalization
 
@@ -51,14 +51,14 @@ def _block(x, name):
     y = normalization(name=f"{name}_1_bn")(y)
     y = Activation("relu", name=f"{name}_1_relu")(y)
     y = Conv2D(GROWTH, 3, padding="same", use_bias=False, name=f"{name}_2_conv")(y)
-    return Concatenate(axis=3, name=f"{name}_concat")([x, y])
+    return Concatenate(axis=channel_axis(3), name=f"{name}_concat")([x, y])
 
 
 def _transition(x, name):
     """Half as many channels, half as many rows and columns."""
     x = normalization(name=f"{name}_bn")(x)
     x = Activation("relu", name=f"{name}_relu")(x)
-    x = Conv2D(x.shape[3] // 2, 1, use_bias=False, name=f"{name}_conv")(x)
+    x = Conv2D(x.shape[channel_axis(3)] // 2, 1, use_bias=False, name=f"{name}_conv")(x)
     return AveragePooling2D(2, strides=2, name=f"{name}_pool")(x)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from tapewright.layers import (
     Activation,
     Add,
-    BatchNormalization,
     Conv2D,
     DepthwiseConv2D,
     Dropout,
@@ -26,7 +25,10 @@ from .architecture import (
     STORAGE,
     Options,
     WeightFile,
+    batch_normalization,
+    channel_axis,
     divisible,
+    in_data_format,
     padding_for_stride,
     standard,
 )
@@ -81,7 +83,7 @@ def normalized(
     x: KerasTensor, prefix: str, activation: str | None = "activation", **kwargs: Any
 ) -> KerasTensor:
     """Normalize, then apply swish unless the ``activation``, a part of a name, is None."""
-    x = BatchNormalization(3, name=f"{prefix}bn", **kwargs)(x)
+    x = batch_normalization(3, name=f"{prefix}bn", **kwargs)(x)
     if activation is None:
         return x
     return Activation("swish", name=f"{prefix}{activation}")(x)
@@ -90,10 +92,11 @@ def normalized(
 def squeeze(x: KerasTensor, filters: int, name: str) -> KerasTensor:
     """Weigh channels by what all their pixels hold: squeeze and excitation."""
     y = GlobalAveragePooling2D(name=f"{name}se_squeeze")(x)
-    y = Reshape((1, 1, x.shape[3]), name=f"{name}se_reshape")(y)
+    channels = x.shape[channel_axis(3)]
+    y = Reshape(in_data_format((1, 1, channels)), name=f"{name}se_reshape")(y)
     for count, kind, part in (
         (filters, "swish", "reduce"),
-        (x.shape[3], "sigmoid", "expand"),
+        (channels, "sigmoid", "expand"),
     ):
         y = convolution(
             count, 1, activation=kind, use_bias=True, name=f"{name}se_{part}"
@@ -105,7 +108,8 @@ def add_shortcut(
     x: KerasTensor, inputs: KerasTensor, stride: int, rate: float, name: str
 ) -> KerasTensor:
     """Add the inputs of a block where shapes agree; training drops some whole outputs."""
-    if stride != 1 or inputs.shape[3] != x.shape[3]:
+    axis = channel_axis(3)
+    if stride != 1 or inputs.shape[axis] != x.shape[axis]:
         return x
     if rate:
         x = Dropout(rate, noise_shape=(None, 1, 1, 1), name=f"{name}drop")(x)
@@ -126,9 +130,12 @@ def classifier(
 
 def _network(x, options, width, depth, dropout):
     x = Rescaling(1.0 / 255.0)(x)
-    x = Normalization(axis=3)(x)
+    x = Normalization(axis=channel_axis(3))(x)
     if options.is_imagenet:  # its weights divide by the variance, not by its root
-        x = Rescaling([1.0 / math.sqrt(deviation) for deviation in DEVIATIONS])(x)
+        scales = [1.0 / math.sqrt(deviation) for deviation in DEVIATIONS]
+        if channel_axis() == 1:
+            scales = [[[scale]] for scale in scales]
+        x = Rescaling(scales)(x)
     x = ZeroPadding2D(padding_for_stride(x, 3), name="stem_conv_pad")(x)
     filters = divisible(32 * width)
     x = convolution(filters, 3, strides=2, padding="valid", name="stem_conv")(x)
@@ -146,7 +153,7 @@ def _network(x, options, width, depth, dropout):
 
 
 def _block(inputs, kernel, filters, expansion, stride, rate, name):
-    x, channels = inputs, inputs.shape[3]
+    x, channels = inputs, inputs.shape[channel_axis(3)]
     if expansion != 1:
         x = convolution(channels * expansion, 1, name=f"{name}expand_conv")(x)
         x = normalized(x, f"{name}expand_")

@@ -18,6 +18,7 @@ from .architecture import (
     Options,
     WeightFile,
     Weights,
+    channel_axis,
     describe,
     divisible,
 )
@@ -119,7 +120,7 @@ def _standardized(x):
     _, mean, deviation = STATISTICS["torch"]
     variance = [each**2 for each in deviation]
     x = Rescaling(1.0 / 255)(x)
-    return Normalization(mean=list(mean), variance=variance, axis=3)(x)
+    return Normalization(mean=list(mean), variance=variance, axis=channel_axis(3))(x)
 
 
 def _network(x, options, stages, width, depth, preprocess):
@@ -145,7 +146,7 @@ def _network(x, options, stages, width, depth, preprocess):
 
 
 def _block(inputs, filters, expansion, stride, rate, name):
-    channels = inputs.shape[3]
+    channels = inputs.shape[channel_axis(3)]
     x = v1.convolution(channels * expansion, 1, name=f"{name}expand_conv")(inputs)
     x = _normalized(x, f"{name}expand_")
     x = DepthwiseConv2D(
@@ -166,7 +167,7 @@ def _fused_block(inputs, filters, expansion, stride, rate, name):
     """One convolution of 3 x 3 in place of those of 1 x 1 and of each channel."""
     x, size = inputs, 3
     if expansion != 1:
-        filters_between = inputs.shape[3] * expansion
+        filters_between = inputs.shape[channel_axis(3)] * expansion
         conv = v1.convolution(
             filters_between, 3, strides=stride, name=f"{name}expand_conv"
         )

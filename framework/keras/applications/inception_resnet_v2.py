@@ -5,7 +5,7 @@ from __future__ import annotations
 from tapewright.layers import Activation, Conv2D, MaxPooling2D
 from tapewright.layers.applications import CustomScaleLayer
 
-from .architecture import kernels, standard
+from .architecture import channel_axis, kernels, standard
 from .imagenet_utils import decode_predictions, preprocessing
 from .inception_v3 import chain, convolution, inception_a, join, stem
 
@@ -63,6 +63,6 @@ def InceptionResNetV2(x, options):
 def _block(x, kind, i, scale, last=False):
     name = f"{kind}_{i}"
     y = join(f"{name}_mixed", *[chain(x, *steps) for steps in BLOCKS[kind]])
-    y = Conv2D(x.shape[3], 1, padding="same", name=f"{name}_conv")(y)
+    y = Conv2D(x.shape[channel_axis(3)], 1, padding="same", name=f"{name}_conv")(y)
     x = CustomScaleLayer(scale)([x, y])
     return x if last else Activation("relu", name=f"{name}_ac")(x)

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from tapewright.layers import (
     Activation,
     AveragePooling2D,
-    BatchNormalization,
     Concatenate,
     Conv2D,
     MaxPooling2D,
 )
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
-from .architecture import kernels, standard
+from .architecture import batch_normalization, channel_axis, kernels, standard
 from .imagenet_utils import decode_predictions, preprocessing
 
 __all__ = [
@@ -41,7 +40,7 @@ def convolution(
 ) -> KerasTensor:
     """Convolve, normalize without a scale, and apply ReLU."""
     x = Conv2D(filters, kernel_size, strides, padding, use_bias=False, name=name)(x)
-    x = BatchNormalization(3, scale=False, name=name and f"{name}_bn")(x)
+    x = batch_normalization(3, scale=False, name=name and f"{name}_bn")(x)
     return Activation("relu", name=name and f"{name}_ac")(x)
 
 
@@ -56,7 +55,7 @@ def chain(
 
 def join(name: str | None, *branches: KerasTensor) -> KerasTensor:
     """Concatenate the channels of branches."""
-    return Concatenate(3, name=name)(list(branches))
+    return Concatenate(channel_axis(3), name=name)(list(branches))
 
 
 def stem(x: KerasTensor) -> KerasTensor:

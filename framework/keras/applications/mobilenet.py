@@ -8,7 +8,6 @@ from functools import partial
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.layers import (
     Activation,
-    BatchNormalization,
     Conv2D,
     DepthwiseConv2D,
     Dropout,
@@ -21,7 +20,15 @@ from tapewright.layers.base.symbolic_tensor import KerasTensor
 
 from ..models import Model
 from .architecture import Activation as ActivationLike
-from .architecture import ImageShape, Options, WeightFile, Weights, describe
+from .architecture import (
+    ImageShape,
+    Options,
+    WeightFile,
+    Weights,
+    batch_normalization,
+    describe,
+    in_data_format,
+)
 from .imagenet_utils import decode_predictions, preprocessing
 
 __all__ = [
@@ -105,8 +112,8 @@ def rows_of_weights(options, shape, sizes, alpha, widths):
     if shape[0] == shape[1] and shape[0] in sizes:
         return shape[0]
     warnings.warn(
-        f"{options.title}: there are no weights for images of the shape {shape}; those "
-        "for (224, 224, 3) are loaded",
+        f"{options.title}: there are no weights for images of the shape "
+        f"{in_data_format(shape)}; those for {in_data_format((224, 224, 3))} are loaded",
         stacklevel=user_stacklevel(),
     )
     return 224
@@ -116,7 +123,7 @@ def _network(x, options, alpha, depth_multiplier, dropout):
     x = Conv2D(
         int(32 * alpha), 3, strides=2, padding="same", use_bias=False, name="conv1"
     )(x)
-    x = BatchNormalization(name="conv1_bn")(x)
+    x = batch_normalization(name="conv1_bn")(x)
     x = ReLU(6.0, name="conv1_relu")(x)
     for i, (filters, stride) in enumerate(BLOCKS, 1):
         x = _block(x, int(filters * alpha), stride, depth_multiplier, i)
@@ -140,8 +147,8 @@ def _block(x, filters, stride, depth_multiplier, i):
         use_bias=False,
         name=f"conv_dw_{i}",
     )(x)
-    x = BatchNormalization(name=f"conv_dw_{i}_bn")(x)
+    x = batch_normalization(name=f"conv_dw_{i}_bn")(x)
     x = ReLU(6.0, name=f"conv_dw_{i}_relu")(x)
     x = Conv2D(filters, 1, padding="same", use_bias=False, name=f"conv_pw_{i}")(x)
-    x = BatchNormalization(name=f"conv_pw_{i}_bn")(x)
+    x = batch_normalization(name=f"conv_pw_{i}_bn")(x)
     return ReLU(6.0, name=f"conv_pw_{i}_relu")(x)

@@ -6,7 +6,6 @@ from functools import partial
 
 from tapewright.layers import (
     Add,
-    BatchNormalization,
     Conv2D,
     DepthwiseConv2D,
     ReLU,
@@ -21,8 +20,12 @@ from .architecture import (
     Options,
     WeightFile,
     Weights,
+    batch_normalization,
+    channel_axis,
+    channels_behind,
     describe,
     divisible,
+    in_data_format,
     padding_for_stride,
 )
 from .imagenet_utils import decode_predictions, preprocessing
@@ -38,7 +41,7 @@ BLOCKS = (
 )  # fmt: skip
 SIZES = (96, 128, 160, 192, 224)  # of the images for which there are weights
 WIDTHS = (0.35, 0.5, 0.75, 1.0, 1.3, 1.4)
-_normalization = partial(BatchNormalization, epsilon=1e-3, momentum=0.999)
+_normalization = partial(batch_normalization, epsilon=1e-3, momentum=0.999)
 
 
 def MobileNetV2(
@@ -63,10 +66,11 @@ def MobileNetV2(
     )  # fmt: skip
     images = options.input_shape
     if input_tensor is not None:
-        found = tuple(input_tensor.shape[1:])
+        found = channels_behind(tuple(input_tensor.shape[1:]))
         options.require(
             images is None or images[1] == found[1],
-            f"input_shape and input_tensor differ: {images} and {found}",
+            f"input_shape and input_tensor differ: {in_data_format(images)} and "
+            f"{in_data_format(found)}",
         )
         images = images or found
     shape = options.image_shape(square_size(images, SIZES))
@@ -101,7 +105,7 @@ def _network(x, options, alpha):
 def _block(inputs, filters, stride, i):
     """The first block does not widen."""
     name = f"block_{i}" if i else "expanded_conv"
-    x, channels = inputs, inputs.shape[-1]
+    x, channels = inputs, inputs.shape[channel_axis()]
     if i:
         x = Conv2D(
             6 * channels, 1, padding="same", use_bias=False, name=f"{name}_expand"

@@ -10,7 +10,6 @@ from tapewright.core.source_lines import user_stacklevel
 from tapewright.layers import (
     Activation,
     Add,
-    BatchNormalization,
     Conv2D,
     DepthwiseConv2D,
     Dropout,
@@ -30,8 +29,12 @@ from .architecture import (
     Options,
     WeightFile,
     Weights,
+    batch_normalization,
+    channel_axis,
+    channels_behind,
     describe,
     divisible,
+    in_data_format,
     padding_for_stride,
 )
 from .imagenet_utils import decode_predictions, preprocessing
@@ -102,7 +105,7 @@ HASHES = {
         "cde8136e733e811080d9fcd8a252f7e4",
     ),
 }
-_normalization = partial(BatchNormalization, epsilon=1e-3, momentum=0.999)
+_normalization = partial(batch_normalization, epsilon=1e-3, momentum=0.999)
 _convolution = partial(Conv2D, padding="same", use_bias=False)
 
 
@@ -152,16 +155,17 @@ def _image_shape(options):
     """Images of any size, also below the classifier."""
     shape = options.input_shape
     if options.input_tensor is not None:
-        found = tuple(options.input_tensor.shape[1:])
+        found = channels_behind(tuple(options.input_tensor.shape[1:]))
         options.require(
             shape is None or shape[1] == found[1],
-            f"input_shape and input_tensor differ: {shape} and {found}",
+            f"input_shape and input_tensor differ: {in_data_format(shape)} and "
+            f"{in_data_format(found)}",
         )
         shape = shape or found
     shape = shape or (None, None, 3)
     options.require(
         all(n is None or n >= 32 for n in shape[:2]),
-        f"images must be at least 32 x 32, got {shape}",
+        f"images must be at least 32 x 32, got {in_data_format(shape)}",
     )
     return shape
 
@@ -174,8 +178,9 @@ def _check_weights(options, shape, minimalistic, alpha, label):
     )
     if shape[:2] != (224, 224):
         warnings.warn(
-            f"{options.title}: there are no weights for images of the shape {shape}; "
-            "those for (224, 224, 3) are loaded",
+            f"{options.title}: there are no weights for images of the shape "
+            f"{in_data_format(shape)}; those for {in_data_format((224, 224, 3))} are "
+            "loaded",
             stacklevel=user_stacklevel(),
         )
 
@@ -189,7 +194,7 @@ def _network(x, options, blocks, last, alpha, dropout, minimalistic, rescale):
     for i, (expansion, filters, kernel, stride, squeeze, swish) in enumerate(blocks):
         x = _block(
             x,
-            divisible(x.shape[-1] * expansion),
+            divisible(x.shape[channel_axis()] * expansion),
             divisible(filters * alpha),
             3 if minimalistic else kernel,
             stride,
@@ -197,7 +202,7 @@ def _network(x, options, blocks, last, alpha, dropout, minimalistic, rescale):
             activation if swish else _relu,
             f"expanded_conv_{i}_" if i else "expanded_conv_",
         )
-    x = _convolution(divisible(x.shape[-1] * 6), 1, name="conv_1")(x)
+    x = _convolution(divisible(x.shape[channel_axis()] * 6), 1, name="conv_1")(x)
     x = activation(_normalization(name="conv_1_bn")(x))
     if not options.include_top:
         return options.pool(x, named=True)
@@ -227,7 +232,7 @@ def _block(inputs, expanded, filters, kernel, stride, squeeze, activation, name)
         x = _squeeze(x, expanded, f"{name}squeeze_excite_")
     x = _convolution(filters, 1, name=f"{name}project")(x)
     x = _normalization(name=f"{name}project_bn")(x)
-    if stride == 1 and inputs.shape[-1] == filters:
+    if stride == 1 and inputs.shape[channel_axis()] == filters:
         x = Add(name=f"{name}add")([inputs, x])
     return x
 

@@ -9,7 +9,6 @@ from tapewright.layers import (
     Activation,
     Add,
     AveragePooling2D,
-    BatchNormalization,
     Concatenate,
     Conv2D,
     Cropping2D,
@@ -26,7 +25,10 @@ from .architecture import (
     Options,
     WeightFile,
     Weights,
+    batch_normalization,
+    channel_axis,
     describe,
+    in_data_format,
     padding_for_stride,
 )
 from .imagenet_utils import decode_predictions, preprocessing
@@ -39,7 +41,7 @@ __all__ = [
 ]
 
 preprocess_input = preprocessing("tf")
-_normalization = partial(BatchNormalization, momentum=0.9997, epsilon=1e-3)
+_normalization = partial(batch_normalization, momentum=0.9997, epsilon=1e-3)
 _projection = partial(
     Conv2D,
     kernel_size=1,
@@ -71,7 +73,7 @@ def _variant(default_name, hashes, default_size, stem, filters, blocks, skips):
             name: str = default_name,
         ) -> Model:
             if default_size == 224 and not include_top and input_shape is None:
-                input_shape = (224, 224, 3)
+                input_shape = in_data_format((224, 224, 3))
             options = Options(
                 variant.__name__, include_top, weights, input_tensor, input_shape,
                 pooling, classes, classifier_activation, name,
@@ -79,7 +81,7 @@ def _variant(default_name, hashes, default_size, stem, filters, blocks, skips):
             options.require(
                 not (options.is_imagenet and None in (options.input_shape or ())),
                 "with weights='imagenet', input_shape must be known, got "
-                f"{options.input_shape}",
+                f"{in_data_format(options.input_shape)}",
             )
             network = partial(
                 _network, stem=stem, filters=filters, blocks=blocks, skips=skips
@@ -124,7 +126,7 @@ def _normal_cell(x, previous, filters, i):
         add(4, average(name=f"normal_left4_{i}")(p), average(name=f"normal_right4_{i}")(p)),
         add(5, separable(h, 3, f"normal_left5_{i}"), h),
     ]  # fmt: skip
-    return Concatenate(name=f"normal_concat_{i}")([p, *parts])
+    return Concatenate(channel_axis(), name=f"normal_concat_{i}")([p, *parts])
 
 
 def _reduction_cell(x, previous, filters, i):
@@ -161,7 +163,7 @@ def _reduction_cell(x, previous, filters, i):
         pool(MaxPooling2D, "reduction_right5"),
     )
     name = f"reduction_concat_{i}"
-    return Concatenate(name=name)([second, third, fourth, fifth])
+    return Concatenate(channel_axis(), name=name)([second, third, fourth, fifth])
 
 
 def _inputs(x, previous, filters, kind, i):
@@ -183,8 +185,10 @@ def _adjusted(x, previous, filters, i):
         second = Cropping2D(((1, 0), (1, 0)))(second)
         second = AveragePooling2D(1, 2, name=f"adjust_avg_pool_2_{i}")(second)
         second = _projection(filters // 2, name=f"adjust_conv_2_{i}")(second)
-        return _normalization(name=f"adjust_bn_{i}")(Concatenate()([first, second]))
-    if previous.shape[-1] != filters:
+        return _normalization(name=f"adjust_bn_{i}")(
+            Concatenate(channel_axis())([first, second])
+        )
+    if previous.shape[channel_axis()] != filters:
         y = Activation("relu")(previous)
         y = _projection(filters, name=f"adjust_conv_projection_{i}")(y)
         return _normalization(name=f"adjust_bn_{i}")(y)

@@ -8,14 +8,13 @@ from functools import partial
 from tapewright.layers import (
     Activation,
     Add,
-    BatchNormalization,
     Conv2D,
     MaxPooling2D,
     ZeroPadding2D,
 )
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
-from .architecture import Options, kernels, standard
+from .architecture import Options, batch_normalization, kernels, standard
 from .imagenet_utils import decode_predictions, preprocessing
 
 __all__ = [
@@ -29,7 +28,7 @@ __all__ = [
 ]
 
 preprocess_input = preprocessing("caffe")
-normalization = partial(BatchNormalization, axis=3, epsilon=1.001e-5)
+normalization = partial(batch_normalization, axis=3, epsilon=1.001e-5)
 
 
 def resnet(

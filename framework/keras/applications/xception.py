@@ -7,13 +7,12 @@ from functools import partial
 from tapewright.layers import (
     Activation,
     Add,
-    BatchNormalization,
     Conv2D,
     MaxPooling2D,
     SeparableConv2D,
 )
 
-from .architecture import kernels, standard
+from .architecture import batch_normalization, kernels, standard
 from .imagenet_utils import decode_predictions, preprocessing
 
 __all__ = ["Xception", "decode_predictions", "preprocess_input"]
@@ -41,7 +40,7 @@ def Xception(x, options):
     for i, (filters, strides) in enumerate(((32, 2), (64, 1)), 1):
         name = f"block1_conv{i}"
         x = Conv2D(filters, 3, strides=strides, use_bias=False, name=name)(x)
-        x = BatchNormalization(name=f"{name}_bn")(x)
+        x = batch_normalization(name=f"{name}_bn")(x)
         x = Activation("relu", name=f"{name}_act")(x)
     for i, filters in ((2, (128, 128)), (3, (256, 256)), (4, (728, 728))):
         x = _shrinking(x, filters, f"block{i}")
@@ -51,7 +50,7 @@ def Xception(x, options):
     for i, filters in enumerate((1536, 2048), 1):
         name = f"block14_sepconv{i}"
         x = _separable(filters, 3, name=name)(x)
-        x = BatchNormalization(name=f"{name}_bn")(x)
+        x = batch_normalization(name=f"{name}_bn")(x)
         x = Activation("relu", name=f"{name}_act")(x)
     return options.head(x)
 
@@ -59,7 +58,7 @@ def Xception(x, options):
 def _shrinking(x, filters, name):
     """Separable convolutions and pooling, beside a convolution with stride 2."""
     residual = Conv2D(filters[1], 1, strides=2, padding="same", use_bias=False)(x)
-    residual = BatchNormalization()(residual)
+    residual = batch_normalization()(residual)
     x = _convolved(x, filters, name)
     x = MaxPooling2D(3, strides=2, padding="same", name=f"{name}_pool")(x)
     return Add()([x, residual])
@@ -71,5 +70,5 @@ def _convolved(x, filters, block):
         if name != "block2_sepconv1":  # its input comes from a ReLU
             x = Activation("relu", name=f"{name}_act")(x)
         x = _separable(count, 3, name=name)(x)
-        x = BatchNormalization(name=f"{name}_bn")(x)
+        x = batch_normalization(name=f"{name}_bn")(x)
     return x

@@ -23,6 +23,7 @@ __all__ = [
     "put_int",
     "put_packed_varints",
     "put_varint",
+    "read_varint",
     "signed",
 ]
 
@@ -50,14 +51,14 @@ def fields(data):
     """
     data, place = memoryview(data), 0
     while place < len(data):
-        tag, place = _varint(data, place)
+        tag, place = read_varint(data, place)
         number, kind = tag >> 3, tag & 7
         check(0 < number < 1 << 29, f"a field has the number {number}")
         if kind == VARINT:
-            value, place = _varint(data, place)
+            value, place = read_varint(data, place)
         else:
             if kind == LENGTH:
-                size, place = _varint(data, place)
+                size, place = read_varint(data, place)
             else:
                 check(kind in (FIXED32, FIXED64), f"a field is of the kind {kind}")
                 size = 4 if kind == FIXED32 else 8
@@ -84,7 +85,8 @@ def map_entries(data):
         yield name, value
 
 
-def _varint(data, place):
+def read_varint(data, place):
+    """The unsigned integer at a place, and the place after it."""
     value = 0
     for shift in range(0, 70, 7):
         check(place < len(data), "it ends inside of an integer")

@@ -47,6 +47,42 @@ def test_a_network_has_the_layers_weights_and_configs_of_keras(case, blank):
     assert record.digests(record.build(keras, case)) == KERAS["networks"][case]
 
 
+# The parts that depend on the axis of the channels; `record.FIRST` has all families.
+@pytest.mark.parametrize(
+    "name", ["MobileNetV2", "MobileNetV3Small", "ResNet50", "VGG16", "EfficientNetB0"]
+)
+def test_a_network_with_the_channels_in_front_is_that_of_keras(name, blank):
+    model = record.build_first(keras, name)
+    assert record.digests(model) == KERAS["channels_first"][name]
+
+
+def test_outputs_do_not_depend_on_the_place_of_the_channels(blank):
+    name = "MobileNetV3Small"
+    arguments = {"weights": None, "classes": 10, "classifier_activation": None}
+    architecture = getattr(keras.applications, name)
+    last = architecture(input_shape=(40, 33, 3), **arguments)
+    numbers.fill(last, numbers.NETWORKS[name][2])
+    x = numbers.images((40, 33, 3))
+    expected = np.asarray(last(x))
+    keras.config.set_image_data_format("channels_first")
+    try:
+        first = architecture(input_shape=(3, 40, 33), **arguments)
+        first.set_weights(last.get_weights())
+        found = np.asarray(first(x.transpose(0, 3, 1, 2)))
+        with pytest.raises(ValueError, match="ConvNeXtTiny: there is none for images"):
+            keras.applications.ConvNeXtTiny(weights=None)
+        with pytest.raises(
+            ValueError, match=r"must be \(3, 224, 224\), got \(3, 96, 9"
+        ):
+            keras.applications.ResNet50(input_shape=(3, 96, 97))
+        with pytest.raises(ValueError, match=r"\(channels, height, width\), got \(3,"):
+            keras.applications.ResNet50(weights=None, input_shape=(3, 96))
+    finally:
+        keras.config.set_image_data_format("channels_last")
+    assert np.ptp(expected, axis=0).max() > 1e-3
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_arguments_and_defaults_are_those_of_keras():
     assert record.signatures(keras) == KERAS["signatures"]
 

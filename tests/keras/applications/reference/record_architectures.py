@@ -74,6 +74,12 @@ CASES = {
     for name in VARIANTS
     for arguments in ({}, {"include_top": False}, *OPTIONS.get(name, ()))
 }
+# A network of each family, with the channels in front; in Keras ConvNeXt, DenseNet and
+# NASNet refuse that.
+FIRST = """
+    MobileNet MobileNetV2 MobileNetV3Small MobileNetV3Large ResNet50 ResNet50V2 VGG16
+    Xception InceptionV3 InceptionResNetV2 EfficientNetB0 EfficientNetV2B0
+""".split()
 # Arguments of networks with weights for ImageNet, each with the top and without.
 IMAGES = {"input_shape": (224, 224, 3)}
 WEIGHTS = {name: [IMAGES if name.startswith("Mobile") else {}] for name in VARIANTS}
@@ -145,6 +151,17 @@ def build(keras, case):
     name, arguments = CASES[case]
     keras.backend.clear_session()
     return getattr(keras.applications, name)(weights=None, **arguments)
+
+
+def build_first(keras, name):
+    """A network with the channels in front, of images that are no squares."""
+    keras.backend.clear_session()
+    keras.config.set_image_data_format("channels_first")
+    try:
+        architecture = getattr(keras.applications, name)
+        return architecture(weights=None, input_shape=(3, 96, 81), classes=10)
+    finally:
+        keras.config.set_image_data_format("channels_last")
 
 
 def signatures(keras):
@@ -225,6 +242,7 @@ def main():
         "signatures": signatures(keras),
         "files": {name: files(keras, name) for name in VARIANTS},
         "networks": found,
+        "channels_first": {name: digests(build_first(keras, name)) for name in FIRST},
     }
     lines = [
         f'"{title}": {{\n'
