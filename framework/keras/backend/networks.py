@@ -392,7 +392,9 @@ def ctc_batch_cost(
     y_true, y_pred = convert_to_tensor(y_true), convert_to_tensor(y_pred)
     blank = y_pred.shape[-1] - 1
     ends = creation.range(1, shapes.shape(y_true)[1] + 1)  # the length up to each label
-    counted = less(y_true, blank) & less_equal(ends, conversion.cast(label_length, "int32"))
+    counted = less(y_true, blank) & less_equal(
+        ends, conversion.cast(label_length, "int32")
+    )
     length = reduce_max(where(counted, ends, 0), 1, keepdims=True)
     y_true = where(less_equal(ends, length), y_true, 0)
     lengths = [shapes.squeeze(x, -1) for x in (length, input_length)]

@@ -210,7 +210,9 @@ def test_a_compiled_loss_and_metrics_are_those_of_the_logs(data):
         y_pred = model(x)
         loss = model.compiled_loss(y, y_pred)
         model.compiled_metrics.update_state(y, y_pred)
-        return {metric.name: metric.result() for metric in model.metrics} | {"now": loss}
+        return {metric.name: metric.result() for metric in model.metrics} | {
+            "now": loss
+        }
 
     model = Own(step)
     model.compile(loss="mse")
