@@ -85,6 +85,7 @@ from .ops.math.xlogy import *
 from .ops.nn.activation import sigmoid, softmax, tanh
 from .ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
 from .ops.signal.fftnd import *
+from .ops.sparse.edit_distance import edit_distance
 from .ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
 from .keras.models import Model, Sequential
 
@@ -194,6 +195,7 @@ __all__ = [
     "dtypes",
     "dynamic_partition",
     "dynamic_stitch",
+    "edit_distance",
     "eig",
     "eigvals",
     "einsum",
