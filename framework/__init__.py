@@ -84,6 +84,7 @@ from .ops.math.xlogy import *
 from .ops.nn.activation import sigmoid, softmax, tanh
 from .ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
 from .ops.signal.fftnd import *
+from .ops.sparse.edit_distance import edit_distance
 from .ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
 
 if TYPE_CHECKING:  # names that are loaded at their first use
@@ -203,6 +204,7 @@ __all__ = [
     "dtypes",
     "dynamic_partition",
     "dynamic_stitch",
+    "edit_distance",
     "eig",
     "eigvals",
     "einsum",

@@ -19,7 +19,7 @@ _OF_KERAS = ("callbacks", "initializers", "layers", "losses", "metrics", "optimi
 _STRINGS = "Python or NumPy, before the data become tensors"
 # (namespace, names, what to use; "" for what is not planned)
 ADVICE: tuple[tuple[str, str, str], ...] = (
-    ("tf", "lookup feature_column as_string edit_distance", _STRINGS),
+    ("tf", "lookup feature_column as_string", _STRINGS),
     ("tf.ragged tf.sparse", "cross cross_hashed", "tw.strings.join of columns"),
     ("tf.sparse", "sampled_addmm", "tw.gather of rows, and tw.SparseTensor.with_values"),
     ("tf", "sets", "tw.unique, or Python's set"),

@@ -57,7 +57,7 @@ from .image import (
     boxes,
     suppression,
 )
-from .sparse import sparse_tensor, dense, structure, arithmetic, products
+from .sparse import sparse_tensor, dense, structure, arithmetic, products, edit_distance
 from .ragged import ragged_tensor, construction, rules, axis_rules, function_rules
 from .strings import characters, regex, joins, numbers, splitting, categories
 from . import operators

@@ -55,7 +55,8 @@ from tapewright.core.variable import Variable
 
 from ..math.comparison import where
 from .conversion import cast, identity
-from .gather import boolean_mask, flat_index, gather_p, is_eager
+from .creation import range as arange
+from .gather import boolean_mask, flat_index, gather, gather_p, is_eager
 from .joining import stack, unstack
 from .shape import broadcast_to, reshape, transpose
 
@@ -268,11 +269,11 @@ def _is_array_index(item):
     if isinstance(item, (list, tuple, np.ndarray, np.bool_)):
         return True
     return is_tensor(item) and (
-        len(item.shape) > 0 or item.dtype.is_bool or not _is_number(item)
+        len(item.shape) > 0 or item.dtype.is_bool or not is_number(item)
     )
 
 
-def _is_number(item):
+def is_number(item):
     """Return whether a tensor of rank 0 is one known number, or a size, for an index."""
     known = getattr(item, "known_sizes", None)
     return is_eager(item) if known is None else known() is not None
@@ -444,27 +445,53 @@ def slice(
 ) -> Tensor:  # noqa: A001
     """The block of ``size[i]`` entries from ``begin[i]`` on, along each axis ``i``.
 
-    A size of -1 takes the rest of the axis. Both lists have one number for each axis.
+    A size of -1 takes the rest of the axis. Both lists have one number for each axis; in
+    traced functions, those of ``begin`` may be tensors.
 
-    Raises: ``ShapeError`` if the block reaches beyond ``input_``.
+    Raises: ``ShapeError`` if the block reaches beyond ``input_``; ``OutOfBoundsError``, on
+    the CPU, if it does so from a tensor in ``begin``.
 
     >>> slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy()
     array([[2, 3],
            [5, 6]], dtype=int32)
     """
-    x, begin, size = convert_to_tensor(input_), as_shape(begin), as_shape(size)
+    x, begin, size = convert_to_tensor(input_), _starts(begin), as_shape(size)
     if not len(begin) == len(size) == len(x.shape):
         raise ShapeError(
             "slice", f"begin {begin} and size {size} must have one entry for each axis",
             input_=x,
         )  # fmt: skip
+    index, traced = [], []
     for axis, (b, n, full) in enumerate(zip(begin, size, x.shape)):
+        if is_tensor(b):
+            if n == -1:
+                raise ShapeError(
+                    "slice", f"size -1 of axis {axis} needs a begin whose value is known",
+                    input_=x,
+                )  # fmt: skip
+            traced.append((axis, b, n))
+            index.append([None, None, None])
+            continue
         if b < 0 or n < -1 or b + max(n, 0) > full:
             raise ShapeError(
                 "slice", f"begin {b} and size {n} leave axis {axis}", input_=x
             )
-    index = [[b, None if n == -1 else b + n, None] for b, n in zip(begin, size)]
-    return getitem_p(x, index=tuple(index))
+        index.append([b, None if n == -1 else b + n, None])
+    x = getitem_p(x, index=tuple(index))
+    for axis, b, n in traced:
+        x = gather(x, b + arange(n, dtype=b.dtype), axis=axis)
+    return x
+
+
+def _starts(begin):
+    """The numbers in ``begin``; those without a value yet stay tensors."""
+    if is_tensor(begin) and not is_number(begin):
+        begin = unstack(begin)
+    if isinstance(begin, (list, tuple)):
+        unknown = [is_tensor(n) and not is_number(n) for n in begin]
+        if any(unknown):
+            return [n if un else as_size(n) for n, un in zip(begin, unknown)]
+    return as_shape(begin)
 
 
 def strided_slice(

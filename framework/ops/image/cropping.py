@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tapewright.core.errors import InvalidArgumentError, ShapeError
-from tapewright.core.tensor import Tensor
+from tapewright.core.tensor import Tensor, is_tensor
 from tapewright.core.typing import IntLike, ShapeLike, TensorLike
 
-from ..array.indexing import getitem
+from ..array.indexing import is_number, slice
 from ..array.joining import pad
 from ..array.shape import reshape, transpose
 from ..convolution.windows import (
@@ -60,7 +60,8 @@ def crop_to_bounding_box(
 ) -> Tensor:
     """The box of ``target_height`` rows and ``target_width`` columns of the image.
 
-    Its upper left corner is at ``offset_height`` and ``offset_width``.
+    Its upper left corner is at ``offset_height`` and ``offset_width``, which may be tensors
+    in traced functions.
 
     Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
 
@@ -70,14 +71,13 @@ def crop_to_bounding_box(
     array([2, 4], dtype=int32)
     """
     x = checked_images("crop_to_bounding_box", image)
-    height, width = tuple(x.shape)[-3:-1]
+    *batch, height, width, channels = x.shape
     _check_box(
         "crop_to_bounding_box", x, offset_height, offset_width,
         height - offset_height - target_height, width - offset_width - target_width,
     )  # fmt: skip
-    rows = slice(offset_height, offset_height + target_height)
-    columns = slice(offset_width, offset_width + target_width)
-    return getitem(x, (..., rows, columns, slice(None)))
+    begin = [0] * len(batch) + [offset_height, offset_width, 0]
+    return slice(x, begin, [*batch, target_height, target_width, channels])
 
 
 def pad_to_bounding_box(
@@ -89,7 +89,8 @@ def pad_to_bounding_box(
 ) -> Tensor:
     """The image inside zeros, ``target_height`` times ``target_width`` pixels in all.
 
-    Its upper left corner is at ``offset_height`` and ``offset_width``.
+    Its upper left corner is at ``offset_height`` and ``offset_width``, which may be tensors
+    in traced functions.
 
     Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
 
@@ -103,12 +104,23 @@ def pad_to_bounding_box(
     below = target_height - offset_height - height
     right = target_width - offset_width - width
     _check_box("pad_to_bounding_box", x, offset_height, offset_width, below, right)
-    margins = [(offset_height, below), (offset_width, right), (0, 0)]
-    return pad(x, [(0, 0)] * (len(x.shape) - 3) + margins)
+    batch = [(0, 0)] * (len(x.shape) - 3)
+    if _is_known(offset_height) and _is_known(offset_width):
+        margins = [(offset_height, below), (offset_width, right), (0, 0)]
+        return pad(x, batch + margins)
+    more, wider = target_height - height, target_width - width
+    x = pad(x, [*batch, (more, more), (wider, wider), (0, 0)])
+    corner = more - offset_height, wider - offset_width
+    return crop_to_bounding_box(x, *corner, target_height, target_width)
+
+
+def _is_known(n):
+    return not is_tensor(n) or is_number(n)
 
 
 def _check_box(who, x, top, left, below, right):
     margins = {"above": top, "left": left, "below": below, "right": right}
+    margins = {name: n for name, n in margins.items() if _is_known(n)}
     wrong = [f"{n} rows or columns {name}" for name, n in margins.items() if n < 0]
     if wrong:
         raise InvalidArgumentError(

@@ -167,6 +167,16 @@ def test_an_index_out_of_range_is_explained(call, message):
         call()
 
 
+def test_slices_may_begin_where_tensors_of_a_trace_say():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    mixed = tw.function(lambda x, i: tw.slice(x, [1, i, 0], [-1, 2, 3]))
+    np.testing.assert_array_equal(mixed(x, tw.constant(1)), x[1:, 1:3, :3])
+    together = tw.function(lambda x, begin: tw.slice(x, begin, [1, 1, 2]))
+    np.testing.assert_array_equal(together(x, tw.constant([1, 2, 0])), x[1:, 2:, :2])
+    with pytest.raises(tw.errors.ShapeError, match="size -1 of axis 1 needs a begin"):
+        tw.function(lambda x, i: tw.slice(x, [0, i, 0], [1, -1, 1]))(x, tw.constant(1))
+
+
 MISFITS = [
     (lambda: X[[0.5]], TypeError, "integers or booleans"),
     (lambda: X[0.5], TypeError, "integers, slices"),

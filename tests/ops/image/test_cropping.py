@@ -18,6 +18,22 @@ def test_boxes_are_cut_and_filled():
     np.testing.assert_array_equal(middle, IMAGE[:, 1:3])
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_boxes_may_stand_where_tensors_of_a_trace_say(jit_compile):
+    @tw.function(jit_compile=jit_compile)
+    def cut_and_fill(image, top, left):
+        cut = tw.image.crop_to_bounding_box(image, top, left, 2, 2)
+        return cut, tw.image.pad_to_bounding_box(cut, top, left, 5, 4)
+
+    cut, framed = cut_and_fill(IMAGE, tw.constant(1), tw.constant(0))
+    np.testing.assert_array_equal(cut, IMAGE[:, 1:3, :2])
+    np.testing.assert_array_equal(framed[:, 1:3, :2], cut)
+    assert framed.shape == (1, 5, 4, 2)
+    assert float(tw.reduce_sum(framed)) == float(tw.reduce_sum(cut))
+    with tw.device("CPU"), pytest.raises(tw.errors.OutOfBoundsError):
+        cut_and_fill(IMAGE, tw.constant(3), tw.constant(0))
+
+
 def test_images_are_turned_and_mirrored_as_arrays_are():
     image = IMAGE[0]
     for k in range(-1, 6):

@@ -1,0 +1,110 @@
+"""`edit_distance`: how many changes make one sequence of another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapewright.core import devices, dtypes
+from tapewright.core.errors import DTypeError, MappingError, ShapeError
+from tapewright.core.primitive import primitive
+from tapewright.core.tensor import Tensor, TensorSpec
+from tapewright.core.typing import ShapeLike, TensorLike
+
+from .sparse_tensor import SparseTensor, as_sparse, sizes_of
+
+__all__ = ["edit_distance"]
+
+
+def edit_distance(
+    hypothesis: SparseTensor,
+    truth: SparseTensor,
+    normalize: bool = True,
+    name: str = "edit_distance",
+) -> Tensor:
+    """Levenshtein's distance between sequences, which are the rows of sparse tensors.
+
+    It is the least number of entries to put in, to leave out or to replace that makes one
+    of the other. ``normalize`` divides it by the length of the sequence in ``truth``: the
+    quotient is infinite if that is empty and the other one is not, 0 if both are.
+
+    Shapes: ``[..., steps]``, of one rank, 2 or more; result ``[...]``, float32, as large as
+    the larger one of the two along each axis.
+
+    Raises: ``TypeError`` for dtypes that differ, ``ShapeError`` for ranks that do not fit.
+
+    Reference: Levenshtein, "Binary codes capable of correcting deletions, insertions, and
+    reversals" (1966).
+
+    >>> import tapewright as tw
+    >>> hypothesis = tw.sparse.from_dense([[1, 2, 3], [4, 5, 0]])
+    >>> truth = tw.sparse.from_dense([[1, 3, 0], [4, 5, 0]])
+    >>> edit_distance(hypothesis, truth).numpy()
+    array([0.5, 0. ], dtype=float32)
+    """
+    who = "edit_distance"
+    pair = as_sparse(who, hypothesis, "hypothesis"), as_sparse(who, truth, "truth")
+    if pair[0].dtype != pair[1].dtype:
+        raise DTypeError(who, "the dtypes must be the same", hypothesis=pair[0].values,
+                         truth=pair[1].values)  # fmt: skip
+    sizes = [sizes_of(who, x) for x in pair]
+    if len(sizes[0]) != len(sizes[1]) or len(sizes[0]) < 2:
+        raise ShapeError(
+            who, "hypothesis and truth must have one rank, 2 or more, "
+            f"got the dense shapes {sizes[0]} and {sizes[1]}",
+        )  # fmt: skip
+    shape = [max(a, b) for a, b in zip(*[each[:-1] for each in sizes])]
+    parts = [part for x in pair for part in (x.indices, x.values)]
+    return _edit_distance(*parts, shape=shape, normalize=normalize)
+
+
+@primitive(type_name="EditDistance", same_dtype=(), no_gradient=True)
+def _edit_distance(
+    xp,
+    hypothesis_indices: TensorLike,
+    hypothesis: TensorLike,
+    truth_indices: TensorLike,
+    truth: TensorLike,
+    *,
+    shape: ShapeLike,
+    normalize: bool,
+):
+    found = _rows(hypothesis_indices, hypothesis)
+    wanted = _rows(truth_indices, truth)
+    distances = np.zeros(shape, np.float32)
+    for place in {**found, **wanted}:
+        row, true = found.get(place, []), wanted.get(place, [])
+        distance = _levenshtein(row, true)
+        if normalize:
+            distance = distance / len(true) if true else np.inf
+        distances[place] = distance
+    return xp.asarray(distances)
+
+
+@_edit_distance.infer
+def _(hypothesis_indices, hypothesis, truth_indices, truth, shape, normalize):
+    return TensorSpec(shape, dtypes.float32)
+
+
+@_edit_distance.batch
+def _(mapped, *parts, shape, normalize):
+    raise MappingError("edit_distance: mapped sparse tensors are not taken")
+
+
+def _rows(indices, values):
+    """The entries of each row, by its place."""
+    rows = {}
+    for place, value in zip(devices.to_numpy(indices).tolist(), values.tolist()):
+        rows.setdefault(tuple(place[:-1]), []).append(value)
+    return rows
+
+
+def _levenshtein(a, b):
+    distances = range(
+        len(b) + 1
+    )  # from the entries of `a` so far to those of `b` up to i
+    for n, x in enumerate(a, 1):
+        row = [n]
+        for i, y in enumerate(b):
+            row.append(min(row[i] + 1, distances[i + 1] + 1, distances[i] + (x != y)))
+        distances = row
+    return distances[-1]
