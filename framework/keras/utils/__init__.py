@@ -29,6 +29,7 @@ from ..training.data_adapters.data_adapter_utils import (
 from ..training.data_adapters.py_dataset_adapter import PyDataset
 from . import bounding_boxes
 from .dataset_utils import split_dataset, timeseries_dataset_from_array
+from .named_values import Config
 from .numerical import normalize, pad_sequences, to_categorical
 from .progbar import Progbar
 from .random_seed import set_random_seed
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from .model_visualization import model_to_dot, plot_model
 
 __all__ = [
+    "Config",
     "CustomObjectScope",
     "Progbar",
     "PyDataset",
