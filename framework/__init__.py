@@ -55,6 +55,7 @@ from .core.lazy_import import (
     keep_public,
 )
 from .core.module import Module
+from .core.source_lines import get_logger
 from .core.tensor import *
 from .core.variable import Variable
 from .debugging import assert_equal, assert_greater, assert_less, assert_rank
@@ -222,6 +223,7 @@ __all__ = [
     "function",
     "gather",
     "gather_nd",
+    "get_logger",
     "global_norm",
     "grad_pass_through",
     "gradients",

@@ -1,12 +1,19 @@
 """Lines of the user's code: of the call of an op, or on the way of an error."""
 
+from __future__ import annotations
+
 import contextlib
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from logging import Logger
+
 __all__ = [
+    "get_logger",
     "is_own_code",
     "line_of_error",
     "lines_are_recorded",
@@ -28,6 +35,18 @@ _NOT_THE_USERS = (
     "<executable of ",  # Python code of traced functions
 )
 _recorded = False
+
+
+def get_logger() -> Logger:
+    """Return the logger "tapewright" of the module `logging`.
+
+    tapewright itself reports by `warnings`.
+
+    >>> get_logger().setLevel("ERROR")
+    """
+    import logging
+
+    return logging.getLogger("tapewright")
 
 
 def lines_are_recorded():

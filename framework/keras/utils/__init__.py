@@ -29,7 +29,6 @@ from ..training.data_adapters.data_adapter_utils import (
 from ..training.data_adapters.py_dataset_adapter import PyDataset
 from . import bounding_boxes
 from .dataset_utils import split_dataset, timeseries_dataset_from_array
-from .named_values import Config
 from .numerical import normalize, pad_sequences, to_categorical
 from .progbar import Progbar
 from .random_seed import set_random_seed
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from .file_download import get_file
     from .image_utils import array_to_img, img_to_array, load_img, save_img
     from .model_visualization import model_to_dot, plot_model
+    from .named_values import Config
 
 __all__ = [
     "Config",
@@ -91,6 +91,7 @@ DIRECTORIES = "tapewright.keras.utils.directory_datasets"
 
 import_lazily(
     sys.modules[__name__],
+    Config="tapewright.keras.utils.named_values:Config",
     array_to_img="tapewright.keras.utils.image_utils:array_to_img",
     audio_dataset_from_directory=f"{DIRECTORIES}:audio_dataset_from_directory",
     get_file="tapewright.keras.utils.file_download:get_file",
