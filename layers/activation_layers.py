@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import not_negative
 from tapewright.core.errors import ShapeError
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.comparison import greater, where
@@ -93,6 +95,12 @@ class LeakyReLU(_Activation):
     def __init__(
         self, negative_slope: float = 0.3, **kwargs: Unpack[RegularizedLayerOptions]
     ):
+        if "alpha" in kwargs:  # its name in Keras 2
+            warnings.warn(
+                "Argument `alpha` is deprecated. Use `negative_slope` instead.",
+                stacklevel=user_stacklevel(),
+            )
+            negative_slope = kwargs.pop("alpha")
         super().__init__(**kwargs)
         slope = not_negative(self, "negative_slope", negative_slope)
         self.negative_slope = slope

@@ -78,7 +78,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("keras.optimizers", "legacy", "tw.keras.optimizers"),
     ("keras.ops", "numpy", "tw.keras.ops"),
     ("keras.preprocessing", "text", "tw.keras.layers.TextVectorization"),
-    ("keras.utils", "Config", "a dict, or a dataclass"),
     ("keras.utils", "legacy", "tw.keras.saving"),
 )  # fmt: skip
 

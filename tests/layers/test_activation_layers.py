@@ -81,3 +81,8 @@ def test_a_mask_of_softmax_broadcasts_to_the_inputs(shape):
 def test_what_makes_no_sense_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_leaky_relu_takes_its_argument_of_keras_2():
+    with pytest.warns(UserWarning, match="Use `negative_slope` instead"):
+        assert LeakyReLU(alpha=0.2).get_config()["negative_slope"] == 0.2

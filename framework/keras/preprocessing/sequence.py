@@ -1,33 +1,115 @@
-"""`keras.preprocessing.sequence`: sequences of numbers of words."""
+"""`keras.preprocessing.sequence`: sequences as arrays, windows of series, pairs of words."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..training.data_adapters.py_dataset_adapter import PyDataset
 from ..utils.numerical import pad_sequences
 
-__all__ = ["make_sampling_table", "pad_sequences", "skipgrams"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+__all__ = ["TimeseriesGenerator", "make_sampling_table", "pad_sequences", "skipgrams"]
 
 
-def make_sampling_table(
-    size: int, sampling_factor: float = 1e-5
-) -> np.ndarray[Any, Any]:
-    """The probability with which word2vec keeps the word of each rank: ``[size]``.
+class TimeseriesGenerator(PyDataset):
+    """Batches of windows of a series, each with the target of the step behind its window.
 
-    That is ``min(1, sqrt(factor / frequency))``, where the frequency of rank ``r`` follows
-    Zipf's law: ``1 / (r (log(r) + 0.577) + 1/2 - 1/(12 r))``. Source: Mikolov et al. 2013,
-    arXiv:1310.4546.
+    The sample of step ``i`` is ``data[i - length : i : sampling_rate]``, its target
+    ``targets[i]``. New code takes `timeseries_dataset_from_array`.
+
+    Args: ``data``, ``targets``: of the same length; ``length`` of a window, in steps;
+    ``sampling_rate``: every so many steps of a window; ``stride`` between samples;
+    ``start_index``, ``end_index``: the first step of a window, and the last target;
+    ``shuffle``: draws the steps of each batch anew, with NumPy's generator; ``reverse``:
+    windows run backwards; ``batch_size``; those of `PyDataset`.
+
+    Shapes: samples ``[batch, ceil(length / sampling_rate), ...]``, targets ``[batch, ...]``.
+
+    Raises: ``ValueError`` for data and targets of different lengths, or if no window fits.
+
+    >>> series = TimeseriesGenerator(np.arange(6), np.arange(6), length=3, batch_size=2)
+    >>> len(series), series[1]
+    (2, (array([[2, 3, 4]]), array([5])))
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        targets: Any,
+        length: int,
+        sampling_rate: int = 1,
+        stride: int = 1,
+        start_index: int = 0,
+        end_index: int | None = None,
+        shuffle: bool = False,
+        reverse: bool = False,
+        batch_size: int = 128,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        if len(data) != len(targets):
+            raise ValueError(
+                f"TimeseriesGenerator: data and targets must have the same length, got "
+                f"{len(data)} and {len(targets)}"
+            )
+        self.data = data
+        self.targets = targets
+        self.length = length
+        self.sampling_rate = sampling_rate
+        self.stride = stride
+        self.start_index = start_index + length
+        self.end_index = len(data) - 1 if end_index is None else end_index
+        self.shuffle = shuffle
+        self.reverse = reverse
+        self.batch_size = batch_size
+        if self.start_index > self.end_index:
+            raise ValueError(
+                f"TimeseriesGenerator: no window fits: start_index + length is "
+                f"{self.start_index}, end_index is {self.end_index}"
+            )
+
+    def __len__(self) -> int:
+        steps = self.batch_size * self.stride
+        return (self.end_index - self.start_index + steps) // steps
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        stop = self.end_index + 1
+        if self.shuffle:
+            rows = np.random.randint(self.start_index, stop, size=self.batch_size)
+        else:
+            steps = self.batch_size * self.stride
+            first = self.start_index + steps * index
+            rows = np.arange(first, min(first + steps, stop), self.stride)
+        every = self.sampling_rate
+        samples = np.array([self.data[row - self.length : row : every] for row in rows])
+        targets = np.array([self.targets[row] for row in rows])
+        return (samples[:, ::-1] if self.reverse else samples), targets
+
+
+def make_sampling_table(size: int, sampling_factor: float = 1e-5) -> np.ndarray:
+    """The probabilities with which `skipgrams` keeps the words of each rank.
+
+    ``min(1, sqrt(f))`` where ``f`` is ``sampling_factor`` over the frequency of a word,
+    which by Zipf's law is ``1 / (rank * (log(rank) + 0.577) + 1/2 - 1/(12 * rank))``.
+
+    Shapes: result ``[size]``.
+
+    Reference: Mikolov et al., "Distributed representations of words and phrases and their
+    compositionality" (2013).
 
     >>> make_sampling_table(3).round(4)
     array([0.0032, 0.0032, 0.0055])
     """
-    rank = np.maximum(np.arange(size), 1)
-    frequency = 1 / (rank * (np.log(rank) + 0.577) + 0.5 - 1 / (12 * rank))
-    return np.minimum(1, np.sqrt(sampling_factor / frequency))
+    rank = np.arange(size)
+    rank[:1] = 1  # no word has rank 0
+    inverse_frequency = rank * (np.log(rank) + 0.577) + 0.5 - 1 / (12 * rank)
+    return np.minimum(1.0, np.sqrt(sampling_factor * inverse_frequency))
 
 
 def skipgrams(
@@ -40,36 +122,39 @@ def skipgrams(
     sampling_table: Any = None,
     seed: int | None = None,
 ) -> tuple[list[list[int]], list[Any]]:
-    """Pairs of words that stand near each other, label 1, and random pairs, label 0.
+    """Pairs of words that are near each other, label 1, and of any words, label 0.
 
-    Args: ``sequence``: numbers of words; 0 stands for none. ``window_size``: the greatest
-    distance of a pair; ``negative_samples``: random pairs for each other pair;
-    ``categorical``: labels ``[0, 1]`` and ``[1, 0]``; ``sampling_table``: the probability
-    to take each word, see `make_sampling_table`; ``seed``: the same pairs at each call,
-    else those of Python's `random`.
+    Args: ``sequence``: words as integers, of which 0 is none; ``vocabulary_size``: the
+    largest word is one less; ``window_size``: how far apart the words of a pair may be;
+    ``negative_samples``: pairs of label 0 for each one of label 1; ``shuffle`` the pairs;
+    ``categorical``: labels are ``[1, 0]`` and ``[0, 1]`` in place of 0 and 1;
+    ``sampling_table``: the probability to keep each word, see `make_sampling_table`;
+    ``seed``: else Python's generator draws.
 
-    >>> skipgrams([1, 2, 3], 4, window_size=1, negative_samples=0, shuffle=False)
-    ([[1, 2], [2, 1], [2, 3], [3, 2]], [1, 1, 1, 1])
+    Returns: pairs and labels, two lists of the same length.
+
+    >>> skipgrams([5, 0, 7, 8], 10, window_size=2, negative_samples=0, shuffle=False)
+    ([[5, 7], [7, 5], [7, 8], [8, 7]], [1, 1, 1, 1])
     """
-    drawn: Any = random if seed is None else random.Random(seed)
+    draw: Any = random if seed is None else random.Random(seed)
     couples = []
     for i, word in enumerate(sequence):
         if not word:
             continue
-        if sampling_table is not None and sampling_table[word] < drawn.random():
+        if sampling_table is not None and sampling_table[word] < draw.random():
             continue
-        begin, end = max(0, i - window_size), i + window_size + 1
-        near = [*sequence[begin:i], *sequence[i + 1 : end]]
-        couples += [[word, other] for other in near if other]
-    no, yes = ([1, 0], [0, 1]) if categorical else (0, 1)
-    labels: list[Any] = [yes] * len(couples)
-    words = [word for word, _ in couples]
-    drawn.shuffle(words)
-    for i in range(int(len(couples) * negative_samples)):
-        couples.append([words[i % len(words)], drawn.randint(1, vocabulary_size - 1)])
-        labels.append(no)
+        around = range(max(0, i - window_size), min(len(sequence), i + window_size + 1))
+        couples += [[word, sequence[j]] for j in around if j != i and sequence[j]]
+    labels: list[Any] = [[0, 1] if categorical else 1 for _ in couples]
+    if negative_samples > 0:
+        words = [word for word, _ in couples]
+        draw.shuffle(words)
+        for i in range(int(len(couples) * negative_samples)):
+            word = words[i % len(words)]
+            couples.append([word, draw.randint(1, vocabulary_size - 1)])
+            labels.append([1, 0] if categorical else 0)
     if shuffle:
-        pairs = list(zip(couples, labels))
-        drawn.shuffle(pairs)
-        couples, labels = [c for c, _ in pairs], [label for _, label in pairs]
+        seed = draw.randint(0, 10_000_000) if seed is None else seed
+        random.Random(seed).shuffle(couples)
+        random.Random(seed).shuffle(labels)
     return couples, labels

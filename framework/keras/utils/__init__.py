@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from .file_download import get_file
     from .image_utils import array_to_img, img_to_array, load_img, save_img
     from .model_visualization import model_to_dot, plot_model
+    from .named_values import Config
 
 __all__ = [
+    "Config",
     "CustomObjectScope",
     "FeatureSpace",
     "Progbar",
@@ -91,6 +93,7 @@ DIRECTORIES = "tapewright.keras.utils.directory_datasets"
 
 import_lazily(
     sys.modules[__name__],
+    Config="tapewright.keras.utils.named_values:Config",
     FeatureSpace="tapewright.keras.utils.feature_space:FeatureSpace",
     array_to_img="tapewright.keras.utils.image_utils:array_to_img",
     audio_dataset_from_directory=f"{DIRECTORIES}:audio_dataset_from_directory",
