@@ -3,8 +3,10 @@
 Code for TensorFlow's guides runs with the import changed: ``import tapewright as tf``.
 """
 
+import functools
 import sys
 import warnings
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .core.config import apply_defaults
@@ -86,6 +88,7 @@ from .ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
 from .ops.signal.fftnd import *
 from .ops.sparse.edit_distance import edit_distance
 from .ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
+from .serialization.registry import register_later
 
 if TYPE_CHECKING:  # names that are loaded at their first use
     from tapewright import datasets, layers, optimizers
@@ -486,6 +489,9 @@ import_lazily(
     saturate_cast="tapewright.ops.array.conversion:saturate_cast",
 )
 
+# a file, or an argument that is a name, may be of a layer, a loss, an optimizer, ...
+register_later("", functools.partial(import_module, "tapewright.keras"))
+
 newaxis = None
 guarantee_const = identity
 realdiv = truediv
@@ -501,4 +507,4 @@ explain_missing(
     *"summary test train version".split(),
     *"layers optimizers optimizers.schedules".split(),
 )
-keep_public(sys.modules[__name__], "formats", "inspection", "serialization", "storage")
+keep_public(sys.modules[__name__], "formats", "inspection", "storage")

@@ -77,8 +77,8 @@ def find(kind: str, name: str, any_spelling: bool = False) -> Any:
     known = get_registered_object(name)
     if known is not None:
         return known
-    for prefix in [p for p in _LOADERS if name.startswith(p)]:
-        _LOADERS.pop(prefix)()
+    while prefixes := [p for p in _LOADERS if name.startswith(p)]:  # one may add others
+        _LOADERS.pop(prefixes[0])()
     known = _OBJECTS.get(kind, {}).get(name)
     if known is None and any_spelling:
         for each in _names(kind):

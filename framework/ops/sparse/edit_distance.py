@@ -10,7 +10,8 @@ from tapewright.core.primitive import primitive
 from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.typing import ShapeLike, TensorLike
 
-from .sparse_tensor import SparseTensor, as_sparse, sizes_of
+from .coordinates import sizes_of
+from .sparse_tensor import SparseTensor, as_sparse
 
 __all__ = ["edit_distance"]
 
