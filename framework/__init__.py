@@ -87,6 +87,7 @@ from .ops.nn.activation import sigmoid, softmax, tanh
 from .ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
 from .ops.signal.fftnd import *
 from .ops.sparse.edit_distance import edit_distance
+from .ops.strings.numbers import as_string
 from .ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
 from .serialization.registry import register_later
 
@@ -101,7 +102,7 @@ if TYPE_CHECKING:  # names that are loaded at their first use
     )
     from tapewright.layers.initializers import Zeros as zeros_initializer
 
-    from .api import image, saved_model, train
+    from .api import image, lookup, saved_model, train
     from . import data, io, keras, plot, profiler, summary
     from .io import audio
     from .autodiff import testing
@@ -144,6 +145,7 @@ __all__ = [
     "argmin",
     "argsort",
     "as_dtype",
+    "as_string",
     "asin",
     "asinh",
     "assert_equal",
@@ -288,6 +290,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "lookup",
     "losses",
     "map_fn",
     "math",
@@ -446,6 +449,7 @@ import_lazily(
     io="tapewright.io",
     keras="tapewright.keras",
     layers="tapewright.layers",
+    lookup="tapewright.api.lookup",
     losses="tapewright.keras.losses",
     metrics="tapewright.keras.metrics",
     ones_initializer="tapewright.layers.initializers:Ones",
@@ -502,9 +506,9 @@ explain_missing(
     "tapewright.api.missing_names",
     __name__,
     *("", *"audio bitwise config data debugging distribute dtypes errors".split()),
-    *"autodiff autograph image linalg math math.special nest nn profiler random".split(),
+    *"autodiff autograph image linalg lookup math math.special nest nn profiler".split(),
     *"data.experimental io io.gfile ragged saved_model signal sparse strings".split(),
-    *"summary test train version".split(),
+    *"random summary test train version".split(),
     *"layers optimizers optimizers.schedules".split(),
 )
 keep_public(sys.modules[__name__], "formats", "inspection", "storage")

@@ -16,10 +16,10 @@ __all__ = ["ADVICE", "advice_of", "known_names", "reason"]
 
 # Namespaces that tapewright has under a second name, beside the one in Keras.
 _OF_KERAS = ("callbacks", "initializers", "layers", "losses", "metrics", "optimizers")
-_STRINGS = "Python or NumPy, before the data become tensors"
 # (namespace, names, what to use; "" for what is not planned)
 ADVICE: tuple[tuple[str, str, str], ...] = (
-    ("tf", "lookup feature_column as_string", _STRINGS),
+    ("tf", "feature_column", "tw.keras.utils.FeatureSpace"),
+    ("tf.lookup", "experimental", "tw.lookup.StaticHashTable, or a Python dict"),
     ("tf.ragged tf.sparse", "cross cross_hashed", "tw.strings.join of columns"),
     ("tf.sparse", "sampled_addmm", "tw.gather of rows, and tw.SparseTensor.with_values"),
     ("tf", "sets", "tw.unique, or Python's set"),

@@ -1,0 +1,337 @@
+"""`tw.lookup`: tables of keys and values that do not change, as ``tf.lookup``."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from tapewright.core import dtypes
+from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.errors import InvalidArgumentError, NotFoundError
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
+from tapewright.core.text import make_text
+from tapewright.core.typing import DTypeLike, TensorLike
+from tapewright.layers.categories import map_entries
+from tapewright.layers.vocabulary import IntegerTable, StringTable, lines_of
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.gather import gather
+from tapewright.ops.array.joining import concat
+from tapewright.ops.math.comparison import less, where
+from tapewright.ops.math.elementwise import minimum
+
+__all__ = [
+    "KeyValueTensorInitializer",
+    "StaticHashTable",
+    "StaticVocabularyTable",
+    "TextFileIndex",
+    "TextFileInitializer",
+]
+
+
+# --------------------------------------------------------------- keys and their values
+
+
+class KeyValueTensorInitializer:
+    """Keys and values of a table, as two tensors.
+
+    Args: ``keys``: strings or integers ``[n]``; ``values`` ``[n]``, of any dtype;
+    ``key_dtype``, ``value_dtype``: by default those of the tensors.
+
+    Raises: ``TypeError`` for keys that are neither strings nor integers;
+    ``InvalidArgumentError``, a ``ValueError``, for other shapes, and if a key has two
+    different values.
+    """
+
+    def __init__(
+        self,
+        keys: TensorLike,
+        values: TensorLike,
+        key_dtype: DTypeLike | None = None,
+        value_dtype: DTypeLike | None = None,
+        name: str | None = None,
+    ):
+        who = "KeyValueTensorInitializer"
+        keys = convert_to_tensor(keys, key_dtype)
+        values = convert_to_tensor(values, value_dtype)
+        if keys.dtype != dtypes.string and not keys.dtype.is_integer:
+            raise TypeError(
+                f"{who}: keys must be strings or integers, got {keys.dtype.name}"
+            )
+        if keys.shape.rank != 1 or tuple(values.shape) != tuple(keys.shape):
+            raise InvalidArgumentError(
+                f"{who}: keys and values must be vectors of one size, got the shapes "
+                f"{tuple(keys.shape)} and {tuple(values.shape)}"
+            )
+        found: dict[Any, Any] = {}
+        for key, value in zip(keys.numpy().tolist(), values.numpy().tolist()):
+            if key in found and found[key] != value:
+                raise InvalidArgumentError(
+                    f"{who}: the key {key!r} has the values {found[key]!r} and {value!r}"
+                )
+            found[key] = value
+        self.key_dtype: DType = keys.dtype
+        self.value_dtype: DType = values.dtype
+        self._keys = list(found)
+        self._values = _array(list(found.values()), values.dtype)
+
+
+class TextFileIndex:
+    """The whole line, or its number, as a key or a value, in place of a column."""
+
+    WHOLE_LINE = -2
+    LINE_NUMBER = -1
+
+
+class TextFileInitializer(KeyValueTensorInitializer):
+    """Keys and values of a table, from the lines of a text file.
+
+    Args: ``filename``; ``key_dtype``, ``value_dtype``: string, integers, floating for
+    values; ``key_index``, ``value_index``: the number of a column, from 0, or of
+    `TextFileIndex`: the whole line, a string or a number, or the number of the line, from
+    0; ``vocab_size``: the number of lines that are read, all by default; ``delimiter``
+    between columns; ``value_index_offset`` is added to values that are line numbers.
+
+    Raises: ``NotFoundError`` for a missing file; ``InvalidArgumentError``, a
+    ``ValueError``, if it has fewer lines or columns, if a field is no number, and as
+    `KeyValueTensorInitializer`; ``ValueError`` for line numbers that are not int64.
+    """
+
+    def __init__(
+        self,
+        filename: str | os.PathLike[str],
+        key_dtype: DTypeLike,
+        key_index: int,
+        value_dtype: DTypeLike,
+        value_index: int,
+        vocab_size: int | None = None,
+        delimiter: str = "\t",
+        name: str | None = None,
+        value_index_offset: int = 0,
+    ):
+        who, path = "TextFileInitializer", os.fspath(filename)
+        if not os.path.isfile(path):
+            raise NotFoundError(f"{who}: there is no file {path!r}")
+        with open(path, "rb") as file:
+            text = file.read()
+        lines = lines_of(text) if text else []
+        if vocab_size is not None:
+            if len(lines) < vocab_size:
+                raise InvalidArgumentError(
+                    f"{who}: {path} has {len(lines)} lines, fewer than the vocab_size "
+                    f"{vocab_size}"
+                )
+            lines = lines[:vocab_size]
+        columns = []
+        for what, dtype, index in (
+            ("key", as_dtype(key_dtype), key_index),
+            ("value", as_dtype(value_dtype), value_index),
+        ):
+            if index == TextFileIndex.LINE_NUMBER:
+                if dtype != dtypes.int64:
+                    raise ValueError(
+                        f"{who}: {what}_dtype must be int64 if {what}_index is the line "
+                        f"number, got {dtype.name}"
+                    )
+                first = value_index_offset if what == "value" else 0
+                columns.append(np.arange(len(lines)) + first)
+            else:
+                fields = _fields(who, path, lines, index, delimiter.encode())
+                columns.append(_numbers(who, path, fields, dtype))
+        super().__init__(*columns, key_dtype, value_dtype)
+
+
+def _fields(who, path, lines, index, delimiter):
+    if index == TextFileIndex.WHOLE_LINE:
+        return lines
+    found = []
+    for number, line in enumerate(lines):
+        columns = line.split(delimiter)
+        if not 0 <= index < len(columns):
+            raise InvalidArgumentError(
+                f"{who}: line {number} of {path} has {len(columns)} columns, not one with "
+                f"the number {index}"
+            )
+        found.append(columns[index])
+    return found
+
+
+def _numbers(who, path, fields, dtype):
+    """The fields as an array of their dtype."""
+    if dtype == dtypes.string:
+        return _array(fields, dtype)
+    number = int if dtype.is_integer else float
+    found = []
+    for line, field in enumerate(fields):
+        try:
+            found.append(number(field))
+        except ValueError:
+            raise InvalidArgumentError(
+                f"{who}: line {line} of {path} has {field!r:.60} for {dtype.name}"
+            ) from None
+    return _array(found, dtype)
+
+
+def _array(values, dtype):
+    if dtype == dtypes.string:
+        return make_text(values, (len(values),))
+    return np.array(values, dtype.dtype)
+
+
+# ---------------------------------------------------------------------------- tables
+
+
+class _Table:
+    """Base of tables: positions of keys, then the values there."""
+
+    key_dtype: DType
+    value_dtype: DType
+
+    def __init__(self, name):
+        self.name: str = name or type(self).__name__
+
+    def _index(self, initializer):
+        """Keep the values, and a table of the positions of the keys."""
+        kind = StringTable if initializer.key_dtype == dtypes.string else IntegerTable
+        self._initializer = initializer
+        self._positions = kind(initializer._keys)
+
+    def lookup(self, keys: TensorLike, name: str | None = None) -> Any:
+        """The values of the keys, in their shape; of entries if ragged or sparse.
+
+        Raises: ``TypeError`` for keys of another dtype.
+        """
+        return map_entries(self._find, keys)
+
+    __getitem__ = lookup
+
+    def _find(self, keys):
+        known = self.key_dtype if not is_tensor(keys) else None
+        keys = convert_to_tensor(keys, dtype_hint=known)
+        if keys.dtype != self.key_dtype:
+            raise TypeError(
+                f"{type(self).__name__}: keys must be {self.key_dtype.name}, got "
+                f"{keys.dtype.name}"
+            )
+        return self._values_of(keys)
+
+    def _values_of(self, keys):
+        raise NotImplementedError(f"{type(self).__name__} must define _values_of")
+
+
+class StaticHashTable(_Table):
+    """A table from keys to values, with a default for other keys.
+
+    Args: ``initializer``: a `KeyValueTensorInitializer` or `TextFileInitializer`;
+    ``default_value``, of the dtype of the values.
+
+    Shapes: keys ``[...]``, values likewise.
+
+    >>> keys, values = ["emerson", "lake"], [1, 2]
+    >>> table = StaticHashTable(KeyValueTensorInitializer(keys, values), default_value=-1)
+    >>> table.lookup(["lake", "palmer"]).numpy()
+    array([ 2, -1], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        initializer: KeyValueTensorInitializer,
+        default_value: Any,
+        name: str | None = None,
+        experimental_is_anonymous: bool = False,
+    ):
+        super().__init__(name)
+        self.key_dtype = initializer.key_dtype
+        self.value_dtype = initializer.value_dtype
+        default = convert_to_tensor(default_value, self.value_dtype)
+        if default.shape.rank:
+            raise InvalidArgumentError(
+                "StaticHashTable: default_value must be one value, got the shape "
+                f"{tuple(default.shape)}"
+            )
+        self._index(initializer)
+        self._results = concat([initializer._values, default[None]], 0).numpy()
+
+    def _values_of(self, keys):
+        if keys.dtype.is_integer:
+            keys = cast(keys, dtypes.int64)
+        return gather(self._results, self._positions.positions(keys, 1, False, None))
+
+    def size(self, name: str | None = None) -> Tensor:
+        """The number of keys: ``[]``, int64."""
+        return convert_to_tensor(len(self._initializer._keys), dtypes.int64)
+
+    def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
+        """The keys and the values, each ``[n]``."""
+        keys = _array(self._initializer._keys, self.key_dtype)
+        return convert_to_tensor(keys), convert_to_tensor(self._initializer._values)
+
+
+class StaticVocabularyTable(_Table):
+    """A table from strings or integers to int64, with buckets for other keys.
+
+    The value of a key that the table does not have is its size plus the bucket: the
+    FarmHash of the string, or of the digits of the integer, modulo ``num_oov_buckets``.
+
+    Args: ``initializer``: with values of int64, or None for buckets alone;
+    ``num_oov_buckets``, 1 or more; ``lookup_key_dtype``: the dtype of the keys that are
+    looked up, string, int32 or int64, by default that of the table.
+
+    Raises: ``ValueError`` without buckets; ``TypeError`` for values of another dtype, and
+    if one of the dtypes of keys is a string and the other is not.
+
+    >>> words = KeyValueTensorInitializer(["a", "b"], [0, 1], value_dtype="int64")
+    >>> StaticVocabularyTable(words, num_oov_buckets=3).lookup(["b", "zz"]).numpy()
+    array([1, 3])
+    """
+
+    def __init__(
+        self,
+        initializer: KeyValueTensorInitializer | None,
+        num_oov_buckets: int,
+        lookup_key_dtype: DTypeLike | None = None,
+        name: str | None = None,
+        experimental_is_anonymous: bool = False,
+    ):
+        super().__init__(name)
+        who = "StaticVocabularyTable"
+        if num_oov_buckets < 1:
+            raise ValueError(
+                f"{who}: num_oov_buckets must be 1 or more, got {num_oov_buckets}; "
+                "StaticHashTable has a default value in place of buckets"
+            )
+        if initializer is None:
+            dtype = as_dtype(lookup_key_dtype or dtypes.string)
+            empty = _array([], dtype), _array([], dtypes.int64)
+            initializer = KeyValueTensorInitializer(*empty)
+        if initializer.value_dtype != dtypes.int64:
+            raise TypeError(
+                f"{who}: the values of initializer must be int64, got "
+                f"{initializer.value_dtype.name}"
+            )
+        self.key_dtype = as_dtype(lookup_key_dtype or initializer.key_dtype)
+        self.value_dtype = dtypes.int64
+        kinds = [x == dtypes.string for x in (self.key_dtype, initializer.key_dtype)]
+        if kinds[0] != kinds[1]:
+            raise TypeError(
+                f"{who}: keys of {initializer.key_dtype.name} cannot be looked up as "
+                f"{self.key_dtype.name}"
+            )
+        self._buckets = num_oov_buckets
+        self._index(initializer)
+
+    def _values_of(self, keys):
+        if keys.dtype.is_integer:
+            keys = cast(keys, dtypes.int64)
+        found = self._positions.positions(keys, self._buckets, True, None)
+        count = len(self._initializer._keys)
+        if not count:
+            return found
+        values = gather(self._initializer._values, minimum(found, count - 1))
+        return where(less(found, count), values, found)
+
+    def size(self, name: str | None = None) -> Tensor:
+        """The number of keys and buckets: ``[]``, int64."""
+        count = len(self._initializer._keys) + self._buckets
+        return convert_to_tensor(count, dtypes.int64)
