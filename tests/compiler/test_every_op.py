@@ -290,6 +290,7 @@ def test_what_ops_that_promise_new_memory_give_shares_none():
 
 # ------------------------------------------- other dtypes, shapes and layouts of inputs
 
+SHARE = 6  # of the lines, on machine code
 TRY_ALL = os.environ.get("TAPEWRIGHT_TRY_ALL", "") not in ("", "0")
 NAMESPACES = tw, tw.math, tw.nn, tw.linalg, tw.signal, tw.image, tw.bitwise
 PUBLIC = {id(getattr(space, name)) for space in NAMESPACES for name in dir(space)}
@@ -303,10 +304,10 @@ def each_line():
     return lines if TRY_ALL else list({line[0]: line for line in lines}.values())
 
 
-def lines_for(kind, kinds, share=6):
+def lines_for(kind, kinds):
     """Those lines of `each_line` that are tried on one of several kinds of inputs."""
-    every, first = TRY_ALL or same_calls(), list(kinds).index(kind) % share
-    return each_line() if every else each_line()[first::share]
+    every, first = TRY_ALL or same_calls(), list(kinds).index(kind) % SHARE
+    return each_line() if every else each_line()[first::SHARE]
 
 
 def as_dtype(dtype, kinds="fc"):
@@ -495,7 +496,7 @@ def test_every_gradient_is_the_same_traced_and_eager_on(name, device):
             with_gradients(made),
             values_for(op, name, made),
         )
-        for op, made in lines_for(name, GRADIENTS, share=3)
+        for op, made in lines_for(name, GRADIENTS)
         if not ("conv" in op and op.endswith(left_out))
     ]
     problems = problems_of(lines)

@@ -22,7 +22,7 @@ from .fuzzing import checking, generating, shrinking
 
 SEED = 0
 # Machine code takes long to make.
-PROGRAMS = 40 if os.environ.get("TAPEWRIGHT_TARGET") == "native" else 150
+PROGRAMS = 24 if os.environ.get("TAPEWRIGHT_TARGET") == "native" else 150
 FUZZ = Path(__file__).parent / "fuzz.py"
 
 
