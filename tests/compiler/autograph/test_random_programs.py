@@ -10,8 +10,8 @@ import tapewright as tw
 from .programs import random_program
 
 # Machine code takes long to make. Set the variable to try more.
-DEFAULT = 20 if os.environ.get("TAPEWRIGHT_TARGET") == "native" else 60
-COUNT, GROUPS = int(os.environ.get("TAPEWRIGHT_PROGRAMS", DEFAULT)), 20
+DEFAULT = 10 if os.environ.get("TAPEWRIGHT_TARGET") == "native" else 40
+COUNT, GROUPS = int(os.environ.get("TAPEWRIGHT_PROGRAMS", DEFAULT)), 10
 
 
 def results(function, x, xs, k):

@@ -72,18 +72,20 @@ def with_gradients(layer, mask=None, of=lambda y: tw.reduce_sum(y * y)):
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("sequences, masked", [(False, False), (True, True)])
-def test_a_layer_computes_what_eager_mode_computes(name, sizes, sequences, masked):
+def test_a_layer_computes_what_eager_mode_computes(name, sizes):
     batch, steps, units = sizes
-    layer = LAYERS[name](units, return_sequences=sequences)
+    masked = ([*LAYERS].index(name) + SIZES.index(sizes)) % 2 > 0
+    layer = LAYERS[name](units, return_sequences=masked)
     mask = np.random.default_rng(1).random((batch, steps)) > 0.3 if masked else None
     mask = mask if mask is None else tw.constant(mask)
     run = with_gradients(layer, mask)
     assert len(check(run, tw.constant(numbers(batch, steps, 6)))) == 2
 
 
-@pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("dtype, units", [("float32", 33), ("float64", 8)])
+@pytest.mark.parametrize(
+    ("name", "dtype", "units"),
+    [("lstm", "float32", 33), ("gru", "float64", 8), ("relu", "float64", 8)],
+)
 def test_results_do_not_depend_on_how_a_batch_is_cut(name, dtype, units):
     layer = LAYERS[name](units, return_sequences=True, dtype=dtype)
     mask = tw.constant(np.random.default_rng(1).random((12, 6)) > 0.3)
