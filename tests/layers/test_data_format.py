@@ -133,9 +133,7 @@ def test_functions_take_the_format_that_is_set(channels_first):
         np.testing.assert_allclose(again, found, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_images_have_the_channels_first_and_networks_refuse_it(
-    channels_first, tmp_path
-):
+def test_images_have_the_channels_first(channels_first, tmp_path):
     pytest.importorskip("PIL")
     image = keras.utils.array_to_img(np.arange(24.0).reshape(3, 2, 4))
     assert image.size == (4, 2)
@@ -145,5 +143,3 @@ def test_images_have_the_channels_first_and_networks_refuse_it(
     x = np.ones((1, 3, 2, 2))
     scaled = keras.applications.resnet50.preprocess_input(x)
     np.testing.assert_allclose(scaled[0, :, 0, 0], [-102.939, -115.779, -122.68])
-    with pytest.raises(ValueError, match="networks take images with the channels last"):
-        keras.applications.MobileNetV2(weights=None)

@@ -127,8 +127,14 @@ def _unpacked(path, folder, kind):
     os.chmod(folder, 0o755)
     if kind == "tar" and tarfile.is_tarfile(path):
         with tarfile.open(path) as archive:
-            # The filter refuses absolute paths, "..", links that lead out, and devices.
-            archive.extractall(folder, filter="data")
+            if hasattr(tarfile, "data_filter"):
+                # It refuses absolute paths, "..", links that lead out, and devices.
+                archive.extractall(folder, filter="data")
+            else:  # Python before 3.11.4
+                for member in archive.getmembers():
+                    _stays_inside(folder, member.name)
+                    _is_plain(member)
+                archive.extractall(folder)
         return True
     if kind == "zip" and zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
@@ -141,6 +147,14 @@ def _unpacked(path, folder, kind):
             f"get_file: archive_format must be 'tar' or 'zip', got {kind!r}"
         )
     return False
+
+
+def _is_plain(member):
+    if not (member.isfile() or member.isdir()):
+        raise ValueError(
+            f"get_file: the archive's member {member.name!r} is a link or a device, which "
+            "Python before 3.11.4 cannot unpack safely"
+        )
 
 
 def _stays_inside(folder, name):

@@ -112,6 +112,22 @@ def test_members_that_lead_out_of_the_folder_are_refused(origin, cache, body):
     assert os.listdir(os.path.join(cache, "datasets")) == ["x_archive"]
 
 
+def test_links_are_refused_where_python_cannot_check_them(origin, cache, monkeypatch):
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    monkeypatch.setattr(
+        tarfile.TarFile, "extractall", lambda self, path: pytest.fail("unpacked")
+    )
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        link = tarfile.TarInfo("a")
+        link.type, link.linkname = tarfile.SYMTYPE, "/tmp"
+        archive.addfile(link)
+    with pytest.raises(ValueError, match="'a' is a link or a device"):
+        get_file("x", origin("x", out.getvalue()), extract=True, cache_dir=cache)
+    with pytest.raises(ValueError, match="is outside its folder"):
+        get_file("y", origin("y", tar(UP__a=BODY)), extract=True, cache_dir=cache)
+
+
 def test_what_is_no_archive_is_refused(origin, cache):
     with pytest.raises(ValueError, match="not an archive"):
         get_file("x", origin("x"), extract=True, cache_dir=cache)
