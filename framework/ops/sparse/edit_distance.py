@@ -58,7 +58,7 @@ def edit_distance(
     return _edit_distance(*parts, shape=shape, normalize=normalize)
 
 
-@primitive(type_name="EditDistance", same_dtype=(), no_gradient=True)
+@primitive(type_name="EditDistance", same_dtype=(), no_gradient=True, may_raise=True)
 def _edit_distance(
     xp,
     hypothesis_indices: TensorLike,
@@ -100,9 +100,7 @@ def _rows(indices, values):
 
 
 def _levenshtein(a, b):
-    distances = range(
-        len(b) + 1
-    )  # from the entries of `a` so far to those of `b` up to i
+    distances = range(len(b) + 1)  # from the entries of `a` so far to `b[:i]`
     for n, x in enumerate(a, 1):
         row = [n]
         for i, y in enumerate(b):
