@@ -63,7 +63,7 @@ def bad(array):
         values = (0, 1, -1, -2, 7, 100, info.max, info.min)
         return [np.full_like(array, v) for v in values if info.min <= v <= info.max]
     if array.dtype.kind in "fc":
-        values = (0, -1, 0.5, 1e30, np.nan, np.inf, -np.inf)
+        values = (0, -1, 0.5, 1e5, np.nan, np.inf, -np.inf)
         one_nan, one_infinity = np.array(array), np.array(array)
         one_nan.flat[:1], one_infinity.flat[-1:] = np.nan, np.inf
         return [*[np.full_like(array, v) for v in values], one_nan, one_infinity]
