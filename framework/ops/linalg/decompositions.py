@@ -467,6 +467,8 @@ def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
 @primitive(multiple=True, floating=True, half=False, batch=batch_leading)
 def _eig(xp, tensor: TensorLike):
     if tensor.shape[-1] == 0:
+        # LAPACK, which refuses half precision, is not asked.
+        square_size(_eig.primitive, TensorSpec(tensor.shape, tensor.dtype))
         e, v = tensor.reshape(tensor.shape[:-1]), tensor
     else:
         e, v = by_lapack("eig", NO_CONVERGENCE, xp.linalg.eig, tensor, finite=True)
