@@ -214,9 +214,12 @@ class _Table:
                 f"{type(self).__name__}: keys must be {self.key_dtype.name}, got "
                 f"{keys.dtype.name}"
             )
+        if keys.dtype.is_integer:
+            keys = cast(keys, dtypes.int64)
         return self._values_of(keys)
 
     def _values_of(self, keys):
+        """The values of strings, or of integers as int64."""
         raise NotImplementedError(f"{type(self).__name__} must define _values_of")
 
 
@@ -254,8 +257,6 @@ class StaticHashTable(_Table):
         self._results = concat([initializer._values, default[None]], 0).numpy()
 
     def _values_of(self, keys):
-        if keys.dtype.is_integer:
-            keys = cast(keys, dtypes.int64)
         return gather(self._results, self._positions.positions(keys, 1, False, None))
 
     def size(self, name: str | None = None) -> Tensor:
@@ -322,8 +323,6 @@ class StaticVocabularyTable(_Table):
         self._index(initializer)
 
     def _values_of(self, keys):
-        if keys.dtype.is_integer:
-            keys = cast(keys, dtypes.int64)
         found = self._positions.positions(keys, self._buckets, True, None)
         count = len(self._initializer._keys)
         if not count:
