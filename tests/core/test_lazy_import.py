@@ -59,6 +59,15 @@ MODULES = [
 ]  # fmt: skip
 
 
+def test_a_name_in_a_file_is_found_before_keras_is_imported():
+    in_a_new_process(
+        "import tapewright, sys; from tapewright.serialization.registry import find\n"
+        "assert 'tapewright.keras' not in sys.modules\n"
+        "find('initializer', 'zeros', any_spelling=True)\n"
+        "assert find('optimizer', 'Adam') is tapewright.optimizers.Adam"
+    )
+
+
 def test_every_namespace_is_a_module_for_import_statements():
     checks = [
         f"import tapewright.{name} as m; assert m is tw.{name}, '{name}'"
