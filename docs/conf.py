@@ -1,11 +1,16 @@
 """Settings of the site: `sphinx-build -W docs docs/_build/html` builds it."""
 
+import os
 import sys
 from pathlib import Path
 
 import tapewright
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+# TAPEWRIGHT_DOCS=short: examples of one epoch (see `gallery.arguments`), and no pages of
+# sources, which are more than all others.
+is_short = os.environ.get("TAPEWRIGHT_DOCS") == "short"
 
 project = "tapewright"
 author = "The tapewright developers"
@@ -15,7 +20,7 @@ version = release = tapewright.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.viewcode",
+    *(() if is_short else ("sphinx.ext.viewcode",)),
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "gallery",
@@ -52,7 +57,6 @@ viewcode_line_numbers = True
 
 # ----------------------------------------------------------------------- gallery
 
-# TAPEWRIGHT_DOCS=short: one epoch each instead of a full run; see `gallery.arguments`.
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "examples",

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 collect_ignore = ["scripts"]
 MARK = "TAPEWRIGHT_TEST_JOB"  # in the environment of all processes of a job
+LIMIT = 300  # seconds that a job may take
 
 
 class Ended(NamedTuple):
@@ -56,6 +58,9 @@ class Job:
             start_new_session=True,
         )
         self.pid = self._process.pid  # of mpiexec
+        # Tests that read the lines of a job would wait for one that hangs, too.
+        self._limit = threading.Timer(LIMIT, self.kill)
+        self._limit.start()
 
     def send(self, number):
         """Send a signal to mpiexec."""
@@ -108,6 +113,7 @@ class Job:
 
     def close(self):
         """Kill what is left of the job."""
+        self._limit.cancel()
         if self._process.returncode is None:
             self.kill()
             self._process.communicate()

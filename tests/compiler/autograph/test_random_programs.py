@@ -10,7 +10,7 @@ import tapewright as tw
 from .programs import random_program
 
 # Machine code takes long to make. Set the variable to try more.
-DEFAULT = 10 if os.environ.get("TAPEWRIGHT_TARGET") == "native" else 40
+DEFAULT = 10 if os.environ.get("TAPEWRIGHT_TARGET") == "native" else 20
 COUNT, GROUPS = int(os.environ.get("TAPEWRIGHT_PROGRAMS", DEFAULT)), 10
 
 
