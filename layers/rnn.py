@@ -22,7 +22,7 @@ from tapewright.ops.array.shape import expand_dims, transpose
 from tapewright.ops.math.comparison import where
 from tapewright.serialization.object_config import deserialize
 
-from .base.layer import Layer
+from .base.layer import Layer, call_context
 from .recurrent_cells import StackedRNNCells, size_of_output
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ class RNN(Layer):
         self._check_states(states)
         self._check_mask(sequences, mask)
         self._check_batch(sequences, states)
-        outputs, states = self.inner_loop(sequences, states, mask, training)
+        with call_context(training):
+            outputs, states = self.inner_loop(sequences, states, mask, training)
         if getattr(self.cell, "compute_dtype", None) != self.compute_dtype:
             outputs, states = map_structure(self._floating, (outputs, states))
         if self.stateful:
