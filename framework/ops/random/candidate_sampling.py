@@ -150,10 +150,12 @@ def all_candidate_sampler(
 ) -> SampledCandidates:
     """The classes 0 to ``num_sampled - 1``, each once; for tests, and small vocabularies.
 
-    Arguments and results are those of `uniform_candidate_sampler`.
+    Arguments and results are those of `uniform_candidate_sampler`; ``unique`` and ``seed``
+    change nothing, as nothing is drawn.
     """
-    classes = _true_classes("all_candidate_sampler", true_classes, num_true)
-    count = as_int(num_sampled)
+    who, count = "all_candidate_sampler", as_int(num_sampled)
+    classes = _true_classes(who, true_classes, num_true)
+    check_at_least(who, 1, num_sampled=count)
     drawn = arange(count, dtype="int64")
     return SampledCandidates(drawn, ones(classes.shape), ones([count]))
 
@@ -226,6 +228,7 @@ def compute_accidental_hits(
 
     Returns: a named tuple of the rows (int32), the positions in ``sampled_candidates``
     (int64), and weights (float32) that switch logits off when added: all of one size.
+    ``seed`` changes nothing.
 
     >>> compute_accidental_hits([[5], [1]], [1, 5, 7], 1).ids.numpy()
     array([1, 0])
