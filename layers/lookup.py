@@ -11,8 +11,9 @@ from typing import Any
 from tapewright.core.argument_validation import one_of
 from tapewright.core.typing import TensorLike
 
-from .index_lookup import ASSET, IndexLookup
+from .index_lookup import IndexLookup
 from .vocabulary import IntegerTable
+from .vocabulary_files import ASSET
 
 __all__ = ["IntegerLookup", "StringLookup"]
 
