@@ -431,7 +431,7 @@ class IndexLookup(VocabularyFiles, Layer):
         return counts * weights
 
     def _inverted(self, inputs):
-        """The tokens of indices; the OOV token for what is none."""
+        """The tokens of indices; the OOV token for an index out of range."""
         indices = IntegerTable.as_keys(self._title, inputs)
         last = len(self._inverse) - 1
         places = where(less(indices, 0), last, minimum(indices, last))

@@ -35,7 +35,7 @@ class StringLookup(IndexLookup):
 
     Shapes: inputs ``[...]``; outputs the same, int64, or for "int" with ``invert``
     strings; in other modes ``[..., size]`` ("one_hot") or ``[batch, size]``, int64, or
-    `floatx` ("tf_idf"). Of a `RaggedTensor` or `SparseTensor` the entries are looked up:
+    `floatx` ("tf_idf"). The entries of a `RaggedTensor` or `SparseTensor` are looked up:
     "int" keeps its rows or places, modes that count give a vector for each row.
 
     A traced function keeps the vocabulary that the layer had when it was traced; `fit`

@@ -171,7 +171,7 @@ class RNN(Layer):
         return self._as_own_dtype(x) if x.dtype.is_floating else x
 
     def _check_states(self, states):
-        """As many states as the cell has, and of its sizes where these are numbers."""
+        """Refuse another number of states, or other sizes, than those of the cell."""
         sizes = flatten(self.state_size)
         actual = [x.shape[-1] if len(x.shape) else None for x in flatten(states)]
         fits = len(actual) == len(sizes) and all(
@@ -184,7 +184,7 @@ class RNN(Layer):
             )
 
     def _check_mask(self, sequences, mask):
-        """A mask is ``[batch, time]``, as far as sizes are known."""
+        """Refuse a mask that is not ``[batch, time]``, as far as sizes are known."""
         if mask is None:
             return
         wanted, shape = sequences.array.shape[:2], tuple(convert_to_tensor(mask).shape)

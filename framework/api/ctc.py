@@ -82,7 +82,7 @@ def ctc_loss(
 
 
 def _class_of_blank(who, blank_index, classes):
-    """The class from the front. Raises: ``ValueError`` if it is none."""
+    """The class, counted from 0. Raises: ``ValueError`` if there is none."""
     if not -classes <= blank_index < classes:
         raise ValueError(
             f"{who}: blank_index must be one of {classes} classes, got {blank_index}"
@@ -185,24 +185,24 @@ def _sparse_labels(rows):
 def ctc_unique_labels(
     labels: TensorLike, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The different labels of each row, filled up with 0, and the place of each among them.
+    """The different labels of each row, filled up with 0, and the index of each among them.
 
     Shapes: ``[batch, labels]`` to int64 and int32 of that shape.
 
     Raises: ``ValueError`` for other shapes; ``TypeError`` in traced functions, as it looks
     at values.
 
-    >>> unique, places = ctc_unique_labels([[3, 4, 4, 3]])
-    >>> unique.numpy().tolist(), places.numpy().tolist()
+    >>> unique, indices = ctc_unique_labels([[3, 4, 4, 3]])
+    >>> unique.numpy().tolist(), indices.numpy().tolist()
     ([[3, 4, 0, 0]], [[0, 1, 1, 0]])
     """
     rows = _rows("ctc_unique_labels", labels).numpy()
-    unique, places = np.zeros(rows.shape, np.int64), np.zeros(rows.shape, np.int32)
+    unique, indices = np.zeros(rows.shape, np.int64), np.zeros(rows.shape, np.int32)
     for i, row in enumerate(rows):
         found = list(dict.fromkeys(row.tolist()))
         unique[i, : len(found)] = found
-        places[i] = [found.index(label) for label in row.tolist()]
-    return convert_to_tensor(unique), convert_to_tensor(places)
+        indices[i] = [found.index(label) for label in row.tolist()]
+    return convert_to_tensor(unique), convert_to_tensor(indices)
 
 
 def _rows(who, labels):

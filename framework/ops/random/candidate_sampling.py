@@ -224,7 +224,7 @@ def compute_accidental_hits(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> AccidentalHits:
-    """The places where a class that was drawn is a true one of an example.
+    """The positions where a sampled class is a true class of an example.
 
     Returns: a named tuple of the rows (int32), the positions in ``sampled_candidates``
     (int64), and weights (float32) that switch logits off when added: all of one size.
@@ -235,9 +235,9 @@ def compute_accidental_hits(
     """
     classes = _true_classes("compute_accidental_hits", true_classes, num_true)
     found = where(accidental_hits(classes, convert_to_tensor(sampled_candidates)))
-    rows, places = cast(found[:, 0], "int32"), found[:, 1]
+    rows, positions = cast(found[:, 0], "int32"), found[:, 1]
     lowest = float(np.finfo(np.float32).min)
-    return AccidentalHits(rows, places, cast(rows * 0, "float32") + lowest)
+    return AccidentalHits(rows, positions, cast(rows * 0, "float32") + lowest)
 
 
 def accidental_hits(classes, drawn):
