@@ -209,6 +209,7 @@ def embedding_lookup_sparse(
     row by row; ``sp_weights``: the weight of each id, at the same indices, or None;
     ``combiner``: "sum", "mean" (None), or "sqrtn": the sum by the sum of weights, or by
     the root of the sum of their squares; ``max_norm``: longer rows are scaled down to it.
+    ``allow_fast_lookup`` changes nothing.
 
     Shapes: ``[rows, ...]``; rows without ids are 0.
 
