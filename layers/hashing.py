@@ -41,7 +41,7 @@ class Hashing(CategoryLayer):
     to integers.
 
     Shapes: inputs ``[batch, ...]``, outputs the same ("int"), or as for
-    `CategoryEncoding`. Of a `RaggedTensor` or `SparseTensor` the entries are hashed.
+    `CategoryEncoding`. The entries of a `RaggedTensor` or `SparseTensor` are hashed.
 
     Raises: ``ValueError`` unless ``num_bins`` is positive, for a ``salt`` of another
     kind, or a floating ``dtype`` with "int".

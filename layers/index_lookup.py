@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from tapewright.ops.array.shape import reshape
 from tapewright.ops.math.comparison import equal, less, where
 from tapewright.ops.math.elementwise import minimum
 from tapewright.ops.ragged.ragged_tensor import RaggedTensor
-from tapewright.serialization.assets import configs_hold_assets
 from tapewright.serialization.load_errors import load_error, reading_file
 
 from .base.layer import Layer
@@ -34,14 +33,14 @@ from .vocabulary import (
     batches_of,
     read_lines,
 )
+from .vocabulary_files import VocabularyFiles, as_text
 
-__all__ = ["ASSET", "IndexLookup", "checked_salt"]
+__all__ = ["IndexLookup", "checked_salt"]
 
 MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
-ASSET = "vocabulary.txt"
 
 
-class IndexLookup(Layer):
+class IndexLookup(VocabularyFiles, Layer):
     """Base of the layers that map tokens to indices: special tokens, then those of data.
 
     Index 0 is that of the mask token, if there is one and ``output_mode`` is "int". The
@@ -168,7 +167,7 @@ class IndexLookup(Layer):
         return self._with_special_tokens(tokens) if include_special_tokens else tokens
 
     def _with_special_tokens(self, tokens):
-        oov, masks = [_text(self.oov_token)], [_text(self.mask_token)]
+        oov, masks = [as_text(self.oov_token)], [as_text(self.mask_token)]
         return masks * self._oov_start + oov * self.num_oov_indices + tokens
 
     def _readable(self, token):
@@ -432,7 +431,7 @@ class IndexLookup(Layer):
         return counts * weights
 
     def _inverted(self, inputs):
-        """The tokens of indices; the OOV token for what is none."""
+        """The tokens of indices; the OOV token for an index out of range."""
         indices = IntegerTable.as_keys(self._title, inputs)
         last = len(self._inverse) - 1
         places = where(less(indices, 0), last, minimum(indices, last))
@@ -449,141 +448,12 @@ class IndexLookup(Layer):
         dtype = floatx() if is_weighted else dtypes.int64
         return KerasTensor(shape, dtype, sparse=self.sparse)
 
-    # --- files
-
-    def vocabulary_config(self) -> dict[str, Any]:
-        """Return the arguments ``vocabulary`` and ``idf_weights`` for configs."""
-        tokens, weights = self._given.value
-        if tokens is None and self._table is not None and configs_hold_assets():
-            has_name = self.oov_token is not None or not self.num_oov_indices
-            tokens = (
-                self._with_special_tokens(self._tokens) if has_name else self._tokens
-            )
-            if self._idf is not None:
-                start = 0 if has_name else self._token_start
-                weights = self._idf[start : self.vocabulary_size()]
-        try:
-            tokens = _listed(tokens)
-        except UnicodeDecodeError as error:
-            self._refuse(
-                f"the token {error.object!r:.60} is not UTF-8 and cannot be in a config; "
-                "omit vocabulary, call set_vocabulary or adapt, and save as .keras"
-            )
-        return {
-            "vocabulary": tokens,
-            "idf_weights": _listed(weights),
-            "vocabulary_size": self._size,
-        }
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "trainable": self.trainable,
-            "dtype": self.dtype_config(),
-            "invert": self.invert,
-            "max_tokens": self.max_tokens,
-            "num_oov_indices": self.num_oov_indices,
-            "oov_token": _text(self.oov_token),
-            "mask_token": _text(self.mask_token),
-            "output_mode": self.output_mode,
-            "sparse": self.sparse,
-            "pad_to_max_tokens": self.pad_to_max_tokens,
-            "vocabulary_dtype": self.vocabulary_dtype,
-            **self.vocabulary_config(),
-            "oov_method": self.oov_method,
-            "salt": self.salt,
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        return cls(**config)
-
-    def save_own_variables(self, store: Any) -> None:
-        """Put ``idf_weights`` into ``store``, in ``output_mode`` "tf_idf"."""
-        if self._idf is not None:
-            store["idf_weights"] = self._idf
-
-    def load_own_variables(self, store: Any) -> None:
-        """Take ``idf_weights`` from ``store``, in ``output_mode`` "tf_idf".
-
-        Raises: ``ValueError`` if they are missing, or have another shape.
-        """
-        if self.output_mode != "tf_idf":
-            return
-        if "idf_weights" not in store.keys():
-            if self._idf is not None:
-                self._refuse("idf_weights are missing")
-            return
-        weights = np.asarray(store["idf_weights"])
-        count = self._depth() if self._idf is None else len(self._idf)
-        if weights.ndim != 1 or count not in (None, len(weights)):
-            self._refuse(
-                f"idf_weights must be a vector of {count} numbers, got shape "
-                f"{weights.shape}"
-            )
-        self._idf = weights.astype(floatx())
-        self._constants_version += 1
-
-    def save_assets(self, dir_path: str) -> None:
-        """Write ``vocabulary.txt``, a token in each line, unless the config has them.
-
-        Raises: ``ValueError`` for a token with a line break.
-        """
-        if self.input_vocabulary is not None:
-            return
-        has_name = self.oov_token is not None or not self.num_oov_indices
-        lines = [str(token) for token in self.get_vocabulary(has_name)]
-        for line in lines:
-            if "\n" in line or "\r" in line:
-                self._refuse(
-                    f"the token {line!r:.60} has a line break, and cannot be a line of a "
-                    "file; pass the tokens as vocabulary, which the config holds"
-                )
-        with open(os.path.join(dir_path, ASSET), "wb") as file:
-            file.write("\n".join(lines).encode())
-
-    def load_assets(self, dir_path: str) -> None:
-        """Take the vocabulary from ``vocabulary.txt``, unless the config had it.
-
-        Raises: ``ValueError`` if it is missing or no UTF-8, and as `set_vocabulary`.
-        """
-        if self.input_vocabulary is not None:
-            return
-        path = os.path.join(dir_path, ASSET)
-        if not os.path.isfile(path):
-            if self._table is not None:  # the layer around this one had it
-                return
-            self._refuse(f"{ASSET} is missing, the vocabulary of layer '{self.name}'")
-        with open(path, "rb") as file:
-            lines = self._decoded(file.read().replace(b"\r\n", b"\n").split(b"\n"))
-        while lines and lines[-1] == b"" and len(lines) != self._size:
-            lines.pop()
-        tokens = self._parsed(lines)
-        if self._size is None and tokens in ([], self._special_tokens):
-            return  # it was saved before it had a vocabulary
-        start = self._token_start
-        front = 0 if tokens[:start] == self._special_tokens else start
-        if self._size not in (None, front + len(tokens)):
-            self._refuse(
-                f"{ASSET} must have the {self._size} tokens of the config, special ones "
-                f"included; got {front + len(tokens)}"
-            )
-        weights = None
-        if self.output_mode == "tf_idf":
-            if self._idf is None:
-                self._refuse("idf_weights are missing")
-            weights = self._idf[front : front + len(tokens)]
-        self.set_vocabulary(tokens, weights)
-
-    def _decoded(self, lines):
-        return lines
-
 
 # -------------------------------------------------------------------------- arguments
 
 
 def _output_mode_of(value: Any) -> Any:
-    """An argument ``output_mode``, an older name in place of which is the newer one."""
+    """The argument ``output_mode``, with Keras' older names replaced by the present ones."""
     return {"binary": "multi_hot", "tf-idf": "tf_idf"}.get(value, value)
 
 
@@ -600,19 +470,6 @@ def checked_salt(layer: Any, salt: Any) -> list[int] | None:
     return [int(word) for word in words]
 
 
-def _listed(value: Any) -> Any:
-    """Tokens or weights as a list for configs, bytes as text."""
-    if value is None:
-        return None
-    if is_tensor(value):
-        value = value.numpy()
-    return [_text(x) for x in (value.tolist() if hasattr(value, "tolist") else value)]
-
-
 def _shown(token):
     """A token as the user gave it, for messages."""
     return token.decode(errors="replace") if isinstance(token, bytes) else token
-
-
-def _text(token):
-    return token.decode() if isinstance(token, bytes) else token

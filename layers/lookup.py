@@ -11,8 +11,9 @@ from typing import Any
 from tapewright.core.argument_validation import one_of
 from tapewright.core.typing import TensorLike
 
-from .index_lookup import ASSET, IndexLookup
+from .index_lookup import IndexLookup
 from .vocabulary import IntegerTable
+from .vocabulary_files import ASSET
 
 __all__ = ["IntegerLookup", "StringLookup"]
 
@@ -34,7 +35,7 @@ class StringLookup(IndexLookup):
 
     Shapes: inputs ``[...]``; outputs the same, int64, or for "int" with ``invert``
     strings; in other modes ``[..., size]`` ("one_hot") or ``[batch, size]``, int64, or
-    `floatx` ("tf_idf"). Of a `RaggedTensor` or `SparseTensor` the entries are looked up:
+    `floatx` ("tf_idf"). The entries of a `RaggedTensor` or `SparseTensor` are looked up:
     "int" keeps its rows or places, modes that count give a vector for each row.
 
     A traced function keeps the vocabulary that the layer had when it was traced; `fit`

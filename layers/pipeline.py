@@ -8,7 +8,7 @@ from typing import Any, Self
 from tapewright.core.nest import flatten
 from tapewright.serialization.object_config import deserialize, serialize
 
-from .base.layer import Layer
+from .base.layer import Layer, call_context
 from .base.masks import masked
 
 __all__ = ["Pipeline"]
@@ -45,8 +45,9 @@ class Pipeline(Layer):
     def call(self, inputs: Any, training: bool | None = True, mask: Any = None) -> Any:
         if mask is not None and len(flatten(inputs)) == 1:
             inputs = masked(inputs, mask)
-        for layer in self.layers:
-            inputs = layer(inputs)
+        with call_context(training):
+            for layer in self.layers:
+                inputs = layer(inputs)
         return inputs
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:

@@ -20,7 +20,7 @@ from tapewright.ops.random.sampling import get_global_generator
 from tapewright.serialization.object_config import deserialize
 
 from . import initializers
-from .base.layer import Layer
+from .base.layer import Layer, call_context
 from .base.seeds import checked_seed, generator_of
 
 if TYPE_CHECKING:
@@ -426,11 +426,12 @@ class StackedRNNCells(Layer):
 
     def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
         new_states = []
-        for cell, state in zip(self.cells, states):
-            run = cell if callable(cell) else cell.call
-            many = is_nested(state)
-            inputs, state = run(inputs, list(state) if many else [state])
-            new_states.append(state if many or not is_nested(state) else state[0])
+        with call_context(training):
+            for cell, state in zip(self.cells, states):
+                run = cell if callable(cell) else cell.call
+                many = is_nested(state)
+                inputs, state = run(inputs, list(state) if many else [state])
+                new_states.append(state if many or not is_nested(state) else state[0])
         return inputs, new_states
 
     @classmethod

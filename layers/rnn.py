@@ -22,7 +22,7 @@ from tapewright.ops.array.shape import expand_dims, transpose
 from tapewright.ops.math.comparison import where
 from tapewright.serialization.object_config import deserialize
 
-from .base.layer import Layer
+from .base.layer import Layer, call_context
 from .recurrent_cells import StackedRNNCells, size_of_output
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ class RNN(Layer):
         self._check_states(states)
         self._check_mask(sequences, mask)
         self._check_batch(sequences, states)
-        outputs, states = self.inner_loop(sequences, states, mask, training)
+        with call_context(training):
+            outputs, states = self.inner_loop(sequences, states, mask, training)
         if getattr(self.cell, "compute_dtype", None) != self.compute_dtype:
             outputs, states = map_structure(self._floating, (outputs, states))
         if self.stateful:
@@ -170,7 +171,7 @@ class RNN(Layer):
         return self._as_own_dtype(x) if x.dtype.is_floating else x
 
     def _check_states(self, states):
-        """As many states as the cell has, and of its sizes where these are numbers."""
+        """Refuse another number of states, or other sizes, than those of the cell."""
         sizes = flatten(self.state_size)
         actual = [x.shape[-1] if len(x.shape) else None for x in flatten(states)]
         fits = len(actual) == len(sizes) and all(
@@ -183,7 +184,7 @@ class RNN(Layer):
             )
 
     def _check_mask(self, sequences, mask):
-        """A mask is ``[batch, time]``, as far as sizes are known."""
+        """Refuse a mask that is not ``[batch, time]``, as far as sizes are known."""
         if mask is None:
             return
         wanted, shape = sequences.array.shape[:2], tuple(convert_to_tensor(mask).shape)

@@ -19,7 +19,7 @@ from tapewright.ops.nn.normalization import l2_normalize
 from tapewright.serialization.object_config import deserialize, serialize
 
 from . import initializers
-from .base.layer import InputSpec, Layer
+from .base.layer import InputSpec, Layer, call_context
 from .rnn import time_first
 
 if TYPE_CHECKING:
@@ -242,10 +242,11 @@ class Bidirectional(Layer):
     ) -> Any:
         half = 0 if initial_state is None else len(initial_state) // 2
         parts = [initial_state[:half], initial_state[half:]] if half else [None, None]
-        results = [
-            layer(sequences, initial_state=part, mask=mask)
-            for layer, part in zip((self.forward_layer, self.backward_layer), parts)
-        ]
+        with call_context(training):
+            results = [
+                layer(sequences, initial_state=part, mask=mask)
+                for layer, part in zip((self.forward_layer, self.backward_layer), parts)
+            ]
         states = ()
         if self.return_state:
             states = tuple(results[0][1:] + results[1][1:])

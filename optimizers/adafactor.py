@@ -40,8 +40,8 @@ class Adafactor(Optimizer):
 
     Args: ``beta_2_decay``: the exponent of the decay, below 0; ``epsilon_1``: added to
     squares; ``epsilon_2``: the smallest scale of a variable; ``clip_threshold``: the
-    root mean square from which steps are scaled down; ``relative_step``: False leaves a
-    constant ``learning_rate`` as it is in the decay; the others as for `Optimizer`.
+    root mean square from which steps are scaled down; ``relative_step`` changes nothing, as
+    in Keras: the rate is at most ``1 / sqrt(t)`` anyway; the others as for `Optimizer`.
 
     Raises: ``ValueError`` as `Optimizer`.
 

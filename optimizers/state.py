@@ -161,7 +161,10 @@ class State(Trackable):
         layout: Any = None,
         name: Any = None,
     ) -> Variable:
-        """Add a variable to the state of the optimizer."""
+        """Add a variable to the state of the optimizer.
+
+        ``aggregation`` and ``layout`` change nothing.
+        """
         name = name or "variable"
         return self._add(
             name, name, tuple(shape), initializer, dtype or default_float()

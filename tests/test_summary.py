@@ -49,6 +49,18 @@ def test_scalars_have_steps_and_the_names_of_scopes(writer, tmp_path):
     assert events(tmp_path).SummaryMetadata("a/b/x").summary_description == "words"
 
 
+def test_every_kind_of_event_has_its_description(writer, tmp_path):
+    with writer.as_default(step=0):
+        tw.summary.image("x", tw.zeros([1, 2, 2, 1]), description="an image")
+        tw.summary.histogram("y", [1.0, 2.0], description="a histogram")
+        tw.summary.text("z", "words", description="a text")
+    writer.flush()
+    metadata = events(tmp_path).SummaryMetadata
+    assert metadata("x").summary_description == "an image"
+    assert metadata("y").summary_description == "a histogram"
+    assert metadata("z/text_summary").summary_description == "a text"
+
+
 def test_without_a_default_writer_nothing_is_written(writer, tmp_path):
     assert not tw.summary.scalar("x", 1.0).numpy()
     assert not tw.summary.should_record_summaries().numpy()

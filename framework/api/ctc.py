@@ -17,6 +17,7 @@ from tapewright.ops.array.joining import concat
 from tapewright.ops.array.shape import transpose
 from tapewright.ops.math.comparison import greater_equal, logical_and, not_equal, where
 from tapewright.ops.math.reduction import reduce_max, reduce_sum
+from tapewright.ops.ragged.ragged_tensor import RaggedTensor
 from tapewright.ops.sparse.sparse_tensor import SparseTensor
 
 __all__ = [
@@ -29,9 +30,9 @@ __all__ = [
 
 
 def ctc_loss(
-    labels: TensorLike,
+    labels: TensorLike | SparseTensor,
     logits: TensorLike,
-    label_length: TensorLike,
+    label_length: TensorLike | None,
     logit_length: TensorLike,
     logits_time_major: bool = True,
     unique: Any = None,
@@ -43,29 +44,50 @@ def ctc_loss(
     Args: ``label_length``, ``logit_length``: how many labels and steps of each sequence
     count, ``[batch]``; ``logits_time_major``: the first axis of ``logits`` is time;
     ``blank_index``: the class of the blank, 0 by default, from the end if negative.
-    ``unique`` changes nothing.
+    Labels in a `SparseTensor` have the length of their rows, not ``label_length``, and no
+    default of ``blank_index``. ``unique`` changes nothing.
 
     Shapes: ``labels`` ``[batch, labels]``, integers; ``logits`` ``[steps, batch, classes]``,
     or ``[batch, steps, classes]`` without ``logits_time_major``; result ``[batch]``, about
     1e5 if there are too few steps for the labels.
 
-    Raises: ``ValueError`` for other shapes.
+    Raises: ``ValueError`` for other shapes, a blank that is no class, or lengths that are
+    missing; ``TypeError`` for labels that are no integers.
 
     Reference: Graves et al., "Connectionist temporal classification" (2006).
 
     >>> ctc_loss([[1]], [[[0.0, 0.0]], [[0.0, 0.0]]], [1], [2]).numpy().round(4)
     array([0.2877], dtype=float32)
     """
-    labels, logits = cast(labels, "int32"), convert_to_tensor(logits)
+    who, logits = "ctc_loss", convert_to_tensor(logits)
+    if isinstance(labels, SparseTensor):
+        if blank_index is None:
+            raise ValueError(f"{who}: blank_index must be given for sparse labels")
+        rows = RaggedTensor.from_sparse(labels)
+        label_length = rows.row_lengths()
+        labels = rows.to_tensor(shape=(None, labels.shape[1]))
+    labels = convert_to_tensor(labels)
+    if not labels.dtype.is_integer:
+        raise TypeError(f"{who}: labels must be integers, got {labels.dtype.name}")
     if labels.shape.rank != 2 or logits.shape.rank != 3:
         what = "labels must be [batch, labels], and logits [steps, batch, classes]"
-        raise ShapeError("ctc_loss", what, labels=labels, logits=logits)
+        raise ShapeError(who, what, labels=labels, logits=logits)
+    if label_length is None:
+        raise ValueError(f"{who}: label_length must be given, unless labels are sparse")
     if logits_time_major:
         logits = transpose(logits, (1, 0, 2))
-    blank = 0 if blank_index is None else int(blank_index)
-    blank = blank + logits.shape[-1] if blank < 0 else blank
-    lengths = cast(label_length, "int32"), cast(logit_length, "int32")
+    blank = _class_of_blank(who, blank_index or 0, logits.shape[-1])
+    labels, *lengths = [cast(x, "int32") for x in (labels, label_length, logit_length)]
     return _ctc_loss(labels, logits, *lengths, blank)
+
+
+def _class_of_blank(who, blank_index, classes):
+    """The class, counted from 0. Raises: ``ValueError`` if there is none."""
+    if not -classes <= blank_index < classes:
+        raise ValueError(
+            f"{who}: blank_index must be one of {classes} classes, got {blank_index}"
+        )
+    return int(blank_index) % classes
 
 
 def ctc_greedy_decoder(
@@ -93,13 +115,9 @@ def ctc_greedy_decoder(
     (array([1, 0]), array([[-5.]], dtype=float32))
     """
     logits = _time_major("ctc_greedy_decoder", inputs)
-    classes = logits.shape[-1]
-    blank = classes - 1 if blank_index is None else int(blank_index)
-    if not -classes <= blank < classes:
-        raise ValueError(
-            f"ctc_greedy_decoder: blank_index must be one of {classes} classes, got {blank}"
-        )
-    options = {"merge_repeated": merge_repeated, "mask_index": blank % classes}
+    blank = -1 if blank_index is None else blank_index
+    blank = _class_of_blank("ctc_greedy_decoder", blank, logits.shape[-1])
+    options = {"merge_repeated": merge_repeated, "mask_index": blank}
     rows, scores = _decode(logits, sequence_length, "greedy", **options)
     return [_sparse_labels(rows[0])], scores
 
@@ -120,7 +138,7 @@ def ctc_beam_search_decoder(
     ``[batch, longest]``, int64, for each of the paths, the likeliest first; logarithms
     ``[batch, top_paths]``.
 
-    Raises: ``ValueError`` for other shapes, or more paths than the beam is wide;
+    Raises: ``ValueError`` for other shapes, no paths, or more than the beam is wide;
     ``TypeError`` in traced functions, as it looks at values.
 
     Reference: Graves & Jaitly, "Towards end-to-end speech recognition" (2014).
@@ -131,9 +149,9 @@ def ctc_beam_search_decoder(
     (array([1, 0]), array([[-0.577]], dtype=float32))
     """
     logits = _time_major("ctc_beam_search_decoder", inputs)
-    if top_paths > beam_width:
+    if not 1 <= top_paths <= beam_width:
         raise ValueError(
-            "ctc_beam_search_decoder: top_paths must be at most beam_width, got "
+            "ctc_beam_search_decoder: top_paths must be from 1 to beam_width, got "
             f"{top_paths} and {beam_width}"
         )
     options = {"beam_width": beam_width, "top_paths": top_paths, "mask_index": None}
@@ -167,23 +185,31 @@ def _sparse_labels(rows):
 def ctc_unique_labels(
     labels: TensorLike, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The different labels of each row, filled up with 0, and the place of each among them.
+    """The different labels of each row, filled up with 0, and the index of each among them.
 
     Shapes: ``[batch, labels]`` to int64 and int32 of that shape.
 
-    Raises: ``TypeError`` in traced functions, as it looks at values.
+    Raises: ``ValueError`` for other shapes; ``TypeError`` in traced functions, as it looks
+    at values.
 
-    >>> unique, places = ctc_unique_labels([[3, 4, 4, 3]])
-    >>> unique.numpy().tolist(), places.numpy().tolist()
+    >>> unique, indices = ctc_unique_labels([[3, 4, 4, 3]])
+    >>> unique.numpy().tolist(), indices.numpy().tolist()
     ([[3, 4, 0, 0]], [[0, 1, 1, 0]])
     """
-    rows = convert_to_tensor(labels).numpy()
-    unique, places = np.zeros(rows.shape, np.int64), np.zeros(rows.shape, np.int32)
+    rows = _rows("ctc_unique_labels", labels).numpy()
+    unique, indices = np.zeros(rows.shape, np.int64), np.zeros(rows.shape, np.int32)
     for i, row in enumerate(rows):
         found = list(dict.fromkeys(row.tolist()))
         unique[i, : len(found)] = found
-        places[i] = [found.index(label) for label in row.tolist()]
-    return convert_to_tensor(unique), convert_to_tensor(places)
+        indices[i] = [found.index(label) for label in row.tolist()]
+    return convert_to_tensor(unique), convert_to_tensor(indices)
+
+
+def _rows(who, labels):
+    labels = convert_to_tensor(labels)
+    if labels.shape.rank != 2:
+        raise ShapeError(who, "labels must be [batch, labels]", labels=labels)
+    return labels
 
 
 def collapse_repeated(
@@ -193,13 +219,15 @@ def collapse_repeated(
 
     Shapes: ``[batch, labels]`` and ``[batch]`` to ``[batch, longest]`` and ``[batch]``.
 
-    Raises: ``TypeError`` in traced functions, as the size follows from values.
+    Raises: ``ValueError`` for other shapes; ``TypeError`` in traced functions, as the size
+    follows from values.
 
     >>> merged, count = collapse_repeated([[1, 1, 2, 2, 1]], [5])
     >>> merged.numpy().tolist(), count.numpy().tolist()
     ([[1, 2, 1]], [3])
     """
-    labels, lengths = convert_to_tensor(labels), convert_to_tensor(seq_length)
+    labels = _rows("collapse_repeated", labels)
+    lengths = convert_to_tensor(seq_length)
     first = concat(
         [ones_like(labels[:, :1], "bool"), not_equal(labels[:, 1:], labels[:, :-1])], 1
     )

@@ -227,7 +227,8 @@ class StaticHashTable(_Table):
     """A table from keys to values, with a default for other keys.
 
     Args: ``initializer``: a `KeyValueTensorInitializer` or `TextFileInitializer`;
-    ``default_value``, of the dtype of the values.
+    ``default_value``, of the dtype of the values. ``experimental_is_anonymous`` changes
+    nothing: no table is shared by its name.
 
     Shapes: keys ``[...]``, values likewise.
 
@@ -278,6 +279,7 @@ class StaticVocabularyTable(_Table):
     Args: ``initializer``: with values of int64, or None for buckets alone;
     ``num_oov_buckets``, 1 or more; ``lookup_key_dtype``: the dtype of the keys that are
     looked up, string, int32 or int64, by default that of the table.
+    ``experimental_is_anonymous`` changes nothing.
 
     Raises: ``ValueError`` without buckets; ``TypeError`` for values of another dtype, and
     if one of the dtypes of keys is a string and the other is not.

@@ -1,4 +1,4 @@
-"""Rows that meet at one place of an array, combined in an order that never changes.
+"""Rows with one index of an array, combined in an order that never changes.
 
 NumPy's ``ufunc.at`` does so. CuPy's adds floats in the order in which threads come, so that
 sums vary from run to run, and it knows few dtypes.
@@ -13,11 +13,11 @@ import numpy as np
 __all__ = ["combine_at", "combine_runs"]
 
 
-def combine_at(xp: Any, ufunc: Any, target: Any, places: Any, rows: Any) -> None:
-    """``target[p] = ufunc(target[p], row)`` for each of the ``places`` and its row.
+def combine_at(xp: Any, ufunc: Any, target: Any, indices: Any, rows: Any) -> None:
+    """``target[p] = ufunc(target[p], row)`` for each ``p`` of ``indices`` and its row.
 
-    ``places`` is a list of rows of ``target`` that exist. On a GPU, which is waited for,
-    the rows are sorted by place first.
+    All ``indices`` must be in range. On a GPU, which is waited for, the rows are sorted by
+    index first.
 
     >>> total = np.zeros(3)
     >>> combine_at(np, np.add, total, np.array([0, 2, 0]), np.array([1.0, 2.0, 3.0]))
@@ -25,29 +25,29 @@ def combine_at(xp: Any, ufunc: Any, target: Any, places: Any, rows: Any) -> None
     array([4., 0., 2.])
     """
     if xp is np:
-        _combine_on_the_host(ufunc, target, places, rows)
+        _combine_on_the_host(ufunc, target, indices, rows)
     elif rows.size:
-        order = xp.argsort(places)  # equals stay as they stand, in CuPy
-        places, rows = places[order], rows[order]
-        combine_runs(xp, ufunc, places, rows)
-        last = xp.ones(len(places), bool)
-        last[:-1] = places[1:] != places[:-1]
-        places = places[last]
-        target[places] = ufunc(target[places], rows[last])
+        order = xp.argsort(indices)  # equals stay as they stand, in CuPy
+        indices, rows = indices[order], rows[order]
+        combine_runs(xp, ufunc, indices, rows)
+        last = xp.ones(len(indices), bool)
+        last[:-1] = indices[1:] != indices[:-1]
+        indices = indices[last]
+        target[indices] = ufunc(target[indices], rows[last])
 
 
-def _combine_on_the_host(ufunc, target, places, rows):
+def _combine_on_the_host(ufunc, target, indices, rows):
     width = target[:1].size
     if rows.ndim > 1 and target.flags.c_contiguous:  # many times faster than by rows
-        places = (places.astype(np.intp)[:, None] * width + np.arange(width)).reshape(
+        indices = (indices.astype(np.intp)[:, None] * width + np.arange(width)).reshape(
             -1
         )
         target, rows = target.reshape(-1), rows.reshape(-1)
-    ufunc.at(target, places, rows)
+    ufunc.at(target, indices, rows)
 
 
 def combine_runs(xp: Any, ufunc: Any, names: Any, rows: Any) -> None:
-    """Put in the place of each row what ``ufunc`` makes of its run up to it.
+    """Replace each row by what ``ufunc`` makes of its run up to it.
 
     A run are neighbouring rows with one name.
     """

@@ -323,6 +323,8 @@ class Variable(Operators):
     ) -> Self:
         """Assign ``value``, of the same shape and dtype. Returns self.
 
+        ``use_locking`` and ``read_value`` change nothing: assignments are locked.
+
         Raises: ``ShapeError`` (a ValueError) for another shape, ``DTypeError`` (a
         TypeError) for another dtype. Python numbers are converted.
         """

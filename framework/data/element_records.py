@@ -74,19 +74,19 @@ def decoded(record):
     return element
 
 
-def _made(structure, record, place):
-    """The element at a place in a record, and the place after it."""
+def _made(structure, record, offset):
+    """The element at a offset in a record, and the offset after it."""
     if "dict" in structure:
         items = {}
         for key, each in structure["dict"].items():
-            items[key], place = _made(each, record, place)
-        return items, place
+            items[key], offset = _made(each, record, offset)
+        return items, offset
     if "tuple" in structure:
         parts = []
         for each in structure["tuple"]:
-            part, place = _made(each, record, place)
+            part, offset = _made(each, record, offset)
             parts.append(part)
-        return tuple(parts), place
+        return tuple(parts), offset
     shape, dtype = (
         tuple(structure["shape"]),
         as_dtype(structure["dtype"]).as_numpy_dtype,
@@ -94,9 +94,9 @@ def _made(structure, record, place):
     if "lengths" in structure:
         entries = []
         for length in structure["lengths"]:
-            entries.append(record[place : place + length])
-            place += length
-        return new_tensor(make_text(entries, shape)), place
+            entries.append(record[offset : offset + length])
+            offset += length
+        return new_tensor(make_text(entries, shape)), offset
     count = math.prod(shape)
-    array = np.frombuffer(record, dtype, count, place).reshape(shape).copy()
-    return new_tensor(array), place + array.nbytes
+    array = np.frombuffer(record, dtype, count, offset).reshape(shape).copy()
+    return new_tensor(array), offset + array.nbytes

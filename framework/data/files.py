@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tapewright.core.argument_validation import whole
-from tapewright.core.devices import to_numpy
-from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.dtypes import as_dtype
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
 from tapewright.core.text import is_text, make_text, use_text
+from tapewright.ops.strings.numbers import column_defaults
 from tapewright.storage.records.columns import Columns
 from tapewright.storage.records.lines import (
     check_compression,
@@ -210,7 +210,7 @@ class CsvDataset(_FileDataset):
         exclude_cols: Sequence[int] | None = None,
     ):
         compression = check_compression("CsvDataset", compression_type)
-        defaults = [csv_default(each) for each in record_defaults]
+        defaults = column_defaults(record_defaults)
         if exclude_cols is not None:
             if select_cols is not None:
                 raise ValueError(
@@ -241,10 +241,3 @@ class CsvDataset(_FileDataset):
 
 def _scalar(value, dtype):
     return as_string(value) if is_text(dtype) else convert_to_tensor(value, dtype)
-
-
-def csv_default(value):
-    """A default of a column as an array; an empty one for a dtype."""
-    if isinstance(value, DType | np.dtype | type):
-        return np.zeros(0, as_dtype(value).as_numpy_dtype)
-    return np.asarray(to_numpy(convert_to_tensor(value).array))

@@ -109,7 +109,7 @@ class FunctionMethods(NodeMethods):
 
         Returns: pairs of the class and the element.
 
-        Raises: ``ValueError`` for distributions that are none, or of different lengths.
+        Raises: ``ValueError`` for numbers that are no distribution, or different lengths.
 
         >>> from tapewright.data import Dataset
         >>> ds = Dataset.range(1000).map(lambda x: x % 4 // 3)  # a quarter is of class 1

@@ -15,6 +15,7 @@ from tapewright.compiler.control_flow.printing import Assert, array_text
 from tapewright.core import devices
 from tapewright.core.dtypes import DType, as_dtype, finfo, kind_of
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.interpreters import active_tracer
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import DTypeLike, IntLike, TensorLike
@@ -303,17 +304,28 @@ def assert_shapes(
 
     Args: ``shapes``: a list of pairs of a tensor and a shape, whose entries are sizes,
     None for any size, or names, which stand for one size everywhere. A first entry of
-    ``...`` or ``"*"`` matches any number of axes.
+    ``...`` or ``"*"`` matches any number of axes. ``data``, ``summarize``: strings and
+    tensors to show in the error, and how many entries at each end of an axis, as in
+    `Assert`; in a traced function, whose shapes are checked once, tensors have no values.
 
     >>> x, y = convert_to_tensor([[1.0, 2.0]]), convert_to_tensor([3.0])
     >>> assert_shapes([(x, ("n", 2)), (y, ("n",))])
     """
     pairs = list(shapes.items()) if isinstance(shapes, dict) else list(shapes)
-    opening, sizes = f"{message}. " if message else "", {}
+    try:
+        _check_shapes(pairs)
+    except InvalidArgumentError as error:
+        opening = f"{message}. " if message else ""
+        values = [f"\n  {_value_text(x, summarize)}" for x in data or ()]
+        raise InvalidArgumentError(f"{opening}{error}{''.join(values)}") from None
+
+
+def _check_shapes(pairs):
+    sizes = {}
     for number, (tensor, wanted) in enumerate(pairs):
         tensor = tensor.deref() if hasattr(tensor, "deref") else tensor
         actual = tuple(convert_to_tensor(tensor).shape)
-        who = f"{opening}assert_shapes: tensor {number} of shape {actual}"
+        who = f"assert_shapes: tensor {number} of shape {actual}"
         wanted = _entries(who, wanted)
         if wanted and wanted[0] in (..., "*"):
             wanted = wanted[1:]
@@ -329,6 +341,14 @@ def assert_shapes(
                 raise InvalidArgumentError(
                     f"{who} must have size {known} ({entry}) in axis {axis}"
                 )
+
+
+def _value_text(x, summarize):
+    """A string or the entries of a tensor; a traced one has none."""
+    if isinstance(x, str) or active_tracer() is not None:
+        return str(x)
+    array = devices.to_numpy(convert_to_tensor(x).array)
+    return array_text(array, 3 if summarize is None else summarize)
 
 
 def _entries(who, wanted):

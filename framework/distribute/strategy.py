@@ -183,6 +183,7 @@ class Strategy:
 
         ``dataset`` yields batches for all replicas together. Of a batch of ``n`` examples
         replica ``r`` of ``N`` gets those from ``r * n // N`` to ``(r + 1) * n // N``.
+        ``options``, TensorFlow's, are ignored, here and in the other methods.
 
         Raises: ``ValueError``, as it runs, if ``dataset`` is not batched.
         """

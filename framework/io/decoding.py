@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tapewright.core.dtypes import DType, as_dtype
+from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import InvalidArgumentError
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.tensor import TensorSpec
 from tapewright.core.text import make_text
+from tapewright.ops.strings.numbers import column_defaults
 from tapewright.storage.records.columns import Columns
 
 from .host_ops import host_op, text_tensor, texts
@@ -117,7 +118,7 @@ def decode_csv(
     [[1, 7], [b'a', b'b']]
     """
     rows = text_tensor("decode_csv", "records", records)
-    defaults = [_default(each) for each in record_defaults]
+    defaults = column_defaults(record_defaults)
     columns = Columns(
         "decode_csv", defaults, field_delim, use_quote_delim, na_value, select_cols
     )
@@ -127,12 +128,6 @@ def decode_csv(
 
     specs = [TensorSpec(rows.shape, default.dtype) for default in defaults]
     return list(host_op("decode_csv", call, [rows], specs))
-
-
-def _default(value):
-    if isinstance(value, DType | np.dtype | type):
-        return np.zeros(0, as_dtype(value).as_numpy_dtype)
-    return np.asarray(convert_to_tensor(value).array)
 
 
 def encode_base64(input: TensorLike, pad: bool = False) -> Tensor:

@@ -217,11 +217,11 @@ class GFile:
         self._file.write(file_content)
 
     def seek(self, offset: int, whence: int = 0) -> None:
-        """Go to a place, in bytes."""
+        """Set the position, in bytes."""
         self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """The place, in bytes."""
+        """The position, in bytes."""
         return self._file.tell()
 
     def seekable(self) -> bool:

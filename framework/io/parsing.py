@@ -77,10 +77,10 @@ class VarLenFeature(NamedTuple):
 
 
 class SparseFeature(NamedTuple):
-    """A `SparseTensor` of two features or more: the places of entries, and the entries.
+    """A `SparseTensor` of two features or more: indices, and the entries there.
 
-    ``index_key`` names the feature of places, int64, or lists one for each axis; ``size``
-    has the size of each axis. Entries are sorted by place unless ``already_sorted``.
+    ``index_key`` names the feature of indices, int64, or lists those of all axes; ``size``
+    has the size of each axis. Entries are sorted by index unless ``already_sorted``.
     """
 
     index_key: Any
@@ -315,13 +315,13 @@ def _no_values(dtype):
 
 def _of_example(who, name, feature, values):
     """The tensor of a feature of any length, of one example."""
-    *places, entries = [values[key] for key in _keys_of(who, name, feature)]
+    *indices, entries = [values[key] for key in _keys_of(who, name, feature)]
     if isinstance(feature, RaggedFeature):
         return entries
     if isinstance(feature, VarLenFeature):
         count = entries.shape[0]
         return SparseTensor(range(count, dtype="int64")[:, None], entries, [count])
-    return _sparse(who, name, feature, places, entries, [])
+    return _sparse(who, name, feature, indices, entries, [])
 
 
 def _of_batch(who, name, feature, found):
@@ -336,22 +336,22 @@ def _of_batch(who, name, feature, found):
     for _, others in pairs[:-1]:
         if others.numpy().tolist() != lengths.numpy().tolist():
             raise _uneven(who, name)
-    places = [rows.value_rowids(), *[each for each, _ in pairs[:-1]]]
-    return _sparse(who, name, feature, places, entries, [lengths.shape[0]])
+    indices = [rows.value_rowids(), *[each for each, _ in pairs[:-1]]]
+    return _sparse(who, name, feature, indices, entries, [lengths.shape[0]])
 
 
-def _sparse(who, name, feature, places, entries, lead):
-    if any([tuple(each.shape) != tuple(entries.shape) for each in places]):
+def _sparse(who, name, feature, indices, entries, lead):
+    if any([tuple(each.shape) != tuple(entries.shape) for each in indices]):
         raise _uneven(who, name)
     sizes = [*lead, *_axes(feature)[1]]
-    sparse = SparseTensor(stack(places, axis=1), entries, sizes)
+    sparse = SparseTensor(stack(indices, axis=1), entries, sizes)
     linear_indices(f"{who}: {name!r}", sparse.indices, sizes)
     return sparse if feature.already_sorted else reorder(sparse)
 
 
 def _uneven(who, name):
     return InvalidArgumentError(
-        f"{who}: features[{name!r}]: an example has another number of places than values"
+        f"{who}: features[{name!r}]: an example must have as many indices as values"
     )
 
 

@@ -89,7 +89,7 @@ class GroupWriter:
 
     @property
     def digests(self):
-        """Of the pieces of the file that are known, for `seal`."""
+        """The known digests of pieces of the file, for `seal`."""
         return self._target.arrays.digests
 
     def group(self, path):

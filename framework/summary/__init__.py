@@ -143,7 +143,7 @@ def scalar(
     Args: ``name``: the tag, after the names of `name_scope`; ``data``: a number of rank
     0; ``step``: an int of rank 0, by default that of `experimental.set_step` or
     ``as_default``; a tensor or variable is read in each call; ``description``: shown
-    beside the curve.
+    beside the chart.
 
     Returns: whether it was written: False without a default writer, or where
     `record_if` forbids it.
@@ -200,7 +200,7 @@ def image(
             images = np.minimum(images * 255.5, 255).astype(np.uint8)
         for i, each in enumerate(images):
             own = tag if len(images) == 1 else f"{tag}/{i}"
-            file.add_image(own, each, step)
+            file.add_image(own, each, step, description or "")
 
     return _write("image", name, step, write, data)
 
@@ -230,7 +230,7 @@ def histogram(
                 f"summary.histogram: data must be finite numbers, at least one, for "
                 f"{tag!r}, got {values}"
             )
-        file.add_histogram(tag, values, step, buckets or BUCKETS)
+        file.add_histogram(tag, values, step, buckets or BUCKETS, description or "")
 
     return _write("histogram", name, step, write, data)
 
@@ -254,7 +254,8 @@ def text(
 
     def write(file, tag, step, value):
         value = value.item()
-        file.add_text(tag, value.decode() if isinstance(value, bytes) else value, step)
+        value = value.decode() if isinstance(value, bytes) else value
+        file.add_text(tag, value, step, description or "")
 
     return _write("text", name, step, write, data)
 

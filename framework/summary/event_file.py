@@ -60,27 +60,40 @@ class EventFile:
         self, tag: str, value: float, step: int, description: str = ""
     ) -> None:
         """Write a number, as float32."""
-        value = float(value)
-        self._add(self._make.scalar(tag, value, "", description), step)
+        self._add(self._make.scalar(tag, float(value)), step, description)
 
     def add_histogram(
-        self, tag: str, values: np.ndarray[Any, Any], step: int, buckets: int = BUCKETS
+        self,
+        tag: str,
+        values: np.ndarray[Any, Any],
+        step: int,
+        buckets: int = BUCKETS,
+        description: str = "",
     ) -> None:
         """Write the counts of finite numbers, at least one, in intervals of one width."""
-        self._add(self._make.histogram(tag, values, buckets), step)
+        self._add(self._make.histogram(tag, values, buckets), step, description)
 
-    def add_image(self, tag: str, image: np.ndarray[Any, Any], step: int) -> None:
+    def add_image(
+        self,
+        tag: str,
+        image: np.ndarray[Any, Any],
+        step: int,
+        description: str = "",
+    ) -> None:
         """Write an image ``[height, width]`` or with channels, uint8 or in ``[0, 1]``."""
         axes = "HW" if image.ndim == 2 else "HWC"
-        self._add(self._make.image(tag, image, dataformats=axes), step)
+        self._add(self._make.image(tag, image, dataformats=axes), step, description)
 
-    def add_text(self, tag: str, text: str, step: int) -> None:
+    def add_text(self, tag: str, text: str, step: int, description: str = "") -> None:
         """Write a text in Markdown."""
-        self._add(self._make.text(tag, text), step)
+        self._add(self._make.text(tag, text), step, description)
 
-    def _add(self, summary, step):
+    def _add(self, summary, step, description):
         from tensorboardX.proto.event_pb2 import Event
 
+        if description:
+            for value in summary.value:
+                value.metadata.summary_description = description
         event = Event(wall_time=time.time(), step=int(step), summary=summary)
         self._events.write_event(event)
         self._waiting += 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from ..dtype_policies import DTypePolicy
     from .layer_types import DTypePolicyLike, RegularizerLike
 
-__all__ = ["InputSpec", "Layer"]
+__all__ = ["InputSpec", "Layer", "call_context"]
 
 _INSIDE = ContextVar("inside", default=None)  # the `_Call` of the layer around this one
 BUILDING = threading.RLock()  # of several threads, one makes the weights
@@ -72,10 +72,30 @@ _MISSING = object()
 class _Call:
     """The settings that a call hands to the calls inside of it."""
 
-    __slots__ = ("training",)
+    __slots__ = ("in_layer", "training")
 
-    def __init__(self, training):
+    def __init__(self, training, in_layer=True):
         self.training = training
+        self.in_layer = in_layer
+
+
+@contextmanager
+def call_context(training: bool | None) -> Iterator[None]:
+    """Give ``training`` to the layers called inside, unless it is None.
+
+    For a `call` that calls other layers: its ``training`` differs from that of the call
+    around it where it is called by itself, as by ``super().call(x, training=True)``.
+    """
+    around = _INSIDE.get()
+    if training is None or (around is not None and around.training is training):
+        yield
+        return
+    in_layer = around is not None and around.in_layer
+    token = _INSIDE.set(_Call(training, in_layer))
+    try:
+        yield
+    finally:
+        _INSIDE.reset(token)
 
 
 Outputs = TypeVar("Outputs", covariant=True)
@@ -317,8 +337,8 @@ class Layer(Operation, Tracked, LayerConfig):
             self._find_place()
         around = _INSIDE.get()
         given, training = training, self._training_of(training, args, around)
-        token = None
-        if around is None or training is not around.training:
+        token, is_outermost = None, around is None or not around.in_layer
+        if is_outermost or training is not around.training:
             token = _INSIDE.set(_Call(training))
         try:
             mask = None
@@ -335,7 +355,7 @@ class Layer(Operation, Tracked, LayerConfig):
                 is_symbolic = is_symbolic or _any_symbolic((args, kwargs))
             if is_symbolic:
                 return self._note_call(given, inputs, args, kwargs)
-            outputs = self._checked_call(inputs, args, kwargs, training, around is None)
+            outputs = self._checked_call(inputs, args, kwargs, training, is_outermost)
             if mask is not None or (self._makes_masks and self.supports_masking):
                 self._pass_mask_on(inputs, mask, outputs)
             return outputs

@@ -85,7 +85,8 @@ class Tracked(Module):
         `trainable_variables`; ``autocast``: False reads it as it is in `call`, also if
         the layer computes in another dtype; ``regularizer``: adds a penalty to
         `losses`; ``constraint``: a function that an optimizer applies to the variable
-        after each update.
+        after each update. ``aggregation`` changes nothing: replicas do not combine the
+        values that they assign.
 
         Raises: ``ValueError`` if a dimension of ``shape`` is unknown, a name is given by
         position, or the layer is built already, as in `call`.

@@ -111,7 +111,7 @@ def test_it_runs_in_each_call_of_a_traced_function():
         ),
         (SparseFeature("x", "x", tw.float32, 4), ValueError, "of the dtype float32"),
         (SparseFeature(["n"], "x", tw.float32, [4, 4]), ValueError, "size"),
-        (SparseFeature("n", "x", tw.float32, 9), ValueError, "number of places"),
+        (SparseFeature("n", "x", tw.float32, 9), ValueError, "as many indices"),
         (SparseFeature("n", "m", tw.int64, 5), IndexError, "from 0 to 4"),
         (tw.float32, TypeError, "must be a FixedLenFeature"),
     ],

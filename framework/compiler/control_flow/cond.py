@@ -142,6 +142,7 @@ def case(
 
     Args: ``pred_fn_pairs``: a list of pairs of a boolean and a function (or a dict with
     ``tensor.ref()`` as keys); ``exclusive``: more than one true condition is an error.
+    ``strict`` changes nothing: the result has the structure that a function returns.
 
     Raises: ``InvalidArgumentError`` (a ValueError) if no condition is true and there is
     no ``default``, or if several are with ``exclusive``; ``ValueError`` for an empty

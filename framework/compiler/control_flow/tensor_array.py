@@ -49,8 +49,10 @@ class TensorArray(CompositeTensor):
 
     Args: ``size``: the number of elements; ``dynamic_size``: it grows when written to
     beyond that (where the index is known while tracing); ``element_shape``: their
-    shape, by default that of the first one written. ``clear_after_read`` and the others
-    change nothing: elements may be read again.
+    shape, by default that of the first one written. ``clear_after_read``,
+    ``colocate_with_first_write_call`` and names change nothing: elements may be read again.
+
+    Raises: ``ValueError`` for a ``handle`` or ``flow``, of an array of a graph.
 
     >>> array = TensorArray("float32", size=2)
     >>> array = array.write(0, 1.0)
@@ -73,6 +75,11 @@ class TensorArray(CompositeTensor):
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ):
+        if handle is not None or flow is not None:
+            raise ValueError(
+                "TensorArray: handle and flow must be None: an array is an object, which "
+                f"a loop takes along; got {handle!r} and {flow!r}"
+            )
         self._dtype = as_dtype(dtype)
         self._dynamic = bool(dynamic_size)
         self._shape = TensorShape(element_shape)

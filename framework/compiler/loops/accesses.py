@@ -1,11 +1,20 @@
 """Layouts: the entry of memory in which each entry of a buffer lies."""
 
+import math
 from typing import NamedTuple
 
 from ..program.array_functions import copy_into
 from ..program.array_instructions import Copy, View
 
-__all__ = ["Layout", "in_order", "layout_of", "relabeled", "row_major"]
+__all__ = [
+    "Layout",
+    "contiguous_entries",
+    "in_order",
+    "layout_of",
+    "longest_stride",
+    "relabeled",
+    "row_major",
+]
 
 
 class Layout(NamedTuple):
@@ -23,6 +32,17 @@ def row_major(shape):
         strides.append(size)
         size *= n
     return tuple(strides[::-1])
+
+
+def contiguous_entries(accesses, axis):
+    """Return how many entries are read and written in one piece along an axis."""
+    own = [a for a in accesses if abs(a.stride(axis)) == 1]
+    return sum([math.prod([x.extent for x, _ in a.strides]) for a in own])
+
+
+def longest_stride(accesses, axis):
+    """Return the longest stride along an axis, in entries."""
+    return max([abs(a.stride(axis)) for a in accesses], default=0)
 
 
 def layout_of(buffer):

@@ -18,6 +18,7 @@ import math
 import numpy as np
 
 from ..program.program import Buffer, Kind
+from .accesses import contiguous_entries, longest_stride
 from .loop_nest import LoopNest
 from .statements import (
     Access,
@@ -95,13 +96,10 @@ class Schedule:
         whole = self.reduced | set(self.outer)
 
         def weight(axis):
-            """The entries that are read and written in one piece along an axis."""
-            own = [a for a in accesses if abs(a.stride(axis)) == 1]
-            entries = [math.prod([x.extent for x, _ in a.strides]) for a in own]
-            return sum(entries), axis.extent
+            return contiguous_entries(accesses, axis), axis.extent
 
         def span(axis):
-            return max([abs(a.stride(axis)) for a in accesses], default=0)
+            return longest_stride(accesses, axis)
 
         self.spread = spread = frozenset().union(
             *[

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from ..program.program import Buffer
-from .accesses import row_major
+from .accesses import contiguous_entries, longest_stride, row_major
 from .scheduling import CHEAP, DEAR
 from .statements import Access, Axis, Compute, Load, Scalar, Store
 from .thread_geometry import columns, parts_of, rows
@@ -86,18 +86,15 @@ class _Schedule:
         accesses = [*loads, *self.stores.values()]
 
         def weight(axis):
-            own = [a for a in accesses if abs(a.stride(axis)) == 1]
-            sizes = [math.prod([x.extent for x, _ in a.strides]) for a in own]
-            return sum(sizes), axis.extent
-
-        def span(axis):
-            return max([abs(a.stride(axis)) for a in accesses], default=0)
+            return contiguous_entries(accesses, axis), axis.extent
 
         every = [*outer, *reduced]
         self.fastest = max(every, key=weight, default=None)
 
         def ordered(axes):
-            return sorted(axes, key=lambda a: (a is self.fastest, -span(a)))
+            return sorted(
+                axes, key=lambda a: (a is self.fastest, -longest_stride(accesses, a))
+            )
 
         self.every = ordered(every)
         self.outer = self.every if self.reduced is None else ordered(outer)

@@ -111,7 +111,7 @@ class Stacker:
         return sums + products
 
     def furthest_below(self, first, second):
-        """Of two products, the two nodes to which the same ops lead on both sides."""
+        """Return the last two nodes to which the same ops lead from two products."""
         passed = []
         while (first, second) not in self.below and len(passed) < DEPTH:
             passed.append((first, second))

@@ -68,6 +68,14 @@ class Map(_Computed):
         return self.function.__name__
 
     @property
+    def scalar_dtypes(self):
+        """The dtypes to which the function converts its operands."""
+        dtypes = [a.dtype for a in self.operands]
+        if isinstance(self.function, np.ufunc):
+            dtypes = self.function.resolve_dtypes((*dtypes, None))[:-1]
+        return dtypes
+
+    @property
     def in_place_operands(self):
         return self.operands
 

@@ -88,6 +88,8 @@ def hessians(
 ) -> list[Tensor]:
     """The Hessian of the sum of ``ys`` by each of ``xs``, in a traced function only.
 
+    ``gate_gradients`` and ``aggregation_method`` change nothing.
+
     Shapes: for each ``x.shape + x.shape``.
 
     Raises: as `gradients`; ``ValueError`` if ``ys`` do not depend on one of ``xs``.

@@ -132,7 +132,8 @@ class Checkpoint(Trackable):
         """Write the file ``<file_prefix>-<number>.h5``; return its path.
 
         The number is one more than that of the last time, and of any file there: no
-        checkpoint is overwritten.
+        checkpoint is overwritten. ``options``, TensorFlow's, change nothing, here and in
+        the other methods.
 
         Raises: `SavingError` if it cannot be written.
         """

@@ -165,7 +165,7 @@ class CheckpointManager:
 
         Args: ``checkpoint_number``: by default one more than the last; with
         ``check_interval`` False, saves whatever the interval says; ``metrics``: a dict of
-        numbers, which ``keep_best`` compares.
+        numbers, which ``keep_best`` compares. ``options``, TensorFlow's, change nothing.
         Returns: its path; None if it was not time yet.
         Raises: `SavingError` if it cannot be written; then the others are all kept.
         """

@@ -215,7 +215,11 @@ def batch_normalization(
     axis: int = -1,
     epsilon: float = 1e-3,
 ) -> Tensor:
-    """``(x - mean) / sqrt(var + epsilon) * gamma + beta``."""
+    """``(x - mean) / sqrt(var + epsilon) * gamma + beta``.
+
+    The moments, ``gamma`` and ``beta`` must broadcast with ``x``: ``axis`` changes nothing,
+    as in Keras.
+    """
     return normalization.batch_normalization(x, mean, var, beta, gamma, epsilon)
 
 

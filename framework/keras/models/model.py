@@ -11,7 +11,7 @@ from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import convert_to_tensor, is_composite
 from tapewright.core.trackable import Opaque
 from tapewright.distribute.strategy import Strategy, get_strategy
-from tapewright.layers.base.layer import Layer
+from tapewright.layers.base.layer import Layer, call_context
 from tapewright.layers.base.masks import attach, in_use, mask_of, masked
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 from tapewright.ops.array.conversion import cast
@@ -133,7 +133,9 @@ class Model(Trainer, Layer):
         if mask is not None:
             flat = [masked(x, m) for x, m in zip(flat, flatten(mask))]
         pairs = zip(flat, graph.inputs)
-        return graph.run([self._as_input(x, expected) for x, expected in pairs])
+        inputs = [self._as_input(x, expected) for x, expected in pairs]
+        with call_context(training):
+            return graph.run(inputs)
 
     def _as_input(self, x, expected):
         """Convert to a tensor of the rank and dtype of an input."""

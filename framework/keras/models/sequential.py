@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.core.nest import flatten
 from tapewright.layers.base.input_layer import Input, InputLayer
-from tapewright.layers.base.layer import Layer
+from tapewright.layers.base.layer import Layer, call_context
 from tapewright.layers.base.masks import cast_masked, masked
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 from tapewright.serialization.load_errors import load_error
@@ -176,13 +176,15 @@ class Sequential(Model):
         self._need_layers()
         if self._start is not None:
             (inputs,) = standardized(self._need_graph("inputs"), inputs, self._title)
+            inputs = self._converted(inputs)
             inputs = in_rank_of(self._start, inputs, self._title)
             if inputs.dtype.is_floating and inputs.dtype != self._start.dtype:
                 inputs = cast_masked(inputs, self._start.dtype)
         if mask is not None:
             inputs = masked(inputs, flatten(mask)[0])
-        for layer in self._layers:
-            inputs = layer(inputs)
+        with call_context(training):
+            for layer in self._layers:
+                inputs = layer(inputs)
         return inputs
 
     _casts_inputs = False  # that is up to the `Input`, or to the first layer

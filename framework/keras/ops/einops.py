@@ -25,7 +25,7 @@ def rearrange(tensor: TensorLike, pattern: str, **axes_lengths: int) -> Tensor:
     one axis of the tensor. ``axes_lengths``: sizes of names in parentheses, all but one of
     each pair on the left.
 
-    Raises: ``ValueError`` for a pattern that is none, or does not fit.
+    Raises: ``ValueError`` for a pattern that is invalid, or does not fit.
 
     >>> rearrange([[1, 2, 3, 4]], "b (h w) -> b w h", h=2).numpy().tolist()
     [[[1, 3], [2, 4]]]

@@ -37,7 +37,7 @@ def vectorize(
     ``signature``: the last axes that ``pyfunc`` takes and returns, by names,
     "(m,n),(n)->(m)"; by default it takes and returns scalars.
 
-    Raises: ``ValueError`` for a signature that is none, and from the function for
+    Raises: ``ValueError`` for an invalid signature, and from the function for
     arguments that do not fit it.
 
     >>> vectorize(lambda a, b: a + b)([1, 2, 3], 2).numpy()

@@ -184,7 +184,7 @@ def compute_ciou(
     bounding_box_format: str,
     image_shape: Any = None,
 ) -> Tensor:
-    """The complete IoU of boxes, one by one: less for other places and other ratios.
+    """The complete IoU of pairs of boxes: lower for other centers and aspect ratios.
 
         ciou = iou - distance**2 / diagonal**2 - alpha v,   alpha = v / (1 - iou + v),
         v = 4 / pi**2 (atan(width2 / height2) - atan(width1 / height1))**2

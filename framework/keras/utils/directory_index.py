@@ -160,8 +160,8 @@ def _folders(who, directory, class_names):
 
 def _files(directory, folder, follow_links, suffixes):
     """The paths below a folder, folder by folder, each sorted by name."""
-    place = os.path.join(directory, folder) if folder else directory
-    walk = os.walk(place, followlinks=follow_links)
+    path = os.path.join(directory, folder) if folder else directory
+    walk = os.walk(path, followlinks=follow_links)
     return [
         os.path.join(root, name)
         for root, _, names in sorted(walk, key=lambda each: each[0])

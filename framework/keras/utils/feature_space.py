@@ -257,7 +257,7 @@ class FeatureSpace(Layer):
         Args: ``dataset``: a `data.Dataset` of dicts, of samples or of batches, without
         labels, which is read once for each of these layers; or a dict of arrays.
 
-        Raises: ``ValueError`` for another type, and as the layers do.
+        Raises: ``ValueError`` for another type or no elements, and as the layers do.
         """
         if isinstance(dataset, dict):
             dataset = Dataset.from_tensor_slices(dataset)
@@ -268,7 +268,10 @@ class FeatureSpace(Layer):
             )
         for name in self._adaptable():
             column = dataset.map(lambda x, name=name: x[name])
-            rank = len(next(iter(column)).shape)
+            first = next(iter(column), None)
+            if first is None:
+                raise ValueError("FeatureSpace.adapt: dataset must not be empty")
+            rank = len(first.shape)
             if rank == 0:
                 column = column.batch(32)
             if rank <= 1:

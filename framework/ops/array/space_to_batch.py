@@ -28,7 +28,7 @@ def space_to_batch(
     paddings: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """Move each place of a block of space to a batch of its own, after padding with zeros.
+    """Move each position in a block to a batch of its own, after padding with zeros.
 
     Args: ``block_shape``: sizes of a block along the first axes after the batch;
     ``paddings``: pairs of zeros in front and behind for each of them.

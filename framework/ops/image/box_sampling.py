@@ -166,7 +166,7 @@ def _candidates(drawn, extent, ratios, areas):
     lowest = minimum(lowest, highest)
     height = lowest + floor(shares[1] * (highest - lowest + 1.0))
     height = minimum(height, highest)
-    # What rounding took from the area, or gave it.
+    # Rounding has changed the area.
     height = where(less(height * round(height * ratio), smallest), height + 1.0, height)
     height = where(
         greater(height * round(height * ratio), largest), height - 1.0, height

@@ -176,12 +176,7 @@ def extract_glimpse(
     """
     who = "extract_glimpse"
     check_choice(who, "noise", noise, ("uniform", "gaussian", "zero"))
-    x, offsets = (
-        checked_images(who, input, "input", ranks=(4,)),
-        convert_to_tensor(offsets),
-    )
-    if not x.dtype.is_floating:
-        raise DTypeError(who, "input must be floating", input=x)
+    x, offsets = _floating_images(who, "input", input), convert_to_tensor(offsets)
     if len(offsets.shape) != 2 or offsets.shape[1] != 2:
         raise ShapeError(who, "offsets must be [batch, 2]", offsets=offsets)
     size = as_shape(size)
@@ -206,6 +201,13 @@ def extract_glimpse(
     pixels = _pixels(who, x, arange(batch), *spots)
     inside = expand_dims(expand_dims(exist[0], 2) & expand_dims(exist[1], 1), 3)
     return where(inside, pixels, _noise(x, (batch, *size, channels), noise))
+
+
+def _floating_images(who, name, images):
+    x = checked_images(who, images, name, ranks=(4,))
+    if not x.dtype.is_floating:
+        raise DTypeError(who, f"{name} must be floating", **{name: x})
+    return x
 
 
 def _noise(x, shape, noise):
@@ -257,12 +259,7 @@ def draw_bounding_boxes(
            [1., 1., 1., 1.]], dtype=float32)
     """
     who = "draw_bounding_boxes"
-    x, boxes = (
-        checked_images(who, images, "images", ranks=(4,)),
-        convert_to_tensor(boxes),
-    )
-    if not x.dtype.is_floating:
-        raise DTypeError(who, "images must be floating", images=x)
+    x, boxes = _floating_images(who, "images", images), convert_to_tensor(boxes)
     if len(boxes.shape) != 3 or boxes.shape[2] != 4:
         raise ShapeError(who, "boxes must be [batch, number, 4]", boxes=boxes)
     height, width, channels = x.shape[1:]

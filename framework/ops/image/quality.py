@@ -167,7 +167,7 @@ def _halved(x):
 
 
 def _structure(who, x, y, top, filter_size, filter_sigma, k1, k2):
-    """Of each window and channel the similarity, and its part of contrast and structure."""
+    """The similarity of each window and channel, and its factor without the means."""
     if min(tuple(x.shape)[-3:-1]) < filter_size:
         raise ShapeError(who, f"img1 and img2 must have at least filter_size = "
                          f"{filter_size} rows and columns", img1=x, img2=y)  # fmt: skip

@@ -210,7 +210,7 @@ def non_max_suppression(
     """The indices of boxes in the order of their scores, without those that overlap.
 
     A box is left out if it overlaps with a selected one: their intersection is more than
-    ``iou_threshold`` of their union. Of equal scores the first is taken.
+    ``iou_threshold`` of their union. The first of equal scores is taken.
 
     Args: ``score_threshold``: boxes whose score is not above it are left out.
 

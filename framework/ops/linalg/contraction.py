@@ -42,7 +42,7 @@ OPTIMIZERS = {None: "greedy", True: "greedy", False: "greedy", "greedy": "greedy
 
 
 def _einsum_cost(inputs, outputs, equation, **attributes):
-    """Of one or two factors; more of them are multiplied in an order not known here."""
+    """The cost of one or two factors; the order of more is not known here: 0."""
     equation = equation.replace(" ", "")
     terms = equation.partition("->")[0].split(",")
     if len(inputs) > 2 or "." in equation or len(terms) != len(inputs):

@@ -56,7 +56,10 @@ def _turned(xp, q, a):
 
 
 def _schur_of_halves(xp, a, half):
-    """Of a block triangle, such as derivatives make: the blocks may share eigenvalues."""
+    """The Schur form of a block triangle, whose blocks may share eigenvalues.
+
+    Derivatives of the functions make such matrices.
+    """
     q = xp.zeros_like(a)
     t = a.copy()
     first, second = slice(None, half), slice(half, None)
@@ -108,7 +111,7 @@ def _root_of_triangle(xp, t):
     count = t.shape[-1]
     rounding = count * float(finfo(t.dtype).eps) * xp.abs(t).max((-2, -1))
     diagonal = xp.diagonal(t, axis1=-2, axis2=-1)
-    # What rounding makes of a zero eigenvalue has the sign and the size of nothing.
+    # A zero eigenvalue is rounded to a number whose sign and size mean nothing.
     diagonal = xp.where(xp.abs(diagonal) <= rounding[:, None], diagonal * 0, diagonal)
     roots = xp.sqrt(diagonal)
     r = xp.zeros_like(t)

@@ -237,7 +237,7 @@ def _guarded(xp, a, b):
 
 
 def _by_doubling(xp, a, b):
-    """In log2(n) steps: each entry stands for the ``done`` entries up to it."""
+    """Scan in log2(n) steps: each entry stands for the ``done`` entries up to it."""
     a, h, done = xp.array(a), xp.array(b), 1
     while done < len(h):
         h[done:] += _product(xp, a[done:], h[:-done])

@@ -156,7 +156,7 @@ class ConversionMethods(FactoryMethods):
             rows = sizes[0]
         steps = arange(width, dtype=starts.dtype)
         inside = less(steps, reshape(lengths, (rows, 1)))
-        # What fills up is one more value, behind all others.
+        # The padding is one more value, behind all others.
         behind = convert_to_tensor(count_of(inner), dtype=starts.dtype)
         picks = where(inside, reshape(starts, (rows, 1)) + steps, behind)
         filling = broadcast_to(default, (1, *inner.shape[1:]))

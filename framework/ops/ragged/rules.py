@@ -67,7 +67,10 @@ def _reduced(segments):
         (x,) = inputs
         axis, keepdims = attributes["axis"], attributes["keepdims"]
         if axis is None:
-            found = op.general([x.flat_values], {"axis": None, "keepdims": False})
+            values = x.flat_values
+            if segments is _mean and not values.dtype.is_differentiable:
+                values = cast(values, dtypes.float64)  # as `_mean` along an axis
+            found = op.general([values], {"axis": None, "keepdims": False})
             return reshape(found, [1] * x.shape.rank) if keepdims else found
         axes = normalize_axis(op.name, axis, x.shape.rank)
         if len(axes) != 1:

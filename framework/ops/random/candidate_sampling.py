@@ -150,10 +150,12 @@ def all_candidate_sampler(
 ) -> SampledCandidates:
     """The classes 0 to ``num_sampled - 1``, each once; for tests, and small vocabularies.
 
-    Arguments and results are those of `uniform_candidate_sampler`.
+    Arguments and results are those of `uniform_candidate_sampler`; ``unique`` and ``seed``
+    change nothing, as nothing is drawn.
     """
-    classes = _true_classes("all_candidate_sampler", true_classes, num_true)
-    count = as_int(num_sampled)
+    who, count = "all_candidate_sampler", as_int(num_sampled)
+    classes = _true_classes(who, true_classes, num_true)
+    check_at_least(who, 1, num_sampled=count)
     drawn = arange(count, dtype="int64")
     return SampledCandidates(drawn, ones(classes.shape), ones([count]))
 
@@ -222,19 +224,20 @@ def compute_accidental_hits(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> AccidentalHits:
-    """The places where a class that was drawn is a true one of an example.
+    """The positions where a sampled class is a true class of an example.
 
     Returns: a named tuple of the rows (int32), the positions in ``sampled_candidates``
     (int64), and weights (float32) that switch logits off when added: all of one size.
+    ``seed`` changes nothing.
 
     >>> compute_accidental_hits([[5], [1]], [1, 5, 7], 1).ids.numpy()
     array([1, 0])
     """
     classes = _true_classes("compute_accidental_hits", true_classes, num_true)
     found = where(accidental_hits(classes, convert_to_tensor(sampled_candidates)))
-    rows, places = cast(found[:, 0], "int32"), found[:, 1]
+    rows, positions = cast(found[:, 0], "int32"), found[:, 1]
     lowest = float(np.finfo(np.float32).min)
-    return AccidentalHits(rows, places, cast(rows * 0, "float32") + lowest)
+    return AccidentalHits(rows, positions, cast(rows * 0, "float32") + lowest)
 
 
 def accidental_hits(classes, drawn):

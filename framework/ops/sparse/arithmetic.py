@@ -25,7 +25,7 @@ from ..array.segment import (
 from ..array.shape import reshape
 from ..array.sorting import searchsorted, sort, unique
 from ..math import elementwise
-from ..math.comparison import greater_equal, where
+from ..math.comparison import greater_equal, less, logical_or, where
 from ..math.elementwise import abs, exp
 from .coordinates import (
     columns_as_indices,
@@ -50,7 +50,8 @@ __all__ = [
 def add(a: Any, b: Any, threshold: TensorLike = 0) -> Any:
     """``a + b``, of which one or both are sparse; with a dense one the sum is dense.
 
-    Args: ``threshold``: of two sparse ones, a sum of a smaller magnitude is left out.
+    Args: ``threshold``: with two sparse ones, the sum of two entries is left out if its
+    magnitude is smaller.
 
     Raises: ``ShapeError`` for different shapes; ``TypeError`` if none is sparse. The sum
     of two sparse tensors has a size that traced functions do not know.
@@ -72,12 +73,13 @@ def add(a: Any, b: Any, threshold: TensorLike = 0) -> Any:
         linear = linear_indices("add", sparse[0].indices, shape)[:, None]
         flat = tensor_scatter_nd_add(reshape(dense, [-1]), linear, sparse[0].values)
         return reshape(flat, shape)
-    total = _joined("add", a, b, elementwise.add)
+    total, counts = _joined("add", a, b, elementwise.add)
     limit = convert_to_tensor(threshold, dtype_hint=total.dtype.real_dtype)
     limit = cast(limit, total.dtype.real_dtype)
     if not bool(known_values("add", "threshold", limit) > 0):
         return total
     kept = greater_equal(abs(stop_gradient(total.values)), limit)
+    kept = logical_or(kept, less(counts, 2))  # as in TensorFlow
     return SparseTensor(
         boolean_mask(total.indices, kept),
         boolean_mask(total.values, kept),
@@ -98,7 +100,7 @@ def maximum(
     >>> maximum(a, SparseTensor([[1], [2]], [-5.0, 9.0], [3])).values.numpy()
     array([1., 0., 9.], dtype=float32)
     """
-    return _joined("maximum", sp_a, sp_b, elementwise.maximum)
+    return _joined("maximum", sp_a, sp_b, elementwise.maximum)[0]
 
 
 def minimum(
@@ -114,11 +116,11 @@ def minimum(
     >>> minimum(a, SparseTensor([[1], [2]], [-5.0, 9.0], [3])).values.numpy()
     array([ 0., -5.,  2.], dtype=float32)
     """
-    return _joined("minimum", sp_a, sp_b, elementwise.minimum)
+    return _joined("minimum", sp_a, sp_b, elementwise.minimum)[0]
 
 
 def _joined(who, a, b, op):
-    """``op`` of the entries of two tensors at the indices of either, in order."""
+    """``op`` of two tensors at the indices of either, in order, and the entries of each."""
     a, b = as_sparse(who, a, "sp_a"), as_sparse(who, b, "sp_b")
     shape = sizes_of(who, a)
     if tuple(shape) != tuple(sizes_of(who, b)):
@@ -127,12 +129,14 @@ def _joined(who, a, b, op):
     both = concat(flat, 0)
     known_values(who, "indices", both)
     found = unique(sort(both)).y
+    size = found.shape[0]
     values = [
-        unsorted_segment_sum(x.values, searchsorted(found, at), found.shape[0])
+        unsorted_segment_sum(x.values, searchsorted(found, at), size)
         for x, at in zip((a, b), flat)
     ]
+    counts = unsorted_segment_sum(ones_like(both), searchsorted(found, both), size)
     indices = columns_as_indices(coordinates(found, shape), found)
-    return SparseTensor(indices, op(*values), shape)
+    return SparseTensor(indices, op(*values), shape), counts
 
 
 def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTensor:
@@ -235,8 +239,8 @@ def _reduced(who, sp_input, axis, keepdims, as_sparse_tensor, op):
     axes = range(rank) if axis is None else normalize_axis(who, as_axes(axis), rank)
     kept = [a for a in range(rank) if a not in axes]
     sizes = tuple([shape[a] for a in kept])
-    places = columns_as_indices([columns[a] for a in kept], sp_input.values)
-    flat = linear_indices(who, places, sizes)
+    indices = columns_as_indices([columns[a] for a in kept], sp_input.values)
+    flat = linear_indices(who, indices, sizes)
     full = tuple([shape[a] if a in kept else 1 for a in range(rank)])
     if not as_sparse_tensor:
         reduced = op(sp_input.values, flat, math.prod(sizes))

@@ -209,6 +209,7 @@ def embedding_lookup_sparse(
     row by row; ``sp_weights``: the weight of each id, at the same indices, or None;
     ``combiner``: "sum", "mean" (None), or "sqrtn": the sum by the sum of weights, or by
     the root of the sum of their squares; ``max_norm``: longer rows are scaled down to it.
+    ``allow_fast_lookup`` changes nothing.
 
     Shapes: ``[rows, ...]``; rows without ids are 0.
 
@@ -273,7 +274,7 @@ def safe_embedding_lookup_sparse(
     kept = greater_equal(ids, zeros_like(ids))
     if weights is not None and combiner != "sum":
         kept = logical_and(kept, greater(weights, zeros_like(weights)))
-    # What is left out belongs to no row: unsorted segments pass over negative ids.
+    # Dropped entries get the row -1: unsorted segments pass over negative ids.
     rows = where(kept, rows, zeros_like(rows) - 1)
     ids = where(kept, ids, zeros_like(ids))
     found = _combined(
@@ -368,14 +369,7 @@ def bincount(
     if weights is not None:
         if binary_output:
             raise InvalidArgumentError(f"{who}: binary_output takes no weights")
-        weights = weights.values if isinstance(weights, SparseTensor) else weights
-        weights = convert_to_tensor(weights)
-        if tuple(weights.shape) != tuple(numbers.shape):
-            raise ShapeError(
-                who, "weights must be of the shape of values",
-                values=numbers, weights=weights,
-            )  # fmt: skip
-        weights = reshape(weights, [-1])
+        weights = _weights_of(who, weights, numbers)
     shape = sizes_of(who, values) if sparse else tuple(numbers.shape)
     if axis not in (0, -1, None) or len(shape) > 2 or not shape:
         raise InvalidArgumentError(
@@ -397,21 +391,30 @@ def bincount(
     array = known_values(who, "values", numbers)
     if array.size and int(array.min()) < 0:
         raise InvalidArgumentError(f"{who}: values must not be negative, got {values}")
-    size = int(array.max()) + 1 if array.size else 0
+    size = max(int(array.max()) + 1 if array.size else 0, int(minlength or 0))
     if maxlength is not None:
         kept = less(numbers, convert_to_tensor(int(maxlength), dtype=dtypes.int64))
         numbers, size = boolean_mask(numbers, kept), min(size, int(maxlength))
         rows = boolean_mask(rows, kept) if by_rows else rows
         weights = None if weights is None else boolean_mask(weights, kept)
-    size = max(size, int(minlength or 0))
     flat = rows * size + numbers if by_rows else numbers
     full = (shape[0], size) if by_rows else (size,)
     found = unique(sort(flat)).y
-    places = searchsorted(found, flat)
+    positions = searchsorted(found, flat)
     if weights is None:
         weights = ones(flat.shape, dtype)
-    counts = unsorted_segment_sum(weights, places, found.shape[0])
+    counts = unsorted_segment_sum(weights, positions, found.shape[0])
     counts = ones_like(counts) if binary_output else counts
     return SparseTensor(
         columns_as_indices(coordinates(found, full), found), counts, full
     )
+
+
+def _weights_of(who, weights, numbers):
+    """Weights of the numbers, as a vector."""
+    weights = weights.values if isinstance(weights, SparseTensor) else weights
+    weights = convert_to_tensor(weights)
+    if tuple(weights.shape) != tuple(numbers.shape):
+        what = "weights must be of the shape of values"
+        raise ShapeError(who, what, values=numbers, weights=weights)
+    return reshape(weights, [-1])

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.rules import check_at_least, check_choice
-from tapewright.core.tensor import Tensor
+from tapewright.core.tensor import Tensor, to_array
 from tapewright.core.text import is_text, make_text
 from tapewright.core.typing import DTypeLike, IntLike, TensorLike
 
@@ -155,6 +155,16 @@ TYPES = {
     dtype.name: _reader(dtype)
     for dtype in (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64)
 }
+
+
+def column_defaults(record_defaults: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    """The value of an empty field of each column, an array; an empty one for a dtype."""
+    return [
+        np.zeros(0, dtypes.as_dtype(each).as_numpy_dtype)
+        if isinstance(each, dtypes.DType | np.dtype | type)
+        else to_array(each, module=np)
+        for each in record_defaults
+    ]
 
 
 # --------------------------------------------------------------------------- buckets

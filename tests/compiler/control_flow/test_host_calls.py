@@ -667,6 +667,14 @@ def test_assertions_about_shapes_and_dtypes(name, arguments, error):
         getattr(tw.debugging, name)(*arguments)
 
 
+def test_assert_shapes_shows_data():
+    x, data = tw.range(2), ["it is", tw.range(9)]
+    with pytest.raises(ValueError, match=r"it is\n  \[0 1 \.\.\. 7 8\]"):
+        tw.debugging.assert_shapes([(x, [3])], data, summarize=2)
+    with pytest.raises(ValueError, match="it is"):
+        tw.function(lambda x: tw.debugging.assert_shapes([(x, [3])], ["it is", x]))(x)
+
+
 def test_assertions_about_shapes_that_hold():
     x = tw.zeros((2, 3))
     tw.debugging.assert_rank(x, 2)

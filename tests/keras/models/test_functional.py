@@ -228,6 +228,37 @@ def test_training_reaches_the_layers():
     assert 0 in model(inputs, training=True).numpy()
 
 
+class Sampler(Model):
+    def call(self, inputs, training=None, mask=None):
+        return super().call(inputs, training=True)
+
+
+def test_training_given_to_call_itself_reaches_the_layers():
+    x = Input((3, 4))
+    inputs = tw.ones([2, 3, 4])
+    cells = tw.layers.StackedRNNCells([tw.layers.SimpleRNNCell(2, dropout=1.0)])
+    for layer in (
+        Model(x, Dropout(1.0)(x)),
+        tw.Sequential([Dropout(1.0)]),
+        tw.Sequential([Input((3, 4)), Dropout(1.0)]),
+        tw.layers.Pipeline([Dropout(1.0)]),
+        tw.layers.Bidirectional(tw.layers.SimpleRNN(2, dropout=1.0)),
+        tw.layers.RNN(cells),
+    ):
+        assert layer(inputs, training=False).numpy().any(), layer
+        assert not layer.call(inputs, training=True).numpy().any(), layer
+    sampler = Sampler(x, Dropout(1.0)(x))
+    assert not sampler(inputs, training=False).numpy().any()
+    assert not sampler.predict(inputs, verbose=0).any()
+
+
+def test_layers_called_by_call_itself_keep_the_losses_of_the_last_call():
+    model = tw.Sequential([tw.layers.ActivityRegularization(l2=1.0)])
+    for _ in range(2):
+        model.call(tw.ones([1, 3]), training=True)
+    assert [float(x) for x in model.losses] == [3.0]
+
+
 def test_a_training_given_in_the_model_counts_in_every_call():
     x = Input((50,))
     model = Model(x, Dropout(0.5)(x, training=True))

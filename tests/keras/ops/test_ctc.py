@@ -130,7 +130,7 @@ def test_decoders_of_tf_nn_give_sparse_labels(kind, options, paths, scores):
         ),
         (
             lambda: tw.nn.ctc_beam_search_decoder(TIME_MAJOR, [6, 4], 2, 3),
-            "top_paths must be at most beam_width, got 3 and 2",
+            "top_paths must be from 1 to beam_width, got 3 and 2",
         ),
     ],
 )

@@ -133,6 +133,12 @@ rescaling = keras.layers.Rescaling(1.0)
             lambda: FeatureSpace({"a": "float"}).adapt([1.0]),
             "a dict of arrays, got list",
         ),
+        (
+            lambda: FeatureSpace({"a": "float_normalized"}).adapt(
+                {"a": np.float32([])}
+            ),
+            "dataset must not be empty",
+        ),
         (lambda: FeatureSpace({"a": "float"})([1.0]), "must be a dict of features"),
         (
             lambda: FeatureSpace({"a": "float"})({"a": 1.0, "b": 2.0}),

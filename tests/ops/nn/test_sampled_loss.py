@@ -182,6 +182,18 @@ def test_the_blank_of_ctc_may_be_the_last_class():
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-10)
 
 
+def test_sparse_labels_of_ctc_have_the_lengths_of_their_rows():
+    logits = np.random.default_rng(0).normal(size=(5, 2, 4))
+    sparse = tw.sparse.from_dense([[1, 2, 2], [2, 0, 0]])
+    wanted = tw.nn.ctc_loss(
+        [[1, 2, 2], [2, 1, 1]], logits, [3, 1], [5, 4], blank_index=3
+    )
+    loss = tw.nn.ctc_loss
+    for call in (loss, tw.function(loss)):
+        found = call(sparse, tw.constant(logits), None, [5, 4], blank_index=3)
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-12)
+
+
 def test_approximate_searches_are_exact_along_any_axis():
     x = np.random.default_rng(0).normal(size=(2, 5, 3))
     for find, order in ((tw.math.approx_max_k, -1), (tw.nn.approx_min_k, 1)):
@@ -215,6 +227,17 @@ IMAGE = np.zeros((1, 3, 3, 1))
     (lambda: tw.nn.dilation2d(IMAGE, IMAGE[0], 1, "SAME", "NCHW", 1), ValueError,
      "data_format"),
     (lambda: tw.nn.ctc_loss([1], IMAGE[0], [1], [1]), ValueError, "labels must be"),
+    (lambda: tw.nn.ctc_loss([[1.5]], IMAGE[0], [1], [1]), TypeError, "labels must be"),
+    (lambda: tw.nn.ctc_loss([[1]], IMAGE[0], None, [1]), ValueError, "label_length"),
+    (lambda: tw.nn.ctc_loss([[1]], IMAGE[0], [1], [1], blank_index=9), ValueError,
+     "blank_index must be one of"),
+    (lambda: tw.nn.ctc_loss(tw.sparse.from_dense([[1]]), IMAGE[0], None, [1]), ValueError,
+     "blank_index must be given"),
+    (lambda: tw.nn.ctc_unique_labels([1]), ValueError, "labels must be"),
+    (lambda: tw.nn.collapse_repeated([1], [1]), ValueError, "labels must be"),
+    (lambda: tw.random.all_candidate_sampler([[1]], 1, 0, True), ValueError,
+     "num_sampled"),
+    (lambda: tw.TensorArray("float32", 1, flow=1), ValueError, "flow must be None"),
     (lambda: tw.nn.sampled_softmax_loss(WEIGHTS, BIASES, [1, 2], INPUTS, 3, 6), ValueError,
      "num_true=1"),
     (lambda: tw.random.uniform_candidate_sampler([[1]], 1, 9, True, 6), ValueError,

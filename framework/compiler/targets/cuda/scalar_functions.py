@@ -96,9 +96,7 @@ def missing(instruction):
         known = known and is_supported(name, [dtype, dtype], dtype)
         return None if known else f"{name}.reduce"
     if isinstance(instruction, Map):
-        function = instruction.function
-        if isinstance(function, np.ufunc):
-            dtypes = function.resolve_dtypes((*dtypes, None))[:-1]
+        dtypes = instruction.scalar_dtypes
         if is_supported(instruction.scalar, dtypes, out.dtype):
             return None
         return f"{instruction.scalar} of {', '.join([d.name for d in dtypes])}"

@@ -97,9 +97,7 @@ def _missing(instruction):
     if type(instruction) is Copy:
         return None
     if isinstance(instruction, Map):
-        function = instruction.function
-        if isinstance(function, np.ufunc):
-            dtypes = function.resolve_dtypes((*dtypes, None))[:-1]
+        dtypes = instruction.scalar_dtypes
         if is_supported(instruction.scalar, dtypes, out.dtype):
             return None
         return f"{instruction.scalar} of {', '.join([d.name for d in dtypes])}"

@@ -498,7 +498,7 @@ class _Functions:
             writer.ret()
 
     def chunks(self, get):
-        """As many as there are threads, if there is work for them."""
+        """The number of chunks: that of the threads, or less for little work."""
         writer = self.writer
         threads = writer.cast(writer.call("tw_get_threads", [], np.dtype("i4")), _I64)
         most = get["m"] * get["n"] * get["k"] / WORK + 1

@@ -59,6 +59,7 @@ CASES = [
     f"{SP}from_dense(d)",
     f"{SP}add(sp, other)",
     f"{SP}add(sp, other, threshold=2.0)",
+    f"{SP}add(sp, other, threshold=3.0)",
     f"{SP}add(sp, d)",
     f"{SP}add(d, sp)",
     f"{SP}add(sp, wide)",
@@ -116,6 +117,7 @@ CASES = [
                      ", axis=-1")
     ],
     f"{SP}bincount([1, 2, 1], weights=[1.0, 2.0, 3.0])",
+    f"{SP}bincount([1, 2, 1], minlength=7, maxlength=2)",
     f"{SP}bincount(ids, axis=-1)",
     f"{SP}bincount([-1, 2])",
     *[
@@ -192,6 +194,7 @@ CASES = [
         for a in (0, 1, -1, None)
     ],
     *[f"tf.reduce_mean(t, {a})" for a in (0, 1, None)],
+    "tf.reduce_mean(tf.ragged.constant([[1, 2], [4]]))",
     "tf.reduce_mean(r, 1)", "tf.reduce_sum(r, axis=1, keepdims=True)",
     "tf.reduce_sum(nested, axis=2)", "tf.reduce_any(r > 1.0, axis=1)",
     "tf.reduce_all(r > 1.0, axis=1)",

@@ -1,0 +1,165 @@
+"""`VocabularyFiles`: the config and the files of a layer with a vocabulary."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Self
+
+import numpy as np
+
+from tapewright.core.floatx import floatx
+from tapewright.core.tensor import is_tensor
+from tapewright.serialization.assets import configs_hold_assets
+
+__all__ = ["ASSET", "VocabularyFiles", "as_text"]
+
+ASSET = "vocabulary.txt"
+
+
+class VocabularyFiles:
+    """Base of `IndexLookup` that writes and reads its config, weights and tokens.
+
+    The tokens are an asset, or a part of the config if the constructor got them or the file
+    has no assets.
+    """
+
+    def vocabulary_config(self) -> dict[str, Any]:
+        """Return the arguments ``vocabulary`` and ``idf_weights`` for configs."""
+        tokens, weights = self._given.value
+        if tokens is None and self._table is not None and configs_hold_assets():
+            has_name = self.oov_token is not None or not self.num_oov_indices
+            tokens = (
+                self._with_special_tokens(self._tokens) if has_name else self._tokens
+            )
+            if self._idf is not None:
+                start = 0 if has_name else self._token_start
+                weights = self._idf[start : self.vocabulary_size()]
+        try:
+            tokens = _listed(tokens)
+        except UnicodeDecodeError as error:
+            self._refuse(
+                f"the token {error.object!r:.60} is not UTF-8 and cannot be in a config; "
+                "omit vocabulary, call set_vocabulary or adapt, and save as .keras"
+            )
+        return {
+            "vocabulary": tokens,
+            "idf_weights": _listed(weights),
+            "vocabulary_size": self._size,
+        }
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": self.dtype_config(),
+            "invert": self.invert,
+            "max_tokens": self.max_tokens,
+            "num_oov_indices": self.num_oov_indices,
+            "oov_token": as_text(self.oov_token),
+            "mask_token": as_text(self.mask_token),
+            "output_mode": self.output_mode,
+            "sparse": self.sparse,
+            "pad_to_max_tokens": self.pad_to_max_tokens,
+            "vocabulary_dtype": self.vocabulary_dtype,
+            **self.vocabulary_config(),
+            "oov_method": self.oov_method,
+            "salt": self.salt,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        return cls(**config)
+
+    def save_own_variables(self, store: Any) -> None:
+        """Put ``idf_weights`` into ``store``, in ``output_mode`` "tf_idf"."""
+        if self._idf is not None:
+            store["idf_weights"] = self._idf
+
+    def load_own_variables(self, store: Any) -> None:
+        """Take ``idf_weights`` from ``store``, in ``output_mode`` "tf_idf".
+
+        Raises: ``ValueError`` if they are missing, or have another shape.
+        """
+        if self.output_mode != "tf_idf":
+            return
+        if "idf_weights" not in store.keys():
+            if self._idf is not None:
+                self._refuse("idf_weights are missing")
+            return
+        weights = np.asarray(store["idf_weights"])
+        count = self._depth() if self._idf is None else len(self._idf)
+        if weights.ndim != 1 or count not in (None, len(weights)):
+            self._refuse(
+                f"idf_weights must be a vector of {count} numbers, got shape "
+                f"{weights.shape}"
+            )
+        self._idf = weights.astype(floatx())
+        self._constants_version += 1
+
+    def save_assets(self, dir_path: str) -> None:
+        """Write ``vocabulary.txt``, a token in each line, unless the config has them.
+
+        Raises: ``ValueError`` for a token with a line break.
+        """
+        if self.input_vocabulary is not None:
+            return
+        has_name = self.oov_token is not None or not self.num_oov_indices
+        lines = [str(token) for token in self.get_vocabulary(has_name)]
+        for line in lines:
+            if "\n" in line or "\r" in line:
+                self._refuse(
+                    f"the token {line!r:.60} has a line break, and cannot be a line of a "
+                    "file; pass the tokens as vocabulary, which the config holds"
+                )
+        with open(os.path.join(dir_path, ASSET), "wb") as file:
+            file.write("\n".join(lines).encode())
+
+    def load_assets(self, dir_path: str) -> None:
+        """Take the vocabulary from ``vocabulary.txt``, unless the config had it.
+
+        Raises: ``ValueError`` if it is missing or no UTF-8, and as `set_vocabulary`.
+        """
+        if self.input_vocabulary is not None:
+            return
+        path = os.path.join(dir_path, ASSET)
+        if not os.path.isfile(path):
+            if self._table is not None:  # the layer around this one had it
+                return
+            self._refuse(f"{ASSET} is missing, the vocabulary of layer '{self.name}'")
+        with open(path, "rb") as file:
+            lines = self._decoded(file.read().replace(b"\r\n", b"\n").split(b"\n"))
+        while lines and lines[-1] == b"" and len(lines) != self._size:
+            lines.pop()
+        tokens = self._parsed(lines)
+        if self._size is None and tokens in ([], self._special_tokens):
+            return  # it was saved before it had a vocabulary
+        start = self._token_start
+        front = 0 if tokens[:start] == self._special_tokens else start
+        if self._size not in (None, front + len(tokens)):
+            self._refuse(
+                f"{ASSET} must have the {self._size} tokens of the config, special ones "
+                f"included; got {front + len(tokens)}"
+            )
+        weights = None
+        if self.output_mode == "tf_idf":
+            if self._idf is None:
+                self._refuse("idf_weights are missing")
+            weights = self._idf[front : front + len(tokens)]
+        self.set_vocabulary(tokens, weights)
+
+    def _decoded(self, lines):
+        return lines
+
+
+def _listed(value: Any) -> Any:
+    """Tokens or weights as a list for configs, bytes as text."""
+    if value is None:
+        return None
+    if is_tensor(value):
+        value = value.numpy()
+    return [as_text(x) for x in (value.tolist() if hasattr(value, "tolist") else value)]
+
+
+def as_text(token: Any) -> Any:
+    """A token of bytes as text."""
+    return token.decode() if isinstance(token, bytes) else token
