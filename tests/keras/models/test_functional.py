@@ -243,6 +243,16 @@ def test_inputs_of_one_rank_less_or_more_are_fitted():
     np.testing.assert_array_equal(double(np.float32([[1], [2]])), [2, 4])
 
 
+def test_a_last_axis_of_1_takes_any_size_as_in_keras():
+    x = Input((None, 1))
+    model = Model(x, x * 2.0)
+    np.testing.assert_array_equal(model(np.float32([[[1, 2]]])), [[[2, 4]]])
+    assert model.predict(np.ones((2, 4, 3), "float32"), verbose=0).shape == (2, 4, 3)
+    fixed = Input((4, 1))
+    with pytest.raises(ValueError, match=r"must have shape \(None, 4, 1\)"):
+        Model(fixed, fixed * 2.0)(np.ones((2, 5, 3)))
+
+
 def test_an_inner_model_may_know_sizes_that_its_inputs_do_not():
     inside = Input((2, 3))
     inner = Model(inside, tw.layers.Flatten()(inside) * 2.0)
