@@ -48,6 +48,7 @@ __all__ = [
     "is_lent",
     "on_the_host",
     "one_stream",
+    "seeded_stream",
     "set_global_generator",
     "set_seed",
     "stateless_stream",
@@ -407,9 +408,22 @@ def _checked_seed(who, seed):
 
 
 def one_stream(seed):
-    """The numbers of one draw: from the global generator or, with a seed, its own."""
+    """The numbers of one draw: from the global generator or, with a seed, its own.
+
+    In a function of a `Dataset` the stream of the seed goes on from draw to draw, and from
+    element to element: a seed does not flip all images alike.
+    """
     if seed is None:
         return get_global_generator().stream()
+    stream = seeded_stream(seed)
+    if not is_lent():
+        return stream
+    counter = multiply(get_global_generator().stream().state, _STEP)
+    return stream._replace(state=add(stream.state, counter))
+
+
+def seeded_stream(seed):
+    """The first numbers of the stream of a seed, an integer."""
     return Stream(on_the_host([int(seed) % 2**63, 0]))
 
 
