@@ -198,7 +198,12 @@ class Model(Trainer, Layer):
     def build(self, input_shape: Any) -> None:
         """Create the weights for inputs of this shape, by a trace of ``call``."""
         if self._functional is None and not self.built:
-            self.compute_output_shape(input_shape)
+            locked = self._locked
+            self.built = self._locked = True  # the trace need not build once more
+            try:
+                self.compute_output_shape(input_shape)
+            finally:
+                self.built, self._locked = False, locked
         self.built: bool = True
 
     def _build_for(self, args, kwargs):

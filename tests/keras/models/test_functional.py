@@ -770,3 +770,23 @@ def test_what_was_computed_from_weights_before_is_a_constant_of_the_model():
     np.testing.assert_array_equal(twin(x)[0], x + table)
     with pytest.raises(TypeError, match="the variable 'positions/embeddings' would"):
         inputs + positions.embeddings
+
+
+def test_build_of_a_subclass_may_go_on_to_that_of_the_model():
+    class Built(Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = Dense(2)
+
+        def build(self, input_shape):
+            super().build(input_shape)
+            self.shape = input_shape
+
+        def call(self, inputs):
+            return self.dense(inputs)
+
+    model = Built()
+    assert model(np.ones((4, 3))).shape == (4, 2) and len(model.weights) == 2
+    assert model.shape == (4, 3) and model.built
+    with pytest.raises(ValueError, match="input"):
+        Built().build((None, None))
