@@ -39,7 +39,7 @@ from tapewright.ops.random.distributions import (
 from tapewright.ops.random.generators import (
     Generator,
     get_global_generator,
-    seeded_stream,
+    start_of,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _stream(seed):
     if seed is None:
         return get_global_generator().stream()
     if isinstance(seed, int):
-        return seeded_stream(seed)
+        return start_of(seed).stream()
     raise ValueError(
         "keras.random: seed must be an integer, a SeedGenerator or None, got "
         f"{type(seed).__name__}"
