@@ -20,6 +20,7 @@ from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.ops.array import creation
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.random import sampling
+from tapewright.ops.random.generators import start_of
 from tapewright.serialization.configured import Configured
 from tapewright.serialization.object_config import ObjectFamily
 from tapewright.serialization.registry import register
@@ -274,7 +275,8 @@ class _Random(Initializer):
     def _draw(self, how, *args):
         if isinstance(self.seed, sampling.Generator):
             return getattr(self.seed, how)(*args)
-        return getattr(sampling, how)(*args, seed=self.seed)
+        source = sampling if self.seed is None else start_of(self.seed)
+        return getattr(source, how)(*args)
 
 
 def _floating(dtype):

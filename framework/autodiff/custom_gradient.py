@@ -50,7 +50,7 @@ class _VariableWatcher(Interpreter):
         self.variables = {}
 
     def read_variable(self, variable, tensor):
-        if variable.trainable:
+        if variable.is_accessible:
             self.variables[id(variable)] = variable
 
 

@@ -198,7 +198,7 @@ class _Paths:
         read_outside = self._was_read_outside(source)
         if id(source) in tape.variables:  # watched, but never read in the context
             return self._read_outside() if read_outside else self._unrelated()
-        if not source.trainable:
+        if not source.is_accessible:
             text = (
                 "the variable is not trainable: tape.watch(variable) watches it anyway"
             )

@@ -66,7 +66,7 @@ class Tape(Interpreter):
     def read_variable(self, variable, tensor):
         name = id(variable)
         if name not in self.variables:
-            if not (self.accessed and variable.trainable):
+            if not (self.accessed and variable.is_accessible):
                 return
             self.watch_variable(variable)
         self.reads[name] = tensor

@@ -50,6 +50,9 @@ changes: list[object] = [object()]
 class Variable(Operators):
     """A tensor that can be assigned to; tapes watch trainable ones when they are read.
 
+    As in TensorFlow tapes go by ``trainable`` as it was given, `is_accessible`: a layer
+    that is frozen for a call, and trainable again afterwards, has gradients of that call.
+
     An assignment binds a new array and never writes into the old one, which tapes and
     tensors may still hold. Variables may hold integers, which have no gradient. While a
     function is traced, the initial value is computed at once, outside of the trace.
@@ -72,6 +75,7 @@ class Variable(Operators):
     __slots__ = (
         "_array",
         "trainable",
+        "_made_trainable",
         "serial",
         "_name",
         "_path",
@@ -114,13 +118,19 @@ class Variable(Operators):
                 f"the shape must be {TensorShape(shape)}",
                 initial_value=self,
             )
-        self.trainable = bool(True if trainable is None else trainable)
+        self._made_trainable = bool(True if trainable is None else trainable)
+        self.trainable = self._made_trainable
         self.serial = next_serial()  # tapes list variables in order of construction
         self._name = name or "Variable"
         self._path = None
         self._unwatched_key = self._new_unwatched_key()
 
     # --- reading
+
+    @property
+    def is_accessible(self) -> bool:
+        """True if tapes that watch what is accessed watch it: trainable now or once."""
+        return self.trainable or self._made_trainable
 
     def read(self) -> Tensor:
         """Return the value as a tensor; tapes that watch the variable record the read.

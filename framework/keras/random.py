@@ -36,7 +36,11 @@ from tapewright.ops.random.distributions import (
     draw_shuffled,
     draw_uniform,
 )
-from tapewright.ops.random.generators import Generator, one_stream
+from tapewright.ops.random.generators import (
+    Generator,
+    get_global_generator,
+    start_of,
+)
 
 if TYPE_CHECKING:
     from tapewright.layers.base.layer_types import SeedLike
@@ -59,8 +63,10 @@ __all__ = [
 def _stream(seed):
     if isinstance(seed, Generator):
         return seed.stream()
-    if seed is None or isinstance(seed, int):
-        return one_stream(seed)
+    if seed is None:
+        return get_global_generator().stream()
+    if isinstance(seed, int):
+        return start_of(seed).stream()
     raise ValueError(
         "keras.random: seed must be an integer, a SeedGenerator or None, got "
         f"{type(seed).__name__}"

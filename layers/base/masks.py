@@ -26,6 +26,8 @@ def mask_of(value):
     """The mask of a tensor, or None; of a nest, the nest of theirs."""
     if is_nested(value):
         return map_structure(mask_of, value)
+    if hasattr(value, "mask_spec"):  # of a `KerasTensor`: the later tensors carry it
+        return None
     return getattr(value, "_keras_mask", None)
 
 

@@ -113,6 +113,11 @@ class KerasTensor(Tensor):
     def device(self) -> str:
         return "/CPU:0"
 
+    @property
+    def _keras_mask(self):  # to look at: the model passes masks on by itself
+        spec, name = self.mask_spec, f"{self.name}_mask"
+        return None if spec is None else KerasTensor(spec.shape, spec.dtype, name=name)
+
     def reshape(self, newshape: Any) -> Any:
         """`tw.reshape` to another shape."""
         return reshape(self, newshape)

@@ -198,7 +198,7 @@ FUNCTIONS = {
     "statistics": case(lambda x: tw.nn.normalize_moments(
         *tw.nn.sufficient_statistics(x, [0])[:3], None), X),
     "zero_fraction": case(tw.nn.zero_fraction, X, order=0),
-    "dropout": case(lambda x: tw.nn.dropout(x, 0.5, seed=3), X),
+    "dropout": case(lambda x: tw.nn.experimental.stateless_dropout(x, 0.5, [1, 2]), X),
     "losses": case(lambda x: tw.losses.binary_crossentropy(
         ONE_HOT, x) + tw.losses.huber(ONE_HOT, x) + tw.losses.mean_squared_error(
         ONE_HOT, x) + tw.losses.categorical_crossentropy(ONE_HOT, x), UNIT, single=False),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright import keras
 from tapewright.data import (
     Dataset,
 )
@@ -72,6 +73,23 @@ def test_interleave_takes_turns_by_blocks():
 def test_random_numbers_in_map_differ_from_element_to_element():
     ds = Dataset.range(4).map(lambda _: tw.random.uniform([]))
     assert len(set(values(ds))) == 4
+
+
+def test_a_seed_in_map_gives_each_element_numbers_and_each_run_the_same():
+    def drawn(function, calls=None):
+        return values(Dataset.range(6).map(function, num_parallel_calls=calls))
+
+    def draw(_):
+        return tw.stack([tw.random.uniform([], seed=3), tw.random.uniform([], seed=3)])
+
+    eager = drawn(draw)
+    assert len({x for pair in eager for x in pair}) == 12
+    assert drawn(draw) == eager == drawn(draw, 3) == drawn(tw.function(draw))
+    assert drawn(lambda _: tw.random.uniform([], seed=4)) != [x for x, _ in eager]
+    image = [[[0.0], [1.0]]]  # as in TensorFlow, and keras.random as in Keras
+    flips = drawn(lambda _: tw.image.random_flip_left_right(image, seed=3)[0, 0, 0])
+    assert set(flips) == {0.0, 1.0}
+    assert len(set(drawn(lambda _: keras.random.uniform([], seed=3)))) == 1
 
 
 def test_random_numbers_in_map_are_the_same_in_a_thread_ahead():

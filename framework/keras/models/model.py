@@ -151,8 +151,7 @@ class Model(Trainer, Layer):
         tensor = convert_to_tensor(x)
         mask = mask_of(tensor) if in_use() else None
         tensor = in_rank_of(expected, tensor, self._title)
-        sizes = zip(tuple(tensor.shape), tuple(expected.shape))
-        if not all([n is None or m is None or m == n for m, n in sizes]):
+        if not _fits(tuple(tensor.shape), tuple(expected.shape)):
             raise _wrong_shape(expected, tensor, self._title)
         if tensor.dtype != expected.dtype:
             tensor = cast(tensor, expected.dtype)
@@ -201,7 +200,12 @@ class Model(Trainer, Layer):
     def build(self, input_shape: Any) -> None:
         """Create the weights for inputs of this shape, by a trace of ``call``."""
         if self._functional is None and not self.built:
-            self.compute_output_shape(input_shape)
+            locked = self._locked
+            self.built = self._locked = True  # the trace need not build once more
+            try:
+                self.compute_output_shape(input_shape)
+            finally:
+                self.built, self._locked = False, locked
         self.built: bool = True
 
     def _build_for(self, args, kwargs):
@@ -538,6 +542,13 @@ def in_rank_of(expected, tensor, title):
     if rank == len(shape) - 1 and shape[-1] == 1:
         return expand_dims(tensor, -1)
     raise _wrong_shape(expected, tensor, title)
+
+
+def _fits(shape, expected):
+    """Return whether the known sizes agree; for a last axis of 1, Keras takes any."""
+    if expected[-1:] == (1,):
+        shape, expected = shape[:-1], expected[:-1]
+    return all([n is None or m is None or m == n for m, n in zip(shape, expected)])
 
 
 def _wrong_shape(expected, tensor, title):

@@ -1,8 +1,8 @@
 """Images changed at random: `tw.image`'s ``random_...`` and ``stateless_random_...``.
 
 The ``random_`` functions draw from the global generator or, with a ``seed``, from a stream
-of its own; the ``stateless_`` ones are functions of a seed of two integers. One number is
-drawn for all images of a call, but flips are drawn for each image.
+of its own that goes on from call to call; the ``stateless_`` ones are functions of a seed of
+two integers. One number is drawn for all images of a call, but flips are drawn for each image.
 """
 
 from __future__ import annotations

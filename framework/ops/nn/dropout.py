@@ -33,8 +33,8 @@ def dropout(
 
     Args: ``rate``: a number from 0 up to, and without, 1, or a scalar tensor, which
     gets a gradient through ``1 / (1 - rate)``; ``noise_shape``: the shape of the mask,
-    None where it is that of ``x``; axes of size 1 share one draw; ``seed``: the same
-    mask at each call; without one it is drawn from the global stream.
+    None where it is that of ``x``; axes of size 1 share one draw; ``seed``: of a
+    stream of its own; without one the mask is drawn from the global stream.
 
     Raises: ``ValueError`` for a rate out of range, ``ShapeError`` for a ``noise_shape``
     that does not fit.

@@ -50,6 +50,7 @@ __all__ = [
     "one_stream",
     "set_global_generator",
     "set_seed",
+    "start_of",
     "stateless_stream",
 ]
 
@@ -337,6 +338,8 @@ def create_rng_state(seed: IntLike, alg: str = "philox") -> Tensor:
 
 _GLOBAL, _MAKING = None, threading.Lock()
 _LENT = ContextVar("lent_generator", default=None)
+_SEED: int | None = None  # of the latest `set_seed`
+_SEEDED: dict[int, Generator] = {}  # the generators of the seeds of single functions
 
 
 def get_global_generator() -> Generator:
@@ -383,7 +386,7 @@ def set_global_generator(generator: Generator) -> None:
 
 
 def set_seed(seed: IntLike) -> None:
-    """Restart the global stream: equal seeds give equal numbers from here on.
+    """Restart the global stream, and those of seeds: equal numbers from here on.
 
     Raises: ``ValueError`` if ``seed`` is not an integer.
 
@@ -393,7 +396,13 @@ def set_seed(seed: IntLike) -> None:
     >>> bool((get_global_generator().normal([2]).numpy() == first).all())
     True
     """
-    get_global_generator().reset([_checked_seed("set_seed", seed), 0])
+    global _SEED
+    key = _checked_seed("set_seed", seed)
+    get_global_generator().reset([key, 0])
+    if not is_lent():
+        _SEED = key
+        for own, generator in list(_SEEDED.items()):
+            generator.reset([_key_of(own), 0])
 
 
 def _checked_seed(who, seed):
@@ -407,10 +416,42 @@ def _checked_seed(who, seed):
 
 
 def one_stream(seed):
-    """The numbers of one draw: from the global generator or, with a seed, its own."""
+    """The numbers of one draw: from the global generator or, with a seed, its own.
+
+    As in TensorFlow the stream of a seed goes on from draw to draw, so that a seed does
+    not drop the same units in all steps; `set_seed` restarts it. In a function of a
+    `Dataset` it goes on from element to element, and starts again with each run.
+    """
     if seed is None:
         return get_global_generator().stream()
-    return Stream(on_the_host([int(seed) % 2**63, 0]))
+    own = int(seed) % 2**63
+    if not is_lent():
+        return _generator_of(own).stream()
+    counter = multiply(get_global_generator().stream().state, _STEP)
+    return Stream(add(on_the_host([_key_of(own), 0]), counter))
+
+
+def _generator_of(seed):
+    """The generator of a seed, made when it is first asked for, outside of any trace."""
+    if seed not in _SEEDED:
+        with _MAKING, use_interpreters(()):
+            generator = _SEEDED.setdefault(seed, Generator(_key_of(seed)))
+            state = generator.state  # older than the call that asks for it first
+            state.serial = -abs(state.serial)
+    return _SEEDED[seed]
+
+
+def _key_of(seed):
+    """The key of a seed, which the seed of `set_seed` changes."""
+    if _SEED is None:
+        return seed
+    words = np.random.SeedSequence([_SEED, seed]).generate_state(1, np.uint64)
+    return int(words[0]) >> 1
+
+
+def start_of(seed):
+    """A generator at the start of the stream of a seed: no variable, for a single draw."""
+    return Generator._of(_TracedState(on_the_host([int(seed) % 2**63, 0])))
 
 
 def stateless_stream(who, seed, alg="auto_select"):

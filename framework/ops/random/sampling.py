@@ -92,6 +92,10 @@ def normal(
 ) -> Tensor:
     """Normally distributed numbers, from the global stream or, with ``seed``, from its own.
 
+    As in TensorFlow both go on from call to call, and `set_seed` restarts them; a function
+    of a `Dataset` draws other numbers for each element. See `stateless_normal` for the
+    same numbers in each call.
+
     Gradients pass to ``mean`` and ``stddev``, which broadcast with ``shape``.
 
     Raises: ``TypeError`` for a dtype that is not floating.

@@ -274,6 +274,16 @@ def test_inputs_of_one_rank_less_or_more_are_fitted():
     np.testing.assert_array_equal(double(np.float32([[1], [2]])), [2, 4])
 
 
+def test_a_last_axis_of_1_takes_any_size_as_in_keras():
+    x = Input((None, 1))
+    model = Model(x, x * 2.0)
+    np.testing.assert_array_equal(model(np.float32([[[1, 2]]])), [[[2, 4]]])
+    assert model.predict(np.ones((2, 4, 3), "float32"), verbose=0).shape == (2, 4, 3)
+    fixed = Input((4, 1))
+    with pytest.raises(ValueError, match=r"must have shape \(None, 4, 1\)"):
+        Model(fixed, fixed * 2.0)(np.ones((2, 5, 3)))
+
+
 def test_an_inner_model_may_know_sizes_that_its_inputs_do_not():
     inside = Input((2, 3))
     inner = Model(inside, tw.layers.Flatten()(inside) * 2.0)
@@ -791,3 +801,23 @@ def test_what_was_computed_from_weights_before_is_a_constant_of_the_model():
     np.testing.assert_array_equal(twin(x)[0], x + table)
     with pytest.raises(TypeError, match="the variable 'positions/embeddings' would"):
         inputs + positions.embeddings
+
+
+def test_build_of_a_subclass_may_go_on_to_that_of_the_model():
+    class Built(Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = Dense(2)
+
+        def build(self, input_shape):
+            super().build(input_shape)
+            self.shape = input_shape
+
+        def call(self, inputs):
+            return self.dense(inputs)
+
+    model = Built()
+    assert model(np.ones((4, 3))).shape == (4, 2) and len(model.weights) == 2
+    assert model.shape == (4, 3) and model.built
+    with pytest.raises(ValueError, match="input"):
+        Built().build((None, None))

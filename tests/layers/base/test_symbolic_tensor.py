@@ -88,6 +88,13 @@ def test_a_mask_goes_through_layers_whose_shape_tells():
     x = keras.Input((None,), dtype="int32")
     y = layers.Dense(2)(layers.Embedding(5, 3, mask_zero=True)(x))
     assert y.mask_spec.shape.as_list() == [None, None]
+    mask = y._keras_mask  # as Keras' guide to masking prints it
+    assert (mask.shape, mask.dtype) == ((None, None), "bool") and x._keras_mask is None
+    model = keras.Model(x, layers.LSTM(2)(y))
+    short, long = model(tw.constant([[1, 2]])), model(tw.constant([[1, 2, 0]]))
+    assert short.numpy().tolist() == long.numpy().tolist()
+    with pytest.raises(ValueError, match="_mask"):
+        keras.Model(x, layers.LSTM(2)(y, mask=mask))
 
 
 def test_integers_that_enter_a_dense_layer_come_out_as_floats():

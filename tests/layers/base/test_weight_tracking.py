@@ -245,11 +245,16 @@ def test_freezing_keeps_the_order_of_the_weights():
     assert len(layer.trainable_variables) == 2
 
 
-def test_a_tape_does_not_watch_frozen_weights():
-    layer = Dense(2, trainable=False)
+def test_a_layer_frozen_for_a_call_has_gradients_as_in_tensorflow():
+    layer = Dense(2)
+    layer.build((None, 2))
+    layer.trainable = False
     with tw.GradientTape() as tape:
-        layer(tw.ones([1, 2]))
-    assert tape.watched_variables() == ()
+        y = layer(tw.ones([1, 2]))
+    assert tape.watched_variables() == (layer.kernel, layer.bias)
+    layer.trainable = True
+    gradients = tape.gradient(y, layer.trainable_variables)
+    assert [g.numpy().tolist() for g in gradients] == [[[1, 1], [1, 1]], [1, 1]]
 
 
 class Counting(layers.Layer):

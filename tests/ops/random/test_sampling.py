@@ -30,11 +30,12 @@ CASES = [
     case("random_gamma_grad", floats(0), floats(0), order=0, expect=lambda a, x: x),
     case(lambda x: random_gamma_grad(tw.constant([0.5, 2.0, 7.0], tw.float64), x),
          floats(3, low=0.2, high=5.0), single=False, label="random_gamma_grad by the draw"),
-    case(lambda mean, stddev: tw.random.normal([2, 3], mean, stddev, mean.dtype, seed=1),
+    case(lambda mean, stddev: tw.random.stateless_normal(
+            [2, 3], [1, 2], mean, stddev, mean.dtype),
          floats(2, 3), floats(low=0.5, high=1.0), single=False, label="normal"),
-    case(lambda low, high: tw.random.uniform([2], low, high, low.dtype, seed=1),
+    case(lambda low, high: tw.random.stateless_uniform([2], [1, 2], low, high, low.dtype),
          floats(2), floats(low=2.0, high=3.0), single=False, label="uniform"),
-    case(lambda beta: tw.random.gamma([2], 1.5, beta, beta.dtype, seed=1),
+    case(lambda beta: tw.random.stateless_gamma([2, 3], [1, 2], 1.5, beta, beta.dtype),
          floats(3, low=0.5, high=2.0), single=False, label="gamma by beta"),
     case("random_normal", KEY, shape=[2, 3], unmapped=["state"]),
     case("random_normal", KEY, shape=[5], mean=1.0, stddev=0.5, truncated=True, purpose=1),
@@ -95,12 +96,20 @@ def test_a_seed_gives_the_same_numbers_again(draw):
 
 
 @pytest.mark.parametrize("draw", DRAWS)
-def test_a_seed_of_its_own_does_not_move_the_global_stream(draw):
+def test_a_seed_has_a_stream_of_its_own_that_goes_on_as_in_tensorflow(draw):
     tw.random.set_seed(5)
     expected = tw.random.normal((3,)).numpy()
-    tw.random.set_seed(5)
-    np.testing.assert_array_equal(draw(seed=1).numpy(), draw(seed=1).numpy())
-    np.testing.assert_array_equal(tw.random.normal((3,)).numpy(), expected)
+    traced = tw.function(lambda: draw(seed=1))
+    for f in (lambda: draw(seed=1), traced):
+        tw.random.set_seed(5)
+        first, second, other = f().numpy(), f().numpy(), draw(seed=2).numpy()
+        np.testing.assert_array_equal(tw.random.normal((3,)).numpy(), expected)
+        assert (first != second).any() and (first != other).any()
+        tw.random.set_seed(5)
+        np.testing.assert_array_equal(traced().numpy(), first)
+        np.testing.assert_array_equal(draw(seed=1).numpy(), second)
+        tw.random.set_seed(6)
+        assert (draw(seed=1).numpy() != first).any()
 
 
 def test_the_state_of_a_generator_can_be_kept_and_put_back():
