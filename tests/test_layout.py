@@ -144,6 +144,7 @@ COVERED = {
         for name in "bmp gif images png".split()
     },
     "framework/storage/records/paths.py": "tests/io/test_gfile.py",
+    "layers/vocabulary_files.py": "tests/layers/test_lookup.py",
     "framework/storage/global_heap.py": "tests/hostile/test_harmless_texts.py",
 }
 
