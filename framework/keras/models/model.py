@@ -198,7 +198,9 @@ class Model(Trainer, Layer):
 
     def build(self, input_shape: Any) -> None:
         """Create the weights for inputs of this shape, by a trace of ``call``."""
-        if self._functional is None and not self.built:
+        # From the build of a subclass, which has made the weights, it only marks the model.
+        inherited = type(self).build is Model.build
+        if self._functional is None and not self.built and inherited:
             self.compute_output_shape(input_shape)
         self.built: bool = True
 

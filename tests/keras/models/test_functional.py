@@ -760,3 +760,21 @@ def test_what_was_computed_from_weights_before_is_a_constant_of_the_model():
     np.testing.assert_array_equal(twin(x)[0], x + table)
     with pytest.raises(TypeError, match="the variable 'positions/embeddings' would"):
         inputs + positions.embeddings
+
+
+def test_a_model_whose_build_ends_in_that_of_its_base_has_its_weights():
+    class Shifted(Model):
+        def build(self, input_shape):
+            self.shift = self.add_weight(shape=(input_shape[-1],), initializer="ones")
+            self.dense = tw.keras.layers.Dense(2)
+            super().build(input_shape)
+
+        def call(self, inputs):
+            return self.dense(inputs + self.shift)
+
+    model = Shifted()
+    assert model(tw.ones([3, 4])).shape == (3, 2) and model.built
+    assert len(model.trainable_variables) == 3
+    model = Shifted()
+    model.build((None, 4))
+    assert model.built and model(tw.ones([3, 4])).shape == (3, 2)
