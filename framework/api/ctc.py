@@ -14,6 +14,7 @@ from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import ones_like, sequence_mask
 from tapewright.ops.array.gather import gather_nd
 from tapewright.ops.array.joining import concat
+from tapewright.ops.array.segment import known_values
 from tapewright.ops.array.shape import transpose
 from tapewright.ops.math.comparison import greater_equal, logical_and, not_equal, where
 from tapewright.ops.math.reduction import reduce_max, reduce_sum
@@ -107,8 +108,7 @@ def ctc_greedy_decoder(
     `SparseTensor` ``[batch, longest]``, int64; scores ``[batch, 1]``, minus the sums of the
     largest logits.
 
-    Raises: ``ValueError`` for other shapes or a blank that is no class. In traced functions
-    a `TracingError`, as the number of labels follows from values.
+    Raises: ``ValueError`` for other shapes or a blank that is no class.
 
     >>> labels, scores = ctc_greedy_decoder([[[0.0, 2.0, 1.0]], [[3.0, 0.0, 1.0]]], [2])
     >>> labels[0].values.numpy(), scores.numpy()
@@ -189,8 +189,7 @@ def ctc_unique_labels(
 
     Shapes: ``[batch, labels]`` to int64 and int32 of that shape.
 
-    Raises: ``ValueError`` for other shapes; ``TypeError`` in traced functions, as it looks
-    at values.
+    Raises: ``ValueError`` for other shapes.
 
     >>> unique, indices = ctc_unique_labels([[3, 4, 4, 3]])
     >>> unique.numpy().tolist(), indices.numpy().tolist()
@@ -209,6 +208,7 @@ def _rows(who, labels):
     labels = convert_to_tensor(labels)
     if labels.shape.rank != 2:
         raise ShapeError(who, "labels must be [batch, labels]", labels=labels)
+    known_values(who, "labels", labels)
     return labels
 
 
@@ -219,8 +219,7 @@ def collapse_repeated(
 
     Shapes: ``[batch, labels]`` and ``[batch]`` to ``[batch, longest]`` and ``[batch]``.
 
-    Raises: ``ValueError`` for other shapes; ``TypeError`` in traced functions, as the size
-    follows from values.
+    Raises: ``ValueError`` for other shapes.
 
     >>> merged, count = collapse_repeated([[1, 1, 2, 2, 1]], [5])
     >>> merged.numpy().tolist(), count.numpy().tolist()
@@ -233,6 +232,7 @@ def collapse_repeated(
     )
     kept = logical_and(first, sequence_mask(lengths, labels.shape[1]))
     counts = reduce_sum(cast(kept, "int32"), 1)
+    known_values("collapse_repeated", "labels and seq_length", kept)
     rows, mask = labels.numpy(), kept.numpy()
     merged = np.zeros((len(rows), int(mask.sum(1).max(initial=0))), rows.dtype)
     for i, row in enumerate(rows):

@@ -16,11 +16,27 @@ import numpy as np
 
 from .errors import TracingError
 
-__all__ = ["Dim", "DimSymbol", "NeedsSize", "SymbolicReal", "evaluate", "is_symbolic"]
+__all__ = [
+    "Dim",
+    "DimSymbol",
+    "NeedsSize",
+    "NeedsValue",
+    "SymbolicReal",
+    "evaluate",
+    "is_symbolic",
+]
 
 
 class NeedsSize(TracingError):
     """The number behind an unknown dimension is asked for while a function is traced."""
+
+
+class NeedsValue(TracingError):
+    """A shape depends on the value of a tensor, which a trace does not have.
+
+    A traced function runs eagerly then, unless the code around can do without: a loop that
+    Python runs step by step, say.
+    """
 
 
 class DimSymbol(NamedTuple):

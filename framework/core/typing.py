@@ -101,6 +101,8 @@ def _as_listed_size(n):
     """A size in a list, which may be a whole float of rank 0, such as `ceil` returns."""
     try:
         return as_size(n)
+    except TracingError:
+        raise
     except TypeError:
         if getattr(n, "ndim", None) == 0 and float(n).is_integer():
             return int(n)

@@ -84,8 +84,7 @@ def deserialize_many_sparse(
     Shapes: ``[n, 3]`` to ``[n, ...]``.
 
     Raises: ``InvalidArgumentError`` (a ``ValueError``) for other strings, another dtype,
-    no rows or rows of different ranks; ``ValueError`` for another shape. In traced functions a
-    `TracingError`, as the number of entries follows from values.
+    no rows or rows of different ranks; ``ValueError`` for another shape.
 
     >>> import tapewright as tw
     >>> sparse = tw.sparse.from_dense([[0, 1], [2, 0]])

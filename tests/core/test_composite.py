@@ -79,8 +79,9 @@ def test_input_signatures_leave_their_sizes_open():
     opened = tw.function(lambda s: s * 2.0, [tw.SparseTensorSpec([None, 2])])
     assert plain(opened(sparse())) == TWICE[0]
     dense = tw.function(tw.sparse.to_dense, [tw.SparseTensorSpec([None, 2])])
+    assert plain(dense(sparse())) == plain(tw.sparse.to_dense(sparse()))
     with pytest.raises(TracingError, match="dense shape"):
-        dense(sparse())
+        dense.get_concrete_function()
 
 
 @pytest.mark.parametrize("make", [sparse, ragged])

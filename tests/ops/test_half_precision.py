@@ -109,10 +109,7 @@ def test_an_op_is_rounded_once_and_gives_the_same_traced(any_case, half):
         assert (got is None) == (expected is None)
         if got is not None:
             compare(got, expected, half, False)
-    try:
-        traced = tw.function(lambda *given: computed(any_case, given))(*inputs)
-    except tw.errors.TracingError:
-        return  # the shape depends on values
+    traced = tw.function(lambda *given: computed(any_case, given))(*inputs)
     target = tw.config.target()
     for got, expected in zip((*traced[0], *traced[1]), (*narrow[0], *narrow[1])):
         if got is None or target != "numpy":

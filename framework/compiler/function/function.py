@@ -25,6 +25,7 @@ from tapewright.core.interpreters import (
 )
 from tapewright.core.replica_context import replica_context
 from tapewright.core.source_lines import user_line
+from tapewright.core.symbolic_dim import NeedsValue
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import P, R
 
@@ -445,14 +446,14 @@ class Function(Generic[P, R]):
                 leaves, structure = flatten_result(answer, self._name)
                 advanced = _advanced_generators(tracer)
                 tracer.finish([convert_to_tensor(x) for x in leaves])
-        except Exception:  # code that catches the fallback may raise another
-            error = graph.fallback
-            if error is None:
+        except Exception as error:  # code that catches the fallback may raise another
+            fallback = graph.fallback or _fallback_of(error)
+            if fallback is None:
                 raise
             self._count += 1
             self._keep_created(tracer)
-            error.peeks = _peeks_of(tracer)
-            raise error from None
+            fallback.peeks = _peeks_of(tracer)
+            raise fallback from None
         finally:
             graph.finished = True
         self._count += 1
@@ -627,6 +628,14 @@ def _captures(function, owner):
             yield name, cell.cell_contents
     for space in (function.__globals__, getattr(owner, "__dict__", {})):
         yield from [(name, space[name]) for name in code.co_names if name in space]
+
+
+def _fallback_of(error):
+    """Return the `EagerFallback` for an error that has ended a trace, or None."""
+    # In a trace around this one the code may do without the value: it tells.
+    if isinstance(error, NeedsValue) and active_tracer() is None:
+        return EagerFallback(str(error))
+    return None
 
 
 def _peeks_of(tracer):

@@ -23,7 +23,7 @@ from tapewright.core.interpreters import (
     use_interpreters,
 )
 from tapewright.core.source_lines import user_line
-from tapewright.core.symbolic_dim import NeedsSize
+from tapewright.core.symbolic_dim import NeedsSize, NeedsValue
 from tapewright.core.symbolic_shape import (
     SymbolicShape,
     has_symbolic_shape,
@@ -127,7 +127,7 @@ class SymbolicTensor(Tensor):
     def name(self):
         return self.symbol.name or "tensor"
 
-    def _no_value(self, what, ways):
+    def _no_value(self, what, ways, error=TracingError):
         where = self.tracer.graph.name
         line = user_line(always=True)
         if self.tracer.graph.finished:
@@ -136,7 +136,7 @@ class SymbolicTensor(Tensor):
                 "what a traced function returns has a value outside of it. Return the "
                 "tensor, or assign it to a Variable"
             )
-        raise TracingError(
+        raise error(
             f"{line}: {what} needs the value of a tensor, but '{where}' is being traced: "
             f"its tensors have a shape and a dtype, no value yet. {ways}"
         )
@@ -201,6 +201,7 @@ class SymbolicTensor(Tensor):
             "an index, a size or range()",
             "Take sizes from x.shape, select with tw.gather, loop with tw.while_loop, "
             "tw.scan or tw.map_fn, or pass a Python number: it is a constant of the trace",
+            NeedsValue,
         )
 
     def __format__(self, spec):
@@ -230,13 +231,19 @@ def _put(mapping, key, value):
         mapping[key] = value
 
 
-def _shape(dims, op=None):
+def _shape(dims, node=None):
     """Return a shape in the form of graphs: a tuple of ints and formulas."""
     if type(dims) is UnrankedShape:
         return dims
     if getattr(dims, "rank", 0) is None or any([d is None for d in dims]):
-        who = "an input" if op is None else op.name
-        raise NeedsSize(
+        who, kind = "an input", NeedsSize
+        if node is not None:
+            sizes = [value.shape for value in node.inputs], node.attributes
+            who, kind = (
+                node.op.name,
+                NeedsSize if has_symbolic_shape(sizes) else NeedsValue,
+            )
+        raise kind(
             f"{user_line(always=True)}: the shape of the results of {who} is unknown "
             "before it runs; call it outside of traced functions, or keep the shape, as "
             "where(condition, x, y) does"
@@ -322,7 +329,7 @@ class Tracer(Interpreter):
         node = Node(op, tuple(values), attributes, self.current_line())
         outputs = node.make_outputs(
             [
-                (_shape(spec.shape, op), spec.dtype.dtype)
+                (_shape(spec.shape, node), spec.dtype.dtype)
                 for spec in (inferred if many else (inferred,))
             ]
         )

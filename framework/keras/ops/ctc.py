@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tapewright.core.errors import ShapeError
-from tapewright.core.interpreters import active_tracer
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 from tapewright.ops.array.conversion import cast
@@ -13,6 +12,7 @@ from tapewright.ops.array.creation import range as arange
 from tapewright.ops.array.gather import gather
 from tapewright.ops.array.indexing import argmax
 from tapewright.ops.array.joining import pad
+from tapewright.ops.array.segment import known_values
 from tapewright.ops.array.shape import expand_dims, shape
 from tapewright.ops.array.sorting import argsort
 from tapewright.ops.math.comparison import equal, greater_equal, where
@@ -76,8 +76,9 @@ def ctc_decode(
     ``scores [batch, paths]``: minus the sum of the largest logits, or with "beam_search"
     the logarithms of the probabilities.
 
-    Raises: ``ValueError`` for another strategy; ``TypeError`` for a "beam_search" in a
-    traced function, as it looks at values.
+    A traced function runs a "beam_search" eagerly, as it looks at values.
+
+    Raises: ``ValueError`` for another strategy.
     """
     inputs, lengths = _to_logits(inputs), _int32(sequence_lengths)
     if strategy not in ("greedy", "beam_search"):
@@ -87,11 +88,8 @@ def ctc_decode(
     blank = inputs.shape[-1] - 1 if mask_index is None else mask_index
     if strategy == "greedy":
         return _greedy(inputs, lengths, merge_repeated, blank)
-    if active_tracer() is not None:
-        raise TypeError(
-            "ctc_decode: strategy='beam_search' needs values; wrap the call in "
-            "tw.py_function, or decode outside of the traced function"
-        )
+    known_values("ctc_decode", "inputs", inputs)
+    known_values("ctc_decode", "sequence_lengths", lengths)
     result = [
         _beam_search(rows[:n], beam_width, top_paths, blank)
         for rows, n in zip(log_softmax(inputs).numpy(), lengths.numpy())

@@ -404,7 +404,7 @@ def unique(
     size: int | None = None,
     fill_value: TensorLike | None = None,
 ) -> Any:
-    """The distinct entries of ``x``, in ascending order; outside of traced functions.
+    """The distinct entries of ``x``, in ascending order.
 
     Args: ``axis``: compares slices along it; None flattens ``x``; ``size``: the length
     of the result, filled up at the end with ``fill_value``.
@@ -420,11 +420,7 @@ def unique(
     array([1, 2], dtype=int32)
     """
     x = convert_to_tensor(x)
-    if not devices.is_array(x.array):
-        raise TypeError(
-            "unique: the number of entries depends on values, which x does not have in a "
-            "traced function or a model"
-        )
+    segment.known_values("unique", "x", x)
     flat, along = (ravel(x), 0) if axis is None else (x, axis)
     _, first, inverse, counts = np.unique(
         devices.to_numpy(flat.array), return_index=True, return_inverse=True,

@@ -17,7 +17,6 @@ from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
     MappingError,
-    TracingError,
 )
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
@@ -32,6 +31,7 @@ from tapewright.core.rules import (
     normalize_axis,
 )
 from tapewright.core.source_lines import user_line
+from tapewright.core.symbolic_dim import NeedsValue
 from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import (
     Tensor,
@@ -228,11 +228,12 @@ def linspace(
     """
     start = convert_to_tensor(start)
     stop = convert_to_tensor(stop, dtype_hint=start.dtype)
-    check_at_least("linspace", 1, num=int(num))
-    devices.check_fits("linspace", (int(num),), start.dtype.dtype)
+    num = as_int(num)
+    check_at_least("linspace", 1, num=num)
+    devices.check_fits("linspace", (num,), start.dtype.dtype)
     if not start.dtype.is_differentiable:
         start, stop = cast(start, dtypes.float64), cast(stop, dtypes.float64)
-    shares = np.linspace(0.0, 1.0, int(num)).astype(start.dtype.dtype)
+    shares = np.linspace(0.0, 1.0, num).astype(start.dtype.dtype)
     dims = checked_broadcast(
         "linspace", start.shape, stop.shape, start=start, stop=stop
     )
@@ -391,14 +392,14 @@ def sequence_mask(
     lengths = cast(lengths, wide)
     if maxlen is None:
         if not devices.is_array(lengths.array):
-            kind = MappingError if active_tracer() is None else TracingError
+            kind = MappingError if active_tracer() is None else NeedsValue
             raise kind(
                 f"{user_line(always=True)}: sequence_mask: maxlen must be given where "
                 "lengths is mapped or traced"
             )
         maxlen = lengths.array.max() if lengths.array.size else 0
     with devices.use_module(module_of(lengths)):
-        count = as_int(maxlen) if known_as_sizes(maxlen) else int(maxlen)
+        count = as_int(cast(convert_to_tensor(maxlen), dtypes.int64))
         places = cast(_steps(count), lengths.dtype)
     return cast(less(places, expand_dims(lengths, -1)), dtype)
 

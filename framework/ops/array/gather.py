@@ -20,11 +20,11 @@ from tapewright.core.errors import (
     InvalidArgumentError,
     OutOfBoundsError,
     ShapeError,
+    TracingError,
 )
 from tapewright.core.meeting import combine_at
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, normalize_axis
-from tapewright.core.symbolic_dim import NeedsSize
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import (
     IndexedSlices,
@@ -487,8 +487,9 @@ def boolean_mask(
     flat = reshape(tensor, (*shape[:at], math.prod(mask.shape), *shape[at + depth :]))
     try:
         places = flatnonzero(mask)
-    except NeedsSize as error:  # in a trace
-        raise NeedsSize(str(error).replace("flatnonzero", "boolean_mask")) from None
+    except TracingError as error:
+        what = str(error).replace("flatnonzero", "boolean_mask")
+        raise type(error)(what) from None
     return gather_p(flat, places, at)
 
 

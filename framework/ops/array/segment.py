@@ -21,7 +21,6 @@ from tapewright.core.errors import (
     InvalidArgumentError,
     MappingError,
     ShapeError,
-    TracingError,
 )
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.meeting import combine_at
@@ -33,6 +32,7 @@ from tapewright.core.rules import (
     known_rank,
 )
 from tapewright.core.source_lines import user_line
+from tapewright.core.symbolic_dim import NeedsValue
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -529,7 +529,7 @@ def _counted(who, data, segment_ids):
 def known_values(who, name, tensor):
     """The array of a tensor, on which the shape of a result depends."""
     if not devices.is_array(tensor.array):
-        kind = MappingError if active_tracer() is None else TracingError
+        kind = MappingError if active_tracer() is None else NeedsValue
         line = user_line(always=True)
         raise kind(
             f"{line}: {who}: the shape of the result depends on the values of {name}, so "

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.tensor import Tensor, is_tensor
-from tapewright.core.typing import IntLike, ShapeLike, TensorLike
+from tapewright.core.typing import IntLike, ShapeLike, TensorLike, as_int
 
 from ..array.indexing import is_number, slice
 from ..array.joining import pad
@@ -71,6 +71,7 @@ def crop_to_bounding_box(
     array([2, 4], dtype=int32)
     """
     x = checked_images("crop_to_bounding_box", image)
+    target_height, target_width = as_int(target_height), as_int(target_width)
     *batch, height, width, channels = x.shape
     _check_box(
         "crop_to_bounding_box", x, offset_height, offset_width,
@@ -100,6 +101,7 @@ def pad_to_bounding_box(
     array([0, 1, 2, 0], dtype=int32)
     """
     x = checked_images("pad_to_bounding_box", image)
+    target_height, target_width = as_int(target_height), as_int(target_width)
     height, width = tuple(x.shape)[-3:-1]
     below = target_height - offset_height - height
     right = target_width - offset_width - width
@@ -141,6 +143,7 @@ def resize_with_crop_or_pad(
     array([2, 3], dtype=int32)
     """
     x = checked_images("resize_with_crop_or_pad", image)
+    target_height, target_width = as_int(target_height), as_int(target_width)
     height, width = tuple(x.shape)[-3:-1]
     more = target_height - height, target_width - width
     x = crop_to_bounding_box(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tapewright.core.tensor import Tensor
-from tapewright.core.typing import IntLike, TensorLike
+from tapewright.core.typing import IntLike, TensorLike, as_int
 
 from ..array.joining import reverse
 from ..array.shape import transpose as transpose_axes
@@ -59,7 +59,7 @@ def rot90(image: TensorLike, k: IntLike = 1, name: str | None = None) -> Tensor:
     [[[2]], [[1]]]
     """
     x = checked_images("rot90", image)
-    k = int(k) % 4
+    k = as_int(k) % 4
     if k == 2:
         return reverse(x, (-3, -2))
     if k == 1:

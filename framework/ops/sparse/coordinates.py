@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tapewright.core import devices, dtypes
-from tapewright.core.errors import InvalidArgumentError, MappingError, TracingError
+from tapewright.core.errors import InvalidArgumentError, MappingError
 from tapewright.core.primitive import primitive
 from tapewright.core.source_lines import user_line
+from tapewright.core.symbolic_dim import NeedsValue
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
@@ -35,12 +36,12 @@ __all__ = [
 def sizes_of(who: str, x: SparseTensor) -> tuple[Any, ...]:
     """The dense shape, numbers or formulas.
 
-    Raises: ``TracingError`` if a trace does not know it; ``InvalidArgumentError`` if it
+    Raises: ``NeedsValue`` if a trace does not know it; ``InvalidArgumentError`` if it
     has more than 2^63 entries.
     """
     sizes = tuple(x.shape)
     if None in sizes:
-        raise TracingError(
+        raise NeedsValue(
             f"{user_line(always=True)}: {who}: the dense shape of the sparse tensor is "
             f"{x.shape}, which must be known: give SparseTensorSpec all sizes"
         )

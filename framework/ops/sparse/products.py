@@ -355,7 +355,7 @@ def bincount(
     ``minlength``: the least size of the result; ``maxlength``: values from it on are left
     out; ``binary_output``: 1 for each number that is there.
 
-    Raises: ``InvalidArgumentError`` for negative values. Not in traced functions.
+    Raises: ``InvalidArgumentError`` for negative values.
 
     >>> counts = bincount([[1, 2, 1], [4, 4, 4]], axis=-1)
     >>> counts.indices.numpy().tolist(), counts.values.numpy()

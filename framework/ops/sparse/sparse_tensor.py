@@ -233,7 +233,7 @@ class SparseTensorSpec(CompositeSpec):
     """The shape and dtype of a `SparseTensor`, for an ``input_signature`` or data.
 
     Args: ``shape``: with None for unknown sizes, or None for an unknown rank. Where a
-    size is unknown, a traced function cannot make the tensor dense.
+    size is unknown, a traced function that makes the tensor dense runs eagerly.
 
     >>> SparseTensorSpec([3, 2], "float32")
     SparseTensorSpec(TensorShape([3, 2]), tf.float32)

@@ -316,8 +316,6 @@ def reset_shape(
 ) -> SparseTensor:
     """The same entries in a larger shape, or in the smallest that holds them (None).
 
-    The smallest is not known in traced functions.
-
     Raises: ``ValueError`` for a size smaller than before, or another rank.
 
     >>> reset_shape(SparseTensor([[0, 1]], [1], [3, 2]), [5, 5]).shape

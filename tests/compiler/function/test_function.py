@@ -1355,3 +1355,69 @@ def test_a_function_in_a_trace_takes_the_share_that_is_an_argument_there():
     for share in 0.25, 0.75:
         assert outer(x, tw.constant(share)).numpy() == 4.0 * share
     assert outer.experimental_get_tracing_count() == 1
+
+
+# ------------------------------------------------------- sizes that follow from values
+
+
+@tw.function
+def positive_sum(x):
+    return tw.reduce_sum(tw.boolean_mask(x, x > 0))
+
+
+def in_branches(x):
+    if tw.reduce_sum(x) > 0:
+        return tw.reduce_sum(x[x > 0])
+    return tw.constant(0.0)
+
+
+def in_steps(x):
+    total, n = tw.constant(0.0), tw.constant(0)
+    while n < tw.cast(tw.reduce_sum(x), "int32"):
+        total, n = total + tw.reduce_sum(x[x > 0]), n + 1
+    return total
+
+
+def in_rows(x):
+    return tw.map_fn(
+        lambda y: tw.reduce_sum(tw.range(tw.cast(abs(y), "int32"))), x, "int32"
+    )
+
+
+@pytest.mark.parametrize("call", [positive_sum, in_branches, in_steps, in_rows])
+@pytest.mark.parametrize("open_size", [False, True])
+def test_a_function_runs_eagerly_where_a_size_depends_on_values(call, open_size):
+    calls = []
+
+    def run(x):
+        calls.append(1)
+        return call(x)
+
+    traced = tw.function(
+        run, input_signature=[tw.TensorSpec([None if open_size else 3])]
+    )
+    for values in ([1.0, -2.0, 5.0], [3.0, 1.0, 0.0]):
+        x = tw.constant(values)
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = traced(x)
+        found = tape.gradient(y, x)
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            wanted = call(x)
+        np.testing.assert_array_equal(y, wanted)
+        if call is not in_rows:
+            np.testing.assert_array_equal(found, tape.gradient(wanted, x))
+    assert len(calls) <= 6  # the traces that were tried, and the two calls
+    with pytest.raises(tw.errors.TracingError):
+        tw.function(run).get_concrete_function(tw.constant([1.0]))
+
+
+def test_a_loop_over_known_steps_needs_no_values_of_a_trace():
+    @tw.function
+    def total(x):
+        for i in tw.range(3):
+            x = x + tw.reduce_sum(tw.zeros([i + 1]) + 1.0)
+        return x
+
+    assert total(tw.constant(1.0)).numpy() == 7.0 and not total._eager

@@ -821,3 +821,21 @@ def test_build_of_a_subclass_may_go_on_to_that_of_the_model():
     assert model.shape == (4, 3) and model.built
     with pytest.raises(ValueError, match="input"):
         Built().build((None, None))
+
+
+def test_a_model_whose_build_ends_in_that_of_its_base_has_its_weights():
+    class Shifted(Model):
+        def build(self, input_shape):
+            self.shift = self.add_weight(shape=(input_shape[-1],), initializer="ones")
+            self.dense = tw.keras.layers.Dense(2)
+            super().build(input_shape)
+
+        def call(self, inputs):
+            return self.dense(inputs + self.shift)
+
+    model = Shifted()
+    assert model(tw.ones([3, 4])).shape == (3, 2) and model.built
+    assert len(model.trainable_variables) == 3
+    model = Shifted()
+    model.build((None, 4))
+    assert model.built and model(tw.ones([3, 4])).shape == (3, 2)

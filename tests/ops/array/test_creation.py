@@ -197,10 +197,28 @@ def test_a_range_without_end_is_refused(given):
         tw.range(*given)
 
 
-def test_a_range_of_a_traced_number_is_refused_with_what_to_do():
-    def total(n):
-        return sum(tw.range(n))
+# Of a number that is traced.
+SIZED = [
+    lambda n: sum(tw.range(n)),
+    tw.range,
+    lambda n: tw.range(0.0, 1.0, 1 / n),
+    lambda n: tw.zeros([n, 2]),
+    lambda n: tw.linspace(0.0, 1.0, n),
+    lambda n: tw.sequence_mask([1, 2], n),
+    lambda n: tw.sequence_mask([n, 1]),
+    lambda n: tw.reshape(tw.range(12), [n, -1]),
+    lambda n: tw.range(9)[n:],
+    lambda n: tw.random.uniform([n], seed=3),
+]
 
-    for use in (total, tw.range, lambda n: tw.range(0.0, 1.0, tw.cast(n, "float32"))):
-        with pytest.raises(tw.errors.TracingError, match="tw.while_loop"):
-            tw.function(use)(tw.constant(3))
+
+def test_sizes_of_traced_numbers_run_eagerly_or_tell_what_to_do():
+    n = tw.constant(3)
+    for use in SIZED:
+        traced = tw.function(use)
+        tw.random.set_seed(1)
+        wanted = use(n)
+        tw.random.set_seed(1)
+        np.testing.assert_array_equal(traced(n), wanted)
+    with pytest.raises(tw.errors.TracingError, match="tw.while_loop"):
+        tw.function(tw.range).get_concrete_function(n)

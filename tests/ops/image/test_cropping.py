@@ -34,6 +34,17 @@ def test_boxes_may_stand_where_tensors_of_a_trace_say(jit_compile):
         cut_and_fill(IMAGE, tw.constant(3), tw.constant(0))
 
 
+def test_sizes_of_boxes_and_turns_may_be_traced():
+    n, image = tw.constant(2), tw.constant(IMAGE)
+    for call in (
+        lambda n: tw.image.crop_to_bounding_box(image, n, 1, n, n),
+        lambda n: tw.image.pad_to_bounding_box(image, n, 1, n + 5, n + 4),
+        lambda n: tw.image.resize_with_crop_or_pad(image, n, n + 3),
+        lambda n: tw.image.rot90(image, n),
+    ):
+        np.testing.assert_array_equal(tw.function(call)(n), call(n))
+
+
 def test_images_are_turned_and_mirrored_as_arrays_are():
     image = IMAGE[0]
     for k in range(-1, 6):
