@@ -78,6 +78,8 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("keras.optimizers", "legacy", "tw.keras.optimizers"),
     ("keras.ops", "numpy", "tw.keras.ops"),
     ("keras.preprocessing", "text", "tw.keras.layers.TextVectorization"),
+    ("keras.preprocessing.image", "ImageDataGenerator", "tw.keras.utils."
+     "image_dataset_from_directory, and layers such as tw.keras.layers.RandomRotation"),
     ("keras.utils", "legacy", "tw.keras.saving"),
 )  # fmt: skip
 
