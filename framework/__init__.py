@@ -102,7 +102,7 @@ if TYPE_CHECKING:  # names that are loaded at their first use
     )
     from tapewright.layers.initializers import Zeros as zeros_initializer
 
-    from .api import image, lookup, saved_model, train
+    from .api import compat, image, lookup, saved_model, train
     from . import data, io, keras, plot, profiler, summary
     from .io import audio
     from .autodiff import testing
@@ -179,6 +179,7 @@ __all__ = [
     "clip_by_global_norm",
     "clip_by_norm",
     "clip_by_value",
+    "compat",
     "complex",
     "complex128",
     "complex64",
@@ -440,6 +441,7 @@ import_lazily(
     audio="tapewright.io.audio",
     autograph="tapewright.api.autograph",
     callbacks="tapewright.keras.callbacks",
+    compat="tapewright.api.compat",
     constant_initializer="tapewright.layers.initializers:Constant",
     data="tapewright.data",
     datasets="tapewright.datasets",
@@ -505,7 +507,10 @@ __version__ = version.VERSION
 explain_missing(
     "tapewright.api.missing_names",
     __name__,
-    *("", *"audio bitwise config data debugging distribute dtypes errors".split()),
+    *(
+        "",
+        *"audio bitwise compat config data debugging distribute dtypes errors".split(),
+    ),
     *"autodiff autograph image linalg lookup math math.special nest nn profiler".split(),
     *"data.experimental io io.gfile ragged saved_model signal sparse strings".split(),
     *"random summary test train version".split(),

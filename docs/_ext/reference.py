@@ -37,7 +37,7 @@ NAMESPACES = """
     datasets.digits datasets.mnist datasets.fashion_mnist datasets.cifar10
     datasets.cifar100 datasets.imdb datasets.reuters
     datasets.boston_housing datasets.california_housing saved_model io io.gfile train
-    distribute debugging profiler plot summary test version
+    distribute debugging profiler plot summary test version compat
     tapewright
     keras.activations keras.ops keras.ops.image keras.backend keras.mixed_precision keras
 """.split()

@@ -24,7 +24,7 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf.sparse", "sampled_addmm", "tw.gather of rows, and tw.SparseTensor.with_values"),
     ("tf", "sets", "tw.unique, or Python's set"),
     ("tf", "Graph Operation import_graph_def graph_util", "tw.function"),
-    ("tf", "compat", "the names of TensorFlow 2, and tw.GradientTape for sessions"),
+    ("tf.compat", "v1", "the names of TensorFlow 2, and tw.GradientTape for sessions"),
     ("tf", "quantization qint8 qint16 qint32 quint8 quint16", "tw.bfloat16 or tw.float16"),
     ("tf", "get_static_value", ".numpy() of a tensor outside of tw.function"),
     ("tf", "tuple", "tw.group, or a Python tuple"),
@@ -78,6 +78,8 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("keras.optimizers", "legacy", "tw.keras.optimizers"),
     ("keras.ops", "numpy", "tw.keras.ops"),
     ("keras.preprocessing", "text", "tw.keras.layers.TextVectorization"),
+    ("keras.preprocessing.image", "ImageDataGenerator", "tw.keras.utils."
+     "image_dataset_from_directory, and layers such as tw.keras.layers.RandomRotation"),
     ("keras.utils", "legacy", "tw.keras.saving"),
 )  # fmt: skip
 

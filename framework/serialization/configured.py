@@ -53,7 +53,7 @@ class Configured:
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain values: numbers, strings, lists, dicts.
+        """Return the constructor's arguments as plain values: numbers, text, containers.
 
         Raises: ``NotImplementedError`` if one is neither plain nor kept as an attribute.
         """

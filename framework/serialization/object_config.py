@@ -157,7 +157,7 @@ def plain(value: Any) -> Any:
     """Convert an attribute to JSON values: a function of ours is its name.
 
     >>> plain(DType("float32", "f4")), plain((1, None))
-    ('float32', [1, None])
+    ('float32', (1, None))
     """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -166,7 +166,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        items = [plain(item) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
     if hasattr(value, "numpy"):
         value = value.numpy()
     if hasattr(value, "tolist"):

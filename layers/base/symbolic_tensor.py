@@ -413,6 +413,7 @@ class Node:
     __slots__ = ("operation", "args", "kwargs", "inputs", "outputs")
 
     def __init__(self, operation, args, kwargs, outputs):
+        args, kwargs, outputs = _own((args, kwargs, outputs))
         self.operation, self.args, self.kwargs = operation, args, kwargs
         self.outputs = outputs
         tensors = [x for x in flatten((args, kwargs)) if type(x) is KerasTensor]
@@ -455,6 +456,11 @@ class Node:
 
         operation = operation or self.operation
         return operation(*filled(self.args), **filled(self.kwargs))
+
+
+def _own(nest):
+    """The leaves of a nest in containers that nobody else can change."""
+    return map_structure(lambda leaf: leaf, nest)
 
 
 def node_of(tensor):

@@ -95,7 +95,7 @@ def test_rates_lie_between_0_and_1(rate):
 
 def test_dropout_config_makes_the_same_layer():
     config = Dropout(0.5, noise_shape=(None, 1), seed=3).get_config()
-    assert config["noise_shape"] == [None, 1]
+    assert config["noise_shape"] == (None, 1)
     assert Dropout.from_config(config).get_config() == config
 
 

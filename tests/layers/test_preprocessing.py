@@ -112,7 +112,7 @@ def test_weights_and_config_are_those_of_keras():
     layer = Normalization()
     layer.build((None, 3))
     assert [w.name for w in layer.weights] == ["mean", "variance", "count"]
-    assert layer.trainable_weights == [] and layer.get_config()["axis"] == [-1]
+    assert layer.trainable_weights == [] and layer.get_config()["axis"] == (-1,)
     given = Normalization(axis=None, mean=np.float32(3), variance=2.0)
     given.build((None, 3))
     assert given.weights == [] and given.get_config()["mean"] == 3.0

@@ -84,14 +84,14 @@ def test_configs_are_those_of_keras():
 
     assert own(UpSampling1D(3)) == {"size": 3}
     assert own(UpSampling2D(3)) == {
-        "size": [3, 3],
+        "size": (3, 3),
         "data_format": "channels_last",
         "interpolation": "nearest",
     }
-    assert own(Cropping1D(1)) == {"cropping": [1, 1]}
-    assert own(Reshape((2, -1))) == {"target_shape": [2, -1]}
+    assert own(Cropping1D(1)) == {"cropping": (1, 1)}
+    assert own(Reshape((2, -1))) == {"target_shape": (2, -1)}
     assert own(RepeatVector(2)) == {"n": 2}
-    assert own(Permute((2, 1))) == {"dims": [2, 1]}
+    assert own(Permute((2, 1))) == {"dims": (2, 1)}
 
 
 @pytest.mark.parametrize("layer", [UpSampling2D(2), UpSampling2D(3, None, "bilinear")])

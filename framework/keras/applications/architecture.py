@@ -246,7 +246,8 @@ class Options:
         with nullcontext() if path is None else deferred_initialization(_allow):
             x = self.input_tensor
             x = Input(in_data_format(shape)) if x is None else x
-            model = Model(_source_inputs(x), network(x, self), name=self.name)
+            inputs = x if self.input_tensor is None else _source_inputs(x)
+            model = Model(inputs, network(x, self), name=self.name)
             if path is not None:
                 model.load_weights(path)
         return model

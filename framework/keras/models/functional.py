@@ -14,7 +14,7 @@ from tapewright.layers.base.input_layer import Input, InputLayer
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import KerasTensor, node_of
 
-__all__ = ["FunctionalGraph", "get_source_inputs", "standardized"]
+__all__ = ["FunctionalGraph", "get_source_inputs", "sole", "standardized"]
 
 
 def get_source_inputs(tensor: Any) -> list[KerasTensor]:
@@ -55,7 +55,7 @@ class FunctionalGraph:
     outputs: list[Any]
 
     def __init__(self, inputs, outputs):
-        self._find(_sole(inputs), _sole(outputs))
+        self._find(inputs, outputs)
         if not all([_is_input(x) for x in self.inputs]):
             self._find(*self.rebuilt(lambda operation: operation, self._new_inputs()))
         self._check_names()
@@ -71,8 +71,11 @@ class FunctionalGraph:
     # --- the nodes of the graph
 
     def _find(self, inputs, outputs):
-        self.input_nest, self.output_nest = inputs, outputs
         self.inputs, self.outputs = flatten(inputs), flatten(outputs)
+        self.input_nest = pack(
+            inputs, self.inputs
+        )  # a copy: the user may change theirs
+        self.output_nest = pack(outputs, self.outputs)
         for what, tensors in (("inputs", self.inputs), ("outputs", self.outputs)):
             for x in tensors:
                 if type(x) is not KerasTensor:
@@ -173,7 +176,7 @@ class FunctionalGraph:
             results = flatten(node.call(values))
             for x, y in zip(node.output_tensors, results, strict=True):
                 values[id(x)] = y
-        return pack(self.output_nest, [values[id(x)] for x in self.outputs])
+        return sole(pack(self.output_nest, [values[id(x)] for x in self.outputs]))
 
     def rebuilt(self, copy, values=(), call=None):
         """Return ``(inputs, outputs)`` of the same calls, on ``copy(operation)`` for each.
@@ -197,8 +200,8 @@ class FunctionalGraph:
         return tuple([pack(n, [values[id(x)] for x in flatten(n)]) for n in nests])
 
 
-def _sole(tensors):
-    """Return the tensor of a list or tuple of one, as Keras does."""
+def sole(tensors):
+    """Return the tensor of a list or tuple of one: a model with it gives the tensor."""
     if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
         return tensors[0]
     return tensors

@@ -26,7 +26,7 @@ from ..files.keras_objects import deserialize_keras_object, serialize_keras_obje
 from ..training.state_tree import assign_state_tree, state_tree
 from ..training.summary import print_summary
 from ..training.trainer import Trainer
-from .functional import FunctionalGraph, standardized
+from .functional import FunctionalGraph, sole, standardized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,7 +117,7 @@ class Model(Trainer, Layer):
         self._functional = graph
         self._functional_layers = graph.layers
         self.built = True
-        self._output_shape = map_structure(lambda x: tuple(x.shape), self.output)
+        self._output_shape = sole(map_structure(lambda x: tuple(x.shape), self.output))
 
     # --- calling
 
@@ -183,7 +183,7 @@ class Model(Trainer, Layer):
             if not hasattr(self, "outputs"):
                 raise
             outputs = self._need_graph("outputs").output_nest
-            return map_structure(lambda x: KerasTensor(x.shape, x.dtype), outputs)
+            return sole(map_structure(lambda x: KerasTensor(x.shape, x.dtype), outputs))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Return None: the outputs carry the masks of their layers."""

@@ -70,7 +70,8 @@ def ids(configs):
 @pytest.mark.parametrize("config", LAYERS, ids=ids(LAYERS))
 def test_what_keras_says_of_a_layer_is_read_and_written_again(config):
     layer = saving.deserialize_keras_object(config)
-    agree(saving.serialize_keras_object(layer), policies_as_names(config))
+    written = json.loads(json.dumps(saving.serialize_keras_object(layer)))
+    agree(written, policies_as_names(config))
 
 
 @pytest.mark.parametrize("config", OBJECTS, ids=ids(OBJECTS))

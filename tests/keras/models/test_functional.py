@@ -12,6 +12,7 @@ from tapewright.layers import (
     LSTM,
     Add,
     BatchNormalization,
+    Concatenate,
     Dense,
     Dropout,
     Embedding,
@@ -132,7 +133,41 @@ def test_a_list_of_one_output_is_that_output(data):
     x = Input((3,))
     model = Model([x], [Dense(2)(x)])
     assert isinstance(model.predict(data[0], verbose=0), np.ndarray)
-    assert model(data[0]).shape == (5, 2) and model.output.shape == (None, 2)
+    assert model(data[0]).shape == (5, 2) and model.output_shape == (None, 2)
+
+
+def test_ends_are_in_the_containers_that_were_given():
+    x = Input((3,))
+    y = Dense(2)(x)
+    for inputs, outputs in (([x], (y,)), ((x,), [y]), (x, [y])):
+        model = Model(inputs, outputs)
+        for each in (model, Model.from_config(model.get_config())):
+            assert type(each.input) is type(inputs)
+            assert type(each.output) is type(outputs)
+    assert model.output[0] is y and model.inputs == [x]
+
+
+def test_containers_of_a_call_may_change_afterwards():
+    class Double(Layer):
+        def call(self, inputs):
+            return {name: x * 2.0 for name, x in inputs.items()}
+
+    x = Input((1,))
+    grown = [x, x]
+    for _ in range(2):
+        grown.append(Concatenate()(grown))
+    ends = Model(x, [x, x])(x)
+    ends[-1] = Add()(ends)
+    named = {"a": x}
+    doubled = Double()(named)
+    named["a"] = doubled["a"]
+    doubled["a"] = doubled["a"] + 1.0
+    outputs = [grown[-1], ends[-1], doubled["a"]]
+    model = Model(x, outputs)
+    outputs.clear()
+    first, second, third = model(np.ones((1, 1), "float32"))
+    assert first.shape == (1, 4)
+    assert second.numpy() == 2.0 and third.numpy() == 3.0
 
 
 def test_layers_see_masks_while_a_model_is_put_together():

@@ -78,7 +78,7 @@ def test_a_plain_argument_need_not_be_kept():
 
     layer = Doubled(3, name="d")
     config = {"name": "d", "trainable": True, "dtype": "float32", "size": 3}
-    assert layer.get_config() == config | {"sizes": [1, 2]}
+    assert layer.get_config() == config | {"sizes": (1, 2)}
     assert Doubled.from_config(layer.get_config()).size == 6
 
 

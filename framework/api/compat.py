@@ -1,0 +1,84 @@
+"""`tw.compat`: text and bytes as one another, as in ``tf.compat``.
+
+The older TensorFlow of ``tf.compat.v1`` is not here.
+"""
+
+import numbers
+
+import numpy as np
+
+__all__ = [
+    "as_bytes",
+    "as_str",
+    "as_str_any",
+    "as_text",
+    "bytes_or_text_types",
+    "complex_types",
+    "dimension_value",
+    "integral_types",
+    "path_to_str",
+    "real_types",
+]
+
+bytes_or_text_types = (bytes, str)
+complex_types = (numbers.Complex, np.number)
+integral_types = (numbers.Integral, np.integer)
+real_types = (numbers.Real, np.integer, np.floating)
+
+
+def as_bytes(bytes_or_text: bytes | bytearray | str, encoding: str = "utf-8") -> bytes:
+    """Return text encoded, and bytes as they are.
+
+    >>> as_bytes("JFIF"), as_bytes(b"JFIF")
+    (b'JFIF', b'JFIF')
+    """
+    if isinstance(bytes_or_text, bytes | bytearray):
+        return bytes(bytes_or_text)
+    if isinstance(bytes_or_text, str):
+        return bytes_or_text.encode(encoding)
+    raise TypeError(f"as_bytes: expected bytes or a str, got {bytes_or_text!r}")
+
+
+def as_text(bytes_or_text: bytes | str, encoding: str = "utf-8") -> str:
+    """Return bytes decoded, and text as it is.
+
+    >>> as_text(b"JFIF"), as_text("JFIF")
+    ('JFIF', 'JFIF')
+    """
+    if isinstance(bytes_or_text, bytes):
+        return bytes_or_text.decode(encoding)
+    if isinstance(bytes_or_text, str):
+        return bytes_or_text
+    raise TypeError(f"as_text: expected bytes or a str, got {bytes_or_text!r}")
+
+
+as_str = as_text
+
+
+def as_str_any(value: object, encoding: str = "utf-8") -> str:
+    """Return bytes decoded, and anything else as ``str(value)``.
+
+    >>> as_str_any(b"JFIF"), as_str_any(7)
+    ('JFIF', '7')
+    """
+    return as_text(value, encoding) if isinstance(value, bytes) else str(value)
+
+
+def path_to_str(path: object) -> object:
+    """Return the text of a path, and anything else as it is.
+
+    >>> from pathlib import PurePosixPath
+    >>> path_to_str(PurePosixPath("data/image.jpg"))
+    'data/image.jpg'
+    """
+    return as_str_any(path.__fspath__()) if hasattr(path, "__fspath__") else path
+
+
+def dimension_value(dimension: int | None) -> int | None:
+    """Return a size of a `TensorShape`: it is an int or None already.
+
+    >>> import tapewright as tw
+    >>> dimension_value(tw.zeros([2, 3]).shape[-1])
+    3
+    """
+    return dimension
