@@ -13,7 +13,7 @@ import numpy as np
 from tapewright.core.argument_validation import whole
 from tapewright.core.devices import to_numpy
 from tapewright.core.dtypes import DType, as_dtype
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.tensor import TensorSpec, convert_to_tensor, new_tensor
 from tapewright.core.text import is_text, make_text, use_text
 from tapewright.storage.records.columns import Columns
 from tapewright.storage.records.lines import (
@@ -240,7 +240,7 @@ class CsvDataset(_FileDataset):
 
 
 def _scalar(value, dtype):
-    return as_string(value) if is_text(dtype) else convert_to_tensor(value, dtype)
+    return as_string(value) if is_text(dtype) else new_tensor(np.asarray(value, dtype))
 
 
 def csv_default(value):
