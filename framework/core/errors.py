@@ -15,6 +15,7 @@ The others are Python's own in TensorFlow, or unknown to it:
     LookupError <- GradientLookupError     a gradient through an op that has no rule
     TypeError   <- MappingError            an operation that a batched tensor has not
     TypeError   <- TracingError            an operation that a traced tensor has not
+      AttributeError <- NoValueError       the value of a traced tensor
     RuntimeError <- VerificationError      a compiled function with an inconsistency
     RuntimeError <- CollectiveError        processes of a job that do not act together
     ValueError, RuntimeError <- RecordingError   a tape in the wrong state
@@ -52,6 +53,7 @@ __all__ = [
     "InvalidArgumentError",
     "MappingError",
     "NOT_FOUND",
+    "NoValueError",
     "NotFoundError",
     "NumericsError",
     "OK",
@@ -349,6 +351,13 @@ class TracingError(TypeError):
     ... except TracingError as error:
     ...     print(type(error).__name__)
     TracingError
+    """
+
+
+class NoValueError(TracingError, AttributeError):
+    """A traced tensor is asked for its value, by ``numpy()``; an ``AttributeError``, too.
+
+    Graph tensors of TensorFlow lack the method, which code catches as that error.
     """
 
 

@@ -48,7 +48,12 @@ __all__ = [
 
 
 def as_element(value, spec=None):
-    """``value`` with a tensor at each leaf, of the dtypes of ``spec`` if that is given."""
+    """``value`` with a tensor at each leaf, or at each leaf of ``spec``, of its dtype.
+
+    Without a spec tuples are structure; where a spec wants a tensor they are its rows.
+    """
+    if isinstance(spec, TensorSpec):
+        return host_tensor(value, spec.dtype)
     if isinstance(value, tuple):
         specs = spec if isinstance(spec, tuple) else [spec] * len(value)
         items = [as_element(item, s) for item, s in zip(value, specs, strict=True)]

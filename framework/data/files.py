@@ -12,7 +12,7 @@ import numpy as np
 
 from tapewright.core.argument_validation import whole
 from tapewright.core.dtypes import as_dtype
-from tapewright.core.tensor import TensorSpec, convert_to_tensor
+from tapewright.core.tensor import TensorSpec, convert_to_tensor, new_tensor
 from tapewright.core.text import is_text, make_text, use_text
 from tapewright.ops.strings.numbers import column_defaults
 from tapewright.storage.records.columns import Columns
@@ -240,4 +240,4 @@ class CsvDataset(_FileDataset):
 
 
 def _scalar(value, dtype):
-    return as_string(value) if is_text(dtype) else convert_to_tensor(value, dtype)
+    return as_string(value) if is_text(dtype) else new_tensor(np.asarray(value, dtype))

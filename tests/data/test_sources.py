@@ -29,11 +29,24 @@ def test_the_data_set_keeps_its_own_copy():
     assert values(ds) == [0.0, 0.0, 0.0]
 
 
+def test_a_tuple_is_one_tensor_where_the_signature_says_so():
+    """As in TensorFlow: tuples are structure only where the signature has them."""
+    vector = tw.TensorSpec([None], "int64")
+    ds = Dataset.from_generator(lambda: iter([(7,), (8, 9)]), output_signature=vector)
+    assert values(ds) == [[7], [8, 9]]
+    rows = iter([(("a", "b"), [(1.0, 2.0)])])
+    ds = Dataset.from_generator(
+        lambda: rows, output_types=("string", "float32"), output_shapes=((2,), (1, 2))
+    )
+    ((text, numbers),) = ds.as_numpy_iterator()
+    assert text.tolist() == [b"a", b"b"] and numbers.tolist() == [[1.0, 2.0]]
+
+
 def test_generated_elements_are_held_against_the_signature():
     spec = tw.TensorSpec([2], "float32")
     ds = Dataset.from_generator(lambda: iter([np.zeros(3)]), output_signature=spec)
     with pytest.raises(TypeError, match=r"shape \(3,\).*output_signature.*\(2,\)"):
         list(ds)
-    ds = Dataset.from_generator(lambda: iter([(1, 2)]), output_signature=spec)
+    ds = Dataset.from_generator(lambda: iter([(1, 2)]), output_signature=(spec,) * 2)
     with pytest.raises(TypeError, match="output_signature"):
         list(ds)

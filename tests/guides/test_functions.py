@@ -64,8 +64,23 @@ def test_it_is_traced_for_each_type(capsys):
     concrete = double.get_concrete_function(tf.TensorSpec(shape=[], dtype=tf.float32))
     assert concrete(tf.constant(1.5)).numpy() == 3.0
     assert "Tracing" not in capsys.readouterr().out  # it has that one
-    with pytest.raises(Exception, match=r"(?s)float|int"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="float32.*int32"):
         concrete(tf.constant(1))
+
+
+def test_a_leaked_tensor_has_no_value():
+    leaked = []
+
+    @tf.function
+    def leaky(x):
+        leaked.append(x + 1)
+        return x + 2
+
+    leaky(tf.constant(1))
+    with pytest.raises(AttributeError, match="which is over"):
+        leaked[0].numpy()
+    with pytest.raises(TypeError, match="which is over"):
+        tf.constant(1) + leaked[0]
 
 
 def test_a_signature_limits_what_is_traced(capsys):

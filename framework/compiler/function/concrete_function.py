@@ -12,7 +12,7 @@ from tapewright.core import config
 from tapewright.core.composite import CompositeTensor
 from tapewright.core.devices import array_module, current_module, use_module
 from tapewright.core.dtypes import kind_of
-from tapewright.core.errors import TracingError
+from tapewright.core.errors import DTypeError, TracingError
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
     active_interpreter,
@@ -141,7 +141,7 @@ def _has_specs(values):
 
 
 def fitting(value, spec, name):
-    """Convert a value to a tensor of this spec. Raises: ``TypeError``."""
+    """Convert a value to a tensor of this spec. Raises: ``TypeError``, `DTypeError`."""
     try:
         tensor = value
         if not isinstance(value, Tensor):
@@ -149,7 +149,7 @@ def fitting(value, spec, name):
     except (TypeError, ValueError) as error:
         raise TypeError(f"the argument '{name}' must be {spec}: {error}") from None
     if not spec.is_compatible_with(tensor):
-        raise TypeError(
+        raise (TypeError if tensor.dtype == spec.dtype else DTypeError)(
             f"the argument '{name}' must have shape {spec.shape} and dtype "
             f"{spec.dtype.name}; got shape {tensor.shape}, {tensor.dtype.name}"
         )
@@ -205,7 +205,8 @@ class ConcreteFunction:
             try:
                 return self._flat(args, kwargs)
             except TypeError:
-                raise TypeError(f"{self}\n{error}") from None
+                kind = DTypeError if isinstance(error, DTypeError) else TypeError
+                raise kind(f"{self}\n{error}") from None
 
     def _are_inputs(self, args):
         """Return whether these are tensors of the very shapes and dtypes of the inputs."""

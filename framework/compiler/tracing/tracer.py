@@ -14,7 +14,7 @@ import numpy as np
 
 from tapewright.core import config
 from tapewright.core.dtypes import BY_NUMPY, as_dtype, kind_of
-from tapewright.core.errors import TracingError
+from tapewright.core.errors import NoValueError, TracingError
 from tapewright.core.interpreters import (
     Interpreter,
     active_interpreters,
@@ -131,7 +131,7 @@ class SymbolicTensor(Tensor):
         where = self.tracer.graph.name
         line = user_line(always=True)
         if self.tracer.graph.finished:
-            raise TracingError(
+            raise error(
                 f"{line}: this tensor is from the trace of '{where}', which is over: only "
                 "what a traced function returns has a value outside of it. Return the "
                 "tensor, or assign it to a Variable"
@@ -153,6 +153,7 @@ class SymbolicTensor(Tensor):
             "numpy()",
             "Use ops of tapewright, or tw.py_function for Python code that is to run in "
             "each call; config.run_functions_eagerly(True) switches tracing off",
+            NoValueError,
         )
 
     def __array__(self, dtype=None, copy=None):

@@ -361,7 +361,7 @@ def latest_checkpoint(
         return None
     prefixes = {}
     for name in os.listdir(folder):
-        match = re.fullmatch(r"(.+)-(\d+)" + re.escape(ENDING), name)
+        match = re.fullmatch(r"(.*)-(\d+)" + re.escape(ENDING), name)
         if match and not name.startswith("."):
             path = os.path.join(folder, name)
             prefixes.setdefault(match[1], []).append((int(match[2]), path))

@@ -232,7 +232,9 @@ def contains_saved_model(export_dir: str | os.PathLike[str]) -> bool:
 
 def _file_at(export_dir):
     path = os.fspath(export_dir)
-    return os.path.join(path, IN_FOLDER) if os.path.isdir(path) else path
+    if os.path.isdir(path):
+        return os.path.join(path, IN_FOLDER)
+    return path.rstrip(os.sep)  # which TensorFlow's folders may end in
 
 
 def _checked(options, kind, who):

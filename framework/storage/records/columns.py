@@ -62,7 +62,8 @@ class Columns:
         if len(fields) != len(self.defaults):
             raise self._wrong(number, f"{len(fields)} fields, not {len(self.defaults)}")
         pairs = enumerate(zip(fields, self.defaults, strict=True))
-        return [self._value(*pair, i, number) for i, pair in pairs]
+        with np.errstate(over="ignore"):  # to infinity
+            return [self._value(*pair, i, number) for i, pair in pairs]
 
     def _value(self, field, default, i, number):
         if field in self._missing:
@@ -103,8 +104,7 @@ def _number(field, dtype):
     if b"_" in field:
         raise ValueError
     if dtype.kind == "f":
-        with np.errstate(over="ignore"):  # to infinity
-            return dtype.type(float(field))
+        return dtype.type(float(field))
     value = int(field)
     if not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
         raise OverflowError
@@ -126,7 +126,8 @@ def infer_default(fields):
 
 def _fits(field, dtype):
     try:
-        value = _number(field, dtype)
+        with np.errstate(over="ignore"):
+            value = _number(field, dtype)
     except (ValueError, OverflowError):
         return False
     return dtype.kind != "f" or value < np.inf

@@ -153,6 +153,11 @@ def test_the_latest_checkpoint_is_the_newest_that_is_whole(tmp_path):
         assert tw.train.latest_checkpoint(tmp_path) == paths[-2]
 
 
+def test_a_folder_may_be_the_prefix_of_checkpoints(tmp_path):
+    path = Checkpoint(x=tw.Variable(1.0)).save(f"{tmp_path}/")
+    assert tw.train.latest_checkpoint(tmp_path) == path == f"{tmp_path}/-1.h5"
+
+
 def test_there_is_no_latest_checkpoint_in_an_empty_folder(tmp_path):
     assert tw.train.latest_checkpoint(tmp_path) is None
     assert tw.train.latest_checkpoint(tmp_path / "none") is None

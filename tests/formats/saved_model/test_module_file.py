@@ -110,6 +110,14 @@ def test_a_save_that_fails_leaves_the_older_file(tmp_path):
     assert tw.saved_model.load(path).w.shape == (2, 2)
 
 
+def test_a_path_may_end_in_a_separator(tmp_path):
+    """As ``mobilenet/1/``, a version in TensorFlow's guide."""
+    path = f"{tmp_path}/net/1/"
+    tw.saved_model.save(Net(), path)
+    assert tw.saved_model.contains_saved_model(path)
+    assert tw.saved_model.load(path).variables
+
+
 def test_contains_saved_model_knows_its_own_files(tmp_path):
     contains = tw.saved_model.contains_saved_model
     tw.saved_model.save(Net(), tmp_path / "net")

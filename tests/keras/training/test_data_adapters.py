@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright import keras
 from tapewright.core import devices
 from tapewright.data import Dataset
 from tapewright.keras.training.data_adapters.array_adapter import train_validation_split
@@ -621,3 +622,27 @@ def test_a_stop_iteration_of_getitem_is_no_end_of_the_data(workers):
     batches = EpochIterator(Source(workers=workers))
     with pytest.raises(RuntimeError, match="StopIteration"):
         list(batches)
+
+
+def test_sparse_tensors_are_taken_as_arrays_are():
+    """As in Keras, alone and beside arrays; the sums by hand."""
+    dense = np.array([[1.0, 1, 1], [0, 0, 2], [0, 0, 0], [4, 0, 0]], "float32")
+    sparse, ones = tw.sparse.from_dense(dense), np.ones((4, 2))
+    inputs = [keras.Input((3,), sparse=True), keras.Input((2,))]
+    units = keras.layers.Dense(1, kernel_initializer="ones")(inputs[0])
+    alone = keras.Model(inputs[0], units)
+    sums = dense.sum(axis=1, keepdims=True)
+    np.testing.assert_array_equal(alone.predict(sparse, verbose=0), sums)
+    model = keras.Model(inputs, keras.layers.Add()([units, inputs[1]]))
+    model.compile(keras.optimizers.SGD(0.0), "mse")
+    data = {"x": [sparse, ones], "y": np.zeros((4, 2)), "verbose": 0, "batch_size": 3}
+    loss = np.mean((sums + 1) ** 2)
+    assert model.evaluate(**data) == pytest.approx(loss)
+    history = model.fit(**data, epochs=2, validation_data=(data["x"], data["y"]))
+    assert history.history == {
+        k: pytest.approx([loss] * 2) for k in ("loss", "val_loss")
+    }
+    with pytest.raises(ValueError, match="same length.*4, 3.*3, 2"):
+        model.predict([sparse, ones[:3]], verbose=0)
+    with pytest.raises(ValueError, match="shuffle: 'batch'"):
+        model.fit(**data, shuffle="batch")

@@ -11,6 +11,7 @@ from tapewright.core.tensor import is_tensor
 from tapewright.data.dataset import Dataset
 
 from .array_adapter import ArrayAdapter
+from .composite_adapter import composite_adapter, has_composites
 from .data_adapter import DataAdapter, FromIterable, FromIterator
 from .py_dataset_adapter import PyDataset, PyDatasetAdapter
 
@@ -28,9 +29,8 @@ def get_data_adapter(x, y, sample_weight, batch_size, steps, shuffle, class_weig
         raise ValueError("x: must be given; pass arrays, a Dataset or a generator")
     if _is_arrays(x):
         _arrays_only(y=y, sample_weight=sample_weight)
-        return ArrayAdapter(
-            x, y, sample_weight, batch_size, steps, shuffle, class_weight
-        )
+        adapter = composite_adapter if has_composites(x) else ArrayAdapter
+        return adapter(x, y, sample_weight, batch_size, steps, shuffle, class_weight)
     _refuse_beside(x, y=y, sample_weight=sample_weight)
     if batch_size is not None:
         warnings.warn(
