@@ -44,8 +44,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf.data.experimental", "TFRecordWriter", "tw.io.TFRecordWriter"),
     ("tf.data.experimental", "dense_to_sparse_batch",
      "Dataset.padded_batch"),
-    ("tf.data.experimental", "save load snapshot",
-     "the methods of tw.data.Dataset of these names"),
     ("tf.distribute", "TPUStrategy ParameterServerStrategy",
      "tw.distribute.MultiWorkerMirroredStrategy"),
     ("tf.image", "generate_bounding_box_proposals",

@@ -35,6 +35,7 @@ from .sources import Elements
 from .tracing import Optional
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Sequence
     from typing import Any
 
@@ -70,13 +71,16 @@ __all__ = [
     "get_structure",
     "group_by_window",
     "ignore_errors",
+    "load",
     "make_csv_dataset",
     "map_and_batch",
     "parallel_interleave",
     "rejection_resample",
     "sample_from_datasets",
+    "save",
     "scan",
     "shuffle_and_repeat",
+    "snapshot",
     "take_while",
     "unbatch",
     "unique",
@@ -233,6 +237,16 @@ def ignore_errors(log_warning: bool = False) -> Transformation:
     return lambda dataset: dataset.ignore_errors(log_warning)
 
 
+def load(
+    path: str | os.PathLike[str],
+    element_spec: Any = None,
+    compression: str | None = None,
+    reader_func: Callable[[Any], Any] | None = None,
+) -> Dataset:
+    """See `Dataset.load`."""
+    return Dataset.load(path, element_spec, compression, reader_func)
+
+
 def map_and_batch(
     map_func: Callable[..., Any],
     batch_size: IntLike,
@@ -275,6 +289,17 @@ def rejection_resample(
     )
 
 
+def save(
+    dataset: Dataset,
+    path: str | os.PathLike[str],
+    compression: str | None = None,
+    shard_func: Callable[..., Any] | None = None,
+    checkpoint_args: None = None,
+) -> None:
+    """See `Dataset.save`."""
+    dataset.save(path, compression, shard_func, checkpoint_args)
+
+
 def scan(
     initial_state: Any, scan_func: Callable[[Any, Any], tuple[Any, Any]]
 ) -> Transformation:
@@ -287,6 +312,16 @@ def shuffle_and_repeat(
 ) -> Transformation:
     """`Dataset.shuffle` and `Dataset.repeat`."""
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
+
+
+def snapshot(
+    path: str | os.PathLike[str],
+    compression: str | None = "AUTO",
+    reader_func: Callable[[Any], Any] | None = None,
+    shard_func: Callable[..., Any] | None = None,
+) -> Transformation:
+    """See `Dataset.snapshot`."""
+    return lambda dataset: dataset.snapshot(path, compression, reader_func, shard_func)
 
 
 def take_while(predicate: Callable[..., Any]) -> Transformation:

@@ -835,13 +835,24 @@ def _refuse(cls, kwargs, **absent):
             )
 
 
+@contextmanager
+def _build_of(layer):
+    """Layers made inside are its own. It stays unbuilt on an error, whatever it has set."""
+    try:
+        with making_children(layer):
+            yield
+    except Exception:
+        layer.built = False
+        raise
+
+
 def _once(build):
     """``build`` made to run once, in the name of its layer, and to mark it as built."""
 
     @functools.wraps(build)
     def build_once(self, *args, **kwargs):
         if _OWNER.get() is self:  # from the first call, or from a subclass's build
-            with making_children(self):  # before the call goes on
+            with _build_of(self):  # before the call goes on
                 return build(self, *args, **kwargs)
         with BUILDING:
             if self.built:
@@ -849,7 +860,7 @@ def _once(build):
             names = dict(zip(self._shapes or ("input_shape",), args))
             self._build_shapes = Opaque(names | kwargs)
             self._locked = False
-            with self._building(), making_children(self):
+            with self._building(), _build_of(self):
                 build(self, *args, **kwargs)
             self.built = self._locked = True
 

@@ -45,7 +45,7 @@ def test_transformations_for_apply():
         assert values(dataset.apply(transformation)) == expected
 
 
-def test_sources_and_elements():
+def test_sources_and_elements(tmp_path):
     assert values(experimental.Counter(3).take(2)) == [3, 4]
     assert values(experimental.RandomDataset(1).take(3)) == values(
         Dataset.random(1).take(3)
@@ -65,6 +65,10 @@ def test_sources_and_elements():
     assert values(both) == [0, 0, 1, 2]  # not as the method, without an end of `short`
     drawn = experimental.sample_from_datasets([short, FIVE], [0.5, 0.5], seed=0)
     assert sorted(values(drawn)) == [0, 0, 1, 2, 3, 4]
+    experimental.save(FIVE, tmp_path / "saved")
+    assert values(experimental.load(tmp_path / "saved")) == [0, 1, 2, 3, 4]
+    kept = FIVE.apply(experimental.snapshot(tmp_path / "kept"))
+    assert values(kept) == values(Dataset.load(tmp_path / "kept")) == [0, 1, 2, 3, 4]
     with pytest.raises(tw.errors.OutOfRangeError):
         experimental.at(FIVE, 5)
     with pytest.raises(ValueError, match="from_list"):

@@ -399,6 +399,8 @@ class Tracer(Interpreter):
 
     def create(self, variable, initial_value):
         """Note a new variable; return its initial value, computed now."""
+        if hasattr(type(initial_value), "__tensor__"):  # another variable
+            initial_value = initial_value.__tensor__()
         for interpreter in active_interpreters():
             if interpreter.traces:
                 interpreter.created.append(variable)

@@ -466,7 +466,7 @@ def test_an_initial_value_may_depend_on_the_arguments():
     @tw.function
     def f(x):
         if not held:
-            held.append(tw.Variable(x * 2.0))
+            held.append(tw.Variable(tw.Variable(x * 2.0)))
         return held[0] + x
 
     assert f(tw.constant(3.0)).numpy() == 9

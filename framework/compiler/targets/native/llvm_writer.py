@@ -249,6 +249,7 @@ class Writer:
         )
         phis = [Value(self, x.dtype, f"%{self.fresh()}") for x in carried]
         place, values = f"  ; values that {head} carries", list(phis)
+        above = len(self.lines)  # as many lines precede the place, or more by then
         self.lines.append(place)
         self.branch(Value(self, np.int64, index) < stop, body, done)
         self.begin(body)
@@ -258,7 +259,7 @@ class Writer:
         self.emit(f"{after} = add nuw nsw i64 {index}, {step.text}")
         self.emit(f"br label %{head}{metadata}")
         self.begin(done)
-        at = self.lines.index(place)
+        at = self.lines.index(place, above)
         self.lines[at : at + 1] = [
             f"  {phi.text} = phi {llvm_type(phi.dtype)} "
             f"[ {first.text}, %{entered} ], [ {last.text}, %{latch} ]"
