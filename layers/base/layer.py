@@ -23,7 +23,11 @@ from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.autocast import autocast, autocast_dtype
 from tapewright.core.dtypes import as_dtype, float32, kind_of
 from tapewright.core.errors import ShapeError
-from tapewright.core.interpreters import converted, use_interpreters
+from tapewright.core.interpreters import (
+    active_interpreters,
+    converted,
+    use_interpreters,
+)
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.source_lines import user_stacklevel
@@ -650,7 +654,7 @@ class Layer(Operation, Tracked, LayerConfig):
     def add_loss(self, loss: Any) -> None:
         """Add scalars, computed in `call`, to `losses` until the next call.
 
-        Raises: ``ValueError`` for a value that is no tensor.
+        Raises: ``ValueError`` for a value that is no tensor, and inside of `remat`.
         """
         losses = flatten(loss)
         for each in losses:
@@ -659,6 +663,11 @@ class Layer(Operation, Tracked, LayerConfig):
                     f"{self._title}: add_loss takes tensors, computed inside of call(), "
                     f"got {each!r}"
                 )
+        if any([each.hides_tapes for each in active_interpreters()]):
+            raise ValueError(
+                f"{self._title}: add_loss inside of remat (recompute_grad) would give the "
+                "loss no gradient: return it from the function, and add it outside"
+            )
         Layer._adds_losses = True
         self._added += losses
 

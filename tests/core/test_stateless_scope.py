@@ -177,3 +177,14 @@ def test_losses_are_returned_if_asked_for():
     kernel = [tw.ones((2, 1))]
     _, _, losses = layer.stateless_call(kernel, [], X, return_losses=True)
     assert losses[0].numpy() == pytest.approx(0.02)
+
+
+def test_assignments_of_traced_functions_stay_inside():
+    v = tw.Variable(1.0)
+    add = tw.function(v.assign_add)
+    draw = tw.function(lambda: tw.random.normal([2]))
+    with tw.keras.StatelessScope() as scope:
+        add(2.0)
+        first = draw()
+    assert v.numpy() == 1.0 and scope.get_current_value(v).numpy() == 3.0
+    np.testing.assert_array_equal(first, draw())
