@@ -188,3 +188,25 @@ def test_assignments_of_traced_functions_stay_inside():
         first = draw()
     assert v.numpy() == 1.0 and scope.get_current_value(v).numpy() == 3.0
     np.testing.assert_array_equal(first, draw())
+
+
+@pytest.mark.parametrize("kernels_are_checked", [False, True])
+def test_assignments_in_a_loop_of_a_traced_function_stay_inside(kernels_are_checked):
+    v = tw.Variable(1.0)
+
+    @tw.function
+    def step(x):
+        with tw.keras.StatelessScope():
+            for _ in tw.range(2):
+                v.assign(v + x)
+                x = x * v
+        return x
+
+    if kernels_are_checked:  # the graph is interpreted
+        tw.debugging.enable_check_numerics()
+    try:
+        assert step(2.0).numpy() == 54.0 and v.numpy() == 1.0
+        with tw.GradientTape():
+            assert step(2.0).numpy() == 54.0 and v.numpy() == 1.0
+    finally:
+        tw.debugging.disable_check_numerics()
