@@ -396,11 +396,11 @@ def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(f)
     def decorated(*args, **kwargs):
-        if any([hasattr(x, "record_op") for x in args]):  # a model consists of ops
-            return f(*args, **kwargs)
+        if any([hasattr(x, "record_op") for x in flatten([args, kwargs])]):
+            return f(*args, **kwargs)  # a model consists of ops
 
         @custom_gradient
-        def forward(*args):
+        def forward(args, kwargs):
             outside = active_interpreters()
             watcher = _AccessWatcher(outside)
             with use_interpreters((*_without_tapes(outside), watcher)):
@@ -414,7 +414,7 @@ def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
                 _recompute, context, f, args, kwargs, state
             )
 
-        return forward(*args)
+        return forward(args, kwargs)
 
     return decorated
 
@@ -425,17 +425,15 @@ def _recompute(context, *call, variables=None):
 
 def _gradients(interpreters, variables, f, args, kwargs, state, *cotangents):
     set_interpreters(interpreters)
-    flat = [
-        set_apart(x) if isinstance(x, (Tensor, Variable)) else x
-        for x in flatten(list(args))
-    ]
+    flat = [_set_apart(x) for x in flatten([args, kwargs])]
+    args, kwargs = pack([args, kwargs], flat)
     sources = [x for x in flat if isinstance(x, Tensor) and x.dtype.is_differentiable]
     variables = list(variables or [])
     if active_tracer() is not None:
         state = [(variable, set_apart(tensor)) for variable, tensor in state]
     with substituted(state), GradientTape(watch_accessed_variables=False) as tape:
         tape.watch([*sources, *variables])
-        outputs = flatten(converted(f)(*pack(list(args), flat), **kwargs))
+        outputs = flatten(converted(f)(*args, **kwargs))
     pairs = [
         (out, c)
         for out, c in zip(map(convert_to_tensor, outputs), cotangents)
@@ -446,6 +444,15 @@ def _gradients(interpreters, variables, f, args, kwargs, state, *cotangents):
     by_id = {id(x): g for x, g in zip(sources, found)}
     gradients = [by_id.get(id(x)) for x in flat]
     return (gradients, found[len(sources) :]) if variables else gradients
+
+
+def _set_apart(x):
+    if not isinstance(x, (Tensor, Variable)):
+        return x
+    tensor, mask = set_apart(x), getattr(x, "_keras_mask", None)
+    if mask is not None:
+        tensor._keras_mask = mask
+    return tensor
 
 
 def grad_pass_through(f: Callable[P, R]) -> Callable[P, R]:

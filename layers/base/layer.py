@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
@@ -48,6 +48,7 @@ from . import masks
 from .call_spec import CallSignature
 from .input_spec import InputSpec
 from .layer_serialization import LayerConfig, is_shape
+from .rematerialization import active_remat_scope, rematerialized
 from .symbolic_tensor import (
     KerasTensor,
     Node,
@@ -140,6 +141,7 @@ class Layer(Operation, Tracked, LayerConfig):
     _by_path = False  # whether the policy is a map
     _compute_dtype = _variable_dtype = float32
     _given_shape = None
+    _remat_scope = None  # the `RematScope` in which it was made
     _output_shape = None  # of the latest call that noted it; None before the first
     # Counts the changes of constants that `call` reads, and that a trace would keep.
     _constants_version = 0
@@ -195,6 +197,8 @@ class Layer(Operation, Tracked, LayerConfig):
             self.autocast = False
         if given_shape is not None:
             self._given_shape = given_shape
+        if (scope := active_remat_scope()) is not None:
+            self._remat_scope = scope
         self._inbound_nodes = []
         self._parent_path = None
         self._output_shape = None
@@ -426,8 +430,10 @@ class Layer(Operation, Tracked, LayerConfig):
                 outputs = self._called(inputs, args, kwargs)
         elif self._output_shape is None or not self.built:
             outputs = self._first_call(inputs, args, kwargs)
-        else:
+        elif self._remat_scope is None:
             outputs = converted(self.call)(inputs, *args, **kwargs)
+        else:
+            outputs = self._called(inputs, args, kwargs)
         if self._rebound is not None:
             self._refuse_rebound("call")
         if self.activity_regularizer is not None:
@@ -455,7 +461,23 @@ class Layer(Operation, Tracked, LayerConfig):
     def _called(self, inputs, args, kwargs):
         if self._output_shape is None or not self.built:
             return self._first_call(inputs, args, kwargs)
-        return converted(self.call)(inputs, *args, **kwargs)
+        return self._call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
+
+    def _call_function(self, inputs, args, kwargs):
+        if self._remat_scope is None:
+            return converted(self.call)
+        return self.rematerialized_call(self.call, inputs, *args, **kwargs)
+
+    def rematerialized_call(
+        self, layer_call: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Callable[..., Any]:
+        """``layer_call``, as the `RematScope` in which the layer was made has it.
+
+        Args: the function, `call`, and the arguments for which it is asked.
+        """
+        if self._remat_scope is None:
+            return layer_call
+        return rematerialized(self, self._remat_scope, layer_call, args, kwargs)
 
     def _reads_in_another_dtype(self):
         """Return whether the dtype of reads may have to change for `call`."""
@@ -485,12 +507,12 @@ class Layer(Operation, Tracked, LayerConfig):
     def _built_call(self, inputs, args, kwargs):
         if self.built:
             self._locked = True
-            return converted(self.call)(inputs, *args, **kwargs)
+            return self._call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
         with self._building():
             self._build_for((inputs, *args), kwargs)
             self.built = self._locked = True
             vars(self).pop("_rebound", None)
-            return converted(self.call)(inputs, *args, **kwargs)
+            return self._call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
 
     def _build_for(self, args, kwargs):
         """Build for tensors: their shapes go to `build`, by name if it takes several."""
