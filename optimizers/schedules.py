@@ -17,6 +17,7 @@ import numpy as np
 
 from tapewright.core.dtypes import float32
 from tapewright.core.tensor import constant, convert_to_tensor, is_tensor
+from tapewright.core.variable import Variable
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.comparison import where
 from tapewright.ops.math.elementwise import ceil, floor, log, maximum, minimum
@@ -45,14 +46,15 @@ __all__ = [
 class LearningRateSchedule(Configured):
     """Base of schedules: a subclass defines ``__call__(step)``, the rate of a step.
 
-    ``step``, a tensor of an integer dtype, counts from 0. Constructor arguments that
-    are kept as attributes are the config.
+    ``step``, a variable of dtype int64, counts from 0; its arithmetic is that of
+    `keras.ops`, so that ``0.1 * step`` is a float32. Constructor arguments that are kept
+    as attributes are the config.
 
     Shapes: ``step`` ``[...]``, the result likewise.
 
     >>> class Warmup(LearningRateSchedule):
     ...     def __call__(self, step):
-    ...         return minimum(0.1 * cast(step, "float32"), 1.0)
+    ...         return minimum(0.1 * step, 1.0)
     >>> Warmup().at(3)
     0.30000001192092896
     """
@@ -64,7 +66,9 @@ class LearningRateSchedule(Configured):
 
     def at(self, step: int) -> float:
         """Return the rate of a step, as a number."""
-        return float(self(constant(step, "int64")))
+        variable = Variable(step, False, dtype="int64")
+        variable.path = "iteration"  # as that of an optimizer
+        return float(self(variable))
 
 
 class _Formula(LearningRateSchedule):

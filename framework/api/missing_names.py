@@ -59,7 +59,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("keras", "export", "tw.saved_model.save"),
     ("keras", "wrappers", "a class of your own with fit and predict"),
     ("keras", "visualization", "tw.plot"),
-    ("keras", "RematScope", "tw.keras.remat of a function"),
     ("keras", "quantizers Quantizer distillation SymbolicScope", ""),
     ("keras", "legacy", "tw.keras.saving"),
     ("keras.backend", "gradients", "tw.GradientTape"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, TypeAlias, TypeVar, overload
 
-from tapewright.core.autocast import autocast, autocast_dtype
-from tapewright.core.errors import ShapeError
+from tapewright.core.errors import ShapeError, TracingError
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
     Interpreter,
@@ -16,15 +16,17 @@ from tapewright.core.interpreters import (
     active_interpreters,
     active_tracer,
     converted,
+    set_interpreters,
     use_interpreters,
 )
 from tapewright.core.nest import flatten, pack
 from tapewright.core.primitive import register_gradient
 from tapewright.core.record import Pullback, add_cotangent, fill_missing
+from tapewright.core.stateless_scope import substituted
 from tapewright.core.tensor import Tensor, convert_to_tensor, next_key
 from tapewright.core.typing import P, R
 from tapewright.core.user_gradients import from_user, to_user
-from tapewright.core.variable import Variable
+from tapewright.core.variable import Variable, next_serial
 from tapewright.ops.array.conversion import identity, set_apart
 from tapewright.ops.array.shape import broadcast_to
 from tapewright.ops.math.reduction import reduce_sum
@@ -52,6 +54,37 @@ class _VariableWatcher(Interpreter):
     def read_variable(self, variable, tensor):
         if variable.is_accessible:
             self.variables[id(variable)] = variable
+
+
+class _AccessWatcher(_VariableWatcher):
+    """Collect them, and the values that variables have before they are assigned to.
+
+    ``outside``: the interpreters that see these values.
+    """
+
+    __slots__ = ("outside", "start", "before")
+
+    def __init__(self, outside):
+        super().__init__()
+        self.outside, self.start = outside, next_serial()
+        self.before = {}  # id -> variable, tensor
+
+    @property
+    def hides_tapes(self):
+        return any([each.takes_records for each in self.outside])
+
+    def before_assign(self, variable, method, key):
+        if not isinstance(variable, Variable):
+            if variable.serial > self.start:  # f makes it anew
+                return
+            raise TracingError(
+                "recompute_grad: f draws from a random generator that belongs to the "
+                "trace of the function around it, so the same numbers cannot be drawn "
+                "again: make the Generator outside of the traced function, or in f"
+            )
+        if id(variable) not in self.before:
+            with use_interpreters(self.outside):
+                self.before[id(variable)] = variable, variable.read_uncast()
 
 
 def _pull_back(record, g, cotangents, useful):
@@ -343,6 +376,14 @@ def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
 
     It trades time for memory: no residuals of ops inside ``f`` are kept.
 
+    The second computation starts from the state of the first: random generators draw the
+    same numbers, and each variable that ``f`` assigns to, such as a moving mean, has the
+    value from before. Its assignments are then undone, so that each counts once. Other
+    effects of ``f`` happen twice: printing, draws of NumPy, Python code of any kind.
+
+    Raises: ``TracingError`` in a traced function whose own `Generator` ``f`` draws from;
+    ``ValueError`` for `Layer.add_loss` in ``f``, where the loss would have no gradient.
+
     Reference: Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016).
 
     >>> x = Variable(3.0)
@@ -355,35 +396,44 @@ def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(f)
     def decorated(*args, **kwargs):
-        if any([hasattr(x, "record_op") for x in args]):  # a model consists of ops
-            return f(*args, **kwargs)
+        if any([hasattr(x, "record_op") for x in flatten([args, kwargs])]):
+            return f(*args, **kwargs)  # a model consists of ops
 
         @custom_gradient
-        def forward(*args):
-            watcher = _VariableWatcher()
-            with use_interpreters((*_without_tapes(active_interpreters()), watcher)):
+        def forward(args, kwargs):
+            outside = active_interpreters()
+            watcher = _AccessWatcher(outside)
+            with use_interpreters((*_without_tapes(outside), watcher)):
                 outputs = converted(f)(*args, **kwargs)
             for variable in watcher.variables.values():
                 variable.read()  # notifies the tapes
-            again = functools.partial(_recompute, f, args, kwargs, autocast_dtype())
-            return outputs, again
+            with use_interpreters(()):  # the context must not keep tapes
+                context = copy_context()  # a layer around f, and its dtypes
+            state = list(watcher.before.values())
+            return outputs, functools.partial(
+                _recompute, context, f, args, kwargs, state
+            )
 
-        return forward(*args)
+        return forward(args, kwargs)
 
     return decorated
 
 
-def _recompute(f, args, kwargs, dtype, *cotangents, variables=None):
-    flat = [
-        set_apart(x) if isinstance(x, (Tensor, Variable)) else x
-        for x in flatten(list(args))
-    ]
+def _recompute(context, *call, variables=None):
+    return context.copy().run(_gradients, active_interpreters(), variables, *call)
+
+
+def _gradients(interpreters, variables, f, args, kwargs, state, *cotangents):
+    set_interpreters(interpreters)
+    flat = [_set_apart(x) for x in flatten([args, kwargs])]
+    args, kwargs = pack([args, kwargs], flat)
     sources = [x for x in flat if isinstance(x, Tensor) and x.dtype.is_differentiable]
     variables = list(variables or [])
-    with GradientTape(watch_accessed_variables=False) as tape:
+    if active_tracer() is not None:
+        state = [(variable, set_apart(tensor)) for variable, tensor in state]
+    with substituted(state), GradientTape(watch_accessed_variables=False) as tape:
         tape.watch([*sources, *variables])
-        with autocast(dtype):  # as the layer around has read its weights
-            outputs = flatten(converted(f)(*pack(list(args), flat), **kwargs))
+        outputs = flatten(converted(f)(*args, **kwargs))
     pairs = [
         (out, c)
         for out, c in zip(map(convert_to_tensor, outputs), cotangents)
@@ -394,6 +444,15 @@ def _recompute(f, args, kwargs, dtype, *cotangents, variables=None):
     by_id = {id(x): g for x, g in zip(sources, found)}
     gradients = [by_id.get(id(x)) for x in flat]
     return (gradients, found[len(sources) :]) if variables else gradients
+
+
+def _set_apart(x):
+    if not isinstance(x, (Tensor, Variable)):
+        return x
+    tensor, mask = set_apart(x), getattr(x, "_keras_mask", None)
+    if mask is not None:
+        tensor._keras_mask = mask
+    return tensor
 
 
 def grad_pass_through(f: Callable[P, R]) -> Callable[P, R]:

@@ -43,6 +43,7 @@ class Interpreter:
     sees_plain_tensors = True  # also processes ops on tensors of no subclass only
     takes_records = False  # has `process_record`, for records of whole calls
     only_watches_variables = False  # processes reads of variables, but no ops
+    hides_tapes = False  # tapes outside, which there are, do not see the ops
     traces = False  # builds a graph: tensors under it may have no value yet
 
     def process(self, op, inputs, attributes, below):
@@ -53,7 +54,9 @@ class Interpreter:
         """Hook for each read of a Variable; ``tensor`` is its result."""
 
     def before_assign(self, variable, method, key):
-        """Hook before a Variable is assigned to; may refuse by raising.
+        """Hook before a Variable, or the state of a traced generator, is assigned to.
+
+        It may refuse by raising.
 
         ``method`` is "assign", "assign_add" or "assign_sub", ``key`` that of the value.
         """

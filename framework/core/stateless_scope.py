@@ -84,7 +84,8 @@ class _Assigned(Interpreter):
         self.before = {}  # id -> the variable, and its array
 
     def before_assign(self, variable, method, key):
-        self.before.setdefault(id(variable), (variable, variable._array))
+        if isinstance(variable, Variable):  # other states end with their trace
+            self.before.setdefault(id(variable), (variable, variable._array))
 
 
 class StatelessScope:

@@ -15,6 +15,7 @@ from tapewright.core.name_scopes import name_scope
 from tapewright.core.stateless_scope import StatelessScope
 from tapewright.layers.base.input_layer import Input
 from tapewright.layers.base.layer import InputSpec, Layer
+from tapewright.layers.base.rematerialization import RematScope
 from tapewright.layers.base.symbolic_tensor import KerasTensor, Operation
 from tapewright.layers.dtype_policies import DTypePolicy, FloatDTypePolicy
 from tapewright.layers.initializers import Initializer
@@ -70,6 +71,7 @@ __all__ = [
     "Operation",
     "Optimizer",
     "Regularizer",
+    "RematScope",
     "Sequential",
     "StatelessScope",
     "Variable",

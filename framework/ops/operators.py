@@ -6,7 +6,9 @@ The only file that writes on a class from outside: operators arrive when the ops
 
 import math
 
-from tapewright.core.autocast import autocast
+import numpy as np
+
+from tapewright.core.autocast import autocast, autocast_dtype
 from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.operators import Operators
 from tapewright.core.tensor import (
@@ -31,6 +33,7 @@ from .array import (
 from .array.shape import broadcast_to, reshape
 from .linalg.matmul import matmul
 from .math import comparison, elementwise
+from .promotion import promote
 
 __all__ = []
 
@@ -111,6 +114,44 @@ Operators.__abs__ = elementwise.abs
 Operators.__invert__, Operators.__round__ = _invert, _round
 Operators.__getitem__ = indexing.getitem
 Variable._cast = staticmethod(conversion.cast)
+
+
+# ------------------------------------------------------------ dtypes of Keras' variables
+
+
+_NUMBERS = int, float, complex, Tensor, Variable, np.ndarray, np.number, np.bool_
+
+
+def _promoting(name, operator):
+    """An operator of variables: those of Keras meet another dtype as in `keras.ops`."""
+    at_least = float if "truediv" in name else None
+
+    def promoted(self, other):
+        if self._path is None or _meets(self, other) or not isinstance(other, _NUMBERS):
+            return operator(self, other)
+        with on_device_of(self):  # of numbers, such as those beside a count of updates
+            return operator(*promote(self, other, at_least=at_least))
+
+    return promoted
+
+
+def _meets(variable, other):
+    """Return whether a floating variable keeps its dtype beside ``other``: the usual case."""
+    dtype = variable._array.dtype
+    if dtype.kind != "f":
+        return False
+    kind = type(other)
+    if kind is Tensor:
+        return other.array.dtype is dtype and autocast_dtype() is None
+    return kind is float or kind is int
+
+
+_arithmetic = [name for name in _BINARY if name not in ("and", "or", "xor")]
+_reflections = [f"r{name}" for name in _arithmetic]
+for _name in (*_arithmetic, *_reflections, *_COMPARE, "eq", "ne"):
+    _operator = getattr(Operators, f"__{_name}__")
+    setattr(Variable, f"__{_name}__", _promoting(_name, _operator))
+Variable.__hash__ = _unhashable
 
 
 # ------------------------------------------------------------ assignments to some entries

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
@@ -23,7 +23,11 @@ from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.autocast import autocast, autocast_dtype
 from tapewright.core.dtypes import as_dtype, float32, kind_of
 from tapewright.core.errors import ShapeError
-from tapewright.core.interpreters import converted, use_interpreters
+from tapewright.core.interpreters import (
+    active_interpreters,
+    converted,
+    use_interpreters,
+)
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.source_lines import user_stacklevel
@@ -44,6 +48,7 @@ from . import masks
 from .call_spec import CallSignature
 from .input_spec import InputSpec
 from .layer_serialization import LayerConfig, is_shape
+from .rematerialization import active_remat_scope, rematerialized
 from .symbolic_tensor import (
     KerasTensor,
     Node,
@@ -156,6 +161,7 @@ class Layer(Operation, Tracked, LayerConfig):
     _by_path = False  # whether the policy is a map
     _compute_dtype = _variable_dtype = float32
     _given_shape = None
+    _remat_scope = None  # the `RematScope` in which it was made
     _output_shape = None  # of the latest call that noted it; None before the first
     # Counts the changes of constants that `call` reads, and that a trace would keep.
     _constants_version = 0
@@ -211,6 +217,8 @@ class Layer(Operation, Tracked, LayerConfig):
             self.autocast = False
         if given_shape is not None:
             self._given_shape = given_shape
+        if (scope := active_remat_scope()) is not None:
+            self._remat_scope = scope
         self._inbound_nodes = []
         self._parent_path = None
         self._output_shape = None
@@ -442,8 +450,10 @@ class Layer(Operation, Tracked, LayerConfig):
                 outputs = self._called(inputs, args, kwargs)
         elif self._output_shape is None or not self.built:
             outputs = self._first_call(inputs, args, kwargs)
-        else:
+        elif self._remat_scope is None:
             outputs = converted(self.call)(inputs, *args, **kwargs)
+        else:
+            outputs = self._called(inputs, args, kwargs)
         if self._rebound is not None:
             self._refuse_rebound("call")
         if self.activity_regularizer is not None:
@@ -471,7 +481,23 @@ class Layer(Operation, Tracked, LayerConfig):
     def _called(self, inputs, args, kwargs):
         if self._output_shape is None or not self.built:
             return self._first_call(inputs, args, kwargs)
-        return converted(self.call)(inputs, *args, **kwargs)
+        return self._call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
+
+    def _call_function(self, inputs, args, kwargs):
+        if self._remat_scope is None:
+            return converted(self.call)
+        return self.rematerialized_call(self.call, inputs, *args, **kwargs)
+
+    def rematerialized_call(
+        self, layer_call: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Callable[..., Any]:
+        """``layer_call``, as the `RematScope` in which the layer was made has it.
+
+        Args: the function, `call`, and the arguments for which it is asked.
+        """
+        if self._remat_scope is None:
+            return layer_call
+        return rematerialized(self, self._remat_scope, layer_call, args, kwargs)
 
     def _reads_in_another_dtype(self):
         """Return whether the dtype of reads may have to change for `call`."""
@@ -501,12 +527,12 @@ class Layer(Operation, Tracked, LayerConfig):
     def _built_call(self, inputs, args, kwargs):
         if self.built:
             self._locked = True
-            return converted(self.call)(inputs, *args, **kwargs)
+            return self._call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
         with self._building():
             self._build_for((inputs, *args), kwargs)
             self.built = self._locked = True
             vars(self).pop("_rebound", None)
-            return converted(self.call)(inputs, *args, **kwargs)
+            return self._call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
 
     def _build_for(self, args, kwargs):
         """Build for tensors: their shapes go to `build`, by name if it takes several."""
@@ -670,7 +696,7 @@ class Layer(Operation, Tracked, LayerConfig):
     def add_loss(self, loss: Any) -> None:
         """Add scalars, computed in `call`, to `losses` until the next call.
 
-        Raises: ``ValueError`` for a value that is no tensor.
+        Raises: ``ValueError`` for a value that is no tensor, and inside of `remat`.
         """
         losses = flatten(loss)
         for each in losses:
@@ -679,6 +705,11 @@ class Layer(Operation, Tracked, LayerConfig):
                     f"{self._title}: add_loss takes tensors, computed inside of call(), "
                     f"got {each!r}"
                 )
+        if any([each.hides_tapes for each in active_interpreters()]):
+            raise ValueError(
+                f"{self._title}: add_loss inside of remat (recompute_grad) would give the "
+                "loss no gradient: return it from the function, and add it outside"
+            )
         Layer._adds_losses = True
         self._added += losses
 

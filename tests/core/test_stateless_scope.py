@@ -177,3 +177,36 @@ def test_losses_are_returned_if_asked_for():
     kernel = [tw.ones((2, 1))]
     _, _, losses = layer.stateless_call(kernel, [], X, return_losses=True)
     assert losses[0].numpy() == pytest.approx(0.02)
+
+
+def test_assignments_of_traced_functions_stay_inside():
+    v = tw.Variable(1.0)
+    add = tw.function(v.assign_add)
+    draw = tw.function(lambda: tw.random.normal([2]))
+    with tw.keras.StatelessScope() as scope:
+        add(2.0)
+        first = draw()
+    assert v.numpy() == 1.0 and scope.get_current_value(v).numpy() == 3.0
+    np.testing.assert_array_equal(first, draw())
+
+
+@pytest.mark.parametrize("kernels_are_checked", [False, True])
+def test_assignments_in_a_loop_of_a_traced_function_stay_inside(kernels_are_checked):
+    v = tw.Variable(1.0)
+
+    @tw.function
+    def step(x):
+        with tw.keras.StatelessScope():
+            for _ in tw.range(2):
+                v.assign(v + x)
+                x = x * v
+        return x
+
+    if kernels_are_checked:  # the graph is interpreted
+        tw.debugging.enable_check_numerics()
+    try:
+        assert step(2.0).numpy() == 54.0 and v.numpy() == 1.0
+        with tw.GradientTape():
+            assert step(2.0).numpy() == 54.0 and v.numpy() == 1.0
+    finally:
+        tw.debugging.disable_check_numerics()

@@ -32,7 +32,7 @@ def test_each_update_has_the_rate_of_its_iteration(traced):
 
 
 @pytest.mark.parametrize("traced", [False, True])
-def test_a_schedule_of_the_user_is_given_a_tensor(traced):
+def test_a_schedule_of_the_user_is_given_the_step(traced):
     class Root(schedules.LearningRateSchedule):
         def __init__(self, first):
             self.first = first
@@ -122,3 +122,17 @@ def test_arguments_out_of_range_are_refused():
         schedules.PiecewiseConstantDecay([1, 2], [0.5, 0.1])
     with pytest.raises(ValueError, match="schedule 'CosineDecy'.*mean 'CosineDecay'"):
         schedules.deserialize({"class_name": "CosineDecy", "config": {}})
+
+
+@pytest.mark.parametrize("run_eagerly", [True, False])
+def test_the_step_of_a_schedule_promotes_as_in_keras(run_eagerly):
+    class Warmup(tw.keras.optimizers.schedules.LearningRateSchedule):
+        def __call__(self, step):
+            return tw.minimum(0.25 * step + step / 4, 1.0)
+
+    model = tw.keras.Sequential([tw.keras.Input((1,)), tw.keras.layers.Dense(1)])
+    optimizer = tw.keras.optimizers.SGD(Warmup())
+    model.compile(optimizer, "mse", run_eagerly=run_eagerly)
+    model.fit(np.ones((3, 1)), np.ones((3, 1)), batch_size=1, verbose=0)
+    assert optimizer.iterations.numpy() == 3
+    assert optimizer.learning_rate.numpy() == 1.0 and Warmup().at(1) == 0.5

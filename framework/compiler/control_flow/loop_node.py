@@ -25,6 +25,7 @@ from tapewright.core.interpreters import (
     use_interpreters,
 )
 from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
+from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.array.joining import concat, stack
 from tapewright.ops.array.shape import expand_dims
 
@@ -390,6 +391,10 @@ class LoopTrace:
         sums = [x for x in self.summed if x is not None]
         stacks = [x for x in self.stacked if x is not None]
         values = [self.body.final_value(v) for v in self.variables]
+        is_scoped = self.body.in_scope  # then no step may assign to a variable
+        if is_scoped:
+            with use_interpreters((self.body,)):
+                values = [stop_gradient(value) for value in values]
         outputs = [*state, *values, *sums, *stacks]
         self.body.graph.outputs = [self.body.value_of(x) for x in outputs]
         for test in tests:
@@ -406,7 +411,7 @@ class LoopTrace:
             capacity=capacity if length is None else length,
             maximum=maximum,
             reverse=reverse,
-            variables=self.variables,
+            variables=[] if is_scoped else self.variables,
             of_variables=numbers_of_variables(tracers[:1]),
             title=self.title,
         )

@@ -132,6 +132,7 @@ def trace_region(name, function, specs, outside):
     tracer.created, tracer.line, tracer.outer = parent.created, parent.line, parent
     tracer.captured_constants = parent.captured_constants
     tracer.converts = parent.converts
+    tracer.in_scope, tracer.substituted = parent.in_scope, {*parent.substituted}
     arguments = [tracer.input(*spec) for spec in specs]
     with use_interpreters((tracer,)):
         tracer.results = function(*arguments)

@@ -40,6 +40,10 @@ def record_call(concrete, tensors, interpreters):
     if family is None:
         family = concrete.linearizations = Linearizations(concrete)
     sources = family.sources(tensors)
+    for each in interpreters:
+        if each.only_watches_variables:
+            for variable in family.assigned:
+                each.before_assign(variable, "assign", None)
     tapes = [each for each in interpreters if isinstance(each, Tape)]
     known = (
         tapes[0].known if len(tapes) == 1 else set().union(*[t.known for t in tapes])
@@ -78,6 +82,7 @@ class Linearizations:
         reads = [*self.initial, *self.later, *inner]
         self.variables = list({id(n.variable): n.variable for n in reads}.values())
         self.inner = {id(node.variable) for node in inner}
+        self.assigned = [v for node in graph.nodes for v in node.writes]
         self.by_tracked = {}  # tuple of flags -> `Linearization`, or None
         self.lock = threading.RLock()
 

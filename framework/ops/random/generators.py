@@ -17,11 +17,15 @@ import numpy as np
 
 from tapewright.core import devices, dtypes
 from tapewright.core.errors import InvalidArgumentError
-from tapewright.core.interpreters import active_tracer, use_interpreters
+from tapewright.core.interpreters import (
+    active_interpreters,
+    active_tracer,
+    use_interpreters,
+)
 from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
 from tapewright.core.typing import DTypeLike, IntLike, ShapeLike, TensorLike
-from tapewright.core.variable import Variable, VariableValue
+from tapewright.core.variable import Variable, VariableValue, next_serial
 
 from ..array.conversion import cast
 from ..array.creation import zeros_like
@@ -259,11 +263,12 @@ class Generator:
 class _TracedState:
     """The state of a generator that a traced function makes: it ends with the trace."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_value", "serial")
     _lock = nullcontext()  # a trace belongs to one thread
+    path = "state"
 
     def __init__(self, value):
-        self._value = value
+        self._value, self.serial = value, next_serial()
 
     def read(self):
         return self._value
@@ -275,8 +280,13 @@ class _TracedState:
         return VariableValue(self.read())
 
     def assign(self, value):
-        self._value = value
+        for interpreter in active_interpreters():
+            interpreter.before_assign(self, "assign", value.key)
+        self._set(value)
         return self
+
+    def _set(self, value):
+        self._value = value
 
 
 class _LentState(_TracedState):
@@ -286,14 +296,14 @@ class _LentState(_TracedState):
 
     def __init__(self):
         super().__init__(None)
+        self.serial = 0  # the same for each object
 
     def read(self):
         spec = (2,), np.dtype(np.int64)
         return active_tracer().effect("lent_state", _lent_state, specs=[spec])[0]
 
-    def assign(self, value):
+    def _set(self, value):
         active_tracer().effect("set_lent_state", _set_lent_state, [value])
-        return self
 
 
 def _lent_state():

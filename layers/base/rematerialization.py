@@ -1,0 +1,104 @@
+"""`RematScope`: layers whose `call` is computed again in the backward pass."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from typing import Any, Literal, Self
+
+from tapewright.autodiff.custom_gradient import recompute_grad
+from tapewright.core.nest import flatten, map_structure
+from tapewright.core.tensor import is_tensor
+
+from .symbolic_tensor import KerasTensor, symbolic_outputs
+
+__all__ = ["RematScope", "active_remat_scope", "rematerialized"]
+
+_SCOPES = ContextVar("remat_scopes", default=())
+_MODES = "full", "activations", "larger_than", "list_of_layers", None
+
+
+class RematScope:
+    """A scope whose layers keep no intermediate values: see `remat`.
+
+    It applies to the layers that are made inside, wherever they are called.
+
+    Args: ``mode``: "full": the `call` of every layer is computed again; "activations": only
+    the ``activation`` of layers that have one; "larger_than": layers whose outputs have
+    more entries than ``output_size_threshold``, where an unknown size counts as 1;
+    "list_of_layers": layers whose names are in ``layer_names``; None: no layer, inside of
+    another scope.
+
+    Raises: ``ValueError`` for another mode.
+
+    >>> from tapewright.layers import Dense
+    >>> with RematScope("full"):
+    ...     layer = Dense(2, activation="relu")
+    """
+
+    def __init__(
+        self,
+        mode: Literal["full", "activations", "larger_than", "list_of_layers"]
+        | None = "full",
+        output_size_threshold: int = 1024,
+        layer_names: Iterable[str] | None = None,
+    ):
+        if mode not in _MODES:
+            raise ValueError(
+                f"RematScope: mode must be one of {', '.join(map(repr, _MODES))}, got "
+                f"{mode!r}"
+            )
+        self.mode = mode
+        self.output_size_threshold = output_size_threshold
+        self.layer_names = list(layer_names or ())
+
+    def __enter__(self) -> Self:
+        _SCOPES.set((*_SCOPES.get(), self))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _SCOPES.set(_SCOPES.get()[:-1])
+
+
+def active_remat_scope() -> RematScope | None:
+    """The innermost scope, None if there is none or if it is one of mode None."""
+    scopes = _SCOPES.get()
+    return scopes[-1] if scopes and scopes[-1].mode is not None else None
+
+
+def rematerialized(
+    layer: Any, scope: RematScope, call: Callable[..., Any], args: Any, kwargs: Any
+) -> Callable[..., Any]:
+    """``call`` of a layer, computed again in the backward pass if the scope wants it."""
+    if scope.mode == "activations":
+        if getattr(layer, "activation", None) is None:
+            return call
+        return functools.partial(_with_remade_activation, layer, call)
+    if scope.mode == "list_of_layers":
+        wanted = layer.name in scope.layer_names
+    elif scope.mode == "larger_than":
+        wanted = _output_size(call, args, kwargs) > scope.output_size_threshold
+    else:
+        wanted = True
+    return recompute_grad(call) if wanted else call
+
+
+def _with_remade_activation(layer, call, *args, **kwargs):
+    own = vars(layer)
+    activation = own["activation"]
+    own["activation"] = recompute_grad(activation)
+    try:
+        return call(*args, **kwargs)
+    finally:
+        own["activation"] = activation
+
+
+def _output_size(call, args, kwargs):
+    """The number of entries of all outputs."""
+    args, kwargs = map_structure(
+        lambda x: KerasTensor(x.shape, x.dtype) if is_tensor(x) else x, [args, kwargs]
+    )
+    outputs = flatten(symbolic_outputs(call, args, kwargs))
+    return sum([math.prod([size or 1 for size in x.shape]) for x in outputs])
