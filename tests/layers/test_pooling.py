@@ -20,7 +20,7 @@ def numbers(*shape):
 
 def test_strides_are_the_pool_size_by_default():
     layer = MaxPooling2D((2, 3))
-    assert layer.strides == (2, 3) and MaxPooling1D().get_config()["strides"] == [2]
+    assert layer.strides == (2, 3) and MaxPooling1D().get_config()["strides"] == (2,)
 
 
 def test_the_pool_size_of_a_maximum_has_a_default_and_that_of_a_mean_has_none():

@@ -9,7 +9,7 @@ import tapewright as tw
 from tapewright import keras
 
 # (dtype of the variable, operator, other operand, dtype of the result in Keras 3.15)
-CASES = [
+SUMS = [
     ("int64", "mul", 0.001, "float32"),
     ("int64", "add", 3, "int64"),
     ("int64", "truediv", 2, "float32"),
@@ -32,7 +32,7 @@ CASES = [
 
 @pytest.mark.parametrize("traced", [False, True])
 def test_variables_of_keras_meet_other_dtypes_as_in_keras(traced):
-    for dtype, name, other, expected in CASES:
+    for dtype, name, other, expected in SUMS:
         v = keras.Variable(True if dtype == "bool" else 4, dtype=dtype)
         function = getattr(operator, name)
         other = other() if callable(other) else other
