@@ -140,3 +140,10 @@ def test_layers_and_models_refuse_to_be_quantized():
             NotImplementedError, match=r"quantize\('int8'\) is not supp"
         ):
             thing.quantize("int8")
+
+
+def test_models_refuse_to_be_exported():
+    with pytest.raises(
+        NotImplementedError, match=r"tw\.saved_model\.save\(model, path\)"
+    ):
+        keras.Sequential().export("folder", format="tf_saved_model")

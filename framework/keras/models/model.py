@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.errors import ShapeError
@@ -399,6 +399,15 @@ class Model(Trainer, Layer):
         from ..files.save_and_load import save_model
 
         save_model(self, filepath, overwrite, zipped, **kwargs)
+
+    def export(self, filepath: str, *args: Any, **options: Any) -> NoReturn:
+        """Raise ``NotImplementedError``: TensorFlow's SavedModel is not written."""
+        raise NotImplementedError(
+            f"{self._title}: export({filepath!r}) is not supported, as it writes formats of "
+            "TensorFlow, ONNX and others; tw.saved_model.save(model, path) writes the model as "
+            "a function that tw.saved_model.load runs without its code, and model.save(path) "
+            "a file that Keras reads and can export"
+        )
 
     def save_weights(
         self,
