@@ -307,7 +307,7 @@ class Optimizer(State, Configured):
             return rate()
         with use_module(array_module(type(self._iterations._array))):
             # in a traced function the rate is computed beside the count of updates
-            return rate(self._iterations)
+            return rate(self._iterations if traced else self._iterations.numpy())
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
