@@ -80,7 +80,7 @@ TOPICS = {
 }
 
 
-@dataclass
+@dataclass(eq=False)  # values may compare as arrays do
 class Entry:
     """A public object: the name of its entry, and its other names."""
 

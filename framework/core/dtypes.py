@@ -312,7 +312,7 @@ def as_dtype(value: Any) -> DType:
         return _BY_PYTHON[value]
     try:
         numpy_dtype = None if value is None else np.dtype(value)
-    except TypeError:
+    except (TypeError, ValueError):  # the latter of tuples and lists
         numpy_dtype = None
     if numpy_dtype is not None:
         if is_narrow(numpy_dtype):  # this may be the first use

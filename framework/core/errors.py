@@ -342,12 +342,12 @@ class TracingError(TypeError):
     A traced tensor has no value for NumPy, for a shape or for the index of a list. Python
     control flow that cannot be converted raises it, too, see `tw.autograph`.
 
-    >>> import tapewright as tw
+    >>> import numpy as np, tapewright as tw
     >>> @tw.function
-    ... def double(x):
-    ...     return 2.0 * x.numpy()
+    ... def sine(x):
+    ...     return np.sin(x)
     >>> try:
-    ...     double(tw.constant(1.0))
+    ...     sine(tw.constant(1.0))
     ... except TracingError as error:
     ...     print(type(error).__name__)
     TracingError

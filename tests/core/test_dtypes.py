@@ -31,7 +31,7 @@ def test_a_dtype_is_known_by_name_by_numpy_dtype_and_by_itself(name):
 
 
 def test_comparisons_with_what_is_no_dtype_are_false():
-    for other in (None, 3, "no such", object(), [1], 1.5):
+    for other in (None, 3, "no such", object(), [1], (1, 2, "a"), ("f4", ("x",)), 1.5):
         assert (tw.float32 == other) is False and (tw.float32 != other) is True
 
 

@@ -197,7 +197,9 @@ def test_a_wide_net_takes_about_half_the_memory_between_ops(half):
 
 @HALVES
 def test_a_step_has_the_results_of_the_eager_one(half):
+    tw.random.set_seed(0)
     step = step_of(half, layers=3, width=32)
     x = tw.random.normal([64, 32], seed=9, dtype=half)
+    tw.random.set_seed(0)  # the seeds of the kernels begin anew
     expected = step_of(half, layers=3, width=32).python_function(x)
     np.testing.assert_allclose(float(step(x)), float(expected), rtol=2.0**-7)
