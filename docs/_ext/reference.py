@@ -253,20 +253,25 @@ def write_pages(app):
 
 
 class Namespaces(SphinxDirective):
-    """``.. namespaces:: data train``: a table of namespaces, and their first lines."""
+    """``.. namespaces:: data train``: a table of namespaces and their first lines.
+
+    Their pages come into the navigation.
+    """
 
     required_arguments, final_argument_whitespace = 1, True
 
     def run(self):
         lines = [".. list-table::", "   :widths: 30 70", "   :class: names", ""]
-        for name in self.arguments[0].split():
-            full = full_name(name)
+        names = [full_name(name) for name in self.arguments[0].split()]
+        for full in names:
             doc = inspect.getdoc(importlib.import_module(full)) or ""
             first = re.sub(r"^`?[\w.]+`?: ", "", doc.partition("\n")[0])
             lines += [
                 f"   * - :doc:`{full.replace('tapewright.', 'tw.')} <names/{full}>`"
             ]
             lines += [f"     - {first[:1].upper()}{first[1:]}"]
+        lines += ["", ".. toctree::", "   :hidden:", ""]
+        lines += [f"   names/{full}" for full in names]
         return self.parse_text_to_nodes("\n".join(lines))
 
 
