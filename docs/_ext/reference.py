@@ -29,7 +29,7 @@ NAMESPACES = """
     keras.layers keras.models keras.losses keras.metrics keras.callbacks keras.optimizers
     keras.optimizers.schedules keras.initializers keras.regularizers keras.constraints
     keras.saving keras.utils keras.utils.bounding_boxes
-    keras.preprocessing.image keras.preprocessing.sequence
+    keras.preprocessing.image keras.preprocessing.sequence keras.preprocessing.text
     keras.random keras.config keras.distribution keras.dtype_policies
     keras.applications keras.applications.imagenet_utils keras.tree
     autodiff autograph bitwise linalg signal strings lookup sparse ragged image audio random nn

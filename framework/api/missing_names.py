@@ -74,7 +74,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("keras.layers", "RandomHeight RandomWidth", "tw.keras.layers.RandomZoom"),
     ("keras.optimizers", "legacy", "tw.keras.optimizers"),
     ("keras.ops", "numpy", "tw.keras.ops"),
-    ("keras.preprocessing", "text", "tw.keras.layers.TextVectorization"),
     ("keras.preprocessing.image", "ImageDataGenerator", "tw.keras.utils."
      "image_dataset_from_directory, and layers such as tw.keras.layers.RandomRotation"),
     ("keras.utils", "legacy", "tw.keras.saving"),

@@ -123,6 +123,6 @@ explain_missing(
     __name__,
     *("", *[name for name in __all__ if name.islower()]),
     *"ops.image ops.linalg ops.nn optimizers.schedules utils.bounding_boxes".split(),
-    *"preprocessing.image preprocessing.sequence".split(),
+    *"preprocessing.image preprocessing.sequence preprocessing.text".split(),
 )
 keep_public(sys.modules[__name__], "files", "training")

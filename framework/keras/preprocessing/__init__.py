@@ -14,11 +14,13 @@ if TYPE_CHECKING:
         text_dataset_from_directory,
     )
     from . import image as image
+    from . import text as text
 
 __all__ = [
     "image",
     "image_dataset_from_directory",
     "sequence",
+    "text",
     "text_dataset_from_directory",
     "timeseries_dataset_from_array",
 ]
@@ -28,6 +30,7 @@ DIRECTORIES = "tapewright.keras.utils.directory_datasets"
 import_lazily(
     sys.modules[__name__],
     image="tapewright.keras.preprocessing.image",
+    text="tapewright.keras.preprocessing.text",
     image_dataset_from_directory=f"{DIRECTORIES}:image_dataset_from_directory",
     text_dataset_from_directory=f"{DIRECTORIES}:text_dataset_from_directory",
 )

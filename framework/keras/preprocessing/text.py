@@ -1,0 +1,299 @@
+"""`keras.preprocessing.text`: words of texts as integers, in plain Python.
+
+New code takes `TextVectorization`, a layer that models contain and save.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+__all__ = [
+    "Tokenizer",
+    "hashing_trick",
+    "one_hot",
+    "text_to_word_sequence",
+    "tokenizer_from_json",
+]
+
+FILTERS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'
+MODES = ("binary", "count", "freq", "tfidf")
+# Of a tokenizer's config, each as JSON, where all keys are texts
+TABLES = ("word_counts", "word_docs", "index_docs", "index_word", "word_index")
+
+
+def text_to_word_sequence(
+    input_text: str, filters: str = FILTERS, lower: bool = True, split: str = " "
+) -> list[str]:
+    """The words of a text.
+
+    Args: ``filters``: characters that separate words, as ``split`` does; ``lower``: in small
+    letters.
+
+    >>> text_to_word_sequence("To be, or not to be!")
+    ['to', 'be', 'or', 'not', 'to', 'be']
+    """
+    text = input_text.lower() if lower else input_text
+    text = text.translate(str.maketrans(dict.fromkeys(filters, split)))
+    return [word for word in text.split(split) if word]
+
+
+def one_hot(
+    input_text: str,
+    n: int,
+    filters: str = FILTERS,
+    lower: bool = True,
+    split: str = " ",
+    analyzer: Callable[[str], Iterable[str]] | None = None,
+) -> list[int]:
+    """The words of a text as integers from 1 to ``n - 1``, by Python's `hash`.
+
+    It differs between processes unless the environment has ``PYTHONHASHSEED``;
+    `hashing_trick` with ``hash_function="md5"`` does not. Words share integers.
+
+    >>> first, second = one_hot("tape tape", 50)
+    >>> first == second
+    True
+    """
+    return hashing_trick(input_text, n, hash, filters, lower, split, analyzer)
+
+
+def hashing_trick(
+    text: str,
+    n: int,
+    hash_function: Callable[[str], int] | str | None = None,
+    filters: str = FILTERS,
+    lower: bool = True,
+    split: str = " ",
+    analyzer: Callable[[str], Iterable[str]] | None = None,
+) -> list[int]:
+    """The words of a text as integers ``hash(word) % (n - 1) + 1``; words share integers.
+
+    Args: ``hash_function``: "md5", a function of a word, or None for Python's `hash`;
+    ``analyzer``: the words of a text, in place of `text_to_word_sequence` with ``filters``,
+    ``lower`` and ``split``.
+
+    >>> hashing_trick("the tape, the ops", 100, "md5")
+    [51, 80, 51, 63]
+    """
+    if hash_function is None:
+        hash_function = hash
+    elif hash_function == "md5":
+        hash_function = _md5
+    if not callable(hash_function):
+        raise ValueError(
+            f'hashing_trick: hash_function must be "md5", a function or None, got '
+            f"{hash_function!r}"
+        )
+    if analyzer is None:
+        words: Iterable[str] = text_to_word_sequence(text, filters, lower, split)
+    else:
+        words = analyzer(text)
+    return [hash_function(word) % (n - 1) + 1 for word in words]
+
+
+def _md5(word):
+    return int(hashlib.md5(word.encode(), usedforsecurity=False).hexdigest(), 16)
+
+
+class Tokenizer:
+    """Texts as lists of integers: 1 for the most frequent word, 2 for the next.
+
+    `fit_on_texts` counts the words. No word has 0, which pads sequences; a text may be a list
+    of words, too.
+
+    Args: ``num_words``: words from this integer on are left out; ``filters``, ``lower``,
+    ``split``: see `text_to_word_sequence`; ``char_level``: characters in place of words;
+    ``oov_token``: the word, of integer 1, for those that are unknown or left out, which else
+    vanish; ``analyzer``: a function from a text to its words; ``document_count``: texts seen.
+
+    Attributes: ``word_index``, ``index_word``: words to integers, and back; ``word_counts``;
+    ``word_docs``, ``index_docs``: the number of texts with each word.
+
+    >>> tokenizer = Tokenizer(num_words=4, oov_token="?")
+    >>> tokenizer.fit_on_texts(["The tape, the op.", "An op"])
+    >>> tokenizer.word_index
+    {'?': 1, 'the': 2, 'op': 3, 'tape': 4, 'an': 5}
+    >>> tokenizer.texts_to_sequences(["The op an sich"])
+    [[2, 3, 1, 1]]
+    >>> tokenizer.texts_to_matrix(["the op the"], mode="count")
+    array([[0., 0., 2., 1.]])
+    """
+
+    def __init__(
+        self,
+        num_words: int | None = None,
+        filters: str = FILTERS,
+        lower: bool = True,
+        split: str = " ",
+        char_level: bool = False,
+        oov_token: str | None = None,
+        analyzer: Callable[[str], Iterable[str]] | None = None,
+        *,
+        document_count: int = 0,
+    ):
+        self.num_words = num_words
+        self.filters = filters
+        self.lower = lower
+        self.split = split
+        self.char_level = char_level
+        self.oov_token = oov_token
+        self.analyzer = analyzer
+        self.document_count = document_count
+        self.word_counts: Counter[str] = Counter()
+        self.word_docs: Counter[str] = Counter()
+        self.index_docs: Counter[int] = Counter()
+        self.word_index: dict[str, int] = {}
+        self.index_word: dict[int, str] = {}
+
+    def _words(self, text):
+        if isinstance(text, list):
+            return [word.lower() for word in text] if self.lower else text
+        if self.char_level:
+            return text.lower() if self.lower else text
+        if self.analyzer is not None:
+            return self.analyzer(text)
+        return text_to_word_sequence(text, self.filters, self.lower, self.split)
+
+    def fit_on_texts(self, texts: Iterable[str | list[str]]) -> None:
+        """Count the words of texts, in addition to those seen before, and number them anew."""
+        for text in texts:
+            words = list(self._words(text))
+            self.document_count += 1
+            self.word_counts.update(words)
+            self.word_docs.update(list(dict.fromkeys(words)))
+        ordered = [word for word, _ in self.word_counts.most_common()]
+        if self.oov_token is not None:
+            ordered.insert(0, self.oov_token)
+        self.word_index = {word: index for index, word in enumerate(ordered, 1)}
+        self.index_word = {index: word for word, index in self.word_index.items()}
+        for word, count in self.word_docs.items():
+            self.index_docs[self.word_index[word]] = count
+
+    def fit_on_sequences(self, sequences: Sequence[Iterable[int]]) -> None:
+        """Count the sequences with each integer, which the mode "tfidf" needs."""
+        self.document_count += len(sequences)
+        for sequence in sequences:
+            self.index_docs.update(set(sequence))
+
+    def _left_out(self, index):
+        return index is None or (self.num_words and index >= self.num_words)
+
+    def texts_to_sequences(self, texts: Iterable[str | list[str]]) -> list[list[int]]:
+        """The integers of the words of each text."""
+        return list(self.texts_to_sequences_generator(texts))
+
+    def texts_to_sequences_generator(
+        self, texts: Iterable[str | list[str]]
+    ) -> Iterator[list[int]]:
+        """`texts_to_sequences`, one text after the other."""
+        unknown = self._unknown()
+        for text in texts:
+            indices = [self.word_index.get(word) for word in self._words(text)]
+            indices = [unknown if self._left_out(index) else index for index in indices]
+            yield [index for index in indices if index is not None]
+
+    def sequences_to_texts(self, sequences: Iterable[Iterable[int]]) -> list[str]:
+        """The words of each sequence, with a space between them."""
+        return list(self.sequences_to_texts_generator(sequences))
+
+    def sequences_to_texts_generator(
+        self, sequences: Iterable[Iterable[int]]
+    ) -> Iterator[str]:
+        """`sequences_to_texts`, one sequence after the other."""
+        unknown = self.index_word.get(self._unknown())
+        for sequence in sequences:
+            words = [
+                unknown
+                if self._left_out(index)
+                else self.index_word.get(index, unknown)
+                for index in sequence
+            ]
+            yield " ".join(word for word in words if word is not None)
+
+    def _unknown(self):
+        """The integer of words that are unknown or left out; None if they vanish."""
+        return None if self.oov_token is None else self.word_index.get(self.oov_token)
+
+    def texts_to_matrix(
+        self, texts: Iterable[str | list[str]], mode: str = "binary"
+    ) -> np.ndarray:
+        """A row of numbers for each text, see `sequences_to_matrix`."""
+        return self.sequences_to_matrix(self.texts_to_sequences(texts), mode=mode)
+
+    def sequences_to_matrix(
+        self, sequences: Sequence[Sequence[int]], mode: str = "binary"
+    ) -> np.ndarray:
+        """A row for each sequence, which tells of each integer how often it occurs.
+
+        Args: ``mode``: "binary", 1 if it occurs; "count"; "freq", the count over the length
+        of the sequence; "tfidf", ``(1 + log(count)) * log(1 + texts / (1 + texts with it))``.
+
+        Shapes: ``[len(sequences), num_words]``, or a column more than there are words.
+
+        Raises: ``ValueError`` for another mode, or before the texts that it needs were seen.
+        """
+        if mode not in MODES:
+            raise ValueError(
+                f"Tokenizer: mode must be {', '.join(map(repr, MODES))}, got {mode!r}"
+            )
+        if not self.num_words and not self.word_index:
+            raise ValueError("Tokenizer: give num_words, or call fit_on_texts first")
+        if mode == "tfidf" and not self.document_count:
+            raise ValueError("Tokenizer: mode 'tfidf' needs fit_on_texts first")
+        matrix = np.zeros((len(sequences), self.num_words or len(self.word_index) + 1))
+        for row, sequence in zip(matrix, sequences, strict=True):
+            counts = Counter(index for index in sequence if index < len(row))
+            indices = list(counts)
+            count = np.array([counts[index] for index in indices], float)
+            if mode == "binary":
+                row[indices] = 1
+            elif mode == "count":
+                row[indices] = count
+            elif mode == "freq":
+                row[indices] = count / max(len(sequence), 1)
+            else:
+                docs = np.array([self.index_docs.get(index, 0) for index in indices])
+                idf = np.log(1 + self.document_count / (1 + docs))
+                row[indices] = (1 + np.log(count)) * idf
+        return matrix
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments but ``analyzer``, and the tables as JSON."""
+        names = (
+            "num_words filters lower split char_level oov_token document_count".split()
+        )
+        config = {name: getattr(self, name) for name in names}
+        return config | {name: json.dumps(getattr(self, name)) for name in TABLES}
+
+    def to_json(self, **kwargs: Any) -> str:
+        """Return the config as JSON, for `tokenizer_from_json`; ``kwargs`` of `json.dumps`."""
+        config = {"class_name": type(self).__name__, "config": self.get_config()}
+        return json.dumps(config, **kwargs)
+
+
+def tokenizer_from_json(json_string: str) -> Tokenizer:
+    """The tokenizer of `Tokenizer.to_json`, here or in Keras; it has no ``analyzer``.
+
+    >>> tokenizer = Tokenizer()
+    >>> tokenizer.fit_on_texts(["a tape"])
+    >>> tokenizer_from_json(tokenizer.to_json()).texts_to_sequences(["tape"])
+    [[2]]
+    """
+    config = json.loads(json_string)["config"]
+    tables = {name: json.loads(config.pop(name)) for name in TABLES}
+    tokenizer = Tokenizer(**config)
+    tokenizer.word_counts.update(tables["word_counts"])
+    tokenizer.word_docs.update(tables["word_docs"])
+    tokenizer.word_index.update(tables["word_index"])
+    tokenizer.index_docs.update({int(i): n for i, n in tables["index_docs"].items()})
+    tokenizer.index_word.update({int(i): w for i, w in tables["index_word"].items()})
+    return tokenizer
