@@ -589,7 +589,7 @@ class Function(Generic[P, R]):
             return self.get_concrete_function(*args, **kwargs)
         if self._concrete:
             return self.concrete_functions[-1]
-        for reason in self._eager.values():
+        for reason in self.eager_reasons:
             fall_back(reason)
         if self.signature.parameters:
             raise ValueError(
@@ -597,6 +597,11 @@ class Function(Generic[P, R]):
                 "arguments"
             )
         return self.get_concrete_function()
+
+    @property
+    def eager_reasons(self) -> list[str]:
+        """Why calls ran eagerly, such as sizes that depend on values; mostly empty."""
+        return list(self._eager.values())
 
     def __repr__(self) -> str:
         return f"<tapewright.function {self._name}>"

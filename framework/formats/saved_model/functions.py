@@ -36,7 +36,14 @@ from .loaded_function import Restored, RestoredConcrete, SavedTraces
 from .symbolic_dims import decode_guards, encode_guards
 from .values import Numbered, decode, encode, item_of, number_of
 
-__all__ = ["has_traces", "map_specs", "read_function", "specs_of", "write_function"]
+__all__ = [
+    "has_traces",
+    "map_specs",
+    "read_function",
+    "specs_of",
+    "why_untraced",
+    "write_function",
+]
 
 MANY = 10_000
 
@@ -57,10 +64,7 @@ def write_function(group, function, variables, gradients=True, optimizers=None):
     calls, constants = list(_calls(function, group.path)), ConstantWriter()
     name = getattr(function, "name", "function")
     if not calls:
-        raise SavingError(
-            group.path, f"function '{name}' was not traced yet: call it, or give it an "
-            "input_signature",
-        )  # fmt: skip
+        raise SavingError(group.path, f"function '{name}' {why_untraced(function)}")
     parameters = [_parameter(p, constants, variables) for p in calls[0].parameters]
     input_signature = getattr(function, "input_signature", None)
     head = {
@@ -82,6 +86,13 @@ def has_traces(function):
     if isinstance(function, ConcreteFunction):
         return True
     return function.input_signature is not None or bool(function.concrete_functions)
+
+
+def why_untraced(function):
+    """Why a function has nothing to write, as the end of a sentence."""
+    for reason in function.eager_reasons:
+        return f"runs eagerly, which no file can keep ({reason})"
+    return "was not traced yet: call it before saving, or give it an input_signature"
 
 
 def read_function(group, variables, optimizers=()):

@@ -151,8 +151,7 @@ def save(
     tree = ObjectWriter(obj, as_signatures(obj, signatures, path, call), path, call)
     if tree.untraced:
         warnings.warn(
-            f"saved_model.save: {', '.join(tree.untraced)} was not traced yet, and is left "
-            "out: call it before saving, or give it an input_signature",
+            f"saved_model.save leaves out functions: {'; '.join(tree.untraced)}",
             stacklevel=user_stacklevel(),
         )
     check_not_traced(path)

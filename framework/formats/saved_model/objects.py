@@ -16,7 +16,7 @@ from tapewright.core.nest import flatten, is_nested
 from tapewright.core.trackable import children
 from tapewright.core.variable import Variable
 
-from .functions import has_traces
+from .functions import has_traces, why_untraced
 from .graph_reader import FAULTS
 from .saved_optimizers import OptimizerWriter, is_optimizer
 from .signature_functions import Signatures
@@ -37,8 +37,8 @@ class ObjectWriter:
     """Number the functions, variables and optimizers of a module.
 
     ``call``: a function that the root has none of; ``signatures``: functions by name;
-    ``path``: of the file, for messages. ``untraced``: names of functions that cannot be
-    written, as nothing is known of them.
+    ``path``: of the file, for messages. ``untraced``: the functions that cannot be
+    written, and why.
     """
 
     def __init__(self, root, signatures, path, call=None):
@@ -74,7 +74,7 @@ class ObjectWriter:
         if found is not None:
             return found
         if isinstance(thing, FUNCTIONS) and not has_traces(thing):
-            self.untraced.append(name)
+            self.untraced.append(f"'{name}' {why_untraced(thing)}")
             return None
         if is_optimizer(thing) and not self._has_place(thing):
             return None

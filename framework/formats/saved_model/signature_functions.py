@@ -7,7 +7,7 @@ from tapewright.core.errors import SavingError
 from tapewright.core.nest import flatten
 from tapewright.core.tensor import TensorSpec
 
-from .functions import has_traces, map_specs, specs_of
+from .functions import has_traces, map_specs, specs_of, why_untraced
 
 __all__ = ["SignatureFunction", "Signatures", "as_signatures", "call_of"]
 
@@ -127,9 +127,6 @@ def as_signatures(obj, signatures, path, call=None):
                 f"by name, got {name!r}: {function!r}"
             )
         if not has_traces(function):
-            raise SavingError(
-                path, f"the signature {name!r} was not traced yet: call the function, or "
-                "give it an input_signature",
-            )  # fmt: skip
+            raise SavingError(path, f"the signature {name!r} {why_untraced(function)}")
         found[name] = function
     return found

@@ -12,11 +12,21 @@ from .saving import again, holding, traced
 
 def test_a_function_that_was_never_traced_is_named_and_left_out(tmp_path):
     module = holding(f=tw.function(abs), inner=holding(g=tw.function(abs)))
-    with pytest.warns(UserWarning, match="f, inner.g was not traced yet"):
+    left_out = "'f' was not traced yet: .*; 'inner.g' was not traced yet"
+    with pytest.warns(UserWarning, match=left_out):
         tw.saved_model.save(module, tmp_path / "m")
     assert not hasattr(tw.saved_model.load(tmp_path / "m"), "f")
     with pytest.raises(tw.errors.SavingError, match="was not traced yet"):
         tw.saved_model.save(tw.Module(), tmp_path / "m", signatures=module.f)
+
+
+def test_a_function_that_runs_eagerly_is_left_out_with_the_reason(tmp_path):
+    module = holding(f=tw.function(lambda x: tw.boolean_mask(x, x > 0)))
+    module.f(tw.constant([1.0, -1.0]))
+    with pytest.warns(UserWarning, match="'f' runs eagerly, .*boolean_mask"):
+        tw.saved_model.save(module, tmp_path / "m")
+    with pytest.raises(tw.errors.SavingError, match="'serving_default' runs eagerly"):
+        tw.saved_model.save(module, tmp_path / "m", signatures=module.f)
 
 
 def _boom(x):
