@@ -8,6 +8,7 @@ import threading
 import types
 import warnings
 import weakref
+from contextlib import nullcontext
 from copy import deepcopy
 
 from tapewright.core.interpreters import active_tracer
@@ -154,6 +155,7 @@ def _tree(function):
     node, home = find_node(function)
     free = function.__code__.co_freevars
     tree = transform(deepcopy(node), home, "__class__" in free)
+    tree.warns = node.warns
     names = [ast.arg(name) for name in (OPERATORS, *free)]
     arguments = ast.arguments([], names, None, [], [], None, [])
     factory = ast.FunctionDef("ag__factory", arguments, [tree], [], None)
@@ -172,8 +174,7 @@ def _tree(function):
 def _compiled(code, tree):
     """Compile a rewritten tree; return the code, None if it uses no operator."""
     module = ast.Module([tree.factory], [])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore") if tree.warns else nullcontext():
         whole = compile(module, code.co_filename, "exec", future_flags(code), True)
     found = _code_in(_code_named(whole, "ag__factory"))
     if OPERATORS not in found.co_freevars:

@@ -62,6 +62,8 @@ def future_flags(code):
 def find_node(function):
     """Return the node of a function, and the name of the class around it or None.
 
+    Its attribute ``warns`` tells if Python warns of the source.
+
     Raises: `NoSource`.
     """
     code = function.__code__
@@ -92,11 +94,12 @@ class _Module:
     """A parsed module: the nodes of its functions, and what they compile to."""
 
     def __init__(self, source, filename, flags):
-        with warnings.catch_warnings():  # Python has given those on the source
-            warnings.simplefilter("ignore")
+        # Python has given the warnings on the source. To catch them makes Python forget the
+        # warnings that it gives once for each line: once for a module is bad enough.
+        with warnings.catch_warnings(record=True, action="always") as found:
             tree = ast.parse(source, filename)
             whole = compile(source, filename, "exec", flags | ALL_SYNTAX, True)
-        self.length = len(tree.body)
+        self.length, self.warns = len(tree.body), bool(found)
         self.nodes = {}  # name and first line -> nodes, each with its class
         self._collect(tree, None)
         self.codes = {}
@@ -118,6 +121,7 @@ class _Module:
                     [x.lineno for x in (node, *getattr(node, "decorator_list", ()))]
                 )
                 name = getattr(node, "name", "<lambda>")
+                node.warns = self.warns
                 self.nodes.setdefault((name, first), []).append((node, home))
             is_class = isinstance(node, ast.ClassDef)
             self._collect(node, node.name if is_class else home)

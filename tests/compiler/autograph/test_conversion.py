@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -358,6 +359,17 @@ def test_jumps_out_of_a_finally_are_refused(tmp_path):
     )
     exec(compile(path.read_text(), str(path), "exec"), space)
     assert "line 5 jumps out of a finally" in reason(space["f"], tw.constant(1.0))
+
+
+def test_warnings_of_a_line_are_given_once_though_functions_are_converted():
+    x = tw.constant(1.0)
+    tw.function(lambda x: x if x > 0 else -x)(x)  # has the file parsed
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("default")
+        for negative in (lambda x: -x if x > 0 else x, lambda x: 0 - x if x > 0 else x):
+            assert tw.function(negative)(x).numpy() == -1
+            warnings.warn("a line", stacklevel=1)
+    assert len(given) == 1
 
 
 def test_conversion_can_be_switched_off():
