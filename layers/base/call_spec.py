@@ -11,6 +11,7 @@ class CallSignature:
     """The arguments of a ``call`` method, ``self`` left out."""
 
     def __init__(self, call):
+        self.call = call
         while hasattr(call, "__wrapped__"):
             call = call.__wrapped__
         code, defaults = call.__code__, call.__defaults__ or ()

@@ -339,6 +339,8 @@ class Layer(Operation, Tracked, LayerConfig):
         masks of the tensors go where `call` has an argument for them (``mask``, and
         ``value_mask`` for an argument ``value``) and it is not given.
         """
+        if type(self).call is not self._signature.call:
+            self._call_signature()
         if inputs is _MISSING:
             inputs = self._signature.first_of(kwargs, self._title)
         if Layer._mixes and self._by_path and not self.built:
@@ -421,6 +423,13 @@ class Layer(Operation, Tracked, LayerConfig):
 
     _signature = None
     _shapes = ()
+
+    @classmethod
+    def _call_signature(cls):
+        """The arguments of `call`, which a class may be given after its definition."""
+        if cls.call is not cls._signature.call:
+            cls._signature = CallSignature(cls.call)
+        return cls._signature
 
     def _training_of(self, training, args, around):
         """``training`` as given, else as of the layer around, else as `call` has it."""

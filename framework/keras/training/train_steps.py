@@ -114,7 +114,8 @@ class TrainSteps(CompiledModel):
         return self._call_for(x, False)
 
     def _call_for(self, x, training):
-        if self._signature.takes_training or self._signature.takes_any:
+        signature = self._call_signature()
+        if signature.takes_training or signature.takes_any:
             return self(x, training=training)
         return self(x)
 

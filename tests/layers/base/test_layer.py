@@ -139,6 +139,18 @@ def test_training_given_by_position_is_the_same():
     assert float(Outer(Mode())(tw.zeros([]), training=True)) == 1.0
 
 
+def test_a_call_that_a_class_is_given_later_has_arguments_of_its_own():
+    class Later(tw.keras.Model):
+        pass
+
+    model = Later()
+    Later.call = lambda self, inputs: 2.0 * inputs
+    model.compile(loss="mse")
+    assert model.evaluate(np.ones([1, 2]), np.ones([1, 2]), verbose=0) == 1.0
+    Later.call = lambda self, inputs, training=None: inputs + (1.0 if training else 0.0)
+    assert float(model(tw.zeros([]), training=True)) == 1.0
+
+
 def test_training_ends_with_the_call():
     layer = Outer(Mode())
     layer(tw.zeros([]), training=True)
