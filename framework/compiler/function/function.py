@@ -548,6 +548,11 @@ class Function(Generic[P, R]):
         return self._count
 
     @property
+    def eager_reasons(self) -> list[str]:
+        """Why calls run eagerly, as of results whose sizes depend on values."""
+        return list(dict.fromkeys(self._eager.values()))
+
+    @property
     def concrete_functions(self) -> list[ConcreteFunction]:
         """All traces, the latest last."""
         return list(self._concrete.values())

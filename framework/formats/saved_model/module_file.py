@@ -155,6 +155,11 @@ def save(
             "out: call it before saving, or give it an input_signature",
             stacklevel=user_stacklevel(),
         )
+    for name, reason in tree.eager.items():
+        warnings.warn(
+            f"saved_model.save: {name} runs eagerly, and is left out: {reason}",
+            stacklevel=user_stacklevel(),
+        )
     check_not_traced(path)
     with writing(path) as root:
         write_format(root, FORMAT, VERSION)

@@ -38,12 +38,13 @@ class ObjectWriter:
 
     ``call``: a function that the root has none of; ``signatures``: functions by name;
     ``path``: of the file, for messages. ``untraced``: names of functions that cannot be
-    written, as nothing is known of them.
+    written, as nothing is known of them; ``eager``: names of those whose calls all ran
+    eagerly, with the reason.
     """
 
     def __init__(self, root, signatures, path, call=None):
         self.nodes, self.variables, self.functions = [], [], []
-        self.optimizers, self.untraced = OptimizerWriter(path), []
+        self.optimizers, self.untraced, self.eager = OptimizerWriter(path), [], {}
         self._numbers, self._kept = {}, []
         self._root = self._node(root)
         if call is not None:
@@ -74,7 +75,10 @@ class ObjectWriter:
         if found is not None:
             return found
         if isinstance(thing, FUNCTIONS) and not has_traces(thing):
-            self.untraced.append(name)
+            if thing.eager_reasons:
+                self.eager[name] = thing.eager_reasons[0]
+            else:
+                self.untraced.append(name)
             return None
         if is_optimizer(thing) and not self._has_place(thing):
             return None

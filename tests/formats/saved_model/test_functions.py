@@ -19,6 +19,13 @@ def test_a_function_that_was_never_traced_is_named_and_left_out(tmp_path):
         tw.saved_model.save(tw.Module(), tmp_path / "m", signatures=module.f)
 
 
+def test_a_function_that_runs_eagerly_is_left_out_with_the_reason(tmp_path):
+    module = holding(some=tw.function(lambda x: x[x > 0.0]))
+    module.some(tw.constant([1.0, -1.0]))
+    with pytest.warns(UserWarning, match="some runs eagerly, .* left out: .* unknown"):
+        tw.saved_model.save(module, tmp_path / "m")
+
+
 def _boom(x):
     raise KeyError("boom")
 
