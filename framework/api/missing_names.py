@@ -20,6 +20,7 @@ _OF_KERAS = ("callbacks", "initializers", "layers", "losses", "metrics", "optimi
 ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf", "feature_column", "tw.keras.utils.FeatureSpace"),
     ("tf.lookup", "experimental", "tw.lookup.StaticHashTable, or a Python dict"),
+    ("tf.strings", "unicode_script", "unicodedata.name, which begins with the script"),
     ("tf.ragged tf.sparse", "cross cross_hashed", "tw.strings.join of columns"),
     ("tf.sparse", "sampled_addmm", "tw.gather of rows, and tw.SparseTensor.with_values"),
     ("tf", "sets", "tw.unique, or Python's set"),
@@ -46,6 +47,7 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      "Dataset.padded_batch"),
     ("tf.distribute", "TPUStrategy ParameterServerStrategy",
      "tw.distribute.MultiWorkerMirroredStrategy"),
+    ("tf.distribute", "cluster_resolver", "mpiexec, and tw.distribute.rank and size"),
     ("tf.image", "generate_bounding_box_proposals",
      "tw.image.combined_non_max_suppression of decoded boxes"),
     ("tf.linalg", "LinearOperator LinearOperatorDiag LinearOperatorFullMatrix"

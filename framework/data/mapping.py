@@ -83,16 +83,20 @@ class Mapped(Applied):
     """A node of results of its function: a trace, or the first one, tells their spec."""
 
     _spec = None
+    _is_declared = None  # whether by a trace: another result may differ from the first
 
     def spec(self):
         if self._spec is None:
-            self._spec = self._traced_spec() or self._first_spec()
+            traced = self._traced_spec()
+            self._is_declared = traced is not None and super().declares()
+            self._spec = traced or self._first_spec()
         return self._spec
 
     def declares(self):
-        if self._spec is None and super().declares():
+        if self._is_declared is None and super().declares():
             self._spec = self._traced_spec()
-        return self._spec is not None
+            self._is_declared = self._spec is not None
+        return bool(self._is_declared)
 
     def traces(self):
         return self._spec is None

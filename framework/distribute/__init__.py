@@ -29,11 +29,15 @@ from .digests import check_variables
 from .gradients import DistributedGradientTape
 from .strategy import (
     CommunicationOptions,
+    CrossDeviceOps,
+    HierarchicalCopyAllReduce,
     InputContext,
     MirroredStrategy,
     MultiWorkerMirroredStrategy,
+    NcclAllReduce,
     OneDeviceStrategy,
     ReduceOp,
+    ReductionToOneDevice,
     ReplicaContext,
     Strategy,
     experimental,
@@ -45,12 +49,16 @@ from .strategy import (
 
 __all__ = [
     "CommunicationOptions",
+    "CrossDeviceOps",
     "DistributedGradientTape",
+    "HierarchicalCopyAllReduce",
     "InputContext",
     "MirroredStrategy",
     "MultiWorkerMirroredStrategy",
+    "NcclAllReduce",
     "OneDeviceStrategy",
     "ReduceOp",
+    "ReductionToOneDevice",
     "ReplicaContext",
     "Strategy",
     "all_gather",

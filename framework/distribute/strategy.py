@@ -32,11 +32,15 @@ from .collectives import all_gather, all_reduce, broadcast_variables
 
 __all__ = [
     "CommunicationOptions",
+    "CrossDeviceOps",
+    "HierarchicalCopyAllReduce",
     "InputContext",
     "MirroredStrategy",
     "MultiWorkerMirroredStrategy",
+    "NcclAllReduce",
     "OneDeviceStrategy",
     "ReduceOp",
+    "ReductionToOneDevice",
     "ReplicaContext",
     "Strategy",
     "experimental",
@@ -286,7 +290,7 @@ class MirroredStrategy(MultiWorkerMirroredStrategy):
     """`MultiWorkerMirroredStrategy`: the replicas are processes here, too.
 
     Args: ``devices``: a list of the one device of this process, as in `tw.device`;
-    ``cross_device_ops``: TensorFlow's, ignored.
+    ``cross_device_ops``: `CrossDeviceOps`, ignored.
 
     Raises: ``ValueError`` for several devices.
 
@@ -338,9 +342,40 @@ class CommunicationOptions:
         self.compression = compression
 
 
+class CrossDeviceOps:
+    """TensorFlow's ways to reduce over devices, which `MirroredStrategy` ignores."""
+
+
+class HierarchicalCopyAllReduce(CrossDeviceOps):
+    """See `CrossDeviceOps`."""
+
+    def __init__(self, num_packs: int = 1):
+        self.num_packs = num_packs
+
+
+class NcclAllReduce(HierarchicalCopyAllReduce):
+    """See `CrossDeviceOps`."""
+
+
+class ReductionToOneDevice(CrossDeviceOps):
+    """See `CrossDeviceOps`."""
+
+    def __init__(self, reduce_to_device: Any = None, accumulation_fn: Any = None):
+        self.reduce_to_device, self.accumulation_fn = reduce_to_device, accumulation_fn
+
+
+class CommunicationImplementation(enum.Enum):
+    """TensorFlow's ways of communication, which `CommunicationOptions` ignores: it is MPI."""
+
+    AUTO = "AUTO"
+    RING = "RING"
+    NCCL = "NCCL"
+
+
 class experimental:  # noqa: N801  (a namespace)
     """Names of ``tf.distribute.experimental``."""
 
+    CommunicationImplementation: type = CommunicationImplementation
     CommunicationOptions: type = CommunicationOptions
     MultiWorkerMirroredStrategy: type = MultiWorkerMirroredStrategy
 

@@ -705,11 +705,12 @@ class Layer(Operation, Tracked, LayerConfig):
     def add_loss(self, loss: Any) -> None:
         """Add scalars, computed in `call`, to `losses` until the next call.
 
-        Raises: ``ValueError`` for a value that is no tensor, and inside of `remat`.
+        Raises: ``ValueError`` for a value that is no tensor, or is symbolic outside of a
+        call, which no later call would compute, and inside of `remat`.
         """
-        losses = flatten(loss)
+        losses, is_outside = flatten(loss), _INSIDE.get() is None
         for each in losses:
-            if not is_tensor(each):
+            if not is_tensor(each) or (is_outside and hasattr(each, "record_op")):
                 raise ValueError(
                     f"{self._title}: add_loss takes tensors, computed inside of call(), "
                     f"got {each!r}"

@@ -90,6 +90,16 @@ def test_elements_and_specs_are_those_of_tensorflow():
         assert [plain(x) for x in ds] == elements, name
 
 
+def test_ragged_batches_are_ragged_after_the_first_run_too():
+    def some(n):  # of a size that no trace knows
+        return tw.range(int(n.numpy()))
+
+    ds = Dataset.from_tensor_slices([1, 3]).map(some)
+    for _ in range(2):
+        assert ds.element_spec == PLAIN([1], "int32")  # of the first element
+        assert plain(next(iter(ds.ragged_batch(2)))) == [[0], [0, 1, 2]]
+
+
 def test_positions_are_kept():
     iterator = iter(Dataset.from_tensor_slices(SP).batch(2).unbatch())
     next(iterator)

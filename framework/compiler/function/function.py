@@ -548,6 +548,11 @@ class Function(Generic[P, R]):
         return self._count
 
     @property
+    def eager_reasons(self) -> list[str]:
+        """Why calls run eagerly, as of results whose sizes depend on values."""
+        return list(dict.fromkeys(self._eager.values()))
+
+    @property
     def concrete_functions(self) -> list[ConcreteFunction]:
         """All traces, the latest last."""
         return list(self._concrete.values())
@@ -597,11 +602,6 @@ class Function(Generic[P, R]):
                 "arguments"
             )
         return self.get_concrete_function()
-
-    @property
-    def eager_reasons(self) -> list[str]:
-        """Why calls ran eagerly, such as sizes that depend on values; mostly empty."""
-        return list(self._eager.values())
 
     def __repr__(self) -> str:
         return f"<tapewright.function {self._name}>"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import string
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -173,25 +175,50 @@ def decoded(
 
     ``errors`` in the bytes: "replace" them, "ignore" them, or raise ("strict").
     """
-    codec, parts = ENCODINGS[encoding], []
+    parts = _decoded_parts(who, text, encoding, errors, replacement_char)
+    characters = "".join([part for part, _, _ in parts])
+    if replace_control_characters and errors != "strict":
+        instead = chr(replacement_char) if errors == "replace" else ""
+        characters = characters.translate(dict.fromkeys(range(32), instead))
+    return characters
+
+
+def character_offsets(
+    who: str, text: bytes, encoding: str, *options: Any
+) -> list[tuple[str, int]]:
+    """The characters of `decoded`, each with the place of its first byte in ``text``."""
+    found = []
+    *errors, replace_control_characters = options
+    for part, start, size in _decoded_parts(who, text, encoding, *errors):
+        sizes = [1] * size  # of characters of one byte
+        if size != len(part):
+            sizes = [len(x.encode(ENCODINGS[encoding], "replace")) for x in part]
+        found += zip(part, accumulate(sizes, initial=start))
+    if replace_control_characters and errors[0] != "strict":
+        instead = chr(errors[1]) if errors[0] == "replace" else ""
+        found = [(instead if x < " " else x, place) for x, place in found]
+        found = [pair for pair in found if pair[0]]
+    return found
+
+
+def _decoded_parts(who, text, encoding, errors, replacement_char):
+    """Yield parts of a string, or what replaces them; their places and sizes in bytes."""
+    codec, start = ENCODINGS[encoding], 0
     instead = chr(replacement_char) if errors == "replace" else ""
     while True:
         try:
-            parts.append(text.decode(codec))
-            break
+            yield text[start:].decode(codec), start, len(text) - start
+            return
         except UnicodeDecodeError as error:
+            first, last = start + error.start, start + error.end
             if errors == "strict":
                 raise InvalidArgumentError(
                     f"{who}: {text!r:.60} is not {encoding}: {error.reason} at byte "
-                    f"{error.start}"
+                    f"{first}"
                 ) from None
-            parts += [text[: error.start].decode(codec), instead]
-            text = text[error.end :]
-    characters = "".join(parts)
-    if replace_control_characters and errors != "strict":
-        table = dict.fromkeys(range(32), instead)
-        characters = characters.translate(table)
-    return characters
+            yield text[start:first].decode(codec), start, first - start
+            yield instead, first, last - first
+            start = last
 
 
 def check_encoding(who: str, name: str, encoding: str, errors: str) -> None:

@@ -19,6 +19,7 @@ from ..array.shape import expand_dims
 from ..ragged.ragged_tensor import RaggedTensor, from_packed
 from .characters import (
     ENCODINGS,
+    character_offsets,
     check_character,
     check_encoding,
     decoded,
@@ -31,8 +32,10 @@ __all__ = [
     "ngrams",
     "split",
     "unicode_decode",
+    "unicode_decode_with_offsets",
     "unicode_encode",
     "unicode_split",
+    "unicode_split_with_offsets",
 ]
 
 
@@ -149,17 +152,64 @@ def unicode_decode(
     >>> unicode_decode(["ab", ""], "UTF-8")
     <tf.RaggedTensor [[97, 98], []]>
     """
-    who = "unicode_decode"
-    check_encoding(who, "input_encoding", input_encoding, errors)
-    check_character(who, replacement_char)
     options = input_encoding, errors, replacement_char, replace_control_characters
+    points, _ = _decoded_rows("unicode_decode", input, *options)
+    return points
+
+
+def unicode_decode_with_offsets(
+    input: TensorLike,
+    input_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor] | tuple[RaggedTensor, RaggedTensor]:
+    """The code points of strings and the places of their first bytes, int32 and int64.
+
+    Args, result and errors: see `unicode_decode`. Not in traced functions.
+
+    >>> points, offsets = unicode_decode_with_offsets("Zoë!", "UTF-8")
+    >>> offsets.numpy()
+    array([0, 1, 2, 4])
+    """
+    options = input_encoding, errors, replacement_char, replace_control_characters
+    return _decoded_rows("unicode_decode_with_offsets", input, *options)
+
+
+def unicode_split_with_offsets(
+    input: TensorLike,
+    input_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor] | tuple[RaggedTensor, RaggedTensor]:
+    """The characters of `unicode_split` and the places of their first bytes, int64.
+
+    Not in traced functions.
+
+    >>> characters, offsets = unicode_split_with_offsets(["ëa", "b"], "UTF-8")
+    >>> offsets
+    <tf.RaggedTensor [[0, 2], [0]]>
+    """
+    who, options = "unicode_split_with_offsets", (errors, replacement_char)
+    _, offsets = _decoded_rows(who, input, input_encoding, *options, False)
+    return unicode_split(input, input_encoding, *options), offsets
+
+
+def _decoded_rows(who, input, encoding, errors, replacement_char, replace_control):
+    """Code points and offsets: tensors of one string, rows of a vector of strings."""
+    check_encoding(who, "input_encoding", encoding, errors)
+    check_character(who, replacement_char)
     input = convert_to_tensor(input, dtypes.string)
     if input.shape.rank not in (0, 1):
         raise ShapeError(who, "input must be one string, or have one axis", input=input)
-    points, lengths = _unicode_decode(input, *options)
+    options = encoding, errors, replacement_char, replace_control
+    points, offsets, lengths = _unicode_decode(input, *options)
     if input.shape.rank == 0:
-        return points
-    return RaggedTensor.from_row_lengths(points, lengths)
+        return points, offsets
+    rows = RaggedTensor.from_row_lengths
+    return rows(points, lengths), rows(offsets, lengths)
 
 
 @primitive(
@@ -173,11 +223,14 @@ def _unicode_decode(
     replacement_char: IntLike,
     replace_control_characters: bool,
 ):
+    """The code points of all strings, their places, and the number in each string."""
     options = encoding, errors, replacement_char, replace_control_characters
-    rows = [decoded("unicode_decode", x, *options) for x in input.ravel().tolist()]
-    points = np.array([ord(x) for row in rows for x in row], np.int32)
+    texts = input.ravel().tolist()
+    rows = [character_offsets("unicode_decode", x, *options) for x in texts]
+    points = np.array([ord(x) for row in rows for x, _ in row], np.int32)
+    offsets = np.array([place for row in rows for _, place in row], np.int64)
     lengths = np.array([len(row) for row in rows], np.int64)
-    return points, lengths.reshape(input.shape)
+    return points, offsets, lengths.reshape(input.shape)
 
 
 _unicode_decode.batch(refuse_to_map)
@@ -186,7 +239,7 @@ _unicode_decode.batch(refuse_to_map)
 @_unicode_decode.infer
 def _(input, encoding, errors, replacement_char, replace_control_characters):
     lengths = TensorSpec(input.shape, dtypes.int64)
-    return TensorSpec([None], dtypes.int32), lengths
+    return TensorSpec([None], dtypes.int32), TensorSpec([None], dtypes.int64), lengths
 
 
 @primitive(

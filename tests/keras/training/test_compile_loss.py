@@ -50,6 +50,14 @@ def test_losses_that_layers_add_are_part_of_the_loss(data):
     assert len(model.losses) == 2
 
 
+def test_a_symbolic_loss_outside_of_a_call_is_refused():
+    inputs = Input((3,))
+    outputs = Dense(1)(inputs)
+    model = Model(inputs, outputs)
+    with pytest.raises(ValueError, match=r"inside of call\(\), got <KerasTensor"):
+        model.add_loss(tw.reduce_sum(outputs))
+
+
 def test_added_losses_alone_train_a_model(data):
     class Only(Layer):
         def build(self, input_shape):

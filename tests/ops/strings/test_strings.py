@@ -51,6 +51,36 @@ def test_results_are_those_of_tensorflow(number, traced):
     np.testing.assert_equal(plain(value), expected["value"])
 
 
+BAD = b"a\xe3\x81b\xf0\x80z"
+WIDE = "aé🎈z".encode("utf-16-be")
+OFFSETS = [  # arguments, code points and offsets of TensorFlow
+    (["🎈aé", "UTF-8"], [127880, 97, 233], [0, 4, 5]),
+    ([["aé", "", "z"], "UTF-8"], [[97, 233], [], [122]], [[0, 1], [], [0]]),
+    ([BAD, "UTF-8"], [97, 65533, 98, 65533, 65533, 122], [0, 1, 3, 4, 5, 6]),
+    ([BAD, "UTF-8", "ignore"], [97, 98, 122], [0, 3, 6]),
+    (["a\tb", "UTF-8", "replace", 63, True], [97, 63, 98], [0, 1, 2]),
+    (["a\tb", "UTF-8", "ignore", 63, True], [97, 98], [0, 2]),
+    ([WIDE, "UTF-16-BE"], [97, 233, 127880, 122], [0, 2, 4, 8]),
+    ([b"\xe9a", "ISO-8859-1"], [233, 97], [0, 1]),
+]
+
+
+def test_characters_have_the_offsets_of_tensorflow():
+    s = tw.strings
+    for arguments, *expected in OFFSETS:
+        points, offsets = s.unicode_decode_with_offsets(*arguments)
+        assert (points.dtype, offsets.dtype) == (tw.int32, tw.int64)
+        assert [plain(points), plain(offsets)] == expected, arguments
+        characters, offsets = s.unicode_split_with_offsets(*arguments[:3])
+        again = s.unicode_split(*arguments[:3])
+        assert plain(characters) == plain(again)
+        assert arguments[4:] or plain(offsets) == expected[1]
+    with pytest.raises(tw.errors.InvalidArgumentError, match="at byte 1"):
+        s.unicode_decode_with_offsets(BAD, "UTF-8", "strict")
+    with pytest.raises(tw.errors.ShapeError, match="one axis"):
+        s.unicode_split_with_offsets([["a"]], "UTF-8")
+
+
 def test_arrays_of_strings_have_the_hashes_of_each_string(monkeypatch):
     bits = np.random.default_rng(0)
     texts = [bits.bytes(n) for n in bits.permutation(301)]
