@@ -136,7 +136,11 @@ def test_a_series_of_pandas_is_a_column():
 
     x = {"a": Series(), "b": np.arange(10.0)}
     ((x, y, weights),) = EpochIterator(x, Series(), Series(), batch_size=10)
-    assert [tuple(part.shape) for part in (x["a"], x["b"], y)] == [(10, 1), (10,), (10, 1)]
+    assert [tuple(part.shape) for part in (x["a"], x["b"], y)] == [
+        (10, 1),
+        (10,),
+        (10, 1),
+    ]
     assert weights.numpy().ravel().tolist() == list(range(10))
 
 
