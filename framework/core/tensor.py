@@ -575,6 +575,8 @@ def to_array(
         tensor, value = value, value.array
         if not devices.is_array(value):  # a batched or traced tensor
             value = np.asarray(tensor)  # raises the error of that tensor
+    elif hasattr(value, "__array__") and not devices.is_array(value):
+        value = np.asarray(value)  # as of pandas
     if devices.is_array(value):
         return _copied(value, dtype, hint, module)
     array = _from_python(value, dtype, hint)

@@ -519,7 +519,7 @@ def _batch(who, name, examples, feature):
         shape = (len(rows), *feature.shape)
         batch = _empty(feature, shape)
         for i, row in enumerate(rows):
-            batch[i] = row
+            batch[i, ...] = row  # the text of it, not an array of rank 0
         return batch
     longest = max([len(row) for row in rows], default=0)
     batch = _empty(feature, (len(rows), longest, *feature.shape))
@@ -537,5 +537,5 @@ def _sequence(who, name, steps, feature):
     rows = [_array(who, name, step, single) for step in steps]
     batch = _empty(feature, (len(rows), *feature.shape))
     for i, row in enumerate(rows):
-        batch[i] = row
+        batch[i, ...] = row
     return batch

@@ -94,6 +94,19 @@ def test_what_would_lose_something_is_a_type_error(value, dtype):
         tw.constant(value, dtype=dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int64", "float16", "bool"])
+def test_what_has_an_array_in_it_keeps_its_dtype(dtype):
+    class Series:
+        def __array__(self, dtype=None, copy=None):
+            return array
+
+    array = np.array([1, 0], dtype)
+    assert same(tw.constant(Series()), array, dtype)
+    assert same(tw.convert_to_tensor(Series(), dtype_hint="int32"), array)
+    assert tw.Variable(Series()).dtype == dtype
+    assert same(tw.constant(Series(), "float32"), array, "float32")
+
+
 @pytest.mark.parametrize("value", [None, object(), {}, {1: 2}, lambda: 1, {1.0}])
 def test_what_is_no_number_is_a_type_error_that_names_it(value):
     with pytest.raises(TypeError, match=type(value).__name__):

@@ -146,3 +146,11 @@ def test_a_sequence_has_a_row_for_each_step():
     with pytest.raises(ValueError, match="no feature 't'"):
         wanted = {"t": FixedLenSequenceFeature([], tw.int64)}
         tw.io.parse_single_sequence_example(text, sequence_features=wanted)
+
+
+def test_texts_of_a_batch_are_bytes():
+    text = tw.train.Feature(bytes_list=tw.train.BytesList(value=[b"cat"]))
+    example = tw.train.Example(features=tw.train.Features(feature={"s": text}))
+    wanted = {"s": tw.io.FixedLenFeature([], "string")}
+    parsed = tw.io.parse_example([example.SerializeToString()] * 2, wanted)["s"].numpy()
+    assert [type(text) for text in parsed] == [bytes, bytes]

@@ -127,6 +127,23 @@ def test_what_has_an_array_in_it_is_an_array():
     assert x.dtype == tw.float32 and y.numpy().tolist() == Y.tolist()
 
 
+def test_a_series_of_pandas_is_a_column():
+    class Series:
+        __module__ = "pandas.core.series"
+
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(10.0)
+
+    x = {"a": Series(), "b": np.arange(10.0)}
+    ((x, y, weights),) = EpochIterator(x, Series(), Series(), batch_size=10)
+    assert [tuple(part.shape) for part in (x["a"], x["b"], y)] == [
+        (10, 1),
+        (10,),
+        (10, 1),
+    ]
+    assert weights.numpy().ravel().tolist() == list(range(10))
+
+
 def test_lists_of_numbers_are_arrays():
     ((x, y),) = EpochIterator({"a": [1.0, 2.0], "b": [3.0, 4.0]}, [0, 1])
     assert x["b"].numpy().tolist() == [3, 4] and y.numpy().tolist() == [0, 1]

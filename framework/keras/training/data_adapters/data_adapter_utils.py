@@ -207,9 +207,19 @@ def _checked(name, array):
 def _floatx_array(name, value):
     """The array of ``value``, a copy if it is to be cast to `floatx`."""
     array = _array(name, value)
+    if _is_series(value):
+        array = array[:, None]
     if kind_of(array.dtype) == "f" and array.dtype != default_float().dtype:
         array = array.astype(default_float().dtype)
     return array
+
+
+def _is_series(value):
+    """Return whether ``value`` is a Series of pandas: a column, of shape (n, 1)."""
+    return any(
+        cls.__name__ == "Series" and cls.__module__.partition(".")[0] == "pandas"
+        for cls in type(value).__mro__
+    )
 
 
 # --- labels
