@@ -58,7 +58,8 @@ class Interpreter:
 
         It may refuse by raising.
 
-        ``method`` is "assign", "assign_add" or "assign_sub", ``key`` that of the value.
+        ``method`` is "assign", "assign_add" or "assign_sub", ``key`` that of the value; or
+        "apply_gradients" without a key, for a step of an optimizer.
         """
 
 

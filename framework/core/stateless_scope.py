@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, Self
 
+from .errors import TracingError
 from .interpreters import (
     Interpreter,
     active_interpreters,
@@ -84,6 +85,11 @@ class _Assigned(Interpreter):
         self.before = {}  # id -> the variable, and its array
 
     def before_assign(self, variable, method, key):
+        if method == "apply_gradients" and active_tracer() is not None:
+            raise TracingError(
+                "an optimizer cannot make a step in a StatelessScope in a traced function: "
+                "call its stateless_apply"
+            )
         if isinstance(variable, Variable):  # other states end with their trace
             self.before.setdefault(id(variable), (variable, variable._array))
 

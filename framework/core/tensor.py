@@ -575,8 +575,8 @@ def to_array(
         tensor, value = value, value.array
         if not devices.is_array(value):  # a batched or traced tensor
             value = np.asarray(tensor)  # raises the error of that tensor
-    elif hasattr(value, "__array__") and not devices.is_array(value):
-        value = np.asarray(value)  # as of pandas
+    elif not devices.is_array(value) and _has_own_dtype(value):
+        value = np.asarray(value)
     if devices.is_array(value):
         return _copied(value, dtype, hint, module)
     array = _from_python(value, dtype, hint)
@@ -586,6 +586,13 @@ def to_array(
     if module is np or is_text(array.dtype):  # strings stay on the host
         return array
     return module.asarray(array)
+
+
+def _has_own_dtype(value):
+    """Return whether a value converts to an array as a whole, as a pandas Series does."""
+    if isinstance(value, (np.generic, CompositeTensor)):
+        return False
+    return hasattr(type(value), "__array__")
 
 
 def _copied(value, dtype, hint, module):

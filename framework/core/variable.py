@@ -333,6 +333,8 @@ class Variable(Operators):
     ) -> Self:
         """Assign ``value``, of the same shape and dtype. Returns self.
 
+        Variables of layers, optimizers and metrics cast it, as in Keras.
+
         ``use_locking`` and ``read_value`` change nothing: assignments are locked.
 
         Raises: ``ShapeError`` (a ValueError) for another shape, ``DTypeError`` (a
@@ -340,6 +342,8 @@ class Variable(Operators):
         """
         if autocast_dtype() is not None:
             return self._assign_uncast("assign", value)
+        if self._path is not None:
+            value = self._cast_to_own(value)
         tracer = active_tracer()
         if tracer is not None:
             tracer.assign(self, "assign", value)
@@ -360,6 +364,8 @@ class Variable(Operators):
         """
         if autocast_dtype() is not None:
             return self._assign_uncast("assign_add", delta)
+        if self._path is not None:
+            delta = self._cast_to_own(delta)
         tracer = active_tracer()
         if tracer is not None:
             tracer.assign(self, "assign_add", delta)
@@ -382,6 +388,8 @@ class Variable(Operators):
         """
         if autocast_dtype() is not None:
             return self._assign_uncast("assign_sub", delta)
+        if self._path is not None:
+            delta = self._cast_to_own(delta)
         tracer = active_tracer()
         if tracer is not None:
             tracer.assign(self, "assign_sub", delta)
@@ -402,6 +410,13 @@ class Variable(Operators):
             ):
                 value = self._cast(value, self.dtype)
             return getattr(self, method)(value)
+
+    def _cast_to_own(self, value):
+        own = self._own_dtype()
+        if getattr(value, "dtype", None) == own:
+            return value
+        tensor = convert_to_tensor(value, dtype_hint=own)
+        return value if tensor.dtype == own else self._cast(tensor, own)
 
     def _fitting(self, method, value):
         """Convert ``value`` to an array that fits, and notify the interpreters."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from tapewright.core import variable
 from tapewright.core.argument_validation import one_of
 from tapewright.core.floatx import floatx
 from tapewright.core.naming import unique_name
-from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.tensor_shape import TensorShape
 from tapewright.layers import initializers
-from tapewright.ops.array.conversion import cast
 
 if TYPE_CHECKING:
     from tapewright.core.typing import DTypeLike, TensorLike
@@ -32,8 +30,8 @@ class _AnyVariable(type):
 class Variable(variable.Variable, metaclass=_AnyVariable):
     """A variable by a value, or by an initializer and a shape.
 
-    Values that are assigned are cast to the dtype of the variable. Weights that layers
-    make, and each ``tw.Variable``, are instances as well.
+    Values that are assigned are cast to the dtype of the variable, as by weights that
+    layers make. These, and each ``tw.Variable``, are instances as well.
 
     Args: ``initializer``: a value, or a function of a shape and a dtype, or the name of
     one; ``shape``, for such a function; ``dtype``, by default `floatx`, or that of the
@@ -82,23 +80,6 @@ class Variable(variable.Variable, metaclass=_AnyVariable):
         self.synchronization: str = synchronization or "none"
         if not autocast:
             self.autocast = False
-
-    def assign(self, value: TensorLike, *args: Any, **kwargs: Any) -> Self:
-        """Assign ``value`` of the same shape, cast. Returns self. Raises: ``ShapeError``."""
-        return super().assign(self._cast_to_own(value), *args, **kwargs)
-
-    def assign_add(self, delta: TensorLike, *args: Any, **kwargs: Any) -> Self:
-        """Add ``delta`` of the same shape, cast. Returns self. Raises: ``ShapeError``."""
-        return super().assign_add(self._cast_to_own(delta), *args, **kwargs)
-
-    def assign_sub(self, delta: TensorLike, *args: Any, **kwargs: Any) -> Self:
-        """Subtract ``delta`` of the same shape, cast. Raises: ``ShapeError``."""
-        return super().assign_sub(self._cast_to_own(delta), *args, **kwargs)
-
-    def _cast_to_own(self, value):
-        own = self._own_dtype()
-        value = convert_to_tensor(value, dtype_hint=own)
-        return value if value.dtype == own else cast(value, own)
 
 
 def _initialized(initializer, shape, dtype):

@@ -619,7 +619,8 @@ class Layer(Operation, Tracked, LayerConfig):
             floating = inputs.dtype.is_floating and self._compute_dtype.is_floating
             return cast(inputs, self._compute_dtype) if floating and casts else inputs
         elif not is_tensor(inputs):
-            array = np.asarray(inputs) if not hasattr(inputs, "dtype") else inputs
+            is_array = isinstance(getattr(inputs, "dtype", None), np.dtype)
+            array = inputs if is_array else np.asarray(inputs)
             if (
                 kind_of(array.dtype) == "f"
                 and self._compute_dtype.is_floating

@@ -210,3 +210,36 @@ def test_assignments_in_a_loop_of_a_traced_function_stay_inside(kernels_are_chec
             assert step(2.0).numpy() == 54.0 and v.numpy() == 1.0
     finally:
         tw.debugging.disable_check_numerics()
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tw.function])
+def test_a_step_of_an_optimizer_stays_inside(wrap):
+    v = tw.Variable([1.0, 2.0])
+    optimizer = keras.optimizers.SGD(0.5, momentum=0.5)
+    step = wrap(lambda: optimizer.apply([tw.constant([1.0, 2.0])], [v]))
+    step()
+    state = [*optimizer.variables, v]
+    before = [each.numpy().copy() for each in state]
+    with keras.StatelessScope() as scope:
+        step()
+    assert scope.get_current_value(v).numpy().tolist() == [-0.25, -0.5]
+    assert scope.get_current_value(optimizer.iterations).numpy() == 2
+    for variable, value in zip(state, before, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)
+    step()
+    assert v.numpy().tolist() == [-0.25, -0.5]
+
+
+def test_a_step_of_an_optimizer_in_a_scope_is_refused_in_a_trace():
+    v = tw.Variable([1.0])
+    optimizer = keras.optimizers.SGD()
+    optimizer.build([v])
+
+    @tw.function
+    def step():
+        with keras.StatelessScope():
+            optimizer.apply([tw.constant([1.0])])
+
+    with pytest.raises(TypeError, match="stateless_apply"):
+        step()
+    assert v.numpy() == 1.0

@@ -907,3 +907,29 @@ def test_what_acts_on_each_entry_keeps_slices_sparse(dense_shape):
         assert made.dense_shape == dense_shape and made.indices.numpy().tolist() == [1]
         np.testing.assert_allclose(made.values.numpy(), wanted, rtol=1e-6)
     assert tw.linalg.global_norm([slices]).numpy() == np.float32(5**0.5)
+
+
+class Column:
+    """An object that converts to an array, with a dtype of its own, as one of pandas."""
+
+    dtype = "column"
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype)
+
+
+def test_objects_that_convert_to_arrays_keep_the_dtype_of_these():
+    x = tw.constant(Column([1.5, 2.5]))
+    assert x.dtype == "float64" and x.numpy().tolist() == [1.5, 2.5]
+    assert tw.constant(Column([1])).dtype == "int64"
+    assert tw.constant(Column([1.5]), "int32").numpy().tolist() == [1]
+    assert tw.constant([1.0, 2.0]) + Column([1.0, 2.0]) is not None
+    assert tw.constant(Column(["a", "b"])).numpy().tolist() == [b"a", b"b"]
+    spec = tw.data.Dataset.from_tensor_slices({"x": Column([1.5])}).element_spec
+    assert spec["x"].dtype == "float64"
+    lookup = tw.layers.StringLookup(vocabulary=["a", "b"], num_oov_indices=0)
+    assert lookup(Column(["b", "a"])).numpy().tolist() == [1, 0]
+    assert tw.layers.Rescaling(2.0)(Column([1.5])).dtype == "float32"

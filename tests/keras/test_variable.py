@@ -86,3 +86,26 @@ def test_a_wrong_argument_is_named(arguments, message):
 
 def test_the_version_is_that_of_keras():
     assert keras.version() == keras.__version__ == "3.15.1"
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tw.function])
+def test_variables_of_layers_optimizers_and_metrics_cast_what_is_assigned(wrap):
+    layer = tw.layers.Layer()
+    count = layer.add_weight(shape=(), dtype="int32", trainable=False)
+    scale = layer.add_weight(shape=(2,), initializer="zeros")
+    total = keras.metrics.Mean().total
+
+    @wrap
+    def run(x):
+        count.assign(2.7)
+        count.assign_add(tw.constant(3, "int64"))
+        scale.assign(x)
+        scale.assign_sub(tw.constant([1, 1]))
+        total.assign(tw.constant(True))
+
+    run(tw.constant([1.5, 2.5], "float64"))
+    assert count.numpy() == 5 and total.numpy() == 1.0
+    assert scale.numpy().tolist() == [0.5, 1.5] and scale.dtype == "float32"
+    keras.optimizers.SGD().iterations.assign(np.float32(4.0))
+    with pytest.raises(TypeError, match="cast the value"):
+        tw.Variable([1.0]).assign(tw.constant([1.0], "float64"))

@@ -39,6 +39,7 @@ from .signature_functions import as_signatures, call_of
 
 __all__ = [
     "LoadOptions",
+    "SERVING",
     "SaveOptions",
     "contains_saved_model",
     "load",
@@ -47,7 +48,7 @@ __all__ = [
 
 FORMAT, VERSION = "tapewright saved_model", 1
 MANY = 1_000_000
-TAGS = "serve"
+SERVING = "serve"
 IN_FOLDER = "saved_model.h5"
 
 
@@ -198,7 +199,7 @@ def load(
     """
     path = _file_at(export_dir)
     _checked(options, LoadOptions, "load")
-    if tags is not None and [*([tags] if isinstance(tags, str) else tags)] != [TAGS]:
+    if tags is not None and [*([tags] if isinstance(tags, str) else tags)] != [SERVING]:
         raise ValueError(
             f"saved_model.load: tags must be None or 'serve', got {tags!r}"
         )

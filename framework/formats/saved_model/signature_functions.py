@@ -9,9 +9,15 @@ from tapewright.core.tensor import TensorSpec
 
 from .functions import has_traces, map_specs, specs_of, why_untraced
 
-__all__ = ["SignatureFunction", "Signatures", "as_signatures", "call_of"]
+__all__ = [
+    "DEFAULT_SERVING_SIGNATURE_DEF_KEY",
+    "SignatureFunction",
+    "Signatures",
+    "as_signatures",
+    "call_of",
+]
 
-DEFAULT = "serving_default"
+DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
 
 
 class SignatureFunction:
@@ -111,10 +117,10 @@ def as_signatures(obj, signatures, path, call=None):
     if signatures is None:
         own = vars(obj).get("signatures")
         if not isinstance(own, Signatures):
-            return {} if call is None else {DEFAULT: call}
+            return {} if call is None else {DEFAULT_SERVING_SIGNATURE_DEF_KEY: call}
         return {name: each.function for name, each in own.items()}
     if not isinstance(signatures, dict):
-        signatures = {DEFAULT: signatures}
+        signatures = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
     found = {}
     for name, function in signatures.items():
         function = getattr(function, "function", function)

@@ -30,6 +30,7 @@ def test_a_model_with_known_inputs_is_called_for_inference(tmp_path):
     loaded = again(model, tmp_path)
     np.testing.assert_array_equal(loaded(X), model(X))
     assert loaded.signatures["serving_default"](inputs=X)["output_0"].shape == (2, 3)
+    assert tw.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY in loaded.signatures
 
 
 def test_a_fresh_process_needs_nothing_but_the_file(tmp_path):
