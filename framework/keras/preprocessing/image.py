@@ -7,5 +7,31 @@ from ..utils.image_utils import (
     save_img,
     smart_resize,
 )
+from .image_transforms import (
+    apply_affine_transform,
+    apply_brightness_shift,
+    apply_channel_shift,
+    random_brightness,
+    random_channel_shift,
+    random_rotation,
+    random_shear,
+    random_shift,
+    random_zoom,
+)
 
-__all__ = ["array_to_img", "img_to_array", "load_img", "save_img", "smart_resize"]
+__all__ = [
+    "apply_affine_transform",
+    "apply_brightness_shift",
+    "apply_channel_shift",
+    "array_to_img",
+    "img_to_array",
+    "load_img",
+    "random_brightness",
+    "random_channel_shift",
+    "random_rotation",
+    "random_shear",
+    "random_shift",
+    "random_zoom",
+    "save_img",
+    "smart_resize",
+]
