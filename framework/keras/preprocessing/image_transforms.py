@@ -209,13 +209,12 @@ def apply_brightness_shift(
     ``scale``: first spread its values over 0 to 255. Values outside of 0 to 255 are spread
     in any case, and without ``scale`` return to their range.
     """
-    pillow()
-    from PIL.ImageEnhance import Brightness
-
+    module = pillow("apply_brightness_shift")
     low, high = np.min(x), np.max(x)
     spread = low < 0 or high > 255
     image = array_to_img(x, scale=bool(spread or scale))
-    result = img_to_array(Brightness(image).enhance(brightness))
+    black = module.new(image.mode, image.size, 0)
+    result = img_to_array(module.blend(black, image, brightness))
     if spread and not scale:
         result = result / 255 * (high - low) + low
     return result
