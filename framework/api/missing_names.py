@@ -76,8 +76,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("keras.layers", "RandomHeight RandomWidth", "tw.keras.layers.RandomZoom"),
     ("keras.optimizers", "legacy", "tw.keras.optimizers"),
     ("keras.ops", "numpy", "tw.keras.ops"),
-    ("keras.preprocessing.image", "ImageDataGenerator", "tw.keras.utils."
-     "image_dataset_from_directory, and layers such as tw.keras.layers.RandomRotation"),
     ("keras.utils", "legacy", "tw.keras.saving"),
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""`keras.preprocessing.image`: images of files as arrays."""
+"""`keras.preprocessing.image`: images of files as arrays, their transforms and batches."""
 
 from ..utils.image_utils import (
     array_to_img,
@@ -7,6 +7,8 @@ from ..utils.image_utils import (
     save_img,
     smart_resize,
 )
+from .image_data_generator import ImageDataGenerator
+from .image_iterators import DirectoryIterator, Iterator, NumpyArrayIterator
 from .image_transforms import (
     apply_affine_transform,
     apply_brightness_shift,
@@ -20,6 +22,10 @@ from .image_transforms import (
 )
 
 __all__ = [
+    "DirectoryIterator",
+    "ImageDataGenerator",
+    "Iterator",
+    "NumpyArrayIterator",
     "apply_affine_transform",
     "apply_brightness_shift",
     "apply_channel_shift",

@@ -209,12 +209,14 @@ def apply_brightness_shift(
     ``scale``: first spread its values over 0 to 255. Values outside of 0 to 255 are spread
     in any case, and without ``scale`` return to their range.
     """
-    module = pillow("apply_brightness_shift")
+    pil = pillow("apply_brightness_shift")
     low, high = np.min(x), np.max(x)
     spread = low < 0 or high > 255
     image = array_to_img(x, scale=bool(spread or scale))
-    black = module.new(image.mode, image.size, 0)
-    result = img_to_array(module.blend(black, image, brightness))
+    black = pil.new(image.mode, image.size, 0)
+    if image.mode == "RGBA":
+        black.putalpha(image.getchannel("A"))
+    result = img_to_array(pil.blend(black, image, brightness))
     if spread and not scale:
         result = result / 255 * (high - low) + low
     return result

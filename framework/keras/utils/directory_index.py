@@ -11,7 +11,7 @@ import numpy as np
 
 from ..config import is_interactive_logging_enabled
 
-__all__ = ["Index", "index_directory"]
+__all__ = ["Index", "files_below", "index_directory", "report"]
 
 LABEL_MODES = ("int", "categorical", "binary", None)
 SUBSETS = ("training", "validation", "both", None)
@@ -40,7 +40,7 @@ class Index:
         for name in wanted:
             start, stop = bounds.get(name, (0, len(self.paths)))
             if name is not None:
-                _report(f"Using {stop - start} files for {name}.")
+                report(f"Using {stop - start} files for {name}.")
             if start == stop:
                 raise ValueError(
                     f"{who}: there are no files{f' for {name}' if name else ''} in the "
@@ -90,11 +90,13 @@ def index_directory(
     directory = os.fspath(directory)
     if _is(labels, "inferred"):
         folders = _folders(who, directory, class_names)
-        found = [_files(directory, name, follow_links, suffixes) for name in folders]
+        found = [
+            files_below(directory, name, follow_links, suffixes) for name in folders
+        ]
         numbers = np.repeat(np.arange(len(found), dtype="int32"), list(map(len, found)))
         index = Index([path for paths in found for path in paths], numbers, folders)
     else:
-        paths = _files(directory, "", follow_links, suffixes)
+        paths = files_below(directory, "", follow_links, suffixes)
         if labels is not None and len(labels) != len(paths):
             raise ValueError(
                 f"{who}: labels must have one entry for each file: got {len(labels)} for "
@@ -105,7 +107,7 @@ def index_directory(
     if verbose:
         classes = index.class_names
         end = "." if classes is None else f" belonging to {len(classes)} classes."
-        _report(f"Found {len(index.paths)} files{end}")
+        report(f"Found {len(index.paths)} files{end}")
     if label_mode == "binary" and labels is not None and len(index.class_names) != 2:
         raise ValueError(
             f"{who}: label_mode='binary' needs two classes, got {index.class_names}"
@@ -158,7 +160,12 @@ def _folders(who, directory, class_names):
     return list(class_names)
 
 
-def _files(directory, folder, follow_links, suffixes):
+def files_below(
+    directory: str | os.PathLike[str],
+    folder: str,
+    follow_links: bool,
+    suffixes: tuple[str, ...],
+) -> list[str]:
     """The paths below a folder, folder by folder, each sorted by name."""
     path = os.path.join(directory, folder) if folder else directory
     walk = os.walk(path, followlinks=follow_links)
@@ -170,6 +177,7 @@ def _files(directory, folder, follow_links, suffixes):
     ]
 
 
-def _report(message):
+def report(message: str) -> None:
+    """Print a line, unless `keras.config.disable_interactive_logging` is in force."""
     if is_interactive_logging_enabled():
         print(message)
