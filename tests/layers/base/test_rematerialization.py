@@ -1,6 +1,7 @@
 """`RematScope`: layers whose `call` is computed again in the backward pass."""
 
 import contextlib
+import contextvars
 import threading
 
 import numpy as np
@@ -115,7 +116,7 @@ def test_calls_in_several_threads_leave_the_activation():
     layer(X)
     first.clear()
     second.clear()
-    thread = threading.Thread(target=layer, args=(X,))
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(layer, X))
     thread.start()
     assert first.wait(5)
     assert layer.activation is tw.tanh  # while a call runs
