@@ -575,7 +575,7 @@ def to_array(
         tensor, value = value, value.array
         if not devices.is_array(value):  # a batched or traced tensor
             value = np.asarray(tensor)  # raises the error of that tensor
-    elif not devices.is_array(value) and _has_own_dtype(value):
+    elif not devices.is_array(value) and has_own_dtype(value):
         value = np.asarray(value)
     if devices.is_array(value):
         return _copied(value, dtype, hint, module)
@@ -588,7 +588,7 @@ def to_array(
     return module.asarray(array)
 
 
-def _has_own_dtype(value):
+def has_own_dtype(value):
     """Return whether a value converts to an array as a whole, as a pandas Series does."""
     if isinstance(value, (np.generic, CompositeTensor)):
         return False

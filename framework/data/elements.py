@@ -65,7 +65,7 @@ def as_element(value, spec=None):
         return value
     if is_composite(value):
         return map_structure(host_tensor, value, expand_composites=True)
-    return host_tensor(value, None if spec is None else spec.dtype)
+    return host_tensor(value, getattr(spec, "dtype", None))  # a tuple fits no tensor
 
 
 def map_leaves(value, convert):

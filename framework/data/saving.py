@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from tapewright.core.composite import CompositeSpec
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import DataLossError, NotFoundError, SavingError
-from tapewright.core.nest import flatten, pack
+from tapewright.core.nest import flatten, map_structure, pack
 from tapewright.core.tensor import TensorSpec, is_composite
 from tapewright.core.text import make_text
 from tapewright.ops.ragged.ragged_tensor import RaggedTensorSpec
@@ -33,7 +33,7 @@ from tapewright.storage.records.paths import as_path
 from tapewright.storage.records.tf_records import RecordWriter, read_records
 
 from .element_records import decoded, encoded
-from .elements import call_function, concrete
+from .elements import call_function, common_spec, concrete, spec_of
 from .node import INFINITE, Replayed
 from .record_files import Records
 from .sources import tensor_slices
@@ -61,12 +61,18 @@ def save(node, path, compression=None, shard_func=None):
 def _writing(who, node, path, compression, shard_func):
     """A function that adds an element to a new folder, which is there at the end."""
     compression = check_compression(who, compression)
-    spec = node.spec()
-    described = _described(who, spec)
+    spec, varies = node.spec(), not node.declares()
+    if varies:  # it is that of the first element
+        spec = map_structure(_open, spec)
+    whole = spec
+    _described(who, spec)  # raises what is wrong before a file is made
     path, shards = os.fsdecode(as_path("path", path)), {}
     with writing_folder(path, _members(path)) as folder:
 
         def add(element):
+            nonlocal whole
+            if varies:
+                whole = _common(who, whole, element)
             number = 0 if shard_func is None else _number(who, shard_func, element)
             if number not in shards:
                 shards[number] = _Shard(folder, number, compression)
@@ -82,11 +88,28 @@ def _writing(who, node, path, compression, shard_func):
         index = {
             "format": FORMAT,
             "version": VERSION,
-            "element_spec": described,
+            "element_spec": _described(who, whole),
             "compression": compression,
             "shards": [shards[number].entry() for number in sorted(shards)],
         }
         folder.json(INDEX, index)
+
+
+def _open(spec):
+    """The spec of sparse and ragged tensors of any sizes; another one as it is."""
+    if not isinstance(spec, CompositeSpec):
+        return spec
+    return spec.with_shape([None] * spec.shape.rank)
+
+
+def _common(who, spec, element):
+    """A spec, with its sizes where the tensors of ``element`` have them, too."""
+    pairs = zip(flatten(spec), flatten(element), strict=True)
+    leaves = [
+        a if isinstance(a, CompositeSpec) else common_spec(who, [a, spec_of(b)])
+        for a, b in pairs
+    ]
+    return pack(spec, leaves)
 
 
 class _Shard:

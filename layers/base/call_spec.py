@@ -14,6 +14,8 @@ class CallSignature:
         self.call = call
         while hasattr(call, "__wrapped__"):
             call = call.__wrapped__
+        if not hasattr(call, "__code__"):  # an object, such as a mock
+            call = type(call).__call__
         code, defaults = call.__code__, call.__defaults__ or ()
         names = code.co_varnames[1 : code.co_argcount]
         keywords = code.co_varnames[len(names) + 1 :][: code.co_kwonlyargcount]

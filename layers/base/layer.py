@@ -495,7 +495,7 @@ class Layer(Operation, Tracked, LayerConfig):
     def _call_function(self, inputs, args, kwargs):
         if self._remat_scope is None:
             return converted(self.call)
-        return self.rematerialized_call(self.call, inputs, *args, **kwargs)
+        return converted(self.rematerialized_call(self.call, inputs, *args, **kwargs))
 
     def rematerialized_call(
         self, layer_call: Callable[..., Any], *args: Any, **kwargs: Any

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
+import types
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, Literal, Self
@@ -73,9 +73,10 @@ def rematerialized(
 ) -> Callable[..., Any]:
     """``call`` of a layer, computed again in the backward pass if the scope wants it."""
     if scope.mode == "activations":
-        if getattr(layer, "activation", None) is None:
+        is_method = getattr(call, "__self__", None) is layer
+        if not is_method or vars(layer).get("activation") is None:
             return call
-        return functools.partial(_with_remade_activation, layer, call)
+        return _with_remade_activation(call)
     if scope.mode == "list_of_layers":
         wanted = layer.name in scope.layer_names
     elif scope.mode == "larger_than":
@@ -85,14 +86,33 @@ def rematerialized(
     return recompute_grad(call) if wanted else call
 
 
-def _with_remade_activation(layer, call, *args, **kwargs):
-    own = vars(layer)
-    activation = own["activation"]
-    own["activation"] = recompute_grad(activation)
-    try:
-        return call(*args, **kwargs)
-    finally:
-        own["activation"] = activation
+def _with_remade_activation(call):
+    """A method, bound to a view of its layer: other threads may call the layer itself."""
+    layer = call.__self__
+    cls = type(layer)
+    if "_view" not in vars(cls):
+        cls._view = type(cls)(
+            cls.__name__, (_View, cls), {"__module__": cls.__module__}
+        )
+    view = object.__new__(cls._view)
+    view.__dict__ = vars(layer)
+    return types.MethodType(call.__func__, view)
+
+
+class _View:
+    """A layer by another object, whose ``activation`` is computed again."""
+
+    def __init_subclass__(cls):
+        """Let the classes of layers take no note of that of a view."""
+
+    @property
+    def activation(self):
+        activation = vars(self)["activation"]
+        return activation and recompute_grad(activation)
+
+    @activation.setter
+    def activation(self, value):
+        vars(self)["activation"] = value
 
 
 def _output_size(call, args, kwargs):

@@ -53,6 +53,20 @@ def test_elements_of_different_sizes_and_none_at_all(tmp_path):
     assert list(Dataset.load(tmp_path / "ds")) == []
 
 
+def test_sizes_that_the_first_element_does_not_have(tmp_path):
+    def some(n):  # of a size that no trace knows
+        size = int(n.numpy())
+        ragged = tw.RaggedTensor.from_row_lengths(tw.range(size + 1), [size, 1])
+        return tw.zeros([size, 2]), tw.sparse.eye(size), ragged
+
+    Dataset.range(1, 3).map(some).save(tmp_path / "ds")
+    again = Dataset.load(tmp_path / "ds")
+    assert again.element_spec[0].shape.as_list() == [None, 2]
+    for n, (tensor, sparse, ragged) in enumerate(again, 1):
+        assert tensor.shape == (n, 2) and sparse.shape == (n, n)
+        assert ragged.to_list() == [list(range(n)), [n]]
+
+
 def test_shards_are_read_in_turn_or_by_a_function(tmp_path):
     path = tmp_path / "ds"
     Dataset.range(7).save(path, shard_func=lambda x: x % 3)

@@ -47,6 +47,9 @@ def test_generated_elements_are_held_against_the_signature():
     ds = Dataset.from_generator(lambda: iter([np.zeros(3)]), output_signature=spec)
     with pytest.raises(TypeError, match=r"shape \(3,\).*output_signature.*\(2,\)"):
         list(ds)
+    ds = Dataset.from_generator(lambda: iter([[1, 2]]), output_signature=(spec,) * 2)
+    with pytest.raises(TypeError, match="yielded list, which does not fit"):
+        list(ds)
     ds = Dataset.from_generator(lambda: iter([(1, 2)]), output_signature=(spec,) * 2)
     with pytest.raises(TypeError, match="output_signature"):
         list(ds)

@@ -145,9 +145,11 @@ def region_gradients(graph, inputs, wanted, cotangents, of_variables=()):
 
 
 def _traced_gradients(graph, inputs, wanted, cotangents, of_variables):
-    pairs = [
-        (v, i) for v, i in of_variables if i in wanted and _has_gradient_by(graph, v)
-    ]
+    by_variable = {}  # one input for each, though two branches may have one of their own
+    for v, i in of_variables:
+        if i in wanted and _has_gradient_by(graph, v):
+            by_variable.setdefault(id(v), (v, i))
+    pairs = list(by_variable.values())
     sources = [*[inputs[i] for i in wanted], *[v for v, _ in pairs]]
     with GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(sources)

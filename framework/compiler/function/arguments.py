@@ -22,6 +22,8 @@ from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
     convert_to_tensor,
+    has_own_dtype,
+    is_tensor,
     new_tensor,
 )
 from tapewright.core.variable import Variable, VariableValue, unwrap_value
@@ -138,11 +140,23 @@ class Arguments:
 
 
 def _with_tensors(x):
-    """Replace the ``value`` of variables by tensors."""
+    """Replace the ``value`` of variables by tensors, and what converts to arrays by them."""
     if is_nested(x):
-        found = any([type(leaf) is VariableValue for leaf in flatten(x)])
-        return map_structure(unwrap_value, x) if found else x
-    return unwrap_value(x)
+        leaves = flatten(x)
+        new = [_with_tensor(leaf) for leaf in leaves]
+        is_same = all([a is b for a, b in zip(new, leaves, strict=True)])
+        return x if is_same else pack(x, new)
+    return _with_tensor(x)
+
+
+def _with_tensor(x):
+    kind = type(x)
+    if kind is Tensor or kind is np.ndarray or kind in _LITERALS:
+        return x
+    if kind is VariableValue:
+        return unwrap_value(x)
+    is_known = is_tensor(x) or devices.is_array(x) or not has_own_dtype(x)
+    return x if is_known else np.asarray(x)
 
 
 class IdentityKey:

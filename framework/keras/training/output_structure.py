@@ -5,6 +5,7 @@ Outputs, labels and weights may be single tensors, lists or dicts.
 
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.ops.array.shape import shape as shape_of
+from tapewright.ops.ragged.ragged_tensor import RaggedTensor
 
 __all__ = ["OutputStructure", "batch_size_of", "check_names"]
 
@@ -161,4 +162,4 @@ def check_names(what, names, known):
 def batch_size_of(x):
     """The number of examples in a batch, as a tensor or number."""
     first = next(leaf for leaf in flatten(x) if leaf is not None)
-    return shape_of(first)[0]
+    return first.nrows() if isinstance(first, RaggedTensor) else shape_of(first)[0]

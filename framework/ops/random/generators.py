@@ -9,9 +9,11 @@ from __future__ import annotations
 import operator
 import os
 import threading
+from collections import OrderedDict
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -117,7 +119,7 @@ class Generator:
 
     @classmethod
     def _of(cls, state):
-        """A generator of a function that is being traced: its state is no variable."""
+        """A generator with this state, which in a trace may be no variable."""
         generator = cls.__new__(cls)
         generator.state = state
         return generator
@@ -349,7 +351,11 @@ def create_rng_state(seed: IntLike, alg: str = "philox") -> Tensor:
 _GLOBAL, _MAKING = None, threading.Lock()
 _LENT = ContextVar("lent_generator", default=None)
 _SEED: int | None = None  # of the latest `set_seed`
-_SEEDED: dict[int, Generator] = {}  # the generators of the seeds of single functions
+# The states of the seeds of single functions: while something holds them, a traced
+# function or the table of those that were used last.
+_STATES: WeakValueDictionary[int, Variable] = WeakValueDictionary()
+_RECENT: OrderedDict[int, Variable] = OrderedDict()
+_RECENT_SIZE = 1000
 
 
 def get_global_generator() -> Generator:
@@ -410,9 +416,10 @@ def set_seed(seed: IntLike) -> None:
     key = _checked_seed("set_seed", seed)
     get_global_generator().reset([key, 0])
     if not is_lent():
-        _SEED = key
-        for own, generator in list(_SEEDED.items()):
-            generator.reset([_key_of(own), 0])
+        with _MAKING:
+            _SEED = key
+            for own, state in _STATES.items():
+                Generator._of(state).reset([_key_of(own), 0])
 
 
 def _checked_seed(who, seed):
@@ -429,8 +436,9 @@ def one_stream(seed):
     """The numbers of one draw: from the global generator or, with a seed, its own.
 
     As in TensorFlow the stream of a seed goes on from draw to draw, so that a seed does
-    not drop the same units in all steps; `set_seed` restarts it. In a function of a
-    `Dataset` it goes on from element to element, and starts again with each run.
+    not drop the same units in all steps; `set_seed` restarts it, and so do 1000 other
+    seeds in between. In a function of a `Dataset` it goes on from element to element, and
+    starts again with each run.
     """
     if seed is None:
         return get_global_generator().stream()
@@ -443,12 +451,18 @@ def one_stream(seed):
 
 def _generator_of(seed):
     """The generator of a seed, made when it is first asked for, outside of any trace."""
-    if seed not in _SEEDED:
-        with _MAKING, use_interpreters(()):
-            generator = _SEEDED.setdefault(seed, Generator(_key_of(seed)))
-            state = generator.state  # older than the call that asks for it first
-            state.serial = -abs(state.serial)
-    return _SEEDED[seed]
+    with _MAKING:
+        state = _STATES.get(seed)
+        if state is None:
+            with use_interpreters(()):
+                state = Generator(_key_of(seed)).state
+            state.serial = -abs(state.serial)  # older than the call that asks for it
+            _STATES[seed] = state
+        _RECENT[seed] = state
+        _RECENT.move_to_end(seed)
+        if len(_RECENT) > _RECENT_SIZE:
+            _RECENT.popitem(last=False)
+    return Generator._of(state)
 
 
 def _key_of(seed):

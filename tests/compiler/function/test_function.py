@@ -1421,3 +1421,21 @@ def test_a_loop_over_known_steps_needs_no_values_of_a_trace():
         return x
 
     assert total(tw.constant(1.0)).numpy() == 7.0 and not total._eager
+
+
+def test_objects_that_convert_to_arrays_are_tensors():
+    class Column:
+        """It stands for a Series of pandas."""
+
+        def __init__(self, values):
+            self.values = np.float32(values)
+
+        def __array__(self, dtype=None, copy=None):
+            return self.values
+
+    doubled = tw.function(lambda x, y: x + y["column"] * 2)
+    column = Column([1, 2])
+    np.testing.assert_array_equal(doubled(column, {"column": column}), [3, 6])
+    column.values += 1
+    np.testing.assert_array_equal(doubled(column, {"column": column}), [6, 9])
+    assert doubled.experimental_get_tracing_count() == 1

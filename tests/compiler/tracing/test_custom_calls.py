@@ -438,3 +438,18 @@ def test_what_is_recomputed_beside_an_update_uses_tensors_of_the_functions_aroun
     traced = slopes(tw.function, tw.function(input_signature=[tw.TensorSpec(size)]))
     for a, b in zip(traced, slopes(lambda f: f, lambda f: f)):
         np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_a_variable_that_all_branches_read_has_its_gradient_once():
+    x, w = tw.constant([1.0, 2.0]), tw.Variable([0.5, 0.25])
+
+    def scaled(x):
+        return tw.sin(x * w)
+
+    again = tw.recompute_grad(scaled)
+    branches = [lambda: again(x), lambda: scaled(x)], [lambda: again(x)] * 2
+    for pair in branches:
+        traced = tw.function(lambda x, pair=pair: tw.cond(x[0] > 0, *pair))
+        with tw.GradientTape() as tape:
+            y = traced(x)
+        np.testing.assert_allclose(tape.gradient(y, w), x * tw.cos(x * w), rtol=1e-6)

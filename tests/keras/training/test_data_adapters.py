@@ -641,6 +641,27 @@ def test_a_stop_iteration_of_getitem_is_no_end_of_the_data(workers):
         list(batches)
 
 
+@pytest.mark.parametrize("run_eagerly", [True, False])
+def test_ragged_tensors_are_taken_as_arrays_are(run_eagerly):
+    """As in Keras; the sums by hand."""
+
+    class Sums(keras.Model):
+        def call(self, inputs):
+            return self.scale(tw.reduce_sum(inputs, axis=1)[:, None])
+
+    model = Sums()
+    model.scale = keras.layers.Dense(1, kernel_initializer="ones")
+    ragged, y = (
+        tw.ragged.constant([[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]]),
+        np.zeros((3, 1)),
+    )
+    model.compile(keras.optimizers.SGD(0.0), "mse", run_eagerly=run_eagerly)
+    expected = pytest.approx((9.0 + 9.0 + 225.0) / 3)
+    assert model.evaluate(ragged, y, batch_size=2, verbose=0) == expected
+    history = model.fit(ragged, y, batch_size=2, epochs=2, verbose=0).history
+    assert history["loss"] == [expected] * 2
+
+
 def test_sparse_tensors_are_taken_as_arrays_are():
     """As in Keras, alone and beside arrays; the sums by hand."""
     dense = np.array([[1.0, 1, 1], [0, 0, 2], [0, 0, 0], [4, 0, 0]], "float32")

@@ -1,5 +1,7 @@
 """`Layer`: building, training mode, losses, masks, shapes, errors."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
@@ -149,6 +151,8 @@ def test_a_call_that_a_class_is_given_later_has_arguments_of_its_own():
     assert model.evaluate(np.ones([1, 2]), np.ones([1, 2]), verbose=0) == 1.0
     Later.call = lambda self, inputs, training=None: inputs + (1.0 if training else 0.0)
     assert float(model(tw.zeros([]), training=True)) == 1.0
+    with mock.patch.object(Later, "call", return_value=tw.ones([2])):
+        assert model(tw.zeros([])).shape == (2,)
 
 
 def test_training_ends_with_the_call():

@@ -1,6 +1,8 @@
 """`RematScope`: layers whose `call` is computed again in the backward pass."""
 
 import contextlib
+import contextvars
+import threading
 
 import numpy as np
 import pytest
@@ -94,6 +96,56 @@ def test_activations_are_computed_again():
     assert len(calls) == 1 and layer.activation is activation
     assert tape.gradient(y, layer.kernel) is not None
     assert len(calls) == 2
+
+
+def test_calls_in_several_threads_leave_the_activation():
+    first, second = threading.Event(), threading.Event()
+
+    class Waits(keras.layers.Dense):
+        def call(self, inputs):
+            if not first.is_set():
+                first.set()
+                second.wait(5)
+            else:
+                second.set()
+            return super().call(inputs)
+
+    with keras.RematScope("activations"):
+        layer = Waits(2, activation=tw.tanh)
+    first.set()
+    layer(X)
+    first.clear()
+    second.clear()
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(layer, X))
+    thread.start()
+    assert first.wait(5)
+    assert layer.activation is tw.tanh  # while a call runs
+    layer(X)
+    thread.join()
+    assert layer.activation is tw.tanh and type(layer) is Waits
+
+
+def test_layers_with_an_activation_in_their_cell_are_called():
+    with keras.RematScope("activations"):
+        layer = keras.layers.LSTM(2)
+    assert layer(X[None]).shape == (1, 2)
+
+
+@pytest.mark.parametrize("scope", [*SCOPES[:2], ("list_of_layers",)])
+def test_control_flow_in_call_is_converted(scope):
+    class Signed(keras.layers.Dense):
+        def call(self, inputs):
+            if tw.reduce_sum(inputs) > 0:
+                return super().call(inputs)
+            return -super().call(inputs)
+
+    with keras.RematScope(*scope):
+        layer = Signed(2, activation="tanh", kernel_initializer="ones")
+    traced = tw.function(layer)
+    for x in (X[-2:], X[:2]):
+        np.testing.assert_allclose(
+            traced(x), np.tanh(abs(x.sum(-1)))[:, None] * [[1, 1]]
+        )
 
 
 def test_tensors_by_keyword_have_gradients():

@@ -5,6 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.core.replica_context import ReplicaContext, in_replica_context
+from tapewright.ops.random import generators
 
 
 def of_a_generator():
@@ -98,3 +99,27 @@ def test_weights_that_a_step_makes_start_alike_in_all_replicas(wrap):
             wrap(layer)(tw.ones([1, 4]))
         kernels.append(layer.kernel.numpy())
     np.testing.assert_array_equal(*kernels)
+
+
+def test_the_streams_of_the_latest_seeds_and_of_functions_are_kept(monkeypatch):
+    monkeypatch.setattr(generators, "_RECENT_SIZE", 3)
+    monkeypatch.setattr(generators, "_RECENT", type(generators._RECENT)())
+
+    def draw(seed):
+        return float(tw.random.normal([], seed=seed))
+
+    tw.random.set_seed(1)
+    streams = {seed: [draw(seed) for _ in range(4)] for seed in (101, 102)}
+    tw.random.set_seed(1)
+    traced = tw.function(lambda: tw.random.normal([], seed=101))
+    assert float(traced()) == streams[101][0]
+    before = len(generators._STATES)
+    assert draw(102) == streams[102][0]
+    for seed in range(200, 210):
+        draw(seed)
+    assert len(generators._STATES) <= before + 3
+    assert float(traced()) == streams[101][1]  # goes on
+    assert draw(101) == streams[101][2]
+    assert draw(102) == streams[102][0]  # starts again
+    tw.random.set_seed(1)
+    assert float(traced()) == streams[101][0]
