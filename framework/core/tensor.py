@@ -575,6 +575,8 @@ def to_array(
         tensor, value = value, value.array
         if not devices.is_array(value):  # a batched or traced tensor
             value = np.asarray(tensor)  # raises the error of that tensor
+    if _has_array(value):
+        value = np.asarray(value)
     if devices.is_array(value):
         return _copied(value, dtype, hint, module)
     array = _from_python(value, dtype, hint)
@@ -584,6 +586,15 @@ def to_array(
     if module is np or is_text(array.dtype):  # strings stay on the host
         return array
     return module.asarray(array)
+
+
+def _has_array(value):
+    """Return whether ``value`` gives an array, with a dtype of its own: a pandas Series."""
+    return (
+        hasattr(type(value), "__array__")
+        and not devices.is_array(value)
+        and not isinstance(value, CompositeTensor)
+    )
 
 
 def _copied(value, dtype, hint, module):
