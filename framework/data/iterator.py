@@ -130,6 +130,10 @@ class DatasetIterator(Resource):
         """
         return next(self)
 
+    def next(self) -> Any:
+        """Return the next element, as ``next(iterator)`` does."""
+        return next(self)
+
     def get_next_as_optional(self) -> Optional:
         """Return the next element, if there is one, as an `Optional`."""
         if active_tracer() is not None:
@@ -199,6 +203,10 @@ class NumpyIterator:
         return map_structure(
             lambda leaf: leaf.numpy() if hasattr(leaf, "numpy") else leaf, element
         )
+
+    def next(self) -> Any:
+        """Return the next element, as ``next(iterator)`` does."""
+        return next(self)
 
 
 class EndOfSequence(OutOfRangeError, StopIteration):

@@ -25,6 +25,16 @@ def same(actual, expected, dtype=None):
 # ---------------------------------------------------------------------- conversion
 
 
+class GivesArray:
+    """An object of another library that has an array, as a pandas Series does."""
+
+    def __init__(self, array):
+        self.array_inside = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array_inside
+
+
 @pytest.mark.parametrize(
     ("value", "dtype", "shape"),
     [
@@ -50,6 +60,9 @@ def same(actual, expected, dtype=None):
         ([np.float64(1.0), 2.0], "float64", (2,)),
         ([np.float32(1.0), 2.0], "float32", (2,)),
         (TensorShape([2, 3]), "int32", (2,)),
+        (GivesArray(np.arange(3)), "int64", (3,)),
+        (GivesArray(np.arange(3.0)), "float64", (3,)),
+        (GivesArray(np.array(["a"], object)), "string", (1,)),
     ],
 )
 def test_python_numbers_are_single_and_arrays_keep_their_dtype(value, dtype, shape):

@@ -103,6 +103,14 @@ def test_names_of_transformations_have_no_effect():
     assert int(ds.get_single_element(name="n")) in range(1, 8)
 
 
+def test_iterators_have_a_method_next():
+    ds = Dataset.range(2)
+    for iterator in (iter(ds), ds.as_numpy_iterator()):
+        assert [int(iterator.next()), int(iterator.next())] == [0, 1]
+        with pytest.raises(StopIteration):
+            iterator.next()
+
+
 def test_iterators_of_arrays_are_of_a_class():
     iterator = Dataset.range(2).as_numpy_iterator()
     assert isinstance(iterator, NumpyIterator) and next(iterator) == 0
