@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tapewright.core.nest import flatten
+from tapewright.core.tensor import TensorSpec
 from tapewright.layers.base.input_layer import Input, InputLayer
 from tapewright.layers.base.layer import Layer, call_context
 from tapewright.layers.base.masks import cast_masked, masked
@@ -180,6 +181,9 @@ class Sequential(Model):
             inputs = in_rank_of(self._start, inputs, self._title)
             if inputs.dtype.is_floating and inputs.dtype != self._start.dtype:
                 inputs = cast_masked(inputs, self._start.dtype)
+        elif self._given_batch_shape is not None:
+            built_for = TensorSpec(self._given_batch_shape, name="inputs")
+            inputs = in_rank_of(built_for, inputs, self._title)
         if mask is not None:
             inputs = masked(inputs, flatten(mask)[0])
         with call_context(training):

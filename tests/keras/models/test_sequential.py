@@ -29,6 +29,21 @@ def test_inputs_of_one_rank_less_are_columns_where_the_input_says_so():
     assert model.predict(np.ones(3), verbose=0).shape == (3, 2)
 
 
+def test_a_model_built_by_a_call_keeps_the_rank_of_its_inputs():
+    column = Sequential([Dense(2)])
+    expected = column(np.ones((3, 1)))
+    for run in (column, tw.function(column), column.predict_on_batch):
+        for shape in (3,), (3, 1), (3, 1, 1):
+            np.testing.assert_array_equal(run(tw.ones(shape)), expected)
+    embedding = Sequential([tw.layers.Embedding(4, 5)])
+    embedding(np.zeros((3, 2), "int32"))
+    assert embedding(np.zeros((3, 2, 1), "int32")).shape == (3, 2, 5)
+    flat = classifier()
+    flat(np.ones((1, 2, 3)))
+    with pytest.raises(tw.errors.ShapeError, match="None, 2, 3.*x\\[None"):
+        flat(np.ones((2, 3)))
+
+
 @pytest.mark.parametrize("shape", [(2, 784), (28, 28), (2, 28, 28, 2), (28,)])
 def test_inputs_of_another_rank_than_the_input_are_refused(shape):
     # `Flatten` would take (2, 784) without a word.

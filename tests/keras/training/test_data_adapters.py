@@ -203,6 +203,14 @@ def test_classes_weigh_as_told(y):
 
 
 @pytest.mark.parametrize(
+    "y", [[[[0], [2]], [[1], [1]]], [[[1, 0, 0], [0, 0, 1]], [[0, 1, 0], [0, 1, 0]]]]
+)
+def test_a_label_for_each_step_has_a_weight_of_its_own(y):
+    found = class_weight_to_sample_weight(np.array(y), {0: 3.0, 2: 0.5})
+    assert found.tolist() == [[3.0, 0.5], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize(
     "source", [lambda: X, lambda: Dataset.from_tensor_slices((X, Y)).batch(10)]
 )
 def test_class_weights_become_sample_weights(source):

@@ -263,9 +263,9 @@ def check_labels(y, name="y"):
 def class_weight_to_sample_weight(y, class_weight):
     """``class_weight[label]`` for each label, 1 for classes without a weight.
 
-    Args: ``y``: ``[batch]`` or ``[batch, 1]`` labels, or ``[batch, classes]`` one-hot;
-    ``class_weight``: a dict from class to weight.
-    Returns: ``[batch]``, `floatx`, in NumPy.
+    Args: ``y``: ``[batch]`` or ``[batch, ..., 1]`` labels, or ``[batch, ..., classes]``
+    one-hot, such as a label for each pixel; ``class_weight``: a dict from class to weight.
+    Returns: ``[batch]`` or ``[batch, ...]``, `floatx`, in NumPy.
 
     >>> class_weight_to_sample_weight(np.array([0, 2, 1]), {0: 5.0, 1: 0.5})
     array([5. , 1. , 0.5], dtype=float32)
@@ -286,7 +286,7 @@ def class_weight_to_sample_weight(y, class_weight):
     labels = _class_numbers(y)
     classes, inverse = np.unique(labels, return_inverse=True)
     weights = [_weight(class_weight, int(each)) for each in classes]
-    return np.array(weights, default_float().dtype)[inverse.reshape(-1)]
+    return np.array(weights, default_float().dtype)[inverse].reshape(labels.shape)
 
 
 def _weight(class_weight, label):
@@ -302,11 +302,11 @@ def _weight(class_weight, label):
 def _class_numbers(y):
     array = convert_to_tensor(y).array if is_tensor(y) else np.asarray(y)
     array = devices.to_numpy(array)
-    if array.ndim == 2:
-        array = array[:, 0] if array.shape[1] == 1 else array.argmax(axis=1)
-    if array.ndim != 1 or kind_of(array.dtype) not in "biuf":
+    if array.ndim == 0 or kind_of(array.dtype) not in "biuf":
         raise ValueError(
-            "class_weight: labels must be integers [batch], [batch, 1], or one-hot "
-            f"[batch, classes]; got shape {array.shape}, {array.dtype.name}"
+            "class_weight: labels must be integers [batch] or [batch, ..., 1], or one-hot "
+            f"[batch, ..., classes]; got shape {array.shape}, {array.dtype.name}"
         )
+    if array.ndim > 1:
+        array = array[..., 0] if array.shape[-1] == 1 else array.argmax(axis=-1)
     return np.round(array).astype(np.int64)
