@@ -25,7 +25,7 @@ class Columns:
     ):
         self._who, self._quoted = who, quoted
         self._delimiter = delimiter.encode()
-        self._missing = (b"", na_value.encode())
+        self._missing = {b"", na_value.encode()}
         if len(self._delimiter) != 1 or delimiter in '"\r\n':
             raise InvalidArgumentError(
                 f"{who}: field_delim must be one character, got {delimiter!r}"
@@ -52,6 +52,11 @@ class Columns:
 
         Raises: ``InvalidArgumentError`` for a row that does not fit.
         """
+        pairs = enumerate(zip(self._fields(row, number), self.defaults, strict=True))
+        with np.errstate(over="ignore"):  # to infinity
+            return [self._value(*pair, i, number) for i, pair in pairs]
+
+    def _fields(self, row, number):
         fields = split_row(row, self._delimiter, self._quoted)
         if self.selected is not None:
             if self.selected and self.selected[-1] >= len(fields):
@@ -61,9 +66,7 @@ class Columns:
             fields = [fields[n] for n in self.selected]
         if len(fields) != len(self.defaults):
             raise self._wrong(number, f"{len(fields)} fields, not {len(self.defaults)}")
-        pairs = enumerate(zip(fields, self.defaults, strict=True))
-        with np.errstate(over="ignore"):  # to infinity
-            return [self._value(*pair, i, number) for i, pair in pairs]
+        return fields
 
     def _value(self, field, default, i, number):
         if field in self._missing:
@@ -88,13 +91,34 @@ class Columns:
         """
         if b"" in rows:
             raise self._wrong(rows.index(b""), f"0 fields, not {len(self.defaults)}")
-        found = [self.values(row, number) for number, row in enumerate(rows)]
-        arrays = []
-        for i, default in enumerate(self.defaults):
-            array = np.empty(len(found), default.dtype)
-            array[:] = [values[i] for values in found]
-            arrays.append(array.reshape(shape))
-        return arrays
+        try:
+            fields = [self._fields(row, number) for number, row in enumerate(rows)]
+            columns = zip(*fields, strict=True) if fields else [()] * len(self.defaults)
+            pairs = zip(columns, self.defaults, strict=True)
+            return [self._array(*pair).reshape(shape) for pair in pairs]
+        except (ValueError, OverflowError):
+            for number, row in enumerate(rows):
+                self.values(row, number)  # finds the first that does not fit
+            raise
+
+    def _array(self, fields, default):
+        """The values of a column. Raises: ``ValueError``, ``OverflowError``."""
+        if not self._missing.isdisjoint(fields):
+            if not default.size:
+                raise ValueError
+            value = default.reshape(-1)[0]
+            text = value if default.dtype == object else repr(value.item()).encode()
+            fields = [text if field in self._missing else field for field in fields]
+        if default.dtype == object:
+            array = np.empty(len(fields), object)
+            array[:] = fields
+            return array
+        if b"_" in b"".join(fields):
+            raise ValueError
+        if default.dtype.kind != "f":
+            return np.array([*map(int, fields)], default.dtype)
+        with np.errstate(over="ignore"):  # to infinity
+            return np.array([*map(float, fields)]).astype(default.dtype)
 
     def _wrong(self, number, what):
         return InvalidArgumentError(f"{self._who}: row {number} has {what}")
