@@ -18,7 +18,11 @@ from tapewright.compiler.program.variable_update import VariableUpdate
 from tapewright.core.communication.job import count_step
 from tapewright.core.devices import array_module, use_module
 from tapewright.core.dtypes import kind_of
-from tapewright.core.interpreters import active_interpreters, use_interpreters
+from tapewright.core.interpreters import (
+    active_interpreter,
+    notify_of_writes,
+    use_interpreters,
+)
 from tapewright.core.replica_context import replica_context
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import (
@@ -119,7 +123,8 @@ class Update:
     def apply(self, rule, grads):
         """Make one step of ``rule``, the optimizer."""
         self._warn_of_missing()
-        self._announce(rule)
+        if active_interpreter() is not None:
+            notify_of_writes(rule.writes(self), EFFECT)
         with self.exclusive(rule):
             gradients = self.checked(grads)
             if replica_context() is not None:
@@ -136,7 +141,7 @@ class Update:
     def trace(self, rule, grads, tracer):
         """Record one step, which each replay takes."""
         self._warn_of_missing()
-        self._announce(rule)
+        notify_of_writes(rule.writes(self), EFFECT)
         context = replica_context()
         inputs, slices = [], []
         for i, variable, _ in self.present:
@@ -166,12 +171,6 @@ class Update:
         if not rule.updates_blocks:
             tracer.flush_variables()  # its code may look at any variable
         tracer.effect(EFFECT, step, inputs, reads=step.reads, writes=step.writes)
-
-    def _announce(self, rule):
-        """Notify the interpreters that the step assigns to its variables."""
-        for interpreter in active_interpreters():
-            for variable in rule.writes(self):
-                interpreter.before_assign(variable, EFFECT, None)
 
     def _warn_of_missing(self):
         if self.missing:

@@ -26,6 +26,7 @@ __all__ = [
     "conversion",
     "converted",
     "load_conversion_later",
+    "notify_of_writes",
     "process_op",
     "set_interpreters",
     "use_interpreters",
@@ -59,7 +60,7 @@ class Interpreter:
         It may refuse by raising.
 
         ``method`` is "assign", "assign_add" or "assign_sub", ``key`` that of the value; or
-        "apply_gradients" without a key, for a step of an optimizer.
+        the kind of an effect without a key: "apply_gradients", a step of an optimizer.
         """
 
 
@@ -88,6 +89,13 @@ def active_interpreters() -> tuple:
     if type(interpreter) is InterpreterStack:
         return interpreter
     return (interpreter,)
+
+
+def notify_of_writes(variables, kind):
+    """Tell the active interpreters which variables an effect is about to assign to."""
+    for interpreter in active_interpreters():
+        for variable in variables:
+            interpreter.before_assign(variable, kind, None)
 
 
 def active_tracer():

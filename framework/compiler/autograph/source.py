@@ -94,8 +94,8 @@ class _Module:
     """A parsed module: the nodes of its functions, and what they compile to."""
 
     def __init__(self, source, filename, flags):
-        # Python has given the warnings on the source. To catch them makes Python forget the
-        # warnings that it gives once for each line: once for a module is bad enough.
+        # Python has given the warnings on the source. `catch_warnings` makes Python forget
+        # which lines have warned, so that it is called once for each module.
         with warnings.catch_warnings(record=True, action="always") as found:
             tree = ast.parse(source, filename)
             whole = compile(source, filename, "exec", flags | ALL_SYNTAX, True)

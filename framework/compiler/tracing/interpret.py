@@ -7,7 +7,7 @@ So traced functions are differentiated, mapped over, and inlined into another tr
 import numpy as np
 
 from tapewright.core.devices import array_module, copy_to, is_array, to_numpy
-from tapewright.core.interpreters import active_interpreters, active_tracer
+from tapewright.core.interpreters import active_tracer, notify_of_writes
 from tapewright.core.symbolic_shape import sizes_in_use, substitute
 from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
 from tapewright.core.variable import writing
@@ -106,9 +106,7 @@ def _in_one_module(inputs, args):
 
 def perform_effect(kind, call, inputs, attributes=None, specs=(), reads=(), writes=()):
     """Make the call of an effect, or add an `Effect` to the active trace."""
-    for interpreter in active_interpreters():
-        for variable in writes:
-            interpreter.before_assign(variable, kind, None)
+    notify_of_writes(writes, kind)
     tracer = active_tracer()
     if tracer is not None:
         return tracer.effect(kind, call, inputs, attributes, specs, reads, writes)

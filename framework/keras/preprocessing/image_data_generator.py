@@ -15,8 +15,8 @@ from .dataframe_iterator import DataFrameIterator
 from .image_iterators import DirectoryIterator, NumpyArrayIterator, warn_of_channels
 from .image_transforms import (
     apply_affine_transform,
-    apply_brightness_shift,
     apply_channel_shift,
+    brightened,
 )
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ class ImageDataGenerator:
         if given.get("flip_vertical"):
             x = np.flip(x, rows)
         if given.get("brightness") is not None:
-            x = apply_brightness_shift(x, given["brightness"], scale=False)
+            x = brightened(x, given["brightness"], False, self.data_format)
         return x
 
     def random_transform(self, x: Any, seed: int | None = None) -> Any:

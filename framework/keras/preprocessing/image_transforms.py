@@ -23,6 +23,7 @@ __all__ = [
     "apply_affine_transform",
     "apply_brightness_shift",
     "apply_channel_shift",
+    "brightened",
     "random_brightness",
     "random_channel_shift",
     "random_rotation",
@@ -58,19 +59,20 @@ def apply_affine_transform(
     ``order``: 0 takes the nearest pixel, 1 interpolates linearly. The dtype stays;
     integers are rounded.
 
+    Shapes: ``x`` and the result ``[channels, height, width]``, or as the axes say.
+
     Raises: ``ValueError`` for axes that are not 0, 1 and 2 with the channels first or last,
     an array that has not three axes, or another ``fill_mode`` or ``order``.
     """
-    axes = (row_axis, col_axis, channel_axis)
-    if len(set(axes)) != 3:
-        raise ValueError("'row_axis', 'col_axis', and 'channel_axis' must be distinct")
-    if set(axes) != {0, 1, 2}:
-        raise ValueError(f"Invalid axis' indices: {set(axes) - {0, 1, 2}}")
-    if x.ndim != 3:
-        raise ValueError("Input arrays must be multi-channel 2D images.")
-    if channel_axis == 1:
-        raise ValueError("Channels are allowed and the first and last dimensions.")
     who = "apply_affine_transform"
+    axes = (row_axis, col_axis, channel_axis)
+    if sorted(axes) != [0, 1, 2] or channel_axis == 1:
+        raise ValueError(
+            f"{who}: row_axis, col_axis and channel_axis must be 0, 1 and 2, with the "
+            f"channels first or last, got {axes}"
+        )
+    if x.ndim != 3:
+        raise ValueError(f"{who}: x must have rank 3, got the shape {x.shape}")
     check_choice(who, "fill_mode", fill_mode, FILL_MODES)
     check_choice(who, "order", order, (0, 1))
     if (theta, tx, ty, shear, zx, zy) == (0, 0, 0, 0, 1, 1):
@@ -173,16 +175,14 @@ def random_zoom(
 ) -> np.ndarray:
     """The image zoomed by factors between the two of ``zoom_range``, one for each axis."""
     how = (row_axis, col_axis, channel_axis, fill_mode, cval, interpolation_order)
-    low, high = _pair(
-        "`zoom_range` should be a tuple or list of two floats.", zoom_range
-    )
+    low, high = _pair("random_zoom: zoom_range", zoom_range)
     zx, zy = (1, 1) if low == high == 1 else np.random.uniform(low, high, 2)
     return apply_affine_transform(x, 0, 0, 0, 0, zx, zy, *how)
 
 
-def _pair(message, given):
+def _pair(name, given):
     if len(given) != 2:
-        raise ValueError(f"{message} Received: {given}")
+        raise ValueError(f"{name} must be two floats, got {given}")
     return given
 
 
@@ -207,16 +207,24 @@ def apply_brightness_shift(
     """The image times ``brightness``, as an image of 8 bits; needs the extra ``image``.
 
     ``scale``: first spread its values over 0 to 255. Values outside of 0 to 255 are spread
-    in any case, and without ``scale`` return to their range.
+    in any case, and without ``scale`` return to their range. The axis of the channels is
+    that of `keras.config.image_data_format`.
     """
+    return brightened(x, brightness, scale, None)
+
+
+def brightened(
+    x: np.ndarray, brightness: float, scale: bool, data_format: str | None
+) -> np.ndarray:
+    """`apply_brightness_shift` of an image of a given format."""
     pil = pillow("apply_brightness_shift")
     low, high = np.min(x), np.max(x)
     spread = low < 0 or high > 255
-    image = array_to_img(x, scale=bool(spread or scale))
+    image = array_to_img(x, data_format, scale=bool(spread or scale))
     black = pil.new(image.mode, image.size, 0)
     if image.mode == "RGBA":
         black.putalpha(image.getchannel("A"))
-    result = img_to_array(pil.blend(black, image, brightness))
+    result = img_to_array(pil.blend(black, image, brightness), data_format)
     if spread and not scale:
         result = result / 255 * (high - low) + low
     return result
@@ -226,6 +234,5 @@ def random_brightness(
     x: np.ndarray, brightness_range: Sequence[float], scale: bool = True
 ) -> np.ndarray:
     """The image times a number between the two of ``brightness_range``."""
-    message = "`brightness_range should be tuple or list of two floats."
-    low, high = _pair(message, brightness_range)
+    low, high = _pair("random_brightness: brightness_range", brightness_range)
     return apply_brightness_shift(x, np.random.uniform(low, high), scale)

@@ -81,6 +81,8 @@ def hashing_trick(
     ``analyzer``: the words of a text, in place of `text_to_word_sequence` with ``filters``,
     ``lower`` and ``split``.
 
+    Raises: ``ValueError`` for another ``hash_function``.
+
     >>> hashing_trick("the tape, the ops", 100, "md5")
     [51, 80, 51, 63]
     """

@@ -95,3 +95,12 @@ def test_bad_arguments_are_refused():
         ImageDataGenerator().fit(X[0])
     with pytest.raises(TypeError, match="unexpected keyword argument 'follow'"):
         ImageDataGenerator().flow_from_dataframe(TABLE, follow=1)
+
+
+def test_brightness_goes_by_the_format_of_the_generator():
+    image = np.random.RandomState(0).uniform(0, 255, [3, 5, 3]).astype("float32")
+    last = ImageDataGenerator(data_format="channels_last")
+    first = ImageDataGenerator(data_format="channels_first")
+    wanted = last.apply_transform(image, {"brightness": 0.5})
+    found = first.apply_transform(np.moveaxis(image, -1, 0), {"brightness": 0.5})
+    np.testing.assert_array_equal(np.moveaxis(found, 0, -1), wanted)

@@ -29,9 +29,14 @@ def test_random_transforms_follow_the_seed_of_numpy():
 
 def test_bad_arguments_are_refused():
     x = np.zeros((3, 3, 1))
-    with pytest.raises(ValueError, match="distinct"):
-        image.apply_affine_transform(x, row_axis=0)
+    for axes in ((0, 2, 0), (1, 3, 0), (0, 2, 1)):
+        with pytest.raises(
+            ValueError, match=rf"must be 0, 1 and 2, .* got \({axes[0]}"
+        ):
+            image.apply_affine_transform(x, 0, 0, 0, 0, 1, 1, *axes)
+    with pytest.raises(ValueError, match="x must have rank 3"):
+        image.apply_affine_transform(x[0])
     with pytest.raises(ValueError, match="order"):
         image.apply_affine_transform(x, theta=1, order=3)
-    with pytest.raises(ValueError, match="zoom_range"):
+    with pytest.raises(ValueError, match="zoom_range must be two floats, got"):
         image.random_zoom(x, (1,))
