@@ -153,8 +153,8 @@ def unicode_decode(
     <tf.RaggedTensor [[97, 98], []]>
     """
     options = input_encoding, errors, replacement_char, replace_control_characters
-    points, _ = _decoded_rows("unicode_decode", input, *options)
-    return points
+    input = _checked_text("unicode_decode", input, *options)
+    return _rows_of(input, *_unicode_decode(input, *options))
 
 
 def unicode_decode_with_offsets(
@@ -174,7 +174,10 @@ def unicode_decode_with_offsets(
     array([0, 1, 2, 4])
     """
     options = input_encoding, errors, replacement_char, replace_control_characters
-    return _decoded_rows("unicode_decode_with_offsets", input, *options)
+    input = _checked_text("unicode_decode_with_offsets", input, *options)
+    points, lengths = _unicode_decode(input, *options)
+    offsets = _unicode_offsets(input, *options)
+    return _rows_of(input, points, lengths), _rows_of(input, offsets, lengths)
 
 
 def unicode_split_with_offsets(
@@ -192,24 +195,27 @@ def unicode_split_with_offsets(
     >>> offsets
     <tf.RaggedTensor [[0, 2], [0]]>
     """
-    who, options = "unicode_split_with_offsets", (errors, replacement_char)
-    _, offsets = _decoded_rows(who, input, input_encoding, *options, False)
-    return unicode_split(input, input_encoding, *options), offsets
+    options = input_encoding, errors, replacement_char
+    input = _checked_text("unicode_split_with_offsets", input, *options)
+    _, lengths = _unicode_decode(input, *options, False)
+    offsets = _rows_of(input, _unicode_offsets(input, *options, False), lengths)
+    return unicode_split(input, *options), offsets
 
 
-def _decoded_rows(who, input, encoding, errors, replacement_char, replace_control):
-    """Code points and offsets: tensors of one string, rows of a vector of strings."""
+def _checked_text(who, input, encoding, errors, replacement_char, *_):
     check_encoding(who, "input_encoding", encoding, errors)
     check_character(who, replacement_char)
     input = convert_to_tensor(input, dtypes.string)
     if input.shape.rank not in (0, 1):
         raise ShapeError(who, "input must be one string, or have one axis", input=input)
-    options = encoding, errors, replacement_char, replace_control
-    points, offsets, lengths = _unicode_decode(input, *options)
+    return input
+
+
+def _rows_of(input, values, lengths):
+    """Values of one string, or a row for each string."""
     if input.shape.rank == 0:
-        return points, offsets
-    rows = RaggedTensor.from_row_lengths
-    return rows(points, lengths), rows(offsets, lengths)
+        return values
+    return RaggedTensor.from_row_lengths(values, lengths)
 
 
 @primitive(
@@ -223,14 +229,11 @@ def _unicode_decode(
     replacement_char: IntLike,
     replace_control_characters: bool,
 ):
-    """The code points of all strings, their places, and the number in each string."""
     options = encoding, errors, replacement_char, replace_control_characters
-    texts = input.ravel().tolist()
-    rows = [character_offsets("unicode_decode", x, *options) for x in texts]
-    points = np.array([ord(x) for row in rows for x, _ in row], np.int32)
-    offsets = np.array([place for row in rows for _, place in row], np.int64)
+    rows = [decoded("unicode_decode", x, *options) for x in input.ravel().tolist()]
+    points = np.array([ord(x) for row in rows for x in row], np.int32)
     lengths = np.array([len(row) for row in rows], np.int64)
-    return points, offsets, lengths.reshape(input.shape)
+    return points, lengths.reshape(input.shape)
 
 
 _unicode_decode.batch(refuse_to_map)
@@ -239,7 +242,31 @@ _unicode_decode.batch(refuse_to_map)
 @_unicode_decode.infer
 def _(input, encoding, errors, replacement_char, replace_control_characters):
     lengths = TensorSpec(input.shape, dtypes.int64)
-    return TensorSpec([None], dtypes.int32), TensorSpec([None], dtypes.int64), lengths
+    return TensorSpec([None], dtypes.int32), lengths
+
+
+@primitive(name="unicode_offsets", kinds="O", no_gradient=True, may_raise=True)
+def _unicode_offsets(
+    xp,
+    input: TensorLike,
+    encoding: str,
+    errors: str,
+    replacement_char: IntLike,
+    replace_control_characters: bool,
+):
+    """The place of the first byte of each character of all strings."""
+    options = encoding, errors, replacement_char, replace_control_characters
+    texts = input.ravel().tolist()
+    rows = [character_offsets("unicode_offsets", x, *options) for x in texts]
+    return np.array([place for row in rows for _, place in row], np.int64)
+
+
+_unicode_offsets.batch(refuse_to_map)
+
+
+@_unicode_offsets.infer
+def _(input, encoding, errors, replacement_char, replace_control_characters):
+    return TensorSpec([None], dtypes.int64)
 
 
 @primitive(
