@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.blas import sum_of_squares
 from tapewright.core.devices import array_module
@@ -216,17 +216,21 @@ class Nadam(_MomentOptimizer):
         self._added = [("u_product", self._u_product)]
         assign_pending(self)
 
-    def advance(self, step: int) -> None:
+    def advance(self, step: int) -> list[tuple[Variable, Any]]:
+        return [(self._u_product, self._product(step))]
+
+    def _product(self, step):
+        """The product of the factors up to this step, an array."""
         product = self._u_product._array
         xp, real = array_module(type(product)), product.dtype.type
         grown = product * real(self.beta_1) * real(1 - 0.5 * 0.96**step)
-        self._u_product._bind(xp.asarray(grown, product.dtype))
+        return xp.asarray(grown, product.dtype)
 
     _coefficient_count = 5  # before the first step there are none to be counted
 
     def coefficients(self, step, learning_rate, real):
         here, ahead = (self.beta_1 * (1 - 0.5 * 0.96**t) for t in (step, step + 1))
-        product = self._u_product._array.item()
+        product = self._product(step).item()
         root = bias_correction(self.beta_2, step, real) ** 0.5
         alpha = (
             learning_rate * root

@@ -8,6 +8,7 @@ import numpy as np
 from tapewright.core import blas
 
 from .gradients import SparseRows
+from .recording import Recorded, Recorder
 
 __all__ = [
     "ACCUMULATOR",
@@ -37,7 +38,7 @@ def approach(xp, mean, x, weight, scratch, factor=1):
         real = mean.dtype.type
         keep = real(1) - real(weight)
         new = float(real(1) - keep)  # exact: they add up to 1
-        blas.axpby(new * factor, x, keep, mean)
+        _axpby(xp, new * factor, x, keep, mean)
         return
     if factor != 1:
         x = xp.multiply(x, factor, out=scratch)
@@ -49,7 +50,7 @@ def approach(xp, mean, x, weight, scratch, factor=1):
 def subtract_scaled(xp, y, x, factor, scratch):
     """``y <- y - factor * x``; ``scratch`` may be ``x``."""
     if pays(y):
-        blas.axpby(-float(factor), x, 1.0, y)
+        _axpby(xp, -float(factor), x, 1.0, y)
         return
     xp.multiply(x, factor, out=scratch)
     xp.subtract(y, scratch, out=y)
@@ -57,7 +58,13 @@ def subtract_scaled(xp, y, x, factor, scratch):
 
 def pays(y):
     """Return whether a call of BLAS pays for a block like ``y``."""
-    return type(y) is np.ndarray and y.size >= WORTH and blas.handles(y.dtype)
+    is_numpy = type(y) is np.ndarray or type(y) is Recorded
+    return is_numpy and y.size >= WORTH and blas.handles(y.dtype)
+
+
+def _axpby(xp, alpha, x, beta, y):
+    """``y <- alpha * x + beta * y``, where it `pays`."""
+    (xp if type(xp) is Recorder else blas).axpby(alpha, x, beta, y)
 
 
 def accumulate(groups, gradients, share, steps=None) -> list:

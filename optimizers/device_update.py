@@ -11,7 +11,6 @@ import numpy as np
 from tapewright.compiler.program.variable_update import DeviceUpdate, UpdateGroup
 from tapewright.core.communication.job import count_step
 
-from .flat_buffers import InPlace
 from .gradients import clipping
 
 __all__ = ["device_update"]
@@ -59,21 +58,21 @@ class _Step(DeviceUpdate):
 
     def trace(self, xp, gradients, groups, empty):
         if self.rule.clipnorm:  # each gradient has a norm of its own
-            gradients = self._clipped(gradients, empty)
+            gradients = self._clipped(xp, gradients, empty)
         flat = [self._gathered(xp, part, gradients) for part in self.parts]
         if not self.rule.clipnorm:
-            flat = self._clipped(flat, empty)
+            flat = self._clipped(xp, flat, empty)
         return [
             self._traced(xp, part, gradient, *group, empty)
             for part, gradient, group in zip(self.parts, flat, groups)
         ]
 
-    def _clipped(self, gradients, empty):
+    def _clipped(self, xp, gradients, empty):
         rule = self.rule
         limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
         clips = clipping(gradients, *limits, 1.0 / (rule.loss_scale_factor or 1))
         return [
-            x if clip is None else clip(x, empty(x))
+            x if clip is None else clip(xp, x, empty(x))
             for x, clip in zip(gradients, clips)
         ]
 
@@ -110,13 +109,13 @@ class _Step(DeviceUpdate):
     def holders(self):
         return {id(v): segment for segment in self.segments for v in segment.owners}
 
-    def in_place(self, segments):
-        return InPlace(segments)
-
     def advance(self):
-        made = int(self.rule._iterations._array)
-        self.update._prepare(self.rule, made + 1)
-        self.rule._iterations._bind(np.array(made + 1, np.int64))
+        rule = self.rule
+        made = int(rule._iterations._array)
+        for variable, array in rule.advance(made + 1) or ():
+            variable._bind(array)
+        self.update.set_coefficients(rule, made + 1)
+        rule._iterations._bind(np.array(made + 1, np.int64))
         count_step()
         return [[*group.segment.workspace.numbers] for group, *_ in self.parts]
 

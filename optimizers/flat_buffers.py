@@ -4,31 +4,25 @@ The array of a variable becomes a view into the buffer. Updates write in place, 
 while nothing else references the buffer: a tensor read from the variable, a tape's
 residual and ``np.asarray(variable)`` hold the view, or one whose base is the buffer, and
 show in the reference counts. Then the values move to a new buffer, and the old one stays
-with its holder, unchanged.
-
-Counting and writing are two steps, and another thread may read in between. So the arrays
-are unbound before they are counted: a later reader of the variable waits until they are
-back (see `Variable.__getattr__`), and an earlier one is counted.
+with its holder, unchanged. Counting and writing are one call, see `tapewright.core.commit`.
 """
 
 from __future__ import annotations
 
 import math
-import sys
+from itertools import chain
 from operator import attrgetter, is_
 
 import numpy as np
 
+from tapewright.core.commit import is_counted, references
 from tapewright.core.devices import array_module
 from tapewright.core.dtypes import is_bfloat16
-from tapewright.core.variable import changes
 
 __all__ = [
-    "InPlace",
     "Segment",
     "Workspace",
     "computed_in",
-    "in_computed",
     "lay_out",
     "split",
 ]
@@ -40,31 +34,12 @@ BLOCK = 131072
 # A GPU needs no blocks, and there a launch costs as much as a larger copy.
 POOLED, POOLED_ON_GPU = 16384, 1 << 20
 
-# Without exact reference counts every answer differs, so that no buffer seems unused.
-_is_counted = (
-    hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: 1)()
-)
-_references = sys.getrefcount if _is_counted else lambda array: object()
 _array_of = attrgetter("_array")
 
 
 def computed_in(dtype):
     """The dtype in which a step is computed: float32 for bfloat16, else the same."""
     return np.dtype(np.float32) if is_bfloat16(dtype) else dtype
-
-
-def in_computed(blocks):
-    """Yield blocks, of bfloat16 as copies in float32, which are rounded after the update."""
-    for gradient, variable, slots in blocks:
-        dtype = computed_in(variable.dtype)
-        if dtype == variable.dtype:
-            yield gradient, variable, slots
-            continue
-        narrow = variable, *slots
-        variable, *slots = wide = [x.astype(dtype) for x in narrow]
-        yield gradient.astype(dtype, copy=False), variable, slots
-        for x, new in zip(narrow, wide):
-            x[...] = new
 
 
 class Workspace:
@@ -114,7 +89,7 @@ class Segment:
 
     __slots__ = (
         "variables", "decays", "workspace", "starts", "block", "flats", "extras",
-        "owners", "version", "_views", "_counts", "_rule_count",
+        "owners", "version", "_views", "_counts", "_counts_now", "_slices", "_rule_count",
     )  # fmt: skip
 
     def __init__(self, variables, slots, extras, decays, workspace):
@@ -128,65 +103,78 @@ class Segment:
         columns = [variables, *slots, *extras.values()]
         self.owners = [variable for column in columns for variable in column]
         self.flats: list[None] = [None] * len(columns)
-        self._views = [None] * len(self.owners)  # until they are first taken
-        self._counts = None
+        self._views = [None] * len(self.owners)  # until there are flats
+        # References to flats and views while nobody else holds them: as a rule, and now,
+        # as the owners of a flat that was moved have their arrays until the commit.
+        self._counts = self._counts_now = [0] * (len(columns) + len(self.owners))
+        self._slices = {}  # of flats, by column and range; they count as references
         self.version = 0  # of the addresses of flats
 
-    def take(self):
-        """Take the arrays from the variables, and make ``flats`` safe to write to.
+    def gather(self):
+        """Make flats that nobody else holds, with the values of the owners.
 
-        A value that is referenced elsewhere stays in the array left behind; one that was
-        assigned meanwhile is copied. `give_back` has to follow.
+        A flat that somebody holds stays as it is, and the values move to a new one; so do
+        those of a column with a value that was assigned. The owners keep their arrays:
+        what is written to a new flat is seen once a commit binds the views to them.
         """
-        others = {}
-        if not all(map(is_, map(_array_of, self.owners), self._views)):
-            pairs = enumerate(zip(map(_array_of, self.owners), self._views))
-            others = {i: array for i, (array, view) in pairs if array is not view}
-        try:
-            for variable in self.owners:
-                del variable._array
-            if others or self._count() != self._counts:
-                self._replace_shared(others)
-        except BaseException:
-            for i, variable in enumerate(self.owners):
-                variable._array = others.get(i, self._views[i])
-            raise
+        bound = [*map(is_, map(_array_of, self.owners), self._views)]
+        now = [*map(references, chain(self.flats, self._views))]
+        if now == self._counts and all(bound):
+            self._counts_now = self._counts
+            return
+        first, size = len(self.flats), len(self.variables)
+        moved = [
+            k
+            for k in range(first)
+            if not all(bound[k * size : (k + 1) * size])
+            or now[k] != self._counts[k]
+            or now[first + k * size : first + (k + 1) * size]
+            != self._counts[first + k * size : first + (k + 1) * size]
+        ]
+        self._move_all(moved)
 
-    def give_back(self):
-        """Give the variables their arrays: views of ``flats``."""
-        for variable, view in zip(self.owners, self._views):
-            variable._array = view
+    def move(self):
+        """Move all values to new flats, as `gather` does with those that are held."""
+        self._move_all(range(len(self.flats)))
 
-    def _count(self):
-        return [*map(_references, self.flats), *map(_references, self._views)]
+    def _move_all(self, columns):
+        for k in columns:
+            self._move(k)
+        now = [*map(references, chain(self.flats, self._views))]
+        first, size = len(self.flats), len(self.variables)
+        self._counts_now = [*self._counts]
+        for k in columns:
+            views = slice(first + k * size, first + (k + 1) * size)
+            self._counts[k] = self._counts_now[k] = now[k]
+            self._counts_now[views] = now[views]
+            self._counts[views] = [count + 1 for count in now[views]]
 
-    def _replace_shared(self, others):
-        """Move the flats that are referenced elsewhere, and those with ``others``.
-
-        ``others``: the arrays that are no views, by number.
-        """
-        now, size = self._count(), len(self.variables)
-        then = self._counts or now
-        for k in range(len(self.flats)):
-            held = now[k] != then[k]
-            for i in range(k * size, (k + 1) * size):
-                j = i + len(self.flats)
-                held = held or i in others or now[j] != then[j]
-            if held:
-                self._move(k, others)
-        self._counts = self._count()  # nothing else references the arrays now
-
-    def _move(self, k, others):
+    def _move(self, k):
         first = k * len(self.variables)
-        kept = self._views[first : first + len(self.variables)]
-        arrays = [others.get(first + m, view) for m, view in enumerate(kept)]
+        members = slice(first, first + len(self.variables))
+        arrays = [owner._array for owner in self.owners[members]]
         flat = self.workspace.xp.empty(self.starts[-1], self.workspace.dtype)
         views = split(flat, [array.shape for array in arrays])
         for view, array in zip(views, arrays):
             view[...] = array
+        # After an interrupt in between, the views are not the arrays of the owners, so
+        # that the column moves again.
+        self._views[members] = views
+        self._slices = {key: x for key, x in self._slices.items() if key[0] != k}
         self.flats[k] = flat
         self.version += 1
-        self._views[first : first + len(views)] = views
+
+    def add_to(self, change):
+        """Let the writes of a commit change flats, and make the views the owners' arrays."""
+        if not is_counted:  # all flats are new
+            change.bind(self.owners, self._views)
+            return
+        watched = chain(self.flats, self._views)
+        change.overwrite(self.owners, self._views, watched, self._counts_now)
+
+    def bind_to(self, change):
+        """Make the views the owners' arrays; the flats were moved, and have the new values."""
+        change.bind(self.owners, self._views)
 
     def extra(self, name):
         """Return the flat array of one of the extras."""
@@ -196,13 +184,13 @@ class Segment:
         return self._rule_count + list(self.extras).index(name)
 
     def views(self, name=None):
-        """Return the arrays of the variables, or of an extra, while they are taken."""
+        """Return the views of the variables, or of an extra, into their flat."""
         column = 0 if name is None else self._column(name)
         first = column * len(self.variables)
         return self._views[first : first + len(self.variables)]
 
     def views_of_owners(self):
-        """Return the arrays of all owners, while they are taken."""
+        """Return the views of all owners into their flats."""
         return self._views
 
     def runs(self, members):
@@ -217,70 +205,52 @@ class Segment:
 
     def stretch(self, start, stop):
         """Return the variables and slots from ``start`` to ``stop``: a list of arrays."""
-        flats = self.flats[: self._rule_count]
-        whole = start == 0 and stop == self.starts[-1]
-        return flats if whole else [flat[start:stop] for flat in flats]
+        return [self._slice(k, start, stop) for k in range(self._rule_count)]
+
+    def _slice(self, k, start, stop):
+        """Return a part of a flat, the same object each time, so that references count."""
+        key = k, start, stop
+        part = self._slices.get(key)
+        if part is None:
+            part = self._slices[key] = self.flats[k][start:stop]
+            self._note_slice(k)
+        return part
+
+    def _note_slice(self, k):
+        self._counts[k] += 1
+        if self._counts_now is not self._counts:
+            self._counts_now[k] += 1
 
     def blocks(self, start, stop, gradient):
         """Yield blocks of ``gradient``, which begins at ``start``, variables and slots."""
-        flat, *slots = self.flats[: self._rule_count]
         for i in range(start, stop, self.block):
             j = min(i + self.block, stop)
-            yield gradient[i - start : j - start], flat[i:j], [s[i:j] for s in slots]
+            yield gradient[i - start : j - start], *self.stretch(i, j)
 
-    def row_blocks(self, rows, values):
-        """Yield `blocks` of a single variable with gradients of sorted ``rows`` only."""
-        xp, second = self.workspace.xp, self.workspace.second
+    def row_ranges(self, rows):
+        """Yield ranges of rows of the single variable whose values fit into a block.
+
+        Yields: the first row and the one behind the last, and the range of ``rows``, which
+        are sorted, that lies there.
+        """
+        xp = self.workspace.xp
         height = self._views[0].shape[0]
-        width = self.starts[-1] // height
-        step = max(1, self.block // width)
-        if step * width > second.size:  # one row is longer than a block
-            second = xp.empty(width, second.dtype)
+        step = max(1, self.block // (self.starts[-1] // height))
         edges = [*range(0, height, step), height]
         cuts = xp.searchsorted(rows, xp.asarray(edges)).tolist()
-        for i, j, first, last in zip(edges, edges[1:], cuts, cuts[1:]):
-            gradient = second[: (j - i) * width]
-            gradient.fill(0)
-            if first < last:
-                lines = gradient.reshape(j - i, width)
-                lines[rows[first:last] - i] = values[first:last].reshape(-1, width)
-            yield from self.blocks(i * width, j * width, gradient)
+        return zip(edges, edges[1:], cuts, cuts[1:])
 
-    def pick_rows(self, rows):
-        """Return copies of these rows of the single variable and of its slots."""
-        return [lines[rows] for lines in self._lines()]
-
-    def put_rows(self, rows, picked):
-        """Write such copies back."""
-        for lines, values in zip(self._lines(), picked):
-            lines[rows] = values
-
-    def _lines(self):
-        height = self._views[0].shape[0]
-        return [flat.reshape(height, -1) for flat in self.flats[: self._rule_count]]
-
-
-class InPlace:
-    """A context in which the flats of segments may be written to."""
-
-    __slots__ = ("segments", "_taken")
-
-    def __init__(self, segments):
-        self.segments, self._taken = segments, []
-
-    def __enter__(self):
-        try:
-            for segment in self.segments:
-                segment.take()
-                self._taken.append(segment)
-        except BaseException:
-            self.__exit__()
-            raise
-        changes[0] = object()
-
-    def __exit__(self, *exc):
-        for segment in self._taken:
-            segment.give_back()
+    def lines(self):
+        """Return the single variable and its slots, with a row of numbers for each row."""
+        height, parts = self._views[0].shape[0], []
+        for k in range(self._rule_count):
+            part = self._slices.get((k, "lines"))
+            if part is None:
+                part = self.flats[k].reshape(height, -1)
+                self._slices[k, "lines"] = part
+                self._note_slice(k)
+            parts.append(part)
+        return parts
 
 
 def split(flat, shapes):

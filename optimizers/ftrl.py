@@ -96,7 +96,8 @@ class Ftrl(Optimizer):
         xp.multiply(change, variable, out=change)
         xp.subtract(linear, change, out=linear)
         xp.add(grown, least, out=grown)
-        xp.clip(linear, low, high, out=change)
+        xp.maximum(linear, low, out=change)
+        xp.minimum(change, high, out=change)
         xp.subtract(change, linear, out=change)
         xp.divide(change, grown, out=variable)
 

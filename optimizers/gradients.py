@@ -158,30 +158,28 @@ def all_gather_rows(rows):
 
 
 class Scaling:
-    """``clip(block, out)`` of `clipping` that multiplies by ``factor``.
+    """``clip(xp, block, out)`` of `clipping` that multiplies by ``factor``.
 
     ``folds``: the squares of the gradient and of the factor neither overflow nor vanish,
     so that a rule may multiply by them separately and save a pass.
     """
 
-    xp: Any
-
-    __slots__ = ("xp", "factor", "folds")
+    __slots__ = ("factor", "folds")
 
     def __init__(self, array, factor, folds):
-        self.xp, self.folds = array_module(type(array)), folds
+        self.folds = folds
         dtype = computed_in(array.dtype)
-        if hasattr(factor, "astype"):
+        if hasattr(factor, "astype") and not isinstance(array, np.ndarray):
             self.factor: Any = factor.astype(dtype, copy=False)
         else:
-            self.factor = self.xp.asarray(factor, dtype)
+            self.factor = array_module(type(array)).asarray(factor, dtype)
 
-    def __call__(self, block, out):
-        return self.xp.multiply(block, self.factor, out=out)
+    def __call__(self, xp, block, out):
+        return xp.multiply(block, self.factor, out=out)
 
 
 def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list:
-    """Return for each gradient None, or ``clip(block, out)``, which writes a clipped block.
+    """Return for each gradient None, or ``clip(xp, block, out)``: it writes a clipped block.
 
     The gradient times ``share`` is clipped. As in Keras on TensorFlow: the norm of a
     sparse gradient is that of its values before those of one row are added up; a global
@@ -199,7 +197,7 @@ def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list
         scale = scale + (norm - norm)
         scales = [scale] * len(arrays)
     elif clipvalue:
-        return [_cutting(array_module(type(a)), clipvalue, share) for a in arrays]
+        return [_cutting(clipvalue, share)] * len(arrays)
     else:
         return [Scaling(a, share, False) for a in arrays]
     return [_scaling(a, scale) for a, scale in zip(arrays, scales)]
@@ -232,10 +230,11 @@ def _scaling(array, scale):
     return Scaling(array, scale, scale > LEAST)
 
 
-def _cutting(xp, limit, share):
-    def clip(block, out):
+def _cutting(limit, share):
+    def clip(xp, block, out):
         if share != 1:
             block = xp.multiply(block, share, out=out)
-        return xp.clip(block, -limit, limit, out=out)
+        block = xp.maximum(block, -limit, out=out)
+        return xp.minimum(block, limit, out=out)
 
     return clip

@@ -104,7 +104,7 @@ class LossScaleOptimizer(Optimizer):
                 initial_scale, "dynamic_scale", "float32"
             )
             self.step_counter: Variable = self._new_variable(0, "step_counter", "int64")
-        self._seen: tuple[Any, ...] = (None, None)  # arrays of both, their values
+        self._known: tuple[Any, ...] = (None, None)  # arrays of both, their values
 
     # --- state, followed by that of the inner optimizer
 
@@ -166,20 +166,25 @@ class LossScaleOptimizer(Optimizer):
         self._updates[key] = update
         return update
 
-    def take_step(self, update: Any, gradients: Any, share: float = 1.0) -> None:
+    def make_step(self, update: Any, gradients: Any, share: float = 1.0) -> Any:
         value, steps = before, _ = self._state()
+        inner = None
         if _all_finite(gradients):
-            self.inner_optimizer.take_step(update, gradients, share / value)
+            inner = self.inner_optimizer.make_step(update, gradients, share / value)
             steps += 1
             if steps == self.dynamic_growth_steps:
                 steps, value = 0, value * 2
         else:
             steps, value = 0, value / 2
         xp = array_module(type(self.dynamic_scale._array))
-        self.step_counter._bind(xp.full((), steps, np.int64))
+        counter = xp.full((), steps, np.int64)
+        scale = self.dynamic_scale._array
         if value != before:
-            self.dynamic_scale._bind(xp.full((), value, np.float32))
-        self._seen = (*self._arrays(), value, steps)
+            scale = xp.full((), value, np.float32)
+        self._known = scale, counter, value, steps
+        return _ScaledStep(
+            inner, [self.dynamic_scale, self.step_counter], [scale, counter]
+        )
 
     def _arrays(self):
         return self.dynamic_scale._array, self.step_counter._array
@@ -187,9 +192,9 @@ class LossScaleOptimizer(Optimizer):
     def _state(self):
         """Return scale and counter; a GPU is not asked for what the host has set."""
         scale, counter = self._arrays()
-        if self._seen[0] is not scale or self._seen[1] is not counter:
-            self._seen = scale, counter, scale.item(), int(counter.item())
-        return self._seen[2:]
+        if self._known[0] is not scale or self._known[1] is not counter:
+            self._known = scale, counter, scale.item(), int(counter.item())
+        return self._known[2:]
 
     def _trace_step(self, update, grads, variables, tracer):
         on_host = isinstance(self.dynamic_scale._array, np.ndarray)
@@ -259,6 +264,19 @@ class LossScaleOptimizer(Optimizer):
                 "optimizer", config.pop("inner_optimizer")
             )
         return cls(inner, **config)
+
+
+class _ScaledStep:
+    """The step of an inner optimizer, or None, and values of scale and counter."""
+
+    def __init__(self, inner, variables, arrays):
+        self.inner, self.variables, self.arrays = inner, variables, arrays
+
+    def add_to(self, change):
+        """Add the changes to a `Commit`."""
+        if self.inner is not None:
+            self.inner.add_to(change)
+        change.bind(self.variables, self.arrays)
 
 
 def _refuse_options(options):

@@ -6,8 +6,11 @@ import re
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any, NoReturn, Self
 
+import numpy as np
+
+from tapewright.core.commit import commit
 from tapewright.core.interpreters import active_tracer, use_interpreters
-from tapewright.core.variable import Variable
+from tapewright.core.variable import Variable, writing
 from tapewright.serialization import object_config, registry
 
 from .loss_scale import LossScaleOptimizer
@@ -251,13 +254,32 @@ class MultiOptimizer(Optimizer):
             (optimizer, *zip(*pairs))
             for optimizer, pairs in self._parts(trainable_variables, grads)
         ]
-        for optimizer, variables, gradients in parts:
-            update = optimizer.update_of(variables, gradients)
-            if active_tracer() is None:
-                update.checked(gradients)  # before anything changes
-        for optimizer, variables, gradients in parts:
-            optimizer.apply(gradients, variables)
-        self._iterations.assign_add(1)
+        if active_tracer() is not None:
+            for optimizer, variables, gradients in parts:
+                optimizer.apply(gradients, variables)
+            self._iterations.assign_add(1)
+            return
+        updates = [
+            (optimizer, optimizer.update_of(variables, gradients), gradients)
+            for optimizer, variables, gradients in parts
+        ]
+        written = [self._iterations]
+        for optimizer, update, _ in updates:
+            update.announce(optimizer)
+            written += optimizer.writes(update)
+        with np.errstate(all="ignore"):
+            writing(written).run(self._commit, updates)
+
+    def _commit(self, updates):
+        """Make the steps of all optimizers, and count one."""
+        for _, update, gradients in updates:
+            update.checked(gradients)  # before code of the user runs
+        steps = [
+            update.make_step(optimizer, gradients)
+            for optimizer, update, gradients in updates
+        ]
+        made = np.asarray(self._iterations._array + 1)
+        commit(steps, [self._iterations], [made])
 
     def _new_update(self, key, variables, grads):
         raise ValueError(

@@ -38,9 +38,10 @@ from tapewright.serialization.constructor_arguments import constructor_arguments
 from .device_update import device_update
 from .flat_buffers import lay_out
 from .gradients import clipping
+from .rule_step import RuleStep, update_alone
 from .schedules import LearningRateSchedule
 from .state import State
-from .update import Update, update_alone
+from .update import Update
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -256,8 +257,12 @@ class Optimizer(State, Configured):
         for gradient, variable in zip(grads, trainable_variables):
             self.update_step(gradient, variable, learning_rate)
 
-    def advance(self, step: int) -> None:
-        """Advance the state that the rule has besides slots, once before each update."""
+    def advance(self, step: int) -> list[tuple[Variable, Any]]:
+        """Return the state besides slots after this step: pairs of a variable and an array.
+
+        It is called once before each update; the arrays are bound with the new weights.
+        """
+        return []
 
     def coefficients(
         self, step: int, learning_rate: float, real: type[Any]
@@ -500,9 +505,9 @@ class Optimizer(State, Configured):
 
     # --- the interface of an `Update`
 
-    def take_step(self, update: Any, gradients: Any, share: float = 1.0) -> None:
-        """Take one step with ``share`` of checked gradients, eager or in a replay."""
-        update.step(self, gradients, share)
+    def make_step(self, update: Any, gradients: Any, share: float = 1.0) -> Any:
+        """Return a step with ``share`` of checked gradients, for a commit to make."""
+        return RuleStep(update, self, gradients, share)
 
     @property
     def changes_gradients(self) -> bool:
@@ -546,7 +551,7 @@ class Optimizer(State, Configured):
 
     def device_update(self, update: Any) -> Any:
         """Return a step of an `Update` for a device, or None if Python has to make it."""
-        if type(self).take_step is not Optimizer.take_step or not self.updates_blocks:
+        if type(self).make_step is not Optimizer.make_step or not self.updates_blocks:
             return None
         recorder = _ReadRecorder(self)
         rule = _block_rule(self, recorder)
@@ -608,8 +613,8 @@ def _once(build: Method) -> Method:
 def _clipped(tensor, clip):
     if clip is None:
         return tensor
-    out = array_module(type(tensor.array)).empty_like(tensor.array)
-    return new_tensor(clip(tensor.array, out))
+    xp = array_module(type(tensor.array))
+    return new_tensor(clip(xp, tensor.array, xp.empty_like(tensor.array)))
 
 
 def _takes_argument(function):

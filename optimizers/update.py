@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import copy
 import warnings
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
 from tapewright.compiler.control_flow.effects import effect_maker
 from tapewright.compiler.program.variable_update import VariableUpdate
-from tapewright.core.communication.job import count_step
-from tapewright.core.devices import array_module, use_module
+from tapewright.core.commit import commit
+from tapewright.core.devices import array_module
 from tapewright.core.dtypes import kind_of
-from tapewright.core.interpreters import (
-    active_interpreter,
-    notify_of_writes,
-    use_interpreters,
-)
+from tapewright.core.interpreters import active_interpreter, notify_of_writes
 from tapewright.core.replica_context import replica_context
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import (
@@ -31,24 +26,20 @@ from tapewright.core.tensor import (
     convert_to_tensor,
     new_tensor,
 )
-from tapewright.core.variable import Variable, writing
+from tapewright.core.variable import writing
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.gather import scatter_rows
 from tapewright.ops.collective import all_reduce
 
-from .arithmetic import accumulate, average, clear, pays
-from .flat_buffers import InPlace, Segment, Workspace, in_computed, split
+from .flat_buffers import Segment, split
 from .gradients import (
-    Scaling,
-    SparseRows,
     all_gather_rows,
     all_reduce_gradients,
     check_gradient,
-    clipping,
     to_gradient,
 )
 
-__all__ = ["Update", "dense_on_device", "update_alone"]
+__all__ = ["Update", "dense_on_device"]
 
 EFFECT = "apply_gradients"  # the name of an update in a graph
 # Entries of a variable up to which it pays to update rows without a gradient, too.
@@ -122,17 +113,26 @@ class Update:
 
     def apply(self, rule, grads):
         """Make one step of ``rule``, the optimizer."""
+        self.announce(rule)
+        self._locks(rule).run(self._commit, rule, grads)
+
+    def announce(self, rule):
+        """Warn of missing gradients; tell interpreters which variables a step writes."""
         self._warn_of_missing()
         if active_interpreter() is not None:
             notify_of_writes(rule.writes(self), EFFECT)
-        with self.exclusive(rule):
-            gradients = self.checked(grads)
-            if replica_context() is not None:
-                gradients = all_reduce_gradients(gradients)
-            rule.take_step(self, gradients)
 
-    def exclusive(self, rule):
-        """Return a context in which no other thread takes a step."""
+    def _commit(self, rule, grads):
+        commit([self.make_step(rule, grads)])
+
+    def make_step(self, rule, grads):
+        """Return a step for a commit, which the locks of all variables enclose."""
+        gradients = self.checked(grads)
+        if replica_context() is not None:
+            gradients = all_reduce_gradients(gradients)
+        return rule.make_step(self, gradients)
+
+    def _locks(self, rule):
         lock = self._exclusive.get(id(rule))  # an optimizer and one around it
         if lock is None:
             lock = self._exclusive[id(rule)] = writing(rule.writes(self))
@@ -180,91 +180,24 @@ class Update:
                 stacklevel=user_stacklevel(),
             )
 
-    def step(self, rule, gradients, share=1.0):
-        """Take one step with ``share`` of checked gradients: arrays, `SparseRows`."""
-        made = int(rule._iterations._array)
-        every = rule.gradient_accumulation_steps or 1
-        steps, due = made // every, (made + 1) % every == 0
-        share /= rule.loss_scale_factor or 1
-        if due:
-            self._prepare(rule, steps + 1)
-        with InPlace(self.touched(rule)):
-            if every > 1:
-                gradients = accumulate(self.groups, gradients, share, due and every)
-                share = 1.0
-            if due and rule.updates_blocks:
-                self._change(rule, gradients, share)
-            elif due:
-                gradients = self._clipped_copies(rule, gradients, share)
-            if due and every > 1:
-                clear(self.segments)
-        if due and not rule.updates_blocks:
-            self._call(rule, gradients)
-        del gradients  # sums that nobody else may hold
-        if rule.use_ema:
-            self._average(rule, steps)
-        rule._iterations._bind(np.array(made + 1, np.int64))
-        if self.constrained:
-            self._constrain()
-        count_step()
-
     def touched(self, rule):
         """Return the segments that a step of ``rule`` writes to."""
         if rule.use_ema or rule.gradient_accumulation_steps:
             return self.segments
         return self.changed
 
-    def _prepare(self, rule, step):
-        """Set the coefficients of a step; code of the user may read variables here."""
-        rule.advance(step)
+    def set_coefficients(self, rule, step):
+        """Set the numbers of a step, counted from 1; the learning rate may be users' code."""
         rate = rule._rate()
         decay = rate * (rule.weight_decay or 0)
         for workspace in self.workspaces:
             coefficients = rule.coefficients(step, rate, workspace.computed.type)
             workspace.prepare((decay, *coefficients))
 
-    def _change(self, rule, gradients, share):
-        """Update all blocks by ``update_block``."""
-        clips = _clipping(rule, gradients, share)
-        for segment, members, runs, flat, views in self.groups:
-            if flat is None:
-                _, n = members[0]
-                _update_single(rule, segment, gradients[n], clips[n])
-                continue
-            for m, n in members:
-                _gather(segment.workspace.xp, views[m], gradients[n], clips[n])
-            for start, stop in runs:
-                _update_run(rule, segment, start, stop, flat[start:stop])
-
-    def _clipped_copies(self, rule, gradients, share):
-        """Return new arrays of the gradients, clipped, for code that may keep them."""
-        clips = _clipping(rule, gradients, share)
-        specs = [spec for _, _, spec in self.present]
-        return [_clipped_copy(*each) for each in zip(gradients, clips, specs)]
-
-    def _call(self, rule, gradients):
-        """Decay the variables, and call ``update_step`` for each."""
-        variables = [variable for _, variable, _ in self.present]
-        with use_interpreters(()), _scalars_on(rule, self.present[0][2][2]):
-            rule._apply_weight_decay(variables)
-            gradients = [new_tensor(array) for array in gradients]
-            rule._backend_update_step(gradients, variables, rule.learning_rate)
-
-    def _average(self, rule, steps_before):
-        # As in Keras the first average is the variable itself.
-        weight = 1 - rule.ema_momentum if steps_before else 1
-        every = rule.ema_overwrite_frequency
-        with InPlace(self.segments):
-            average(self.segments, weight, every and (steps_before + 1) % every == 0)
-
-    def _constrain(self):
-        with use_interpreters(()):
-            values = [
-                v._fitting("assign", v.constraint(v)) for v, *_ in self.constrained
-            ]
-        with InPlace({id(s): s for _, s, _ in self.constrained}.values()):
-            for (_, segment, m), value in zip(self.constrained, values):
-                segment.views()[m][...] = value
+    @property
+    def is_on_host(self):
+        """Return whether NumPy computes the step."""
+        return all([workspace.xp is np for workspace in self.workspaces])
 
     def checked(self, grads):
         """Return the gradients as arrays and `SparseRows`; raise where one is wrong."""
@@ -291,10 +224,9 @@ class TracedUpdate(VariableUpdate):
         self.dense: bool = all([each is None for each in slices])
         self.__name__ = EFFECT
 
-    def __call__(self, *arrays):
+    def make_step(self, *arrays):
         if self.dense:
-            self.rule.take_step(self.update, arrays)
-            return
+            return self.rule.make_step(self.update, arrays)
         rest, gradients = iter(arrays), []
         for (_, variable, _), slices in zip(self.update.present, self.slices):
             array = next(rest)
@@ -304,7 +236,7 @@ class TracedUpdate(VariableUpdate):
                 array = to_gradient(slices, variable)
                 array = all_gather_rows(array) if self.gathers else array
             gradients.append(array)
-        self.rule.take_step(self.update, gradients)
+        return self.rule.make_step(self.update, gradients)
 
     @property
     def runs_user_code(self):
@@ -356,155 +288,8 @@ def _traced_update(optimizer, variables, gradients):
     return TracedUpdate(update, optimizer, slices, "gathered" in gradients)
 
 
-@contextmanager
-def _scalars_on(rule, module):
-    """Hold the iteration and the learning rate as arrays of a module, to compute with."""
-    scalars = [v for v in (rule._iterations, rule._learning_rate)
-               if module is not np and isinstance(v, Variable)]  # fmt: skip
-    arrays = [v._array for v in scalars]
-    for v in scalars:
-        v._bind(module.asarray(v._array))
-    try:
-        with use_module(module):
-            yield
-    finally:
-        for v, array in zip(scalars, arrays):
-            v._bind(array)
-
-
-def _clipping(rule, gradients, share):
-    limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
-    return clipping(gradients, *limits, share)
-
-
 def _spec(array):
     return array.shape, array.dtype, array_module(type(array))
-
-
-def _gather(xp, view, gradient, clip):
-    """Write a gradient, clipped, into its view of the group's."""
-    if type(gradient) is SparseRows:
-        rows, values = _merged(xp, gradient, clip)
-        view.fill(0)
-        view[rows] = values
-    elif clip is None:
-        if gradient is not view:
-            view[...] = gradient
-    else:
-        clip(gradient, view)
-
-
-def _clipped_copy(gradient, clip, spec):
-    """Return a new array of a gradient, clipped, with zeros in the rows that it lacks."""
-    shape, dtype, xp = spec
-    if type(gradient) is not SparseRows:
-        if clip is None:
-            return xp.array(gradient)
-        return clip(gradient, xp.empty(shape, dtype))
-    rows, values = _merged(xp, gradient, clip)
-    array = xp.zeros(shape, dtype)
-    array[rows] = values
-    return array
-
-
-def _merged(xp, gradient, clip):
-    indices, values = gradient
-    if clip is not None:
-        values = clip(values, xp.empty_like(values))
-    return SparseRows(indices, values).merged(xp)
-
-
-def _update_run(rule, segment, start, stop, gradient, clip=None):
-    """Update a stretch by ``update_block``: in one call where it is machine code."""
-    in_place = segment.workspace.computed == segment.workspace.dtype
-    if in_place and (clip is None or type(clip) is Scaling):
-        compiled, numbers = _compiled(rule, segment, clip)
-        if compiled is not None:
-            arrays = segment.stretch(start, stop)
-            if compiled(gradient, *arrays, *numbers) is None:
-                return
-    _update(rule, segment, segment.blocks(start, stop, gradient), clip)
-
-
-def _compiled(rule, segment, clip):
-    """Return the machine code for a segment, or None, and the numbers that it takes."""
-    workspace = segment.workspace
-    decays = bool(rule.weight_decay and segment.decays)
-    scaled = type(clip) is Scaling
-    compiled = rule.compiled_update(workspace.xp, workspace.computed, decays, scaled)
-    decay, *numbers = workspace.numbers
-    if decays:
-        numbers.append(decay)
-    if scaled:
-        numbers.append(clip.factor)
-    return compiled, numbers
-
-
-def _update(rule, segment, blocks, clip=None):
-    """Update blocks by ``update_block``, after clipping by ``clip`` and decay."""
-    workspace, update_block = segment.workspace, rule.update_block
-    xp, scratch = workspace.xp, workspace.scratch
-    decay, *coefficients = workspace.numbers
-    decays = rule.weight_decay and segment.decays
-    blocks = in_computed(blocks)
-    compiled, numbers = _compiled(rule, segment, clip)
-    if compiled is not None:
-        other = None if type(clip) is Scaling else clip
-        blocks = _compute(compiled, blocks, other, workspace, numbers)
-    if rule.takes_factor:
-        folds = type(clip) is Scaling and clip.folds and pays(segment.flats[0])
-        coefficients.append(float(clip.factor) if folds else 1.0)
-        clip = None if folds else clip
-    spare = workspace.spare if rule.needs_two else None
-    for gradient, variable, slots in blocks:
-        size = variable.size
-        buffer = scratch[:size]
-        if clip is not None:
-            gradient = clip(gradient, workspace.second[:size])
-        if decays:
-            xp.multiply(variable, decay, out=buffer)
-            xp.subtract(variable, buffer, out=variable)
-        if spare is not None:
-            buffer = buffer, spare[:size]
-        update_block(xp, gradient, variable, buffer, coefficients, *slots)
-
-
-def _compute(compiled, blocks, clip, workspace, numbers):
-    """Update blocks by machine code; yield those that it refuses."""
-    for gradient, variable, slots in blocks:
-        clipped = gradient
-        if clip is not None:
-            clipped = clip(gradient, workspace.second[: variable.size])
-        if compiled(clipped, variable, *slots, *numbers) is not None:
-            yield gradient, variable, slots
-
-
-def _update_single(rule, segment, gradient, clip):
-    """Update a segment's single variable."""
-    if type(gradient) is not SparseRows:
-        _update_run(rule, segment, 0, segment.starts[-1], gradient.reshape(-1), clip)
-        return
-    rows, values = _merged(segment.workspace.xp, gradient, clip)
-    if not rule.zero_is_idle or (rule.weight_decay and segment.decays):
-        _update(rule, segment, segment.row_blocks(rows, values))
-    elif rows.size:
-        _update_rows(rule, segment, rows, values)
-
-
-def _update_rows(rule, segment, rows, values):
-    """Update the rows that have a gradient, and no others."""
-    xp, coefficients = segment.workspace.xp, segment.workspace.numbers[1:]
-    if rule.takes_factor:
-        coefficients.append(1.0)
-    picked = segment.pick_rows(rows)
-    first, *others = [lines.reshape(-1) for lines in picked]
-    block = values.reshape(-1), first, others
-    for gradient, variable, slots in in_computed([block]):
-        scratch = xp.empty_like(variable)
-        if rule.needs_two:
-            scratch = scratch, xp.empty_like(variable)
-        rule.update_block(xp, gradient, variable, scratch, coefficients, *slots)
-    segment.put_rows(rows, picked)
 
 
 def dense_on_device(rule, gradient, variable):
@@ -524,21 +309,3 @@ def dense_on_device(rule, gradient, variable):
     if xp is np or rule.changes_gradients or not (fits and known and is_small):
         return gradient
     return scatter_rows(cast(values, variable.dtype), indices, shape=variable.shape)
-
-
-def update_alone(rule, step, learning_rate, gradient, variable, slots):
-    """Take one step of ``update_block`` for one variable, outside of its segment."""
-    owners = [variable, *slots]
-    xp = array_module(type(variable._array))
-    workspace = Workspace(xp, variable._array.dtype, max(1, variable._array.size))
-    workspace.prepare(rule.coefficients(step, learning_rate, workspace.computed.type))
-    coefficients = [*workspace.numbers, 1.0] if rule.takes_factor else workspace.numbers
-    scratch = workspace.scratch
-    if rule.needs_two:
-        scratch = scratch, workspace.spare
-    arrays = [xp.array(v._array).reshape(-1) for v in owners]
-    block = to_gradient(gradient, variable).reshape(-1), arrays[0], arrays[1:]
-    for given, array, others in in_computed([block]):
-        rule.update_block(xp, given, array, scratch, coefficients, *others)
-    for owner, array in zip(owners, arrays):
-        owner.assign(new_tensor(array.reshape(owner.shape)))

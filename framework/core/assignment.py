@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from .commit import bind_all
 from .tensor import Tensor
 from .typing import TensorLike
-from .variable import Variable
+from .variable import Variable, writing
 
 __all__ = ["assign_all", "unchanged_on_error"]
 
@@ -62,10 +63,10 @@ def _cast(variable, value):
 @contextmanager
 def unchanged_on_error(variables: Iterable[Variable]) -> Iterator[None]:
     """A context that gives the variables their values back if it ends in an error."""
-    before = [(variable, variable._array) for variable in variables]
+    variables = list(variables)
+    before = [variable._array for variable in variables]
     try:
         yield
     except BaseException:
-        for variable, array in before:
-            variable._bind(array)
+        writing(variables).run(bind_all, variables, before)
         raise

@@ -14,6 +14,7 @@ from . import openblas
 
 __all__ = [
     "axpby",
+    "bound_axpby",
     "gemm",
     "handles",
     "note",
@@ -66,8 +67,17 @@ def axpby(alpha, x, beta, y):
         y *= y.dtype.type(beta)
         y += x if alpha == 1 else x * x.dtype.type(alpha)
         return y
-    library.axpby(letter, y.size, alpha, x, beta, y)
+    library.axpby(letter, y.size, alpha, x, beta, y)()
     return y
+
+
+def bound_axpby(alpha, x, beta, y):
+    """Return `axpby` of these as a function in C without arguments.
+
+    It needs a dtype that BLAS `handles`, and neither array may end before it is called.
+    """
+    library, letter = _library_for(x, y)
+    return library.axpby(letter, y.size, alpha, x, beta, y)
 
 
 def sum_of_squares(xp, x):
@@ -205,12 +215,9 @@ class _Library:
         )  # fmt: skip
 
     def axpby(self, letter, size, alpha, x, beta, y):
-        function, x, y = (
-            self.functions[f"{letter}axpby"],
-            self.address(x),
-            self.address(y),
-        )
-        function(size, alpha, x, 1, beta, y, 1)
+        function = self.functions[f"{letter}axpby"]
+        x, y = self.address(x), self.address(y)
+        return functools.partial(function, size, alpha, x, 1, beta, y, 1)
 
 
 # ------------------------------------------------------------------------- switching

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Self
+from operator import call
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -39,6 +41,8 @@ from .tensor_shape import TensorShape
 from .typing import Array, DTypeLike, StaticShapeLike, TensorLike
 
 __all__ = ["Variable", "changes", "variable_of", "writing"]
+
+Result = TypeVar("Result")
 
 next_serial = itertools.count().__next__
 _living: WeakValueDictionary[int, Variable] = WeakValueDictionary()  # by serial number
@@ -513,28 +517,40 @@ class writing:  # noqa: N801  (used as a statement)
     again by the thread that holds them.
     """
 
-    __slots__ = ("acquires", "releases")
+    __slots__ = ("acquires", "releases", "exits")
 
     def __init__(self, variables: Iterable[Variable]):
         locks = {id(v._lock): v._lock for v in variables}  # some variables share one
         ordered = [locks[number] for number in sorted(locks)]
         self.acquires = [lock.acquire for lock in ordered]
         self.releases = [lock.release for lock in ordered]
+        self.exits = [lock.__exit__ for lock in ordered]
 
     def __enter__(self) -> None:
-        count = 0
+        held: list[bool] = []
         try:
-            for acquire in self.acquires:
-                acquire()
-                count += 1
+            held.extend(map(call, self.acquires))  # the entries so far stay on an error
         except BaseException:
-            for release in self.releases[:count]:
-                release()
+            deque(map(call, self.exits, held), 0)
             raise
 
     def __exit__(self, *exc: object) -> None:
-        for release in self.releases:
-            release()
+        deque(map(call, self.releases), 0)
+
+    def run(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Return ``function(*args)``, called with the locks held.
+
+        Unlike in the ``with`` statement, no interrupt keeps a lock from being released:
+        a signal handler may run as Python calls `__exit__`, but not before the one call
+        of a function in C here.
+        """
+        held: list[bool] = []
+        release = map(call, self.exits, held)
+        try:
+            held.extend(map(call, self.acquires))
+            return function(*args)
+        finally:
+            deque(release, 0)
 
 
 class VariableValue(Operators):

@@ -164,7 +164,8 @@ def test_all_numbers_of_a_step_are_given_before_it(gpu):
     (numbers,) = made.advance()
     assert numbers[0] == 0.125 and 0.25 in numbers[1:]
     assert int(rule.iterations) == 1
-    with made.in_place(made.segments):
-        (flats,) = made.flats()
-        assert set(made.arrays()) == {id(v) for v in variables}
+    for segment in made.segments:
+        segment.gather()
+    (flats,) = made.flats()
+    assert set(made.arrays()) == {id(v) for v in variables}
     assert flats[0].get().tolist() == [1.0, -2.0, 3.0, 0.5]

@@ -6,50 +6,75 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.optimizers import (
-    SGD,
-    Adam,
-    LossScaleOptimizer,
-    Optimizer,
-    flat_buffers,
-)
+from tapewright.core.commit import Commit
+from tapewright.optimizers import SGD, Adam, LossScaleOptimizer, Optimizer
 
 SIZES = 3, 20_000  # one shares a segment with others, one goes alone
 
 
+@pytest.fixture
+def during_the_writes(monkeypatch):
+    """``during_the_writes(do)``: the next commit calls ``do()`` before it writes."""
+
+    def call(do):
+        run = Commit.run
+
+        def run_with(change):
+            monkeypatch.undo()
+            change.writes.insert(0, do)
+            return run(change)
+
+        monkeypatch.setattr(Commit, "run", run_with)
+
+    return call
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("traced", [False, True])
-def test_who_reads_between_the_check_and_the_write_waits(size, traced, monkeypatch):
+def test_who_reads_while_a_step_writes_waits(size, traced, during_the_writes):
     v, optimizer = tw.Variable(np.zeros(size, "f4")), SGD(1.0)
     step = lambda: optimizer.apply([tw.ones(size)], [v])  # noqa: E731
     step = tw.function(step) if traced else step
     step()
-    take, seen, readers = flat_buffers.Segment.take, [], []
+    seen, readers = [], []
 
-    def take_and_switch(segment):
-        take(segment)
+    def switch():
         reader = threading.Thread(target=lambda: seen.append(v.read()))
         readers.append(reader)
         reader.start()
         reader.join(0.05)
         assert reader.is_alive()
 
-    monkeypatch.setattr(flat_buffers.Segment, "take", take_and_switch)
+    during_the_writes(switch)
     step()
     readers[0].join()
-    monkeypatch.undo()
     step()
     assert (seen[0].numpy() == -2).all() and (v.numpy() == -3).all()
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_who_reads_just_before_a_step_writes_keeps_the_value(size, monkeypatch):
+    v, optimizer = tw.Variable(np.zeros(size, "f4")), SGD(1.0)
+    optimizer.apply([tw.ones(size)], [v])
+    run, seen = Commit.run, []
+
+    def read_and_run(change):
+        seen.append(v.read() if not seen else None)
+        return run(change)
+
+    monkeypatch.setattr(Commit, "run", read_and_run)
+    optimizer.apply([tw.ones(size)], [v])
+    assert len(seen) == 2  # the commit was made again
+    assert (seen[0].numpy() == -1).all() and (v.numpy() == -2).all()
+
+
 @pytest.mark.parametrize("way", ["assign", "_bind"])
-def test_who_assigns_between_the_check_and_the_write_waits(way, monkeypatch):
+def test_who_assigns_while_a_step_writes_waits(way, during_the_writes):
     v, optimizer = tw.Variable([1.0, 2.0]), SGD(1.0)
     optimizer.apply([tw.ones(2)], [v])
-    take, writers = flat_buffers.Segment.take, []
+    writers = []
 
-    def take_and_switch(segment):
-        take(segment)
+    def switch():
         value = np.array([7.0, 7.0], "f4")
         writer = threading.Thread(target=getattr(v, way), args=(value,))
         writers.append(writer)
@@ -57,7 +82,7 @@ def test_who_assigns_between_the_check_and_the_write_waits(way, monkeypatch):
         writer.join(0.05)
         assert writer.is_alive()
 
-    monkeypatch.setattr(flat_buffers.Segment, "take", take_and_switch)
+    during_the_writes(switch)
     optimizer.apply([tw.ones(2)], [v])
     writers[0].join()
     assert v.numpy().tolist() == [7.0, 7.0]

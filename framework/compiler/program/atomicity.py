@@ -1,16 +1,25 @@
-"""Atomic steps: a step that fails halfway leaves all variables as they were.
+"""Atomic steps: a step that fails or is interrupted leaves all variables as they were.
 
-A replay stores new values at its end, but some nodes change variables in the middle: an
-optimizer updates in place, and assignments before it come first. Nodes that may fail move
-in front of these *commits*, with all that they need. A node that may fail and needs the
-result of a commit cannot move; then the variables are copied before the step, and restored
-if it fails.
+Assignments and steps of optimizers are *commits*. As a rule no other node needs their
+results, and all of them are made at once at the end (`commits_once`). A graph may also go
+on with new values: then the old arrays are held during a replay, so that nothing is written
+into them, and bound again if it does not come to its end.
+
+On a GPU new arrays would have new addresses, for which graphs are captured again. There,
+nodes that may fail move in front of the commits, with all that they need; where a node
+cannot, as it needs the result of one, the variables are copied before the step.
 """
 
 from ..tracing.graph import Effect, Read, Store, is_value
 from .variable_update import VariableUpdate
 
-__all__ = ["fallible_first", "may_fail", "restoring_on_failure"]
+__all__ = [
+    "commits_once",
+    "fallible_first",
+    "may_fail",
+    "restoring_on_failure",
+    "written_variables",
+]
 
 
 def may_fail(node):
@@ -59,6 +68,37 @@ def fallible_first(graph):
     early = [node for node in tail if node in moved]
     late = [node for node in tail if node not in moved]
     return [*nodes[:first], *early, *late], _to_restore(late)
+
+
+def commits_once(graph):
+    """Return whether all commits of a graph can be made at one moment, at its end.
+
+    They are assignments and steps of optimizers, of different variables, whose results
+    nothing else needs.
+    """
+    nodes = graph.nodes
+    first = next((i for i, node in enumerate(nodes) if _commits(node)), len(nodes))
+    tail, written = nodes[first:], set()
+    fixed = _fixed_nodes(tail)
+    for node in tail:
+        if node not in fixed:
+            continue
+        is_update = type(node) is Effect and isinstance(node.call, VariableUpdate)
+        own = {id(v) for v in node.writes}
+        seen = own if type(node) is Store else own | {id(v) for v in node.reads}
+        if type(node) is not Store and not is_update:
+            return False
+        if type(node) is not Store and node.call.runs_user_code and written:
+            return False  # its code may look at all that was assigned before
+        if type(node) is not Store and not written.isdisjoint(seen):
+            return False
+        written |= own
+    return True
+
+
+def written_variables(graph):
+    """Return the variables that the nodes of a graph change, each once."""
+    return list({id(v): v for node in graph.nodes for v in node.writes}.values())
 
 
 def _commits(node):

@@ -20,7 +20,7 @@ from .all_reduce_instructions import AllReduce
 from .array_functions import NotTraceable, copy_into
 from .array_instructions import Copy
 from .array_tracer import HOST_FREE, ArrayTracer, Builder, LoopBuilder
-from .atomicity import fallible_first
+from .atomicity import commits_once, fallible_first
 from .call_instructions import EffectCall, Load, Opaque, RegionCall, Update
 from .call_instructions import Store as StoreArray
 from .lowering_rules import (
@@ -60,6 +60,7 @@ def lower(
         return known[x] if is_value(x) else program.constant(to_numpy(x.array))
 
     nodes, program.restored = fallible_first(graph)
+    program.commits_once = commits_once(graph)
     for node in nodes:
         for value in node.outputs:
             check_fits(node.name, value.shape, value.dtype)

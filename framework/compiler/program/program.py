@@ -89,8 +89,9 @@ class Program:
 
     ``aliases_inputs``: it runs inside of another program, with that program's memory as
     inputs: outputs may lie there, variables may not keep it. ``donated_inputs``: the
-    numbers of inputs that it may write to. ``restored``: two lists of variables to restore
-    if a replay fails, those that are written in place and those that are rebound.
+    numbers of inputs that it may write to. ``commits_once``: its changes of variables can
+    all be made at its end. ``restored``: two lists of variables to restore if a replay on a
+    GPU fails, those that are written in place and those that are rebound.
     ``collectives``: the nodes that all processes of a job run, in the order in which all do.
     """
 
@@ -101,6 +102,7 @@ class Program:
         self.donated_inputs = tuple(donated_inputs)
         self.constants = {}
         self.restored = ([], [])
+        self.commits_once = True
         self.collectives = []
 
     def constant(self, value):

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tapewright.core.commit import commit
+
 from ..tracing.graph import Graph, Node
 from .array_functions import NotTraceable
 from .array_tracer import ArrayTracer, Builder
@@ -14,16 +16,20 @@ __all__ = ["BlockRule", "DeviceUpdate", "Rule", "UpdateGroup", "VariableUpdate"]
 
 
 class VariableUpdate(ABC):
-    """A change of variables in place by gradients: ``update(*gradients)``.
+    """A change of variables by gradients: ``update(*gradients)``.
 
     It accesses the variables ``writes`` and ``reads``, and nothing else unless
     ``runs_user_code``. If anything else references the array of a variable, it changes a
     copy: the references are counted, so a replay must not hold any without need.
     """
 
-    @abstractmethod
     def __call__(self, *gradients):
-        """Make the step."""
+        """Make the step; the caller holds the locks of the variables."""
+        commit([self.make_step(*gradients)])
+
+    @abstractmethod
+    def make_step(self, *gradients):
+        """Return the step as a `tapewright.core.commit.Step`."""
 
     @property
     @abstractmethod
@@ -67,8 +73,8 @@ class DeviceUpdate(ABC):
     """A step of an update as arithmetic on flat arrays, which a device computes.
 
     The host counts the step and chooses its numbers in `advance`; the arithmetic that
-    `trace` has described runs on the arrays of `flats`, which are written to inside of
-    `in_place`. ``groups`` is a list of `UpdateGroup`.
+    `trace` has described runs on the arrays of `flats`, which the commit of `segments`
+    lets it write to. ``groups`` is a list of `UpdateGroup`.
     """
 
     groups: list
@@ -88,18 +94,18 @@ class DeviceUpdate(ABC):
     @property
     @abstractmethod
     def segments(self):
-        """The variables whose arrays the step changes, as `in_place` takes them."""
+        """What has the arrays that the step changes.
 
-    @abstractmethod
-    def holders(self):
-        """Map the ids of the variables that `in_place` takes to what has their arrays.
-
-        It is another object in each optimizer; only one may have the array of a variable.
+        Each is hashable, makes arrays that nobody else holds in ``gather()``, and lets the
+        writes of a commit change them in ``add_to(change)``.
         """
 
     @abstractmethod
-    def in_place(self, segments):
-        """Return a context in which arrays may be written to, and nobody else sees them."""
+    def holders(self):
+        """Map the ids of the variables that the step changes to what has their arrays.
+
+        It is another object in each optimizer; only one may have the array of a variable.
+        """
 
     @abstractmethod
     def advance(self):
@@ -111,11 +117,11 @@ class DeviceUpdate(ABC):
 
     @abstractmethod
     def flats(self):
-        """Return a list of arrays for each group, inside of `in_place`."""
+        """Return a list of arrays for each group, once they are gathered."""
 
     @abstractmethod
     def arrays(self):
-        """Map the ids of variables to their arrays, inside of `in_place`."""
+        """Map the ids of variables to their arrays, once they are gathered."""
 
 
 class UpdateGroup(NamedTuple):

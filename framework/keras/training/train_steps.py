@@ -7,9 +7,11 @@ compiled with ``run_eagerly``.
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tapewright.autodiff.gradient_tape import GradientTape
+from tapewright.core.commit import bound_again
 from tapewright.core.interpreters import converted
 from tapewright.core.nest import map_structure
 from tapewright.core.source_lines import user_stacklevel
@@ -142,7 +144,7 @@ class TrainSteps(CompiledModel):
 
     def _function(self, name, force=False):
         if self.run_eagerly:
-            return getattr(self, name)
+            return partial(self._whole_step, getattr(self, name))
         functions = self._functions()
         known = functions.get(name)
         if known is None:  # of several threads, all have that of the first
@@ -150,6 +152,23 @@ class TrainSteps(CompiledModel):
         if force or not known.holds(self):
             known = functions[name] = TracedStep(self, name)
         return known
+
+    def _whole_step(self, step, data):
+        """Make an eager step; statistics of one that does not come to its end do not count.
+
+        What layers have assigned stays if the optimizer has made its step.
+        """
+        statistics, metrics = self.non_trainable_variables, self.metrics_variables
+        counter = getattr(self.optimizer, "_iterations", None)
+        before = None if counter is None else counter._array
+        of_layers, of_metrics = bound_again(statistics), bound_again(metrics)
+        try:
+            return step(data)
+        except BaseException:
+            if counter is None or counter._array is before:
+                of_layers()
+            of_metrics()
+            raise
 
     def _functions(self):
         if self._compiled is not None:

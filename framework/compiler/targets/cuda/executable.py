@@ -22,7 +22,7 @@ from tapewright.core.dtypes import kind_of
 
 from ...program.array_functions import copy_into
 from ...program.array_instructions import View
-from ...program.atomicity import may_fail
+from ...program.atomicity import may_fail, restoring_on_failure
 from ...program.call_instructions import Draw, Load, RegionCall, Store
 from ...program.program import Kind
 from ...program.verifier import verify_program
@@ -134,6 +134,9 @@ class CudaExecutable(Executable):
         on_device.program = self.program
         return on_device
 
+    def atomic(self, run):
+        return restoring_on_failure(run, *self.program.restored)
+
     def fixed_memory(self, instance, scope):
         """All that is in the arena, also what no line of the source names."""
         made = [b for e in self.program.instructions for b in (*e.outputs, *e.scratch)]
@@ -168,6 +171,8 @@ class _Writer(SourceWriter):
         self.writes_host = False  # whether an instruction of NumPy's is being written
         self.host_names, self.device_names = {}, {}  # of constants
         self.needed = self.needed_by_python()
+
+    commits_at_end = False  # those of a segment are one launch
 
     def needed_by_python(self):
         """The buffers that Python reads, or that are returned."""

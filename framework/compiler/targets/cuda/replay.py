@@ -6,13 +6,12 @@ waited for: results are on their way when the call returns.
 """
 
 import struct
-import sys
-import types
 from collections import OrderedDict
-from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 
+from tapewright.core.commit import Commit, bound_again, references
 from tapewright.core.variable import changes
 
 from .memory import WORD
@@ -33,6 +32,11 @@ class Replay:
         self.graphs = OrderedDict()
         self.updates, self.stores = segment.updates, segment.stores
         self.counters = instance.host_variables if self.updates else ()
+        # Both updates of a graph may be of one optimizer.
+        steps = [kernel.step for kernel in self.updates]
+        self.in_place = dict.fromkeys(
+            [each for step in steps for each in step.segments]
+        )
         self.may_fail = bool(instance.checks)
         self.versions = self.graph = None
         self.reports = segment.reports
@@ -57,15 +61,7 @@ class Replay:
         stream = self.xp.cuda.get_current_stream()
         kept = self._in_order(arrays[:count])
         results = [self.xp.empty(b.shape, b.dtype) for b, _ in self.results]
-        with Taken(self.stores, self.counters, self.may_fail, self.xp) as taken:
-            for kernel in self.updates:
-                self.numbers.note(kernel)
-            with self._in_place():
-                inputs = self._addresses_of(kept, stream)
-                graph = self._graph(inputs, taken)
-                self.numbers.send(arrays[count:])
-                graph.launch(stream)
-                taken.is_launched = True
+        self._commit(kept, arrays[count:], stream)
         for array, (buffer, address) in zip(results, self.results):
             self._copy(array.data.ptr, address, buffer.nbytes, stream)
         if self.reports:
@@ -75,26 +71,40 @@ class Replay:
             instance.check()
         return results
 
-    def _in_place(self):
-        """A context in which the arrays of all updates may be written to."""
-        if not self.updates:
-            return nullcontext()
-        steps = [kernel.step for kernel in self.updates]
-        segments = dict.fromkeys([each for step in steps for each in step.segments])
-        return steps[0].in_place(list(segments))
+    def _commit(self, inputs, hosts, stream):
+        """Launch the graph, which changes variables; without a launch none has changed."""
+        counters = list(self.counters)
+        restore = bound_again(counters)
+        try:
+            for kernel in self.updates:
+                self.numbers.note(kernel)
+            while True:  # until no other thread reads a variable at the wrong moment
+                change = Commit()
+                for each in self.in_place:
+                    each.gather()
+                stored = Stored(self.stores, self.may_fail, self.xp)
+                graph = self._graph(self._addresses_of(inputs, stream), stored)
+                self.numbers.send(hosts)
+                for each in (*self.in_place, stored):
+                    each.add_to(change)
+                change.writes += [partial(graph.launch, stream), counters.clear]
+                if change.run():
+                    return
+        except BaseException:
+            restore()
+            raise
 
     # --- graphs
 
-    def _graph(self, inputs, taken):
+    def _graph(self, inputs, stored):
         """The graph for the addresses that inputs and variables have now."""
         graph, self.graph = self.graph, None  # until all addresses are known
         found = self._find_flats() or graph is None
-        taken.take()
         while True:
             change = changes[0]
             for number, root, offset in self.free:
                 is_input = root.kind == "input"
-                start = inputs[root.key] if is_input else taken.address(root)
+                start = inputs[root.key] if is_input else stored.address(root)
                 found = found or self.addresses[number] != start + offset
                 self.addresses[number] = start + offset
             if change is changes[0]:  # no other thread has changed variables meanwhile
@@ -245,54 +255,66 @@ class Numbers:
             function((1,), (1,), (self.target + 8 * first, *values))
 
 
-class Taken:
-    """The arrays of variables that a replay stores to; nobody sees them until the end.
+class Stored:
+    """The arrays that a replay stores to.
 
     An array that nobody else holds is written in its place; else the variable gets a new
     one, a copy if the replay ``may_fail`` and then stores nothing. Arrays that are only
-    read are held until the graph is launched. If it is not launched, stored variables and
-    ``counters``, of the host, have their arrays again.
+    read are held until the graph is launched.
     """
 
-    def __init__(self, variables, counters, may_fail, xp):
-        self.variables, self.may_fail, self.xp = variables, may_fail, xp
-        self.is_launched = False
-        self._counts = [(v, v._array) for v in counters]
-        self._taken = {}  # id of a variable -> (variable, array before, array to be)
-        self._held = []
+    def __init__(self, variables, may_fail, xp):
+        self.xp, self._held = xp, []
+        arrays = [variable._array for variable in variables]
+        counts = [*map(references, arrays)]
+        is_free = [
+            count == ALONE and array.base is None and array.flags.c_contiguous
+            for count, array in zip(counts, arrays)
+        ]
+        self.free = [v for v, free in zip(variables, is_free) if free]
+        self.bound = [v for v, free in zip(variables, is_free) if not free]
+        before = [_address(array) for array in arrays]
+        # Lists that hold each array once, as `ALONE` counts.
+        self.own = [array for array, free in zip(arrays, is_free) if free]
+        self.new = [
+            self._new(n, array, before, may_fail)
+            for n, (array, free) in enumerate(zip(arrays, is_free))
+            if not free
+        ]
+        after = iter([_address(array) for array in self.new])
+        self.addresses = {
+            id(variable): (start, start if free else next(after))
+            for variable, start, free in zip(variables, before, is_free)
+        }
 
-    def __enter__(self):
-        return self
-
-    def take(self):
-        """Take the arrays, and choose those that are written to."""
-        for variable in self.variables:
-            array, count = _take(variable, self._taken)
-            if not array.flags.c_contiguous:
-                array = new = self.xp.ascontiguousarray(array)
-            elif count == ALONE and array.base is None:
-                new = array
-            else:
-                new = self.xp.empty(array.shape, array.dtype)
-                if self.may_fail:
-                    new[...] = array
-            self._taken[id(variable)] = variable, array, new
-        if self.variables:
-            changes[0] = object()
+    def _new(self, n, array, before, may_fail):
+        if not array.flags.c_contiguous:
+            array = self.xp.ascontiguousarray(array)
+            before[n] = _address(array)
+            return array
+        new = self.xp.empty(array.shape, array.dtype)
+        if may_fail:
+            new[...] = array
+        return new
 
     def address(self, root):
         """The address of the array of a variable, before the replay or after it."""
-        taken = self._taken.get(id(root.key))
-        if taken is not None:
-            return taken[2 if root.kind == "stored" else 1].data.ptr
+        known = self.addresses.get(id(root.key))
+        if known is not None:
+            return known[root.kind == "stored"]
         self._held.append(_in_c_order(self.xp, root.key))
-        return self._held[-1].data.ptr
+        return _address(self._held[-1])
 
-    def __exit__(self, *exc):
-        for variable, before, after in self._taken.values():
-            variable._array = after if self.is_launched else before
-        for variable, array in () if self.is_launched else self._counts:
-            variable._bind(array)
+    def add_to(self, change):
+        """Let the writes of a commit change the arrays."""
+        if self.free:
+            counts = [ALONE] * len(self.free)
+            change.overwrite(self.free, self.own, self.own, counts)
+        change.bind(self.bound, self.new)
+
+
+def _address(array):
+    return array.data.ptr
 
 
 def _in_c_order(xp, variable):
@@ -306,20 +328,5 @@ def _in_c_order(xp, variable):
     return array
 
 
-# Without exact reference counts every answer differs, so that no array seems free.
-_is_counted = (
-    hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: 1)()
-)
-_references = sys.getrefcount if _is_counted else lambda array: object()
-
-
-def _take(variable, taken):
-    """Move the array of a variable to ``taken``; return it and the count of references."""
-    key, array = id(variable), variable._array
-    del variable._array
-    taken[key] = variable, array, array
-    return array, _references(array)
-
-
-# The count of an array that nobody else holds.
-ALONE = _take(types.SimpleNamespace(_array=object()), {})[1]
+# The count of an array that a variable and one list hold.
+ALONE = [*map(references, [np.empty(0)])][0] + 1

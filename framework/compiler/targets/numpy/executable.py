@@ -1,14 +1,18 @@
 """A program that NumPy runs: its Python source, and instances with memory of their own."""
 
+import functools
+
 import numpy as np
 
 from tapewright.core import config
+from tapewright.core.commit import restoring
 from tapewright.core.tensor import TensorSpec
 from tapewright.core.variable import writing
 
 from ...program.arena import ALIGNMENT
-from ...program.atomicity import restoring_on_failure
+from ...program.atomicity import written_variables
 from ...program.buffer_assignment import BufferAssignment
+from ...program.call_instructions import Store, Update
 from ...program.verifier import verify_memory
 from ...tracing.graph import is_value
 from .source import PerInstance, SourceWriter
@@ -33,6 +37,8 @@ class Executable:
 
     def __init__(self, program, name="replay"):
         self.program, self.name = program, name
+        if program.commits_once:  # a stable sort: the commits come last
+            program.instructions.sort(key=lambda each: type(each) in (Store, Update))
         self.assignment = BufferAssignment(program)
         self.make_source()
         self._idle = []
@@ -108,11 +114,18 @@ class Executable:
         )  # no cycle of references
         if verified:
             run = _poisoning(run, instance.arena)
-        run = restoring_on_failure(run, *self.program.restored)
+        run = self.atomic(run)
         if self.program.aliases_inputs:  # a region: the replay around it does the rest
             return run
         run = _in_transaction(run, self.program)
         return with_ufunc_settings(run) if self.calls_numpy else run
+
+    def atomic(self, run):
+        """Make ``run`` leave all variables as they were if it does not come to its end."""
+        if self.program.commits_once:
+            return run
+        written = written_variables(self.program.graph)
+        return functools.partial(restoring, written, run)
 
     def fixed_memory(self, instance, scope):
         """Return the arrays of buffers that are the same in each replay of an instance."""
@@ -192,11 +205,7 @@ def _in_transaction(run, program):
         return run
     locks = writing(written)
 
-    def transaction(*arrays):
-        with locks:
-            return run(*arrays)
-
-    return transaction
+    return functools.partial(locks.run, run)
 
 
 def _poisoning(run, arena):

@@ -10,6 +10,7 @@ import itertools
 
 import numpy as np
 
+from tapewright.core.commit import commit
 from tapewright.core.emitter import Source, identifier
 from tapewright.core.variable import changes
 
@@ -81,6 +82,7 @@ class SourceWriter:
         self.spare = np.empty(0, np.uint8)
         self.holding = {}  # register -> base buffer whose memory it may hold
         self.ending = {}  # number of an instruction -> registers that end there
+        self.commits = []  # instructions whose changes are made together at the end
         self.overwriting = {}  # id of a variable -> instructions that change its array
         for i, instruction in enumerate(self.program.instructions):
             for variable in instruction.variables_overwritten:
@@ -98,6 +100,8 @@ class SourceWriter:
                 if instruction not in loaded:
                     self.write(i, instruction)
             self.flush()
+            if self.commits:
+                self.write_commit()
             outputs = [self.name_of(buffer) for buffer in program.outputs]
             results = ", ".join(outputs) + ("," if len(outputs) == 1 else "")
             self.source.emit(f"return ({results})")
@@ -105,6 +109,9 @@ class SourceWriter:
 
     def write(self, i, instruction):
         """Write an instruction, and clear the registers that are not needed after it."""
+        if self.commits_at_end and type(instruction) in (Store, Update):
+            self.commits.append(instruction)
+            return
         if instruction.variables_written:
             self.release(i, instruction)
         METHODS[type(instruction)](self, i, instruction)
@@ -118,6 +125,33 @@ class SourceWriter:
 
     def flush(self):
         """Write what is still to be written."""
+
+    @property
+    def commits_at_end(self):
+        """Return whether all changes of variables are written as one commit."""
+        return self.program.commits_once
+
+    def write_commit(self):
+        """Write one call that makes the steps of optimizers, and all assignments."""
+        *_, last = self.commits
+        updates = [each for each in self.commits if type(each) is Update]
+        stores = [each for each in self.commits if type(each) is Store]
+        self.release(len(self.program.instructions) - 1, *self.commits)
+        steps = []
+        for update in updates:
+            make = functools.partial(_function_of, update, update.function)
+            name = f"{identifier(update.node.name)}_"
+            name = self.source.bind(name, PerInstance(make))
+            steps.append(f"step{len(steps)}")
+            call = f"{name}.make_step({self.listed(update.operands)})"
+            self.source.emit(f"{steps[-1]} = {call}", update)
+        variables = self.source.bind("stored_", tuple([s.variable for s in stores]))
+        arrays = [self.listed(store.operands) for store in stores]
+        steps, arrays = (
+            f"({''.join([x + ', ' for x in each])})" for each in (steps, arrays)
+        )
+        commits = self.function_name(commit)
+        self.source.emit(f"{commits}({steps}, {variables}, {arrays})", last)
 
     # --- names
 
@@ -165,18 +199,18 @@ class SourceWriter:
         self.examples[buffer] = spare.reshape(buffer.shape)
         return self.names[buffer]
 
-    def release(self, i, instruction):
-        """Clear registers whose arrays are not needed any more.
+    def release(self, i, *instructions):
+        """Clear registers whose arrays are not needed after instructions.
 
         An update copies the arrays of variables that are referenced elsewhere.
         """
-        own = {self.names.get(a) for a in instruction.operands}
+        own = {self.names.get(a) for each in instructions for a in each.operands}
         last = self.assignment.last_use
         done = [
             r for r, base in self.holding.items() if last[base] <= i and r not in own
         ]
         if done:
-            self.source.emit(" = ".join(done) + " = None", instruction)
+            self.source.emit(" = ".join(done) + " = None", instructions[0])
             for register in done:
                 del self.holding[register]
 

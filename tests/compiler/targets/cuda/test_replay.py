@@ -1,5 +1,6 @@
 """Replays of graphs: addresses of variables, held values, errors midway, threads, streams."""
 
+import functools
 import threading
 import types
 import weakref
@@ -151,6 +152,8 @@ def _replays(function):
     seen, left, found = set(), [function], []
     while left:
         each = left.pop()
+        if isinstance(each, functools.partial):
+            left += [each.func, *each.args]
         if id(each) in seen or not hasattr(each, "__code__"):
             continue
         seen.add(id(each))
@@ -247,7 +250,7 @@ WHERE = {
     "end of capture": (driver.Stream, "end_capture"),
     "launch": (driver.Graph, "launch"),
     "numbers": (replays.Numbers, "send"),
-    "addresses": (replays.Taken, "address"),
+    "addresses": (replays.Stored, "address"),
 }
 
 
@@ -379,15 +382,15 @@ def test_replays_of_another_stream_have_memory_of_their_own(gpu, unverified):
 
 def meanwhile(monkeypatch, change):
     """Make a change when the next address of a variable has been found."""
-    address = replays.Taken.address
+    address = replays.Stored.address
 
     def then(self, root):
         found = address(self, root)
-        monkeypatch.setattr(replays.Taken, "address", address)
+        monkeypatch.setattr(replays.Stored, "address", address)
         change()
         return found
 
-    monkeypatch.setattr(replays.Taken, "address", then)
+    monkeypatch.setattr(replays.Stored, "address", then)
 
 
 def test_variables_that_change_while_addresses_are_found_are_of_one_moment(

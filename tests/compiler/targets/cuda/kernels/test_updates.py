@@ -268,9 +268,7 @@ class Steps(DeviceUpdate):
         ((flats, _),) = groups
         return [self.function(*gradients, *flats)]
 
-    is_current = segments = holders = in_place = advance = versions = flats = arrays = (
-        None
-    )
+    is_current = segments = holders = advance = versions = flats = arrays = None
 
 
 COPIED = {  # how many results cannot be written over the arrays that they replace
