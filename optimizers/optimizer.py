@@ -603,9 +603,18 @@ def _once(build: Method) -> Method:
 
     @functools.wraps(build)
     def build_once(self, variables):
-        if not self.built:
+        if self.built:
+            return
+        count = len(self._added)
+        try:
             build(self, variables)
-            assign_pending(self)  # also to what a rule makes after `super().build`
+        except (
+            BaseException
+        ):  # the slots that a rule makes after `super().build` are missing
+            self.built = False
+            del self._added[count:]
+            raise
+        assign_pending(self)  # also to what a rule makes after `super().build`
 
     return build_once  # type: ignore[return-value]
 

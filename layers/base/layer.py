@@ -275,7 +275,7 @@ class Layer(Operation, Tracked, LayerConfig):
                 self.built = self._locked = True
                 try:
                     return self._output_spec(args, kwargs)
-                except Exception:
+                except BaseException:
                     self.built = self._locked = False
                     raise
         return self._output_spec(args, kwargs)
@@ -567,14 +567,14 @@ class Layer(Operation, Tracked, LayerConfig):
     def _building(self):
         """Weights and layers made inside belong to this layer; none stay on an error."""
         self._find_place()
-        count = len(self._weights)
+        counts = len(self._weights), len(self._penalties)
         token = _OWNER.set(self)
         try:
             yield
             assign_pending(self)
-        except Exception:
+        except BaseException:  # an interrupt as well, or the next try would add to them
             if not self.built:
-                del self._weights[count:]
+                del self._weights[counts[0] :], self._penalties[counts[1] :]
             raise
         finally:
             _OWNER.reset(token)
@@ -883,7 +883,7 @@ def _build_of(layer):
     try:
         with making_children(layer):
             yield
-    except Exception:
+    except BaseException:
         layer.built = False
         raise
 
@@ -904,6 +904,6 @@ def _once(build):
             self._locked = False
             with self._building(), _build_of(self):
                 build(self, *args, **kwargs)
-            self.built = self._locked = True
+                self.built = self._locked = True
 
     return build_once

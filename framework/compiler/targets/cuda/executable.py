@@ -12,6 +12,7 @@ import threading
 import numpy as np
 
 from tapewright.core import config
+from tapewright.core.commit import bound_again
 from tapewright.core.devices import (
     check_results,
     current_module,
@@ -134,8 +135,23 @@ class CudaExecutable(Executable):
         on_device.program = self.program
         return on_device
 
-    def atomic(self, run):
-        return restoring_on_failure(run, *self.program.restored)
+    def atomic(self, run, instance):
+        run = restoring_on_failure(run, *self.program.restored)
+        if not self.host_variables:
+            return run
+
+        def guarded(*arrays):
+            instance.held = list(
+                self.host_variables
+            )  # until the launch that goes with them
+            restore = bound_again(instance.held)
+            try:
+                return run(*arrays)
+            except BaseException:
+                restore()
+                raise
+
+        return guarded
 
     def fixed_memory(self, instance, scope):
         """All that is in the arena, also what no line of the source names."""

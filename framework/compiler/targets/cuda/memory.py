@@ -55,6 +55,7 @@ class DeviceInstance(Instance):
         self.xp, self.plan = xp, plan = executable.xp, executable.plan
         super().__init__(executable.assignment, replacing, xp)
         self.checks, self.host_variables = executable.checks, executable.host_variables
+        self.held = []  # variables of the host that get their arrays back after an error
         self.blocks = {
             "static": xp.empty(max(plan.static_size, 1), np.uint8),
             "number": xp.empty(max(plan.numbers_size, WORD), np.uint8),

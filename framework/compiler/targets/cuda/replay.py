@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from tapewright.core.commit import Commit, bound_again, references
+from tapewright.core.commit import Commit, references
 from tapewright.core.variable import changes
 
 from .memory import WORD
@@ -31,7 +31,6 @@ class Replay:
         self.segment, self.instance, self.xp = segment, instance, instance.xp
         self.graphs = OrderedDict()
         self.updates, self.stores = segment.updates, segment.stores
-        self.counters = instance.host_variables if self.updates else ()
         # Both updates of a graph may be of one optimizer.
         steps = [kernel.step for kernel in self.updates]
         self.in_place = dict.fromkeys(
@@ -73,26 +72,22 @@ class Replay:
 
     def _commit(self, inputs, hosts, stream):
         """Launch the graph, which changes variables; without a launch none has changed."""
-        counters = list(self.counters)
-        restore = bound_again(counters)
-        try:
-            for kernel in self.updates:
-                self.numbers.note(kernel)
-            while True:  # until no other thread reads a variable at the wrong moment
-                change = Commit()
-                for each in self.in_place:
-                    each.gather()
-                stored = Stored(self.stores, self.may_fail, self.xp)
-                graph = self._graph(self._addresses_of(inputs, stream), stored)
-                self.numbers.send(hosts)
-                for each in (*self.in_place, stored):
-                    each.add_to(change)
-                change.writes += [partial(graph.launch, stream), counters.clear]
-                if change.run():
-                    return
-        except BaseException:
-            restore()
-            raise
+        for kernel in self.updates:
+            self.numbers.note(kernel)
+        while True:  # until no other thread reads a variable at the wrong moment
+            change = Commit()
+            for each in self.in_place:
+                each.gather()
+            stored = Stored(self.stores, self.may_fail, self.xp)
+            graph = self._graph(self._addresses_of(inputs, stream), stored)
+            self.numbers.send(hosts)
+            for each in (*self.in_place, stored):
+                each.add_to(change)
+            change.writes.append(partial(graph.launch, stream))
+            if self.updates or self.stores:  # what the host has counted holds now
+                change.writes.append(self.instance.held.clear)
+            if change.run():
+                return
 
     # --- graphs
 

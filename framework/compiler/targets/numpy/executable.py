@@ -114,13 +114,13 @@ class Executable:
         )  # no cycle of references
         if verified:
             run = _poisoning(run, instance.arena)
-        run = self.atomic(run)
+        run = self.atomic(run, instance)
         if self.program.aliases_inputs:  # a region: the replay around it does the rest
             return run
         run = _in_transaction(run, self.program)
         return with_ufunc_settings(run) if self.calls_numpy else run
 
-    def atomic(self, run):
+    def atomic(self, run, instance):
         """Make ``run`` leave all variables as they were if it does not come to its end."""
         if self.program.commits_once:
             return run

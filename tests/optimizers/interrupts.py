@@ -1,0 +1,114 @@
+"""Steps that are interrupted: at a bytecode, or by a signal at a random moment."""
+
+import contextlib
+import signal
+import sys
+
+import numpy as np
+
+import tapewright as tw
+from tapewright import keras
+
+__all__ = ["Interrupted", "after", "at_bytecode", "count_bytecodes", "values"]
+
+# Folders of the code that may be interrupted; that of traced programs has no file.
+OURS = tuple([p.__path__[0] for p in (tw, tw.layers, tw.optimizers)]) + ("<executable",)
+
+
+class Interrupted(BaseException):
+    """What a handler raises, as `KeyboardInterrupt`."""
+
+
+def values(variables):
+    """Copies of the values of variables."""
+    return [np.array(v.numpy()) for v in variables]
+
+
+def count_bytecodes(step):
+    """The number of bytecodes of our code in a step."""
+    return _trace(step, None)
+
+
+def at_bytecode(n, step):
+    """Make a step, in which Python raises before the n-th bytecode of our code.
+
+    A signal handler runs before some of them, between calls.
+    """
+    with contextlib.suppress(Interrupted):
+        _trace(step, n)
+
+
+def _trace(step, stop):
+    count = 0
+
+    def in_frame(frame, event, argument):
+        nonlocal count
+        if event == "opcode":
+            count += 1
+            if count == stop:
+                sys.settrace(None)
+                raise Interrupted
+        return in_frame
+
+    def at_call(frame, event, argument):
+        if not frame.f_code.co_filename.startswith(OURS):
+            return None
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        return in_frame
+
+    before = sys.gettrace()
+    sys.settrace(at_call)
+    try:
+        step()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@contextlib.contextmanager
+def _alarm():
+    """``arm(seconds)``: then a handler raises, but not outside of the context."""
+    is_on = True
+
+    def handler(number, frame):
+        if is_on:
+            raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    except Interrupted:
+        pass
+    finally:
+        is_on = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def after(seconds, function):
+    """Call a function that a signal handler interrupts after some time."""
+    with _alarm() as arm:
+        arm(max(seconds, 1e-5))
+        function()
+
+
+def model_step(run_eagerly):
+    """``(step, variables)`` of a model with statistics, dropout and metrics."""
+    keras.utils.set_random_seed(0)
+    layers = keras.layers
+    model = keras.Sequential(
+        [
+            layers.Dense(8),
+            layers.BatchNormalization(),
+            layers.Dropout(0.3, seed=1),
+            layers.Dense(3),
+        ]
+    )
+    model.compile("adam", "mse", metrics=["mae"], run_eagerly=run_eagerly)
+    random = np.random.default_rng(1)
+    data = [tw.constant(random.normal(size=(8, n)), "float32") for n in (5, 3)]
+    train = model.make_train_function()
+    train(data)
+    counted = model.metrics_variables if run_eagerly else ()
+    variables = [v for v in model.variables if all(v is not m for m in counted)]
+    return lambda: train(data), [*variables, *model.optimizer.variables]

@@ -1,0 +1,339 @@
+"""A step that is interrupted, or fails, has happened as a whole or not at all."""
+
+import random
+import signal
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import keras
+from tapewright.core.commit import Commit
+from tapewright.optimizers import (
+    SGD,
+    Adafactor,
+    Adam,
+    Lamb,
+    LossScaleOptimizer,
+    MultiOptimizer,
+    Muon,
+    Nadam,
+    OptimizerMap,
+)
+
+from .interrupts import after, at_bytecode, count_bytecodes, model_step, values
+
+SHAPES = (20, 30), (30,), (30, 3)
+
+
+def step_of(rule, traced=False, shapes=SHAPES, sparse=False):
+    """``(step, variables)``; equal calls give steps with equal results."""
+    numbers = np.random.default_rng(0)
+    trained = [
+        tw.Variable(numbers.normal(size=shape).astype("f4"), name=f"v{i}")
+        for i, shape in enumerate(shapes)
+    ]
+    gradients = [
+        tw.constant(numbers.normal(size=v.shape).astype("f4")) for v in trained
+    ]
+    if sparse:
+        rows = tw.ones((3, *shapes[0][1:]))
+        gradients[0] = tw.IndexedSlices(rows, tw.constant([1, 5, 1]), shapes[0])
+    optimizer = rule()
+
+    def step():
+        optimizer.apply_gradients(zip(gradients, trained))
+
+    step = tw.function(step) if traced else step
+    step()
+    step()  # which has machine code
+    return step, [*trained, *optimizer.variables]
+
+
+def check_all(make, numbers):
+    """Interrupt steps before these bytecodes; each was made as a whole or not at all."""
+    step, variables = make()
+    other_step, other_variables = make()
+    made = set()
+    for n in numbers(count_bytecodes(step)):
+        step()  # or memory that the interrupted one has kept is made again
+        before = values(variables)
+        at_bytecode(n, step)
+        found = values(variables)
+        if equal(found, before):
+            made.add(False)
+            continue
+        for variable, value in zip(other_variables, before, strict=True):
+            variable.assign(value)
+        other_step()
+        assert equal(found, values(other_variables)), f"torn at bytecode {n}"
+        made.add(True)
+    assert made == {False, True}
+
+
+def equal(one, other):
+    return all([np.array_equal(a, b) for a, b in zip(one, other, strict=True)])
+
+
+def the_end(count):
+    """The numbers of the last bytecodes, among which the commit is, and some before."""
+    return [*range(1, count - 700, 41), *range(max(1, count - 700), count + 1)]
+
+
+def some(count):
+    """Numbers of bytecodes, most of them at the end."""
+    return [
+        *range(1, count - 120, max(1, count // 60)),
+        *range(max(1, count - 120), count + 1),
+    ]
+
+
+@pytest.fixture(params=["numpy", "native"])
+def target(request):
+    before = tw.config.target()
+    tw.config.set_target(request.param)
+    yield request.param
+    tw.config.set_target(before)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_before_whatever_bytecode_an_error_comes_the_step_is_whole(traced, target):
+    check_all(lambda: step_of(Adam, traced), the_end)
+
+
+RULES = {
+    "gradients that are summed": lambda: Adam(0.1, gradient_accumulation_steps=2),
+    "averages": lambda: SGD(0.1, momentum=0.9, use_ema=True),
+    "clipped gradients": lambda: SGD(0.1, global_clipnorm=0.5),
+    "state besides slots": lambda: Nadam(0.1),
+    "a rule that looks at values": lambda: Lamb(0.1),
+    "a rule in ops": lambda: Muon(0.1),
+    "another rule in ops": lambda: Adafactor(0.1),
+    "a scaled loss": lambda: LossScaleOptimizer(Adam(0.1), dynamic_growth_steps=3),
+    "two rules": lambda: MultiOptimizer(OptimizerMap(Adam(0.1), {"v1": SGD(0.1)})),
+}
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("rule", RULES)
+def test_all_that_belongs_to_a_step_is_in_its_commit(rule, traced):
+    check_all(lambda: step_of(RULES[rule], traced), some)
+
+
+@pytest.mark.parametrize("rule", [SGD, Adam])
+def test_a_step_of_several_blocks_or_of_rows_is_whole(rule, target):
+    shapes = (300, 500), (7,)
+    check_all(lambda: step_of(rule, shapes=shapes), some)
+    check_all(lambda: step_of(rule, shapes=shapes, sparse=True), some)
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_statistics_and_draws_belong_to_the_step_of_a_model(run_eagerly):
+    check_all(lambda: model_step(run_eagerly), some)
+
+
+def test_two_optimizers_in_one_function_make_one_step(target):
+    def make():
+        v, w = tw.Variable(tw.ones((5, 3))), tw.Variable(tw.ones((4,)))
+        total = tw.Variable(0.0, trainable=False)
+        first, second = Adam(0.1), SGD(0.1, momentum=0.9)
+
+        @tw.function
+        def step():
+            with tw.GradientTape(persistent=True) as tape:
+                loss = tw.reduce_sum(v * v) * tw.reduce_sum(w * w)
+            total.assign_add(loss)
+            first.apply_gradients([(tape.gradient(loss, v), v)])
+            second.apply_gradients([(tape.gradient(loss, w), w)])
+
+        step()
+        return step, [v, w, total, *first.variables, *second.variables]
+
+    check_all(make, some)
+
+
+def test_steps_that_go_on_with_new_values_count_together():
+    def make():
+        v, total = tw.Variable(tw.ones((5, 3))), tw.Variable(0.0, trainable=False)
+        optimizer = Adam(0.1)
+
+        @tw.function
+        def steps():
+            for _ in range(3):  # each from the values that the one before has left
+                with tw.GradientTape() as tape:
+                    loss = tw.reduce_sum(v * v)
+                optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+                total.assign_add(loss)
+
+        steps()
+        return steps, [v, total, *optimizer.variables]
+
+    check_all(make, some)
+
+
+HAS_TIMERS = hasattr(signal, "setitimer")
+
+
+@pytest.mark.skipif(not HAS_TIMERS, reason="there are no timers here")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("traced", [False, True])
+def test_signals_at_random_moments_leave_whole_steps(traced, target):
+    make = lambda: step_of(Adam, traced, ((300, 700), (700,)))  # noqa: E731
+    (step, variables), (other_step, other_variables) = make(), make()
+    moments = random.Random(0)
+    for _ in range(60):
+        count = 0
+
+        def steps():
+            nonlocal count
+            while True:
+                step()
+                count += 1
+
+        after(moments.uniform(0, 0.01), steps)
+        for _ in range(count):
+            other_step()
+        if not equal(values(variables), values(other_variables)):
+            other_step()  # the last one was made, and not counted any more
+            assert equal(values(variables), values(other_variables))
+
+
+@pytest.mark.skipif(not HAS_TIMERS, reason="there are no timers here")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_fit_goes_on_after_interrupts_at_random_moments(target, tmp_path):
+    def new():
+        keras.utils.set_random_seed(0)
+        layers = keras.layers
+        model = keras.Sequential(
+            [layers.Dense(64, "relu"), layers.BatchNormalization(), layers.Dense(3)]
+        )
+        model.compile("adam", "mse", metrics=["mae"])
+        model.fit(x, y, **options)
+        return model
+
+    numbers = np.random.default_rng(1)
+    x, y = (numbers.normal(size=(80, n)).astype("f4") for n in (50, 3))
+    options = {"batch_size": 8, "shuffle": False, "verbose": 0}
+    model, other, moments = new(), new(), random.Random(1)
+    for _ in range(30):
+        before = int(model.optimizer.iterations)
+        after(moments.uniform(0, 0.03), lambda: model.fit(x, y, epochs=100, **options))
+        epochs, steps = divmod(int(model.optimizer.iterations) - before, 10)
+        if epochs:
+            other.fit(x, y, epochs=epochs, **options)
+        if steps:
+            other.fit(x[: 8 * steps], y[: 8 * steps], **options)
+        pairs = zip(model.weights, other.weights, strict=True)
+        assert all([np.array_equal(a.numpy(), b.numpy()) for a, b in pairs])
+        model.save(tmp_path / "model.keras")
+
+
+@pytest.mark.skipif(not HAS_TIMERS, reason="there are no timers here")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_of_the_first_fit_leaves_no_half_built_layers():
+    def new():
+        layers = keras.layers
+        dense = layers.Dense(8, kernel_regularizer="l2")
+        model = keras.Sequential([dense, layers.BatchNormalization(), layers.Dense(3)])
+        model.compile(Muon(0.01), "mse")
+        return model
+
+    x, y = np.ones((8, 5), "f4"), np.ones((8, 3), "f4")
+    whole, moments = new(), random.Random(2)
+    whole.fit(x, y, verbose=0)
+    for _ in range(60):
+        model = new()
+        after(moments.uniform(0, 0.05), partial(model.fit, x, y, verbose=0))
+        model.fit(x, y, verbose=0)
+        assert len(model.weights) == len(whole.weights)
+        assert len(model.losses) == len(whole.losses)
+        assert len(model.optimizer.variables) == len(whole.optimizer.variables)
+
+
+def test_an_interrupted_step_keeps_no_lock():
+    step, variables = step_of(Adam)
+    count = count_bytecodes(step)
+    for n in range(count // 2, count, 53):
+        at_bytecode(n, step)
+    thread = threading.Thread(target=lambda: [v.assign(v.numpy()) for v in variables])
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+# ------------------------------------------------------------------- errors of users' code
+
+
+def failing(*args):
+    raise ZeroDivisionError("on purpose")
+
+
+def test_a_constraint_that_fails_leaves_the_step_undone():
+    v, w = tw.Variable(tw.ones(3)), tw.Variable(tw.ones(4))
+    optimizer = Adam(0.1)
+    gradients = [tw.ones(3), tw.ones(4)]
+    optimizer.apply(gradients, [v, w])
+    w.constraint = failing
+    optimizer = Adam(0.1)
+    optimizer.build([v, w])
+    before = values([v, w, *optimizer.variables])
+    with pytest.raises(ZeroDivisionError):
+        optimizer.apply(gradients, [v, w])
+    assert equal(values([v, w, *optimizer.variables]), before)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_rule_that_fails_at_its_second_variable_leaves_the_first(traced):
+    class Failing(SGD):
+        def update_step(self, gradient, variable, learning_rate):
+            if variable.shape == (4,) and int(self.iterations.numpy()) == 1:
+                failing()
+            self.assign_sub(variable, gradient * learning_rate)
+
+    v, w = tw.Variable(tw.ones(3)), tw.Variable(tw.ones(4))
+    optimizer = Failing(0.5)
+    step = lambda: optimizer.apply([tw.ones(3), tw.ones(4)], [v, w])  # noqa: E731
+    step = tw.function(step) if traced else step
+    step()
+    with pytest.raises(ZeroDivisionError):
+        step()
+    assert v.numpy().tolist() == [0.5] * 3 and w.numpy().tolist() == [0.5] * 4
+    assert int(optimizer.iterations.numpy()) == 1
+
+
+def test_memory_that_runs_out_leaves_the_step_undone(monkeypatch):
+    step, variables = step_of(Adam)
+    held = [v.read() for v in variables]  # so that the step needs new arrays
+    before, made = values(variables), []
+
+    def empty(*args, **options):
+        made.append(args)
+        if len(made) == 3:
+            raise MemoryError("on purpose")
+        return real(*args, **options)
+
+    real = np.empty
+    monkeypatch.setattr(np, "empty", empty)
+    with pytest.raises(MemoryError):
+        step()
+    monkeypatch.undo()
+    assert equal(values(variables), before)
+    step()
+    assert not equal(values(variables), before)
+    assert equal([h.numpy() for h in held], before)
+
+
+def test_no_function_of_python_runs_in_a_commit(target):
+    step, _ = step_of(Adam, shapes=((300, 500), (7,)))
+    run, kinds = Commit.run, set()
+
+    def looking(change):
+        kinds.update([type(each.func).__name__ for each in change.writes])
+        return run(change)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Commit, "run", looking)
+        step()
+    assert kinds and kinds.isdisjoint({"function", "method", "partial"})
