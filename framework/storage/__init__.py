@@ -8,6 +8,8 @@ strict_json      JSON without duplicate keys, NaN, or unlimited depth
 items            a place in an HDF5 file, and its attributes
 checked_array    an array whose declaration is checked before it is read
 global_heap      the texts of an HDF5 file, checked before HDF5 reads them
+archives         untrusted tar and zip archives, unpacked
+archives         untrusted tar and zip archives, unpacked
 reader           groups and arrays of an untrusted HDF5 file
 writer           groups and arrays of a new HDF5 file
 zips             zip files, read and written

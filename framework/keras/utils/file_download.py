@@ -31,8 +31,8 @@ def get_file(
     """Return the path of a file, or of its unpacked folder, downloaded if it is missing.
 
     The file is ``cache_dir/cache_subdir/fname``, which is written as a whole or not at
-    all. ``extract`` unpacks it to a folder beside it; archive members that would lie
-    outside of the folder are refused.
+    all. ``extract`` unpacks it to a folder beside it. Archives with members outside of
+    that folder, links that lead out of it or nowhere, or devices are refused.
 
     Args: ``origin``: the URL; ``fname``: by default its last part; ``file_hash``: hex
     digits, sha256 or md5, told apart by length or ``hash_algorithm``; ``untar``,
@@ -100,14 +100,22 @@ def _extract(path, target, archive_format):
     import shutil  # these and theirs take four milliseconds to import
     import tempfile
 
+    from tapewright.storage.archives import is_unpacked
+
     formats = ("tar", "zip") if archive_format == "auto" else archive_format
     formats = (formats,) if isinstance(formats, str) else tuple(formats or ())
+    for kind in formats:
+        if kind not in ("tar", "zip"):
+            raise ValueError(
+                f"get_file: archive_format must be 'tar' or 'zip', got {kind!r}"
+            )
     part = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        if not any(_unpacked(path, part, kind) for kind in formats):
+        if not any(is_unpacked(path, part, kind) for kind in formats):
             raise ValueError(
                 f"get_file: {path} is not an archive of the format {formats}"
             )
+        os.chmod(part, 0o755)
         if target.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
             os.replace(target, old / target.name)
@@ -117,49 +125,3 @@ def _extract(path, target, archive_format):
             os.replace(part, target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-
-
-def _unpacked(path, folder, kind):
-    """Unpack ``path`` if it is an archive of this kind; return whether it is."""
-    import tarfile
-    import zipfile
-
-    os.chmod(folder, 0o755)
-    if kind == "tar" and tarfile.is_tarfile(path):
-        with tarfile.open(path) as archive:
-            if hasattr(tarfile, "data_filter"):
-                # It refuses absolute paths, "..", links that lead out, and devices.
-                archive.extractall(folder, filter="data")
-            else:  # Python before 3.11.4
-                for member in archive.getmembers():
-                    _stays_inside(folder, member.name)
-                    _is_plain(member)
-                archive.extractall(folder)
-        return True
-    if kind == "zip" and zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                _stays_inside(folder, name)
-            archive.extractall(folder)
-        return True
-    if kind not in ("tar", "zip"):
-        raise ValueError(
-            f"get_file: archive_format must be 'tar' or 'zip', got {kind!r}"
-        )
-    return False
-
-
-def _is_plain(member):
-    if not (member.isfile() or member.isdir()):
-        raise ValueError(
-            f"get_file: the archive's member {member.name!r} is a link or a device, which "
-            "Python before 3.11.4 cannot unpack safely"
-        )
-
-
-def _stays_inside(folder, name):
-    inside = Path(folder).resolve()
-    if not (inside / name).resolve().is_relative_to(inside) or os.path.isabs(name):
-        raise ValueError(
-            f"get_file: the archive's member {name!r} is outside its folder"
-        )
