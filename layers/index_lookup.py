@@ -21,7 +21,7 @@ from tapewright.ops.array.shape import reshape
 from tapewright.ops.math.comparison import equal, less, where
 from tapewright.ops.math.elementwise import minimum
 from tapewright.ops.ragged.ragged_tensor import RaggedTensor
-from tapewright.serialization.load_errors import load_error, reading_file
+from tapewright.serialization.load_errors import names_no_file
 
 from .base.layer import Layer
 from .base.symbolic_tensor import KerasTensor
@@ -234,11 +234,7 @@ class IndexLookup(VocabularyFiles, Layer):
         ]
 
     def _read(self, path):
-        if reading_file():
-            raise load_error(
-                f"{type(self).__name__} would read its vocabulary from the file "
-                f"{path!r}, which is not part of this one"
-            )
+        names_no_file(type(self).__name__, "vocabulary", path)
         if self.output_mode == "tf_idf":
             self._refuse("vocabulary must not be a file in output_mode 'tf_idf'")
         return self._parsed(read_lines(type(self).__name__, path))

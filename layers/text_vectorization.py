@@ -21,6 +21,7 @@ from tapewright.ops.strings.characters import lower, strip_punctuation
 from tapewright.ops.strings.splitting import ngrams as ngrams_of
 from tapewright.ops.strings.splitting import split as split_words
 from tapewright.ops.strings.splitting import unicode_split
+from tapewright.serialization.load_errors import reading_config
 from tapewright.serialization.object_config import function_of, plain
 
 from .base.layer import Layer
@@ -299,7 +300,8 @@ class TextVectorization(Layer):
                 config[name] = function_of("layer", value.get("config"))
         if isinstance(config.get("ngrams"), list):
             config["ngrams"] = tuple(config["ngrams"])
-        return cls(**config)
+        with reading_config():
+            return cls(**config)
 
     def save_own_variables(self, store: Any) -> None:
         """Put ``idf_weights`` into ``store``, in ``output_mode`` "tf_idf"."""

@@ -10,6 +10,7 @@ import numpy as np
 from tapewright.core.floatx import floatx
 from tapewright.core.tensor import is_tensor
 from tapewright.serialization.assets import configs_hold_assets
+from tapewright.serialization.load_errors import reading_config
 
 __all__ = ["ASSET", "VocabularyFiles", "as_text"]
 
@@ -68,7 +69,9 @@ class VocabularyFiles:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        return cls(**config)
+        """Return the layer of a config, which may not name a file as ``vocabulary``."""
+        with reading_config():
+            return cls(**config)
 
     def save_own_variables(self, store: Any) -> None:
         """Put ``idf_weights`` into ``store``, in ``output_mode`` "tf_idf"."""

@@ -1,8 +1,9 @@
 """Errors of loading, which name the file that a config comes from.
 
 In the context of `from_file` a file is untrusted: all errors are a `SavingError` that
-names the file, and only registered classes of users are found. Outside of it a config is
-the caller's own, and an error is a ``ValueError``.
+names the file, and only registered classes of users are found. Outside of it an error is a
+``ValueError``. No config, of a file or from elsewhere, may name a file to be read, unless
+the caller trusts it.
 """
 
 from collections.abc import Iterator
@@ -11,9 +12,19 @@ from contextvars import ContextVar
 
 from tapewright.core.errors import SavingError
 
-__all__ = ["from_file", "load_error", "load_errors", "reading_file", "shortened"]
+__all__ = [
+    "from_file",
+    "load_error",
+    "load_errors",
+    "names_no_file",
+    "reading_config",
+    "reading_file",
+    "shortened",
+    "trusting_configs",
+]
 
 _FILE = ContextVar("file", default=None)
+_MAY_NAME_FILES = ContextVar("may_name_files", default=None)  # None: outside of configs
 
 
 @contextmanager
@@ -32,6 +43,49 @@ def from_file(path: str, dataset: str | None = None) -> Iterator[None]:
 def reading_file() -> bool:
     """Return whether a `from_file` context is active."""
     return _FILE.get() is not None
+
+
+@contextmanager
+def reading_config() -> Iterator[None]:
+    """Mark the objects that are made inside as those of a config, of unknown origin."""
+    with _naming_files(bool(_MAY_NAME_FILES.get())):
+        yield
+
+
+@contextmanager
+def trusting_configs() -> Iterator[None]:
+    """Let the configs that are read inside name files, except those of a `from_file`."""
+    with _naming_files(True):
+        yield
+
+
+@contextmanager
+def _naming_files(allowed):
+    token = _MAY_NAME_FILES.set(allowed)
+    try:
+        yield
+    finally:
+        _MAY_NAME_FILES.reset(token)
+
+
+def names_no_file(who: str, what: str, path: str) -> None:
+    """Check that ``path``, for ``what``, is given by the caller, and not by a config.
+
+    Raises: ``ValueError``, or a `SavingError` from a file: it could be any file of the
+    user's, whose content a model would then hand out.
+    """
+    if reading_file():
+        raise load_error(
+            f"{who} would read its {what} from the file {path!r:.200}, which is not part "
+            "of this one"
+        )
+    if _MAY_NAME_FILES.get() is False:
+        raise ValueError(
+            f"{who} would read its {what} from the file {path!r:.200}, which a config may "
+            "not name. Remove it from the config and give it to the object, or, for a config "
+            "that you trust, call keras.saving.deserialize_keras_object(config, "
+            "safe_mode=False)"
+        )
 
 
 def load_error(reason: str) -> ValueError:

@@ -14,7 +14,13 @@ from tapewright.core.dtypes import DType
 
 from .constructor_arguments import constructor_defaults, is_own
 from .literals import decode_literal, is_literal
-from .load_errors import load_error, load_errors, reading_file, shortened
+from .load_errors import (
+    load_error,
+    load_errors,
+    reading_config,
+    reading_file,
+    shortened,
+)
 from .registry import (
     custom_object_scope,
     find,
@@ -307,7 +313,7 @@ def _from_config(kind, config):
     name = arguments.get("name")
     if isinstance(name, str):
         title = f"{title} {name[:200]!r}"
-    with load_errors(f"{kind} {title}"):
+    with reading_config(), load_errors(f"{kind} {title}"):
         if reading_file() and isinstance(cls, type) and is_own(cls):
             _check_switches(cls, arguments)
         thing = cls.from_config(arguments)

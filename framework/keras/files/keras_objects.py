@@ -8,6 +8,7 @@ Arguments of the calls in a model are such values, but no objects. A config may 
 
 import math
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,11 @@ from tapewright.serialization.literals import (
     encode_literal,
     is_literal,
 )
-from tapewright.serialization.load_errors import load_error, load_errors
+from tapewright.serialization.load_errors import (
+    load_error,
+    load_errors,
+    trusting_configs,
+)
 from tapewright.serialization.object_config import numbering_shared, reading_shared
 from tapewright.serialization.registry import custom_object_scope
 
@@ -102,24 +107,20 @@ def deserialize_keras_object(
     """Return the object, or nest of objects, that `serialize_keras_object` described.
 
     Args: ``custom_objects``: ``{name: class or function}``, looked up first, then
-    ``module_objects``; ``safe_mode``: Keras' argument, must be True: code in a config
-    is never run; ``kind``: the family ("layer", "loss", ...) of objects without a
-    module.
+    ``module_objects``; ``safe_mode``: False lets the config name files, such as the
+    vocabulary of a `StringLookup`; code in a config is never run; ``kind``: the family
+    ("layer", "loss", ...) of objects without a module.
 
-    Raises: ``ValueError`` for an unknown class or function, code, or a config that its
-    class refuses.
+    Raises: ``ValueError`` for an unknown class or function, code, the path of a file, or
+    a config that its class refuses.
 
     >>> from tapewright import keras
     >>> config = {"module": "keras.losses", "class_name": "Huber", "config": {"delta": 2.0}}
     >>> keras.saving.deserialize_keras_object(config).delta
     2.0
     """
-    if not safe_mode:
-        raise ValueError(
-            "deserialize_keras_object: safe_mode must be True: code from a config is never "
-            "run. Make known what it needs: custom_objects, register_keras_serializable"
-        )
     with (
+        nullcontext() if safe_mode else trusting_configs(),
         custom_object_scope(module_objects),
         custom_object_scope(custom_objects),
         reading_shared(),
@@ -142,7 +143,10 @@ def _object_of(config, family):
         value = decode_literal(config)
         return convert_to_tensor(value) if name == "__tensor__" else value
     if name == "__lambda__":
-        raise load_error("a config holds Python code, which is never run")
+        raise load_error(
+            "a config holds Python code, which is never run, whatever safe_mode is: make "
+            "the function known by custom_objects or register_keras_serializable"
+        )
     return _made(config, family)
 
 
