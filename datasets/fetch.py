@@ -6,7 +6,9 @@ on tqdm while a download runs; both are imported only then.
 """
 
 import os
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +23,7 @@ __all__ = [
 ]
 
 CHUNK = 1 << 16
+FORGOTTEN = 86400  # seconds after which a part of a file is no longer being written
 LARGEST = 1 << 30  # no file of unknown size may grow beyond this
 
 
@@ -114,6 +117,7 @@ class _Refused(Exception):
 
 def _transfer(url, file, path, timeout):
     """Download ``url`` to ``path``, all or nothing."""
+    _clear_parts(path)
     part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
         with open(part, "xb") as out:
@@ -126,6 +130,17 @@ def _transfer(url, file, path, timeout):
     finally:
         part.unlink(missing_ok=True)
     _sync_folder(path.parent)
+
+
+def _clear_parts(path):
+    """Remove parts of this file that nobody has written to for long: of killed processes."""
+    start = f".{path.name}."
+    for name in os.listdir(path.parent):
+        if name.startswith(start) and name.endswith(".part"):
+            part = path.with_name(name)
+            with suppress(OSError):
+                if time.time() - part.lstat().st_mtime > FORGOTTEN:
+                    part.unlink()
 
 
 def _receive(url, file, out, timeout):

@@ -6,7 +6,7 @@ The file has a record for each element, with checksums (`storage.records.tf_reco
 
 import os
 
-from tapewright.storage.atomic import temporary_beside
+from tapewright.storage.atomic import clear_leftovers, temporary_beside
 from tapewright.storage.records.tf_records import put_record, read_records
 
 from .element_records import decoded, encoded
@@ -52,6 +52,7 @@ class FileCache(Node):
 
     def _filling(self, position):
         elements = self.inputs[0].run(copy_position(position["inputs"][0]))
+        clear_leftovers(os.path.dirname(os.path.realpath(self._path)))
         with temporary_beside(self._path) as temporary:
             with open(temporary, "wb") as file:
                 for number, element in enumerate(elements, 1):

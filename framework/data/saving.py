@@ -232,21 +232,27 @@ def _index(path):
     try:
         spec = _spec(index["element_spec"])
         compression = check_compression("load", index["compression"])
-        shards = [_checked_shard(path, each) for each in index["shards"]]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        shards = [_checked_shard(folder, each) for each in index["shards"]]
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
         if isinstance(error, SavingError):
             raise
         raise SavingError(os.path.join(path, INDEX), f"is damaged: {error}") from None
     return spec, compression, shards
 
 
-def _checked_shard(path, entry):
+def _checked_shard(folder, entry):
     name, count, size = (entry[key] for key in ("file", "elements", "bytes"))
     if not isinstance(name, str) or SHARD.fullmatch(name) is None:
         raise ValueError(f"{name!r:.80} is no file of a shard")
-    if type(count) is not int or type(size) is not int or count < 0:
+    if type(count) is not int or type(size) is not int or not 0 <= count < 1 << 63:
         raise ValueError(f"the numbers {count!r:.80} and {size!r:.80} of {name}")
-    shard = os.path.join(path, name)
+    shard = folder.file(name)
     found = os.path.getsize(shard) if os.path.isfile(shard) else None
     if found != size:
         raise SavingError(shard, f"must have {size} bytes, has {found}")
@@ -302,7 +308,8 @@ def _element(spec, record):
             leaves.append(leaf)
         if next(parts, None) is not None:
             raise ValueError("it has more tensors than the spec")
-    except (AttributeError, TypeError, ValueError, StopIteration) as error:
+    except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError,
+            ValueError) as error:  # fmt: skip
         raise DataLossError(f"a record is no element of {spec}: {error}") from None
     return pack(spec, leaves)
 

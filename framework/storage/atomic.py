@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import threading
+import time
 import zlib
 from contextlib import contextmanager, suppress
 
@@ -15,7 +16,10 @@ __all__ = ["REFUSED", "clear_leftovers", "replacing", "sync", "temporary_beside"
 LARGE = 16 << 20  # bytes
 REFUSED = "cannot be written, the previous file is kept"
 
+FORGOTTEN = 86400  # seconds after which a file is no longer being written, by anyone
+
 _number = itertools.count().__next__
+_own = set()  # the temporary files of this process that are in use
 
 
 @contextmanager
@@ -34,6 +38,7 @@ def replacing(path, overwrite=True):
     path = os.fspath(path)
     target = os.path.realpath(path)
     _check(path, target, overwrite)
+    clear_leftovers(os.path.dirname(target))
     with (
         as_saving_error(path, REFUSED, errors=OSError),
         temporary_beside(target) as temporary,
@@ -55,13 +60,17 @@ def temporary_beside(path):
     folder, name = os.path.split(os.path.realpath(path))
     own = f"{_machine()}.{os.getpid()}.{threading.get_ident()}.{_number()}"
     temporary = os.path.join(folder, f".{name[:40]}.{own}.tmp")
-    # Made here, so that a link which somebody left at this name is not followed.
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+    _own.add(temporary)
     try:
-        yield temporary
+        # Made here, so that a link which somebody left at this name is not followed.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+        try:
+            yield temporary
+        finally:
+            with suppress(OSError):
+                os.unlink(temporary)
     finally:
-        with suppress(OSError):
-            os.unlink(temporary)
+        _own.discard(temporary)
 
 
 def _check(path, target, overwrite):
@@ -131,18 +140,35 @@ def sync(path):
 
 
 def clear_leftovers(folder):
-    """Remove temporary files and folders of writers that were killed."""
-    names = []
+    """Remove temporary files and folders of this user's writers that were killed.
+
+    These are files of processes of this machine that are gone, and files of other machines,
+    such as containers, or with the number of a newer process, after a day.
+    """
+    folder, names = os.path.realpath(folder), []
     with suppress(OSError):  # of a folder that is not there, or cannot be read
         names = os.listdir(folder)
     for name in names:
-        parts = name.split(".")
-        if name[:1] == "." and parts[-1] == "tmp" and len(parts) > 6:
-            machine, writer = parts[-5:-3]
-            if machine == _machine() and writer.isdigit() and not _runs(int(writer)):
-                path = os.path.join(folder, name)
-                with suppress(OSError):
+        if name.endswith(".tmp") and name.startswith(".") and name.count(".") > 5:
+            path = os.path.join(folder, name)
+            with suppress(OSError):
+                if _is_leftover(path):
                     shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+
+
+def _is_leftover(path):
+    machine, writer, thread, number = path.split(".")[-5:-1]
+    if not (writer.isdigit() and thread.isdigit() and number.isdigit()):
+        return False  # of another program
+    if path in _own:
+        return False
+    status = os.lstat(path)
+    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+        return False
+    if machine == _machine():
+        if int(writer) == os.getpid() or not _runs(int(writer)):
+            return True
+    return time.time() - status.st_mtime > FORGOTTEN
 
 
 def _machine():

@@ -7,11 +7,12 @@ from contextlib import contextmanager, suppress
 from tapewright.core.errors import SavingError, as_saving_error, saving_error
 
 from . import strict_json
-from .atomic import REFUSED, sync, temporary_beside
+from .atomic import REFUSED, clear_leftovers, sync, temporary_beside
+from .file_objects import Window
 from .reader import opened, regular_file
 from .writer import writing
 
-__all__ = ["FolderReader", "writing_folder"]
+__all__ = ["FolderReader", "replacing_folder", "writing_folder"]
 
 MAX_TEXT = 64 << 20  # bytes of a file that is read into memory
 
@@ -28,17 +29,26 @@ def writing_folder(path, members, overwrite=True):
     _check(path, target, members, overwrite)
     with as_saving_error(path, REFUSED, errors=OSError):
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        with temporary_beside(target) as new:
-            os.unlink(new)  # a folder takes the name
-            os.mkdir(new)
-            try:
-                yield FolderWriter(new, os.fspath(path))
-                sync(new)
-                _move(new, target)
-            finally:
-                shutil.rmtree(new, ignore_errors=True)
+        with replacing_folder(target) as new:
+            yield FolderWriter(new, os.fspath(path))
         with suppress(OSError):
             sync(os.path.dirname(target))
+
+
+@contextmanager
+def replacing_folder(target, mode=0o777):
+    """Yield an empty folder beside ``target``, which takes its place at the end."""
+    target = os.path.realpath(target)
+    clear_leftovers(os.path.dirname(target))
+    with temporary_beside(target) as new:
+        os.unlink(new)  # a folder takes the name
+        os.mkdir(new, mode)
+        try:
+            yield new
+            sync(new)
+            _move(new, target)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
 
 
 def _check(path, target, members, overwrite):
@@ -124,9 +134,18 @@ class FolderReader:
     def __contains__(self, name):
         return os.path.isfile(os.path.join(self.path, name))
 
+    def file(self, name):
+        """The path of a file. Raises: `SavingError` if a link leads out of the folder."""
+        path, inside = os.path.join(self.path, name), os.path.realpath(self.path)
+        if not os.path.realpath(path).startswith(os.path.join(inside, "")):
+            raise SavingError(path, "is a link, not a file of this folder")
+        return path
+
     def names_below(self, folder):
         """The names of the files in a folder, without it, and those in folders there."""
         start, names = os.path.join(self.path, folder), []
+        if os.path.isdir(start):
+            self.file(folder)
         for place, _, files in os.walk(start):
             names += [os.path.relpath(os.path.join(place, f), start) for f in files]
         return [name.replace(os.sep, "/") for name in sorted(names)]
@@ -136,11 +155,9 @@ class FolderReader:
 
         Raises: `SavingError` above ``limit`` of them, or if a link leads out of the folder.
         """
-        path = os.path.join(self.path, name)
-        if os.path.realpath(path) != os.path.join(os.path.realpath(self.path), name):
-            raise SavingError(path, "is a link, not a file of this folder")
-        with open(regular_file(path), "rb") as file:
-            read = file.read(limit + 1)
+        path = self.file(name)
+        with Window(regular_file(path)) as file:
+            read = file.read_at(0, limit + 1)
         if len(read) > limit:
             raise SavingError(path, f"has more than {limit} bytes")
         return read
@@ -150,9 +167,8 @@ class FolderReader:
 
         Raises: `SavingError` if it is not there, too large, or something else.
         """
-        path = regular_file(os.path.join(self.path, name))
-        with open(path, "rb") as file:
-            raw = file.read(strict_json.MAX_CHARACTERS + 1)
+        raw = self.read(name, strict_json.MAX_CHARACTERS)
+        path = self.file(name)
         try:
             value = strict_json.loads(raw.decode(), path)
         except UnicodeDecodeError as error:
@@ -163,4 +179,4 @@ class FolderReader:
 
     def hdf5(self, name):
         """The root `Group` of a file that is HDF5, for as long as the context lasts."""
-        return opened(os.path.join(self.path, name))
+        return opened(self.file(name))

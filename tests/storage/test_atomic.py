@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -222,6 +223,62 @@ def test_only_what_a_killed_writer_left_is_cleared(path):
         living.communicate("go\n")
     assert path.read_bytes() == b"half"
     assert sorted(os.listdir(path.parent)) == [".mine.tmp", "m.h5"]
+
+
+def leftover(path, **names):
+    """A temporary file of a writer that is gone, or of the one with these names."""
+    machine, writer = atomic._machine(), names.get("writer", 1 << 30)
+    name = f".m.h5.{names.get('machine', machine)}.{writer}.1.1.tmp"
+    (path.parent / name).write_bytes(b"half of")
+    return path.parent / name
+
+
+def test_the_next_write_into_a_folder_clears_what_a_killed_writer_left(path):
+    folder = leftover(path)
+    folder.unlink()
+    folder.mkdir()
+    (folder / "model.weights.h5").write_bytes(b"half of")
+    (folder / "outside").symlink_to(path)
+    write(path.parent / "other.h5")
+    assert sorted(os.listdir(path.parent)) == ["m.h5", "other.h5"]
+    assert path.read_bytes() == b"old"
+
+
+def test_a_number_that_another_process_has_by_now_counts_for_a_day(path):
+    for names in ({"writer": os.getppid()}, {"machine": "00000000"}):
+        left = leftover(path, **names)
+        write(path)
+        assert left.exists()
+        for seconds, is_there in ((80_000, True), (90_000, False)):
+            past = time.time() - seconds
+            os.utime(left, (past, past))
+            write(path)
+            assert left.exists() == is_there
+
+
+def test_a_file_of_an_earlier_process_with_this_number_is_cleared(path):
+    leftover(path, writer=os.getpid())
+    write(path)
+    assert is_kept(path, b"new")
+
+
+def test_a_file_that_this_process_is_writing_stays(path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    with replacing("m.h5") as temporary:
+        clear_leftovers("")
+        clear_leftovers(".")
+        write(path.parent / "other.h5")
+        with open(temporary, "wb") as file:
+            file.write(b"whole")
+    assert path.read_bytes() == b"whole"
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="root alone may")
+def test_a_file_of_another_user_is_left_to_them(path):
+    left = leftover(path)
+    os.chown(left, 12345, -1)
+    write(path)
+    assert left.exists()
 
 
 def test_what_writers_of_other_machines_left_is_not_touched(path, monkeypatch):

@@ -45,9 +45,18 @@ def opened_shards(path):
     names = list(dict.fromkeys(names))
     if not 1 <= len(names) <= MAX_SHARDS:
         raise SavingError(path, f"names {len(names)} files, not 1 to {MAX_SHARDS}")
-    paths = [os.path.join(os.path.dirname(path), name) for name in names]
+    paths = [_beside(path, name) for name in names]
     with ExitStack() as stack:
         yield MergedGroup([stack.enter_context(opened(each)) for each in paths])
+
+
+def _beside(index, name):
+    """The path of a shard, which may be a link if the index is one to the same folder."""
+    path = os.path.join(os.path.dirname(index), name)
+    folders = [os.path.dirname(os.path.realpath(each)) for each in (index, path)]
+    if folders[1] not in (folders[0], os.path.realpath(os.path.dirname(index))):
+        raise SavingError(path, "is a link, not a file of this folder")
+    return path
 
 
 @contextmanager

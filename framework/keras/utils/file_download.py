@@ -97,10 +97,9 @@ def _checksum(digits, algorithm):
 
 def _extract(path, target, archive_format):
     """Unpack into a new folder, then rename it to ``target``."""
-    import shutil  # these and theirs take four milliseconds to import
-    import tempfile
-
+    # These take four milliseconds to import.
     from tapewright.storage.archives import is_unpacked
+    from tapewright.storage.folders import replacing_folder
 
     formats = ("tar", "zip") if archive_format == "auto" else archive_format
     formats = (formats,) if isinstance(formats, str) else tuple(formats or ())
@@ -109,19 +108,9 @@ def _extract(path, target, archive_format):
             raise ValueError(
                 f"get_file: archive_format must be 'tar' or 'zip', got {kind!r}"
             )
-    part = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
+    with replacing_folder(target, 0o700) as part:
         if not any(is_unpacked(path, part, kind) for kind in formats):
             raise ValueError(
                 f"get_file: {path} is not an archive of the format {formats}"
             )
         os.chmod(part, 0o755)
-        if target.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-            os.replace(target, old / target.name)
-            os.replace(part, target)
-            shutil.rmtree(old)
-        else:
-            os.replace(part, target)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)

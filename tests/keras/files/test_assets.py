@@ -154,6 +154,15 @@ def test_assets_are_read_from_the_file_alone(saved, tmp_path, monkeypatch):
         load_model(saved)
 
 
+@pytest.mark.parametrize("name", ["config.json", "model.weights.h5", "assets"])
+def test_no_link_leads_out_of_the_folder_of_a_model(saved, tmp_path, name):
+    load_model(saved).save(tmp_path / "folder", zipped=False)
+    (tmp_path / "folder" / name).rename(tmp_path / name)
+    (tmp_path / "folder" / name).symlink_to(tmp_path / name)
+    with pytest.raises(SavingError, match="is a link, not a file of this folder"):
+        load_model(tmp_path / "folder")
+
+
 def test_lookups_without_names_for_what_is_unknown(tmp_path):
     lookup = keras.layers.StringLookup(output_mode="tf_idf", oov_token=None)
     empty = keras.layers.StringLookup(mask_token="", num_oov_indices=0)

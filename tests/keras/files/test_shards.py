@@ -1,12 +1,14 @@
 """Weights in several files, under one index."""
 
 import json
+import os
 
 import h5py
 import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.core.errors import SavingError
 from tapewright.keras.files.shards import opened_shards
 from tapewright.storage.writer import writing
 
@@ -157,3 +159,19 @@ def test_after_an_error_the_older_files_are_as_they_were(model, tmp_path):
             tmp_path / "w.weights.json", overwrite=False, max_shard_size=1
         )
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+def test_a_shard_elsewhere_is_refused(tmp_path):
+    folder = tmp_path / "downloaded"
+    folder.mkdir()
+    path = shards(folder, {"layers/dense/vars/0": KERNEL})
+    (folder / "0.h5").rename(tmp_path / "0.h5")
+    (folder / "0.h5").symlink_to(tmp_path / "0.h5")
+    with pytest.raises(SavingError, match="is a link, not a file of this folder"):
+        with opened_shards(path):
+            pass
+    path.rename(tmp_path / "index")
+    path.symlink_to(tmp_path / "index")  # as in the folder of a download cache
+    with opened_shards(path) as root:
+        assert root.keys() == ["layers"]

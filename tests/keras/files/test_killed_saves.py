@@ -1,0 +1,58 @@
+"""Saves that are killed: the older file stays, and the next save clears what is left."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tapewright import keras
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs signals")
+
+# Stops where all is written and nothing has taken its place yet.
+SAVING = """
+import sys, time
+from tapewright import keras
+from tapewright.storage import atomic, folders
+
+model = keras.Sequential([keras.Input((30,)), keras.layers.Dense(30)])
+
+def stop(path):
+    if path.endswith(".tmp"):
+        print("ready", flush=True)
+        time.sleep(600)
+
+atomic.sync = folders.sync = stop
+{save}
+"""
+SAVES = {
+    "m.keras": "model.save({path!r})",
+    "m.h5": "model.save({path!r})",
+    "m.weights.h5": "model.save_weights({path!r})",
+    "m.weights.json": "model.save_weights({path!r}, max_shard_size=4e-6)",
+    "m": "model.save({path!r}, zipped=False)",
+}
+
+
+@pytest.mark.parametrize("name", SAVES)
+def test_the_next_save_clears_what_a_killed_one_left(tmp_path, name):
+    model = keras.Sequential([keras.Input((30,)), keras.layers.Dense(30)])
+    path = str(tmp_path / name)
+    save = SAVES[name].format(path=path)
+    exec(save)
+    before = sorted(os.listdir(tmp_path))
+    script = SAVING.format(save=save)
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGKILL)
+    assert len(os.listdir(tmp_path)) > len(before)
+    if name.split(".", 1)[-1].startswith("weights"):
+        model.load_weights(path)
+    else:
+        keras.models.load_model(path)
+    exec(save)
+    assert sorted(os.listdir(tmp_path)) == before
