@@ -67,7 +67,8 @@ def decoded(record):
     try:
         (size,) = struct.unpack_from("<I", record)
         element, end = _made(json.loads(record[4 : 4 + size]), record, 4 + size)
-    except (ValueError, TypeError, KeyError, AttributeError, struct.error) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
+            ValueError, struct.error) as error:  # fmt: skip
         raise DataLossError(f"a record is no element of a data set: {error}") from None
     if end != len(record):
         raise DataLossError("a record is no element of a data set: it is too long")

@@ -24,6 +24,13 @@ __all__ = [
 ]
 
 _FILE = ContextVar("file", default=None)
+_ESCAPES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+)
 _MAY_NAME_FILES = ContextVar("may_name_files", default=None)  # None: outside of configs
 
 
@@ -97,14 +104,19 @@ def load_error(reason: str) -> ValueError:
 
 
 @contextmanager
-def load_errors(what: str) -> Iterator[None]:
-    """Turn any error inside `from_file` into a `SavingError` that names ``what``."""
+def load_errors(what: str, errors: tuple = _ESCAPES) -> Iterator[None]:
+    """Turn any error inside `from_file` into a `SavingError` that names ``what``.
+
+    Outside of it ``errors``, by default those that tell little of a config, such as of
+    nesting without end or numbers without bound, become a ``ValueError``.
+    """
     try:
         yield
     except SavingError:
         raise
     except Exception as error:  # classes raise any error for a config
-        if not reading_file():
+        is_clear = isinstance(error, ValueError) or not isinstance(error, errors)
+        if not reading_file() and is_clear:
             raise
         why = f"its config lacks {error}" if type(error) is KeyError else error
         notes = "".join([f"; {note}" for note in getattr(error, "__notes__", ())])

@@ -37,19 +37,25 @@ def dumps(value):
     return text
 
 
-def loads(text, path, dataset=None):
-    """The value of a JSON text. Raises: `SavingError` naming ``path`` and ``dataset``."""
+def loads(text, path=None, dataset=None, finite=True):
+    """The value of a JSON text. ``finite``: refuse NaN and infinity.
+
+    Raises: `SavingError` naming ``path`` and ``dataset``, ``ValueError`` without a path.
+    """
     try:
-        return _loads(text)
+        return _loads(text, finite)
     except _Refused as error:
-        raise SavingError(path, f"the JSON {error}", dataset) from None
+        reason = f"the JSON {error}"
+        if path is None:
+            raise ValueError(reason) from None
+        raise SavingError(path, reason, dataset) from None
 
 
 class _Refused(Exception):
     """A fault of a text, as the rest of a sentence."""
 
 
-def _loads(text):
+def _loads(text, finite=True):
     import json
 
     _check_size(text)
@@ -57,7 +63,7 @@ def _loads(text):
         value = json.loads(
             text,
             object_pairs_hook=_unique,
-            parse_constant=_constant,
+            parse_constant=_constant if finite else None,
             parse_int=_integer,
             parse_float=_number,
         )

@@ -202,6 +202,60 @@ def test_damaged_descriptions_are_refused(tmp_path, changed, words):
         Dataset.load(path)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+@pytest.mark.parametrize("name", ["dataset.json", "shard_00000.tfrecord"])
+def test_links_out_of_the_folder_are_not_followed(tmp_path, name):
+    Dataset.range(3).save(tmp_path / "ds")
+    (tmp_path / "ds" / name).rename(tmp_path / name)
+    (tmp_path / "ds" / name).symlink_to(tmp_path / name)
+    with pytest.raises(SavingError, match="is a link, not a file of this folder"):
+        Dataset.load(tmp_path / "ds")
+    (tmp_path / "ds" / name).unlink()
+    (tmp_path / name).rename(tmp_path / "ds" / "kept")
+    (tmp_path / "ds" / name).symlink_to("kept")  # it stays inside
+    assert numbers(Dataset.load(tmp_path / "ds")) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "spec, count",
+    [
+        ({"tensor": [[10**30], "int64"]}, 1),
+        ({"ragged": [[None], "int64", 10**30, "int64"]}, 1),
+        ({"tensor": [[], "int64"]}, 10**30),
+        ({"tuple": []}, -1),
+        ([], 1),
+        (None, 1),
+    ],
+)
+def test_numbers_without_bound_in_a_description_are_refused(tmp_path, spec, count):
+    path = tmp_path / "ds"
+    Dataset.range(1).save(path)
+    changed = index(path)
+    changed["element_spec"] = spec
+    changed["shards"][0]["elements"] = count
+    (path / "dataset.json").write_text(json.dumps(changed))
+    with pytest.raises((SavingError, DataLossError)):
+        list(Dataset.load(path))
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"[" * 100_000,
+        b'{"tuple": [' * 100_000,
+        b'{"tuple": [' * 600 + b'{"dtype": "int64", "shape": []}' + b"]}" * 600,
+        b'{"dtype": "int64", "shape": [' + b"9" * 400 + b"]}",
+        b'{"dtype": "int64", "shape": [1e999]}',
+        b'{"dtype": "string", "shape": [], "lengths": [' + b"9" * 400 + b"]}",
+        b'{"dict": 1}',
+        b"1",
+    ],
+)
+def test_a_record_of_nested_lists_or_giant_numbers_is_refused(head):
+    with pytest.raises(DataLossError, match="no element of a data set"):
+        decoded(len(head).to_bytes(4, "little") + head + bytes(8))
+
+
 def test_records_that_do_not_fit_the_spec_are_refused(tmp_path):
     path = tmp_path / "ds"
     for element in (

@@ -124,6 +124,7 @@ def deserialize_keras_object(
         custom_object_scope(module_objects),
         custom_object_scope(custom_objects),
         reading_shared(),
+        load_errors("the config"),
     ):
         return _object_of(config, kind)
 

@@ -18,8 +18,10 @@ from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import expand_dims, squeeze
 from tapewright.serialization.configured import from_constructor
 from tapewright.serialization.constructor_arguments import constructor_arguments
+from tapewright.serialization.load_errors import load_errors
 from tapewright.serialization.object_config import plain
 from tapewright.serialization.registry import custom_object_scope, register
+from tapewright.storage import strict_json
 
 from ..files.functional_config import graph_config, graph_from_config
 from ..files.keras_objects import deserialize_keras_object, serialize_keras_object
@@ -520,9 +522,11 @@ def model_from_json(
         raise TypeError(
             f"model_from_json: json_string must be a string, got {json_string!r}"
         )
-    found = deserialize_keras_object(
-        json.loads(json_string), custom_objects, kind="layer"
-    )
+    if isinstance(json_string, bytes):
+        json_string = json_string.decode(json.detect_encoding(json_string))
+    config = strict_json.loads(json_string, finite=False)
+    with load_errors("model_from_json", Exception):
+        found = deserialize_keras_object(config, custom_objects, kind="layer")
     if not isinstance(found, Model):
         raise ValueError(
             f"model_from_json: json_string must describe a model, got {found!r:.80}"

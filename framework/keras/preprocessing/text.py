@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tapewright.serialization.load_errors import load_errors
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
@@ -285,17 +287,20 @@ class Tokenizer:
 def tokenizer_from_json(json_string: str) -> Tokenizer:
     """The tokenizer of `Tokenizer.to_json`, here or in Keras; it has no ``analyzer``.
 
+    Raises: ``ValueError`` for a text that is anything else.
+
     >>> tokenizer = Tokenizer()
     >>> tokenizer.fit_on_texts(["a tape"])
     >>> tokenizer_from_json(tokenizer.to_json()).texts_to_sequences(["tape"])
     [[2]]
     """
-    config = json.loads(json_string)["config"]
-    tables = {name: json.loads(config.pop(name)) for name in TABLES}
-    tokenizer = Tokenizer(**config)
-    tokenizer.word_counts.update(tables["word_counts"])
-    tokenizer.word_docs.update(tables["word_docs"])
-    tokenizer.word_index.update(tables["word_index"])
-    tokenizer.index_docs.update({int(i): n for i, n in tables["index_docs"].items()})
-    tokenizer.index_word.update({int(i): w for i, w in tables["index_word"].items()})
+    with load_errors("tokenizer_from_json", Exception):
+        config = json.loads(json_string)["config"]
+        tables = {name: json.loads(config.pop(name)) for name in TABLES}
+        tokenizer = Tokenizer(**config)
+        for name in ("word_counts", "word_docs", "word_index"):
+            getattr(tokenizer, name).update(tables[name])
+        for name in ("index_docs", "index_word"):
+            by_index = {int(i): entry for i, entry in tables[name].items()}
+            getattr(tokenizer, name).update(by_index)
     return tokenizer
