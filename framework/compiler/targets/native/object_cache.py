@@ -150,7 +150,10 @@ class ObjectCache:
 
 
 def _open_no_link(path, flags):
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+    """Open without following a link, nor waiting for the writer of a pipe."""
+    for name in ("O_NOFOLLOW", "O_NONBLOCK"):
+        flags |= getattr(os, name, 0)
+    return os.open(path, flags)
 
 
 def _verified(content, key):

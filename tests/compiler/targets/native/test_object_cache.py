@@ -166,6 +166,27 @@ def test_links_are_not_followed(cache, stored, tmp_path):
     assert len(os.listdir(cache.folder)) == 1
 
 
+@posix
+def test_a_pipe_is_not_waited_for(cache, stored):
+    os.unlink(stored)
+    os.mkfifo(stored, 0o600)
+    finished = subprocess.run(
+        [sys.executable, "-c", LOAD, cache.folder, KEY.hex()],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert finished.stdout.startswith("None ") and ".obj: is a link" in finished.stdout
+    cache.store(KEY, CODE)
+    assert cache.load(KEY) == CODE
+
+
+LOAD = """
+import sys
+from tapewright.compiler.targets.native.object_cache import ObjectCache
+cache = ObjectCache(sys.argv[1])
+print(cache.load(bytes.fromhex(sys.argv[2])), cache.note, end="")
+"""
+
+
 def test_a_folder_that_cannot_be_is_told_and_nothing_raised(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     cache = ObjectCache(str(tmp_path / "file" / "native"))
