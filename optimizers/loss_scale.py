@@ -24,6 +24,7 @@ from tapewright.ops.math.comparison import (
     logical_not,
     where,
 )
+from tapewright.ops.math.elementwise import maximum, minimum
 from tapewright.ops.math.reduction import reduce_all
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.constructor_arguments import constructor_arguments
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LossScaleOptimizer"]
 
+
+SMALLEST, LARGEST = 2.0**-126, 2.0**127  # powers of 2 that are normal in float32
 
 _OF_KERAS_2 = {
     "get_scaled_loss": "call scale_loss(loss)",
@@ -55,13 +58,15 @@ class LossScaleOptimizer(Optimizer):
     """Multiply the loss by a scale, and divide the gradients of an optimizer by it.
 
     The scale doubles after ``dynamic_growth_steps`` steps with finite gradients. If a
-    gradient is infinite or NaN, the scale is halved and the step is skipped.
+    gradient is infinite or NaN, the scale is halved and the step is skipped. As in Keras 2
+    the scale stays finite, and is not halved below 1, or ``initial_scale`` if that is
+    less: a row of bad batches would bring it to 0, from which nothing leads back.
 
     Args: ``inner_optimizer``: makes the updates and has all options; ``initial_scale``:
-    the scale of the first step.
+    the scale of the first step, positive.
 
     Raises: ``TypeError`` if ``inner_optimizer`` is no `Optimizer`; ``ValueError`` for
-    an option that belongs to it.
+    an option that belongs to it, or a scale that is not a positive float32.
 
     Reference: Micikevicius et al., "Mixed precision training" (2018). Defaults are
     those of Keras.
@@ -93,6 +98,11 @@ class LossScaleOptimizer(Optimizer):
                 "`loss_scale_factor` on the inner optimizer instead"
             )
         _refuse_options(kwargs)
+        if not SMALLEST <= initial_scale <= LARGEST:
+            raise ValueError(
+                "LossScaleOptimizer: initial_scale must be a positive float32, got "
+                f"{initial_scale!r}"
+            )
         self.inner_optimizer = inner_optimizer
         self.updates_blocks: bool = inner_optimizer.updates_blocks
         super().__init__(0.0, name=name)
@@ -169,13 +179,15 @@ class LossScaleOptimizer(Optimizer):
     def make_step(self, update: Any, gradients: Any, share: float = 1.0) -> Any:
         value, steps = before, _ = self._state()
         inner = None
-        if _all_finite(gradients):
+        if not 0 < value <= LARGEST:  # restored from a file of an older version
+            steps, value = 0, float(self.initial_scale)
+        elif _all_finite(gradients):
             inner = self.inner_optimizer.make_step(update, gradients, share / value)
             steps += 1
             if steps == self.dynamic_growth_steps:
-                steps, value = 0, value * 2
+                steps, value = 0, min(value * 2, LARGEST)
         else:
-            steps, value = 0, value / 2
+            steps, value = 0, max(value / 2, min(value, self._least))
         xp = array_module(type(self.dynamic_scale._array))
         counter = xp.full((), steps, np.int64)
         scale = self.dynamic_scale._array
@@ -185,6 +197,11 @@ class LossScaleOptimizer(Optimizer):
         return _ScaledStep(
             inner, [self.dynamic_scale, self.step_counter], [scale, counter]
         )
+
+    @property
+    def _least(self):
+        """Where the scale is halved no more."""
+        return min(1.0, float(self.initial_scale))
 
     def _arrays(self):
         return self.dynamic_scale._array, self.step_counter._array
@@ -212,9 +229,9 @@ class LossScaleOptimizer(Optimizer):
             else g
             for g, v in zip(grads, variables)
         ]
-        finite = reduce_all(
-            stack([reduce_all(is_finite(_values(g))) for g in grads if g is not None])
-        )
+        usable = logical_and(scale > 0, is_finite(scale))
+        finite = [reduce_all(is_finite(_values(g))) for g in grads if g is not None]
+        finite = reduce_all(stack([usable, *finite]))
 
         def step():
             divided = [None if g is None else _divided(g, scale) for g in grads]
@@ -222,8 +239,9 @@ class LossScaleOptimizer(Optimizer):
 
         cond(finite, step, lambda: None)
         grows = logical_and(finite, equal(steps + 1, self.dynamic_growth_steps))
-        kept = where(finite, scale, scale / 2)
-        self.dynamic_scale.assign(where(grows, scale * 2, kept))
+        halved = maximum(scale / 2, minimum(scale, self._least))
+        kept = where(finite, scale, where(usable, halved, self.initial_scale))
+        self.dynamic_scale.assign(where(grows, minimum(scale * 2, LARGEST), kept))
         goes_on = logical_and(finite, logical_not(grows))
         self.step_counter.assign(where(goes_on, steps + 1, zeros_like(steps)))
 

@@ -47,6 +47,74 @@ def test_a_dynamic_scale_halves_and_skips_at_infinity_and_doubles_after_a_while(
     assert inner.iterations.numpy() == optimizer.iterations.numpy() == 4
 
 
+def stepper(optimizer, v, traced):
+    """A function that applies one gradient."""
+
+    def step(gradient):
+        optimizer.apply([gradient], [v])
+
+    step = tw.function(step) if traced else step
+    return lambda gradient: step(tw.constant([gradient]))
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_a_row_of_bad_batches_leaves_a_scale_of_1_that_grows_again(traced, bad):
+    v = variable(1.0)
+    optimizer = LossScaleOptimizer(SGD(1.0), dynamic_growth_steps=1)
+    step = stepper(optimizer, v, traced)
+    for _ in range(200):  # 2**15 / 2**200 is 0 in float32
+        step(bad)
+    assert float(optimizer.dynamic_scale) == 1.0 and v.numpy() == 1.0
+    for gradient in (1.0, 2.0, 4.0):
+        step(gradient)
+    assert float(optimizer.dynamic_scale) == 8.0 and v.numpy() == 1.0 - 3.0
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_scale_that_begins_below_1_is_not_halved(traced):
+    optimizer = LossScaleOptimizer(SGD(1.0), 0.25, dynamic_growth_steps=1)
+    step, scales = stepper(optimizer, variable(1.0), traced), []
+    for gradient in (np.inf, 1.0, np.inf, np.inf):
+        step(gradient)
+        scales.append(float(optimizer.dynamic_scale))
+    assert scales == [0.25, 0.5, 0.25, 0.25]
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_scale_that_grows_forever_stays_finite(traced):
+    v = variable(1.0)
+    optimizer = LossScaleOptimizer(SGD(1.0), 2.0**120, dynamic_growth_steps=1)
+    step = stepper(optimizer, v, traced)
+    for _ in range(20):
+        step(2.0)
+    assert float(optimizer.dynamic_scale) == 2.0**127
+    step(2.0**127)
+    assert v.numpy() == 0.0
+    step(np.inf)
+    assert float(optimizer.dynamic_scale) == 2.0**126
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("scale", [0.0, np.inf, np.nan, -1.0])
+def test_a_restored_scale_that_no_step_can_use_is_set_back(traced, scale):
+    v = variable(1.0)
+    optimizer = LossScaleOptimizer(SGD(1.0), 8.0)
+    optimizer.build([v])
+    optimizer.dynamic_scale.assign(scale)
+    step = stepper(optimizer, v, traced)
+    step(3.0)  # a gradient of an unknown scale
+    assert float(optimizer.dynamic_scale) == 8.0 and v.numpy() == 1.0
+    step(8.0)
+    assert v.numpy() == 0.0
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan, 1e300, 1e-300])
+def test_a_scale_must_be_a_positive_float32(scale):
+    with pytest.raises(ValueError, match="initial_scale must be a positive float32"):
+        LossScaleOptimizer(SGD(), scale)
+
+
 def test_a_traced_step_reads_the_scale_of_its_time():
     v = variable(2.0)
     optimizer = LossScaleOptimizer(SGD(0.25), 4.0, dynamic_growth_steps=1)
