@@ -455,7 +455,8 @@ def as_saving_error(
     except errors as error:
         name = getattr(error, "filename", None)
         same = name in (None, path, os.path.realpath(path))
-        if not same and not str(name).endswith(".tmp"):
+        is_temporary = f".tmp{os.sep}" in f"{name}{os.sep}"  # or in such a folder
+        if not same and not is_temporary:
             raise
         text = getattr(error, "strerror", None) or error
         raise saving_error(path, f"{reason}: {text}", dataset, error) from error

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.core.tensor import TensorSpec
 from tapewright.core.text import make_text, to_bytes
+from tapewright.storage.atomic import writing_whole
 from tapewright.storage.records.paths import as_path, expand_pattern, file_errors
 
 from .host_ops import host_op, scalar_text, text_tensor, texts
@@ -42,13 +43,16 @@ def read_file(filename: TensorLike) -> Tensor:
 
 
 def write_file(filename: TensorLike, contents: TensorLike) -> None:
-    """Write a scalar of strings as a file; folders that are missing are made."""
+    """Write a scalar of strings as a file, as a whole; missing folders are made.
+
+    Raises: ``ResourceExhaustedError`` if the disk is full; an older file is then kept.
+    """
 
     def call(name, contents):
         path = as_path("write_file", name.item())
-        with file_errors():
+        with file_errors(path):
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            with open(path, "wb") as file:
+            with writing_whole(path) as place, open(place, "wb") as file:
                 file.write(contents.item())
 
     inputs = [

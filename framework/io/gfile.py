@@ -17,6 +17,7 @@ from tapewright.core.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
 )
+from tapewright.storage.atomic import writing_whole
 from tapewright.storage.records.paths import as_path, expand_pattern, file_errors
 
 if TYPE_CHECKING:
@@ -155,8 +156,8 @@ def copy(src: Path, dst: Path, overwrite: bool = False) -> None:
     """
     source, target = as_path("copy", src), as_path("copy", dst)
     _refuse_other("copy", target, overwrite)
-    with file_errors():
-        shutil.copyfile(source, target)
+    with file_errors(target), writing_whole(target) as place:
+        shutil.copyfile(source, place)
 
 
 def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
@@ -214,7 +215,8 @@ class GFile:
 
     def write(self, file_content: Any) -> None:
         """Write text, or bytes."""
-        self._file.write(file_content)
+        with file_errors(self.name):
+            self._file.write(file_content)
 
     def seek(self, offset: int, whence: int = 0) -> None:
         """Set the position, in bytes."""
@@ -236,11 +238,13 @@ class GFile:
 
     def flush(self) -> None:
         """Write out what is held back."""
-        self._file.flush()
+        with file_errors(self.name):
+            self._file.flush()
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with file_errors(self.name):
+            self._file.close()
 
     def __enter__(self) -> Self:
         return self

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.core.tensor import is_tensor
 from tapewright.storage.records.lines import check_compression
-from tapewright.storage.records.paths import as_path
+from tapewright.storage.records.paths import as_path, file_errors
 from tapewright.storage.records.tf_records import RecordWriter
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class TFRecordWriter:
     def write(self, record: Any) -> None:
         """Append a record: ``bytes``, or a scalar tensor of strings.
 
-        Raises: ``TypeError`` for anything else, ``ValueError`` if it is closed.
+        Raises: ``TypeError`` for anything else, ``ValueError`` if it is closed,
+        ``ResourceExhaustedError`` if the disk is full: this closes it.
         """
         if is_tensor(record):
             record = record.numpy()
@@ -79,15 +80,18 @@ class TFRecordWriter:
             raise TypeError(
                 f"TFRecordWriter.write: expects bytes, got {type(record).__name__}"
             )
-        self._records.write(bytes(record))
+        with file_errors():
+            self._records.write(bytes(record))
 
     def flush(self) -> None:
         """Write out what is held back."""
-        self._records.flush()
+        with file_errors():
+            self._records.flush()
 
     def close(self) -> None:
         """Write out what is held back, and close the file."""
-        self._records.close()
+        with file_errors():
+            self._records.close()
 
     def __enter__(self) -> Self:
         return self

@@ -3,6 +3,7 @@
 import os
 
 from tapewright.compiler.inspection.pretty import quantity
+from tapewright.storage.atomic import writing_whole
 
 __all__ = [
     "Event",
@@ -156,11 +157,5 @@ def write_json(path, content):
     """Write a file atomically."""
     import json  # only needed here
 
-    part = f"{path}.{os.getpid()}.part"
-    try:
-        with open(part, "w", encoding="utf-8") as file:
-            json.dump(content, file, separators=(",", ":"))
-        os.replace(part, path)
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
+    with writing_whole(path) as place, open(place, "w", encoding="utf-8") as file:
+        json.dump(content, file, separators=(",", ":"))

@@ -1,5 +1,6 @@
 """Write files as a whole or not at all."""
 
+import functools
 import itertools
 import os
 import shutil
@@ -11,7 +12,14 @@ from contextlib import contextmanager, suppress
 
 from tapewright.core.errors import SavingError, as_saving_error, saving_error
 
-__all__ = ["REFUSED", "clear_leftovers", "replacing", "sync", "temporary_beside"]
+__all__ = [
+    "REFUSED",
+    "clear_leftovers",
+    "replacing",
+    "sync",
+    "temporary_beside",
+    "writing_whole",
+]
 
 LARGE = 16 << 20  # bytes
 REFUSED = "cannot be written, the previous file is kept"
@@ -52,6 +60,28 @@ def replacing(path, overwrite=True):
             _place(temporary, target)
     with suppress(OSError):  # some disks cannot: the name is then written later
         sync(os.path.dirname(target))
+
+
+@contextmanager
+def writing_whole(path):
+    """Yield the path of a file to write, which takes the place of ``path`` as a whole.
+
+    That is a temporary file as of `replacing`, which waits for the disk and makes folders;
+    where a pipe or device is, it is ``path``.
+    """
+    path = os.fspath(path)
+    target = os.path.realpath(path)
+    if os.path.exists(target) and not (os.path.isfile(target) or os.path.isdir(target)):
+        yield path
+        return
+    _clear_once(os.path.dirname(target))
+    with (
+        as_saving_error(path, REFUSED, errors=OSError),
+        temporary_beside(target) as temporary,
+    ):
+        yield temporary
+        _keep_mode(target, temporary)
+        _replace(temporary, target)
 
 
 @contextmanager
@@ -154,6 +184,12 @@ def clear_leftovers(folder):
             with suppress(OSError):
                 if _is_leftover(path):
                     shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+
+
+@functools.lru_cache(1000)
+def _clear_once(folder):
+    """Clear a folder to which thousands of files may be written, for the first of them."""
+    clear_leftovers(folder)
 
 
 def _is_leftover(path):

@@ -1,7 +1,7 @@
-"""Event files in TensorBoard's format, by tensorboardX, which is imported here alone.
+"""Event files in TensorBoard's format: TFRecord files of messages made by tensorboardX.
 
-Events are written at once, to a file that is buffered: a thread that writes them later
-could not tell when they are on disk.
+tensorboardX is imported here alone. Events are written at once, to a file that is buffered:
+a thread that writes them later could not tell when they are on disk.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import itertools
 import os
 import time
 import weakref
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any
 
 import numpy as np
+
+from tapewright.storage.records.tf_records import RecordWriter
 
 __all__ = ["EventFile", "require_tensorboardx"]
 
@@ -40,7 +43,8 @@ class EventFile:
     ``max_queue``: flush after so many events, None for no such limit;
     ``flush_seconds``: flush with the next event after this time.
 
-    Raises: ``ImportError`` without tensorboardX.
+    Raises: ``ImportError`` without tensorboardX; methods raise an ``OSError`` that names
+    the file if it cannot be written, which closes it.
     """
 
     def __init__(
@@ -95,7 +99,8 @@ class EventFile:
             for value in summary.value:
                 value.metadata.summary_description = description
         event = Event(wall_time=time.time(), step=int(step), summary=summary)
-        self._events.write_event(event)
+        with self._closed_by_errors():
+            self._events.write(event.SerializeToString())
         self._waiting += 1
         is_full = self._max_queue is not None and self._waiting >= self._max_queue
         if is_full or time.monotonic() - self._flushed > self._flush_seconds:
@@ -103,8 +108,17 @@ class EventFile:
 
     def flush(self) -> None:
         """Write all events to the disk now."""
-        self._events.flush()
+        with self._closed_by_errors():
+            self._events.flush()
         self._waiting, self._flushed = 0, time.monotonic()
+
+    @contextmanager
+    def _closed_by_errors(self):
+        try:
+            yield
+        except OSError:
+            self._close.detach()  # the file is closed
+            raise
 
     def close(self) -> None:
         """Flush and close the file, once."""
@@ -119,7 +133,7 @@ class EventFile:
 class _Nowhere:
     """The writer of a process that leaves writing to another one."""
 
-    def write_event(self, event):
+    def write(self, event):
         pass
 
     def flush(self):
@@ -130,9 +144,15 @@ class _Nowhere:
 
 
 def _open(folder, suffix):
-    from tensorboardX.event_file_writer import EventsWriter
+    import socket
+
+    from tensorboardX.proto.event_pb2 import Event
 
     os.makedirs(folder, exist_ok=True)
     # Names have seconds only: a second file must not write over the first.
-    suffix = f".{os.getpid()}.{next(_numbers)}{suffix}"
-    return EventsWriter(os.path.join(os.fspath(folder), "events"), suffix)
+    name = f"{str(time.time())[:10]}.{socket.gethostname()}.{os.getpid()}"
+    name = f"events.out.tfevents.{name}.{next(_numbers)}{suffix}"
+    file = RecordWriter(os.path.join(os.fspath(folder), name))
+    version = Event(wall_time=time.time(), file_version="brain.Event:2")
+    file.write(version.SerializeToString())
+    return file

@@ -102,8 +102,11 @@ _STDERR = sys.stderr  # the default, as it was at the time of the import
 
 
 def _append(path, text):
-    with open(path, "a") as file:
-        file.write(text)
+    try:
+        with open(path, "a") as file:
+            file.write(text)
+    except OSError as error:  # of a write, it names no file
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 # ------------------------------------------------------------------------- checks

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tapewright.core.source_lines import user_stacklevel
+from tapewright.storage.records.tf_records import discard
 
 from ..training.workers import is_first_worker
 from .callback import Callback, OptionalLogs
@@ -79,8 +80,9 @@ class CSVLogger(Callback):
     The first epoch determines the columns. A missing value is "NA"; a value without a
     column is omitted, with a warning.
 
-    Raises: ``OSError`` if the file cannot be written; ``ValueError`` for a file to
-    append to whose first column is not "epoch".
+    Raises: ``OSError`` if the file cannot be written, which then ends with the last
+    whole line; ``ValueError`` for a file to append to whose first column is not
+    "epoch".
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -103,12 +105,11 @@ class CSVLogger(Callback):
         self.append = append
         self.keys: list[str] | None = None  # of the columns after "epoch"
         self.csv_file: TextIO | None = None
-        self._writer = None
         self._left_out = set()
 
     def on_train_begin(self, logs: OptionalLogs = None) -> None:
         self.on_close()
-        self.keys, self._writer, self._left_out = None, None, set()
+        self.keys, self._left_out = None, set()
         if not is_first_worker(self.model):
             self.csv_file = io.StringIO()  # the first worker has the file
             return
@@ -118,7 +119,7 @@ class CSVLogger(Callback):
         mode = "a" if goes_on else "w"
         self.csv_file = open(self.filename, mode, newline="", encoding="utf-8")
         if goes_on and not _ends_with_newline(self.filename):
-            self.csv_file.write("\n")  # the last line was interrupted
+            self._write("\n")  # the last line was interrupted
 
     def _header(self):
         """Return the columns of the file, without "epoch"; None if it is empty."""
@@ -140,15 +141,31 @@ class CSVLogger(Callback):
             self.keys = sorted(logs)
             if not any(key.startswith("val_") for key in self.keys):
                 self.keys += [f"val_{key}" for key in self.keys]
-        if self._writer is None:
-            import csv
-
-            self._writer = csv.writer(self.csv_file, delimiter=self.sep)
-            if not has_header:
-                self._writer.writerow(["epoch", *self.keys])
+        rows = [] if has_header else [["epoch", *self.keys]]
         self._warn_of(set(logs) - set(self.keys) - self._left_out)
-        self._writer.writerow([epoch, *(_cell(logs.get(k, "NA")) for k in self.keys)])
-        self.csv_file.flush()
+        rows.append([epoch, *(_cell(logs.get(k, "NA")) for k in self.keys)])
+        self._write(self._lines(rows))
+
+    def _lines(self, rows):
+        import csv
+
+        text = io.StringIO(newline="")
+        csv.writer(text, delimiter=self.sep).writerows(rows)
+        return text.getvalue()
+
+    def _write(self, text):
+        """Write whole lines, all of them or none."""
+        file = self.csv_file
+        end = file.seek(0, os.SEEK_END) if file.seekable() else None
+        try:
+            file.write(text)
+            file.flush()
+        except OSError as error:
+            if end is not None:
+                os.ftruncate(file.fileno(), end)
+            discard(file)
+            self.csv_file = None
+            raise OSError(error.errno, error.strerror, self.filename) from error
 
     def _warn_of(self, names):
         if names:
@@ -174,9 +191,8 @@ class CSVLogger(Callback):
             raise ValueError("CSVLogger.set_state: call on_train_begin first")
         self.csv_file.seek(0)
         self.csv_file.truncate()
-        self.csv_file.write(state["text"])
-        self.csv_file.flush()
-        self.keys, self._writer = state["keys"], None
+        self._write(state["text"])
+        self.keys = state["keys"]
 
     def on_train_end(self, logs: OptionalLogs = None) -> None:
         self.on_close()
@@ -184,7 +200,7 @@ class CSVLogger(Callback):
     def on_close(self) -> None:
         if self.csv_file is not None:
             self.csv_file.close()
-            self.csv_file = self._writer = None
+            self.csv_file = None
 
 
 def _ends_with_newline(path):

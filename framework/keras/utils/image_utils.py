@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import warnings
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ from tapewright.core.floatx import floatx
 from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.layers.base.spatial import checked_format
 from tapewright.ops.image.resizing import resize
+from tapewright.storage.atomic import writing_whole
 from tapewright.storage.records.images import decoded_image, pillow
 
 from ..ops.arrays import moveaxis
@@ -226,8 +228,10 @@ def save_img(
             "save_img: JPEG has no alpha channel, which is dropped", stacklevel=2
         )
         image = image.convert("RGB")
+    is_path = isinstance(path, str | os.PathLike)
     try:
-        image.save(path, format=name, **kwargs)
+        with writing_whole(path) if is_path else nullcontext(path) as place:
+            image.save(place, format=name, **kwargs)
     except KeyError:
         raise ValueError(
             f"save_img: file_format: Pillow does not write {file_format!r}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tapewright.core.nest import flatten
 from tapewright.layers.base.input_layer import InputLayer
 from tapewright.layers.base.layer import Layer
+from tapewright.storage.atomic import writing_whole
 
 from ..models.model import Model
 from ..models.sequential import Sequential
@@ -134,7 +135,7 @@ def plot_model(
         picture = graph.create(format=ending)
     except AssertionError as error:
         raise ValueError(f"plot_model: {path!r} cannot be written: {error}") from None
-    with open(path, "wb") as file:
+    with writing_whole(path) as place, open(place, "wb") as file:
         file.write(picture)
     return _for_notebook(path, ending)
 

@@ -1,5 +1,6 @@
 """Local files: paths as users give them, and patterns of names."""
 
+import errno
 import glob
 import os
 from contextlib import contextmanager
@@ -9,6 +10,8 @@ from tapewright.core.errors import (
     FailedPreconditionError,
     NotFoundError,
     PermissionDeniedError,
+    ResourceExhaustedError,
+    SavingError,
     UnimplementedError,
     UnknownError,
 )
@@ -50,12 +53,23 @@ def expand_pattern(who, pattern):
     return sorted(glob.glob(as_path(who, pattern), include_hidden=True))
 
 
+FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
 @contextmanager
-def file_errors():
-    """Raise the errors of the system as TensorFlow's: ``NotFoundError`` and its like."""
+def file_errors(path=None):
+    """Raise the errors of the system as TensorFlow's: ``NotFoundError`` and its like.
+
+    ``path``: named by errors that have no path of their own.
+    """
     try:
         yield
     except OSError as error:
         kind = next(kind for kinds, kind in ERRORS if isinstance(error, kinds))
-        name = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        if getattr(error.__cause__ or error, "errno", None) in FULL:
+            kind = ResourceExhaustedError
+        if isinstance(error, SavingError):
+            raise kind(str(error)) from error
+        path = path if error.filename is None else error.filename
+        name = "" if path is None else f"{os.fsdecode(path)}: "
         raise kind(f"{name}{error.strerror or error}") from error

@@ -7,7 +7,7 @@ bytes``, little-endian; the whole file may be compressed by gzip or zlib.
 import os
 import struct
 import zlib
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 
 from tapewright.core.errors import DataLossError
 
@@ -15,7 +15,7 @@ from .crc32c import masked_crc32c
 from .lines import open_compressed, skip_to
 from .paths import file_errors
 
-__all__ = ["RecordWriter", "put_record", "read_records"]
+__all__ = ["RecordWriter", "discard", "put_record", "read_records"]
 
 MOST = 1 << 31  # bytes of a record
 
@@ -60,11 +60,18 @@ def put_record(record):
 
 
 class RecordWriter:
-    """A file of records, written one after the other; see `read_records`."""
+    """A file of records, written one after the other; see `read_records`.
+
+    The first write that fails closes it, so that no record follows a part of one. The file
+    then ends within a record, and readers say so.
+
+    Raises: ``OSError`` that names the file.
+    """
 
     def __init__(self, path, compression="", level=-1):
         with file_errors():
             self._file = open(path, "wb")
+        self._path = path
         self._compress = None
         if compression:
             bits = 31 if compression == "GZIP" else 15
@@ -73,19 +80,39 @@ class RecordWriter:
     def write(self, record):
         """Append the bytes of a record. Raises: ``ValueError`` if the file is closed."""
         data = put_record(record)
-        self._file.write(
-            data if self._compress is None else self._compress.compress(data)
-        )
+        with self._ended_by_errors():
+            self._file.write(
+                data if self._compress is None else self._compress.compress(data)
+            )
 
     def flush(self):
         """Write out what is held back."""
-        if self._compress is not None:
-            self._file.write(self._compress.flush(zlib.Z_SYNC_FLUSH))
-        self._file.flush()
+        with self._ended_by_errors():
+            if self._compress is not None:
+                self._file.write(self._compress.flush(zlib.Z_SYNC_FLUSH))
+            self._file.flush()
 
     def close(self):
         """Write out what is held back, and close the file."""
-        if not self._file.closed:
+        if self._file.closed:
+            return
+        with self._ended_by_errors():
             if self._compress is not None:
                 self._file.write(self._compress.flush())
             self._file.close()
+
+    @contextmanager
+    def _ended_by_errors(self):
+        try:
+            yield
+        except OSError as error:
+            discard(self._file)
+            reason = f"{error.strerror}: the file is incomplete"
+            raise OSError(error.errno, reason, self._path) from error
+
+
+def discard(file):
+    """Close a file without writing what it holds back, which has failed before."""
+    buffer = getattr(file, "buffer", file)  # of text
+    with suppress(OSError):
+        buffer.raw.close()
