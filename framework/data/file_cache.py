@@ -34,7 +34,7 @@ class FileCache(Node):
         return {"inputs": copy_position(position["inputs"]), **self.start()}
 
     def run(self, position):
-        if os.path.exists(self._path):
+        if os.path.isfile(self._path):  # a pipe would be waited for
             yield from self._read(position)
         else:
             yield from self._filling(position)

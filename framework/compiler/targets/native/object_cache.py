@@ -104,18 +104,18 @@ class ObjectCache:
     def trim(self, limit=LIMIT):
         """Remove the files not used for longest, if all take more than ``limit`` bytes.
 
-        Files that a process was writing when it was killed count, too.
+        Files that a process was writing when it was killed are removed in any case.
         """
         found, now = [], time.time()
         with os.scandir(self.folder) as entries:
             for entry in entries:
                 with suppress(OSError):  # another process removes files, too
                     status = entry.stat(follow_symlinks=False)
-                    left = (
-                        entry.name.endswith(".tmp") and now - status.st_mtime > UNUSED
-                    )
-                    if left or entry.name.endswith(SUFFIX):
+                    if entry.name.endswith(SUFFIX):
                         found.append((status.st_mtime, status.st_size, entry.path))
+                    is_old = now - status.st_mtime > UNUSED
+                    if is_old and entry.name.endswith(".tmp"):
+                        os.unlink(entry.path)
         total = sum([size for _, size, _ in found])
         if total <= limit:
             return

@@ -245,7 +245,7 @@ def test_a_temporary_file_of_a_killed_writer_is_removed_in_time(cache, stored):
     with open(left, "wb") as file:
         file.write(bytes(5000))
     os.utime(left, (1, 1))
-    cache.trim(limit=5000)
+    cache.trim()
     assert os.listdir(cache.folder) == [os.path.basename(stored)]
 
 
