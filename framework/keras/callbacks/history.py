@@ -113,7 +113,7 @@ class CSVLogger(Callback):
         if not is_first_worker(self.model):
             self.csv_file = io.StringIO()  # the first worker has the file
             return
-        goes_on = self.append and os.path.exists(self.filename)
+        goes_on = self.append and os.path.isfile(self.filename)
         if goes_on:
             self.keys = self._header()
         mode = "a" if goes_on else "w"
