@@ -104,7 +104,9 @@ def load_error(reason: str) -> ValueError:
 
 
 @contextmanager
-def load_errors(what: str, errors: tuple = _ESCAPES) -> Iterator[None]:
+def load_errors(
+    what: str, errors: type[Exception] | tuple[type[Exception], ...] = _ESCAPES
+) -> Iterator[None]:
     """Turn any error inside `from_file` into a `SavingError` that names ``what``.
 
     Outside of it ``errors``, by default those that tell little of a config, such as of

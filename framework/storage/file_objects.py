@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from tapewright.core.errors import SavingError, as_saving_error
 
-__all__ = ["GuardedFile", "Progress", "Window", "at_once"]
+__all__ = ["GuardedFile", "Progress", "Window", "at_once", "discard"]
 
 MAX_CALL = 1 << 30  # bytes that one call of the system reads or writes
 THRESHOLD = 200_000_000  # bytes from which on saving or loading is felt
@@ -21,6 +21,13 @@ THRESHOLD = 200_000_000  # bytes from which on saving or loading is felt
 def at_once(path, flags):
     """Open without waiting for the writer of a pipe, should one be there by now."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def discard(file):
+    """Close a file without writing what it holds back, which has failed before."""
+    buffer = getattr(file, "buffer", file)  # of text
+    with suppress(OSError):
+        buffer.raw.close()
 
 
 class Window(io.RawIOBase):

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tapewright.core.source_lines import user_stacklevel
-from tapewright.storage.records.tf_records import discard
+from tapewright.storage.file_objects import discard
 
 from ..training.workers import is_first_worker
 from .callback import Callback, OptionalLogs

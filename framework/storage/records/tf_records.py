@@ -7,15 +7,16 @@ bytes``, little-endian; the whole file may be compressed by gzip or zlib.
 import os
 import struct
 import zlib
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 
 from tapewright.core.errors import DataLossError
 
+from ..file_objects import discard
 from .crc32c import masked_crc32c
 from .lines import open_compressed, skip_to
 from .paths import file_errors
 
-__all__ = ["RecordWriter", "discard", "put_record", "read_records"]
+__all__ = ["RecordWriter", "put_record", "read_records"]
 
 MOST = 1 << 31  # bytes of a record
 
@@ -109,10 +110,3 @@ class RecordWriter:
             discard(self._file)
             reason = f"{error.strerror}: the file is incomplete"
             raise OSError(error.errno, reason, self._path) from error
-
-
-def discard(file):
-    """Close a file without writing what it holds back, which has failed before."""
-    buffer = getattr(file, "buffer", file)  # of text
-    with suppress(OSError):
-        buffer.raw.close()
