@@ -1,11 +1,15 @@
 """Configs name no files: a model of one would hand out what the file holds."""
 
 import json
+import sys
+from contextlib import suppress
 
 import pytest
 
 from tapewright import keras
 from tapewright.keras import layers, models, saving
+from tapewright.serialization import object_config, registry
+from tapewright.serialization.constructor_arguments import constructor_arguments, is_own
 from tapewright.serialization.load_errors import trusting_configs
 
 SECRET = "root:x:0:0:secret"
@@ -136,3 +140,30 @@ def test_a_class_that_reads_a_file_for_its_config_is_cloned_but_not_deserialized
     assert clone.layers[0].get_vocabulary()[1] == SECRET
     with pytest.raises(ValueError, match="a config may not name"):
         models.model_from_json(model.to_json(), {"Words": Words})
+
+
+def test_no_argument_of_any_class_opens_a_file_that_a_config_names(path):
+    opened, watching = [], [True]
+
+    def watch(event, args):
+        if watching and event == "open" and args[0] in (path, path.encode()):
+            opened.append(args)
+
+    sys.addaudithook(watch)  # for good
+    with open(path):
+        assert opened.pop()
+    tried = 0
+    for kind, classes in registry._OBJECTS.items():
+        for name, cls in list(classes.items()):
+            if not isinstance(cls, type) or not is_own(cls):
+                continue
+            arguments = constructor_arguments(cls)
+            for values in ([a] for a in arguments), [arguments]:
+                for names in values:
+                    config = {"class_name": name, "config": dict.fromkeys(names, path)}
+                    with suppress(Exception):
+                        object_config.deserialize(kind, config)
+                    tried += 1
+                    assert not opened, f"{kind} {name}: {names}"
+    watching.clear()
+    assert tried > 1000
