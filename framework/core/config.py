@@ -18,7 +18,7 @@ from typing import Any, Literal, TextIO
 
 import numpy as np
 
-from . import blas, gpu, openblas
+from . import blas, cpu, gpu, openblas
 from .device_lists import (
     LogicalDevice,
     LogicalDeviceConfiguration,
@@ -359,7 +359,6 @@ def report() -> dict[str, Any]:
         "core": _or_none(openblas.core),
         "threads": _or_none(openblas.threads),
     }
-    vectors = [f for f in openblas.cpu_flags() if f.startswith(("avx", "fma", "amx"))]
     return {
         "tapewright": _version(),
         "python": sys.version.split()[0],
@@ -370,7 +369,7 @@ def report() -> dict[str, Any]:
         "malloc": dict(_malloc),
         "graph_passes": dict(_passes),
         "target": target_report(),
-        "cpu_flags": sorted(vectors),
+        "cpu_flags": sorted(cpu.vector_flags()),
         "environment": {name: os.environ.get(name) for name in ENVIRONMENT},
     }
 

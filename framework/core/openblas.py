@@ -13,11 +13,9 @@ __all__ = [
     "Unavailable",
     "check_switch",
     "core",
-    "cpu_flags",
     "ctypes",
     "library_file",
     "load",
-    "numpy_features",
     "symbol",
     "text",
     "threads",
@@ -48,7 +46,7 @@ def symbol(name):
     The lookup goes through NumPy's extension module and the libraries it links to, so that
     it finds NumPy's copy of OpenBLAS among several; NOLOAD never loads another.
     """
-    extension = _numpy_extension()
+    extension = sys.modules.get("numpy._core._multiarray_umath")
     if extension is None or not hasattr(os, "RTLD_NOLOAD"):
         raise Unavailable("NumPy's BLAS library is not within reach")
     library = load(extension.__file__, mode=os.RTLD_NOLOAD)
@@ -76,29 +74,6 @@ def threads():
     return symbol("openblas_get_num_threads")()
 
 
-@functools.cache
-def cpu_flags():
-    """Linux's flags of the first processor, without those that NumPy finds unusable.
-
-    NumPy asks the CPU itself, where valgrind and emulators hide features they lack.
-    """
-    try:
-        with open("/proc/cpuinfo") as lines:
-            flags = next((line for line in lines if line.startswith("flags")), "")
-    except OSError:
-        flags = ""
-    usable = numpy_features()
-    return frozenset(f for f in flags.split() if usable.get(f.upper(), True))
-
-
-def numpy_features():
-    """NumPy's names of what CPUs have, and whether it uses each on this one.
-
-    ``NPY_DISABLE_CPU_FEATURES`` in the environment switches some off.
-    """
-    return getattr(_numpy_extension(), "__cpu_features__", {})
-
-
 def library_file():
     """The file name of the loaded OpenBLAS: that of the mapping with one of its functions."""
     function = symbol("openblas_get_config")
@@ -109,7 +84,3 @@ def library_file():
             if int(low, 16) <= address < int(high, 16):
                 return os.path.basename(line.rstrip())
     return None
-
-
-def _numpy_extension():
-    return sys.modules.get("numpy._core._multiarray_umath")

@@ -5,15 +5,14 @@ they guard, "seq_cst" where two threads each write one place and then read the o
 """
 
 import contextlib
-import platform
 import sys
 
 import numpy as np
 
+from . import engine
 from .llvm_writer import POINTER, llvm_type
 
 __all__ = [
-    "ARCHITECTURE",
     "add",
     "call_address",
     "compare_exchange",
@@ -32,17 +31,14 @@ __all__ = [
     "ticks",
 ]
 
-ARCHITECTURE = {"amd64": "x86_64", "arm64": "aarch64"}.get(
-    platform.machine().lower(), platform.machine().lower()
-)
 _FUTEX = {"x86_64": 202, "aarch64": 98}  # numbers of system calls
 _SET_AFFINITY, _GET_AFFINITY, _GET_PID = 203, 204, 39  # where `core` is known
 _WAIT, _WAKE = 128, 129  # FUTEX_WAIT, FUTEX_WAKE, of one process
 
 
 def has_futex():
-    """Return whether threads can sleep and be woken: Linux, 64 bits."""
-    return sys.platform == "linux" and ARCHITECTURE in _FUTEX and sys.maxsize > 2**32
+    """Return whether threads can sleep and be woken: Linux."""
+    return sys.platform == "linux" and engine.host().architecture in _FUTEX
 
 
 def load(writer, pointer, dtype, order="monotonic"):
@@ -106,7 +102,7 @@ def compare_exchange(writer, pointer, expected, value, order="acquire"):
 
 def pause(writer):
     """Tell the CPU that the thread waits in a loop."""
-    if ARCHITECTURE == "x86_64":
+    if engine.host().architecture == "x86_64":
         writer.call("llvm.x86.sse2.pause", [])
     else:
         writer.call("llvm.aarch64.hint", [writer.const(1, np.int32)])  # yield
@@ -114,7 +110,7 @@ def pause(writer):
 
 def ticks(writer):
     """A clock of the CPU that runs at a constant rate."""
-    if ARCHITECTURE == "x86_64":
+    if engine.host().architecture == "x86_64":
         return writer.call("llvm.readcyclecounter", [], np.int64)
     name = "llvm.read_volatile_register.i64"  # its cycle counter is the kernel's alone
     writer.declared[name] = f"declare i64 @{name}(metadata)"
@@ -123,7 +119,7 @@ def ticks(writer):
 
 def core(writer):
     """The number of the core that the thread is on; -1 where that takes a system call."""
-    if ARCHITECTURE != "x86_64":
+    if engine.host().architecture != "x86_64":
         return writer.const(-1, np.int32)
     name, kind = (
         "llvm.x86.rdtscp",
@@ -146,7 +142,7 @@ def futex_wake(writer, pointer, count):
 
 
 def _futex(writer, pointer, operation, value):
-    number = _FUTEX[ARCHITECTURE]
+    number = _FUTEX[engine.host().architecture]
     _system_call(writer, number, pointer, writer.index(operation), value)
 
 

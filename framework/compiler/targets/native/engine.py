@@ -10,23 +10,25 @@ import ctypes
 import functools
 import hashlib
 import os
-import platform
 import re
 import threading
 import weakref
 
 from tapewright import __version__
-from tapewright.core import openblas
+from tapewright.core.cpu import numpy_features
 
 from . import object_cache
+from .host import described
 
 __all__ = [
     "Library",
     "availability",
     "compiled",
+    "converts_halves",
     "description",
+    "host",
     "maker",
-    "target_cpu",
+    "object_code",
     "vector_registers",
 ]
 
@@ -37,21 +39,6 @@ MINIMUM = (
 # O3 takes 3 % longer than O2 and gives the same loops; without unrolling a module takes 15 %
 # less, but loops over a few entries stay loops.
 SPEED_LEVEL = CODEGEN_LEVEL = 2
-
-# Since Ice Lake, vectors of 512 bits cost no clock speed to speak of: tanh takes 3/4 of the
-# time that it takes with 256 bits, loops bound by memory the same. LLVM prefers 256 there.
-WIDE_VECTORS = "-prefer-256-bit"
-SINCE_ICE_LAKE = "+avx512vbmi2"
-
-# NumPy's feature -> LLVM's: NPY_DISABLE_CPU_FEATURES is for both. NumPy 2.4 and older ones
-# have their own names for what is switched off together.
-UNUSED = {
-    "X86_V4": "avx512f",
-    "AVX512_SKX": "avx512f",
-    "X86_V3": "avx2",
-    "AVX2": "avx2",
-    "FMA3": "fma",
-}
 
 _lock = threading.RLock()  # over all of LLVM's global state, from module to library
 if hasattr(os, "register_at_fork"):  # a fork waits until no module is being compiled
@@ -134,16 +121,16 @@ def _found(name, symbols):
 
 
 def object_code(text, name="module", level=SPEED_LEVEL):
-    """Compile a module to the bytes of an object file."""
+    """Compile a module to the bytes of an object file for `host`."""
     with _exclusive():
-        llvm, machine, builder = _llvm(), *_passes(level)
+        llvm, machine, builder = _llvm(), *_passes(host(), level)
         try:
             module = llvm.parse_assembly(text)
         except RuntimeError as error:
             raise _refused(name, error) from None
         with module:
             module.name = name
-            module.triple = llvm.get_process_triple()
+            module.triple = host().triple
             module.data_layout = str(machine.target_data)
             try:
                 module.verify()
@@ -178,7 +165,7 @@ class Library:
                 builder.import_symbol(symbol, address)
             for symbol in names:
                 builder.export_symbol(symbol)
-            with _target_machine() as machine:
+            with _target_machine(host()) as machine:
                 linker = llvm.create_lljit_compiler(
                     machine, use_jit_link=True, suppress_errors=True
                 )
@@ -223,45 +210,37 @@ def availability():
             f"LLVM {_dotted(version)} is too old, {MINIMUM} is needed: update llvmlite"
         )
     try:
-        return _unknown_machine() or _flaw()
+        return host().flaw or _flaw()
     except Exception as error:
         return f"a test function could not be compiled: {error}"
 
 
-def target_cpu():
-    """Return LLVM's name of this CPU."""
-    return _llvm().get_host_cpu_name()
+@functools.cache
+def host():
+    """Return the `Host` that modules are compiled for: this process's CPU.
+
+    What writes text of instructions that not all CPUs have asks it as well.
+    """
+    llvm = _llvm()
+    found = dict(llvm.get_host_cpu_features())
+    cpu, used = llvm.get_host_cpu_name(), numpy_features()
+    return described(llvm.get_process_triple(), cpu, found, used)
 
 
 def vector_registers():
     """Return the bytes of a vector register of this CPU, and how many there are."""
-    return _registers_of(_features())
+    return host().vector_registers
 
 
-@functools.cache  # eager products ask each time
-def _registers_of(features):
-    features = set(features.split(","))
-    if {"+avx512f", "+avx512vl"} <= features and "-avx512f" not in features:
-        return 64, 32
-    return (32, 16) if "+avx2" in features else (16, 32)
-
-
-@functools.cache  # asked for each conversion
 def converts_halves():
-    """Return whether this CPU converts between float16 and float32 by itself.
-
-    Elsewhere LLVM would call a function that nobody has linked.
-    """
-    if platform.machine().lower() in ("aarch64", "arm64"):
-        return True
-    features = _features().split(",")
-    return "+f16c" in features and "-f16c" not in features
+    """Return whether this CPU converts between float16 and float32 by itself."""
+    return host().converts_halves
 
 
 def description():
     """Return what compiles, for what, and where it is kept, in a few words."""
     version = _dotted(_llvm().llvm_version_info[:2])
-    return f"LLVM {version}, {target_cpu()}, cache {object_cache.current().note}"
+    return f"LLVM {version}, {host().cpu}, cache {object_cache.current().note}"
 
 
 def _dotted(version):
@@ -278,21 +257,14 @@ def _llvm():
     return llvm
 
 
-@functools.cache
-def _features():
-    """The features of this CPU that LLVM may use, and how wide its vectors are."""
-    features = _llvm().get_host_cpu_features().flatten().split(",")
-    if SINCE_ICE_LAKE in features:
-        features.append(WIDE_VECTORS)
-    used = openblas.numpy_features()
-    features += [f"-{UNUSED[name]}" for name in UNUSED if not used.get(name, True)]
-    return ",".join(features)
-
-
-def _target_machine():
-    target = _llvm().Target.from_default_triple()
+def _target_machine(host):
+    target, features = _llvm().Target.from_triple(host.triple), host.features
     return target.create_target_machine(
-        cpu=target_cpu(), features=_features(), opt=CODEGEN_LEVEL, jit=True, **_MEMORY
+        cpu=host.cpu,
+        features=",".join(features),
+        opt=CODEGEN_LEVEL,
+        jit=True,
+        **_MEMORY,
     )
 
 
@@ -302,9 +274,9 @@ _MEMORY = {"reloc": "pic", "codemodel": "small"}
 
 
 @functools.cache
-def _passes(level):
-    """The machine that modules are compiled for, and the builder of their passes."""
-    llvm, machine = _llvm(), _target_machine()
+def _passes(host, level):
+    """LLVM's machine for a `Host`, and the builder of its passes."""
+    llvm, machine = _llvm(), _target_machine(host)
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = options.slp_vectorization = level > 0
     options.loop_interleaving = options.loop_unrolling = level > 0
@@ -320,23 +292,10 @@ def maker():
     return "\0".join(
         [
             *(__version__, llvmlite.__version__, _dotted(llvm.llvm_version_info)),
-            *(llvm.get_process_triple(), target_cpu(), _features()),
+            *(host().triple, host().cpu, *host().features),
             *(f"{CODEGEN_LEVEL}", str(_MEMORY)),
         ]
     )
-
-
-def _unknown_machine():
-    """Machines that no test is made on take the NumPy target."""
-    machine = platform.machine().lower()
-    if machine in ("aarch64", "arm64"):
-        return None
-    if machine not in ("x86_64", "amd64"):
-        return f"machine code for {machine} is not supported"
-    features = set(_features().split(","))
-    if {"+avx2", "+fma"} <= features and not {"-avx2", "-fma"} & features:
-        return None
-    return "this CPU lacks AVX2 or FMA, or they are switched off"
 
 
 # Adds up 1.5 * n for n below 1000: a loop, vectors, constants and calls.

@@ -17,10 +17,15 @@ for each chunk, on the calling thread and on the workers, and returns when all a
 
 import numpy as np
 
-from . import atomics
+from . import atomics, engine
 from .llvm_writer import POINTER, Value
 
-__all__ = ["write_serial_pool", "write_thread_pool"]
+__all__ = [
+    "restore_float_mode",
+    "save_float_mode",
+    "write_serial_pool",
+    "write_thread_pool",
+]
 
 # Places in the pool's memory, on cache lines of their own where different threads write.
 LOCK, REMAINING, UNFINISHED, JOB, ASLEEP, EPOCH, LIMIT, WAITING = range(0, 1024, 128)
@@ -132,7 +137,7 @@ def _publish(writer, task):
     writer.store(function, _place(writer, FUNCTION))
     writer.store(context, _place(writer, CONTEXT))
     writer.store(chunks, _place(writer, CHUNKS))
-    _save_float_mode(writer, _place(writer, FLOAT_MODE))
+    save_float_mode(writer, _place(writer, FLOAT_MODE))
     atomics.store(writer, atomics.core(writer), _place(writer, CORE))
     atomics.store(writer, chunks, _place(writer, UNFINISHED))
     atomics.exchange(writer, _place(writer, REMAINING), chunks, "seq_cst")
@@ -268,7 +273,7 @@ def _write_worker(writer):
                 (CHUNKS, _I64),
             )
         ]
-        _restore_float_mode(writer, _place(writer, FLOAT_MODE))
+        restore_float_mode(writer, _place(writer, FLOAT_MODE))
         done = _take_all(writer, task, first)
         unfinished = _place(writer, UNFINISHED)
         before = atomics.subtract(writer, unfinished, done, "seq_cst")
@@ -347,16 +352,17 @@ def _write_settings(writer):
         writer.ret()
 
 
-def _save_float_mode(writer, place):
+def save_float_mode(writer, place):
     """Keep how the caller rounds and treats denormals, so that workers do the same."""
-    if atomics.ARCHITECTURE == "x86_64":
+    if engine.host().architecture == "x86_64":
         writer.call("llvm.x86.sse.stmxcsr", [place])
     else:
         writer.store(writer.call("llvm.aarch64.get.fpcr", [], _I64), place)
 
 
-def _restore_float_mode(writer, place):
-    if atomics.ARCHITECTURE == "x86_64":
+def restore_float_mode(writer, place):
+    """Round and treat denormals as was kept at a place."""
+    if engine.host().architecture == "x86_64":
         writer.call("llvm.x86.sse.ldmxcsr", [place])
     else:
         writer.call("llvm.aarch64.set.fpcr", [writer.load(place, _I64)])

@@ -1,5 +1,6 @@
 """The choice of a tile by timing: any may win, and files only say which one."""
 
+import dataclasses
 import json
 import re
 
@@ -149,13 +150,14 @@ def test_without_a_folder_each_process_times_for_itself(timed, monkeypatch):
     assert len(timed) == 2
 
 
+another = dataclasses.replace(engine.host(), cpu="another")
 OTHERS = {
     "shape": lambda patch: compiled(convolve, (2, 9, 9, 8), (3, 3, 8, 21), PLAIN),
     "maps": lambda patch: compiled(*FORWARD[:3], PLAIN | {"dilations": (1, 2)}),
     "dtype": lambda patch: compiled(*FORWARD, "float64"),
     "threads": lambda patch: (config.set_threads(5), compiled(*FORWARD)),
     "cpu": lambda patch: (
-        patch.setattr(engine, "target_cpu", lambda: "another"),
+        patch.setattr(engine, "host", lambda: another),
         engine.maker.cache_clear(),
         compiled(*FORWARD),
     ),

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer
-from tapewright.core import openblas
+from tapewright.core import cpu
 
 pytest.importorskip("llvmlite")
 
 from tapewright.compiler.targets.native import engine  # noqa: E402
+from tapewright.compiler.targets.native.host import described  # noqa: E402
 
 DOUBLE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
 
@@ -51,7 +52,7 @@ def test_a_function_of_a_module_can_be_called():
 
 def test_this_machine_is_supported():
     assert engine.availability() is None
-    assert engine.target_cpu() in engine.description()
+    assert engine.host().cpu in engine.description()
 
 
 def roots():
@@ -88,15 +89,15 @@ def test_loops_are_vectorized_with_the_widest_vectors_of_recent_cpus():
 
 
 def used_features():
-    return {name for name, used in openblas.numpy_features().items() if used}
+    return {name for name, used in cpu.numpy_features().items() if used}
 
 
 @pytest.fixture
 def features(monkeypatch):
     """NumPy's features, to be switched off."""
-    found = dict(openblas.numpy_features())
-    caches = (engine._features, engine._passes, engine.maker)
-    monkeypatch.setattr(openblas, "numpy_features", lambda: found)
+    found = dict(cpu.numpy_features())
+    caches = (engine.host, engine.maker)
+    monkeypatch.setattr(engine, "numpy_features", lambda: found)
     for each in caches:
         each.cache_clear()
     yield found
@@ -109,7 +110,7 @@ def test_what_numpy_does_not_use_of_a_cpu_is_not_used(features):
     assert vector_bytes(engine.object_code(roots())) == 32
     check_roots()
     features["AVX2"] = False
-    engine._features.cache_clear()
+    engine.host.cache_clear()
     assert "switched off" in fresh_availability()
 
 
@@ -290,20 +291,24 @@ def test_a_missing_llvmlite_is_told(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "machine, features, message",
+    "triple, features, message",
     [
-        ("ppc64le", "", "machine code for ppc64le is not supported"),
+        ("ppc64le-unknown-linux-gnu", "", "machine code for ppc64le is not supported"),
+        ("i386-pc-linux-gnu", "avx2,fma", "machine code for i386 is not supported"),
+        ("armv8l-unknown-linux-gnueabihf", "", "machine code for armv8l is not"),
         (
-            "x86_64",
-            "+avx,+sse4.2",
-            "this CPU lacks AVX2 or FMA, or they are switched off",
+            "x86_64-pc-linux-gnu",
+            "avx,sse4.2",
+            "this CPU lacks AVX2 or FMA, or they are",
         ),
+        ("AMD64-pc-windows-msvc", "avx2", "this CPU lacks AVX2 or FMA, or they are"),
     ],
 )
-def test_a_machine_that_is_not_known_is_told(monkeypatch, machine, features, message):
-    monkeypatch.setattr(engine.platform, "machine", lambda: machine)
-    monkeypatch.setattr(engine, "_features", lambda: features)
-    assert fresh_availability() == message
+def test_a_machine_that_is_not_known_is_told(monkeypatch, triple, features, message):
+    there = dict.fromkeys(features.split(","), True) if features else {}
+    there = described(triple, "generic", there, {})
+    monkeypatch.setattr(engine, "host", lambda: there)
+    assert fresh_availability().startswith(message)
 
 
 def test_wrong_numbers_of_the_self_test_are_told(monkeypatch):

@@ -15,7 +15,12 @@ from tapewright.core import config
 
 pytest.importorskip("llvmlite")
 
-from tapewright.compiler.targets.native import atomics, engine, runtime  # noqa: E402
+from tapewright.compiler.targets.native import (  # noqa: E402
+    atomics,
+    engine,
+    runtime,
+    thread_pool,
+)
 from tapewright.compiler.targets.native.llvm_writer import POINTER, Value, Writer
 
 CANARY = 8  # entries on each side of the counts
@@ -214,8 +219,8 @@ def test_workers_never_take_one_job_for_another():
 
 @needs_threads
 def test_workers_compute_in_the_mode_of_the_caller():
-    if atomics.ARCHITECTURE != "x86_64":
-        pytest.skip("the mode is set through MXCSR")
+    # MXCSR's and FPCR's bit for "denormals become zero"
+    flush = {"x86_64": 0x8000, "aarch64": 1 << 24}[engine.host().architecture]
     writer = Writer()
     with writer.function("divide", TASK, None, "nounwind") as (out, chunk):
         place = writer.at(out, chunk, np.float32)
@@ -226,19 +231,19 @@ def test_workers_compute_in_the_mode_of_the_caller():
         writer.branch(atomics.ticks(writer) - start < 10_000, "look", "done")
         writer.begin("done")
         writer.ret()
-    with writer.function("run", [*TASK, ("mode", np.int32)]) as (out, chunks, mode):
-        before, wanted = writer.alloca(np.int32), writer.alloca(np.int32)
-        writer.call("llvm.x86.sse.stmxcsr", [before])
-        writer.store(writer.load(before, np.int32) | mode, wanted)
-        writer.call("llvm.x86.sse.ldmxcsr", [wanted])
+    with writer.function("run", [*TASK, ("mode", np.int64)]) as (out, chunks, mode):
+        before, wanted = writer.alloca(np.int64), writer.alloca(np.int64)
+        thread_pool.save_float_mode(writer, before)
+        writer.store(writer.load(before, np.int64) | mode, wanted)
+        thread_pool.restore_float_mode(writer, wanted)
         runtime.parallel(writer, "divide", out, chunks)
-        writer.call("llvm.x86.sse.ldmxcsr", [before])
+        thread_pool.restore_float_mode(writer, before)
         writer.ret()
     library = engine.compiled(writer.text(), "test", runtime.symbols())
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     run = run(library.address("run"))
     runtime.set_threads(4)
-    for mode, expected in ((0x8000, 0.0), (0, 5e-39)):  # denormals become zero, or not
+    for mode, expected in ((flush, 0.0), (0, 5e-39)):  # denormals become zero, or not
         out = np.full(1000, 1e-38, np.float32)
         run(out.ctypes.data, out.size, mode)
         assert (out == np.float32(expected)).all()

@@ -1,0 +1,97 @@
+"""The CPU that machine code is made for: what each architecture has, needs and switches off.
+
+Names of features are LLVM's, and differ between architectures: LLVM prints a warning for
+each module that is compiled with a feature of another one.
+"""
+
+import dataclasses
+import functools
+
+__all__ = ["Host", "described"]
+
+_NAMES = {"amd64": "x86_64", "arm64": "aarch64", "arm64e": "aarch64"}
+
+# NumPy's feature -> LLVM's: NPY_DISABLE_CPU_FEATURES is for both. NumPy 2.4 and older ones
+# have their own names for what is switched off together. NumPy lists the features of all
+# architectures, and says of those of others that it does not use them.
+_UNUSED = {
+    "x86_64": {
+        "X86_V4": "avx512f",
+        "AVX512_SKX": "avx512f",
+        "X86_V3": "avx2",
+        "AVX2": "avx2",
+        "FMA3": "fma",
+    },
+    "aarch64": {"SVE": "sve"},
+}
+
+# Since Ice Lake, vectors of 512 bits cost no clock speed to speak of: tanh takes 3/4 of the
+# time that it takes with 256 bits, loops bound by memory the same. LLVM prefers 256 there.
+_WIDE_VECTORS = "-prefer-256-bit"
+_SINCE_ICE_LAKE = "+avx512vbmi2"
+
+# CPUs whose order of instructions LLVM 22 does not know in full: it ends the process where
+# it meets a load that moves its pointer on. Code for any CPU takes the same features.
+_UNFINISHED = {"oryon-1"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """A CPU by LLVM's names.
+
+    ``features`` are such as "+avx2" or "-sve"; of two about one thing the later one holds.
+    """
+
+    triple: str
+    cpu: str
+    features: tuple[str, ...] = ()
+
+    @property
+    def architecture(self):
+        """ "x86_64", "aarch64", or the name of another one."""
+        name = self.triple.partition("-")[0].lower()
+        return _NAMES.get(name, name)
+
+    def has(self, *names):
+        """Return whether the CPU has all of these features, and they may be used."""
+        signs = {each[1:]: each[:1] for each in self.features}
+        return all(signs.get(name) == "+" for name in names)
+
+    @functools.cached_property  # eager products ask each time
+    def vector_registers(self):
+        """The bytes of a vector register, and how many there are."""
+        if self.has("avx512f", "avx512vl"):
+            return 64, 32
+        return (32, 16) if self.has("avx2") else (16, 32)
+
+    @functools.cached_property  # asked for each conversion
+    def converts_halves(self):
+        """Whether there are instructions between float16 and float32.
+
+        Elsewhere LLVM would call a function that nobody has linked.
+        """
+        return self.architecture == "aarch64" or self.has("f16c")
+
+    @property
+    def flaw(self):
+        """None, or why there is no machine code: no test is made on such machines."""
+        if self.architecture not in _UNUSED:
+            return f"machine code for {self.architecture} is not supported"
+        if self.architecture == "x86_64" and not self.has("avx2", "fma"):
+            return "this CPU lacks AVX2 or FMA, or they are switched off"
+        return None
+
+
+def described(triple, cpu, found, used):
+    """Return the `Host` of what LLVM and NumPy found.
+
+    Args: ``found``: whether the CPU has a feature, by LLVM's name; ``used``: whether NumPy
+    uses one, by NumPy's name.
+    """
+    host = Host(triple, "generic" if cpu in _UNFINISHED else cpu)
+    features = [f"{'+' if has else '-'}{name}" for name, has in sorted(found.items())]
+    if host.architecture == "x86_64" and _SINCE_ICE_LAKE in features:
+        features.append(_WIDE_VECTORS)
+    unused = _UNUSED.get(host.architecture, {})
+    features += [f"-{unused[name]}" for name in unused if not used.get(name, True)]
+    return dataclasses.replace(host, features=tuple(features))

@@ -1,0 +1,52 @@
+"""The CPU of this process, as Linux and NumPy describe it."""
+
+import functools
+import sys
+
+__all__ = ["numpy_features", "vector_flags"]
+
+CPUINFO = "/proc/cpuinfo"
+
+# What the names of flags begin with that say how wide and how fast vectors are.
+_VECTORS = ("avx", "fma", "amx", "neon", "asimd", "sve", "sme", "bf16", "i8mm", "rvv")
+
+
+@functools.cache
+def vector_flags():
+    """Linux's flags about vectors of the first processor, without what NumPy finds unusable.
+
+    NumPy asks the CPU itself, where valgrind and emulators hide features they lack. Where
+    the system has no such flags, they are NumPy's.
+    """
+    used = {name.lower(): is_used for name, is_used in numpy_features().items()}
+    flags = _linux_flags() or [name for name in used if used[name]]
+    return frozenset(f for f in flags if f.startswith(_VECTORS) and used.get(f, True))
+
+
+def _linux_flags():
+    # An emulator of another architecture shows the file of the machine that it runs on.
+    title = {"x86_64": "flags", "aarch64": "Features"}.get(_architecture())
+    try:
+        with open(CPUINFO) as lines:
+            for line in lines:
+                name, _, flags = line.partition(":")
+                if name.strip() == title:
+                    return flags.split()
+    except OSError:
+        pass
+    return []
+
+
+def _architecture():
+    import platform  # takes a while, and only reports need it
+
+    return platform.machine()
+
+
+def numpy_features():
+    """NumPy's names of what CPUs have, and whether it uses each on this one.
+
+    ``NPY_DISABLE_CPU_FEATURES`` in the environment switches some off.
+    """
+    extension = sys.modules.get("numpy._core._multiarray_umath")
+    return getattr(extension, "__cpu_features__", {})
