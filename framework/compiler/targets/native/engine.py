@@ -283,7 +283,6 @@ def _passes(host, level):
     return machine, llvm.create_pass_builder(machine, options)
 
 
-@functools.cache
 def maker():
     """All but the text that decides how machine code looks."""
     llvm = _llvm()

@@ -30,9 +30,9 @@ _UNUSED = {
 _WIDE_VECTORS = "-prefer-256-bit"
 _SINCE_ICE_LAKE = "+avx512vbmi2"
 
-# CPUs whose order of instructions LLVM 22 does not know in full: it ends the process where
-# it meets a load that moves its pointer on. Code for any CPU takes the same features.
-_UNFINISHED = {"oryon-1"}
+# CPUs of which LLVM 22 does not know how long all instructions take: it ends the process
+# where it meets a load that moves its pointer on. All others that it knows were tried.
+_UNFINISHED = {"ampere1b", "oryon-1"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,10 @@
 """Loops over arrays around functions of numbers, as machine code; errors in ulp."""
 
 import ctypes
+import dataclasses
 import functools
+import platform
+from unittest import mock
 
 import numpy as np
 
@@ -9,8 +12,10 @@ from tapewright.compiler.targets.native import engine
 from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer
 from tapewright.compiler.targets.native.math_functions import scalar_function
 
-# this one, one with AVX2 and FMA, one with AVX and without FMA
+# this one, one with AVX2 and FMA, one with AVX and without FMA; any Arm has FMA
 CPUS = (None, "haswell", "sandybridge")
+if platform.machine().lower() in ("aarch64", "arm64"):
+    CPUS = (None, "generic", "cortex-a53")
 
 
 class Loops:
@@ -20,17 +25,12 @@ class Loops:
         self.signatures = [
             (n, tuple(map(np.dtype, i)), np.dtype(o)) for n, i, o in signatures
         ]
-        self.cpu, self._text = cpu, module_of(self.signatures)
-        if cpu is None:
-            self._library = engine.compiled(self._text)
-            self._address = self._library.address
-        else:
-            import llvmlite.binding as llvm
-
-            module, target = self._optimized
-            self._library = llvm.create_mcjit_compiler(module, target)
-            self._library.finalize_object()
-            self._address = self._library.get_function_address
+        self._text = module_of(self.signatures)
+        self._host = engine.host()
+        if cpu is not None:
+            self._host = dataclasses.replace(self._host, cpu=cpu, features=())
+        with mock.patch.object(engine, "host", lambda: self._host):
+            self._address = engine.compiled(self._text).address
 
     @functools.cached_property
     def _optimized(self):
@@ -40,8 +40,8 @@ class Loops:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         target = llvm.Target.from_default_triple().create_target_machine(
-            cpu=self.cpu or llvm.get_host_cpu_name(),
-            features="" if self.cpu else llvm.get_host_cpu_features().flatten(),
+            cpu=self._host.cpu,
+            features=",".join(self._host.features),
             opt=3,
         )
         module = llvm.parse_assembly(self._text)

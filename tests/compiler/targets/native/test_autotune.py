@@ -158,12 +158,10 @@ OTHERS = {
     "threads": lambda patch: (config.set_threads(5), compiled(*FORWARD)),
     "cpu": lambda patch: (
         patch.setattr(engine, "host", lambda: another),
-        engine.maker.cache_clear(),
         compiled(*FORWARD),
     ),
     "version": lambda patch: (
         patch.setattr(engine, "__version__", "another"),
-        engine.maker.cache_clear(),
         compiled(*FORWARD),
     ),
     "vectors": lambda patch: (
@@ -178,7 +176,6 @@ def test_another_choice_is_made_for_another(other, timed, monkeypatch):
     compiled(*FORWARD)
     with monkeypatch.context() as patch:
         other(patch)
-    engine.maker.cache_clear()
     assert len(timed) == 2
 
 

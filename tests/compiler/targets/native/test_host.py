@@ -50,6 +50,9 @@ HOSTS = {
         "arm64-apple-darwin24.1.0", "apple-m1", {}, NONE | dict.fromkeys(ARM[:3], True)
     ),
     "Windows on Arm": described("aarch64-pc-windows-msvc", "oryon-1", {}, NONE),
+    "AmpereOne": described(
+        "aarch64-unknown-linux-gnu", "ampere1b", {"neon": True}, NONE
+    ),
     "Skylake": described(
         "x86_64-unknown-linux-gnu",
         "skylake-avx512",
@@ -138,7 +141,7 @@ def step_texts():
         rng = np.random.default_rng(0)
         shapes = [(2, 8, 8, 3), (3, 3, 3, 8), (128, 10)]
         step(*[tw.constant(rng.standard_normal(s), "float32") for s in shapes])
-    assert len(texts) > 1
+    assert texts
     return texts
 
 
