@@ -11,6 +11,7 @@ import importlib
 import math
 import os
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -386,13 +387,25 @@ _SURELY_FITS = 1 << 24  # entries
 @functools.cache
 def _host_memory():
     """The bytes of main memory, or the limit of the control group of the process."""
-    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    limits = [_installed_memory()]
     for file in ("memory.max", "memory/memory.limit_in_bytes"):
         path = Path("/sys/fs/cgroup") / file
         if path.is_file():
             text = path.read_text().strip()
             limits += [int(text)] if text.isdigit() else []
     return min(limits)
+
+
+def _installed_memory():
+    if hasattr(os, "sysconf"):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    from .openblas import ctypes
+
+    if hasattr(ctypes, "windll"):  # a MEMORYSTATUSEX: its size, all memory, and so on
+        status = (ctypes.c_uint64 * 8)(64)
+        if ctypes.windll.kernel32.GlobalMemoryStatusEx(status):
+            return status[1]
+    return sys.maxsize
 
 
 def free_memory(module: Any) -> int:

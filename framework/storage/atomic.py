@@ -131,7 +131,7 @@ def _replace(temporary, target):
     that is done on the side, when the last handle of it is closed.
     """
     older = None
-    if os.name == "posix":
+    if hasattr(os, "O_NONBLOCK"):  # elsewhere an open file cannot be replaced
         with suppress(OSError):
             older = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
     os.replace(temporary, target)

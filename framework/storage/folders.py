@@ -84,8 +84,10 @@ def _move(new, target):
 
 def _exchange(one, other):
     """Exchange the names of two folders at once; return False where the system cannot."""
-    import ctypes
-
+    try:
+        import ctypes
+    except ImportError:  # a Python built without libffi
+        return False
     AT_FDCWD, RENAME_EXCHANGE = -100, 2  # Linux's fcntl.h and fs.h
     rename = (
         getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None

@@ -6,7 +6,6 @@ compiled. `availability` says why there can be no machine code; `compiled` makes
 
 import collections
 import contextlib
-import ctypes
 import functools
 import hashlib
 import os
@@ -16,6 +15,7 @@ import weakref
 
 from tapewright import __version__
 from tapewright.core.cpu import numpy_features
+from tapewright.core.openblas import ctypes
 
 from . import object_cache
 from .host import described
@@ -198,6 +198,8 @@ class Library:
 @functools.cache
 def availability():
     """Return None if modules can be compiled and run here, else the reason why not."""
+    if ctypes is None:
+        return "this Python has no ctypes"
     try:
         llvm = _llvm()
     except ModuleNotFoundError:

@@ -104,7 +104,8 @@ class _Pool:
         config.follow_threads(self._set)
         clock = bound("tw_ticks", ctypes.c_int64)
         bound("tw_set_spin", None, ctypes.c_int64)(int(SPIN * _rate(clock)))
-        os.register_at_fork(after_in_child=bound("tw_after_fork"))
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=bound("tw_after_fork"))
 
     def set_threads(self, n):
         if self.parallel:
