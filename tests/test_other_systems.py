@@ -121,6 +121,8 @@ except MemoryError:
     pass
 else:
     raise AssertionError("an array of 4 PB was made")
+tw.print("ünï", output_stream=f"file://{folder}/printed")
+assert (folder / "printed").read_text("utf-8") == "ünï" + os.linesep
 print("done")
 """
 
@@ -141,7 +143,17 @@ def test_a_process_without_it_trains_saves_and_loads(
     note = note if target == "auto" and find_spec("llvmlite") else ""
     script = WITHOUT.format(absent=absent, system=system) + WORK
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script, str(tmp_path), note],
+        [
+            sys.executable,
+            "-X",
+            "warn_default_encoding",
+            "-W",
+            "error",
+            "-c",
+            script,
+            str(tmp_path),
+            note,
+        ],
         env={"PATH": "", "TAPEWRIGHT_TARGET": target, "TAPEWRIGHT_CACHE": "0"},
         capture_output=True,
         text=True,

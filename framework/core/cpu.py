@@ -27,7 +27,7 @@ def _linux_flags():
     # An emulator of another architecture shows the file of the machine that it runs on.
     title = {"x86_64": "flags", "aarch64": "Features"}.get(_architecture())
     try:
-        with open(CPUINFO) as lines:
+        with open(CPUINFO, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 name, _, flags = line.partition(":")
                 if name.strip() == title:

@@ -391,7 +391,7 @@ def _host_memory():
     for file in ("memory.max", "memory/memory.limit_in_bytes"):
         path = Path("/sys/fs/cgroup") / file
         if path.is_file():
-            text = path.read_text().strip()
+            text = path.read_text("utf-8").strip()
             limits += [int(text)] if text.isdigit() else []
     return min(limits)
 

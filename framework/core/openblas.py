@@ -78,7 +78,7 @@ def library_file():
     """The file name of the loaded OpenBLAS: that of the mapping with one of its functions."""
     function = symbol("openblas_get_config")
     address = ctypes.cast(function, ctypes.c_void_p).value
-    with open("/proc/self/maps") as mappings:
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as mappings:
         for line in mappings:
             low, _, high = line.split(None, 1)[0].partition("-")
             if int(low, 16) <= address < int(high, 16):

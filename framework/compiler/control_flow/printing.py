@@ -103,7 +103,7 @@ _STDERR = sys.stderr  # the default, as it was at the time of the import
 
 def _append(path, text):
     try:
-        with open(path, "a") as file:
+        with open(path, "a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:  # of a write, it names no file
         raise OSError(error.errno, error.strerror, path) from error

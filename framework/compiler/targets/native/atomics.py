@@ -31,14 +31,27 @@ __all__ = [
     "ticks",
 ]
 
-_FUTEX = {"x86_64": 202, "aarch64": 98}  # numbers of system calls
-_SET_AFFINITY, _GET_AFFINITY, _GET_PID = 203, 204, 39  # where `core` is known
+# Linux's numbers of system calls
+_CALLS = {
+    "x86_64": {
+        "futex": 202,
+        "getpid": 39,
+        "sched_getaffinity": 204,
+        "sched_setaffinity": 203,
+    },
+    "aarch64": {
+        "futex": 98,
+        "getpid": 172,
+        "sched_getaffinity": 123,
+        "sched_setaffinity": 122,
+    },
+}
 _WAIT, _WAKE = 128, 129  # FUTEX_WAIT, FUTEX_WAKE, of one process
 
 
 def has_futex():
     """Return whether threads can sleep and be woken: Linux."""
-    return sys.platform == "linux" and engine.host().architecture in _FUTEX
+    return sys.platform == "linux" and engine.host().architecture in _CALLS
 
 
 def load(writer, pointer, dtype, order="monotonic"):
@@ -142,8 +155,7 @@ def futex_wake(writer, pointer, count):
 
 
 def _futex(writer, pointer, operation, value):
-    number = _FUTEX[engine.host().architecture]
-    _system_call(writer, number, pointer, writer.index(operation), value)
+    _system_call(writer, "futex", pointer, writer.index(operation), value)
 
 
 def leave_core(writer, number):
@@ -152,18 +164,18 @@ def leave_core(writer, number):
     mask = writer.alloca(np.int64, 16)
     with writer.loop(0, 16) as n:
         writer.store(writer.index(0), writer.at(mask, n, np.int64))
-    process, own = _system_call(writer, _GET_PID), writer.index(0)
-    _system_call(writer, _GET_AFFINITY, process, size, mask)
+    process, own = _system_call(writer, "getpid"), writer.index(0)
+    _system_call(writer, "sched_getaffinity", process, size, mask)
     number = writer.cast(number, np.int64)
     word = writer.at(mask, number >> 6, np.int64)
     bit = writer.index(1) << (number & 63)
     writer.store(writer.load(word, np.int64) & ~bit, word)
-    _system_call(writer, _SET_AFFINITY, own, size, mask)  # refuses an empty set
+    _system_call(writer, "sched_setaffinity", own, size, mask)  # refuses an empty set
 
 
-def _system_call(writer, number, *args):
+def _system_call(writer, name, *args):
     """Call the kernel with up to four arguments, of one type: all travel alike."""
-    args = [writer.index(number), *args]
+    args = [writer.index(_CALLS[engine.host().architecture][name]), *args]
     args += [writer.index(0)] * (7 - len(args))
     words = [
         writer.assigned(np.int64, f"ptrtoint ptr {x.text} to i64")

@@ -17,7 +17,15 @@ from tapewright.core.target_settings import MOST_THREADS
 from . import atomics, engine, thread_pool
 from .llvm_writer import POINTER, Value, Writer
 
-__all__ = ["MOST_THREADS", "once", "parallel", "set_threads", "symbols", "threads"]
+__all__ = [
+    "MOST_THREADS",
+    "c_library",
+    "once",
+    "parallel",
+    "set_threads",
+    "symbols",
+    "threads",
+]
 
 # Seconds that a caller looks for the end of the last chunk before it sleeps; see
 # `WORKERS_PATIENCE` for workers.
@@ -83,7 +91,7 @@ class _Pool:
         writer, self.parallel, needed = Writer(), atomics.has_futex(), {}
         if self.parallel:
             thread_pool.write_thread_pool(writer)
-            needed = _c_library(
+            needed = c_library(
                 "pthread_create", "pthread_detach", "pthread_sigmask", "syscall"
             )
         else:
@@ -118,7 +126,7 @@ class _Pool:
 _pool = once(_Pool)
 
 
-def _c_library(*names):
+def c_library(*names):
     """Return addresses of functions of the C library."""
     library = ctypes.CDLL(None)
     return {n: ctypes.cast(library[n], ctypes.c_void_p).value for n in names}

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 from tapewright.compiler.program import array_functions, scalar_functions  # noqa: E402
+from tapewright.compiler.targets.native import engine  # noqa: E402
 from tapewright.compiler.targets.native.llvm_writer import Writer  # noqa: E402
 from tapewright.compiler.targets.native.math_functions import (
     is_supported,
@@ -314,6 +315,13 @@ def test_casts_of_floats_are_numpys_out_of_range_too(source, output):
         [samples(source), np.array([300.7, 7e4, 3e9, 1e10, 5e18], source)]
     )
     x = np.concatenate([x, -x])
+    if engine.host().architecture != "x86_64" and output.kind in "iu":
+        # There NumPy's own results differ from array to array, by its length.
+        info = np.iinfo(output)
+        x = x[
+            (np.trunc(x) >= info.min)
+            & (np.trunc(x) < 2.0 ** int(info.max).bit_length())
+        ]
     expected = np.empty(x.shape, output)
     np.copyto(expected, x, casting="unsafe")
     assert_same(conversions()("cast", x, output=output), expected, x)

@@ -249,6 +249,28 @@ def test_workers_compute_in_the_mode_of_the_caller():
         assert (out == np.float32(expected)).all()
 
 
+@needs_threads
+def test_a_thread_leaves_a_core_to_others_if_there_are_more():
+    writer = Writer()
+    with writer.function("leave", [("core", np.int32)]) as (core,):
+        atomics.leave_core(writer, core)
+        writer.ret()
+    library = engine.compiled(writer.text(), "test", runtime.c_library("syscall"))
+    leave = ctypes.CFUNCTYPE(None, ctypes.c_int32)(library.address("leave"))
+    found = []
+
+    def work():
+        leave(first)
+        found.append(os.sched_getaffinity(0))
+
+    cores = os.sched_getaffinity(0)
+    first = min(cores)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [cores - {first} or cores]
+
+
 def test_the_number_of_threads_is_checked():
     for n in (0, -1, 1.5, True, "2", runtime.MOST_THREADS + 1):
         with pytest.raises(ValueError, match="set_threads: n must be"):
