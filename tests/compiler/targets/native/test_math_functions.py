@@ -286,6 +286,8 @@ def test_functions_of_integers_are_numpys(code):
     seen = list(signatures(code))
     for name, inputs, output in seen:
         args = crossed if len(inputs) == 2 else (x,)
+        if name == "reciprocal" and engine.host().architecture != "x86_64":
+            args = (x[x != 0],)  # infinity as an integer, which is the processor's
         expected = getattr(np, name)(*args)
         result = loops(None, code)(name, *args, output=output)
         assert_same(result, expected.astype(output), *args, name=name)

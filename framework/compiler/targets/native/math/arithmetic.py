@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .. import engine
 from .floats import bits_of, float_of, in_double, is_nan, magnitude
 
 __all__ = [
@@ -35,27 +36,44 @@ def heaviside(x, at_zero):
     return select(x > 0.0, 1.0, select(x < 0.0, 0.0, select(x == 0.0, at_zero, x)))
 
 
-# Of equal numbers, zeros of both signs among them, NumPy's vector code returns the second.
+# Of zeros of both signs, NumPy's vector code returns the second on x86. On Arm 0 is larger
+# than -0, as for the instructions there.
 
 
 def maximum(x, y):
     """The larger; NaN if either is."""
+    if _has_order_of_zeros():
+        return x.writer.intrinsic("maximum", x, x.writer.pair(y, x)[0])
     return x.writer.select((x > y) | is_nan(x), x, y)
 
 
 def minimum(x, y):
     """The smaller; NaN if either is."""
+    if _has_order_of_zeros():
+        return x.writer.intrinsic("minimum", x, x.writer.pair(y, x)[0])
     return x.writer.select((x < y) | is_nan(x), x, y)
 
 
 def fmax(x, y):
     """The larger; the other one if one is NaN."""
+    if _has_order_of_zeros():
+        return _unless_nan(x, y, maximum(x, y))
     return x.writer.select((x > y) | is_nan(y), x, y)
 
 
 def fmin(x, y):
     """The smaller; the other one if one is NaN."""
+    if _has_order_of_zeros():
+        return _unless_nan(x, y, minimum(x, y))
     return x.writer.select((x < y) | is_nan(y), x, y)
+
+
+def _has_order_of_zeros():
+    return engine.host().architecture == "aarch64"
+
+
+def _unless_nan(x, y, result):
+    return x.writer.select(is_nan(x), y, x.writer.select(is_nan(y), x, result))
 
 
 def isfinite(x):
