@@ -21,6 +21,9 @@ from tapewright.compiler.targets.native import (  # noqa: E402
 )
 from tapewright.compiler.targets.native.host import Host, described  # noqa: E402
 from tapewright.compiler.targets.native.llvm_writer import Writer  # noqa: E402
+from tapewright.compiler.targets.native.math_functions import (  # noqa: E402
+    scalar_function,
+)
 
 # What NumPy says: each of its wheels lists the features of all architectures.
 X86 = ("X86_V4", "AVX512_SKX", "X86_V3", "AVX2", "FMA3")
@@ -184,6 +187,22 @@ def test_products_have_tiles_for_the_registers_of_their_machine(
         writer = Writer()
         gemm._Functions(writer, dtype, tile).write()
         compiled_for(host, writer.text(), level=0)
+
+
+@every_host
+def test_arm_takes_its_own_instructions_for_the_larger_of_two(
+    host, monkeypatch, silent
+):
+    monkeypatch.setattr(engine, "host", lambda: host)
+    writer, number = Writer(), np.dtype(np.float32)
+    for name in ("maximum", "minimum", "fmax", "fmin"):
+        with writer.function(name, [("x", number), ("y", number)], number) as (x, y):
+            writer.ret(scalar_function(writer, name, (x, y), number))
+    text = writer.text()
+    is_arm = host.architecture == "aarch64"
+    for name in ("maximum", "minimum"):
+        assert text.count(f"call contract float @llvm.{name}.f32") == 2 * is_arm
+    compiled_for(host, text)
 
 
 def test_this_machine_is_described_without_a_complaint(silent):
