@@ -86,7 +86,7 @@ def accumulate(groups, gradients, share, steps=None) -> list:
 
 def _add(xp, total, gradient, share):
     if type(gradient) is SparseRows:
-        rows, values = gradient.merged(xp)
+        rows, values = gradient
         total[rows] += values if share == 1 else values * share
     elif share == 1:
         xp.add(total, gradient, out=total)

@@ -40,7 +40,11 @@ LEAST = 1e-12
 
 
 class SparseRows(NamedTuple):
-    """Arrays of a sparse gradient: ``values[i]`` belongs to row ``indices[i]``."""
+    """Arrays of a sparse gradient: ``values[i]`` belongs to row ``indices[i]``.
+
+    Gradients of an update are `merged`: whatever is not linear, such as clipping, sees
+    the entries of the dense gradient.
+    """
 
     indices: object
     values: object
@@ -53,11 +57,11 @@ class SparseRows(NamedTuple):
             values[inverse] = self.values
         else:
             combine_at(xp, xp.add, values, inverse, self.values)
-        return rows, values
+        return SparseRows(rows, values)
 
 
 def to_gradient(gradient, variable):
-    """Return the array, or `SparseRows`, of a gradient, in the dtype of the variable.
+    """Return the array, or merged `SparseRows`, of a gradient, in the variable's dtype.
 
     Raises: ``ShapeError``, ``DTypeError`` for a complex gradient of a real variable,
     ``ValueError`` for an index out of range.
@@ -114,7 +118,8 @@ def _to_rows(slices, variable):
         )
     _check_dtype(values, variable)
     _check_device(values, variable)
-    return SparseRows(indices, values.astype(target.dtype, copy=False))
+    rows = SparseRows(indices, values.astype(target.dtype, copy=False))
+    return rows.merged(array_module(type(target)))
 
 
 def _array(value):
@@ -151,10 +156,10 @@ def all_reduce_gradients(gradients) -> list:
 
 
 def all_gather_rows(rows):
-    """Return the `SparseRows` of all replicas, one after another."""
+    """Return the sum of the `SparseRows` of all replicas."""
     xp = array_module(type(rows.values))
     parts = [communicator().all_gather(to_numpy(array)) for array in rows]
-    return SparseRows(*[xp.asarray(np.concatenate(each)) for each in parts])
+    return SparseRows(*[xp.asarray(np.concatenate(each)) for each in parts]).merged(xp)
 
 
 class Scaling:
@@ -181,9 +186,9 @@ class Scaling:
 def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list:
     """Return for each gradient None, or ``clip(xp, block, out)``: it writes a clipped block.
 
-    The gradient times ``share`` is clipped. As in Keras on TensorFlow: the norm of a
-    sparse gradient is that of its values before those of one row are added up; a global
-    norm that is not finite makes all gradients NaN.
+    The gradient times ``share`` is clipped. As in Keras on TensorFlow, a global norm that
+    is not finite makes all gradients NaN. Unlike there, a sparse gradient is clipped like
+    the dense one: the values of a row have been added up before.
     """
     if share == 1 and not (clipnorm or clipvalue or global_clipnorm):
         return [None] * len(gradients)

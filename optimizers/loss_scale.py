@@ -230,7 +230,7 @@ class LossScaleOptimizer(Optimizer):
             for g, v in zip(grads, variables)
         ]
         usable = logical_and(scale > 0, is_finite(scale))
-        finite = [reduce_all(is_finite(_values(g))) for g in grads if g is not None]
+        finite = [reduce_all(is_finite(_entries(g))) for g in grads if g is not None]
         finite = reduce_all(stack([usable, *finite]))
 
         def step():
@@ -327,6 +327,13 @@ def _values(gradient):
     if isinstance(gradient, IndexedSlices):
         gradient = gradient.values
     return convert_to_tensor(gradient)
+
+
+def _entries(gradient):
+    """The entries of a gradient that need not be zero, as a tensor."""
+    if isinstance(gradient, IndexedSlices):
+        gradient = gradient.sum_repeated()
+    return _values(gradient)
 
 
 def _divided(gradient, scale):

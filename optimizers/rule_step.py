@@ -221,7 +221,7 @@ class _Blocks:
         if type(gradient) is not SparseRows:
             self.update_run(0, segment.starts[-1], gradient.reshape(-1), clip)
             return
-        rows, values = _merged(self.workspace.xp, gradient, clip)
+        rows, values = _clipped_rows(self.workspace.xp, gradient, clip)
         if not rule.zero_is_idle or self.decays:
             self._update_all_rows(rows, values)
         elif rows.size:
@@ -375,7 +375,7 @@ def _plain(array):
 def _gather(xp, view, gradient, clip):
     """Write a gradient, clipped, into its view of the group's."""
     if type(gradient) is SparseRows:
-        rows, values = _merged(xp, gradient, clip)
+        rows, values = _clipped_rows(xp, gradient, clip)
         view.fill(0)
         view[rows] = values
     elif clip is None:
@@ -392,17 +392,17 @@ def _clipped_copy(gradient, clip, spec):
         if clip is None:
             return xp.array(gradient)
         return clip(xp, gradient, xp.empty(shape, dtype))
-    rows, values = _merged(xp, gradient, clip)
+    rows, values = _clipped_rows(xp, gradient, clip)
     array = xp.zeros(shape, dtype)
     array[rows] = values
     return array
 
 
-def _merged(xp, gradient, clip):
-    indices, values = gradient
+def _clipped_rows(xp, gradient, clip):
+    rows, values = gradient
     if clip is not None:
         values = clip(xp, values, xp.empty_like(values))
-    return SparseRows(indices, values).merged(xp)
+    return rows, values
 
 
 @contextmanager

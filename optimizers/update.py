@@ -296,7 +296,6 @@ def dense_on_device(rule, gradient, variable):
     """Return a sparse gradient as a dense one, unless the host is to take it as it is.
 
     Rows of zeros change nothing if zero is idle, and else the update makes them itself.
-    Where gradients are clipped, the norm is that of the sparse values.
     """
     shape, dtype, xp = _spec(variable._array)
     values = convert_to_tensor(gradient.values, dtype_hint=variable.dtype)

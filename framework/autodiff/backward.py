@@ -14,7 +14,7 @@ from tapewright.core.tensor import IndexedSlices, module_of, new_tensor, next_ke
 from tapewright.core.user_gradients import conjugate
 from tapewright.core.variable import Variable
 from tapewright.ops.array.creation import ones_like
-from tapewright.ops.array.gather import dense
+from tapewright.ops.array.indexed_slices import dense
 
 from .batching import NotDiagonal
 

@@ -39,7 +39,7 @@ from tapewright.core.tensor import (
 from tapewright.core.typing import Gradient, R, TensorLike, TensorNest
 from tapewright.core.variable import Variable, on_device_of, unwrap_value
 from tapewright.ops.array.creation import zeros, zeros_like
-from tapewright.ops.array.gather import dense
+from tapewright.ops.array.indexed_slices import dense
 from tapewright.ops.array.joining import concat, split
 from tapewright.ops.array.shape import broadcast_to, reshape
 

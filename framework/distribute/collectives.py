@@ -29,7 +29,7 @@ from tapewright.core.tensor import (
 from tapewright.core.typing import TensorNest
 from tapewright.core.variable import Variable
 from tapewright.ops import collective
-from tapewright.ops.array.gather import dense
+from tapewright.ops.array.indexed_slices import dense
 
 __all__ = [
     "all_gather",

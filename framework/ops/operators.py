@@ -25,6 +25,7 @@ from .array import (
     conversion,
     creation,
     gather,
+    indexed_slices,
     indexing,
     joining,
     scatter,
@@ -309,5 +310,6 @@ def _sparse_read(self, indices, name=None):
 
 Variable.gather_nd, Variable.sparse_read = _gather_nd, _sparse_read
 
-IndexedSlices.__add__ = IndexedSlices.__radd__ = gather.add_slices
-IndexedSlices.__tensor__ = gather.dense
+IndexedSlices.__add__ = IndexedSlices.__radd__ = indexed_slices.add_slices
+IndexedSlices.__tensor__ = indexed_slices.dense
+IndexedSlices.sum_repeated = indexed_slices.sum_repeated

@@ -222,3 +222,62 @@ def test_sums_over_replicas_leave_gradients_on_their_device(strict, monkeypatch)
     with in_replica_context(ReplicaContext(1, 0, 1.0)):
         (total,) = gradients.all_reduce_gradients([dense])
     assert total.held.tolist() == [1, 2]
+
+
+CLIPPED = [  # of a column with the entries 2, 1, 0, 0, beside another gradient of 2
+    ({"clipnorm": 1.0}, [2 / 5**0.5, 1 / 5**0.5, 0, 0]),
+    ({"global_clipnorm": 1.0}, [2 / 3, 1 / 3, 0, 0]),
+    ({"clipvalue": 1.5}, [1.5, 1.0, 0, 0]),
+]
+
+
+def repeated_rows(values=((1.0,), (1.0,), (1.0,))):
+    return tw.IndexedSlices(tw.constant(values), tw.constant([0, 0, 1]), (4, 1))
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("updates_itself", [False, True])
+@pytest.mark.parametrize("every", [None, 2])
+@pytest.mark.parametrize("limits, expected", CLIPPED)
+def test_repeated_rows_are_summed_before_they_are_clipped(
+    limits, expected, every, updates_itself, traced
+):
+    class Own(SGD):
+        def update_step(self, gradient, variable, learning_rate):
+            variable.assign_sub(learning_rate * gradient)
+
+    rows, other = tw.Variable(np.zeros((4, 1), np.float32)), variable(0.0)
+    rule = Own if updates_itself else SGD
+    optimizer = rule(1.0, gradient_accumulation_steps=every, **limits)
+
+    def step(values, second):
+        optimizer.apply([repeated_rows(values), second], [rows, other])
+
+    step = tw.function(step) if traced else step
+    for _ in range(every or 1):
+        step(tw.ones((3, 1)), tw.constant([2.0]))
+    np.testing.assert_allclose(rows.numpy()[:, 0], np.negative(expected), rtol=1e-6)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_rows_of_several_replicas_are_summed_before_they_are_clipped(
+    monkeypatch, traced
+):
+    class Twin(Communicator):
+        """Another process with the same rows."""
+
+        def all_gather(self, array):
+            return [array, array]
+
+    v = tw.Variable(np.zeros((4, 1), np.float32))
+    monkeypatch.setattr(gradients, "communicator", Twin)
+    optimizer = SGD(1.0, clipnorm=1.0)
+
+    def step(values):
+        optimizer.apply([repeated_rows(values)], [v])
+
+    step = tw.function(step) if traced else step
+    with in_replica_context(ReplicaContext(1, 0, 1.0)):
+        step(tw.ones((3, 1)))
+    expected = [-2 / 5**0.5, -1 / 5**0.5, 0, 0]
+    np.testing.assert_allclose(v.numpy()[:, 0], expected, rtol=1e-6)

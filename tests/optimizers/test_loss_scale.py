@@ -215,3 +215,20 @@ def test_one_inside_another_divides_by_both_scales():
     optimizer = LossScaleOptimizer(LossScaleOptimizer(SGD(1.0), 4.0), 2.0)
     run(optimizer, [v], [[8.0]])
     assert v.numpy() == 0.0
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_sum_of_repeated_rows_that_overflows_skips_the_step(traced):
+    v = tw.Variable(np.zeros((2, 1), np.float32))
+    optimizer = LossScaleOptimizer(SGD(1.0), 8.0)
+
+    def step(values):
+        rows = tw.IndexedSlices(values, tw.constant([1, 1]), (2, 1))
+        optimizer.apply([rows], [v])
+
+    step = tw.function(step) if traced else step
+    step(tw.constant([[3e38], [3e38]]))
+    assert float(optimizer.dynamic_scale) == 4.0 and not v.numpy().any()
+    step(tw.constant([[3e38], [-3e38]]))
+    assert float(optimizer.dynamic_scale) == 4.0 and not v.numpy().any()
+    assert optimizer.iterations.numpy() == 1

@@ -12,7 +12,7 @@ from tapewright.core.interpreters import (
 from tapewright.core.record import Pullback, add_cotangent
 from tapewright.core.tensor import IndexedSlices, new_tensor
 from tapewright.core.user_gradients import conjugate, to_user
-from tapewright.ops.array.gather import dense
+from tapewright.ops.array.indexed_slices import dense
 
 from .handles import HANDLE, sum_of_lists
 

@@ -1,4 +1,4 @@
-"""Ops that pick entries by number: gather, masks, repetition; and sparse gradients.
+"""Ops that pick entries by number: gather, masks, repetition.
 
 Whatever picks along several axes at once numbers the entries of these axes in one row
 (`flat_index`) and gathers along it. `scatter_rows` is the adjoint of gather.
@@ -646,33 +646,3 @@ def embedding_lookup(
     if max_norm is None:
         return rows
     return clip_by_norm(rows, max_norm, list(range(len(ids.shape), len(rows.shape))))
-
-
-# ----------------------------------------------------------------- sparse gradients
-
-
-def dense(slices):
-    """`IndexedSlices` as the tensor (on arrays: the array) that it stands for.
-
-    Raises: ``ValueError`` without a ``dense_shape``.
-    """
-    if slices.dense_shape is None:
-        raise InvalidArgumentError(
-            "IndexedSlices without a dense_shape cannot become a tensor"
-        )
-    return scatter_rows(
-        slices.values, slices.indices, shape=tuple(slices.shape), axis=0
-    )
-
-
-def add_slices(slices, other):
-    """Two sparse gradients stay sparse; with a dense one the sum is dense."""
-    if not isinstance(other, IndexedSlices):
-        return dense(slices) + other
-    values = concat([slices.values, other.values], axis=0)
-    both = [slices.indices, other.indices]
-    if both[0].dtype != both[1].dtype:
-        both = [cast(indices, dtypes.int64) for indices in both]
-    indices = concat(both, axis=0)
-    shape = slices.dense_shape
-    return IndexedSlices(values, indices, other.dense_shape if shape is None else shape)

@@ -17,6 +17,7 @@ import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.costs import size_of
+from tapewright.core.devices import is_array
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
@@ -881,7 +882,7 @@ def clip_by_value(
     """``t`` limited to the range from ``clip_value_min`` to ``clip_value_max``.
 
     Entries at a bound pass gradients, those beyond it do not. `IndexedSlices` stay
-    sparse.
+    sparse where the range holds 0; rows with the same index are added first.
 
     Shapes: all three broadcast.
 
@@ -889,8 +890,19 @@ def clip_by_value(
     array([0. , 0.5, 1. ], dtype=float32)
     """
     if isinstance(t, IndexedSlices):
-        return t.with_values(_clip_by_value(t.values, clip_value_min, clip_value_max))
+        if _keeps_zero(clip_value_min, clip_value_max):
+            t = t.sum_repeated()
+            values = _clip_by_value(t.values, clip_value_min, clip_value_max)
+            return t.with_values(values)
+        t = convert_to_tensor(t)  # the rows that are not there are clipped, too
     return _clip_by_value(t, clip_value_min, clip_value_max)
+
+
+def _keeps_zero(low, high):
+    """Return whether 0 is known to lie in the range, at all its entries."""
+    low, high = (convert_to_tensor(bound).array for bound in (low, high))
+    known = is_array(low) and is_array(high)
+    return known and bool((low <= 0).all() and (high >= 0).all())
 
 
 @elementwise(zero_when=UNARY, no_gradient=True)

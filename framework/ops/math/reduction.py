@@ -583,13 +583,15 @@ def clip_by_norm(
 def clip_by_norm(t, clip_norm, axes=None, name=None):
     """``t * clip_norm / max(norm(t), clip_norm)``: no longer than ``clip_norm``.
 
-    The Euclidean norm is taken over ``axes`` (default: all). IndexedSlices stay sparse.
+    The Euclidean norm is taken over ``axes`` (default: all). `IndexedSlices` stay sparse;
+    rows with the same index are added first.
 
     >>> clip_by_norm([3.0, 4.0], 1.0).numpy()
     array([0.6, 0.8], dtype=float32)
     """
     if isinstance(t, IndexedSlices):
-        return t.with_values(clip_by_norm(t.values, clip_norm, axes))
+        t = t.sum_repeated()
+        return t.with_values(clip_by_norm_p(t.values, clip_norm, axes))
     return clip_by_norm_p(t, clip_norm, axes)
 
 
@@ -624,7 +626,8 @@ def _(mapped, *t_list):
 def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) -> Tensor:
     """The Euclidean norm of all entries of a list of tensors.
 
-    None entries of the list count 0; of `IndexedSlices` the values count.
+    None entries of the list count 0; `IndexedSlices` count as the tensor that they
+    stand for.
 
     Raises: ``ValueError`` if the list holds no tensor.
 
@@ -638,7 +641,10 @@ def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) ->
 
 
 def _values(t):
-    return t.values if isinstance(t, IndexedSlices) else convert_to_tensor(t)
+    """The entries of a tensor; of `IndexedSlices` those that need not be zero."""
+    if isinstance(t, IndexedSlices):
+        return t.sum_repeated().values
+    return convert_to_tensor(t)
 
 
 def clip_by_global_norm(

@@ -240,6 +240,63 @@ def test_clipping_by_the_global_norm_keeps_none_and_says_when_a_norm_is_not_fini
     assert np.isnan(clipped[0].numpy()).all()
 
 
+SLICED = {
+    "global_norm": lambda x: tw.global_norm([x]),
+    "clip_by_global_norm": lambda x: tw.clip_by_global_norm([x], 1.0)[0][0],
+    "clip_by_norm": lambda x: tw.clip_by_norm(x, 1.0),
+    "clip_by_norm of rows": lambda x: tw.clip_by_norm(x, 1.5, axes=[1]),
+    "clip_by_norm of columns": lambda x: tw.clip_by_norm(x, 1.5, axes=[0]),
+    "clip_by_value": lambda x: tw.clip_by_value(x, -1.5, tw.constant(1.5)),
+    "clip_by_value beside 0": lambda x: tw.clip_by_value(x, 0.5, [1.5, 9.0]),
+    "norm": tw.norm,
+    "l2_loss": tw.nn.l2_loss,
+}
+
+
+@pytest.mark.parametrize("target", ["eager", "numpy", "native"])
+@pytest.mark.parametrize("name", SLICED)
+def test_indexed_slices_count_as_the_tensor_that_they_stand_for(name, target):
+    """Repeated rows are summed, also in derivatives and for unknown numbers of rows."""
+    rows, values = [3, 0, 3, 1, 0], [[1, 2], [-3, 0.5], [2, 2], [0, 1], [-1, 1.5]]
+    dense = np.zeros((5, 2), np.float32)
+    np.add.at(dense, rows, values)
+    weights = tw.constant(np.arange(10, dtype=np.float32).reshape(5, 2) - 4)
+
+    def value_and_slope(values, rows=None):
+        with tw.GradientTape() as tape:
+            tape.watch(values)
+            x = values
+            if rows is not None:
+                x = tw.IndexedSlices(values, rows, (5, 2))
+            y = tw.convert_to_tensor(SLICED[name](x))
+            total = tw.reduce_sum(y * weights)
+        return y, tape.gradient(total, values)
+
+    expected, slope = value_and_slope(tw.constant(dense))
+    run = value_and_slope
+    if target != "eager":
+        signature = [tw.TensorSpec([None, 2]), tw.TensorSpec([None], "int32")]
+        with tw.config.use_target(target):
+            run = tw.function(run, input_signature=signature)
+    y, found = run(tw.constant(values, "float32"), tw.constant(rows))
+    np.testing.assert_allclose(y.numpy(), expected.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(found.numpy(), slope.numpy()[rows], rtol=1e-5, atol=1e-6)
+
+
+def test_clipped_indexed_slices_stay_sparse():
+    slices = tw.IndexedSlices(tw.ones((3, 1)), tw.constant([0, 0, 1]))
+    (clipped,), total = tw.clip_by_global_norm([slices], 1.0)
+    np.testing.assert_allclose(total.numpy(), 5**0.5, rtol=1e-6)
+    for each in (
+        clipped,
+        tw.clip_by_norm(slices, 1.0),
+        tw.clip_by_value(slices, -1, 1),
+    ):
+        assert isinstance(each, tw.IndexedSlices)
+    with pytest.raises(ValueError, match="dense_shape"):
+        tw.clip_by_value(slices, 0.5, 1.0)
+
+
 def test_a_mean_of_nothing_is_nan_without_a_warning():
     assert np.isnan(tw.reduce_mean(tw.zeros((0,))).numpy())
 

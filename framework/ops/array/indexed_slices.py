@@ -1,0 +1,55 @@
+"""Arithmetic of `IndexedSlices`, the sparse gradients of `gather`."""
+
+from __future__ import annotations
+
+from tapewright.core import dtypes
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.tensor import IndexedSlices, convert_to_tensor
+
+from .conversion import cast
+from .gather import gather_p, scatter_rows
+from .joining import concat
+from .sorting import argsort, searchsorted
+
+__all__ = []
+
+
+def dense(slices):
+    """`IndexedSlices` as the tensor (on arrays: the array) that it stands for.
+
+    Raises: ``ValueError`` without a ``dense_shape``.
+    """
+    if slices.dense_shape is None:
+        raise InvalidArgumentError(
+            "IndexedSlices without a dense_shape cannot become a tensor"
+        )
+    return scatter_rows(
+        slices.values, slices.indices, shape=tuple(slices.shape), axis=0
+    )
+
+
+def add_slices(slices, other):
+    """Two sparse gradients stay sparse; with a dense one the sum is dense."""
+    if not isinstance(other, IndexedSlices):
+        return dense(slices) + other
+    values = concat([slices.values, other.values], axis=0)
+    both = [slices.indices, other.indices]
+    if both[0].dtype != both[1].dtype:
+        both = [cast(indices, dtypes.int64) for indices in both]
+    indices = concat(both, axis=0)
+    shape = slices.dense_shape
+    return IndexedSlices(values, indices, other.dense_shape if shape is None else shape)
+
+
+def sum_repeated(slices):
+    """The same slices, where the first of equal indices has the sum, the others zeros.
+
+    The number of rows stays, so that a traced function knows it.
+    """
+    values, indices = (
+        convert_to_tensor(each) for each in (slices.values, slices.indices)
+    )
+    order = argsort(indices, stable=True)
+    first = gather_p(order, searchsorted(gather_p(indices, order, 0), indices), 0)
+    sums = scatter_rows(values, first, shape=tuple(values.shape), axis=0)
+    return IndexedSlices(sums, indices, slices.dense_shape)
