@@ -10,7 +10,7 @@ import enum
 import inspect
 import math
 import warnings
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self, TypeVar, overload
 
 import numpy as np
@@ -36,6 +36,7 @@ from tapewright.ops.array.creation import zeros, zeros_like
 from tapewright.ops.array.joining import stack
 from tapewright.ops.array.shape import reshape
 
+from . import confluence
 from .backward import (
     backward_pass,
     endpoints,
@@ -304,9 +305,13 @@ class GradientTape:
             use_interpreters((ARRAY_EVAL,) if on_arrays else interpreters),
             np.errstate(all="ignore"),
         ):
-            backward_pass(
-                tape, cotangents, keys, on_arrays, release=not self._persistent
-            )
+            release = not self._persistent
+            if tape.confluent:
+                confluence.pull_back(
+                    tape, cotangents, keys, on_arrays, release, interpreters
+                )
+            else:
+                backward_pass(tape, cotangents, keys, on_arrays, release)
             found = [sum_cotangents(cotangents, k) for k in keys]
         results = [to_gradient(g, on_arrays) for g in found]
         if unconnected is UnconnectedGradients.ZERO:
@@ -396,7 +401,10 @@ class GradientTape:
         target = _single(target, "jacobian", "target")
         flat_sources = _checked(sources, "sources")
         bounds = _bounds(parallel_iterations, memory_limit)
-        if not experimental_use_pfor:
+        if self._has_coinciding_values():
+            with self._several_gradients():
+                results = self._looped_jacobian(target, flat_sources)
+        elif not experimental_use_pfor:
             results = self._looped_jacobian(target, flat_sources)
         else:
             results = self._batched_jacobian(target, flat_sources, bounds)
@@ -452,7 +460,10 @@ class GradientTape:
         if shape[0] != inner[0]:
             raise ShapeError("batch_jacobian", "the first dimension of target and source "
                              "must agree", target=target, source=source)  # fmt: skip
-        if not experimental_use_pfor:
+        if self._has_coinciding_values():
+            with self._several_gradients():
+                found = self._looped_batch_jacobian(target, source, check)
+        elif not experimental_use_pfor:
             found = self._looped_batch_jacobian(target, source, check)
         else:
             found = self._batched_batch_jacobian(target, source, bounds, check)
@@ -503,9 +514,14 @@ class GradientTape:
         tape, interpreters = self._begin()
         ((tensor, key),), keys = endpoints(tape, [target], flat_sources)
         with use_interpreters(interpreters), np.errstate(all="ignore"):
-            blocks = second_derivatives(
-                tape, tensor, key, flat_sources, keys, interpreters, *bounds
-            )
+            if key is not None and confluence.coincide(tape):
+                blocks = confluence.second_derivatives(
+                    tape, tensor, key, flat_sources, keys, interpreters
+                )
+            else:
+                blocks = second_derivatives(
+                    tape, tensor, key, flat_sources, keys, interpreters, *bounds
+                )
             if flat:
                 return side_by_side(
                     blocks, [tuple(s.shape) for s in flat_sources], tensor
@@ -547,6 +563,25 @@ class GradientTape:
         passes = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
         with use_interpreters(interpreters), np.errstate(all="ignore"):
             return conjugate(passes.by_example(tuple(source.shape), check))
+
+    def _has_coinciding_values(self):
+        """Return whether gradients have parts that a batched pass lacks: `confluence`."""
+        return self._tape is not None and confluence.coincide(self._tape)
+
+    @contextmanager
+    def _several_gradients(self):
+        """Allow several gradients, and spend the tape afterwards unless it persists."""
+        if self._persistent:
+            yield
+            return
+        if self._here:
+            self._pop()
+        self._persistent = True
+        try:
+            yield
+        finally:
+            self._persistent = False
+            self._begin()
 
     def _need_persistent(self, who):
         if not self._persistent:

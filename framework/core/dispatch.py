@@ -25,7 +25,16 @@ ndarray, numpy_float32, float32 = np.ndarray, np.float32, np.dtype(np.float32)
 
 # The decorators of rules, which entries have as attributes.
 RULES = (
-    *("vjp", "no_gradient", "infer", "batch", "batch_arrays", "diagonal", "densify"),
+    *(
+        "vjp",
+        "no_gradient",
+        "infer",
+        "batch",
+        "batch_arrays",
+        "diagonal",
+        "densify",
+        "confluent",
+    ),
     "kernel_for",
 )
 

@@ -262,6 +262,7 @@ class Primitive:
         broadcasts: bool = False,
         same_dtype: tuple[str, ...] | None = None,
         multiple: bool = False,
+        takes_none: bool = False,
         ignores_float_errors: bool = False,
         floating: bool = False,
         kinds: str | None = None,
@@ -298,6 +299,7 @@ class Primitive:
         # Options and traits: see `primitive`.
         self.broadcasts: bool = broadcasts
         self.multiple: bool = multiple
+        self.takes_none: bool = takes_none
         self.same_dtype: tuple[str, ...] = self.inputs
         if same_dtype is not None:
             self.same_dtype = same_dtype
@@ -330,6 +332,7 @@ class Primitive:
         self.densify_rule: Any = None
         self.diagonal_rule: Any = None
         self.infer_rule: Any = None
+        self.confluent_rules: Any = None
         self.on_itself: Any = None  # a unary op for op(x, x), where that is cheaper
         self.device_kernels = {}
         self.kernels: Any = _Kernels(self)
@@ -430,6 +433,15 @@ class Primitive:
         """
         self.densify_rule = _name_rule(rule, f"{self.name}.densify")
         return rule
+
+    def confluent(self, rules: tuple[Rule, Rule]) -> None:
+        """Set the rules of a factorization into values and vectors; see `confluence`.
+
+        ``turn(outputs, cotangents)`` of the vectors, what is 0 for results that do not
+        depend on the basis of coinciding values, and ``part(outputs, slopes)``, the part
+        of the gradient that no VJP rule has.
+        """
+        self.confluent_rules = rules
 
     def infer(self, rule: Rule) -> Rule:
         """Decorator: ``rule(*specs, **attributes)`` gives the spec of the output."""
@@ -835,7 +847,7 @@ def primitive(kernel=None, **options):
     - ``same_dtype``: the inputs that share a dtype; default all.
     - ``broadcasts``: cotangents are summed down to the shapes of their primals.
     - ``multiple``: the kernel returns a tuple; a rule then gets a tuple of cotangents,
-      zeros where none arrived.
+      zeros where none arrived; with ``takes_none`` None there.
     - ``kinds``: the kinds of dtypes accepted, as NumPy abbreviates them ("iufc"; default
       all numbers, and strings, "O", for an op that ``moves`` data). ``floating`` is "fc":
       it refuses integers, which NumPy would convert to float64.

@@ -113,7 +113,7 @@ def _make_recorder(op, tracked, unbroadcast):
             keys = _tuple([f"{n}_key" for n in names])
             fields = ["_", "_", keys, *[f"r_{name}" for name in residuals]]
             source.emit(f"{', '.join(fields)} = record")
-            if op.multiple:
+            if op.multiple and not op.takes_none:
                 source.emit(f"g = {source.bind('fill', fill_missing)}(g, r_out_like)")
             for name in names:
                 _emit_cotangent(source, op, name, access, len(names), unbroadcast)

@@ -26,6 +26,7 @@ class Tape(Interpreter):
         "assigned",
         "forgotten",
         "lines",
+        "confluent",
     )
     takes_records = True
 
@@ -43,12 +44,16 @@ class Tape(Interpreter):
         self.assigned = []  # (variable, key of the assigned value, method, line)
         self.forgotten = None  # after a reset: (the newest key then, ids of variables)
         self.lines = None  # key of an output -> the user's line
+        # [op, input, outputs, order] of factorizations whose values may coincide, see
+        # `autodiff.confluence`; ``order`` counts the gradients that have a part of it
+        self.confluent = []
 
     def copied(self):
         """A copy, which does not see what this tape records later."""
         twin = Tape(self.accessed)
         for name in ("known", "leaves", "records", "reads", "variables"):
             setattr(twin, name, getattr(self, name).copy())
+        twin.confluent = [[*entry] for entry in self.confluent]
         twin.keys_of = {name: [*keys] for name, keys in self.keys_of.items()}
         twin.lines = None if self.lines is None else dict(self.lines)
         return twin
@@ -112,6 +117,8 @@ class Tape(Interpreter):
                     out.key = next_key()
                 if out.array.dtype.kind in DIFFERENTIABLE:
                     known.add(out.key)
+            if op.confluent_rules is not None:
+                self.confluent.append([op, inputs[0], outputs, 0])
         elif outputs.array.dtype.kind in DIFFERENTIABLE:
             if type(outputs.key) is not int:
                 outputs.key = next_key()

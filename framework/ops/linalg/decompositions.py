@@ -2,8 +2,7 @@
 
 Matrices are the last two axes; axes in front are a batch. Where factors are not unique
 (signs and phases of vectors, a basis of a null space), derivatives are right for what
-does not depend on that choice. Where values coincide, the part of a derivative that does
-not exist counts zero, as in TensorFlow; what does exist is exact.
+does not depend on that choice, also where values coincide (see `confluent`).
 
 The rules are written for cotangents in the convention of the papers, the conjugates of
 those of a backward pass (see `record`): hence ``conj`` at both ends.
@@ -17,17 +16,31 @@ import numpy as np
 
 from tapewright.core.costs import cubic
 from tapewright.core.dtypes import as_dtype, finfo
+from tapewright.core.interpreters import active_interpreters
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import batch_leading
+from tapewright.core.tape import Tape
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast, conj, real
-from ..array.creation import eye
+from ..array.creation import eye, zeros_like
 from ..array.joining import concat
-from ..math.comparison import greater, masked
-from ..math.elementwise import abs, divide_no_nan
+from ..math.comparison import equal, greater, logical_and, masked, not_equal
+from ..math.elementwise import divide_no_nan
 from ..math.reduction import reduce_max, reduce_sum
+from .confluent import (
+    PARTS_ARE_ADDED,
+    beside_diagonal,
+    difference,
+    gaps_of,
+    over_gaps,
+    product,
+    sums_of,
+    total,
+    without_rounding,
+)
+from .contraction import einsum
 from .linear_systems import (
     NO_CONVERGENCE,
     MatrixError,
@@ -52,13 +65,6 @@ __all__ = [
 ]
 
 
-def _product(*factors):
-    result = factors[0]
-    for factor in factors[1:]:
-        result = matmul_primitive(result, factor)
-    return result
-
-
 def _scaled(matrix, factors):
     """``matrix @ diag(factors)``, the factors real or complex."""
     return matrix * cast(factors, matrix.dtype)[..., None, :]
@@ -66,17 +72,6 @@ def _scaled(matrix, factors):
 
 def _skew(matrix):
     return matrix - adjoint(matrix)
-
-
-def _gaps(values, dtype):
-    """``values[j] - values[i]`` at ``[i, j]``, where it is no more than rounding exactly 0.
-
-    So divided by, it gives 0: a quotient of two rounding errors would be anything.
-    """
-    gaps = values[..., None, :] - values[..., :, None]
-    rounding = 4.0 * values.shape[-1] * float(finfo(as_dtype(dtype).dtype).eps)
-    least = reduce_max(abs(values), -1, True)[..., None] * rounding
-    return cast(masked(gaps, greater(abs(gaps), least)), dtype)
 
 
 # ------------------------------------------------------------------------- Cholesky
@@ -148,7 +143,7 @@ def gram_factor(xp, input: TensorLike):
 def _(g, out):
     """Murray, "Differentiation of the Cholesky decomposition" (2016), equation 9."""
     turned = adjoint(out)
-    inner = triangle(_product(turned, conj(g)), True, True)
+    inner = triangle(product(turned, conj(g)), True, True)
     left = triangular_solve_primitive(turned, inner, False)
     both = triangular_solve_primitive(turned, adjoint(left), False)
     return conj((both + adjoint(both)) * 0.5)
@@ -188,9 +183,9 @@ def _(g, input, out):
         return conj(_qr_square(g_q, g_r[..., :columns, :], q, r[..., :columns, :]))
     rest = input[..., rows:]  # R2 = Q^H A2
     g_rest = g_r[..., rows:]
-    g_q = g_q + _product(rest, adjoint(g_rest))
+    g_q = g_q + product(rest, adjoint(g_rest))
     first = _qr_square(g_q, g_r[..., :rows], q, r[..., :rows])
-    return conj(_beside(first, _product(q, g_rest)))
+    return conj(_beside(first, product(q, g_rest)))
 
 
 def _beside(left, right):
@@ -202,15 +197,15 @@ def _without_the_null_space(q, g, count):
     if q.shape[-1] == count:
         return q, g
     first, other = q[..., :count], q[..., count:]
-    passed = _product(other, adjoint(g[..., count:]), first)
+    passed = product(other, adjoint(g[..., count:]), first)
     return first, g[..., :count] - passed
 
 
 def _qr_square(g_q, g_r, q, r):
-    along = _product(adjoint(q), g_q)
-    upper = _product(g_r, adjoint(r))
+    along = product(adjoint(q), g_q)
+    upper = product(g_r, adjoint(r))
     inner = upper + triangle(_skew(along - upper), True, True)
-    change = g_q + _product(q, inner - along)
+    change = g_q + product(q, inner - along)
     return adjoint(triangular_solve_primitive(r, adjoint(change), False))
 
 
@@ -236,7 +231,9 @@ def qr(
 # ------------------------------------------------------------------ singular values
 
 
-@primitive(multiple=True, floating=True, half=False, batch=batch_leading)
+@primitive(
+    multiple=True, takes_none=True, floating=True, half=False, batch=batch_leading
+)
 def _svd(xp, tensor: TensorLike, full_matrices: bool = False):
     function = xp.linalg.svd
     u, s, turned = by_lapack(
@@ -259,24 +256,94 @@ def _(tensor, full_matrices):
 @_svd.vjp("tensor")
 def _(g, out):
     """Townsend (2016), with the parts that coinciding values leave finite kept apart."""
-    (g_s, g_u, g_v), (s, u, v) = [conj(x) for x in g], out
+    g_s, g_u, g_v = (x if x is None else conj(x) for x in g)
+    s, u, v = out
+    if g_u is None and g_v is None:
+        count = s.shape[-1]
+        return conj(product(_scaled(u[..., :count], g_s), adjoint(v[..., :count])))
+    g_u, g_v = (zeros_like(x) if g is None else g for x, g in ((u, g_u), (v, g_v)))
     (rows, columns), count = (u.shape[-2], v.shape[-2]), s.shape[-1]
     u, g_u = _without_the_null_space(u, g_u, count)
     v, g_v = _without_the_null_space(v, g_v, count)
-    along_u, along_v = _product(adjoint(u), g_u), _product(adjoint(v), g_v)
-    skew_u, skew_v = _skew(along_u), _skew(along_v)
-    across = cast(s[..., None, :], u.dtype)
-    sums = cast(s[..., None, :] + s[..., :, None], u.dtype)
-    inner = divide_no_nan((skew_u + skew_v) * 0.5, _gaps(s, u.dtype))
-    inner = inner + divide_no_nan((skew_u - skew_v) * 0.5, sums)
-    change = _product(_scaled(u, g_s) + _product(u, inner), adjoint(v))
+    along_u, along_v = product(adjoint(u), g_u), product(adjoint(v), g_v)
+    both, apart = along_u + along_v, along_u - along_v
+    slopes = g_s
+
+    def quotient(part, along, gaps, corner=True):
+        names = "svd", "singular values"
+        return _over_gaps(part, along, slopes, gaps, *names, corner)
+
+    sums = sums_of(s, u.dtype)
+    # At singular values of 0, which have a corner, no basis is better than another.
+    part = masked(_skew(both) * 0.5, not_equal(sums, 0.0))
+    inner = quotient(part, both, gaps_of(s, u.dtype), False)
+    inner = inner + quotient(_skew(apart) * 0.5, apart, sums)
+    if g_s is not None:
+        inner = inner + _scaled(_unit(inner), g_s)
+    change = product(product(u, inner), adjoint(v))
+    across = cast(without_rounding(s[..., None, :], s), u.dtype)
     if rows > count:
-        outside = divide_no_nan(g_u - _product(u, along_u), across)
-        change = change + _product(outside, adjoint(v))
+        outside = quotient(g_u - product(u, along_u), g_u, across + zeros_like(g_u))
+        change = change + product(outside, adjoint(v))
     if columns > count:
-        outside = divide_no_nan(g_v - _product(v, along_v), across)
-        change = change + _product(u, adjoint(outside))
+        outside = quotient(g_v - product(v, along_v), g_v, across + zeros_like(g_v))
+        change = change + product(u, adjoint(outside))
     return conj(change)
+
+
+def _svd_turn(out, cotangents):
+    (s, u, v), (g_u, g_v) = out, cotangents
+    along_u, along_v = product(adjoint(u), g_u), product(adjoint(v), g_v)
+    if u.shape[-1] != v.shape[-1]:
+        return []
+    near = beside_diagonal(gaps_of(s, s.dtype))
+    near = logical_and(near, not_equal(sums_of(s, s.dtype), 0.0))
+    return [masked(_skew(along_u + along_v), near)]
+
+
+def _svd_part(out, slopes):
+    """The parts between equal singular values, and where they are 0."""
+    (s, u, v), (slope_u, slope_v) = out, slopes
+    count = s.shape[-1]
+    if u.shape[-1] > count or v.shape[-1] > count:
+        return None  # vectors of the null space turn, too
+    turned_u, turned_v = (
+        product(adjoint(x)[..., None, :, :], slope)
+        for x, slope in ((u, slope_u), (v, slope_v))
+    )
+    inner = difference(turned_u + turned_v)
+    inner = masked(inner, beside_diagonal(gaps_of(s, s.dtype)))
+    apart = total(turned_u - turned_v)
+    halved = apart - _unit(apart) * apart * 0.5
+    inner = inner + masked(halved, equal(sums_of(s, s.dtype), 0.0))
+    change = product(u, inner, adjoint(v))
+    for x, turned, slope, is_left in (
+        (u, turned_u, slope_u, True),
+        (v, turned_v, slope_v, False),
+    ):
+        if x.shape[-2] > count:
+            outside = slope - product(x[..., None, :, :], turned)
+            outside = einsum("...jmj->...mj", outside)
+            outside = masked(outside, equal(without_rounding(s[..., None, :], s), 0.0))
+            if is_left:
+                change = change + product(outside, adjoint(v))
+            else:
+                change = change + product(u, adjoint(outside))
+    return conj(change)
+
+
+_svd.confluent((_svd_turn, _svd_part))
+
+
+def _over_gaps(part, along, slopes, gaps, who, values, corner=False):
+    """`over_gaps`; without cotangents of the values there is no limit to miss."""
+    strict = slopes is not None and not PARTS_ARE_ADDED.get()
+    if slopes is None:
+        slopes = real(along[..., :1, :]) * 0.0
+    else:
+        slopes = real(slopes)[..., None, :]
+    names = {"who": who, "values": values}
+    return over_gaps(part, along, slopes, gaps, **names, strict=strict, corner=corner)
 
 
 @primitive(floating=True, half=False, batch=batch_leading)
@@ -295,8 +362,13 @@ def _(tensor):
 
 @singular_values.vjp("tensor")
 def _(g, tensor):
-    _, u, v = _svd(tensor)
-    return matmul_primitive(_scaled(conj(u), g), v, False, True)
+    s, u, v = _svd(tensor)
+    return matmul_primitive(_scaled(conj(u), _tied(g, s)), v, False, True)
+
+
+def _tied(g, values):
+    """``g``, as a function of the values, which it is: so second derivatives notice."""
+    return g + values * 0.0
 
 
 @overload
@@ -337,7 +409,7 @@ def svd(tensor, full_matrices=False, compute_uv=True, name=None):
     array([2., 1.], dtype=float32)
     """
     if not compute_uv:
-        return singular_values(tensor)
+        return _svd(tensor)[0] if _is_on_tape() else singular_values(tensor)
     return _svd(tensor, full_matrices=bool(full_matrices))
 
 
@@ -379,6 +451,7 @@ def _lower(xp, tensor):
 @primitive(
     type_name="SelfAdjointEigV2",
     multiple=True,
+    takes_none=True,
     floating=True,
     half=False,
     batch=batch_leading,
@@ -399,10 +472,33 @@ def _(tensor):
 
 @_eigh.vjp("tensor")
 def _(g, out):
-    (g_e, g_v), (e, v) = [conj(x) for x in g], out
-    skew = _skew(_product(adjoint(v), g_v)) * 0.5
-    change = _scaled(v, g_e) + _product(v, divide_no_nan(skew, _gaps(e, v.dtype)))
-    return conj(_of_the_lower_half(_product(change, adjoint(v))))
+    g_e, g_v = (x if x is None else conj(x) for x in g)
+    e, v = out
+    if g_v is None:
+        return conj(_of_the_lower_half(product(_scaled(v, g_e), adjoint(v))))
+    along = product(adjoint(v), g_v)
+    gaps = gaps_of(e, v.dtype)
+    inner = _over_gaps(_skew(along) * 0.5, along, g_e, gaps, "eigh", "eigenvalues")
+    change = product(v, inner)
+    if g_e is not None:
+        change = change + _scaled(v, g_e)
+    return conj(_of_the_lower_half(product(change, adjoint(v))))
+
+
+def _eigh_turn(out, cotangents):
+    (e, v), (g_v,) = out, cotangents
+    near = beside_diagonal(gaps_of(e, e.dtype))
+    return [masked(_skew(product(adjoint(v), g_v)), near)]
+
+
+def _eigh_part(out, slopes):
+    (e, v), (slope,) = out, slopes
+    inner = difference(product(adjoint(v)[..., None, :, :], slope))
+    inner = masked(inner, beside_diagonal(gaps_of(e, e.dtype)))
+    return conj(_of_the_lower_half(product(v, inner, adjoint(v))))
+
+
+_eigh.confluent((_eigh_turn, _eigh_part))
 
 
 def _of_the_lower_half(change):
@@ -427,8 +523,13 @@ def _(tensor):
 
 @_eigvalsh.vjp("tensor")
 def _(g, tensor):
-    _, v = _eigh(tensor)
-    return conj(_of_the_lower_half(_product(_scaled(v, g), adjoint(v))))
+    e, v = _eigh(tensor)
+    return conj(_of_the_lower_half(product(_scaled(v, _tied(g, e)), adjoint(v))))
+
+
+def _is_on_tape():
+    """A tape needs the vectors anyway; it knows values and vectors of one call."""
+    return any([isinstance(each, Tape) for each in active_interpreters()])
 
 
 def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
@@ -458,7 +559,8 @@ def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
     array([1., 2.], dtype=float32)
     """
     tensor = convert_to_tensor(tensor)
-    return cast(_eigvalsh(tensor), tensor.dtype)
+    e = _eigh(tensor)[0] if _is_on_tape() else _eigvalsh(tensor)
+    return cast(e, tensor.dtype)
 
 
 # ------------------------------------------------------ eigenvalues, square matrices
@@ -498,9 +600,9 @@ def _(g, out, tensor_dtype):
     turned = adjoint(v)
     # What would lengthen a vector is taken off: each has length 1.
     longer = cast(real(reduce_sum(conj(v) * g_v, -2)), v.dtype)
-    across = _product(turned, g_v) - _scaled(_product(turned, v), longer)
-    inner = divide_no_nan(across, conj(_gaps(e, v.dtype)))
-    change = _product(solve_primitive(turned, _scaled(_unit(v), g_e) + inner), turned)
+    across = product(turned, g_v) - _scaled(product(turned, v), longer)
+    inner = divide_no_nan(across, conj(gaps_of(e, v.dtype)))
+    change = product(solve_primitive(turned, _scaled(_unit(v), g_e) + inner), turned)
     return cast(conj(change), tensor_dtype)
 
 

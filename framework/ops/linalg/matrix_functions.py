@@ -26,7 +26,7 @@ from ..math.comparison import masked, not_equal
 from ..math.elementwise import abs, log, norm_sqrt, square
 from ..math.reduction import reduce_max, reduce_sum
 from .contraction import einsum
-from .decompositions import cholesky, gram_factor, singular_values
+from .decompositions import cholesky, gram_factor, svd
 from .linear_systems import (
     NOT_INVERTIBLE,
     by_lapack,
@@ -392,7 +392,7 @@ def _matrix_norm(x, ord, axis, keepdims):
         result = reduce_max(reduce_sum(abs(x), first, True), second, True)
     elif ord in (2, "nuc"):
         order = [i for i in range(rank) if i not in (rows, columns)]
-        s = singular_values(transpose(x, [*order, rows, columns]))
+        s = svd(transpose(x, [*order, rows, columns]), compute_uv=False)
         s = masked(s, not_equal(s, 0.0))  # where it is 0 it has a corner
         over = reduce_max if ord == 2 else reduce_sum
         result = expand_dims(over(s, -1), sorted((rows, columns)))

@@ -1,0 +1,286 @@
+"""Gradients through factorizations whose values coincide, from second derivatives.
+
+Where eigenvalues or singular values coincide, the VJP rule of `eigh` or `svd` lacks a part
+of the gradient: the limit of a quotient, which is a derivative of the cotangents of the
+values by the vectors (see `ops.linalg.confluent`). A tape has what it takes: the backward
+pass as far as the factorization is recorded in a copy of the tape, and differentiated.
+Nothing of this runs unless values on the tape do coincide.
+"""
+
+import math
+
+import numpy as np
+
+from tapewright.core import devices
+from tapewright.core.dtypes import finfo
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.interpreters import use_interpreters
+from tapewright.core.tape import Tape
+from tapewright.core.tensor import convert_to_tensor, module_of, new_tensor
+from tapewright.core.user_gradients import conjugate
+from tapewright.ops.array.conversion import real
+from tapewright.ops.array.creation import zeros_like
+from tapewright.ops.array.gather import gather_nd, gather_p, scatter_rows
+from tapewright.ops.array.joining import concat, stack
+from tapewright.ops.array.shape import reshape
+from tapewright.ops.linalg.confluent import NO_DERIVATIVE, PARTS_ARE_ADDED
+from tapewright.ops.math.reduction import reduce_sum
+
+from .backward import backward_pass, seed_cotangent, sum_cotangents, to_gradient
+from .jacobian import JacobianPass
+
+__all__ = ["coincide", "pull_back", "second_derivatives"]
+
+# The formula of the part is right beside coinciding values up to the square of their
+# distance, so that it may be differentiated once.
+MOST = 2
+NO_ORDER = (
+    "{who}: where values coincide, the derivative of a result that depends on values and "
+    "vectors is known up to the second order (the first through several factorizations, "
+    "the third of values alone), not beyond. Functions of the whole matrix "
+    "(tw.linalg.expm, sqrtm, logm, inv) know all"
+)
+
+
+def coincide(tape):
+    """Return whether values of a factorization on the tape are known to coincide."""
+    return any([_coinciding(out) is not None for _, _, out, _ in tape.confluent])
+
+
+def _coinciding(outputs):
+    """The positions in the batch, flat, at which values coincide; None if nowhere.
+
+    A singular value of 0 also coincides, with its negative.
+    """
+    array = outputs[0].array
+    if not devices.is_array(array) or not array.size:
+        return None
+    array = devices.to_numpy(array)
+    least = 4.0 * array.shape[-1] * float(finfo(array.dtype).eps)
+    least = least * np.abs(array).max(-1, keepdims=True)
+    near = (np.abs(np.diff(array)) <= least).any(-1)
+    if len(outputs) == 3:
+        near |= (np.abs(array) <= least).any(-1)
+    return np.flatnonzero(near) if near.any() else None
+
+
+def pull_back(tape, cotangents, keys, on_arrays, release, interpreters):
+    """`backward_pass`, after the parts for coinciding values are added to the cotangents."""
+    known = all([devices.is_array(out[0].array) for _, _, out, _ in tape.confluent])
+    token = PARTS_ARE_ADDED.set(known)
+    try:
+        if known and coincide(tape):
+            added = _add_parts(tape, cotangents, on_arrays, interpreters)
+            PARTS_ARE_ADDED.set(added)
+        backward_pass(tape, cotangents, keys, on_arrays, release)
+    finally:
+        PARTS_ARE_ADDED.reset(token)
+
+
+def second_derivatives(tape, target, key, sources, own, interpreters):
+    """`jacobian.second_derivatives` row by row, each with its parts."""
+    both, shapes = tape.copied(), [tuple(s.shape) for s in sources]
+    inside = (*interpreters, both)
+    blocks = []
+    with use_interpreters(inside):
+        cotangents = {}
+        seed_cotangent(cotangents, key, target, None, False)
+        pull_back(both, cotangents, own, False, False, inside)
+        found = [sum_cotangents(cotangents, keys) for keys in own]
+        found = [
+            g if g is None else convert_to_tensor(to_gradient(g, False)) for g in found
+        ]
+    for g, shape in zip(found, shapes):
+        rows = []
+        for unit in _units(g) if g is not None and g.key in both.known else ():
+            seeds = {g.key: unit}
+            with use_interpreters(interpreters):
+                pull_back(both, seeds, own, False, False, interpreters)
+                rows.append([sum_cotangents(seeds, keys) for keys in own])
+        columns = zip(*rows) if rows else [(None,)] * len(sources)
+        blocks.append(
+            [
+                None
+                if any([x is None for x in column])
+                else reshape(
+                    stack(
+                        [convert_to_tensor(to_gradient(x, False)) for x in column], 0
+                    ),
+                    (*shape, *other),
+                )
+                for column, other in zip(columns, shapes)
+            ]
+        )
+    return blocks
+
+
+def _units(x):
+    size, xp = math.prod(x.shape), module_of(x)
+    for unit in np.eye(size, dtype=x.array.dtype):
+        yield new_tensor(xp.asarray(unit.reshape(tuple(x.shape))))
+
+
+def _add_parts(tape, cotangents, on_arrays, interpreters):
+    """Add the missing part to the cotangent of each input; return False if one is unknown."""
+    pass_ = _Pass(tape.copied(), interpreters)
+    with use_interpreters(pass_.interpreters):
+        seeds = {
+            key: new_tensor(g) if on_arrays else g for key, g in cotangents.items()
+        }
+        before = dict(seeds)
+        pass_.add_parts(seeds, 0, 0)
+    for key, g in seeds.items():
+        if g is not before.get(key):
+            cotangents[key] = g.array if on_arrays else g
+    return pass_.is_complete
+
+
+class _Pass:
+    """A backward pass that ``tape``, a copy, records to differentiate it."""
+
+    def __init__(self, tape, interpreters):
+        self.tape, self.interpreters = tape, (*interpreters, tape)
+        self.outer = [each for each in interpreters if isinstance(each, Tape)]
+        self.found = [*tape.confluent]
+        self.picks = [_coinciding(outputs) for _, _, outputs, _ in self.found]
+        self.is_complete = True
+
+    def add_parts(self, seeds, first, depth):
+        """Add to ``seeds`` the parts of the factorizations from ``first`` on.
+
+        ``depth``: the number of derivatives taken already in this pass.
+        """
+        # A later factorization first: its part belongs to the cotangents of the others.
+        for i in range(len(self.found) - 1, first - 1, -1):
+            op, x, outputs, order = self.found[i]
+            if self.picks[i] is None:
+                continue
+            cotangent, vectors = self._cotangents(seeds, outputs)
+            if vectors is None:
+                continue
+            slopes = self._slopes(cotangent, vectors, i, depth)
+            if slopes is None:
+                continue
+            _, rule = op.confluent_rules
+            part = rule(outputs, slopes)
+            if part is None:
+                self.is_complete = False
+                continue
+            self._count(op, outputs, order + depth)
+            seeds[x.key] = seeds[x.key] + part if x.key in seeds else part
+
+    def _cotangents(self, seeds, outputs):
+        """The cotangents of the values and of the vectors; None where there is none."""
+        cotangents = dict(seeds)
+        keys = [(out.key,) for out in outputs]
+        backward_pass(self.tape, cotangents, keys, False, False)
+        values, *vectors = [cotangents.get(out.key) for out in outputs]
+        if all([g is None for g in vectors]):
+            return values, None
+        return values, [
+            zeros_like(v) if g is None else conjugate(g)
+            for v, g in zip(outputs[1:], vectors)
+        ]
+
+    def _count(self, op, outputs, order):
+        if order >= MOST:
+            raise InvalidArgumentError(NO_ORDER.format(who=op.name))
+        for each in self.outer:
+            for entry in each.confluent:
+                if entry[2] is outputs:
+                    entry[3] = max(entry[3], order + 1)
+
+    def _slopes(self, cotangent, cotangents, i, depth):
+        """The derivatives of the cotangents of the values by the vectors.
+
+        For each kind of vectors ``[..., n, m, k]``; None if there is no cotangent.
+
+        Raises: ``ValueError`` if the result depends on the basis of coinciding values. It
+        does not if a combination of what must be 0 stays 0 when the vectors turn.
+        """
+        op, _, outputs, _ = self.found[i]
+        values, *vectors = outputs
+        turn, _ = op.confluent_rules
+        shape = tuple(values.shape)
+        count, batch = shape[-1], math.prod(shape[:-1])
+        rows = (self.picks[i][:, None] * count + np.arange(count)).reshape(-1)
+        moves = cotangent is not None and cotangent.key in self.tape.known
+        entries = [reshape(_combination(turn(outputs, cotangents)), (1,))]
+        if moves:
+            entries.append(gather_p(reshape(cotangent, (batch * count,)), rows, 0))
+        entries = concat(entries, axis=0)
+        if entries.key not in self.tape.known:
+            return None
+        found = self._derivatives(entries, vectors, i, depth)
+        turned = turn(outputs, [each[0] for each in found])
+        self._check(op, turned, [*cotangents, *found])
+        if not moves:
+            return None
+        own = np.stack([np.arange(rows.size), rows // count], -1)
+        slopes = []
+        for v, each in zip(vectors, found):
+            inner = tuple(v.shape)[-2:]
+            each = reshape(each[1:], (rows.size, batch, *inner))
+            each = scatter_rows(
+                gather_nd(each, own), rows, shape=(batch * count, *inner), axis=0
+            )
+            slopes.append(reshape(each, (*shape, *inner)))
+        return slopes
+
+    def _check(self, op, turned, sizes):
+        size = max([float(np.abs(_numbers(x)).max(initial=0)) for x in sizes])
+        for x in turned:
+            array = _numbers(x)
+            limit = float(finfo(array.dtype).eps) ** 0.5 * size
+            if (np.abs(array) > limit).any():
+                values = "singular values" if op.name == "svd" else "eigenvalues"
+                raise InvalidArgumentError(
+                    NO_DERIVATIVE.format(who=op.name, values=values)
+                )
+
+    def _derivatives(self, entries, vectors, i, depth):
+        """The Jacobians of a vector of entries by the vectors of factorization ``i``."""
+        shapes = [tuple(v.shape) for v in vectors]
+        keys = [(v.key,) for v in vectors]
+        if all([picks is None for picks in self.picks[i + 1 :]]):
+            jacobians = JacobianPass(
+                self.tape, entries, entries.key, keys, self.interpreters
+            ).full(shapes)
+        else:
+            jacobians = self._row_by_row(entries, keys, i, depth)
+        count = entries.shape[0]
+        return [
+            new_tensor(module_of(v).zeros((count, *shape), v.array.dtype))
+            if each is None
+            else conjugate(each)
+            for each, v, shape in zip(jacobians, vectors, shapes)
+        ]
+
+    def _row_by_row(self, entries, keys, i, depth):
+        """As `JacobianPass`, with the parts of the factorizations behind ``i``."""
+        rows = []
+        for unit in _units(entries):
+            seeds = {entries.key: unit}
+            self.add_parts(seeds, i + 1, depth + 1)
+            backward_pass(self.tape, seeds, keys, False, False)
+            rows.append([sum_cotangents(seeds, each) for each in keys])
+        return [
+            None if any([x is None for x in column]) else stack(list(column), 0)
+            for column in zip(*rows)
+        ]
+
+
+def _combination(parts):
+    """A sum of all entries with weights of no pattern, real and imaginary."""
+    total, random = 0.0, np.random.default_rng(0)
+    for part in parts:
+        xp, dtype = module_of(part), part.array.dtype
+        weights = random.normal(size=(2, *part.shape))
+        weights = weights[0] + 1j * weights[1] if dtype.kind == "c" else weights[0]
+        weights = new_tensor(xp.asarray(weights.astype(dtype)))
+        total = reduce_sum(real(part * weights)) + total
+    return total
+
+
+def _numbers(x):
+    return devices.to_numpy(x.array)

@@ -1,0 +1,213 @@
+"""Derivatives of factorizations where eigenvalues or singular values coincide.
+
+The vectors that belong to coinciding values are an arbitrary basis. Results that do not
+depend on it, such as a function ``V @ diag(f(e)) @ V^H`` of the whole matrix, are smooth
+there, but their derivative is a quotient 0 / 0 to the VJP rules, which see cotangents and
+not ``f``. `over_gaps` divides and notices it.
+
+The limit is a second derivative. A change ``V @ B @ V^H``, ``B`` Hermitian and zero beyond
+the coinciding values, turns their vectors to those of ``B`` and moves the values by the
+eigenvalues of ``B``. To first order in the angle of a rotation K, this says: the part of
+the gradient is ``V @ X @ V^H``, and ``X[i, j]`` is half the derivative of the cotangent of
+value j along ``V @ K``. `autodiff.confluence` computes these derivatives from a tape.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+from tapewright.core.dtypes import as_dtype, finfo
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.primitive import primitive
+from tapewright.core.rules import batch_leading
+from tapewright.core.tensor import TensorSpec
+from tapewright.core.typing import TensorLike
+
+from ..array.conversion import cast
+from ..array.creation import eye
+from ..math.comparison import equal, greater, logical_and, logical_not, masked
+from ..math.elementwise import abs, divide_no_nan
+from ..math.reduction import reduce_max
+from .contraction import einsum
+from .matmul import adjoint, beside, matmul_primitive
+
+__all__ = []
+
+# Whether the backward pass adds the parts of a gradient that `over_gaps` cannot know.
+PARTS_ARE_ADDED: ContextVar[bool] = ContextVar("parts are added", default=False)
+
+NO_DERIVATIVE = (
+    "{who}: where {values} coincide, the vectors are an arbitrary basis (of a batch, those "
+    "of one matrix). The result depends on the choice, so it has no derivative there"
+)
+UNKNOWN_DERIVATIVE = (
+    "{who}: where {values} coincide (of a batch, those of one matrix), the derivative of a "
+    "result that depends on them and on the vectors is only known to GradientTape.gradient "
+    "outside of traced functions. Functions of the whole matrix (tw.linalg.expm, sqrtm, "
+    "logm, inv, pinv, det) know it everywhere"
+)
+
+
+def gaps_of(values, dtype):
+    """``values[j] - values[i]`` at ``[i, j]``, where it is no more than rounding exactly 0.
+
+    So divided by, it gives 0: a quotient of two rounding errors would be anything.
+    """
+    gaps = values[..., None, :] - values[..., :, None]
+    return cast(without_rounding(gaps, values), dtype)
+
+
+def sums_of(values, dtype):
+    """``values[j] + values[i]`` of singular values, as `gaps_of`."""
+    sums = values[..., None, :] + values[..., :, None]
+    return cast(without_rounding(sums, values), dtype)
+
+
+def without_rounding(x, values):
+    """``x``, where it is no more than rounding beside the largest of the values exactly 0."""
+    rounding = 4.0 * values.shape[-1] * float(finfo(as_dtype(values.dtype).dtype).eps)
+    least = reduce_max(abs(values), -1, True)[..., None] * rounding
+    return masked(x, greater(abs(x), least))
+
+
+@primitive(
+    may_raise=True,
+    ignores_float_errors=True,
+    floating=True,
+    half=False,
+    same_dtype=("part", "along", "gaps"),
+    no_gradient=("along", "slopes"),
+    batch=batch_leading,
+)
+def over_gaps(
+    xp,
+    part: TensorLike,
+    along: TensorLike,
+    slopes: TensorLike,
+    gaps: TensorLike,
+    *,
+    who: str,
+    values: str,
+    strict: bool,
+    corner: bool = False,
+):
+    """``part / gaps``, and 0 where a gap is 0: there ``part`` must be 0, too.
+
+    Args: ``along``: what ``part`` belongs to, for its size; ``slopes``: a row with the
+    cotangents of the values; ``strict``: also raise where the limit of the quotient may
+    be another one than 0; ``corner``: ``part`` may be anything where a gap is 0.
+    """
+    near = _near(xp, gaps)
+    if near is None:
+        return part / gaps
+    limit = _limit(xp, along)
+    if not corner and (near & (xp.abs(part) > limit)).any():
+        raise InvalidArgumentError(NO_DERIVATIVE.format(who=who, values=values))
+    if strict:
+        moving = slopes != 0
+        unknown = moving | (xp.abs(along) > limit)
+        if part.shape[-1] == part.shape[-2]:
+            unknown = unknown | xp.swapaxes(unknown, -1, -2)
+        if (near & unknown).any():
+            raise InvalidArgumentError(
+                UNKNOWN_DERIVATIVE.format(who=who, values=values)
+            )
+    return _quotient(xp, part, gaps)
+
+
+def _near(xp, gaps):
+    """Where gaps are 0, beside the diagonal of a square; None if nowhere at all."""
+    near = gaps == 0
+    if not near.any():
+        return None
+    if gaps.shape[-1] == gaps.shape[-2]:
+        near = near & ~xp.eye(gaps.shape[-1], dtype=bool)
+    return near
+
+
+def _quotient(xp, part, gaps):
+    near = gaps == 0
+    return xp.where(near, part.dtype.type(0), part / xp.where(near, 1, gaps))
+
+
+def _limit(xp, matrix):
+    """What counts as rounding beside the largest entry."""
+    rounding = float(finfo(matrix.dtype).eps) ** 0.5
+    return xp.abs(matrix).max((-2, -1), keepdims=True, initial=0) * rounding
+
+
+def _infer(part, *others, **attributes):
+    return TensorSpec(part.shape, part.dtype)
+
+
+over_gaps.infer(_infer)
+
+
+@over_gaps.vjp("part")
+def _(g, gaps, strict):
+    return over_gaps_turned(g, gaps, strict=strict)
+
+
+@over_gaps.vjp("gaps")
+def _(g, out, gaps):
+    return -divide_no_nan(g * out, gaps)
+
+
+@primitive(ignores_float_errors=True, floating=True, half=False, batch=batch_leading)
+def over_gaps_turned(xp, part: TensorLike, gaps: TensorLike, *, strict: bool):
+    """The transpose of `over_gaps`: NaN where ``strict`` and the quotient is unknown."""
+    near = _near(xp, gaps)
+    if near is None:
+        return part / gaps
+    quotient = _quotient(xp, part, gaps)
+    if not strict:
+        return quotient
+    lost = near & (xp.abs(part) > _limit(xp, part))
+    return xp.where(lost, part.dtype.type("nan"), quotient)
+
+
+over_gaps_turned.infer(_infer)
+
+
+@over_gaps_turned.vjp("part")
+def _(g, gaps, strict):
+    return over_gaps_turned(g, gaps, strict=strict)
+
+
+@over_gaps_turned.vjp("gaps")
+def _(g, out, gaps):
+    return -divide_no_nan(g * out, gaps)
+
+
+# ------------------------------------------------------------- the limits of quotients
+
+
+def beside_diagonal(gaps):
+    """True where a gap is 0, except on the diagonal."""
+    count = gaps.shape[-1]
+    on = beside(gaps, eye, count, dtype="bool")
+    return logical_and(equal(gaps, 0.0), logical_not(on))
+
+
+def difference(turned):
+    """``X`` for ``turned[..., j, :, :] = V^H @ R``, R the derivative by V of cotangent j."""
+    skew = turned - adjoint(turned)
+    return (einsum("...jij->...ij", skew) - einsum("...iij->...ij", skew)) * 0.25
+
+
+def total(turned):
+    """The skew part where singular values are 0: as `difference`, for ``U^H RU - V^H RV``.
+
+    Left and right vectors turn against each other.
+    """
+    skew = turned - adjoint(turned)
+    both = einsum("...jij->...ij", skew) + einsum("...iij->...ij", skew)
+    return both * 0.25
+
+
+def product(*factors):
+    """The matrix product."""
+    result = factors[0]
+    for factor in factors[1:]:
+        result = matmul_primitive(result, factor)
+    return result

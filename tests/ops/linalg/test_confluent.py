@@ -1,0 +1,288 @@
+"""Derivatives of factorizations where eigenvalues or singular values coincide.
+
+The references are functions of the same matrices without a factorization: powers, the
+exponential, the trace of powers, and difference quotients of NumPy's factorizations.
+"""
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+
+RNG = np.random.default_rng(5)
+TURN = np.linalg.qr(RNG.normal(size=(4, 4)))[0]
+OTHER = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
+COMPLEX_TURN = np.linalg.qr(RNG.normal(size=(4, 4)) + 1j * RNG.normal(size=(4, 4)))[0]
+
+
+def turned(values, by):
+    return (by * np.array(values)) @ by.conj().T
+
+
+HERMITIAN = {
+    "unit": np.eye(3),
+    "zeros": np.zeros((3, 3)),
+    "three of four": turned([1.0, 1.0, 1.0, 2.0], TURN),
+    "two pairs": turned([-1.0, -1.0, 2.0, 2.0], TURN),
+    "complex unit": np.eye(3) + 0j,
+    "complex": turned([1.0, 1.0, 1.0, 2.0], COMPLEX_TURN),
+    "batch": np.stack([np.eye(3), np.diag([1.0, 2.0, 3.0]), turned([2, 2, 1], OTHER)]),
+}
+ANY = {
+    "unit": np.eye(3),
+    "zeros": np.zeros((3, 3)),
+    "tall zeros": np.zeros((4, 2)),
+    "wide zeros": np.zeros((2, 4)),
+    "a pair": (TURN[:, :3] * [2.0, 2.0, 1.0]) @ OTHER,
+    "rank 1": (TURN[:, :3] * [2.0, 0.0, 0.0]) @ OTHER,
+    "exact rank 1": np.diag([2.0, 0.0, 0.0]),
+    "tall rank 2": np.eye(4)[:, :3] * [2.0, 2.0, 0.0],
+    "complex": COMPLEX_TURN[:, :3] * [2.0, 2.0, 1.0],
+    "complex zeros": np.zeros((3, 2)) + 0j,
+    "batch": np.stack([np.eye(3), np.diag([1.0, 2.0, 3.0]), np.zeros((3, 3))]),
+}
+
+
+def adjoint(x):
+    return tw.linalg.adjoint(x)
+
+
+def as_read(x):
+    """The Hermitian matrix of the lower triangle, which is all that eigh reads."""
+    lower = tw.linalg.band_part(x, -1, 0)
+    diagonal = tw.cast(tw.math.real(tw.linalg.diag_part(x)), x.dtype)
+    return lower + adjoint(lower) - tw.linalg.diag(diagonal)
+
+
+def by_eigh(f):
+    def function(x):
+        e, v = tw.linalg.eigh(x)
+        return tw.matmul(v * f(e)[..., None, :], v, adjoint_b=True)
+
+    return function
+
+
+def by_svd(f):
+    def function(x):
+        s, u, v = tw.linalg.svd(x)
+        return tw.matmul(u * tw.cast(f(s), u.dtype)[..., None, :], v, adjoint_b=True)
+
+    return function
+
+
+def cube(x):
+    return tw.matmul(tw.matmul(x, x, adjoint_b=True), x)
+
+
+def trace_of_fourth_power(x):
+    square = tw.matmul(x, x, adjoint_a=True)
+    return tw.linalg.trace(tw.matmul(square, square))
+
+
+def derivative(f, x, order):
+    """The gradient of ``f`` along random directions, ``order`` - 1 of them."""
+    x = tw.constant(x)
+    random = np.random.default_rng(1)
+
+    def direction(like):
+        made = random.normal(size=like.shape)
+        if like.dtype.is_complex:
+            made = made + 1j * random.normal(size=like.shape)
+        return tw.constant(made, like.dtype)
+
+    def along(y):
+        return tw.reduce_sum(tw.math.real(tw.math.conj(direction(y)) * y))
+
+    def lower(k):
+        if k == 0:
+            return along(f(x))
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = lower(k - 1)
+        g = tape.gradient(y, x)
+        return g if k == order else along(g)
+
+    return lower(order).numpy()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("name", HERMITIAN)
+def test_a_function_by_eigenvalues_is_smooth_where_they_coincide(name, order):
+    x = HERMITIAN[name]
+    expected = derivative(lambda x: tw.linalg.expm(as_read(x)), x, order)
+    found = derivative(by_eigh(tw.exp), x, order)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("name", ANY)
+def test_an_odd_function_by_singular_values_is_smooth_where_they_coincide(name, order):
+    expected = derivative(cube, ANY[name], order)
+    found = derivative(by_svd(lambda s: s**3), ANY[name], order)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ANY)
+def test_a_matrix_is_restored_from_its_singular_values(name):
+    expected = derivative(tw.identity, ANY[name], 1)
+    found = derivative(by_svd(tw.identity), ANY[name], 1)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("name", HERMITIAN)
+def test_sums_of_powers_of_eigenvalues_are_traces(name, order):
+    def powers(x):
+        return tw.reduce_sum(tw.math.real(tw.linalg.eigvalsh(x)) ** 4, -1)
+
+    def trace(x):
+        return tw.math.real(trace_of_fourth_power(as_read(x)))
+
+    x = HERMITIAN[name]
+    expected = derivative(trace, x, order)
+    np.testing.assert_allclose(derivative(powers, x, order), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("name", ANY)
+def test_sums_of_powers_of_singular_values_are_traces(name, order):
+    def powers(x):
+        return tw.reduce_sum(tw.linalg.svd(x, compute_uv=False) ** 4, -1)
+
+    def trace(x):
+        return tw.math.real(trace_of_fourth_power(x))
+
+    expected = derivative(trace, ANY[name], order)
+    np.testing.assert_allclose(
+        derivative(powers, ANY[name], order), expected, atol=1e-10
+    )
+
+
+def test_float32_finds_coinciding_values_too():
+    x = HERMITIAN["two pairs"]
+    expected = derivative(lambda x: tw.linalg.expm(as_read(x)), x, 1)
+    found = derivative(by_eigh(tw.exp), x.astype("float32"), 1)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_jacobians_and_hessians_know_coinciding_eigenvalues():
+    x = tw.constant(np.eye(2))
+    with tw.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = by_eigh(tw.exp)(x)
+        squares = tw.reduce_sum(tw.linalg.eigvalsh(x) ** 2)
+        rows = by_eigh(tw.exp)(x[None])
+    jacobian = np.zeros((2, 2, 2, 2))
+    jacobian[0, 0, 0, 0] = jacobian[1, 1, 1, 1] = np.e
+    jacobian[0, 1, 1, 0] = jacobian[1, 0, 1, 0] = np.e
+    np.testing.assert_allclose(tape.jacobian(y, x).numpy(), jacobian, atol=1e-14)
+    np.testing.assert_allclose(tape.jacobian(rows, x).numpy()[0], jacobian, atol=1e-14)
+    hessian = tape.hessian(squares, x).numpy().reshape(4, 4)
+    np.testing.assert_allclose(hessian, np.diag([2.0, 0.0, 4.0, 2.0]), atol=1e-14)
+
+
+def test_examples_of_a_batch_have_jacobians_of_their_own():
+    x = tw.constant(np.stack([np.eye(2), np.diag([0.0, 1.0])]))
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = by_eigh(tw.exp)(x)
+    found = tape.batch_jacobian(y, x).numpy()
+    np.testing.assert_allclose(found[0, 0, 1, 1, 0], np.e, rtol=1e-14)
+    np.testing.assert_allclose(found[1, 0, 1, 1, 0], np.e - 1, rtol=1e-14)
+
+
+@pytest.mark.parametrize("x", [np.eye(3), np.zeros((3, 3)), turned([1, 1, 2], OTHER)])
+def test_a_function_of_a_function_of_a_matrix(x):
+    """Both factorizations have coinciding values."""
+
+    def twice(x):
+        return by_eigh(tw.exp)(as_read(by_eigh(lambda e: e * e)(x)))
+
+    def expected(x):
+        x = as_read(x)
+        return tw.linalg.expm(tw.matmul(x, x))
+
+    expected = derivative(expected, x, 1)
+    np.testing.assert_allclose(derivative(twice, x, 1), expected, atol=1e-12)
+
+
+def test_the_projector_on_all_vectors_of_a_value_is_smooth():
+    def projector(x):
+        v = tw.linalg.eigh(x)[1][:, :2]
+        return tw.matmul(v, v, adjoint_b=True)
+
+    def expected(x):  # of the eigenvalues 1, 1 and 3, the first derivative
+        return (as_read(x) - 3 * np.eye(3)) / -2
+
+    x = turned([1.0, 1.0, 3.0], OTHER)
+    weights = derivative(expected, x, 1)
+    found = derivative(projector, x, 1)
+    steps = np.eye(9).reshape(9, 3, 3) * 1e-6
+    random = np.random.default_rng(1).normal(size=(3, 3))
+
+    def value(x):
+        v = np.linalg.eigh(x)[1][:, :2]
+        return np.sum(v @ v.T * random)
+
+    slopes = [(value(x + s) - value(x - s)) / 2e-6 for s in steps]
+    np.testing.assert_allclose(found, np.reshape(slopes, (3, 3)), atol=1e-8)
+    assert found.shape == weights.shape
+
+
+NO_DERIVATIVE = {
+    "an entry of an eigenvector": lambda x: tw.linalg.eigh(x)[1][0, 0],
+    "an entry beside": lambda x: tw.linalg.eigh(x)[1][0, 1],
+    "a projector on one of two": lambda x: tw.linalg.eigh(x)[1][:, 0] * np.arange(2.0),
+    "a singular vector": lambda x: tw.linalg.svd(x)[1][0, 0],
+    "values and vectors": lambda x: tw.linalg.eigh(x)[0] * tw.linalg.eigh(x)[1][1],
+}
+
+
+@pytest.mark.parametrize("name", NO_DERIVATIVE)
+def test_a_result_that_depends_on_the_basis_has_no_derivative(name):
+    x = tw.constant(np.eye(2))
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = NO_DERIVATIVE[name](x)
+    with pytest.raises(ValueError, match="(eigh|svd): where .* values coincide|eigenv"):
+        tape.gradient(y, x)
+
+
+def test_a_zero_cotangent_gives_a_zero_gradient():
+    x = tw.constant(np.zeros((2, 3, 3)))
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = tw.linalg.eigh(x)[1] * tw.zeros((2, 3, 3), "float64")
+    assert not tape.gradient(y, x).numpy().any()
+
+
+def test_what_is_not_known_raises():
+    x = np.eye(2)
+    with pytest.raises(ValueError, match="up to the second order"):
+        derivative(by_eigh(tw.exp), x, 3)
+    with tw.autodiff.ForwardAccumulator(
+        x := tw.constant(x), tw.ones((2, 2), "float64")
+    ) as forward:
+        y = by_eigh(tw.exp)(x)
+    assert np.isnan(forward.jvp(y).numpy()).any()
+
+
+def test_vectors_that_no_result_uses_may_belong_to_coinciding_values():
+    """The first component of a matrix of rank 1, whose other eigenvalues are 0."""
+
+    def first(x):
+        e, v = tw.linalg.eigh(x)
+        return e[-1] * v[:, -1:] * v[:, -1]
+
+    a = OTHER[:, :1]
+    x = 2.0 * a @ a.T
+    random = np.random.default_rng(1).normal(size=(3, 3))
+
+    def value(x):
+        e, v = np.linalg.eigh(x)
+        return np.sum(e[-1] * np.outer(v[:, -1], v[:, -1]) * random)
+
+    steps = np.eye(9).reshape(9, 3, 3) * 1e-6
+    slopes = [(value(x + s) - value(x - s)) / 2e-6 for s in steps]
+    found = derivative(first, x, 1)
+    np.testing.assert_allclose(found, np.reshape(slopes, (3, 3)), atol=1e-8)
