@@ -23,7 +23,7 @@ from tapewright.ops.array.creation import zeros_like
 from tapewright.ops.array.gather import gather_nd, gather_p, scatter_rows
 from tapewright.ops.array.joining import concat, stack
 from tapewright.ops.array.shape import reshape
-from tapewright.ops.linalg.confluent import NO_DERIVATIVE, PARTS_ARE_ADDED
+from tapewright.ops.linalg.confluent import LIMITS, NO_DERIVATIVE
 from tapewright.ops.math.reduction import reduce_sum
 
 from .backward import backward_pass, seed_cotangent, sum_cotangents, to_gradient
@@ -67,14 +67,16 @@ def _coinciding(outputs):
 def pull_back(tape, cotangents, keys, on_arrays, release, interpreters):
     """`backward_pass`, after the parts for coinciding values are added to the cotangents."""
     known = all([devices.is_array(out[0].array) for _, _, out, _ in tape.confluent])
-    token = PARTS_ARE_ADDED.set(known)
+    inputs = [(op, x.key) for op, x, _, _ in tape.confluent]
+    unknown = "values" if len(set(inputs)) == len(inputs) else "unknown"
+    token = LIMITS.set("added" if known else unknown)
     try:
         if known and coincide(tape):
-            added = _add_parts(tape, cotangents, on_arrays, interpreters)
-            PARTS_ARE_ADDED.set(added)
+            if not _add_parts(tape, cotangents, on_arrays, interpreters):
+                LIMITS.set(unknown)
         backward_pass(tape, cotangents, keys, on_arrays, release)
     finally:
-        PARTS_ARE_ADDED.reset(token)
+        LIMITS.reset(token)
 
 
 def second_derivatives(tape, target, key, sources, own, interpreters):
@@ -141,8 +143,12 @@ class _Pass:
     def __init__(self, tape, interpreters):
         self.tape, self.interpreters = tape, (*interpreters, tape)
         self.outer = [each for each in interpreters if isinstance(each, Tape)]
-        self.found = [*tape.confluent]
-        self.picks = [_coinciding(outputs) for _, _, outputs, _ in self.found]
+        # Calls with the same input, which have the same vectors, count as one.
+        calls = {}
+        for entry in tape.confluent:
+            calls.setdefault((entry[0], entry[1].key), []).append(entry)
+        self.found = [*calls.values()]
+        self.picks = [_coinciding(entries[0][2]) for entries in self.found]
         self.is_complete = True
 
     def add_parts(self, seeds, first, depth):
@@ -152,10 +158,10 @@ class _Pass:
         """
         # A later factorization first: its part belongs to the cotangents of the others.
         for i in range(len(self.found) - 1, first - 1, -1):
-            op, x, outputs, order = self.found[i]
+            op, x, outputs, _ = self.found[i][0]
             if self.picks[i] is None:
                 continue
-            cotangent, vectors = self._cotangents(seeds, outputs)
+            cotangent, vectors = self._cotangents(seeds, self._outputs(i))
             if vectors is None:
                 continue
             slopes = self._slopes(cotangent, vectors, i, depth)
@@ -166,28 +172,33 @@ class _Pass:
             if part is None:
                 self.is_complete = False
                 continue
-            self._count(op, outputs, order + depth)
+            self._count(i, depth)
             seeds[x.key] = seeds[x.key] + part if x.key in seeds else part
+
+    def _outputs(self, i):
+        """The values of all calls, the first kind of vectors of all calls, ..."""
+        return list(zip(*[outputs for _, _, outputs, _ in self.found[i]]))
 
     def _cotangents(self, seeds, outputs):
         """The cotangents of the values and of the vectors; None where there is none."""
-        cotangents = dict(seeds)
-        keys = [(out.key,) for out in outputs]
+        cotangents, keys = dict(seeds), [[x.key for x in each] for each in outputs]
         backward_pass(self.tape, cotangents, keys, False, False)
-        values, *vectors = [cotangents.get(out.key) for out in outputs]
+        values, *vectors = [sum_cotangents(cotangents, each) for each in keys]
         if all([g is None for g in vectors]):
             return values, None
         return values, [
             zeros_like(v) if g is None else conjugate(g)
-            for v, g in zip(outputs[1:], vectors)
+            for (v, *_), g in zip(outputs[1:], vectors)
         ]
 
-    def _count(self, op, outputs, order):
+    def _count(self, i, depth):
+        order = max([entry[3] for entry in self.found[i]]) + depth
         if order >= MOST:
-            raise InvalidArgumentError(NO_ORDER.format(who=op.name))
+            raise InvalidArgumentError(NO_ORDER.format(who=self.found[i][0][0].name))
+        same = {id(outputs) for _, _, outputs, _ in self.found[i]}
         for each in self.outer:
             for entry in each.confluent:
-                if entry[2] is outputs:
+                if id(entry[2]) in same:
                     entry[3] = max(entry[3], order + 1)
 
     def _slopes(self, cotangent, cotangents, i, depth):
@@ -195,25 +206,26 @@ class _Pass:
 
         For each kind of vectors ``[..., n, m, k]``; None if there is no cotangent.
 
-        Raises: ``ValueError`` if the result depends on the basis of coinciding values. It
-        does not if a combination of what must be 0 stays 0 when the vectors turn.
+        Raises: ``ValueError`` if the result depends on the basis of coinciding values: if
+        what must be 0 is not, or a combination of it does not stay so as vectors turn.
         """
-        op, _, outputs, _ = self.found[i]
+        op, _, outputs, _ = self.found[i][0]
         values, *vectors = outputs
         turn, _ = op.confluent_rules
         shape = tuple(values.shape)
         count, batch = shape[-1], math.prod(shape[:-1])
         rows = (self.picks[i][:, None] * count + np.arange(count)).reshape(-1)
         moves = cotangent is not None and cotangent.key in self.tape.known
-        entries = [reshape(_combination(turn(outputs, cotangents)), (1,))]
+        turns = turn(outputs, cotangents)
+        entries = [reshape(_combination(turns), (1,))]
         if moves:
             entries.append(gather_p(reshape(cotangent, (batch * count,)), rows, 0))
         entries = concat(entries, axis=0)
         if entries.key not in self.tape.known:
             return None
-        found = self._derivatives(entries, vectors, i, depth)
-        turned = turn(outputs, [each[0] for each in found])
-        self._check(op, turned, [*cotangents, *found])
+        found = self._derivatives(entries, i, depth)
+        turns += turn(outputs, [each[0] for each in found])
+        self._check(op, turns, [*cotangents, *found])
         if not moves:
             return None
         own = np.stack([np.arange(rows.size), rows // count], -1)
@@ -227,9 +239,9 @@ class _Pass:
             slopes.append(reshape(each, (*shape, *inner)))
         return slopes
 
-    def _check(self, op, turned, sizes):
+    def _check(self, op, turns, sizes):
         size = max([float(np.abs(_numbers(x)).max(initial=0)) for x in sizes])
-        for x in turned:
+        for x in turns:
             array = _numbers(x)
             limit = float(finfo(array.dtype).eps) ** 0.5 * size
             if (np.abs(array) > limit).any():
@@ -238,23 +250,23 @@ class _Pass:
                     NO_DERIVATIVE.format(who=op.name, values=values)
                 )
 
-    def _derivatives(self, entries, vectors, i, depth):
+    def _derivatives(self, entries, i, depth):
         """The Jacobians of a vector of entries by the vectors of factorization ``i``."""
-        shapes = [tuple(v.shape) for v in vectors]
+        vectors = [v for each in self._outputs(i)[1:] for v in each]
         keys = [(v.key,) for v in vectors]
         if all([picks is None for picks in self.picks[i + 1 :]]):
             jacobians = JacobianPass(
                 self.tape, entries, entries.key, keys, self.interpreters
-            ).full(shapes)
+            ).full([tuple(v.shape) for v in vectors])
         else:
             jacobians = self._row_by_row(entries, keys, i, depth)
-        count = entries.shape[0]
-        return [
-            new_tensor(module_of(v).zeros((count, *shape), v.array.dtype))
-            if each is None
-            else conjugate(each)
-            for each, v, shape in zip(jacobians, vectors, shapes)
-        ]
+        calls, sums = len(self.found[i]), []
+        for k in range(0, len(vectors), calls):
+            parts = [conjugate(x) for x in jacobians[k : k + calls] if x is not None]
+            shape = (entries.shape[0], *vectors[k].shape)
+            zeros = module_of(vectors[k]).zeros(shape, vectors[k].array.dtype)
+            sums.append(sum(parts[1:], parts[0]) if parts else new_tensor(zeros))
+        return sums
 
     def _row_by_row(self, entries, keys, i, depth):
         """As `JacobianPass`, with the parts of the factorizations behind ``i``."""

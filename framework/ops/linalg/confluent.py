@@ -33,8 +33,10 @@ from .matmul import adjoint, beside, matmul_primitive
 
 __all__ = []
 
-# Whether the backward pass adds the parts of a gradient that `over_gaps` cannot know.
-PARTS_ARE_ADDED: ContextVar[bool] = ContextVar("parts are added", default=False)
+# What happens to the limits that `over_gaps` cannot know: the backward pass adds them
+# ("added"); it does not, and there may be limits if the values have cotangents ("values"),
+# or even if they have not, since they may be those of another call ("unknown").
+LIMITS: ContextVar[str] = ContextVar("limits", default="values")
 
 NO_DERIVATIVE = (
     "{who}: where {values} coincide, the vectors are an arbitrary basis (of a batch, those "

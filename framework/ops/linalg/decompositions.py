@@ -27,10 +27,10 @@ from ..array.conversion import cast, conj, real
 from ..array.creation import eye, zeros_like
 from ..array.joining import concat
 from ..math.comparison import equal, greater, logical_and, masked, not_equal
-from ..math.elementwise import divide_no_nan
+from ..math.elementwise import abs
 from ..math.reduction import reduce_max, reduce_sum
 from .confluent import (
-    PARTS_ARE_ADDED,
+    LIMITS,
     beside_diagonal,
     difference,
     gaps_of,
@@ -337,11 +337,13 @@ _svd.confluent((_svd_turn, _svd_part))
 
 def _over_gaps(part, along, slopes, gaps, who, values, corner=False):
     """`over_gaps`; without cotangents of the values there is no limit to miss."""
-    strict = slopes is not None and not PARTS_ARE_ADDED.get()
+    limits = LIMITS.get()
+    strict = limits != "added" and (slopes is not None or limits == "unknown")
     if slopes is None:
         slopes = real(along[..., :1, :]) * 0.0
     else:
-        slopes = real(slopes)[..., None, :]
+        slopes = abs(slopes)[..., None, :]
+    corner = corner or limits == "added"  # then the pass has looked at all calls
     names = {"who": who, "values": values}
     return over_gaps(part, along, slopes, gaps, **names, strict=strict, corner=corner)
 
@@ -566,7 +568,9 @@ def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
 # ------------------------------------------------------ eigenvalues, square matrices
 
 
-@primitive(multiple=True, floating=True, half=False, batch=batch_leading)
+@primitive(
+    multiple=True, takes_none=True, floating=True, half=False, batch=batch_leading
+)
 def _eig(xp, tensor: TensorLike):
     if tensor.shape[-1] == 0:
         # LAPACK, which refuses half precision, is not asked.
@@ -596,14 +600,28 @@ def _(tensor):
 @_eig.vjp("tensor")
 def _(g, out, tensor_dtype):
     """Boeddeker et al., "On the computation of complex-valued gradients" (2017), 4.77."""
-    (g_e, g_v), (e, v) = [conj(x) for x in g], out
+    g_e, g_v = (x if x is None else conj(x) for x in g)
+    e, v = out
+    turned, inner = adjoint(v), 0.0
+    if g_v is not None:
+        inner = _eig_inner(g_e, g_v, e, v)
+    if g_e is not None:
+        inner = _scaled(_unit(v), g_e) + inner
+    change = product(solve_primitive(turned, inner), turned)
+    return cast(conj(change), tensor_dtype)
+
+
+def _eig_inner(g_e, g_v, e, v):
     turned = adjoint(v)
     # What would lengthen a vector is taken off: each has length 1.
     longer = cast(real(reduce_sum(conj(v) * g_v, -2)), v.dtype)
     across = product(turned, g_v) - _scaled(product(turned, v), longer)
-    inner = divide_no_nan(across, conj(gaps_of(e, v.dtype)))
-    change = product(solve_primitive(turned, _scaled(_unit(v), g_e) + inner), turned)
-    return cast(conj(change), tensor_dtype)
+    gaps, names = conj(gaps_of(e, v.dtype)), ("eig", "eigenvalues")
+    token = LIMITS.set("values")  # no pass adds limits of `eig`
+    try:
+        return _over_gaps(across, across, g_e, gaps, *names)
+    finally:
+        LIMITS.reset(token)
 
 
 def _unit(matrix):

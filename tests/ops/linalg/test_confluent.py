@@ -206,6 +206,79 @@ def test_a_function_of_a_function_of_a_matrix(x):
     np.testing.assert_allclose(derivative(twice, x, 1), expected, atol=1e-12)
 
 
+def test_values_and_vectors_may_come_from_several_calls():
+    def function(x):
+        e = tw.linalg.eigvalsh(x)
+        v, other = tw.linalg.eigh(x)[1], tw.linalg.eigh(x)[1]
+        return tw.matmul(v * tw.exp(e)[..., None, :], other, adjoint_b=True)
+
+    for x in (HERMITIAN["unit"], HERMITIAN["two pairs"]):
+        for order in (1, 2):
+            expected = derivative(lambda x: tw.linalg.expm(as_read(x)), x, order)
+            np.testing.assert_allclose(
+                derivative(function, x, order), expected, atol=1e-11
+            )
+
+
+def by_eig(x):
+    e, v = tw.linalg.eig(x)
+    return tw.math.real(tw.matmul(v * tw.exp(e), tw.linalg.inv(v)))
+
+
+def test_limits_of_eig_are_unknown_and_raise():
+    with pytest.raises(ValueError, match="eig: where eigenvalues coincide"):
+        derivative(by_eig, np.eye(2), 1)
+    with pytest.raises(ValueError, match="eig: where eigenvalues coincide"):
+        derivative(lambda x: tw.math.real(tw.linalg.eigvals(x) ** 2), np.eye(2), 2)
+    trace = derivative(
+        lambda x: tw.math.real(tw.reduce_sum(tw.linalg.eigvals(x))), np.eye(2), 1
+    )
+    assert (trace / trace[0, 0] == np.eye(2)).all()
+
+
+@pytest.mark.parametrize("target", ["numpy", "native"])
+@pytest.mark.parametrize("f", [
+    by_eigh(tw.exp), by_svd(tw.exp), by_eig,
+    lambda x: tw.matmul(tw.linalg.eigh(x)[1] * tw.linalg.eigvalsh(x), tw.linalg.eigh(x)[1]),
+], ids=["eigh", "svd", "eig", "several calls"])  # fmt: skip
+def test_traced_functions_raise_where_a_limit_is_unknown(f, target):
+    def gradient(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = tw.reduce_sum(f(x))
+        return tape.gradient(y, x)
+
+    x = tw.constant([[1.0, 0.5], [0.5, 2.0]], "float64")
+    with tw.config.use_target(target):
+        traced, inner = tw.function(gradient), tw.function(f)
+        np.testing.assert_allclose(traced(x).numpy(), gradient(x).numpy(), rtol=1e-12)
+        with pytest.raises(ValueError, match="where .* coincide"):
+            traced(tw.constant(np.eye(2)))
+        with tw.GradientTape() as tape:
+            tape.watch(x := tw.constant(np.eye(2)))
+            y = inner(x)
+        with pytest.raises(ValueError, match="where .* coincide"):
+            tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("target", ["numpy", "native"])
+def test_traced_functions_know_what_has_no_limit_to_miss(target):
+    """Sums of functions of eigenvalues, projectors, zero cotangents, unused vectors."""
+
+    def gradient(x, weight):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            v = tw.linalg.eigh(x)[1][:, :2]
+            y = tw.reduce_sum(tw.linalg.eigvalsh(x) ** 2)
+            y += tw.reduce_sum(tw.matmul(v, v, adjoint_b=True)) * weight
+        return tape.gradient(y, x)
+
+    x = tw.constant(np.diag([1.0, 1.0, 3.0]))
+    with tw.config.use_target(target):
+        traced = tw.function(lambda x: gradient(x, 0.0))
+        np.testing.assert_allclose(traced(x).numpy(), np.diag([2.0, 2.0, 6.0]))
+
+
 def test_the_projector_on_all_vectors_of_a_value_is_smooth():
     def projector(x):
         v = tw.linalg.eigh(x)[1][:, :2]
