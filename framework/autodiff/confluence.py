@@ -69,11 +69,11 @@ def pull_back(tape, cotangents, keys, on_arrays, release, interpreters):
     known = all([devices.is_array(out[0].array) for _, _, out, _ in tape.confluent])
     inputs = [(op, x.key) for op, x, _, _ in tape.confluent]
     unknown = "values" if len(set(inputs)) == len(inputs) else "unknown"
-    token = LIMITS.set("added" if known else unknown)
+    adds = known and coincide(tape)
+    token = LIMITS.set("added" if adds else unknown)
     try:
-        if known and coincide(tape):
-            if not _add_parts(tape, cotangents, on_arrays, interpreters):
-                LIMITS.set(unknown)
+        if adds and not _add_parts(tape, cotangents, on_arrays, interpreters):
+            LIMITS.set(unknown)
         backward_pass(tape, cotangents, keys, on_arrays, release)
     finally:
         LIMITS.reset(token)

@@ -539,7 +539,9 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
     ``tensor @ v = v @ diag(e)``, with orthonormal columns of ``v``. Only the lower
     triangle is read, and only it gets a gradient. Both results have the dtype of the
-    input.
+    input. Where eigenvalues coincide, gradients of functions of the matrix are exact, and
+    a result that depends on the basis raises an error; see "Derivatives at kinks and
+    edges" in the documentation.
 
     Shapes: ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
 
