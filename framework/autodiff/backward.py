@@ -103,6 +103,7 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
                     kept[k] = part
             if all(part is None for part in g):
                 continue
+            g = [dense(p) if p.__class__ is IndexedSlices else p for p in g]
         elif key in wanted:
             kept[key] = g
         if g.__class__ is IndexedSlices:

@@ -16,11 +16,17 @@ from tapewright.core.dtypes import finfo
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.tape import Tape
-from tapewright.core.tensor import convert_to_tensor, module_of, new_tensor
+from tapewright.core.tensor import (
+    IndexedSlices,
+    convert_to_tensor,
+    module_of,
+    new_tensor,
+)
 from tapewright.core.user_gradients import conjugate
 from tapewright.ops.array.conversion import real
 from tapewright.ops.array.creation import zeros_like
 from tapewright.ops.array.gather import gather_nd, gather_p, scatter_rows
+from tapewright.ops.array.indexed_slices import dense
 from tapewright.ops.array.joining import concat, stack
 from tapewright.ops.array.shape import reshape
 from tapewright.ops.linalg.confluent import LIMITS, NO_DERIVATIVE
@@ -72,8 +78,8 @@ def pull_back(tape, cotangents, keys, on_arrays, release, interpreters):
     adds = known and coincide(tape)
     token = LIMITS.set("added" if adds else unknown)
     try:
-        if adds and not _add_parts(tape, cotangents, on_arrays, interpreters):
-            LIMITS.set(unknown)
+        if adds:
+            _add_parts(tape, cotangents, on_arrays, interpreters)
         backward_pass(tape, cotangents, keys, on_arrays, release)
     finally:
         LIMITS.reset(token)
@@ -123,7 +129,7 @@ def _units(x):
 
 
 def _add_parts(tape, cotangents, on_arrays, interpreters):
-    """Add the missing part to the cotangent of each input; return False if one is unknown."""
+    """Add the missing part to the cotangent of the input of each factorization."""
     pass_ = _Pass(tape.copied(), interpreters)
     with use_interpreters(pass_.interpreters):
         seeds = {
@@ -134,7 +140,6 @@ def _add_parts(tape, cotangents, on_arrays, interpreters):
     for key, g in seeds.items():
         if g is not before.get(key):
             cotangents[key] = g.array if on_arrays else g
-    return pass_.is_complete
 
 
 class _Pass:
@@ -149,7 +154,6 @@ class _Pass:
             calls.setdefault((entry[0], entry[1].key), []).append(entry)
         self.found = [*calls.values()]
         self.picks = [_coinciding(entries[0][2]) for entries in self.found]
-        self.is_complete = True
 
     def add_parts(self, seeds, first, depth):
         """Add to ``seeds`` the parts of the factorizations from ``first`` on.
@@ -168,11 +172,8 @@ class _Pass:
             if slopes is None:
                 continue
             _, rule = op.confluent_rules
-            part = rule(outputs, slopes)
-            if part is None:
-                self.is_complete = False
-                continue
             self._count(i, depth)
+            part = rule(outputs, slopes)
             seeds[x.key] = seeds[x.key] + part if x.key in seeds else part
 
     def _outputs(self, i):
@@ -183,7 +184,7 @@ class _Pass:
         """The cotangents of the values and of the vectors; None where there is none."""
         cotangents, keys = dict(seeds), [[x.key for x in each] for each in outputs]
         backward_pass(self.tape, cotangents, keys, False, False)
-        values, *vectors = [sum_cotangents(cotangents, each) for each in keys]
+        values, *vectors = [_total(cotangents, each) for each in keys]
         if all([g is None for g in vectors]):
             return values, None
         return values, [
@@ -275,11 +276,16 @@ class _Pass:
             seeds = {entries.key: unit}
             self.add_parts(seeds, i + 1, depth + 1)
             backward_pass(self.tape, seeds, keys, False, False)
-            rows.append([sum_cotangents(seeds, each) for each in keys])
+            rows.append([_total(seeds, each) for each in keys])
         return [
             None if any([x is None for x in column]) else stack(list(column), 0)
             for column in zip(*rows)
         ]
+
+
+def _total(cotangents, keys):
+    total = sum_cotangents(cotangents, keys)
+    return dense(total) if isinstance(total, IndexedSlices) else total
 
 
 def _combination(parts):

@@ -135,7 +135,7 @@ def _quotient(xp, part, gaps):
 def _limit(xp, matrix):
     """What counts as rounding beside the largest entry."""
     rounding = float(finfo(matrix.dtype).eps) ** 0.5
-    return xp.abs(matrix).max((-2, -1), keepdims=True, initial=0) * rounding
+    return xp.abs(matrix).max((-2, -1), keepdims=True) * rounding
 
 
 def _infer(part, *others, **attributes):

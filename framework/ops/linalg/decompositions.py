@@ -293,23 +293,25 @@ def _(g, out):
 
 def _svd_turn(out, cotangents):
     (s, u, v), (g_u, g_v) = out, cotangents
-    along_u, along_v = product(adjoint(u), g_u), product(adjoint(v), g_v)
-    if u.shape[-1] != v.shape[-1]:
-        return []
+    u, g_u = _without_the_null_space(u, g_u, s.shape[-1])
+    v, g_v = _without_the_null_space(v, g_v, s.shape[-1])
+    along = product(adjoint(u), g_u) + product(adjoint(v), g_v)
     near = beside_diagonal(gaps_of(s, s.dtype))
     near = logical_and(near, not_equal(sums_of(s, s.dtype), 0.0))
-    return [masked(_skew(along_u + along_v), near)]
+    return [masked(_skew(along), near)]
 
 
 def _svd_part(out, slopes):
     """The parts between equal singular values, and where they are 0."""
     (s, u, v), (slope_u, slope_v) = out, slopes
     count = s.shape[-1]
-    if u.shape[-1] > count or v.shape[-1] > count:
-        return None  # vectors of the null space turn, too
+    # One axis more, for the values.
+    rows_u, slope_u = _without_the_null_space(u[..., None, :, :], slope_u, count)
+    rows_v, slope_v = _without_the_null_space(v[..., None, :, :], slope_v, count)
+    u, v = u[..., :count], v[..., :count]
     turned_u, turned_v = (
-        product(adjoint(x)[..., None, :, :], slope)
-        for x, slope in ((u, slope_u), (v, slope_v))
+        product(adjoint(rows_u), slope_u),
+        product(adjoint(rows_v), slope_v),
     )
     inner = difference(turned_u + turned_v)
     inner = masked(inner, beside_diagonal(gaps_of(s, s.dtype)))
@@ -317,19 +319,20 @@ def _svd_part(out, slopes):
     halved = apart - _unit(apart) * apart * 0.5
     inner = inner + masked(halved, equal(sums_of(s, s.dtype), 0.0))
     change = product(u, inner, adjoint(v))
-    for x, turned, slope, is_left in (
-        (u, turned_u, slope_u, True),
-        (v, turned_v, slope_v, False),
-    ):
-        if x.shape[-2] > count:
-            outside = slope - product(x[..., None, :, :], turned)
-            outside = einsum("...jmj->...mj", outside)
-            outside = masked(outside, equal(without_rounding(s[..., None, :], s), 0.0))
-            if is_left:
-                change = change + product(outside, adjoint(v))
-            else:
-                change = change + product(u, adjoint(outside))
+    if u.shape[-2] > count:
+        outside = _outside(s, u, slope_u, turned_u)
+        change = change + product(outside, adjoint(v))
+    if v.shape[-2] > count:
+        outside = _outside(s, v, slope_v, turned_v)
+        change = change + product(u, adjoint(outside))
     return conj(change)
+
+
+def _outside(s, vectors, slope, turned):
+    """Where a singular value is 0, its slope by its own vector, beside all vectors."""
+    outside = slope - product(vectors[..., None, :, :], turned)
+    outside = einsum("...jmj->...mj", outside)
+    return masked(outside, equal(without_rounding(s[..., None, :], s), 0.0))
 
 
 _svd.confluent((_svd_turn, _svd_part))

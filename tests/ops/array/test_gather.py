@@ -234,3 +234,17 @@ def test_sparse_gradients_by_int32_and_int64_add_up(wrap):
 
     indices = tw.constant([0, 1]), tw.constant([1, 2], dtype=tw.int64)
     np.testing.assert_array_equal(wrap(step)(*indices), [2.0, 3.0, 1.0])
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_rows_of_one_of_several_outputs_have_a_gradient(traced):
+    def gradient(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            first, second = tw.split(x, 2)
+            y = tw.gather(first, [1, 1]) * tw.gather(second, [0, 1])
+        return tape.gradient(y, x)
+
+    gradient = tw.function(gradient) if traced else gradient
+    found = gradient(tw.constant([[1.0], [2.0], [3.0], [4.0]]))
+    assert found.numpy().ravel().tolist() == [0.0, 7.0, 2.0, 2.0]

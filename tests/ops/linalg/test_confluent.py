@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.core import devices
 
 RNG = np.random.default_rng(5)
 TURN = np.linalg.qr(RNG.normal(size=(4, 4)))[0]
@@ -62,9 +63,10 @@ def by_eigh(f):
     return function
 
 
-def by_svd(f):
+def by_svd(f, full_matrices=False):
     def function(x):
-        s, u, v = tw.linalg.svd(x)
+        s, u, v = tw.linalg.svd(x, full_matrices)
+        u, v = u[..., : s.shape[-1]], v[..., : s.shape[-1]]
         return tw.matmul(u * tw.cast(f(s), u.dtype)[..., None, :], v, adjoint_b=True)
 
     return function
@@ -114,11 +116,14 @@ def test_a_function_by_eigenvalues_is_smooth_where_they_coincide(name, order):
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.parametrize("full_matrices", [False, True])
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("name", ANY)
-def test_an_odd_function_by_singular_values_is_smooth_where_they_coincide(name, order):
+def test_an_odd_function_by_singular_values_is_smooth_where_they_coincide(
+    name, order, full_matrices
+):
     expected = derivative(cube, ANY[name], order)
-    found = derivative(by_svd(lambda s: s**3), ANY[name], order)
+    found = derivative(by_svd(lambda s: s**3, full_matrices), ANY[name], order)
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
@@ -218,6 +223,45 @@ def test_values_and_vectors_may_come_from_several_calls():
             np.testing.assert_allclose(
                 derivative(function, x, order), expected, atol=1e-11
             )
+
+
+def test_gathered_eigenvalues_have_sparse_cotangents():
+    def function(x):
+        e, v = tw.linalg.eigh(x)
+        return tw.matmul(
+            v * tw.gather(e, [0, 1, 2]), tw.gather(v, [0, 1, 2]), adjoint_b=True
+        )
+
+    expected = derivative(as_read, np.eye(3), 1)
+    np.testing.assert_allclose(derivative(function, np.eye(3), 1), expected, atol=1e-14)
+
+
+def test_arrays_of_a_gpu_have_the_same_derivatives(strict):
+    x, weights = turned([1.0, 1.0, 2.0], OTHER), RNG.normal(size=(3, 3))
+    found = []
+    for module in (np, strict):
+        with devices.use_module(module):
+            a = tw.constant(x)
+            for f in (by_eigh(tw.exp), by_svd(tw.sin)):
+                with tw.GradientTape() as tape:
+                    tape.watch(a)
+                    y = tw.reduce_sum(f(a) * weights)
+                found.append(tape.gradient(y, a).numpy())
+    np.testing.assert_allclose(found[:2], found[2:], rtol=1e-12)
+
+
+def test_mapped_functions_raise_or_are_exact():
+    def gradient(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = tw.linalg.trace(by_eigh(tw.exp)(x))
+        return tape.gradient(y, x)
+
+    apart = np.stack([np.diag([1.0, 2.0]), np.diag([2.0, 3.0])])
+    found = tw.vectorized_map(gradient, tw.constant(apart)).numpy()
+    np.testing.assert_allclose(found, np.exp(apart) * np.eye(2))
+    with pytest.raises(ValueError, match="eigh: where eigenvalues coincide"):
+        tw.vectorized_map(gradient, tw.constant(np.stack([np.eye(2)] * 2)))
 
 
 def by_eig(x):
