@@ -142,8 +142,9 @@ class _Heads(Layer):
             for _ in range(self._scores_rank - len(visible.shape)):
                 visible = expand_dims(visible, -2 * self._attention_rank - 1)
         scale = 1.0 / math.sqrt(query.shape[-1])
-        dropped = self.dropout and training
-        if not (dropped or return_weights) and len(query.shape) == 4:
+        # as in Keras, arguments decide, never `training`: the two ways differ in rows that
+        # see no key, where both modes of a layer must agree
+        if not (self.dropout or return_weights) and len(query.shape) == 4:
             outputs = dot_product_attention(
                 query, key, value, mask=visible, scale=scale
             )
@@ -209,6 +210,10 @@ class MultiHeadAttention(_Heads):
     ``use_causal_mask``: a query sees keys up to its own position;
     ``return_attention_scores``: return the weights ``[batch, heads, queries, keys]`` as
     well.
+
+    As in Keras, a query that may see no key gets the mean of all values; with a
+    ``dropout`` above 0, or ``return_attention_scores``, its heads are 0, in training and
+    inference alike.
 
     Shapes: ``query [batch, queries, dim]``, ``value`` and ``key [batch, keys, ...]``,
     outputs ``[batch, queries, dim]``; weights ``query/kernel [dim, heads, key_dim]``,
@@ -344,7 +349,8 @@ class GroupedQueryAttention(_Heads):
         num_query_heads / num_key_value_heads  query heads share a head of keys and values
 
     Args: ``head_dim``: the size of a head; ``num_key_value_heads``: a divisor of
-    ``num_query_heads``; the others, and those of the call, as for `MultiHeadAttention`.
+    ``num_query_heads``; the others, those of the call, and queries that see no key, as
+    for `MultiHeadAttention`.
 
     Shapes: ``query [batch, queries, dim]``, ``value`` and ``key [batch, keys, dim]``,
     outputs as ``query``; weights ``query/kernel [dim, num_query_heads, head_dim]``,

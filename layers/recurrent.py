@@ -168,7 +168,7 @@ class SimpleRNN(CellLayer):
     def _one_op(self, cell, x, states, mask):
         return simple_rnn(
             x, states[0], cell.kernel, cell.recurrent_kernel, cell.bias,
-            _ACTIVATIONS[cell.activation], mask, self.zero_output_for_mask,
+            _ACTIVATIONS[cell.activation], mask, self._zeroes_masked_steps,
         )  # fmt: skip
 
 
@@ -239,7 +239,7 @@ class LSTM(CellLayer):
     def _one_op(self, cell, x, states, mask):
         return lstm(
             x, *states, cell.kernel, cell.recurrent_kernel, cell.bias, mask,
-            self.zero_output_for_mask,
+            self._zeroes_masked_steps,
         )  # fmt: skip
 
 
@@ -304,5 +304,5 @@ class GRU(CellLayer):
     def _one_op(self, cell, x, states, mask):
         return gru(
             x, *states, cell.kernel, cell.recurrent_kernel, cell.bias, mask,
-            self.zero_output_for_mask,
+            self._zeroes_masked_steps,
         )  # fmt: skip

@@ -43,8 +43,8 @@ class RNN(Layer):
     ``return_state``: return the last states as well; ``go_backwards``: run from the
     last step to the first; ``stateful``: start each call with the last states of the
     call before, see `reset_state`; ``unroll``: write each step down in traced functions
-    instead of a loop; ``zero_output_for_mask``: outputs of masked steps are 0, not
-    those of the step before.
+    instead of a loop; ``zero_output_for_mask``: with ``return_sequences``, outputs of
+    masked steps are 0, not those of the step before.
 
     Inputs: ``initial_state``: a list of states, zeros by default; ``mask`` ``[batch,
     time]``, boolean: where it is False the states stay as they are.
@@ -220,6 +220,11 @@ class RNN(Layer):
             outputs, states = self._steps(x, mask, initial_state)
         return time_first(outputs) if self.return_sequences else outputs, states
 
+    @property
+    def _zeroes_masked_steps(self):
+        # as Keras documents it; its code zeroes a last output as well
+        return self.zero_output_for_mask and self.return_sequences
+
     def _steps(self, x, mask, states):
         """Outputs, time first, and the last states. The first step is done outside of
         the loop: it shows what the outputs are, and draws the masks of dropout."""
@@ -252,7 +257,7 @@ class RNN(Layer):
         outputs, new_states = run(inputs, tuple(states))
         new_states = pack(states, [convert_to_tensor(x) for x in flatten(new_states)])
         if counted is not None:
-            if before is None or self.zero_output_for_mask:
+            if before is None or self._zeroes_masked_steps:
                 before = zeros_like(outputs)
             outputs = _where(counted, outputs, before)
             new_states = map_structure(

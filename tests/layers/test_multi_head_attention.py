@@ -1,6 +1,7 @@
 """`MultiHeadAttention` and `GroupQueryAttention`: heads, masks, names of weights."""
 
 import numpy as np
+import pytest
 
 import tapewright as tw
 from tapewright.layers import (
@@ -88,6 +89,38 @@ def test_dropout_of_heads_needs_training():
     layer, x = MultiHeadAttention(2, 3, dropout=0.5, seed=1), numbers(1, 4, 2)
     np.testing.assert_allclose(layer(x, x), layer(x, x, training=False), rtol=1e-5)
     assert not np.allclose(layer(x, x), layer(x, x, training=True))
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("dropout", [0.0, 1e-9])  # so rare that nothing is dropped
+@pytest.mark.parametrize(
+    "make",
+    [lambda **o: MultiHeadAttention(2, 3, **o), lambda **o: GroupQueryAttention(3, 4, 2, **o)],
+)  # fmt: skip
+def test_rows_that_see_no_key_are_the_same_in_training_and_inference(
+    make, dropout, traced
+):
+    layer = make(dropout=dropout, bias_initializer="glorot_normal")
+    x, seen = numbers(3, 4, 6), np.array([[1, 1, 0, 1], [0, 0, 0, 0], [0, 0, 1, 1]])
+    mask = seen.astype(bool)
+
+    def call(training):
+        return layer(x, x, value_mask=mask, use_causal_mask=True, training=training)
+
+    call = tw.function(call) if traced else call
+    outputs = call(training=False).numpy()
+    np.testing.assert_allclose(call(training=True), outputs, rtol=1e-5, atol=1e-6)
+    # what Keras gives: heads of 0 with dropout, the mean of all values without
+    *_, kernel, bias = layer.get_weights()
+    value_kernel, value_bias = layer.get_weights()[4:6]
+    values = np.einsum("btd,dhk->bthk", x, value_kernel) + value_bias
+    means = values.mean(1).repeat(kernel.shape[0] // values.shape[2], axis=1)
+    blind = [[1], range(4)], [[2, 2], [0, 1]]
+    for rows, times in blind:
+        heads = 0 * means[rows] if dropout else means[rows]
+        expected = np.einsum("bhk,hkd->bd", heads, kernel) + bias
+        expected = np.broadcast_to(expected, outputs[rows, times].shape)
+        np.testing.assert_allclose(outputs[rows, times], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_lengths_may_be_unknown_in_a_trace():

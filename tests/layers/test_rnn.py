@@ -65,6 +65,35 @@ def test_nan_in_steps_that_do_not_count_harms_nothing():
         assert not g[0].numpy()[:, 1:].any()
 
 
+@pytest.mark.parametrize("unroll", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **o: layers.SimpleRNN(3, **o),
+        lambda **o: layers.LSTM(3, **o),
+        lambda **o: layers.LSTM(3, activation="elu", **o),
+        lambda **o: layers.GRU(3, **o),
+        lambda **o: layers.RNN(layers.GRUCell(3), **o),
+    ],
+)
+def test_zero_output_for_mask_acts_on_sequences_alone(make, unroll):
+    x, mask = some(2, 4, 2), np.array([[1, 1, 0, 0], [1, 1, 1, 1]], bool)
+    last = make(zero_output_for_mask=True, unroll=unroll)
+    plain = make(unroll=unroll)
+    sequences = make(zero_output_for_mask=True, unroll=unroll, return_sequences=True)
+    last(x)
+    for layer in (plain, sequences):
+        layer(x)
+        layer.set_weights(last.get_weights())
+    outputs = sequences(x, mask=mask).numpy()
+    assert not outputs[0, 2:].any() and outputs[0, :2].all()
+    counted = np.stack([outputs[0, 1], outputs[1, 3]])  # the last steps that count
+    for layer in (last, plain):
+        np.testing.assert_allclose(layer(x, mask=mask), counted, rtol=1e-5)
+        traced = tw.function(lambda x, layer=layer: layer(x, mask=mask))
+        np.testing.assert_allclose(traced(x), counted, rtol=1e-5)
+
+
 def test_the_mask_goes_on_where_outputs_are_sequences():
     x = layers.Masking()(some(2, 3, 2))
     assert layers.LSTM(4, return_sequences=True)(x)._keras_mask is x._keras_mask
