@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tapewright.ops.math.comparison import equal, logical_or, where
-from tapewright.ops.math.elementwise import maximum, square
+from tapewright.ops.math.elementwise import maximum, square, zero_safe_multiply
 from tapewright.ops.math.reduction import (
     reduce_all,
     reduce_max,
@@ -59,7 +59,7 @@ def _shortfall(who, y_true, y_pred):
     y_true, y_pred = aligned(who, y_true, y_pred)
     binary = reduce_all(logical_or(equal(y_true, 0.0), equal(y_true, 1.0)))
     y_true = where(binary, 2.0 * y_true - 1.0, y_true)
-    return maximum(1.0 - y_true * y_pred, 0.0)
+    return maximum(1.0 - zero_safe_multiply(y_true, y_pred), 0.0)
 
 
 def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
@@ -74,8 +74,8 @@ def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     array([0.5], dtype=float32)
     """
     y_true, y_pred = aligned("categorical_hinge", y_true, y_pred)
-    right = reduce_sum(y_true * y_pred, -1)
-    wrong = reduce_max((1.0 - y_true) * y_pred, -1)
+    right = reduce_sum(zero_safe_multiply(y_true, y_pred), -1)
+    wrong = reduce_max(zero_safe_multiply(1.0 - y_true, y_pred), -1)
     return maximum(wrong - right + 1.0, 0.0)
 
 

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tapewright.core.floatx import epsilon
-from tapewright.ops.math.comparison import less_equal, where
-from tapewright.ops.math.elementwise import abs, log, maximum, square
+from tapewright.ops.math.comparison import greater, where
+from tapewright.ops.math.elementwise import abs, clip_by_value, log, maximum, square
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
 from tapewright.ops.nn.activation import softplus
 from tapewright.ops.nn.normalization import l2_normalize
@@ -111,9 +111,9 @@ def huber(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Tensor:
     if not delta > 0:
         raise ValueError(f"huber: delta must be positive, got {delta!r}")
     y_true, y_pred = aligned("huber", y_true, y_pred)
-    error = abs(y_pred - y_true)
-    far = error * delta - 0.5 * delta * delta
-    return reduce_mean(where(less_equal(error, delta), square(error) * 0.5, far), -1)
+    error = y_pred - y_true
+    near = clip_by_value(error, -delta, delta)
+    return reduce_mean(near * (error - near * 0.5), -1)
 
 
 def log_cosh(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
@@ -126,7 +126,9 @@ def log_cosh(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """
     y_true, y_pred = aligned("log_cosh", y_true, y_pred)
     error = y_pred - y_true
-    return reduce_mean(error + softplus(error * -2.0) - math.log(2.0), -1)
+    # not `abs`, whose derivatives at 0 are 0: the loss is smooth there
+    size = where(greater(error, 0.0), error, -error)
+    return reduce_mean(size + softplus(size * -2.0) - math.log(2.0), -1)
 
 
 def cosine_similarity(

@@ -29,8 +29,16 @@ from tapewright.core.typing import Axis, TensorLike, as_int
 from ..array.conversion import cast, stop_gradient
 from ..array.indexing import one_hot_p
 from ..array.shape import expand_dims, transpose
-from ..math.comparison import greater_equal, less_equal, logical_and, where
-from ..math.elementwise import exp, log, square
+from ..math.comparison import (
+    cleared,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    surely_finite,
+    where,
+)
+from ..math.elementwise import exp, log, square, zero_safe_multiply
 from ..math.reduction import reduce_logsumexp, reduce_sum
 from .activation import log_softmax_p, shifted_rows, sigmoid, softmax_p, softplus
 
@@ -60,7 +68,13 @@ def _softmax_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
     log_total = xp.log(xp.exp(shifted).sum(axis=lies, keepdims=True))
     # labels need not sum to 1: log_total counts as often as they do
     xp.subtract(log_total, shifted, out=shifted)
-    return ((labels.T if lies == 0 else labels) * shifted).sum(axis=lies)
+    labels = labels.T if lies == 0 else labels
+    terms = labels * shifted
+    loss = terms.sum(axis=lies)
+    if surely_finite(xp, loss):
+        return loss
+    # 0 * inf: a class without weight counts nothing, even if it is impossible
+    return cleared(xp, terms, (labels == 0) & xp.isinf(shifted)).sum(axis=lies)
 
 
 @_softmax_cross_entropy.infer
@@ -81,7 +95,7 @@ def _(g, labels, logits):
 
 @_softmax_cross_entropy.vjp("labels")
 def _(g, logits):
-    return -(log_softmax_p(logits) * expand_dims(g, -1))
+    return -zero_safe_multiply(log_softmax_p(logits), expand_dims(g, -1))
 
 
 @primitive(
@@ -264,7 +278,13 @@ def sparse_softmax_cross_entropy_with_logits(
 def _sigmoid_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
     """``max(x, 0) - x * labels + log(1 + exp(-|x|))``."""
     positive = xp.maximum(logits, xp.zeros((), logits.dtype))
-    return positive - logits * labels + xp.log1p(xp.exp(-xp.abs(logits)))
+    loss = positive - logits * labels + xp.log1p(xp.exp(-xp.abs(logits)))
+    if surely_finite(xp, loss):
+        return loss
+    # inf - inf and 0 * inf: the limit is |x| times the weight of the other label
+    wrong = xp.where(logits > 0, 1 - labels, labels)
+    certain = cleared(xp, xp.abs(logits) * wrong, wrong == 0)
+    return xp.where(xp.isinf(logits), certain, loss)
 
 
 @_sigmoid_cross_entropy.vjp("logits")
@@ -274,7 +294,7 @@ def _(g, labels, logits):
 
 @_sigmoid_cross_entropy.vjp("labels")
 def _(g, logits):
-    return -(g * logits)
+    return -zero_safe_multiply(g, logits)
 
 
 def sigmoid_cross_entropy_with_logits(
@@ -329,8 +349,8 @@ def weighted_cross_entropy_with_logits(
     who = "weighted_cross_entropy_with_logits"
     labels, logits = _of_one_shape(who, labels=labels, logits=logits)
     pos_weight = convert_to_tensor(pos_weight, dtype_hint=logits.dtype)
-    weight = labels * (pos_weight - 1.0) + 1.0
-    return (1.0 - labels) * logits + weight * softplus(-logits)
+    no = zero_safe_multiply(1.0 - labels, softplus(logits))
+    return no + zero_safe_multiply(labels * pos_weight, softplus(-logits))
 
 
 def log_poisson_loss(
@@ -351,7 +371,8 @@ def log_poisson_loss(
     """
     given = {"targets": targets, "log_input": log_input}
     targets, log_input = _of_one_shape("log_poisson_loss", **given)
-    loss = exp(log_input) - targets * log_input
+    finite = where(less(log_input, math.inf), log_input, 0.0)  # exp is infinite there
+    loss = exp(log_input) - zero_safe_multiply(targets, finite)
     if not compute_full_loss:
         return loss
     few = logical_and(greater_equal(targets, 0.0), less_equal(targets, 1.0))

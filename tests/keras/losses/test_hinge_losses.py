@@ -22,3 +22,11 @@ def test_the_right_class_must_lead_by_1():
     y_pred = [[0.5, 2.0, 0.9], [0.5, 1.0, 0.9], [3.0, 1.0, 0.0]]
     found = losses.categorical_hinge(y_true, y_pred)
     np.testing.assert_allclose(found, [0.0, 0.9, 3.0], rtol=1e-6)
+
+
+def test_an_impossible_class_counts_nothing_where_its_label_is_0():
+    x = [[2.0, -np.inf, 0.5]]
+    assert losses.categorical_hinge([[1.0, 0.0, 0.0]], x).numpy() == [0.0]
+    assert losses.categorical_hinge([[0.0, 0.0, 1.0]], x).numpy() == [2.5]
+    hinge = losses.hinge([[0.5, 0.0, 0.5]], x).numpy()  # of 0, 1 and 0.75
+    np.testing.assert_allclose(hinge, [1.75 / 3], rtol=1e-6)

@@ -59,3 +59,21 @@ def test_cosine_similarity_is_least_for_one_direction():
 def test_percentages_of_a_truth_of_zero_are_finite():
     found = losses.mean_absolute_percentage_error([[0.0]], [[1.0]])
     np.testing.assert_allclose(found, [100 / 1e-7], rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", [losses.huber, losses.log_cosh])
+@pytest.mark.parametrize(
+    "error, slope, curvature", [(0.0, 0, 1), (np.inf, 1, 0), (-np.inf, -1, 0)]
+)
+def test_smooth_losses_have_their_derivatives_at_zero_and_at_infinity(
+    loss, error, slope, curvature
+):
+    x = tw.constant([error], "float64")
+    with tw.GradientTape() as outer:
+        outer.watch(x)
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            value = loss(tw.zeros_like(x), x)
+        first = tape.gradient(value, x)
+    assert value.numpy() == abs(error)
+    assert first.numpy() == slope and outer.gradient(first, x).numpy() == curvature

@@ -127,6 +127,67 @@ def test_a_certain_label_beside_an_impossible_class_is_infinite_and_not_nan():
     assert f([[0.0, 1.0]], [[0.0, -np.inf]]).numpy().tolist() == [np.inf]
 
 
+INF = np.inf
+LOG_2 = np.log(2.0)
+
+
+def softmax_entropy(labels, logits):
+    return tw.nn.softmax_cross_entropy_with_logits(labels, logits)
+
+
+def sigmoid_entropy(labels, logits):
+    return tw.nn.sigmoid_cross_entropy_with_logits(labels, logits)
+
+
+def weighted_entropy(labels, logits):
+    return tw.nn.weighted_cross_entropy_with_logits(labels, logits, 2.0)
+
+
+def log_poisson(labels, logits):
+    return tw.nn.log_poisson_loss(labels, logits)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(
+    "f, labels, logits, value, slope",
+    [
+        # an impossible class of no weight: the others share log(2), or nothing
+        (softmax_entropy, [[1.0, 0, 0]], [[0.0, 0, -INF]], [LOG_2], [[-0.5, 0.5, 0]]),
+        (softmax_entropy, [[1.0, 0, 0]], [[0.0, -INF, -INF]], [0.0], [[0.0, 0, 0]]),
+        (softmax_entropy, [[0.0, 0, 0]], [[0.0, -INF, -INF]], [0.0], [[0.0, 0, 0]]),
+        (softmax_entropy, [[0.5, 0, 0.5]], [[0.0, 0, -INF]], [INF], [[0.0, 0.5, -0.5]]),
+        (softmax_entropy, [[0.0, 1]], [[np.nan, 0]], [np.nan], [[np.nan, np.nan]]),
+        (softmax_entropy, [[0.0, 0]], [[np.nan, 0]], [np.nan], [[np.nan, np.nan]]),
+        (sigmoid_entropy, [0.0, 1.0], [-INF, INF], [0.0, 0.0], [0.0, 0.0]),
+        (sigmoid_entropy, [1.0, 0.0], [-INF, INF], [INF, INF], [-1.0, 1.0]),
+        (sigmoid_entropy, [0.25, 0.25], [-INF, INF], [INF, INF], [-0.25, 0.75]),
+        (sigmoid_entropy, [0.0, 1.0], [np.nan] * 2, [np.nan] * 2, [np.nan] * 2),
+        (weighted_entropy, [0.0, 1.0], [-INF, INF], [0.0, 0.0], [0.0, 0.0]),
+        (weighted_entropy, [1.0, 0.0], [-INF, INF], [INF, INF], [-2.0, 1.0]),
+        (weighted_entropy, [0.0, 1.0], [np.nan] * 2, [np.nan] * 2, [np.nan] * 2),
+        (log_poisson, [0.0, 2.0], [-INF, -INF], [0.0, INF], [0.0, -2.0]),
+        (log_poisson, [0.0, 2.0], [INF, INF], [INF, INF], [INF, INF]),
+    ],
+)
+def test_infinite_logits_give_the_limit(f, labels, logits, value, slope, traced):
+    def slopes(labels, logits):
+        with tw.GradientTape() as outer:
+            outer.watch(logits)
+            with tw.GradientTape() as tape:
+                tape.watch(logits)
+                loss = f(labels, logits)
+            first = tape.gradient(loss, logits)
+        return loss, first, outer.gradient(first, logits)
+
+    slopes = tw.function(slopes) if traced else slopes
+    labels, logits = np.array(labels), np.array(logits)
+    loss, first, second = slopes(tw.constant(labels), tw.constant(logits))
+    np.testing.assert_allclose(loss, value, rtol=1e-12)
+    np.testing.assert_allclose(first, slope, rtol=1e-12)
+    if f is not log_poisson and not np.isnan(logits).any():
+        assert np.isfinite(second).all()
+
+
 def test_labels_that_do_not_sum_to_one_have_exact_gradients():
     # loss = -2 log p0 - log p1 with p = 1/2 each: d/dx0 = -2 + 3/2, d/dx1 = -1 + 3/2
     f = tw.nn.softmax_cross_entropy_with_logits
