@@ -425,7 +425,7 @@ class Discretization(CategoryLayer):
                 "Discretization.adapt: bin_boundaries are given already; pass "
                 "num_bins to adapt"
             )
-        summary = np.zeros((2, 0), np.float32)
+        summary = np.zeros((2, 0))
         whole_array = is_tensor(data) or isinstance(data, np.ndarray)
         for i, batch in enumerate(
             [np.asarray(data)] if whole_array else _batches(data)
@@ -457,14 +457,15 @@ def _ascending(boundaries):
 
 
 # A summary has in its first row some of the values, ascending, in its second how many
-# values each stands for: about a share of epsilon.
+# values each stands for: about a share of epsilon. The values are float32, as in Keras;
+# the counts are not, for float32 has no odd numbers beyond 2 ** 24.
 
 
 def _summary(values, epsilon):
     values = np.sort(np.ravel(np.asarray(values, np.float32)))
     step = max(values.size * epsilon, 1)
     values = values[int(step - 1) :: int(step)]
-    return np.stack([values, np.full_like(values, step)])
+    return np.stack([values, np.full(values.shape, step, np.float64)])
 
 
 def _compressed(summary, epsilon):
@@ -477,4 +478,5 @@ def _compressed(summary, epsilon):
     columns = [
         np.interp(shares, totals / totals[-1], each) for each in (values, totals)
     ]
-    return np.stack([columns[0], np.diff(columns[1], prepend=0)]).astype(np.float32)
+    counts = np.diff(columns[1], prepend=0)
+    return np.stack([columns[0].astype(np.float32), counts])

@@ -93,6 +93,8 @@ class Variable(Operators):
     serial: int
     # Whether a layer that computes in another dtype reads the variable in that one.
     autocast: bool = True
+    # Whether a checkpoint may hold it in a narrower dtype, as older versions did.
+    was_narrower: bool = False
     _cast: Callable[[Any, DTypeLike], Tensor]  # the op, from `ops/operators.py`
 
     def __init__(

@@ -79,7 +79,10 @@ class Restoration:
             if array is None:
                 continue
             own = variable._array
-            if array.shape != own.shape or array.dtype != own.dtype:
+            fits = array.dtype == own.dtype or (
+                variable.was_narrower and np.can_cast(array.dtype, own.dtype)
+            )
+            if array.shape != own.shape or not fits:
                 wrong.append(
                     f"'{name}' is {_described(array)}, the variable '{variable.path}' "
                     f"{_described(own)}"

@@ -111,12 +111,13 @@ class AUC(ConfusionMetric):
             x, y = _coordinates(self.curve, tp, fp, tn, fn)
             areas = (x[:-1] - x[1:]) * _heights(self.summation_method, y)
         if not self.multi_label:
-            return reduce_sum(areas)
+            return self._as_result(reduce_sum(areas))
         areas = reduce_sum(areas, 0)
         if self.label_weights is None:
-            return reduce_mean(areas)
+            return self._as_result(reduce_mean(areas))
         weights = as_tensor(self.label_weights, areas.dtype, areas)
-        return divide_no_nan(reduce_sum(areas * weights), reduce_sum(weights))
+        mean = divide_no_nan(reduce_sum(areas * weights), reduce_sum(weights))
+        return self._as_result(mean)
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments; ``thresholds`` only if they were passed."""

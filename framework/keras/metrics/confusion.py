@@ -45,7 +45,7 @@ class _Count(ConfusionMetric):
         self._add_counts()
 
     def result(self) -> Tensor:
-        return _one_or_all(self.accumulator.read())
+        return self._as_result(_one_or_all(self.accumulator.read()))
 
 
 class TruePositives(_Count):
@@ -135,7 +135,8 @@ class _Ratio(ConfusionMetric):
 
     def result(self) -> Tensor:
         positives, others = [getattr(self, name).read() for name in self._attributes]
-        return _one_or_all(divide_no_nan(positives, positives + others))
+        share = divide_no_nan(positives, positives + others)
+        return self._as_result(_one_or_all(share))
 
 
 class Precision(_Ratio):

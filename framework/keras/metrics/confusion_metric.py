@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapewright.core.dtypes import float32, int32
+from tapewright.core.dtypes import float32, float64, int32
 from tapewright.core.errors import ShapeError
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import ones_like
@@ -113,7 +113,7 @@ class ConfusionMetric(Metric):
     def _add_counts(self, labels=None):
         shape = (len(self._thresholds), labels) if labels else (len(self._thresholds),)
         for name in self._attributes:
-            setattr(self, name, self.add_variable(shape, "zeros", name=name))
+            setattr(self, name, self._add_sum(name, shape))
         self._built = True
 
     @property
@@ -191,7 +191,7 @@ def _weights(who, sample_weight, label_weights, y_pred):
     """The weight of each prediction, or None for one each."""
     weight = None
     if sample_weight is not None:
-        weight = as_tensor(sample_weight, float32, y_pred)
+        weight = as_tensor(sample_weight, float64, y_pred)
         rank = len(y_pred.shape)
         if len(weight.shape) == rank + 1:
             weight = same_rank(weight, y_pred, expand_vectors=False)[0]
@@ -199,7 +199,7 @@ def _weights(who, sample_weight, label_weights, y_pred):
             weight = expand_dims(weight, -1)
         weight = broadcast_weight(who, weight, y_pred)
     if label_weights is not None:
-        labels = broadcast_weight(who, as_tensor(label_weights, float32), y_pred)
+        labels = broadcast_weight(who, as_tensor(label_weights, float64), y_pred)
         weight = labels if weight is None else weight * labels
     return weight
 
@@ -213,7 +213,7 @@ def _counts_at_one(outcomes, label, positive, weight):
         # A false positive is a positive whose label is not.
         is_label = (truth == "true") == (sign == "positives")
         members = logical_and(predicted, label if is_label else logical_not(label))
-        members = cast(members, float32)
+        members = cast(members, float64)
         if weight is not None:
             members = members * weight
         counts[outcome] = reshape(reduce_sum(members), (1,))
@@ -230,7 +230,7 @@ def _counts_at_all(thresholds, label, y_pred, weight, by_label):
         groups = int(y_pred.shape[-1])
         bucket = bucket + np.arange(groups, dtype=np.int32) * (2 * size)
     bucket = reshape(bucket, (-1,))
-    weight = ones_like(bucket, float32) if weight is None else reshape(weight, (-1,))
+    weight = ones_like(bucket, float64) if weight is None else reshape(weight, (-1,))
     sums = unsorted_segment_sum(weight, bucket, groups * 2 * size)
     sums = reshape(sums, (groups, 2, size) if by_label else (2, size))
     above = cumsum(sums, -1, reverse=True)

@@ -74,8 +74,7 @@ class FBetaScore(Metric):
     def _build(self, classes):
         shape = () if self.average == "micro" else (classes,)
         for name in SUMS:
-            variable = self.add_variable(shape, "zeros", self._dtype, name=name)
-            setattr(self, name, variable)
+            setattr(self, name, self._add_sum(name, shape, self._dtype))
         self._built = True
 
     def update_state(
@@ -122,8 +121,10 @@ class FBetaScore(Metric):
         score = mean * (1 + square)
         if self.average == "weighted":
             weights = self.intermediate_weights.read()
-            return reduce_sum(score * (weights / (reduce_sum(weights) + epsilon())))
-        return score if self.average is None else reduce_mean(score)
+            score = reduce_sum(score * (weights / (reduce_sum(weights) + epsilon())))
+        elif self.average is not None:
+            score = reduce_mean(score)
+        return self._as_result(score)
 
 
 class F1Score(FBetaScore):

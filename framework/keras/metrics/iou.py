@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tapewright.core.dtypes import float32
+from tapewright.core.dtypes import float32, float64
 from tapewright.core.errors import ShapeError
 from tapewright.core.floatx import epsilon
 from tapewright.core.source_lines import user_stacklevel
@@ -92,8 +92,8 @@ class IoU(Metric):
         self.sparse_y_pred = sparse_y_pred
         self.axis = axis
         shape = (num_classes, num_classes)
-        self.total_cm: Variable = self.add_variable(
-            shape, "zeros", self._dtype, name="total_confusion_matrix"
+        self.total_cm: Variable = self._add_sum(
+            "total_confusion_matrix", shape, self._dtype
         )
 
     def update_state(
@@ -126,7 +126,7 @@ class IoU(Metric):
 
     def _weights(self, sample_weight, y_true):
         if sample_weight is None:
-            return ones_like(y_true, self._dtype)
+            return ones_like(y_true, self.total_cm.dtype)
         weight = as_tensor(sample_weight, beside=y_true)
         if weight.dtype.is_floating and self._dtype.is_integer:
             warnings.warn(
@@ -134,7 +134,7 @@ class IoU(Metric):
                 f"to {self.dtype}; pass dtype='float32' to keep its fractions",
                 stacklevel=user_stacklevel(),
             )
-        weight = cast(weight, self._dtype)
+        weight = cast(weight, self.total_cm.dtype)
         if len(weight.shape) > 1:
             weight = reshape(weight, (-1,))
         return broadcast_weight(type(self).__name__, weight, y_true)
@@ -144,11 +144,12 @@ class IoU(Metric):
         counts = self.total_cm.read()
         hits = tensor_diag_part(counts)
         union = reduce_sum(counts, 0) + reduce_sum(counts, 1) - hits
-        hits = cast(gather(hits, self.target_class_ids), float32)
-        union = cast(gather(union, self.target_class_ids), float32)
+        hits = cast(gather(hits, self.target_class_ids), float64)
+        union = cast(gather(union, self.target_class_ids), float64)
         present = greater(union, 1e-9)
         ratios = where(present, hits / (union + epsilon()), 0.0)
-        return reduce_sum(ratios) / (reduce_sum(cast(present, float32)) + epsilon())
+        count = reduce_sum(cast(present, float64))
+        return cast(reduce_sum(ratios) / (count + epsilon()), float32)
 
 
 class BinaryIoU(IoU):

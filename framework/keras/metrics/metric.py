@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tapewright.core.argument_validation import one_of
-from tapewright.core.dtypes import as_dtype
+from tapewright.core.dtypes import as_dtype, float32, float64
 from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import (
     active_interpreter,
@@ -26,6 +26,7 @@ from tapewright.core.trackable import owned
 from tapewright.core.variable import Variable
 from tapewright.layers import initializers
 from tapewright.layers.dtype_policies import compute_dtype
+from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros_like
 from tapewright.ops.math.comparison import where
 from tapewright.serialization.configured import Configured
@@ -47,8 +48,8 @@ class Metric(Module, Configured):
 
     Calling a metric updates it and returns the result of all batches so far.
 
-    Args: ``dtype`` of the result and of most sums, `floatx` by default; ``name``, by
-    default that of the class. Constructor arguments kept as attributes are the config.
+    Args: ``dtype`` of the result, `floatx` by default; ``name``, by default that of the
+    class. Constructor arguments kept as attributes are the config.
 
     Subclasses create their state with `add_variable`. Tapes do not record
     `update_state`, since no gradient can pass through an assignment. Each of several
@@ -74,6 +75,7 @@ class Metric(Module, Configured):
     kind: str = "metric"
     _direction = None  # "up" or "down": which way is better, if that is known
     _keeps_variables = True
+    _result_dtype = float32
     _added_variables = None  # in the order in which they were made
     _child_names = {"_added_variables": "_own"}
 
@@ -120,7 +122,7 @@ class Metric(Module, Configured):
         >>> from tapewright.keras.metrics import Sum
         >>> metric = Sum()
         >>> metric.stateless_update_state([1.0], [2.0, 3.0])[0].numpy(), metric.result().numpy()
-        (np.float32(6.0), np.float32(0.0))
+        (np.float64(6.0), np.float32(0.0))
         """
         with self._substituted("stateless_update_state", metric_variables):
             self.update_state(*args, **kwargs)
@@ -172,6 +174,21 @@ class Metric(Module, Configured):
         variable.autocast = False  # also in the call of a layer in half precision
         self._added_variables.append(variable)
         return variable
+
+    def _add_sum(self, name, shape=(), dtype=None):
+        """Create a variable for a sum or a count over all batches.
+
+        float32 stops counting at 2 ** 24: floating sums are kept in float64, and
+        `_as_result` gives results ``dtype`` (default `floatx`).
+        """
+        self._result_dtype = default_float() if dtype is None else as_dtype(dtype)
+        kept = float64 if self._result_dtype.is_floating else self._result_dtype
+        variable = self.add_variable(shape, "zeros", kept, name=name)
+        variable.was_narrower = True
+        return variable
+
+    def _as_result(self, value):
+        return cast(value, self._result_dtype)
 
     def add_weight(
         self,

@@ -6,10 +6,9 @@ import warnings
 from typing import TYPE_CHECKING
 
 from tapewright.core.argument_validation import one_of, whole
-from tapewright.core.dtypes import float32
+from tapewright.core.dtypes import float64
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.source_lines import user_stacklevel
-from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import expand_dims, size
 from tapewright.ops.math.comparison import greater, is_inf, where
 from tapewright.ops.math.elementwise import sqrt, square
@@ -220,15 +219,15 @@ class R2Score(Metric):
         one_of(self, "class_aggregation", class_aggregation, AGGREGATIONS)
         self.class_aggregation = class_aggregation
         self.num_regressors = whole(self, "num_regressors", num_regressors, 0)
-        self.num_samples: Variable = self.add_variable((), "zeros", name="num_samples")
+        self.num_samples: Variable = self._add_sum("num_samples")
         self._built = False
 
     def _build(self, outputs):
         shape = (outputs,)
-        self.squared_sum = self.add_variable(shape, "zeros", name="squared_sum")
-        self.sum = self.add_variable(shape, "zeros", name="sum")
-        self.total_mse = self.add_variable(shape, "zeros", name="residual")
-        self.count = self.add_variable(shape, "zeros", name="count")
+        self.squared_sum = self._add_sum("squared_sum", shape)
+        self.sum = self._add_sum("sum", shape)
+        self.total_mse = self._add_sum("residual", shape)
+        self.count = self._add_sum("count", shape)
         self._built = True
 
     def update_state(
@@ -256,8 +255,8 @@ class R2Score(Metric):
             (self.total_mse, residual),
             (self.count, weight),
         ):
-            variable.assign_add(cast(reduce_sum(values, 0), float32))
-        self.num_samples.assign_add(size(y_true, float32))
+            variable.assign_add(reduce_sum(values, 0))
+        self.num_samples.assign_add(size(y_true, float64))
 
     def result(self) -> Tensor:
         """Return the score; NaN before the first update."""
@@ -270,7 +269,8 @@ class R2Score(Metric):
             scores = reduce_mean(scores)
         elif self.class_aggregation == "variance_weighted_average":
             scores = reduce_sum(total * scores) / reduce_sum(total)
-        return self._adjusted(scores) if self.num_regressors else scores
+        scores = self._adjusted(scores) if self.num_regressors else scores
+        return self._as_result(scores)
 
     def _adjusted(self, score):
         """For more samples than predictors and one; else the score itself."""

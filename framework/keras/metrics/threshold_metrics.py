@@ -50,7 +50,7 @@ class _Constrained(ConfusionMetric):
     def result(self) -> Tensor:
         constrained, maximized = self._ratios()
         feasible = greater_equal(constrained, self.value)
-        return reduce_max(where(feasible, maximized, 0.0))
+        return self._as_result(reduce_max(where(feasible, maximized, 0.0)))
 
     def _ratios(self):
         """The ratio that must reach the value, and the ratio to maximize."""

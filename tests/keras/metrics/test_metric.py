@@ -208,3 +208,86 @@ def test_an_update_that_replaces_a_variable_by_a_tensor_is_refused():
     model.compile("sgd", "mse", metrics=[Updates()])
     with pytest.raises(TypeError, match="Updates.update_state replaced"):
         model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)
+
+
+MANY = 2.0**24  # float32 has no odd numbers beyond it
+ONES = np.ones((4, 2), np.float32)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: metrics.Sum(),
+        lambda: metrics.Mean(),
+        lambda: metrics.MeanSquaredError(),
+        lambda: metrics.RootMeanSquaredError(),
+        lambda: metrics.BinaryAccuracy(),
+        lambda: metrics.CategoricalAccuracy(),
+        lambda: metrics.TruePositives(),
+        lambda: metrics.FalseNegatives(thresholds=[0.2, 0.5]),
+        lambda: metrics.Precision(),
+        lambda: metrics.Recall(top_k=1),
+        lambda: metrics.AUC(),
+        lambda: metrics.AUC(multi_label=True),
+        lambda: metrics.SensitivityAtSpecificity(0.5),
+        lambda: metrics.FBetaScore(average="micro", threshold=0.5),
+        lambda: metrics.F1Score(),
+        lambda: metrics.MeanIoU(2),
+        lambda: metrics.MeanIoU(2, dtype="float32"),
+        lambda: metrics.R2Score(),
+    ],
+)
+def test_metrics_count_beyond_16_million(make, traced):
+    metric = make()
+    args = (ONES,) if type(metric) in (metrics.Sum, metrics.Mean) else (ONES, ONES)
+    if isinstance(metric, metrics.FalseNegatives):
+        args = (ONES, ONES * 0)
+    metric.update_state(*args)
+    once = [v.numpy() for v in metric.variables]
+    for variable in metric.variables:
+        variable.assign(np.full(variable.shape, MANY))
+    update = tw.function(metric.update_state) if traced else metric.update_state
+    for _ in range(3):
+        update(*args)
+    for variable, value in zip(metric.variables, once):
+        np.testing.assert_array_equal(variable.numpy(), MANY + 3 * value)
+    assert metric.result().dtype == "float32"
+
+
+def test_the_loss_of_an_epoch_beyond_16_million_examples_is_a_mean_of_all():
+    mean = metrics.Mean()
+    mean.update_state([1.0], sample_weight=[2.0**24])
+    update = tw.function(mean.update_state)
+    for _ in range(64):
+        update(np.full(2**17 + 1, 3.0, np.float32))
+    counts = 2**24, 64 * (2**17 + 1)
+    expected = (counts[0] + 3 * counts[1]) / sum(counts)
+    assert mean.count.numpy() == sum(counts)
+    assert mean.result().numpy() == np.float32(expected)
+
+
+def test_the_counts_of_one_batch_go_beyond_16_million():
+    ones, weight = np.ones(4, np.float32), np.array([2.0**24, 1, 1, 1], np.float32)
+    auc = metrics.AUC(num_thresholds=4)
+    auc.update_state(ones, ones, weight)
+    assert auc.true_positives.numpy()[0] == 2**24 + 3
+    positives = metrics.TruePositives()
+    positives.update_state(ones, ones, weight)
+    assert positives.accumulator.numpy() == [2**24 + 3]
+    iou = metrics.IoU(2, [1], dtype="float32")
+    iou.update_state(ones, ones, weight)
+    assert iou.total_cm.numpy()[1, 1] == 2**24 + 3
+
+
+def test_a_checkpoint_with_sums_in_float32_can_be_restored(tmp_path):
+    class Older(tw.Module):
+        def __init__(self):
+            self.total = tw.Variable(np.float32(6.0), name="total")
+            self.count = tw.Variable(np.float32(4.0), name="count")
+
+    path = str(tmp_path / "older.h5")
+    tw.train.Checkpoint(mean=Older()).write(path)
+    mean = metrics.Mean()
+    tw.train.Checkpoint(mean=mean).read(path).assert_consumed()
+    assert mean.result().numpy() == 1.5

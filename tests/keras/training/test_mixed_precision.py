@@ -126,8 +126,11 @@ def test_losses_and_metrics_are_in_float32_and_weights_too(policy):
     )
     model.compile("sgd", "mse", metrics=["mae", keras.metrics.MeanSquaredError()])
     model.fit(X, Y, verbose=0)
-    dtypes = {v.dtype.name for v in (*model.weights, *model.metrics_variables)}
-    assert dtypes == {"float32"}
+    assert {v.dtype.name for v in model.weights} == {"float32"}
+    assert {m.result().dtype.name for m in model.metrics if m.name == "loss"} == {
+        "float32"
+    }
+    assert {v.dtype.name for v in model.metrics_variables} == {"float64"}  # sums
     assert model.compute_loss(X, Y, model(X)).dtype == "float32"
     assert model.predict(X, verbose=0).dtype == policy.removeprefix("mixed_")
 
