@@ -7,6 +7,7 @@ one a complex one.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,14 +44,57 @@ __all__ = [
 # -------------------------------------------------------------------------- dtypes
 
 
+_ON_X86 = platform.machine().lower() in ("x86_64", "amd64")
+
+
 @elementwise(name="cast", sizes=True, linear=True, moves=True, cost=(0, 0))
 def cast_p(xp, x: TensorLike, dtype: DTypeLike):
-    to = dtypes.as_dtype(dtype).dtype
+    return _converted(xp, x, dtypes.as_dtype(dtype).dtype, _ON_X86)
+
+
+@cast_p.kernel_for("cupy")
+def _(xp, x, *, dtype):
+    return _converted(xp, x, dtypes.as_dtype(dtype).dtype, False)
+
+
+def _converted(xp, x, to, on_x86):
     if x.dtype.kind == "c" and to.kind != "c":
         x = x.real
     if is_text(x.dtype) != is_text(to):
         raise TypeError("strings are no numbers")  # NumPy would read them
-    return x.astype(to)
+    if to.kind not in "iu" or dtypes.kind_of(x.dtype) != "f":
+        return x.astype(to)
+    return _truncated(xp, x, to, on_x86)
+
+
+def _truncated(xp, x, to, on_x86):
+    """Floating numbers as integers, out of range the same on every machine.
+
+    C leaves it open. `astype` on x86 gives the lowest int32, or int64 for one, of which
+    a smaller dtype keeps the lowest bits; an unsigned one subtracts and adds again half
+    of its range where ``x`` is in the upper half. In uint32 it depends on the length of
+    the array, and other processors give the nearest number or 0.
+    """
+    if on_x86 and to != np.uint32:
+        return x.astype(to)
+    if x.dtype.itemsize == 2:
+        x = x.astype(np.float32)
+    wide = np.dtype(np.int64 if to.itemsize == 8 else np.int32)
+    if to not in (np.uint32, np.uint64):
+        return _signed(xp, x, wide, on_x86).astype(to)
+    bound = x.dtype.type(2.0 ** (8 * to.itemsize - 1))
+    upper = x >= bound
+    whole = _signed(xp, xp.where(upper, x - bound, x), wide, on_x86)
+    lowest = wide.type(np.iinfo(wide).min)
+    return (whole ^ xp.where(upper, lowest, wide.type(0))).astype(to)
+
+
+def _signed(xp, x, to, on_x86):
+    if on_x86:
+        return x.astype(to)
+    inside = xp.abs(x) < x.dtype.type(2.0 ** (8 * to.itemsize - 1))
+    whole = xp.where(inside, x, x.dtype.type(0)).astype(to)
+    return xp.where(inside, whole, to.type(np.iinfo(to).min))
 
 
 @cast_p.kernel_for("formulas")
@@ -81,6 +125,12 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     Floating numbers are cut towards 0 for integers, complex numbers become their real
     part, and booleans 0 or 1. Gradients pass between floating and complex dtypes only.
 
+    NaN and numbers out of the range of an integer dtype become what C makes of them on
+    x86, on every machine: the lowest number of int32 or int64; int8, uint8, int16 and
+    uint16 keep the lowest bits of an int32; uint32 and uint64 wrap negative numbers, up
+    to half of their range, and give 0 above their range, else half of it. See
+    `saturate_cast` for the nearest number.
+
     Raises: ``DTypeError`` for strings.
 
     >>> cast([1.9, -1.9], "int32").numpy()
@@ -106,7 +156,7 @@ def _saturate_cast(xp, value: TensorLike, dtype: DTypeLike):
     to = dtypes.as_dtype(dtype).dtype
     low, high = _limits(value.dtype, to)
     limited = xp.minimum(xp.maximum(value, low), high)
-    return limited if limited.dtype == to else limited.astype(to)
+    return limited if limited.dtype == to else _converted(xp, limited, to, _ON_X86)
 
 
 def _limits(given, to):

@@ -162,3 +162,64 @@ def test_complex_numbers_are_limited_part_by_part():
     assert tw.saturate_cast(wide, "uint8").numpy().tolist() == [255, 2]
     infinite = tw.constant([complex(np.inf, 1.0)], "complex64")
     assert np.isinf(tw.saturate_cast(infinite, "complex128").numpy().real).all()
+
+
+quietly = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of such casts
+FLOATS = ("float16", "bfloat16", "float32", "float64", "complex64")
+OUTSIDE = [np.nan, -np.inf, np.inf, -1.5, 300.7, -(2.0**40), 2.0**40, 2.0**70, 2.0**31]
+
+
+def as_on_x86(x, dtype):
+    """A number as an integer of 64 bits or less, by the rule in words."""
+    bits = 8 * np.dtype(dtype).itemsize
+    wide, unsigned = max(bits, 32), dtype.startswith("u")
+
+    def signed(x):
+        inside = -(2.0 ** (wide - 1)) <= x < 2.0 ** (wide - 1)  # not for NaN
+        return int(x) if inside else -(2 ** (wide - 1))
+
+    if unsigned and bits == wide and x >= 2.0 ** (bits - 1):
+        whole = signed(x - 2.0 ** (bits - 1)) + 2 ** (bits - 1)
+    else:
+        whole = signed(x)
+    whole %= 2**bits
+    return whole if unsigned or whole < 2 ** (bits - 1) else whole - 2**bits
+
+
+@quietly
+@pytest.mark.parametrize("given", FLOATS)
+@pytest.mark.parametrize("length", [1, 3, 9, 36])  # in vectors and one by one
+def test_floats_out_of_range_are_the_same_integers_everywhere(given, length):
+    every = tw.cast(tw.constant(np.tile(OUTSIDE, 4)), given)
+    for start in range(0, 36, length):
+        x = every[start : start + length]
+        exact = tw.cast(x, "complex128" if given == "complex64" else "float64").numpy()
+        for dtype in "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split():
+            expected = [as_on_x86(float(v.real), dtype) for v in exact]
+            assert tw.cast(x, dtype).numpy().tolist() == expected, dtype
+
+
+@quietly
+@pytest.mark.parametrize("target", ["numpy", "native"])
+def test_floats_out_of_range_are_the_same_in_traced_functions(target):
+    with tw.config.use_target(target):
+        for given in FLOATS[:4]:
+            x = tw.cast(tw.constant(np.tile(OUTSIDE, 4)), given)
+            every = "int8 uint8 int16 uint16 int32 uint32 int64 uint64 bool".split()
+
+            @tw.function
+            def casts(x, every=every):
+                return [tw.cast(x + 0, dtype) for dtype in every]
+
+            for dtype, traced in zip(every, casts(x)):
+                np.testing.assert_array_equal(traced, tw.cast(x, dtype), dtype)
+
+
+@quietly
+@pytest.mark.parametrize("given", FLOATS[:4])
+def test_other_processors_give_the_same_integers(given):
+    x = tw.cast(tw.constant(np.array(OUTSIDE)), given)
+    for dtype in "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split():
+        with np.errstate(all="ignore"):
+            y = conversion._converted(np, x.numpy(), np.dtype(dtype), False)
+        np.testing.assert_array_equal(y, tw.cast(x, dtype), dtype)
