@@ -155,6 +155,38 @@ for _name in (*_arithmetic, *_reflections, *_COMPARE, "eq", "ne"):
 Variable.__hash__ = _unhashable
 
 
+# ------------------------------------------------------------------- operators in place
+
+
+def _in_place(operator, sign, assignment):
+    """``variable += value``: refused, because it would rebind the name to a tensor.
+
+    As in TensorFlow; Keras' variables give the tensor, as in Keras.
+    """
+
+    def in_place(self, other):
+        if self._path is not None:
+            return operator(self, other)
+        raise RuntimeError(
+            f"variable {sign}= value is not supported, it would not change the variable "
+            f"'{self.name}'. Use {assignment} to modify it, or out = variable {sign} "
+            "value for a new tensor"
+        )
+
+    return in_place
+
+
+for _name, _sign, _assignment in (
+    ("add", "+", "variable.assign_add(value)"),
+    ("sub", "-", "variable.assign_sub(value)"),
+    ("mul", "*", "variable.assign(variable * value)"),
+    ("truediv", "/", "variable.assign(variable / value)"),
+    ("pow", "**", "variable.assign(variable ** value)"),
+):
+    _operator = getattr(Variable, f"__{_name}__")
+    setattr(Variable, f"__i{_name}__", _in_place(_operator, _sign, _assignment))
+
+
 # ------------------------------------------------------------ assignments to some entries
 
 

@@ -1,6 +1,7 @@
 """Variable: what it takes, assignments, reads, names, copies."""
 
 import copy
+import operator as operators
 import pickle
 
 import numpy as np
@@ -166,12 +167,6 @@ def test_numbers_and_arrays_are_converted_to_the_dtype_of_the_variable():
     assert v.dtype == "float32" and v.numpy().tolist() == [3.0, 4.0]
     with pytest.raises(TypeError):
         tw.Variable([1, 2]).assign([1.5, 2.5])
-
-
-def test_augmented_assignment_gives_a_tensor():
-    v = original = tw.Variable(1.0)
-    v += 1.0
-    assert isinstance(v, tw.Tensor) and original.numpy() == 1.0
 
 
 def test_a_variable_cannot_be_assigned_by_index():
@@ -441,3 +436,36 @@ def test_a_value_that_does_not_fit_a_part_changes_nothing(value, error, message)
     with pytest.raises(IndexError):
         variable[3].assign(1.0)
     assert variable.numpy().tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(
+    "operator, advice",
+    [
+        ("iadd", r"variable.assign_add\(value\)"),
+        ("isub", r"variable.assign_sub\(value\)"),
+        ("imul", r"variable.assign\(variable \* value\)"),
+        ("itruediv", r"variable.assign\(variable / value\)"),
+        ("ipow", r"variable.assign\(variable \*\* value\)"),
+    ],
+)
+def test_an_operator_in_place_names_the_assignment(operator, advice, traced):
+    v, apply = tw.Variable(3.0, name="v"), getattr(operators, operator)
+    call = tw.function(lambda: apply(v, 2.0)) if traced else lambda: apply(v, 2.0)
+    with pytest.raises(RuntimeError, match=f"would not change.* 'v'. Use {advice}"):
+        call()
+    assert v.numpy() == 3
+
+
+def test_an_operator_in_place_on_a_variable_of_keras_gives_a_tensor():
+    for v in (tw.keras.Variable(3.0), tw.keras.metrics.Sum().add_weight()):
+        v.assign(3.0)
+        w = v
+        w += 2.0
+        assert type(w) is tw.Tensor and w.numpy() == 5 and v.numpy() == 3
+
+
+def test_a_tensor_takes_a_variable_in_place():
+    v, x = tw.Variable(3.0), tw.constant(1.0)
+    x += v
+    assert x.numpy() == 4
