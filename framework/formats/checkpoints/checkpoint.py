@@ -20,6 +20,7 @@ from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
 from tapewright.storage.reader import opened
 
+from ..suffixes import check_suffix
 from .checkpoint_file import (
     path_of,
     read_content,
@@ -140,8 +141,13 @@ class Checkpoint(Trackable):
         return save_numbered(self, os.fspath(file_prefix))
 
     def write(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
-        """Write a file of just this name; return it."""
-        return self._write(os.fspath(file_prefix))
+        """Write a file of just this name; return it.
+
+        Raises: ``ValueError`` for the suffix of another format, such as ``.keras``.
+        """
+        path = os.fspath(file_prefix)
+        check_suffix("Checkpoint.write", "file_prefix", path, "a checkpoint in HDF5")
+        return self._write(path)
 
     def _write(self, path, **info):
         content = snapshot(path, self._pairs(), **info)

@@ -32,6 +32,7 @@ from tapewright.core.variable import writing as held
 from tapewright.storage.reader import check_format, is_format, opened
 from tapewright.storage.writer import write_format, writing
 
+from ..suffixes import check_suffix
 from .functions import read_function, write_function
 from .objects import ObjectReader, ObjectWriter
 from .saved_optimizers import read_optimizers
@@ -129,7 +130,7 @@ def save(
 
     Raises: `SavingError` (a ValueError and OSError) with the line of code that cannot be
     traced or kept, such as Python code that runs in each call; ``TypeError`` if ``obj`` is
-    no `Module`.
+    no `Module`; ``ValueError`` for the suffix of another format, such as ``.keras``.
 
     >>> import tempfile, tapewright as tw
     >>> class Square(tw.Module):
@@ -143,6 +144,7 @@ def save(
     array([1., 9.], dtype=float32)
     """
     path = _file_at(export_dir)
+    check_suffix("saved_model.save", "export_dir", path, "functions in HDF5")
     if not isinstance(obj, Module):
         raise TypeError(
             f"saved_model.save: obj must be a tw.Module, got {type(obj).__name__}"

@@ -28,6 +28,7 @@ from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import check_not_traced
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.variable import writing as locked
+from tapewright.formats.suffixes import foreign_suffix
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import Operation
 from tapewright.serialization.assets import assets_in_configs
@@ -120,10 +121,11 @@ def save_model(
             f"save_model: the arguments {', '.join(map(repr, kwargs))} are not supported"
         )
     in_folder = zipped is not None and not zipped
-    if in_folder and path.endswith(".keras"):
+    suffix = foreign_suffix(path) or next(filter(path.endswith, H5_SUFFIXES), "")
+    if in_folder and suffix:
         raise ValueError(
-            "save_model: filepath must not end in .keras with zipped=False, which writes a "
-            f"folder, got {path!r}"
+            f"save_model: filepath must not end in {suffix} with zipped=False, which "
+            f"writes a folder, got {path!r}"
         )
     if not in_folder and not path.endswith((".keras", *H5_SUFFIXES)):
         raise ValueError(

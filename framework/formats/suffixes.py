@@ -1,0 +1,35 @@
+"""Suffixes of files that say which format they have: a file must not lie about it."""
+
+import os
+
+__all__ = ["check_suffix", "foreign_suffix"]
+
+# of other programs, and of Keras' files
+_OTHERS = (
+    ".keras", ".weights.h5", ".weights.json", ".json", ".npy", ".npz", ".onnx", ".pb",
+    ".pbtxt", ".pickle", ".pkl", ".pt", ".pth", ".safetensors", ".tflite", ".tfrecord",
+    ".zip",
+)  # fmt: skip
+
+
+def check_suffix(who: str, argument: str, path: str, content: str) -> None:
+    """Raise ``ValueError`` for a path with the suffix of another format.
+
+    Args:
+        who: The function that would write the file.
+        argument: The name of its argument.
+        path: Where it would write.
+        content: What it writes, for the error.
+    """
+    other = foreign_suffix(path)
+    if other:
+        raise ValueError(
+            f"{who}: {argument} must not end in {other}, this writes {content} and no such "
+            f"file; end it in .h5 or without a suffix, got {path!r}"
+        )
+
+
+def foreign_suffix(path: str) -> str:
+    """Return the suffix of a path if it is of a format that is not ours, else ""."""
+    name = os.fspath(path).lower()
+    return max([s for s in _OTHERS if name.endswith(s)], key=len, default="")
