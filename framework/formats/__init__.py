@@ -2,5 +2,4 @@
 
 saved_model   a `Module` with its functions as graphs, custom gradients included
 checkpoints   the values of objects that are made by code, by their paths
-suffixes      which names files may not have
 """

@@ -14,5 +14,6 @@ reader           groups and arrays of an untrusted HDF5 file
 writer           groups and arrays of a new HDF5 file
 zips             zip files, read and written
 folders          folders of such files, read and written
+suffixes         suffixes of other formats, which a file of ours must not have
 records          files of records: TFRecord, lines, CSV; protocol buffers
 """

@@ -19,8 +19,8 @@ from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
 from tapewright.storage.reader import opened
+from tapewright.storage.suffixes import check_suffix
 
-from ..suffixes import check_suffix
 from .checkpoint_file import (
     path_of,
     read_content,

@@ -30,9 +30,9 @@ from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.variable import Variable
 from tapewright.core.variable import writing as held
 from tapewright.storage.reader import check_format, is_format, opened
+from tapewright.storage.suffixes import check_suffix
 from tapewright.storage.writer import write_format, writing
 
-from ..suffixes import check_suffix
 from .functions import read_function, write_function
 from .objects import ObjectReader, ObjectWriter
 from .saved_optimizers import read_optimizers

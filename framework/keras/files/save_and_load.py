@@ -28,7 +28,6 @@ from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import check_not_traced
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.variable import writing as locked
-from tapewright.formats.suffixes import foreign_suffix
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import Operation
 from tapewright.serialization.assets import assets_in_configs
@@ -39,6 +38,7 @@ from tapewright.serialization.registry import (
     is_known,
 )
 from tapewright.storage.folders import writing_folder
+from tapewright.storage.suffixes import foreign_suffix
 from tapewright.storage.writer import writing
 from tapewright.storage.zips import writing_zip
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tapewright.core.errors import ShapeError
+from tapewright.core.dtypes import float32, float64
+from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
@@ -140,7 +141,15 @@ def view_as_real(x: TensorLike) -> Tensor:
 def _to_complex(who, x):
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise ValueError(f"{who}: x must be a pair, real and imaginary part")
-    return _complex(*promote(*x, at_least=float))
+    return _complex(*promote(*[_floating(who, part) for part in x]))
+
+
+def _floating(who, x):
+    """``x`` as a tensor, if it is floating: as in Keras, integers are not cast."""
+    x = convert_to_tensor(x)
+    if not x.dtype.is_floating:
+        raise DTypeError(who, "x must be floating; cast it to float32", x=x)
+    return x
 
 
 def _to_pair(x):
@@ -158,7 +167,7 @@ def fft(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
 
     Returns: such a pair, of the same shape.
 
-    Raises: ``ValueError`` if ``x`` is no pair.
+    Raises: ``ValueError`` if ``x`` is no pair, or not floating.
 
     >>> real, imaginary = fft(([1.0, 2.0], [0.0, 0.0]))
     >>> real.numpy(), imaginary.numpy()
@@ -192,12 +201,14 @@ def rfft(x: TensorLike, fft_length: int | None = None) -> tuple[Tensor, Tensor]:
 
     Returns: the pair of the real and the imaginary part.
 
+    Raises: ``ValueError`` if ``x`` is not floating.
+
     >>> real, imaginary = rfft([1.0, 2.0, 3.0, 4.0])
     >>> real.numpy(), imaginary.numpy()
     (array([10., -2., -2.], dtype=float32), array([0., 2., 0.], dtype=float32))
     """
     length = None if fft_length is None else [fft_length]
-    return _to_pair(transforms.rfft(to_floating(x), length))
+    return _to_pair(transforms.rfft(_floating("rfft", x), length))
 
 
 @operation(class_name="IRFFT")
@@ -206,7 +217,7 @@ def irfft(x: Sequence[TensorLike], fft_length: int | None = None) -> Tensor:
 
     Shapes: a pair of ``[..., n]`` to ``[..., fft_length]``, by default ``2 * (n - 1)``.
 
-    Raises: ``ValueError`` if ``x`` is no pair.
+    Raises: ``ValueError`` if ``x`` is no pair, or not floating.
 
     >>> irfft(rfft([1.0, 2.0, 3.0, 4.0])).numpy()
     array([1., 2., 3., 4.], dtype=float32)
@@ -250,17 +261,19 @@ def stft(
 
     Returns: the pair of the real and the imaginary part.
 
-    Raises: ``ValueError`` for another ``window``, or an ``fft_length`` below
-    ``sequence_length``.
+    Raises: ``TypeError`` for other dtypes than float32 and float64; ``ValueError`` for
+    another ``window``, or an ``fft_length`` below ``sequence_length``.
 
     >>> real, imaginary = stft([1.0] * 16, 8, 4, fft_length=8)
     >>> real.shape
     TensorShape([5, 5])
     """
+    x = convert_to_tensor(x)
+    if x.dtype not in (float32, float64):
+        raise DTypeError("stft", "x must be float32 or float64; cast it", x=x)
     spectra = centered_stft(
-        "stft", to_floating(x), sequence_length, sequence_stride, fft_length, window,
-        center,
-    )  # fmt: skip
+        "stft", x, sequence_length, sequence_stride, fft_length, window, center
+    )
     return _to_pair(spectra)
 
 
@@ -280,7 +293,7 @@ def istft(
 
     Shapes: a pair of ``[..., pieces, fft_length // 2 + 1]`` to ``[..., length]``.
 
-    Raises: ``ValueError`` if ``x`` is no pair, or for another ``window``.
+    Raises: ``ValueError`` if ``x`` is no pair, or not floating, or for another ``window``.
 
     >>> signal = [1.0, 2.0, 3.0, 4.0] * 4
     >>> istft(stft(signal, 8, 4, 8), 8, 4, 8).numpy().round(4)[:4]

@@ -538,3 +538,26 @@ def test_the_families_are_modules():
     assert ops.nn.relu is ops.relu and tapewright.keras.ops.image.resize
     assert importlib.import_module("tapewright.keras.ops.nn") is ops.nn
     assert {"einsum", "image", "softmax"} < set(dir(ops))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "complex64"])
+@pytest.mark.parametrize(
+    "name, call",
+    [
+        ("fft", lambda x: ops.fft((x, x))),
+        ("fft2", lambda x: ops.fft2((x, x))),
+        ("ifft2", lambda x: ops.ifft2((x, x))),
+        ("rfft", lambda x: ops.rfft(x)),
+        ("irfft", lambda x: ops.irfft((x, x))),
+        ("stft", lambda x: ops.stft(x, 4, 2, 4)),
+        ("istft", lambda x: ops.istft((x, x), 4, 2, 6)),
+    ],
+)
+def test_transforms_cast_no_integers_as_in_keras(name, call, dtype):
+    x = tw.cast(np.ones((4, 4)), dtype)
+    error = TypeError if name == "stft" else ValueError  # those of Keras
+    with pytest.raises(error, match=f"{name}: x must be .*cast it"):
+        call(x)
+    with pytest.raises(error, match=f"{name}: x must be .*cast it"):
+        tw.function(call)(x)
+    call(tw.cast(np.ones((4, 4)), "float32"))
