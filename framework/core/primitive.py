@@ -273,6 +273,7 @@ class Primitive:
         new_memory: bool = False,
         keeps_c_order: bool = False,
         grows: bool = False,
+        strict: bool = False,
         linear: Any = (),
         commutative: bool = False,
         exact: bool = False,
@@ -317,6 +318,7 @@ class Primitive:
         self.ignores_float_errors: bool = ignores_float_errors
         self.sizes: bool = sizes
         self.grows: bool = grows
+        self.strict: bool = strict
         self.cost: Any = cost
         self.stable_form: Any = stable_form
         self.collective: bool = collective
@@ -636,6 +638,9 @@ class Primitive:
         if self.kinds and arrays[0].dtype.kind not in self.kinds:
             raise self.dtype_error(inputs[0])
         kind = type(arrays[0]) if arrays else devices.current_module().ndarray
+        if self.strict:
+            specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
+            self.output_specs(specs, attributes)
         if self.grows:
             self._check_fits(inputs, attributes)
         try:
@@ -879,6 +884,8 @@ def primitive(kernel=None, **options):
     - ``sizes``: the kernel also computes with arrays of symbolic sizes, as with integers.
     - ``grows``: attributes may ask for an output far larger than the inputs, which is
       refused if the memory cannot hold it.
+    - ``strict``: the kernel would give a meaning of its own to attributes that ``infer``
+      refuses, so ``infer`` runs first.
     - ``cost``: ``(flops, transcendentals)`` for each entry of the output, or a function
       ``(inputs, outputs, **attributes)`` that returns the flops of a call, or both (see
       `costs`). Default: one flop if it is `elementwise`, else none.

@@ -348,6 +348,17 @@ def elementwise(
     return op.entry
 
 
+def check_attributes(op: Any, check: Callable[..., None]) -> None:
+    """Let ``infer`` of an op call ``check(**attributes)`` first, which may raise."""
+    infer = op.primitive.infer_rule
+
+    def rule(*specs, **attributes):
+        check(**attributes)
+        return infer(*specs, **attributes)
+
+    op.primitive.infer(rule)
+
+
 def along_axis(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an op along its attribute ``axis``, whose output has the input's spec.
 

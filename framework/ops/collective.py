@@ -14,6 +14,7 @@ from tapewright.core.primitive import primitive
 from tapewright.core.replica_context import replica_context
 from tapewright.core.rules import (
     batch_leading,
+    check_attributes,
     check_choice,
     diagonal_elementwise,
     infer_like_input,
@@ -86,6 +87,14 @@ def all_reduce_sum(
     return total
 
 
+def _check_sum(reduction, compression):
+    check_choice("all_reduce", "op", reduction, ("sum", "mean"))
+    check_choice("all_reduce", "compression", compression, (None, "float16"))
+
+
+check_attributes(all_reduce_sum, _check_sum)
+
+
 @all_reduce_sum.vjp("x")
 def _(g, reduction, compression):
     return all_reduce_sum(g, reduction=reduction, compression=compression)
@@ -96,6 +105,13 @@ def all_reduce_extreme(xp, x: TensorLike, *, reduction: str):
     """The "max" or "min" of ``x`` over all processes, see `all_reduce`."""
     (extreme,) = communicator().all_reduce([x], reduction)
     return extreme
+
+
+def _check_extreme(reduction):
+    check_choice("all_reduce", "op", reduction, ("max", "min"))
+
+
+check_attributes(all_reduce_extreme, _check_extreme)
 
 
 @all_reduce_extreme.vjp("x")

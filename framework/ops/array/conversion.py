@@ -15,7 +15,7 @@ import numpy as np
 from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import batch_leading, elementwise
+from tapewright.core.rules import batch_leading, check_attributes, elementwise
 from tapewright.core.tensor import (
     IndexedSlices,
     Tensor,
@@ -187,6 +187,13 @@ def _exact(number):
 @_saturate_cast.infer
 def _(value, dtype):
     return TensorSpec(value.shape, dtype)
+
+
+def _check_saturated(dtype):
+    _check_numeric("saturate_cast", dtype=dtypes.as_dtype(dtype))
+
+
+check_attributes(_saturate_cast, _check_saturated)
 
 
 @_saturate_cast.vjp("value")

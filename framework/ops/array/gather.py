@@ -183,7 +183,7 @@ def offset(indices, size):
     return new_tensor(array + starts.reshape((-1,) + (1,) * (array.ndim - 1)))
 
 
-@index_op(grows=True, cost=per_input(1))
+@index_op(grows=True, strict=True, cost=per_input(1))
 def scatter_rows(
     xp, g: TensorLike, indices: TensorLike, shape: ShapeLike, axis: Axis = 0
 ):
@@ -275,7 +275,7 @@ def _(axes, g, indices, *, shape, axis):
 # ------------------------------------------------------- several axes as one
 
 
-@primitive(may_raise=True, no_gradient=True)
+@primitive(may_raise=True, no_gradient=True, strict=True)
 def flat_index(
     xp,
     indices: TensorLike,
@@ -327,6 +327,12 @@ def _(indices, dims, batch, wrap, who):
     if indices.shape[-1] not in (None, len(dims)):
         raise ShapeError(
             who, f"the last axis of indices must have size {len(dims)}", indices=indices
+        )
+    if not indices.shape[: len(batch)].is_compatible_with(batch) or (
+        indices.shape.rank <= len(batch)
+    ):
+        raise ShapeError(
+            who, f"indices must begin with the axes {batch}", indices=indices
         )
     return TensorSpec(indices.shape[:-1], dtypes.int64)
 

@@ -219,7 +219,7 @@ def _(axes, x, *, index):
     return None if found is None else found - len(outgoing)
 
 
-@primitive(linear=True, moves=True)
+@primitive(linear=True, moves=True, strict=True)
 def scatter_index(xp, g: TensorLike, shape: ShapeLike, index: Index):
     """The adjoint of basic indexing: zeros of ``shape`` with ``g`` at ``index``."""
     full = zeros(xp, shape, g.dtype)
@@ -229,7 +229,11 @@ def scatter_index(xp, g: TensorLike, shape: ShapeLike, index: Index):
 
 @scatter_index.infer
 def _(g, shape, index):
-    return TensorSpec(shape, g.dtype)
+    whole = TensorSpec(shape, g.dtype)
+    part = getitem_p.primitive.infer_rule(whole, index=index)
+    if not part.shape.is_compatible_with(g.shape):
+        raise ShapeError("scatter_index", f"g must have shape {part.shape}", g=g)
+    return whole
 
 
 @scatter_index.vjp("g")

@@ -197,6 +197,8 @@ tensor.pack_hook = _pack
     diagonal=diagonal_along_axis,
 )
 def _split(xp, value: TensorLike, sizes: ShapeLike, axis: Axis = 0):
+    if sum(sizes) != value.shape[axis] or min(sizes, default=0) < 0:
+        raise ValueError("sizes do not fit")  # `infer` says it better
     ends = np.cumsum(sizes)
     index = [slice(None)] * value.ndim
     parts = []
@@ -360,6 +362,8 @@ def _width(n):
     moves=True,
 )
 def _pad(xp, tensor: TensorLike, constant_values: TensorLike, paddings: Paddings):
+    if any([type(n) is int and n < 0 for pair in paddings for n in pair]):
+        raise ValueError("negative paddings")  # `infer` says it better
     dims = [n + b + a for n, (b, a) in zip(tensor.shape, paddings, strict=True)]
     padded = xp.empty(dims, tensor.dtype)
     padded[...] = constant_values
@@ -371,16 +375,22 @@ def _pad(xp, tensor: TensorLike, constant_values: TensorLike, paddings: Paddings
 
 @_pad.infer
 def _(tensor, constant_values, paddings):
-    if len(paddings) != tensor.shape.rank or any(
-        n < 0 for pair in paddings for n in pair
-    ):
-        raise ShapeError("pad", f"paddings must be one pair of numbers >= 0 for each axis, got "
-                         f"{paddings}", tensor=tensor)  # fmt: skip
+    _check_paddings("pad", paddings, tensor=tensor)
     if constant_values.shape.rank != 0:
         raise ShapeError("pad", "constant_values must be a scalar",
                          constant_values=constant_values)  # fmt: skip
     dims = [None if n is None else n + sum(p) for n, p in zip(tensor.shape, paddings)]
     return TensorSpec(dims, tensor.dtype)
+
+
+def _check_paddings(who, paddings, **given):
+    (x,) = given.values()
+    pairs = all([len(pair) == 2 for pair in paddings])
+    if not pairs or len(paddings) != x.shape.rank or any(
+        [n < 0 for pair in paddings for n in pair]
+    ):  # fmt: skip
+        raise ShapeError(who, f"paddings must be one pair of numbers >= 0 for each axis, got "
+                         f"{paddings}", **given)  # fmt: skip
 
 
 @_pad.vjp("tensor")
@@ -412,15 +422,19 @@ def _(axes, tensor, constant_values, *, paddings):
     return None if axes[1] is not None or paddings[axes[0]] != (0, 0) else axes[0]
 
 
-@primitive(linear=True, moves=True, view=True)
+@primitive(linear=True, moves=True, view=True, strict=True)
 def _crop(xp, x: TensorLike, paddings: Paddings):
     """The adjoint of `pad`: ``x`` without a margin."""
-    return x[tuple([slice(b, n - a) for n, (b, a) in zip(x.shape, paddings)])]
+    parts = [slice(b, n - a) for n, (b, a) in zip(x.shape, paddings, strict=True)]
+    return x[tuple(parts)]
 
 
 @_crop.infer
 def _(x, paddings):
+    _check_paddings("crop", paddings, x=x)
     dims = [None if n is None else n - sum(p) for n, p in zip(x.shape, paddings)]
+    if any([type(n) is int and n < 0 for n in dims]):
+        raise ShapeError("crop", f"x must be larger than its margins, {paddings}", x=x)
     return TensorSpec(dims, x.dtype)
 
 

@@ -227,6 +227,9 @@ def is_last(xp, indices: TensorLike, count: int):
 
 @is_last.infer
 def _(indices, count):
+    if count < 0 or (count == 0 and indices.shape[0]):
+        raise ShapeError("is_last", f"count must be above the indices, got {count}",
+                         indices=indices)  # fmt: skip
     return TensorSpec((indices.shape[0], 1), "bool")
 
 

@@ -457,6 +457,9 @@ def sum_to_shape(xp, x: TensorLike, shape: ShapeLike):
     lead = x.ndim - len(shape)
     axes = tuple(range(lead))
     axes += tuple([i for i, n in enumerate(shape, lead) if n == 1 and x.shape[i] != 1])
+    kept = len([n for n, m in zip(shape, x.shape[lead:]) if n == m])
+    if lead < 0 or x.ndim - len(axes) != kept:
+        raise ValueError("shapes do not broadcast")  # `infer` says it better
     return summed(xp, x, axes).reshape(shape)
 
 

@@ -23,6 +23,7 @@ from tapewright.core.rules import (
     batch_along_axis,
     batch_leading,
     check_choice,
+    checked_broadcast,
     normalize_axis,
     same_dtype,
 )
@@ -309,8 +310,12 @@ def take_along_axis(xp, x: TensorLike, indices: TensorLike, axis: Axis = -1):
 @take_along_axis.infer
 def _(x, indices, axis):
     (at,) = normalize_axis("take_along_axis", axis, x.shape.rank)
-    dims = list(x.shape)
-    dims[at] = indices.shape[at]
+    given = {"x": x, "indices": indices}
+    if indices.shape.rank != x.shape.rank:
+        raise ShapeError("take_along_axis", "the ranks must be the same", **given)
+    dims, own = list(x.shape), list(indices.shape)
+    dims[at] = own[at]
+    dims = checked_broadcast("take_along_axis", dims, own, **given)
     return TensorSpec(dims, x.dtype)
 
 
@@ -326,6 +331,8 @@ def place_along_axis(
     """The adjoint of `take_along_axis`, for indices that come once in each row."""
     x, indices = xp.moveaxis(x, axis, -1), xp.moveaxis(indices, axis, -1)
     count = indices.shape[-1]
+    if size < count:
+        raise ValueError("too many indices")  # `infer` says it better
     result = zeros(xp, (*x.shape[:-1], size), x.dtype)
     if x.size:
         rows = result.reshape(-1, size)
@@ -337,6 +344,10 @@ def place_along_axis(
 @place_along_axis.infer
 def _(x, indices, size, axis):
     (at,) = normalize_axis("place_along_axis", axis, x.shape.rank)
+    count = indices.shape[at]
+    if count is not None and size < count:
+        raise ShapeError("place_along_axis", f"size must be at least {count}, got {size}",
+                         indices=indices)  # fmt: skip
     dims = list(x.shape)
     dims[at] = size
     return TensorSpec(dims, x.dtype)

@@ -174,6 +174,7 @@ def _(input, filters, strides, padding, dilations, groups):
 
 def _checked(who, images, filters, strides, dilations, groups):
     """The window and the spatial axes, after checks that the three ops share."""
+    _check_geometry(who, strides, dilations, groups, input=images, filters=filters)
     rank = len(strides)
     for name, value in (("input", images), ("filters", filters)):
         if value.shape.rank != rank + 2:
@@ -185,6 +186,16 @@ def _checked(who, images, filters, strides, dilations, groups):
                          f"share for each group of input channels, not {count}",
                          input=images, filters=filters)  # fmt: skip
     return tuple(filters.shape)[:-2], tuple(images.shape)[1:-1]
+
+
+def _check_geometry(who, strides, dilations, groups, **given):
+    numbers = (groups, *strides, *dilations)
+    if len(strides) != len(dilations) or min(numbers) < 1:
+        raise ShapeError(
+            who, "groups, strides and dilations must be positive, and there must be a "
+            f"stride and a dilation for each spatial axis, got {groups}, {strides} and "
+            f"{dilations}", **given,
+        )  # fmt: skip
 
 
 @primitive(
@@ -336,7 +347,9 @@ def filter_gradient_into(
     """The kernel of `filter_gradient`; ``out`` is in plain order."""
     margins, counts = positions(input.shape[1:-1], window, strides, padding, dilations)
     channels, count = input.shape[-1], g.shape[-1]
-    if tuple(g.shape[:-1]) != (input.shape[0], *counts) or channels % groups:
+    if tuple(g.shape[:-1]) != (input.shape[0], *counts) or (
+        channels % groups or count % groups
+    ):
         raise ValueError("shapes do not fit")  # `infer` says it better
     depth, room = channels // groups, Room(xp, g.dtype, space)
     if out is None:
@@ -390,7 +403,11 @@ def _filter_gradient_of_one(xp, x, g, out, strides, dilations, befores, counts, 
 def _(input, g, window, strides, padding, dilations, groups):
     who = "convolution_filter_gradient"
     dtype = same_dtype(who, input=input, g=g)
-    channels = input.shape[-1]
+    _check_geometry(who, strides, dilations, groups, input=input, g=g)
+    channels, count = input.shape[-1], g.shape[-1]
+    if any([n is not None and n % groups for n in (channels, count)]):
+        raise ShapeError(who, f"input and g must have a multiple of {groups} channels",
+                         input=input, g=g)  # fmt: skip
     _, counts = positions(tuple(input.shape)[1:-1], window, strides, padding, dilations)
     if not TensorSpec((input.shape[0], *counts)).shape.is_compatible_with(g.shape[:-1]):
         raise ShapeError(who, f"g must have the batch of the input and size {counts}",

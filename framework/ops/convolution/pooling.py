@@ -27,9 +27,11 @@ from tapewright.core.rules import (
     all_mapped,
     broadcast_shape,
     check_choice,
+    checked_broadcast,
     diagonal_along_axis,
     normalize_axis,
 )
+from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -60,6 +62,7 @@ from .windows import (
     spatial_numbers,
     spatial_op,
     taps,
+    taps_along,
     window_arguments,
     window_positions,
 )
@@ -163,7 +166,7 @@ def window_max_p(
     dilation: int = 1,
 ):
     """The largest entry of each window along ``axis``, which counts from the end."""
-    count, found = taps(input.shape[axis], size, stride, padding, dilation)
+    count, found = taps_along(input, axis, size, stride, padding, dilation)
     if is_everywhere(found, count) and input.size < LARGE:
         return _combined_everywhere(xp.maximum, input, axis, found)
     out = xp.empty_like(input, shape=resized(input.shape, axis, count))
@@ -189,6 +192,7 @@ def _(g, input, out, axis, size, stride, padding, dilation):
     kinds="f",
     ignores_float_errors=True,
     linear=[{"maxima", "bias"}],
+    strict=True,
     no_gradient=("input",),
 )
 def add_to_maxima_p(
@@ -214,6 +218,17 @@ def maxima_of_sum(xp, input, bias, windows):
 
 @add_to_maxima_p.infer
 def _(maxima, bias, input, windows):
+    pooled = TensorSpec(
+        checked_broadcast("pooling", input.shape, bias.shape, input=input, bias=bias),
+        input.dtype,
+    )
+    for window in windows:
+        if len(window) != 5:
+            raise ShapeError("pooling", f"a window has 5 numbers, got {window}")
+        pooled = _pooled(pooled, *window)
+    if not pooled.shape.is_compatible_with(maxima.shape):
+        problem = f"the maxima of input must have shape {pooled.shape}"
+        raise ShapeError("pooling", problem, maxima=maxima, input=input)
     return TensorSpec(maxima.shape, maxima.dtype)
 
 
@@ -231,6 +246,7 @@ def at_maxima(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an op at the first maximum of each window, linear in its first input."""
     return primitive(
         same_dtype=("input", "maxima"), ignores_float_errors=True, cost=per_input(1),
+        strict=True,
         no_gradient=("input", "maxima"), diagonal=diagonal_along_axis, **options,
     )  # fmt: skip
 
@@ -251,8 +267,10 @@ def spread_to_maxima_p(
 
     Leading axes broadcast: mapped cotangents need no copies of the input.
     """
-    count, found = taps(input.shape[axis], size, stride, padding, dilation)
+    count, found = taps_along(input, axis, size, stride, padding, dilation)
     shape = tuple(broadcast_shape(g.shape, maxima.shape))
+    if shape[axis] != count or maxima.shape[axis] != count:
+        raise ValueError("shapes do not fit")  # `infer` says it better
     shape = resized(shape, axis, input.shape[axis])
     if xp is np and g.shape == maxima.shape:
         g, full = _in_order_of(g, input), xp.empty_like(input, g.dtype, shape=shape)
@@ -372,8 +390,19 @@ def _in_order_of(x, like):
 
 @spread_to_maxima_p.infer
 def _(g, input, maxima, axis, size, stride, padding, dilation):
-    _pooled(input, axis, size, stride, padding, dilation)
-    return TensorSpec(input.shape, g.dtype)
+    shape = _at_maxima("g", g, input, maxima, axis, size, stride, padding, dilation)
+    return TensorSpec(resized(shape, axis, input.shape[axis]), g.dtype)
+
+
+def _at_maxima(name, x, input, maxima, axis, *window):
+    """The shape of ``x`` and ``maxima`` together, which must be pooled from ``input``."""
+    pooled = _pooled(input, axis, *window)
+    given = {name: x, "input": input, "maxima": maxima}
+    if not agree(maxima.shape[axis], pooled.shape[axis]):
+        problem = f"maxima must have {pooled.shape[axis]} windows along axis {axis}"
+        raise ShapeError("pooling", problem, **given)
+    shape = checked_broadcast("pooling", x.shape, maxima.shape, **given)
+    return tuple(checked_broadcast("pooling", shape, pooled.shape, **given))
 
 
 @spread_to_maxima_p.vjp("g")
@@ -394,8 +423,10 @@ def pick_at_maxima_p(
     dilation: int = 1,
 ):
     """For each window the entry of ``c`` where ``input`` has its first maximum."""
-    _, found = taps(input.shape[axis], size, stride, padding, dilation)
-    pooled = resized(c.shape, axis, maxima.shape[axis])
+    count, found = taps_along(input, axis, size, stride, padding, dilation)
+    if maxima.shape[axis] != count or c.shape[axis] != input.shape[axis]:
+        raise ValueError("shapes do not fit")  # `infer` says it better
+    pooled = resized(c.shape, axis, count)
     shape = tuple(broadcast_shape(pooled, maxima.shape))
     picked = xp.zeros_like(maxima, c.dtype, shape=shape)
 
@@ -410,8 +441,11 @@ def pick_at_maxima_p(
 
 @pick_at_maxima_p.infer
 def _(c, input, maxima, axis, size, stride, padding, dilation):
-    _pooled(input, axis, size, stride, padding, dilation)
-    return TensorSpec(maxima.shape, c.dtype)
+    window = size, stride, padding, dilation
+    _, _, count = window_positions(c.shape[axis], *window)
+    pooled = TensorSpec(resized(tuple(c.shape), axis, count), c.dtype)
+    shape = _at_maxima("c", pooled, input, maxima, axis, *window)
+    return TensorSpec(shape, c.dtype)
 
 
 @pick_at_maxima_p.vjp("c")
@@ -471,8 +505,8 @@ def window_mean_p(
     dilation: int = 1,
 ):
     """The mean of each window along ``axis``; margins do not count."""
+    count, found = taps_along(input, axis, size, stride, padding, dilation)
     extent = input.shape[axis]
-    count, found = taps(extent, size, stride, padding, dilation)
     shares = _shares(xp, input.dtype, axis, extent, size, stride, padding, dilation)
     if is_everywhere(found, count) and input.size < LARGE:
         return _combined_everywhere(xp.add, input, axis, found) * shares
@@ -538,11 +572,11 @@ def spread_means_p(
 
 @spread_means_p.infer
 def _(g, extent, axis, size, stride, padding, dilation):
-    normalize_axis("pooling", axis, g.shape.rank)
+    shape = resized(tuple(g.shape), axis, extent)
     count = window_positions(extent, size, stride, padding, dilation)[-1]
     if g.shape[axis] not in (None, count):
         raise ShapeError("spread_means", f"axis {axis} must have size {count}", g=g)
-    return TensorSpec(resized(tuple(g.shape), axis, extent), g.dtype)
+    return TensorSpec(shape, g.dtype)
 
 
 @spread_means_p.vjp("g")

@@ -16,6 +16,7 @@ from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     batch_leading,
     diagonal_along_axis,
+    known_rank,
     normalize_axis,
 )
 from tapewright.core.symbolic_dim import is_symbolic
@@ -55,6 +56,15 @@ def window_positions(size, window, stride, padding, dilation):
 
 
 def _positions(size, window, stride, padding, dilation):
+    if stride < 1 or window < 1 or dilation < 1:
+        raise InvalidArgumentError(
+            "windows: size, stride and dilation must be positive, got "
+            f"{window}, {stride} and {dilation}"
+        )
+    if isinstance(padding, str) and padding not in ("SAME", "VALID"):
+        raise InvalidArgumentError(
+            f"windows: padding must be 'SAME', 'VALID' or a pair, got {padding!r}"
+        )
     reach = (window - 1) * dilation + 1
     if padding == "SAME":
         if size is None:
@@ -108,6 +118,17 @@ def taps(extent, size, stride, padding, dilation):
     return count, tuple(found)
 
 
+def taps_along(x, axis, *window):
+    """`taps` along an axis of an array that is counted from the end."""
+    _check_from_end(axis, x.ndim)
+    return taps(x.shape[axis], *window)
+
+
+def _check_from_end(axis, rank):
+    if not -rank <= axis < 0:
+        raise InvalidArgumentError(f"axis must be from {-rank} to -1, got {axis}")
+
+
 def is_everywhere(found, count):
     """Return whether each tap meets an entry in every window: no margins."""
     return bool(found) and all(windows == slice(0, count) for _, windows, _ in found)
@@ -120,6 +141,7 @@ def at(axis, part):
 
 def resized(shape, axis, extent):
     """A shape with another size of an axis counted from the end."""
+    _check_from_end(axis, len(shape))
     place = len(shape) + axis
     return (*shape[:place], extent, *shape[place + 1 :])
 
@@ -146,7 +168,7 @@ def unfold(
 
     Margins hold zeros. Shape: ``[..., n, ...]`` to ``[..., count, size, ...]``.
     """
-    count, found = taps(input.shape[axis], size, stride, padding, dilation)
+    count, found = taps_along(input, axis, size, stride, padding, dilation)
     before, behind = input.shape[:axis], input.shape[input.ndim + axis + 1 :]
     out = xp.zeros((*before, count, size, *behind), input.dtype)
     for i, windows, entries in found:
@@ -179,6 +201,8 @@ def fold(
     dilation: int = 1,
 ):
     """The adjoint of `unfold` on an axis of size ``extent``: windows added up."""
+    if not -g.ndim < axis < 0:
+        raise ValueError("shapes do not fit")  # `infer` says it better
     size = g.shape[axis]
     count, found = taps(extent, size, stride, padding, dilation)
     if g.shape[axis - 1] != count:
@@ -192,7 +216,9 @@ def fold(
 
 @fold.infer
 def _(g, extent, axis, stride, padding, dilation):
-    normalize_axis("fold", axis, g.shape.rank)
+    rank = known_rank("fold", "g", g)
+    if not -rank < axis < 0:
+        raise ShapeError("fold", f"axis must be from {1 - rank} to -1, got {axis}", g=g)
     size, count = g.shape[axis], None
     if size is not None:
         _, _, count = window_positions(extent, size, stride, padding, dilation)

@@ -12,7 +12,7 @@ import functools
 import numpy as np
 
 from tapewright.core.errors import ShapeError
-from tapewright.core.rules import normalize_axis
+from tapewright.core.rules import check_at_least, check_choice, normalize_axis
 from tapewright.core.tensor import TensorSpec
 from tapewright.core.typing import Axis, TensorLike
 
@@ -123,7 +123,7 @@ def _sampled(xp, x, axis, indices, weights):
 # --------------------------------------------------------------------------------- ops
 
 
-@spatial_op(type_name="ScaleAndTranslate", grows=True, linear=True)
+@spatial_op(type_name="ScaleAndTranslate", grows=True, strict=True, linear=True)
 def resample(
     xp, images: TensorLike, axis: Axis, size: int, method: str, antialias: bool = False
 ):
@@ -135,6 +135,8 @@ def resample(
 @resample.infer
 def _(images, axis, size, method, antialias):
     normalize_axis("resize", axis, images.shape.rank)
+    check_choice("resize", "method", method, METHODS)
+    check_at_least("resize", 1, size=size)
     if images.shape[axis] == 0:
         raise ShapeError("resize", f"axis {axis} of images is empty", images=images)
     if method != "nearest" and not images.dtype.is_differentiable:
@@ -148,7 +150,7 @@ def _(g, images_shape, axis, size, method, antialias):
     return _resample_back(g, images_shape[axis], axis, size, method, antialias)
 
 
-@spatial_op(type_name="ScaleAndTranslateGrad", linear=True)
+@spatial_op(type_name="ScaleAndTranslateGrad", strict=True, linear=True)
 def _resample_back(
     xp,
     g: TensorLike,
@@ -167,6 +169,11 @@ def _resample_back(
 @_resample_back.infer
 def _(g, extent, axis, size, method, antialias):
     normalize_axis("resize", axis, g.shape.rank)
+    check_choice("resize", "method", method, METHODS)
+    check_at_least("resize", 1, size=size, extent=extent)
+    if method != "nearest" and not g.dtype.is_differentiable:
+        raise TypeError(f"resize: method {method!r} needs floating images, got "
+                        f"{g.dtype.name}")  # fmt: skip
     if g.shape[axis] not in (None, size):
         raise ShapeError("resample_back", f"axis {axis} must have size {size}", g=g)
     return TensorSpec(resized(tuple(g.shape), axis, extent), g.dtype)
@@ -177,7 +184,7 @@ def _(c, axis, size, method, antialias):
     return resample(c, axis, size, method, antialias)
 
 
-@spatial_op(grows=True, linear=True)
+@spatial_op(grows=True, strict=True, linear=True)
 def upsample(xp, images: TensorLike, axis: Axis, times: int):
     """Each entry along ``axis``, which counts from the end, ``times`` times."""
     if times > MANY:
@@ -192,6 +199,7 @@ def upsample(xp, images: TensorLike, axis: Axis, times: int):
 @upsample.infer
 def _(images, axis, times):
     normalize_axis("upsample", axis, images.shape.rank)
+    check_at_least("upsample", 1, times=times)
     size = images.shape[axis]
     size = None if size is None else size * times
     return TensorSpec(resized(tuple(images.shape), axis, size), images.dtype)
@@ -202,7 +210,7 @@ def _(g, axis, times):
     return _add_neighbours(g, axis, times)
 
 
-@spatial_op(linear=True)
+@spatial_op(strict=True, linear=True)
 def _add_neighbours(xp, g: TensorLike, axis: Axis, times: int):
     """The adjoint of `upsample`: the sums of ``times`` neighbours."""
     if g.shape[axis] % times:
@@ -220,6 +228,7 @@ def _add_neighbours(xp, g: TensorLike, axis: Axis, times: int):
 @_add_neighbours.infer
 def _(g, axis, times):
     normalize_axis("add_neighbours", axis, g.shape.rank)
+    check_at_least("add_neighbours", 1, times=times)
     size = g.shape[axis]
     if size is not None and size % times:
         raise ShapeError("add_neighbours", f"axis {axis} must have a multiple of {times} "

@@ -23,7 +23,6 @@ from tapewright.core.rules import (
     batch_leading,
     check_choice,
     known_rank,
-    normalize_axis,
 )
 from tapewright.core.tensor import (
     Tensor,
@@ -88,6 +87,8 @@ def _check_band(who, k, align, rows, cols, corner=0, **given):
     ``corner``: 1 where those beyond the corners may be named, which have no entries.
     """
     check_choice(who, "align", align, _ALIGN)
+    if len(k) != 2 or k[0] > k[1]:
+        raise ShapeError(who, f"k must be a pair (low, high), got {k}", **given)
     if None not in (rows, cols):
         for d in k:
             if d and not -rows - corner < d < cols + corner:
@@ -104,7 +105,7 @@ def _diagonals_shape(k, rows, cols):
 # ------------------------------------------------------------------ writing, reading
 
 
-@primitive(type_name="MatrixDiagV3", linear=True, batch=batch_leading)
+@primitive(type_name="MatrixDiagV3", strict=True, linear=True, batch=batch_leading)
 def _diag(
     xp, diagonal: TensorLike, k: Band, rows: int, cols: int, align: str = "RIGHT_LEFT"
 ):
@@ -138,7 +139,7 @@ def _(g, k, align):
     return _diag_part(g, k=k, align=align)
 
 
-@primitive(type_name="MatrixDiagPartV3", linear=True, batch=batch_leading)
+@primitive(type_name="MatrixDiagPartV3", strict=True, linear=True, batch=batch_leading)
 def _diag_part(xp, input: TensorLike, k: Band, align: str = "RIGHT_LEFT"):
     *lead, rows, cols = input.shape
     single = k[0] == k[1]
@@ -172,7 +173,7 @@ def _(g, k, align, input_shape):
     return _diag(g, k=k, rows=input_shape[-2], cols=input_shape[-1], align=align)
 
 
-@primitive(type_name="MatrixSetDiagV3", linear=True)
+@primitive(type_name="MatrixSetDiagV3", strict=True, linear=True)
 def _set_diag(
     xp, input: TensorLike, diagonal: TensorLike, k: Band, align: str = "RIGHT_LEFT"
 ):
@@ -209,7 +210,7 @@ def _(mapped, input, diagonal, *, k, align):
     return _set_diag(*all_mapped(mapped, (input, diagonal)), k=k, align=align)
 
 
-@primitive(linear=True, batch=batch_leading)
+@primitive(strict=True, linear=True, batch=batch_leading)
 def clear_diag(xp, input: TensorLike, k: Band):
     """``input`` with zeros on the diagonals of a band; its own adjoint."""
     *lead, rows, cols = input.shape
@@ -222,6 +223,7 @@ def clear_diag(xp, input: TensorLike, k: Band):
 @clear_diag.infer
 def _(input, k):
     _check_matrix("clear_diag", input)
+    _check_band("clear_diag", k, _ALIGN[0], *input.shape[-2:], input=input)
     return TensorSpec(input.shape, input.dtype)
 
 
@@ -435,7 +437,7 @@ def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
 # -------------------------------------------------------- diagonals, for Jacobians
 
 
-@primitive(linear=True)
+@primitive(strict=True, linear=True)
 def embed_diagonal(xp, x: TensorLike, axis: Axis):
     """``x`` once for each index of ``axis``, zero but at that index: a new axis in front.
 
@@ -450,8 +452,13 @@ def embed_diagonal(xp, x: TensorLike, axis: Axis):
 
 @embed_diagonal.infer
 def _(x, axis):
-    normalize_axis("embed_diagonal", axis, x.shape.rank)
+    _check_from_end("embed_diagonal", axis, known_rank("embed_diagonal", "x", x), x)
     return TensorSpec((x.shape[axis], *x.shape), x.dtype)
+
+
+def _check_from_end(who, axis, rank, x):
+    if not -rank <= axis < 0:
+        raise ShapeError(who, f"axis must be from {-rank} to -1, got {axis}", x=x)
 
 
 @embed_diagonal.vjp("x")
@@ -465,7 +472,7 @@ def _(mapped, x, *, axis):
     return transpose(full, (1, 0, *range(2, full.array.ndim)))
 
 
-@primitive(linear=True)
+@primitive(strict=True, linear=True)
 def take_diagonal(xp, x: TensorLike, axis: Axis):
     """The adjoint of `embed_diagonal`: from each entry of the first axis its own index."""
     picks = xp.arange(x.shape[0])
@@ -474,6 +481,7 @@ def take_diagonal(xp, x: TensorLike, axis: Axis):
 
 @take_diagonal.infer
 def _(x, axis):
+    _check_from_end("take_diagonal", axis, known_rank("take_diagonal", "x", x) - 1, x)
     if None not in (x.shape[0], x.shape[axis]) and x.shape[0] != x.shape[axis]:
         raise ShapeError("take_diagonal", f"axes 0 and {axis} must have one size", x=x)
     return TensorSpec(x.shape[1:], x.dtype)

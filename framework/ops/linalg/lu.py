@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tapewright.core import devices
+from tapewright.core import devices, dtypes
 from tapewright.core.costs import cubic
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import batch_leading, checked_broadcast
+from tapewright.core.rules import batch_leading, check_choice, checked_broadcast
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import DTypeLike, TensorLike
 
@@ -52,6 +52,7 @@ class Lu(NamedTuple):
     half=False,
     may_raise=True,
     cost=cubic(2 / 3),
+    strict=True,
     batch=batch_leading,
 )
 def _lu(xp, input: TensorLike, index_type: DTypeLike = "int32"):
@@ -68,6 +69,9 @@ def _lu(xp, input: TensorLike, index_type: DTypeLike = "int32"):
 @_lu.infer
 def _(input, index_type):
     square_size(_lu.primitive, input)
+    check_choice(
+        "lu", "index_type", dtypes.as_dtype(index_type).name, ("int32", "int64")
+    )
     return input, TensorSpec(input.shape[:-1], index_type)
 
 

@@ -14,6 +14,7 @@ import math
 from functools import cache, partial
 from itertools import pairwise
 
+from tapewright.core.rules import check_at_least, check_attributes
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import TensorLike
 
@@ -471,3 +472,11 @@ def bessel_y1(x: TensorLike, name: str | None = None) -> Tensor:
     array([-1.4714724 , -0.7812128 , -0.10703243], dtype=float32)
     """
     return _bessel_y(x, nu=1)
+
+
+def _check_order(nu, derivative=0):
+    check_at_least("bessel", 0, nu=nu, derivative=derivative)
+
+
+for _op in (_bessel_slope, _bessel_i, _bessel_j):
+    check_attributes(_op, _check_order)

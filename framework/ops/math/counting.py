@@ -45,6 +45,7 @@ __all__ = [
     kinds="iu",
     may_raise=True,
     grows=True,
+    strict=True,
     cost=per_input(1),
     no_gradient=True,
     batch=batch_leading,
@@ -73,6 +74,7 @@ def _bincount(
 @_bincount.infer
 def _(arr, size, dtype, binary_output):
     normalize_axis("bincount", -1, arr.shape.rank)
+    check_at_least("bincount", 0, size=size)
     return TensorSpec((*arr.shape[:-1], size), dtype)
 
 

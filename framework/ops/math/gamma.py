@@ -15,6 +15,7 @@ import numpy as np
 
 from tapewright.core.errors import GradientLookupError
 from tapewright.core.primitive import get_primitive
+from tapewright.core.rules import check_at_least, check_attributes
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
@@ -219,6 +220,13 @@ def _polygamma_of_order(xp, x: TensorLike, *, a):
         return _hurwitz_anywhere(xp, a + 1, x) * factor
 
     return in_double(xp, kernel if a else digamma_kernel, x)
+
+
+def _check_polygamma(a):
+    check_at_least("polygamma", 0, a=a)
+
+
+check_attributes(_polygamma_of_order, _check_polygamma)
 
 
 @_polygamma_of_order.vjp("x")

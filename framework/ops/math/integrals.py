@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from functools import cache, partial
 
+from tapewright.core.rules import check_at_least, check_attributes
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import TensorLike
 
@@ -302,6 +303,9 @@ def _(g, x):
 def _spence_slope(xp, x: TensorLike, *, derivative):
     """A derivative of ``log(x) / (1 - x)``, which is -1 at 1."""
 
+    if derivative < 0:
+        raise ValueError("a negative order")  # `infer` says it better
+
     def kernel(xp, x):
         return either(xp, xp.abs(x - 1.0) < 0.5, near, far, x)
 
@@ -330,3 +334,10 @@ def _slope_powers(derivative):
 @_spence_slope.vjp("x")
 def _(g, x, derivative):
     return zero_safe_multiply(g, _spence_slope(x, derivative=derivative + 1))
+
+
+def _check_spence(derivative):
+    check_at_least("spence", 0, derivative=derivative)
+
+
+check_attributes(_spence_slope, _check_spence)

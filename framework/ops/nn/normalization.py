@@ -155,6 +155,7 @@ def _(xp, g, normal, inverse, slope, shift, axes, centred=True):
 
 @_standardize_grad.infer
 def _(g, normal, inverse, slope, shift, axes, centred):
+    normalize_axis("standardize_grad", axes, normal.shape.rank, "axes")
     shapes = [x.shape for x in (g, normal, inverse, slope, shift)]
     return TensorSpec(broadcast_shape(*shapes), g.dtype)
 

@@ -15,7 +15,7 @@ drives that are left out are zero.
 
 import numpy as np
 
-from tapewright.core.errors import DTypeError, ShapeError
+from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
 
@@ -61,6 +61,7 @@ def linear_pair(name, backwards, forwards, by_coefficients, states):
 def _linear(name, steps, states):
     @primitive(name=name, multiple=True, same_dtype=())
     def op(xp, *values, given):
+        check_given(len(values), given)
         gates, track, kernel, *rest = values
         skip = skipped(xp, len(gates), rest.pop(0) if "m" in given else None)
         parts = iter(rest)
@@ -71,8 +72,18 @@ def _linear(name, steps, states):
         ]
         return steps(xp, gates, track, kernel, skip, driven[0], *flows), *flows
 
+    def check_given(count, given):
+        drives = given.removeprefix("m")
+        wanted = "".join([i for i in map(str, range(states + 1)) if i in drives])
+        if drives != wanted or count != 3 + len(given):
+            raise InvalidArgumentError(
+                f"{name}: given must name the mask, 'm', and the drives, of 0 to {states}, "
+                f"in the order of the {count - 3} that follow, got {given!r}"
+            )
+
     @op.infer
     def _(*specs, given):
+        check_given(len(specs), given)
         gates, track = specs[:2]
         of_states = [TensorSpec(track.shape, track.dtype)] * states
         return TensorSpec(gates.shape, gates.dtype), *of_states

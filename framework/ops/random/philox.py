@@ -15,9 +15,14 @@ from typing import Any
 import numpy as np
 
 from tapewright.core import devices, dtypes
-from tapewright.core.errors import InvalidArgumentError, MappingError, ShapeError
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    MappingError,
+    ShapeError,
+)
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import broadcast_shape
+from tapewright.core.rules import broadcast_shape, check_at_least, check_attributes
 from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.typing import (
     DTypeLike,
@@ -161,7 +166,7 @@ def random_normal(
     return _placed(_scaled(_draw(state, purpose, draw), stddev, mean), dtype)
 
 
-@random_op(infer=_infer_shape_and_dtype)
+@random_op(strict=True, infer=_infer_shape_and_dtype)
 def random_uniform(
     xp,
     state: TensorLike,
@@ -240,7 +245,7 @@ def random_seeds(
     )
 
 
-@random_op()
+@random_op(strict=True)
 def random_permutation(xp, state: TensorLike, count: IntLike, purpose: IntLike = 0):
     """The numbers from 0 to ``count - 1`` in random order."""
     return _placed(_draw(state, purpose, lambda r: r.permutation(count)), "int64")
@@ -391,3 +396,36 @@ def _check_broadcast(who, shape, **given):
         if not fits:
             what = f"{name} must broadcast to the shape {tuple(shape)} of the result"
             raise ShapeError(who, what, **{name: spec})
+
+
+def _check_draw(purpose, count=0, **attributes):
+    check_at_least("random", 0, purpose=purpose, count=count)
+
+
+def _check_integers(dtype, **attributes):
+    _check_draw(**attributes)
+    if not dtypes.as_dtype(dtype).is_integer:
+        raise DTypeError("random", f"dtype must be integer, got {dtype}")
+
+
+def _check_uniform(dtype, minval, maxval, **attributes):
+    _check_draw(**attributes)
+    dtype = dtypes.as_dtype(dtype)
+    if dtype.is_bool:
+        raise DTypeError("random_uniform", "dtype must be numeric, got bool")
+    if minval is None and not dtype.is_integer:
+        raise DTypeError("random_uniform", f"minval must be given for {dtype.name}")
+    if dtype.is_integer and minval is not None and not minval < maxval:
+        raise InvalidArgumentError(
+            f"random_uniform: minval must be below maxval, got {minval} and {maxval}"
+        )
+
+
+for _op in (
+    random_normal, random_permutation, dropout_mask, random_categorical,
+    random_standard_gamma, random_poisson, random_binomial,
+):  # fmt: skip
+    check_attributes(_op, _check_draw)
+for _op in (random_integers, random_seeds):
+    check_attributes(_op, _check_integers)
+check_attributes(random_uniform, _check_uniform)

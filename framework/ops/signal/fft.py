@@ -77,14 +77,23 @@ def _cost(inputs, outputs, axes=(-1,), **attributes):
 
 @primitive(name="fft", type_name="FFT", linear=True, cost=_cost, batch=batch_leading)
 def fourier(xp, input: TensorLike, axes: Axes = (-1,), inverse: bool = False):
-    if input.dtype.kind != "c" or input.ndim < len(axes):
+    if (
+        input.dtype.kind != "c"
+        or input.ndim < len(axes)
+        or not _differ(axes, input.ndim)
+    ):
         raise ValueError("not complex, or too few axes")  # `infer` says it better
     if not input.size:
+        normalize_axis("fft", tuple(axes), input.ndim)
         return input.copy()
     if len(axes) == 1:
         transform = xp.fft.ifft if inverse else xp.fft.fft
         return transform(input, axis=axes[0])
     return (xp.fft.ifftn if inverse else xp.fft.fftn)(input, axes=axes)
+
+
+def _differ(axes, rank):
+    return len(axes) == 1 or len({a % max(rank, 1) for a in axes}) == len(axes)
 
 
 @fourier.infer

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from operator import lt
+
 import numpy as np
 
 from tapewright.core import devices, dtypes
-from tapewright.core.errors import DTypeError, MappingError, ShapeError
+from tapewright.core.errors import (
+    DTypeError,
+    MappingError,
+    OutOfBoundsError,
+    ShapeError,
+)
 from tapewright.core.primitive import primitive
 from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.typing import ShapeLike, TensorLike
@@ -77,6 +84,10 @@ def _edit_distance(
         distance = _levenshtein(row, true)
         if normalize:
             distance = distance / len(true) if true else np.inf
+        if len(place) != len(shape) or not all(map(lt, place, shape)):
+            raise OutOfBoundsError(
+                f"edit_distance: indices of rows must be below {tuple(shape)}, got {place}"
+            )
         distances[place] = distance
     return xp.asarray(distances)
 
