@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, MutableMapping
 from typing import Any, Self
 
 from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.floatx import default_float
+from tapewright.core.patterns import pattern_of
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.configured import Configured
 
@@ -32,7 +32,6 @@ _QUANTIZED_CLASSES = (
     "QuantizedFloat8DTypePolicy", "QuantizedFloatDTypePolicy",
 )  # fmt: skip
 
-_LONGEST = 200  # characters of a path that an expression may match
 
 _policy = None  # as set by `set_dtype_policy`
 
@@ -97,9 +96,8 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
     """Policies by the paths of layers: a dict, which layers inside of a layer share.
 
     A key is the path of a layer, or a regular expression that matches the whole path.
-    Other layers have the default. As keys may come from a file, which must not keep a
-    process busy, an expression repeats no groups, has three quantifiers and eight
-    alternatives at most, and is for paths of 200 characters at most.
+    Other layers have the default. Any expression of ``re`` is matched in linear time, or
+    refused.
 
     Args: ``default_policy``: a policy or its name, by default that of `dtype_policy`;
     ``policy_map``: a dict of paths and policies.
@@ -151,12 +149,7 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
     def __getitem__(self, path: str) -> DTypePolicy:
         if path in self.policy_map:
             return self.policy_map[path]
-        if len(path) > _LONGEST:
-            raise ValueError(
-                f"DTypePolicyMap: the path {path!r:.80} has {len(path)} characters, and "
-                f"expressions match {_LONGEST} at most: give the map the path itself"
-            )
-        matching = [key for key in self.policy_map if re.fullmatch(key, path)]
+        matching = [k for k in self.policy_map if pattern_of(k).fullmatch(path)]
         if len(matching) > 1:
             raise ValueError(
                 f"DTypePolicyMap: the path {path!r} matches several keys, {matching}; it "
@@ -170,7 +163,7 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
                 f"DTypePolicyMap: {path!r} has a policy already, "
                 f"{self.policy_map[path].name!r}; delete it first"
             )
-        _check_expression(path)
+        pattern_of(path)  # refuses what is no regular expression
         self.policy_map[path] = get(policy)
 
     def __delitem__(self, path: str) -> None:
@@ -207,22 +200,6 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
     def __repr__(self) -> str:
         names = {path: policy.name for path, policy in self.policy_map.items()}
         return f"<DTypePolicyMap default_policy={self.default_policy.name!r} {names}>"
-
-
-def _check_expression(key):
-    """Raise for a key that is no expression, or whose match could take more than seconds."""
-    quantifiers = re.findall(r"(?<![\\(])[*+?{]", key)
-    if len(quantifiers) > 3 or key.count("|") > 8 or re.search(r"\)[*+{]", key):
-        raise ValueError(
-            f"DTypePolicyMap: the key {key!r:.80} repeats a group, has more than three of "
-            "* + ? {, or more than eight of |: matching it could take forever"
-        )
-    try:
-        re.compile(key)
-    except re.error as error:
-        raise ValueError(
-            f"DTypePolicyMap: the key {key!r:.80} is no regular expression: {error}"
-        ) from None
 
 
 registry.register("dtype_policy", "DTypePolicy", DTypePolicy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any, NoReturn, Self
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from tapewright.core.commit import commit
 from tapewright.core.interpreters import active_tracer, use_interpreters
+from tapewright.core.patterns import pattern_of
 from tapewright.core.variable import Variable, writing
 from tapewright.serialization import object_config, registry
 
@@ -60,7 +60,7 @@ class OptimizerMap(MutableMapping):
     def __getitem__(self, key: str) -> Optimizer:
         if key in self._optimizers:
             return self._optimizers[key]
-        matching = [each for each in self._optimizers if re.fullmatch(each, key)]
+        matching = [e for e in self._optimizers if pattern_of(e).fullmatch(key)]
         if len(matching) > 1:
             raise ValueError(
                 f"OptimizerMap: one optimizer must fit the variable '{key}', but "
@@ -73,6 +73,7 @@ class OptimizerMap(MutableMapping):
             raise ValueError(f"OptimizerMap: a key must be a string, got {key!r}")
         if key in self._optimizers:
             raise ValueError(f"OptimizerMap: the key '{key}' exists already")
+        pattern_of(key)  # refuses what is no regular expression
         self._optimizers[key] = _checked("OptimizerMap", optimizer)
 
     def __delitem__(self, key: str) -> None:

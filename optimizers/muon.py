@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
+from tapewright.core.patterns import pattern_of
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.linalg.matmul import matmul
 from tapewright.ops.linalg.matrix_functions import norm
@@ -79,6 +79,8 @@ class Muon(Optimizer):
         self.adam_weight_decay = adam_weight_decay
         self.epsilon = epsilon
         self.exclude_layers = exclude_layers or []
+        for pattern in self.exclude_layers:
+            pattern_of(pattern)  # refuses what is no regular expression
         self.exclude_embeddings = exclude_embeddings
         self.muon_a = muon_a
         self.muon_b = muon_b
@@ -107,7 +109,9 @@ class Muon(Optimizer):
         return (
             len(variable.shape) == 2
             and not (self.exclude_embeddings and is_embedding)
-            and not any([re.search(p, variable.path) for p in self.exclude_layers])
+            and not any(
+                [pattern_of(p).search(variable.path) for p in self.exclude_layers]
+            )
         )
 
     def update_step(

@@ -5,7 +5,6 @@ Variables have the order and the names of Keras: files depend on the order.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from tapewright.core.errors import DTypeError
 from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.own_variables import load_own_variables, save_own_variables
+from tapewright.core.patterns import pattern_of
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.trackable import Trackable, assign_pending, owned
 from tapewright.core.variable import Variable
@@ -275,7 +275,7 @@ class State(Trackable):
                 "`exclude_from_weight_decay()` can only be configured before the "
                 "optimizer is built."
             )
-        pattern = re.compile("|".join(var_names)) if var_names else None
+        pattern = pattern_of("|".join(var_names)) if var_names else None
         self._not_decayed = ({id(v) for v in var_list or ()}, pattern)
 
     def _decays(self, variable):

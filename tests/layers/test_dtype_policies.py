@@ -178,14 +178,8 @@ def test_layers_inside_of_a_layer_find_their_policy_by_path():
         ((DTypePolicyMap("float32"),), ValueError, "default_policy .*got a map"),
         (("float32", ["a"]), TypeError, r"policy_map must be a dict.*got \['a'\]"),
         (("float32", {"a": "half precision"}), ValueError, "got 'half precision'"),
-        (
-            ("float32", {"(a+)+b": "float16"}),
-            ValueError,
-            r"'\(a\+\)\+b' repeats a group",
-        ),
-        (("float32", {"a*" * 4: "float16"}), ValueError, "more than three of"),
-        (("float32", {"(ab|a|)" * 30: "float16"}), ValueError, "more than eight of"),
-        (("float32", {"[a": "float16"}), ValueError, "no regular expression: unterm"),
+        (("float32", {"((a{999}){999}){9}": "float16"}), ValueError, "at most 10000"),
+        (("float32", {"[a": "float16"}), ValueError, "'\\[a': unterminated"),
     ],
 )
 def test_a_map_refuses_what_is_no_dict_of_policies(arguments, error, message):
@@ -193,15 +187,13 @@ def test_a_map_refuses_what_is_no_dict_of_policies(arguments, error, message):
         DTypePolicyMap(*arguments)
 
 
-def test_expressions_end_soon():
-    policies = DTypePolicyMap("float32", {"(a*)(a*)(a*)\\1\\2\\3b": "float16"})
-    assert policies["a" * 200].name == "float32"
-    with pytest.raises(
-        ValueError, match="has 201 characters, and expressions match 200"
-    ):
-        policies["a" * 201]
-    policies["a" * 201] = "float64"
-    assert policies["a" * 201].name == "float64"
+@pytest.mark.parametrize(
+    "key", ["(a*)(a*)(a*)b", "(a+)+!", "(ab|a|)" * 30, "(.+.+)+!", r"\\\\*" * 24 + "!"]
+)
+def test_expressions_take_linear_time(key):
+    policies = DTypePolicyMap("float32", {key: "float16"})
+    for text in ("a" * 5000, "\\" * 300):
+        assert policies[text].name == "float32"
 
 
 # ------------------------------------------------------------------------------ refusals

@@ -48,6 +48,14 @@ def test_each_variable_has_the_optimizer_of_its_path(traced):
     assert names == [*counts, *counts, *counts, "b_momentum", "b_velocity", *counts]
 
 
+def test_keys_of_a_map_are_matched_in_linear_time():
+    optimizers = OptimizerMap(SGD(), {"(.+.+)+!": Adam(), "(a|aa)+/kernel": Adam(0.5)})
+    assert type(optimizers["a" * 3000]) is SGD
+    assert float(optimizers["a" * 3000 + "/kernel"].learning_rate) == 0.5
+    with pytest.raises(ValueError, match=r"the regular expression '\(': missing"):
+        OptimizerMap(SGD(), {"(": Adam()})
+
+
 def test_a_function_may_tell_the_optimizer():
     fast, slow = SGD(1.0), SGD(0.5)
     v, w = named("v", 1.0), named("w", 1.0)

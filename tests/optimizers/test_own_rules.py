@@ -353,3 +353,14 @@ def test_rows_of_a_sparse_gradient_count_as_a_matrix(rule):
             optimizer.apply([gradient], [v])
         found.append(v.numpy())
     np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+def test_muon_searches_its_patterns_in_linear_time():
+    names = ["a" * 2000, "norm_1", "dense"]
+    variables = [tw.Variable(np.eye(2, dtype="f4"), name=name) for name in names]
+    optimizer = tw.optimizers.Muon(0.1, exclude_layers=["(.+.+)+!", r"norm_\d+$"])
+    optimizer.build(variables)
+    kinds = [velocity is None for velocity in optimizer._velocities]
+    assert kinds == [True, False, True]
+    with pytest.raises(ValueError, match="the regular expression '\\(': missing"):
+        tw.optimizers.Muon(exclude_layers=["("])

@@ -49,24 +49,40 @@ def rearrange(tensor: TensorLike, pattern: str, **axes_lengths: int) -> Tensor:
 def _parsed(pattern):
     """The names of each axis before and after the arrow."""
     sides = pattern.split("->") if isinstance(pattern, str) else ()
-    item = r"\s*(?:\w+|\((?:\s*\w+)*\s*\))"
-    if len(sides) != 2 or not all([re.fullmatch(f"(?:{item})*\\s*", s) for s in sides]):
+    groups = [_groups(side) for side in sides]
+    if len(groups) != 2 or None in groups:
         raise InvalidArgumentError(
             "rearrange: pattern must be names of axes around '->', such as "
-            f"'b h w c -> b (h w) c', got {pattern!r}"
+            f"'b h w c -> b (h w) c', got {pattern!r:.200}"
         )
-    before, after = [
-        [re.findall(r"\w+", axis) for axis in re.findall(item, side)] for side in sides
-    ]
+    before, after = groups
     names, moved = [
         [n for group in groups for n in group] for groups in (before, after)
     ]
     if sorted(names) != sorted(moved) or len(set(names)) != len(names):
         raise InvalidArgumentError(
             "rearrange: pattern must have each name once before and once after '->', got "
-            f"{pattern!r}"
+            f"{pattern!r:.200}"
         )
     return before, after
+
+
+def _groups(side):
+    """The names of each axis, those in parentheses together; None for another text."""
+    groups, is_open = [], False
+    for token in re.findall(r"\w+|\S", side):
+        if token in "()":
+            if is_open == (token == "("):
+                return None
+            is_open = not is_open
+            groups += [[]] if is_open else []
+        elif not re.match(r"\w", token):
+            return None
+        elif is_open:
+            groups[-1].append(token)
+        else:
+            groups.append([token])
+    return None if is_open else groups
 
 
 def _fill_in(lengths, group, size, pattern, x):

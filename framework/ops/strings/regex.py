@@ -1,10 +1,9 @@
-"""Regular expressions in RE2's syntax, translated to Python's and run by ``re``.
+"""Regular expressions in RE2's syntax, translated to Python's for `core.patterns`.
 
-The translation gives ``re`` the same sets of characters (``\\s`` without the vertical tab,
-``\\w`` and ``(?i)`` of ASCII, ``$`` at the very end, bytes that are no UTF-8 matched by no
-class), and refuses what RE2 refuses. Matches are those of RE2, which prefers the leftmost
-one as Perl does; but ``re`` goes back and tries again, so that patterns like ``(a*)*b``
-take exponential time.
+The translation gives the same sets of characters (``\\s`` without the vertical tab, ``\\w``
+and ``(?i)`` of ASCII, ``$`` at the very end, bytes that are no UTF-8 matched by no class),
+and refuses what RE2 refuses. Matches are those of RE2, which prefers the leftmost one as
+Perl does, and like there they take linear time.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.patterns import Pattern, PatternError
 from tapewright.core.text import to_bytes, to_text
 from tapewright.core.typing import TensorLike
 
@@ -90,27 +90,24 @@ def regex_replace(
     >>> regex_replace("a1b22", "([0-9]+)", r"<\\1>").numpy()
     b'a<1>b<22>'
     """
-    search = compiled(pattern)
-    parts = _rewrite_parts(rewrite, search.groups)
+    matcher = compiled(pattern)
+    parts = _rewrite_parts(rewrite, matcher.groups)
 
     def replaced(text):
-        return to_bytes(_replaced(search.search, parts, to_text(text), replace_global))
+        text = to_text(text)
+        return to_bytes(_replaced(matcher.finditer(text), parts, text, replace_global))
 
     return map_text(replaced, input)
 
 
-def _replaced(search, parts, text, replace_global):
-    """``text`` with its matches replaced; none is empty at the end of the one before."""
-    out, at, last_end = [], 0, -1
-    while at <= len(text) and (match := search(text, at)):
+def _replaced(matches, parts, text, replace_global):
+    """``text`` with its matches replaced."""
+    out, at = [], 0
+    for match in matches:
         begin, end = match.span()
         out.append(text[at:begin])
-        if begin == end == last_end:
-            out.append(text[begin : begin + 1])
-            at = begin + 1
-            continue
         out += [part if type(part) is str else match[part] or "" for part in parts]
-        at = last_end = end
+        at = end
         if not replace_global:
             break
     return "".join(out) + text[at:]
@@ -136,19 +133,16 @@ def _rewrite_parts(rewrite, groups):
 
 
 @functools.lru_cache(maxsize=256)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern as one of ``re``, for `to_text` of strings.
+def compiled(pattern: str) -> Pattern:
+    """The pattern in Python's syntax, for `to_text` of strings.
 
     Raises: ``InvalidArgumentError`` if RE2 or this translation refuses it.
     """
-    try:
-        return re.compile(*_Translation(pattern).result())
-    except (re.error, OverflowError, RecursionError) as error:
-        _refuse(pattern, str(error))
+    return Pattern(*_Translation(pattern).result(), pattern)
 
 
 def _refuse(pattern, reason):
-    raise InvalidArgumentError(f"the regular expression {pattern!r:.200}: {reason}")
+    raise PatternError(pattern, reason)
 
 
 class _Translation:

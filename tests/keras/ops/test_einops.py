@@ -46,6 +46,16 @@ def test_patterns_that_do_not_fit_are_refused(pattern, lengths, text):
         ops.rearrange(IMAGES, pattern, **lengths)
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    ["a" * 60 + "!->b", "(" + "a" * 60 + "!) -> b", "a " * 5000 + "!->b",
+     "(a (b)) -> a b", "a) -> a"],
+)  # fmt: skip
+def test_patterns_that_are_none_are_refused_at_once(pattern):
+    with pytest.raises(ValueError, match="pattern must be names of axes"):
+        ops.rearrange([1.0], pattern)
+
+
 def test_vectorize_broadcasts_as_numpy_does():
     rng = np.random.default_rng(0)
     a, b, m = (

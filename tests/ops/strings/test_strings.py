@@ -130,3 +130,21 @@ def test_ops_entry_by_entry_keep_the_rows_of_ragged_strings():
     assert tw.strings.regex_replace(rows, "2", "x").to_list() == [[b"1", b"xx"], [b"3"]]
     with pytest.raises(ValueError, match="same lengths"):
         tw.strings.join([rows, tw.strings.split(["1", "2 3"])])
+
+
+def test_regular_expressions_take_linear_time():
+    text = "a" * 20_000
+    for pattern in ("(a+)+$", "(a|aa)+$", "(?:a?){300}a{300}"):
+        assert not tw.strings.regex_full_match(text + "!", pattern).numpy()
+    assert tw.strings.regex_full_match(text, "(a|aa)+").numpy()
+    replaced = tw.strings.regex_replace(" " * 20_000 + "x" + " " * 20_000, r"\s+$", "")
+    assert replaced.numpy() == b" " * 20_000 + b"x"
+
+
+def test_groups_of_long_texts_are_replaced_as_those_of_short_ones():
+    rows = [f"key{n}={n * n};" for n in range(500)]
+    pattern, rewrite = r"(\w+?)(\d+)=(\d*);", r"\2:\3 \1,"
+    short = [tw.strings.regex_replace(row, pattern, rewrite).numpy() for row in rows]
+    assert short[12] == b"12:144 key,"
+    whole = tw.strings.regex_replace("".join(rows), pattern, rewrite).numpy()
+    assert whole == b"".join(short)
