@@ -126,7 +126,9 @@ def decode_csv(
     def call(strings):
         return columns.arrays(texts(strings), strings.shape)
 
-    specs = [TensorSpec(rows.shape, default.dtype) for default in defaults]
+    kinds = {default.dtype for default in defaults}
+    spec_of = {dtype: TensorSpec(rows.shape, dtype) for dtype in kinds}
+    specs = [spec_of[default.dtype] for default in defaults]
     return list(host_op("decode_csv", call, [rows], specs))
 
 

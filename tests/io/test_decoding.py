@@ -76,3 +76,17 @@ def test_a_value_may_stand_for_many():
     words = tw.constant([[b"a", b"", b"\xff\0"]])
     again = tw.io.parse_tensor(tw.io.serialize_tensor(words), tw.string)
     assert again.numpy().tolist() == words.numpy().tolist()
+
+
+def test_rows_of_many_columns_are_decoded():
+    count = 50_000
+    row = ",".join([str(n) for n in range(count - 2)]) + ",,x"
+    defaults = [[0.0]] * (count - 2) + [[7], ["none"]]
+    columns = tw.io.decode_csv([row, row], defaults)
+    assert columns[12345].numpy().tolist() == [12345.0] * 2
+    assert [x.numpy().tolist() for x in columns[-2:]] == [[7, 7], [b"x", b"x"]]
+
+
+def test_defaults_may_be_rows_of_an_array():
+    columns = tw.io.decode_csv([",,"], np.array([[1.0], [2.0], [3.0]], "f4"))
+    assert [x.numpy().tolist() for x in columns] == [[1.0], [2.0], [3.0]]

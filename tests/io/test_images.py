@@ -256,6 +256,15 @@ def test_an_image_of_more_pixels_than_pillow_allows_is_refused(monkeypatch):
         tw.io.decode_png(FILES["palette.png"])
 
 
+def test_a_gif_of_many_frames_is_decoded_by_the_codec_alone(monkeypatch):
+    head = b"GIF89a\1\0\1\0\x80\0\0" + bytes([1, 2, 3, 4, 5, 6])
+    frame = b"\x2c\0\0\0\0\1\0\1\0\0\2\2\x4c\1\0"  # a pixel of the second color
+    monkeypatch.setattr(Image, "open", None)  # takes some 0.2 ms for each frame
+    frames = tw.io.decode_gif(head + frame * 5000 + b";").numpy()
+    assert frames.shape == (5000, 1, 1, 3)
+    assert (frames == [4, 5, 6]).all()
+
+
 def test_a_damaged_file_is_decoded_or_refused_and_nothing_else():
     rng = np.random.default_rng(0)
     names = (

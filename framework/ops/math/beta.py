@@ -8,6 +8,9 @@ Kernels work in double precision and answer in the dtype of their input. Source:
 from __future__ import annotations
 
 import math
+from functools import cache
+
+import numpy as np
 
 from tapewright.core.errors import GradientLookupError
 from tapewright.core.tensor import Tensor
@@ -16,69 +19,142 @@ from tapewright.core.typing import TensorLike
 from .approximation import either, in_double, special_function
 from .comparison import greater, where_p
 from .elementwise import log, log1p, zero_safe_divide, zero_safe_multiply
-from .gamma import digamma, digamma_kernel, excess, stirling_rest
+from .gamma import digamma, digamma_kernel, digamma_rest, excess, stirling_rest
 
 __all__ = ["betainc"]
 
 _LEAST = 10.0  # from here on Stirling's series is exact
+_LARGE = 1000.0
 
 
-def _incomplete_beta(xp, a, b, x):
-    """``(value, slope by a, slope by b)`` for numbers inside of the domain."""
+def _incomplete_beta(xp, index, a, b, x):
+    """The value, or its slope by ``a`` (``index`` 1) or ``b`` (2), inside of the domain."""
+    # Where both are very large or small only their ratio counts: keep sums and quotients
+    # of them in the range of normal numbers.
+    scale = xp.where(xp.minimum(a, b) > 1e290, 2.0**-40, 1.0)
+    scale = xp.where(xp.maximum(a, b) < 1e-270, 2.0**120, scale)
+    a, b = xp.maximum(a * scale, 2.3e-308), xp.maximum(b * scale, 2.3e-308)
     turned = x * (a + b + 2.0) > a + 1.0  # where the fraction of the rest converges
     y = 1.0 - x
     a, b = xp.where(turned, b, a), xp.where(turned, a, b)
     x, y = xp.where(turned, y, x), xp.where(turned, x, y)
-    value, by_a, by_b = _by_fraction(xp, a, b, x, y)
-    value = xp.where(turned, 1.0 - value, value)
-    by_a, by_b = xp.where(turned, -by_b, by_a), xp.where(turned, -by_a, by_b)
-    return value, by_a, by_b
+
+    def by(method):
+        def compute(a, b, x, y, turned):
+            value, slopes = method(xp, a, b, x, y, index > 0)
+            if index == 0:
+                return xp.where(turned, 1.0 - value, value)
+            slope = xp.where(turned, -slopes[2 - index], slopes[index - 1])
+            return value * slope
+
+        return compute
+
+    large = xp.minimum(a, b) > _LARGE
+    return either(xp, large, by(_by_quadrature), by(_by_fraction), a, b, x, y, turned)
 
 
-def _by_fraction(xp, a, b, x, y):
-    """DLMF 8.17.22, from its end on, with the derivatives of each step."""
+def _by_fraction(xp, a, b, x, y, has_slopes):
+    """DLMF 8.17.22, from its end on, and the derivatives of the logarithm of the result.
+
+    Terms grow in number with the square root of ``min(a, b)``; 72 are enough for `_LARGE`.
+    """
     largest = float(xp.max(xp.maximum(a, b))) if a.size else 0.0
     rest = rest_a = rest_b = xp.zeros_like(x)
-    for m in range(int(40 + 4.0 * math.sqrt(min(largest, 1e8))), -1, -1):
+    for m in range(int(min(40 + 4.0 * math.sqrt(largest), 72)), -1, -1):
+        # Quotients first: a product of two large parameters may overflow.
         for even in (True, False):
             if even:
                 k = m + 1
-                below = (a + (2 * k - 1)) * (a + 2 * k)
-                d = k * (b - k) * x / below
-                d_a = -d * (2.0 * a + (4 * k - 1)) / below
-                d_b = k * x / below
+                near, far = a + (2 * k - 1), a + 2 * k
+                d = (k / near) * ((b - k) * x / far)
             else:
-                below = (a + 2 * m) * (a + (2 * m + 1))
-                d = -(a + m) * (a + b + m) * x / below
-                d_a = -(2.0 * a + b + 2 * m) * x / below
-                d_a = d_a - d * (2.0 * a + (4 * m + 1)) / below
-                d_b = -(a + m) * x / below
+                near, far = a + 2 * m, a + (2 * m + 1)
+                d = -((a + m) / near) * ((a + b + m) * x / far)
             under = 1.0 + rest
-            rest_a = (d_a - d * rest_a / under) / under
-            rest_b = (d_b - d * rest_b / under) / under
+            if has_slopes:
+                if even:
+                    d_a = -d * (1.0 / near + 1.0 / far)
+                    d_b = (k / near) * (x / far)
+                else:
+                    d_a = -((a + m) / near + (a + b + m) / near) * (x / far)
+                    d_a = d_a - d * (1.0 / near + 1.0 / far)
+                    d_b = -((a + m) / near) * (x / far)
+                rest_a = (d_a - d * rest_a / under) / under
+                rest_b = (d_b - d * rest_b / under) / under
             rest = d / under
     under = 1.0 + rest
     value = _power_over_beta(xp, a, b, x, y) / (a * under)
+    if not has_slopes:
+        return value, None
     both = digamma_kernel(xp, a + b)
     by_a = xp.log(x) + both - digamma_kernel(xp, a) - 1.0 / a - rest_a / under
     by_b = xp.log(y) + both - digamma_kernel(xp, b) - rest_b / under
-    return value, value * by_a, value * by_b
+    return value, (by_a, by_b)
+
+
+@cache
+def _nodes():
+    """Nodes and weights of Gauss and Legendre's quadrature from 0 to 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(48)
+    return [*zip((0.5 * (nodes + 1.0)).tolist(), (0.5 * weights).tolist(), strict=True)]
+
+
+def _by_quadrature(xp, a, b, x, y, has_slopes):
+    """The integral below ``x``, with ``t = x * exp(-z)``, for large ``a`` and ``b``.
+
+    Its logarithm is concave in ``z``: it has fallen by 40 at an end that Newton's method
+    finds, and nodes between 0 and there serve parameters of any size.
+    """
+    ratio = x / y
+    shift = x * b - y * a
+    slope = (x - shift) / y  # a - (b - 1) * ratio, where x is near the mean
+
+    def fall(z):
+        """Minus the logarithm, without cancellation; ``log(1 - t) - log(1 - x)``."""
+        step = xp.expm1(-z)
+        grown = -ratio * step
+        more = ratio * excess(xp, step) + excess(xp, grown)
+        return slope * z + (b - 1.0) * more, grown
+
+    curvature = (b - 1.0) * ratio * (1.0 + ratio)
+    end = 80.0 / (slope + xp.sqrt(slope * slope + 80.0 * curvature))
+    for _ in range(3):
+        fallen, grown = fall(end)
+        steepness = slope - curvature * xp.expm1(-end) / (1.0 + grown)
+        end = end + (40.0 - fallen) / steepness
+    total = sum_z = sum_log = xp.zeros_like(x)
+    for node, weight in _nodes():
+        z = end * node
+        fallen, grown = fall(z)
+        part = weight * xp.exp(-fallen)
+        total = total + part
+        if has_slopes:
+            sum_z = sum_z + part * z
+            sum_log = sum_log + part * xp.log1p(grown)
+    value = _power_over_beta(xp, a, b, x, y) * (end * total / y)
+    if not has_slopes:
+        return value, None
+    both = digamma_rest(a + b)
+    by_a = xp.log1p(shift / a) + both - digamma_rest(a) - sum_z / total
+    by_b = xp.log1p(-shift / b) + both - digamma_rest(b) + sum_log / total
+    return value, (by_a, by_b)
 
 
 def _power_over_beta(xp, a, b, x, y):
     """``x ** a * y ** b / beta(a, b)``, where ``x + y`` is 1.
 
     Stirling's series gives the beta function of numbers from 10 on. Smaller ones are
-    raised by 10, with DLMF 5.12.1 and the recurrence of the gamma function.
+    raised by 10, with DLMF 5.12.1 and the recurrence of the gamma function; each step of
+    it has a factor of the power of ``total / large``, so that neither over- nor underflows.
     """
-    total, factor = a + b, xp.ones_like(x)
-    raised = []
-    for p in (a, b):
-        small = p < _LEAST
+    smalls = [p < _LEAST for p in (a, b)]
+    raised = [xp.where(small, p + _LEAST, p) for p, small in zip((a, b), smalls)]
+    last, total, factor = a + b, raised[0] + raised[1], xp.ones_like(x)
+    for p, small, large in zip((a, b), smalls, raised):
         for k in range(int(_LEAST)):
-            factor = xp.where(small, factor * ((p + k) / (total + k)), factor)
-        total = xp.where(small, total + _LEAST, total)
-        raised.append(xp.where(small, p + _LEAST, p))
+            step = (p + k) / large * (total / (last + k))
+            factor = xp.where(small, factor * step, factor)
+        last = xp.where(small, last + _LEAST, last)
     shift = x * raised[1] - y * raised[0]
     exponent = stirling_rest(total)
     for p, large, base, more in zip((a, b), raised, (x, y), (shift, -shift)):
@@ -89,13 +165,13 @@ def _power_over_beta(xp, a, b, x, y):
 
 
 def _log_of_power(xp, p, large, base, shift, ratio):
-    """``p * log(base) + large * log(ratio) - shift``, where the shifts of both cancel."""
+    """``p * log(base * ratio) - shift``, where the shifts of both cancel."""
 
     def near(p, large, base, shift, ratio):
         return -large * excess(xp, shift / large)
 
     def far(p, large, base, shift, ratio):
-        return p * xp.log(base) + large * xp.log(ratio) - shift
+        return p * (xp.log(base) + xp.log(ratio)) - shift
 
     small = (p == large) & (shift > -0.6 * large) & (shift < 1.5 * large)
     return either(xp, small, near, far, p, large, base, shift, ratio)
@@ -121,7 +197,7 @@ def _betainc(xp, a: TensorLike, b: TensorLike, x: TensorLike):
 def _part(xp, index, a, b, x):
     def kernel(xp, a, b, x):
         def compute(a, b, x):
-            return _incomplete_beta(xp, a, b, x)[index]
+            return _incomplete_beta(xp, index, a, b, x)
 
         return _in_domain(xp, a, b, x, compute, 0.0, 0.0 if index else 1.0)
 
@@ -152,7 +228,7 @@ def betainc(
     one to 1: the distribution function of the beta distribution. ``a``, ``b`` and ``x``
     broadcast; NaN unless ``a`` and ``b`` are positive and ``x`` is from 0 to 1. It has
     derivatives of every order by ``x``, and of the first by ``a`` and ``b``; TensorFlow
-    has none by these. The time grows with the square root of the largest of them.
+    has none by these.
 
     Raises: ``TypeError`` if they are not real floating numbers; ``LookupError`` where a
     second derivative by ``a`` or ``b`` is asked for.

@@ -46,11 +46,29 @@ def _hurwitz(xp, s, q):
     w = q + _SHIFT
     last = _inverse_power(xp, w, s)
     total = total + _inverse_power(xp, w, s - 1) / (s - 1.0) + 0.5 * last
+    s = min(s, 1e4) if type(s) is int else xp.minimum(s, 1e4)  # above, `last` is 0
     term = last * s / w
     for j, b in enumerate(_BERNOULLI, 1):
         total = total + term * (b / math.factorial(2 * j))
         term = term * ((s + (2 * j - 1)) * (s + 2 * j)) / (w * w)
     return total
+
+
+def _hurwitz_ratio(xp, s, q):
+    """`_hurwitz` divided by its first term ``q ** -s``, which overflows for large ``s``."""
+
+    def power(k):
+        return xp.exp(-s * xp.log1p(k / q))
+
+    total = sum([power(k) for k in range(1, _SHIFT)], xp.ones_like(q))
+    w = q + _SHIFT
+    last, terms = power(_SHIFT), w / (s - 1.0) + 0.5
+    term = xp.minimum(s / w, 100.0)  # where it is large, `last` is 0
+    for j, b in enumerate(_BERNOULLI, 1):
+        terms = terms + term * (b / math.factorial(2 * j))
+        term = term * xp.minimum((s + (2 * j - 1)) / w, 100.0)
+        term = term * xp.minimum((s + 2 * j) / w, 100.0)
+    return total + last * terms
 
 
 def _inverse_power(xp, q, s):
@@ -166,6 +184,12 @@ def _stepped_down(xp, x, steps):
     return x, product
 
 
+def digamma_rest(x):
+    """``digamma(x) - log(x)`` for ``x`` from 10 on, A&S 6.3.18."""
+    w = 1.0 / (x * x)
+    return polynomial(w, _DIGAMMA) * w - 0.5 / x
+
+
 def digamma_kernel(xp, x):
     def reflected(x):  # A&S 6.3.7
         value = positive(1.0 - x) - math.pi / xp.tan(math.pi * (x - xp.rint(x)))
@@ -174,9 +198,8 @@ def digamma_kernel(xp, x):
     def positive(x):
         return either(xp, x >= _SHIFT, asymptotic, shifted, x)
 
-    def asymptotic(x):  # A&S 6.3.18
-        w = 1.0 / (x * x)
-        return xp.log(x) - 0.5 / x + polynomial(w, _DIGAMMA) * w
+    def asymptotic(x):
+        return xp.log(x) + digamma_rest(x)
 
     def shifted(x):  # A&S 6.3.6
         value = asymptotic(x + _SHIFT)
@@ -234,17 +257,28 @@ def _(g, x, a):
     return zero_safe_multiply(g, _polygamma_of_order(x, a=a + 1))
 
 
-_FACTORIALS = [float(math.factorial(n)) for n in range(171)]
+_FACTORIALS = [float(math.factorial(n)) for n in range(171)] + [math.inf]
+_LOW_ORDER = 15  # up to here, powers become 0 only where the result does
 
 
 @special_function(stable_form=_OFF_THE_POLES, no_gradient=("a",))
 def _polygamma(xp, a: TensorLike, x: TensorLike):
-    def kernel(xp, a, x):  # A&S 6.4.10
+    def direct(a, x):  # A&S 6.4.10
+        at = xp.minimum(a, len(_FACTORIALS) - 1.0).astype(xp.int64)
+        return xp.asarray(_FACTORIALS)[at] * _zeta(xp, a + 1.0, x)
+
+    def by_logarithm(a, x):
+        exponent = _lgamma(xp, a + 1.0) - (a + 1.0) * xp.log(x)
+        return xp.exp(exponent) * _hurwitz_ratio(xp, a + 1.0, x)
+
+    def kernel(xp, a, x):
         valid = (a == xp.floor(a)) & (a >= 0)
         order = xp.where(valid, a, 0.0)
-        at = xp.minimum(order, len(_FACTORIALS) - 1.0).astype(xp.int64)
-        factor = xp.asarray(_FACTORIALS)[at] * xp.where(a % 2 == 0, -1.0, 1.0)
-        value = factor * _zeta(xp, order + 1.0, x)
+        # Here the factorial overflows, or the sum of powers is 0.
+        size = (order + 1.0) * xp.log(xp.maximum(x, 1.0))
+        high = (x > 0) & ((order > 60) | (size > 600))
+        value = either(xp, high, by_logarithm, direct, order, x)
+        value = value * xp.where(a % 2 == 0, -1.0, 1.0)
         value = xp.where(a == 0, digamma_kernel(xp, x), value)
         return xp.where(valid, value, xp.nan)
 
@@ -264,7 +298,7 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     >>> polygamma(1.0, 1.0).numpy()  # pi ** 2 / 6
     np.float32(1.644934)
     """
-    if type(a) in (int, float) and 0 <= a <= 170 and a == int(a):
+    if type(a) in (int, float) and 0 <= a <= _LOW_ORDER and a == int(a):
         return _polygamma_of_order(x, a=int(a))
     if type(x) in (int, float):
         x = convert_to_tensor(x, dtype_hint=convert_to_tensor(a).dtype)

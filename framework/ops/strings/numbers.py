@@ -159,12 +159,16 @@ TYPES = {
 
 def column_defaults(record_defaults: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
     """The value of an empty field of each column, an array; an empty one for a dtype."""
-    return [
-        np.zeros(0, dtypes.as_dtype(each).as_numpy_dtype)
-        if isinstance(each, dtypes.DType | np.dtype | type)
-        else to_array(each, module=np)
-        for each in record_defaults
-    ]
+    record_defaults = list(record_defaults)
+    objects = {id(each): each for each in record_defaults}  # often one for all columns
+    arrays = {key: _column_default(each) for key, each in objects.items()}
+    return [arrays[id(each)] for each in record_defaults]
+
+
+def _column_default(value):
+    if isinstance(value, dtypes.DType | np.dtype | type):
+        return np.zeros(0, dtypes.as_dtype(value).as_numpy_dtype)
+    return to_array(value, module=np)
 
 
 # --------------------------------------------------------------------------- buckets

@@ -8,7 +8,7 @@ from .lines import split_row
 
 __all__ = ["Columns", "infer_default"]
 
-DTYPES = "float32", "float64", "int32", "int64", "object"
+DTYPES = [np.dtype(n) for n in ("float32", "float64", "int32", "int64", "object")]
 
 
 class Columns:
@@ -32,7 +32,7 @@ class Columns:
             )
         self.defaults, self.selected = defaults, selected
         for i, default in enumerate(defaults):
-            if default.dtype.name not in DTYPES or default.size > 1 or default.ndim > 1:
+            if default.dtype not in DTYPES or default.size > 1 or default.ndim > 1:
                 raise InvalidArgumentError(
                     f"{who}: record_defaults[{i}] must be one value, or none, of float32, "
                     f"float64, int32, int64 or string, got {default!r}"
@@ -95,7 +95,8 @@ class Columns:
             fields = [self._fields(row, number) for number, row in enumerate(rows)]
             columns = zip(*fields, strict=True) if fields else [()] * len(self.defaults)
             pairs = zip(columns, self.defaults, strict=True)
-            return [self._array(*pair).reshape(shape) for pair in pairs]
+            with np.errstate(over="ignore"):  # to infinity
+                return [self._array(*pair).reshape(shape) for pair in pairs]
         except (ValueError, OverflowError):
             for number, row in enumerate(rows):
                 self.values(row, number)  # finds the first that does not fit
@@ -117,8 +118,7 @@ class Columns:
             raise ValueError
         if default.dtype.kind != "f":
             return np.array([*map(int, fields)], default.dtype)
-        with np.errstate(over="ignore"):  # to infinity
-            return np.array([*map(float, fields)]).astype(default.dtype)
+        return np.array([*map(float, fields)]).astype(default.dtype)
 
     def _wrong(self, number, what):
         return InvalidArgumentError(f"{self._who}: row {number} has {what}")

@@ -14,14 +14,13 @@ import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError
 
-from .images import check_pixels, opened_image, reading
+from .images import check_pixels, pillow, reading
 
 __all__ = ["gif_array"]
 
 EXTENSION, IMAGE = 0x21, 0x2C
 GRAPHIC_CONTROL = b"\xf9\x04"
-INTERLACED, HAS_TABLE, TABLE_OF_256 = 0x40, 0x80, 0x87
-ANY_COLORS = bytes([value for value in range(256) for _ in "RGB"])
+INTERLACED, HAS_TABLE = 0x40, 0x80
 
 
 def gif_array(who: str, data: bytes, first_only: bool = False) -> np.ndarray[Any, Any]:
@@ -34,11 +33,11 @@ def gif_array(who: str, data: bytes, first_only: bool = False) -> np.ndarray[Any
         listed = list(read_frames(data))
         drawn = listed[:1] if first_only else listed
         check_pixels(who, sum([frame.width * frame.height for frame in drawn]))
-        rasters = []
+        rasters, module = [], pillow(who)
         for frame in drawn:
             try:
-                rasters.append(_raster(who, frame))
-            except OSError:  # it is cut off
+                rasters.append(_raster(module, frame))
+            except ValueError:  # it is cut off
                 break
         if not rasters:
             raise ValueError("it has no complete frame")
@@ -60,9 +59,16 @@ def gif_array(who: str, data: bytes, first_only: bool = False) -> np.ndarray[Any
     return frames
 
 
-def _raster(who, frame):
-    """The indices of colors of one frame, ``[height, width]``."""
-    return np.asarray(opened_image(who, frame.as_file(), "GIF"))
+def _raster(module, frame):
+    """The indices of colors of one frame, ``[height, width]``.
+
+    Pillow's decoder alone, without its reader of files, takes a fifth of the time.
+
+    Raises: ``ValueError`` if it is cut off.
+    """
+    size = frame.width, frame.height
+    options = frame.pixels[0], bool(frame.flags & INTERLACED)
+    return np.asarray(module.frombytes("L", size, frame.pixels[1:], "gif", options))
 
 
 @dataclass(frozen=True)
@@ -76,16 +82,7 @@ class Frame:
     flags: int
     transparent: int  # the index that leaves pixels as they are; -1 for none
     colors: np.ndarray[Any, Any]
-    pixels: bytes
-
-    def as_file(self) -> bytes:
-        """A GIF file of these pixels alone, with all of 256 colors."""
-        size = struct.pack("<HH", self.width, self.height)
-        head = b"GIF89a" + size + bytes([TABLE_OF_256, 0, 0]) + ANY_COLORS
-        descriptor = (
-            bytes([IMAGE, 0, 0, 0, 0]) + size + bytes([self.flags & INTERLACED])
-        )
-        return head + descriptor + self.pixels + b";"
+    pixels: bytes  # the size of codes, then blocks
 
 
 def read_frames(data: bytes) -> Iterator[Frame]:

@@ -353,3 +353,40 @@ def test_the_order_of_polygamma_is_a_tensor_too():
 
 def test_the_logarithm_of_beta_is_infinite_without_arguments():
     assert tw.math.lbeta(np.zeros((2, 0))).numpy().tolist() == [-np.inf, -np.inf]
+
+
+# The order, x, and the value, from mpmath.
+HIGH_ORDERS = np.array([
+    (59, 0.5, 1.5989074969726645e+98),
+    (59, 1000.0, 2.4205962624443513e-99),
+    (61, 10.0, 5.089642249068296e+21),
+    (100, 0.5, -2.366100660490897e+188),
+    (100, 1000.0, -9.807106203035294e-145),
+    (169, 100.0, 5.237721077977481e-36),
+    (170, 10.0, -7.257416221531799e+135),
+    (171, 3.0, 1.0688636146529578e+227),
+    (171, 1000000.0, 0.0),
+    (200, 1000.0, -4.3508192705971016e-228),
+    (500, 1000000.0, -0.0),
+    (1000000, 1000000.0, -0.0),
+])  # fmt: skip
+
+
+def test_polygamma_of_high_orders_neither_over_nor_underflows_on_the_way():
+    order, x, wanted = HIGH_ORDERS.T
+    np.testing.assert_allclose(tw.math.polygamma(order, x).numpy(), wanted, rtol=1e-12)
+    for n, at, value in HIGH_ORDERS:
+        found = tw.math.polygamma(int(n), np.float64(at)).numpy()
+        np.testing.assert_allclose(found, value, rtol=1e-12)
+    x = tw.constant(100.0, tw.float64)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        value = tw.math.polygamma(170, x)
+    slope = tw.math.polygamma(171, x)  # 171! / 100 ** 172 and more
+    np.testing.assert_allclose(tape.gradient(value, x), slope, rtol=1e-13)
+    assert 2.8e-36 < slope.numpy() / 171 * 100 < 1e-34
+
+
+def test_zeta_of_a_huge_exponent_is_its_first_term():
+    found = tw.math.zeta(np.array([1e200, 1e300, 1e200]), np.array([1.0, 1.0, 2.0]))
+    np.testing.assert_array_equal(found.numpy(), [1, 1, 0])

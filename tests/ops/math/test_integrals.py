@@ -186,6 +186,58 @@ def test_the_incomplete_beta_function_keeps_digits_for_large_and_small_numbers()
     np.testing.assert_allclose(single.numpy(), BETA[:, 3], rtol=1e-4, atol=1e-30)
 
 
+# Both parameters large, where a fraction needs a number of terms that grows with them.
+LARGE_BETA = np.array([
+    (1001.0, 1001.0, 0.27656071891562406,
+     2.8503338028592636e-99, -1.6917863651818832e-99, 1.055402077528118e-99),
+    (1001.0, 1001.0, 0.5055859820271094,
+     0.6914020270271887, -0.007826918021575039, 0.007914845736324371),
+    (1500.0, 100000.0, 0.01364209661524218,
+     0.0010672675474449618, -9.28696815577433e-05, 1.337861557543537e-06),
+    (1500.0, 100000.0, 0.017050782138973767,
+     0.9999999949792042, -7.399956464792243e-10, 1.1945488398332438e-11),
+    (100000.0, 1500.0, 0.9852216748768473,
+     0.49664302143782135, -0.00015335597147330494, 0.010224850435612852),
+    (10000.0, 10000.0, 0.47171643583280387,
+     5.919663164101141e-16, -3.499269328701154e-17, 3.306671846503288e-17),
+    (10000.0, 10000.0, 0.507070891041799,
+     0.9772512180706426, -0.0003790694949247153, 0.0003844685240399388),
+    (10000.0, 3000000.0, 0.0032890917833015673,
+     0.1586512730748305, -0.00241974489425939, 8.025220119321593e-06),
+    (1000000.0, 1000000.0, 0.4929289339559008,
+     2.6993631595060035e-89, -3.854289601954052e-91, 3.8001626646175126e-91),
+    (1000000.0, 1000000.0, 0.5001767766511025,
+     0.6914624007628168, -0.0002489038476614658, 0.00024899186399246926),
+    (999.0, 1000000.0, 0.0009033240703916661,
+     0.0010015435333704547, -0.00010841747652843051, 1.0306411626986699e-07),
+    (999.0, 1000000.0, 0.001187360844240629,
+     0.9999999927931981, -1.291446306852078e-09, 1.4089064792681006e-12),
+    (1000000.0, 900.0, 0.9991008092716556,
+     0.495573261143838, -1.1961784676970033e-05, 0.013293331193531262),
+])  # fmt: skip
+
+
+def test_the_incomplete_beta_function_of_large_parameters():
+    a, b, x = (tw.constant(column) for column in LARGE_BETA.T[:3])
+    with tw.GradientTape() as tape:
+        tape.watch([a, b])
+        value = tw.math.betainc(a, b, x)
+    np.testing.assert_allclose(value.numpy(), LARGE_BETA[:, 3], rtol=1e-11)
+    for got, wanted in zip(tape.gradient(value, [a, b]), LARGE_BETA.T[4:]):
+        np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-10)
+
+
+def test_parameters_of_any_size_take_the_same_time():
+    a = np.array([1e6, 1e8, 1e8, 1e300, 1e15, 1e30, 1.7e308, 1e-300, 1e-320, 2, 1])
+    b = np.array([2.0, 2, 1e8, 2, 1e15, 1e30, 1.7e308, 1e-300, 0.5, 1e300, 1e9])
+    x = np.array([0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.25, 0.3, 1e-300, 1e-9])
+    # For large b it is the incomplete gamma function of b * x.
+    wanted = [0, 0, 0.5, 0, 0.5, 0.5, 0.5, 0.5, 1, 1 - 2 / np.e, 1 - 1 / np.e]
+    found = tw.math.betainc(a, b, x).numpy()
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    assert tw.math.betainc(1e8, 1e8, 0.5).numpy() == np.float32(0.5)
+
+
 def test_ends_of_the_incomplete_beta_function():
     a = np.array([0.0, 1, 2, -1, 2, 2, 2, np.inf, 1])
     b = np.array([1.0, 0, 2, 2, 2, 2, 2, 2, 3])
