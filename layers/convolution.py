@@ -56,6 +56,8 @@ __all__ = [
     "SeparableConvolution2D",
 ]
 
+MAX_WINDOW = 1 << 14  # positions of a kernel, each of which is a product
+
 
 class ConvolutionBase(Layer):
     """Base of the layers with a sliding window: the window, the bias, the activation.
@@ -78,7 +80,7 @@ class ConvolutionBase(Layer):
 
     def _keep_window(self, kernel_size, strides, padding, data_format, dilation_rate):
         self.kernel_size: tuple[int, ...] = numbers(
-            self, "kernel_size", kernel_size, self.rank
+            self, "kernel_size", kernel_size, self.rank, most_together=MAX_WINDOW
         )
         self.strides: tuple[int, ...] = numbers(self, "strides", strides, self.rank)
         self.padding: str = checked_padding(self, padding, self.paddings)

@@ -37,6 +37,8 @@ from .vocabulary_files import VocabularyFiles, as_text
 
 __all__ = ["IndexLookup", "checked_salt"]
 
+MAX_OOV = 1_000_000  # indices, each of which is an entry of the vocabulary
+
 MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
 
 
@@ -79,7 +81,9 @@ class IndexLookup(VocabularyFiles, Layer):
         elif pad_to_max_tokens:
             self._refuse("pad_to_max_tokens=True needs max_tokens")
         self.max_tokens = max_tokens
-        self.num_oov_indices: int = whole(self, "num_oov_indices", num_oov_indices, 0)
+        self.num_oov_indices: int = whole(
+            self, "num_oov_indices", num_oov_indices, 0, MAX_OOV
+        )
         self.mask_token, self.oov_token = mask_token, oov_token
         self.vocabulary_dtype = vocabulary_dtype
         self.output_mode: str = one_of(self, "output_mode", output_mode, MODES)

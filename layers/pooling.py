@@ -65,6 +65,8 @@ __all__ = [
     "MaxPooling3D",
 ]
 
+MAX_WINDOW = 1 << 20  # positions of a window, each of which is a step
+
 
 class _Pooling(Layer):
     """Reduce each window of ``pool_size`` by ``pooled``, windows ``strides`` apart.
@@ -88,7 +90,7 @@ class _Pooling(Layer):
         super().__init__(**kwargs)
         strides = pool_size if strides is None else strides
         self.pool_size: tuple[int, ...] = numbers(
-            self, "pool_size", pool_size, self.rank
+            self, "pool_size", pool_size, self.rank, most_together=MAX_WINDOW
         )
         self.strides: tuple[int, ...] = numbers(self, "strides", strides, self.rank)
         self.padding: str = checked_padding(self, padding)

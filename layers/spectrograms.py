@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MelSpectrogram", "STFTSpectrogram"]
 
+MAX_LENGTH = 1 << 17  # of a window: 2.7 seconds at 48 kHz
+
 
 class MelSpectrogram(Layer):
     """The power of a signal in bands of the mel scale, over time, in decibels.
@@ -76,7 +78,7 @@ class MelSpectrogram(Layer):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.fft_length: int = whole(self, "fft_length", fft_length)
+        self.fft_length: int = whole(self, "fft_length", fft_length, most=MAX_LENGTH)
         self.sequence_stride: int = whole(self, "sequence_stride", sequence_stride)
         self.sequence_length: int = whole(
             self, "sequence_length", sequence_length or fft_length
@@ -88,7 +90,7 @@ class MelSpectrogram(Layer):
             )
         self.window: Any = window
         self.sampling_rate: float = positive(self, "sampling_rate", sampling_rate)
-        self.num_mel_bins: int = whole(self, "num_mel_bins", num_mel_bins)
+        self.num_mel_bins: int = whole(self, "num_mel_bins", num_mel_bins, most=4096)
         self.min_freq: float = min_freq
         self.max_freq: float = max_freq or int(sampling_rate / 2)
         if not 0 <= self.min_freq < self.max_freq:
@@ -211,7 +213,9 @@ class STFTSpectrogram(Layer):
         super().__init__(**kwargs)
         modes = ("log", "magnitude", "psd", "real", "imag", "angle", "stft")
         self.mode: str = one_of(self, "mode", mode, modes)
-        self.frame_length: int = whole(self, "frame_length", frame_length)
+        self.frame_length: int = whole(
+            self, "frame_length", frame_length, most=MAX_LENGTH
+        )
         self.frame_step: int | None = frame_step
         if (
             frame_step is not None
@@ -224,7 +228,7 @@ class STFTSpectrogram(Layer):
         self.fft_length: int | None = fft_length
         if (
             fft_length is not None
-            and whole(self, "fft_length", fft_length) < frame_length
+            and whole(self, "fft_length", fft_length, most=MAX_LENGTH) < frame_length
         ):
             raise ValueError(
                 "STFTSpectrogram: fft_length must be at least frame_length, got "

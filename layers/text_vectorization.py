@@ -31,6 +31,8 @@ from .vocabulary import StringTable, batches_of
 
 __all__ = ["TextVectorization"]
 
+MAX_NGRAMS = 100  # words that are joined
+
 STANDARDS = ("lower_and_strip_punctuation", "lower", "strip_punctuation")
 SPLITS = ("whitespace", "character")
 
@@ -138,8 +140,8 @@ class TextVectorization(Layer):
         if ngrams is None:
             return None
         if isinstance(ngrams, tuple):
-            return tuple([whole(self, "ngrams", n) for n in ngrams])
-        return tuple(range(1, whole(self, "ngrams", ngrams) + 1))
+            return tuple([whole(self, "ngrams", n, most=MAX_NGRAMS) for n in ngrams])
+        return tuple(range(1, whole(self, "ngrams", ngrams, most=MAX_NGRAMS) + 1))
 
     # --- the vocabulary
 

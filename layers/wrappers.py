@@ -364,7 +364,9 @@ class SpectralNormalization(Wrapper):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(layer, **kwargs)
-        self.power_iterations: int = whole(self, "power_iterations", power_iterations)
+        self.power_iterations: int = whole(
+            self, "power_iterations", power_iterations, most=1000
+        )
 
     def build(self, input_shape: Shape) -> None:
         super().build(input_shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
+from tapewright.core.argument_validation import whole
 from tapewright.core.patterns import pattern_of
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.linalg.matmul import matmul
@@ -87,7 +88,7 @@ class Muon(Optimizer):
         self.muon_c = muon_c
         self.adam_lr_ratio = adam_lr_ratio
         self.momentum = momentum
-        self.ns_steps = ns_steps
+        self.ns_steps = whole(self, "ns_steps", ns_steps, 0, 100)
         self.nesterov = nesterov
         self.rms_rate = rms_rate
 

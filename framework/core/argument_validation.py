@@ -1,23 +1,39 @@
 """Checks of the arguments of constructors: numbers, shares, choices.
 
 Each returns the value, or raises ``ValueError`` in the name of ``who``, which is the
-object under construction, or a name.
+object under construction, or a name. Configs come from files: every integer has an upper
+bound, so that a config of a few bytes cannot keep a process busy. What asks for memory alone
+may be as large as `MAX_SIZE`; a count of steps, or of numbers that a constructor makes, has
+a bound of its own, far above what is of use.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable
 from numbers import Real
 from typing import Any, TypeVar
 
-__all__ = ["not_negative", "numbers", "one_of", "positive", "share", "truth", "whole"]
+__all__ = [
+    "MAX_SIZE",
+    "not_negative",
+    "numbers",
+    "one_of",
+    "positive",
+    "share",
+    "truth",
+    "whole",
+]
 
 Choice = TypeVar("Choice")
+MAX_SIZE = 2**31 - 1  # of an axis
 
 
-def whole(who: Any, name: str, value: Any, least: int = 1) -> int:
-    """``value`` as an int, of ``least`` or more; no truth value."""
+def whole(
+    who: Any, name: str, value: Any, least: int = 1, most: float = MAX_SIZE
+) -> int:
+    """``value`` as an int from ``least`` to ``most``; no truth value."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -25,16 +41,28 @@ def whole(who: Any, name: str, value: Any, least: int = 1) -> int:
     if number is None or number < least:
         what = "a positive integer" if least == 1 else f"an integer of {least} or more"
         raise ValueError(f"{_name_of(who)}: {name} must be {what}, got {value!r}")
+    if number > most:
+        raise ValueError(
+            f"{_name_of(who)}: {name} must be at most {most}, got {value!r}"
+        )
     return number
 
 
 def numbers(
-    who: Any, name: str, value: Any, count: int, least: int = 1
+    who: Any,
+    name: str,
+    value: Any,
+    count: int,
+    least: int = 1,
+    most_together: int | None = None,
 ) -> tuple[int, ...]:
-    """``count`` ints: from one for all, or a list of that many."""
+    """``count`` ints: from one for all, or a list of that many.
+
+    ``most_together``: the bound of their product.
+    """
     values = value if isinstance(value, (list, tuple)) else [value] * count
     try:
-        integers = tuple([whole(who, name, n, least) for n in values])
+        integers = tuple([whole(who, name, n, least, math.inf) for n in values])
     except ValueError:
         integers = ()
     if len(integers) != count:
@@ -42,6 +70,13 @@ def numbers(
         many = f" or {count} of them" if count > 1 else ""
         raise ValueError(
             f"{_name_of(who)}: {name} must be one {expected}{many}, got {value!r}"
+        )
+    for each in integers:
+        whole(who, name, each, least)
+    if most_together is not None and math.prod(integers) > most_together:
+        raise ValueError(
+            f"{_name_of(who)}: {name} must be at most {most_together} together, got "
+            f"{value!r}"
         )
     return integers
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Draws", "RandomLayer", "checked_value_range", "rescaled"]
 
+MAX_VALUE = 1e30  # of a pixel: its multiples stay within the range of float32
+
 
 class Draws:
     """Uniform and other random numbers from one stream, float32."""
@@ -121,10 +123,14 @@ def checked_value_range(layer: Any, value_range: Sequence[float]) -> tuple[float
     """The lowest and the highest value of a pixel; ``ValueError`` unless they differ."""
     is_pair = isinstance(value_range, (list, tuple)) and len(value_range) == 2
     numbers = is_pair and all([isinstance(n, Real) for n in value_range])
-    if not numbers or not min(value_range) < max(value_range):
+    if (
+        not numbers
+        or not min(value_range) < max(value_range)
+        or max(map(abs, value_range)) > MAX_VALUE
+    ):
         raise ValueError(
-            f"{type(layer).__name__}: value_range must be two different numbers, got "
-            f"{value_range!r}"
+            f"{type(layer).__name__}: value_range must be two different numbers from "
+            f"{-MAX_VALUE:g} to {MAX_VALUE:g}, got {value_range!r}"
         )
     return tuple(sorted(value_range))
 

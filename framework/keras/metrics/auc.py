@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tapewright.core.argument_validation import whole
 from tapewright.core.floatx import epsilon
 from tapewright.ops.math.comparison import equal, greater, logical_and, where
 from tapewright.ops.math.elementwise import divide_no_nan, log, maximum, minimum
@@ -13,7 +14,7 @@ from tapewright.ops.nn.activation import sigmoid
 from tapewright.serialization.object_config import plain
 
 from ..losses.shape_utils import as_tensor
-from .confusion_metric import OUTCOMES, ConfusionMetric
+from .confusion_metric import MAX_THRESHOLDS, OUTCOMES, ConfusionMetric
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -136,11 +137,7 @@ def _one_of(argument, value, known):
 
 def _with_ends(num_thresholds, thresholds):
     if thresholds is None:
-        if num_thresholds <= 1:
-            raise ValueError(
-                f"AUC: num_thresholds must be more than 1, got {num_thresholds}"
-            )
-        steps = num_thresholds - 1
+        steps = whole("AUC", "num_thresholds", num_thresholds, 2, MAX_THRESHOLDS) - 1
         thresholds = [i / steps for i in range(1, steps)]
     return [-epsilon(), *thresholds, 1.0 + epsilon()]
 

@@ -9,7 +9,7 @@ from tapewright.ops.math.comparison import greater_equal, where
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_max
 
-from .confusion_metric import ConfusionMetric
+from .confusion_metric import MAX_THRESHOLDS, ConfusionMetric
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -38,7 +38,7 @@ class _Constrained(ConfusionMetric):
         dtype: DTypeLike | None,
     ):
         share(self, argument, value)
-        whole(self, "num_thresholds", num_thresholds)
+        whole(self, "num_thresholds", num_thresholds, most=MAX_THRESHOLDS)
         steps = num_thresholds - 1
         thresholds = [i / steps for i in range(num_thresholds)] if steps else [0.5]
         super().__init__(thresholds, name, dtype)
