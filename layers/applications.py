@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from tapewright.core.argument_validation import share
+from tapewright.core.argument_validation import share, whole
 from tapewright.ops.nn.dropout import apply_dropout
 
 from . import initializers
@@ -40,7 +40,7 @@ class LayerScale(Layer):
     ):
         super().__init__(**kwargs)
         self.init_values = init_values
-        self.projection_dim = projection_dim
+        self.projection_dim = whole(self, "projection_dim", projection_dim)
 
     def build(self, input_shape: Shape) -> None:
         start = initializers.Constant(self.init_values)

@@ -68,6 +68,7 @@ class ConvLSTMCell(LSTMBase, ConvolutionBase):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
+        whole(self, "rank", rank, most=3)
         self.units: int = whole(self, "filters", filters)
         self._keep(locals())
         self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tapewright.core.argument_validation import one_of
+from tapewright.core.devices import check_fits
 from tapewright.core.dtypes import as_dtype, float64
 from tapewright.core.floatx import default_float
 from tapewright.core.tensor import convert_to_tensor, is_tensor
@@ -221,6 +222,7 @@ class STFT(Initializer):
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         length, _, bins = shape
+        check_fits("STFT", (*shape, 2), float64.dtype)  # complex numbers
         time, bin_ = np.arange(length)[:, None, None], np.arange(bins)
         wave = np.exp(-2j * np.pi * time * bin_ / (2 * max(bins - 1, 1)))
         kernel = wave.real if self.side == "real" else wave.imag

@@ -7,6 +7,7 @@ import string
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import share, whole
+from tapewright.core.rules import normalize_axis
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.gather import repeat
 from tapewright.ops.array.shape import expand_dims
@@ -284,7 +285,7 @@ class MultiHeadAttention(_Heads):
         rank = len(value_shape) + 1
         axes = self.attention_axes or range(1, rank - 2)
         # as in Keras, an axis from the back is counted in the inputs, not in the heads
-        axes = tuple([a if a >= 0 else rank - 1 + a for a in axes])
+        axes = normalize_axis(self._title, axes, rank - 1, "attention_axes")
         self._build_attention(rank, axes)
         self._build_outputs(query_shape)
 

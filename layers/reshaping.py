@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import numbers, one_of, whole
+from tapewright.core.argument_validation import MAX_SIZE, numbers, one_of, whole
 from tapewright.core.errors import ShapeError
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import pad
@@ -342,8 +342,8 @@ def _pairs(layer, name, value, rank):
     except ValueError:
         many = f", {rank} of them, or {rank} pairs" if rank > 1 else ", or a pair"
         raise ValueError(
-            f"{type(layer).__name__}: {name} must be an int of 0 or more{many} (before, "
-            f"after), got {value!r}"
+            f"{type(layer).__name__}: {name} must be an int of 0 or more, at most "
+            f"{MAX_SIZE}{many} (before, after), got {value!r}"
         ) from None
 
 

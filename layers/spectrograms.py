@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from tapewright.core.argument_validation import one_of, positive, whole
+from tapewright.core.devices import check_fits
 from tapewright.core.floatx import epsilon
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import convert_to_tensor
@@ -145,6 +146,8 @@ class MelSpectrogram(Layer):
         The middles of the bands are as far from each other on the mel scale; a triangle
         reaches from the middle before to the middle after.
         """
+        shape = num_spectrogram_bins, num_mel_bins
+        check_fits("MelSpectrogram", shape, np.float64)
         frequencies = np.linspace(0.0, sampling_rate / 2.0, num_spectrogram_bins)[1:]
         ends = [_mel(hertz) for hertz in (lower_edge_hertz, upper_edge_hertz)]
         edges = np.linspace(*ends, num_mel_bins + 2)

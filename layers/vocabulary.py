@@ -111,10 +111,15 @@ class IntegerTable:
 
     @staticmethod
     def as_token(who: str, name: str, value: Any) -> int:
-        """An entry of a vocabulary. Raises: ``TypeError`` for no integer."""
+        """An entry of a vocabulary. Raises: ``TypeError`` for no integer, ``ValueError``
+        for one beyond int64.
+        """
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise TypeError(f"{who}: {name} must be an integer, got {value!r:.60}")
-        return int(value)
+        number = int(value)
+        if not dtypes.int64.min <= number <= dtypes.int64.max:
+            raise ValueError(f"{who}: {name} must fit into int64, got {value!r:.60}")
+        return number
 
     @staticmethod
     def as_keys(who: str, inputs: Any) -> Tensor:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tapewright.compiler.control_flow.cond import cond
+from tapewright.core.argument_validation import positive
 from tapewright.core.devices import array_module
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.replica_context import replica_context
@@ -106,7 +107,7 @@ class LossScaleOptimizer(Optimizer):
         self.inner_optimizer = inner_optimizer
         self.updates_blocks: bool = inner_optimizer.updates_blocks
         super().__init__(0.0, name=name)
-        self.initial_scale = initial_scale
+        self.initial_scale = positive(self, "initial_scale", initial_scale)
         self.dynamic_growth_steps = dynamic_growth_steps
         inner_optimizer.loss_scale_factor = None
         with use_interpreters(()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import whole
+from tapewright.core.argument_validation import MAX_SIZE, whole
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.joining import pad
@@ -47,7 +47,7 @@ class MaxNumBoundingBoxes(ImageLayer):
     ):
         super().__init__(**kwargs)
         self.max_number: int = whole(self, "max_number", max_number)
-        self.fill_value: int = int(fill_value)
+        self.fill_value: int = whole(self, "fill_value", fill_value, -MAX_SIZE)
 
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True

@@ -247,8 +247,8 @@ class AugMix(_Policy):
     ):
         super().__init__(seed, data_format, **kwargs)
         self.value_range: Any = checked_value_range(self, value_range)
-        self.num_chains: int = whole(self, "num_chains", num_chains, most=100)
-        self.chain_depth: int = whole(self, "chain_depth", chain_depth, most=100)
+        self.num_chains: int = whole(self, "num_chains", num_chains, most=20)
+        self.chain_depth: int = whole(self, "chain_depth", chain_depth, most=20)
         self.factor: Any = checked_range(self, "factor", factor, least=0)
         self.alpha: float = not_negative(self, "alpha", alpha)
         self.all_ops: bool = bool(all_ops)

@@ -10,6 +10,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from tapewright.core.floatx import epsilon
+from tapewright.core.rules import normalize_axis
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import transpose
@@ -130,6 +131,7 @@ def class_probabilities(who, y_true, y_pred, label_smoothing, axis):
     y_true, y_pred = aligned(who, y_true, y_pred, exact=True, hint=hint)
     if isinstance(axis, bool):
         raise ValueError(f"{who}: axis must be an int, got {axis!r}")
+    (axis,) = normalize_axis(who, axis, y_pred.array.ndim)
     classes = y_pred.array.shape[axis]
     if type(classes) is int and classes == 1:
         warnings.warn(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["F1Score", "FBetaScore"]
 
+MAX_BETA = 1e18  # its square is a float32
 AVERAGES = (None, "micro", "macro", "weighted")
 SUMS = "true_positives false_positives false_negatives intermediate_weights".split()
 
@@ -58,8 +59,10 @@ class FBetaScore(Metric):
     ):
         super().__init__(dtype, name)
         who = type(self).__name__
-        if not isinstance(beta, float) or not beta > 0:
-            raise ValueError(f"{who}: beta must be a positive float, got {beta!r}")
+        if not isinstance(beta, float) or not 0 < beta < MAX_BETA:
+            raise ValueError(
+                f"{who}: beta must be a positive float below {MAX_BETA:g}, got {beta!r}"
+            )
         if threshold is not None:
             if not isinstance(threshold, float) or not 0 < threshold <= 1:
                 raise ValueError(

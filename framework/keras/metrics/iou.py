@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tapewright.core.argument_validation import whole
 from tapewright.core.dtypes import float32, float64
 from tapewright.core.errors import ShapeError
 from tapewright.core.floatx import epsilon
@@ -79,7 +80,9 @@ class IoU(Metric):
                 f"{type(self).__name__}: num_classes must be at most {MOST}, as each pair "
                 f"of classes is counted, got {num_classes}"
             )
-        self.target_class_ids: list[int] = [int(each) for each in target_class_ids]
+        self.target_class_ids: list[int] = [
+            whole(self, "target_class_ids", each, 0) for each in target_class_ids
+        ]
         wrong = [each for each in self.target_class_ids if not 0 <= each < num_classes]
         if wrong or not self.target_class_ids:
             raise ValueError(

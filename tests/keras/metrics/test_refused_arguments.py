@@ -17,7 +17,10 @@ from tapewright import metrics
         ),
         (lambda: metrics.PrecisionAtRecall(2.0), r"recall .*0.*1.*got 2\.0"),
         (lambda: metrics.RecallAtPrecision(0.5, 0), "num_thresholds .*got 0"),
-        (lambda: metrics.AUC(num_thresholds=1), "num_thresholds .*1.*got 1"),
+        (
+            lambda: metrics.AUC(num_thresholds=1),
+            "num_thresholds must be an integer of 2 or more, got 1",
+        ),
         (
             lambda: metrics.AUC(curve="RCO"),
             r"curve .*\('ROC', 'PR', 'PRGAIN'\).*got 'RCO'",
