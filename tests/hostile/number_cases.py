@@ -70,8 +70,8 @@ MEMORY = {
     "num_classes", "num_heads", "num_key_value_heads", "num_oov_indices",
     "num_query_heads", "num_tokens", "output_dim", "output_padding", "output_shape",
     "output_size", "padding", "pool_size", "projection_dim", "size", "strides",
-    "target_shape", "units", "value_dim", "width", "max_number", "max_tokens", "output_sequence_length",
-    "sequence_stride", "bins", "tile_grid_size",
+    "target_shape", "units", "value_dim", "width", "max_number", "max_tokens",
+    "output_sequence_length", "sequence_stride", "bins", "tile_grid_size",
 }  # fmt: skip
 NOT_FINITE = [float("nan"), float("inf"), 1e300, 2.5]
 HUGE = [-1, 0, 10**10, 10**30]

@@ -203,22 +203,37 @@ def character_offsets(
 
 def _decoded_parts(who, text, encoding, errors, replacement_char):
     """Yield parts of a string, or what replaces them; their places and sizes in bytes."""
-    codec, start = ENCODINGS[encoding], 0
+    codec, start, size = ENCODINGS[encoding], 0, len(text)
     instead = chr(replacement_char) if errors == "replace" else ""
     while True:
+        piece = text[start : start + size]
+        is_last = start + len(piece) == len(text)
         try:
-            yield text[start:].decode(codec), start, len(text) - start
-            return
+            yield piece.decode(codec), start, len(piece)
         except UnicodeDecodeError as error:
-            first, last = start + error.start, start + error.end
+            valid, bad = error.start, error.end - error.start
+            if valid:
+                yield piece[:valid].decode(codec), start, valid
+            start += valid
+            size = (
+                _WINDOW  # each error costs no more than a window, not all that follows
+            )
+            if valid and not is_last and error.end == len(piece):
+                continue  # perhaps the window ends inside of a character
             if errors == "strict":
                 raise InvalidArgumentError(
                     f"{who}: {text!r:.60} is not {encoding}: {error.reason} at byte "
-                    f"{first}"
+                    f"{start}"
                 ) from None
-            yield text[start:first].decode(codec), start, first - start
-            yield instead, first, last - first
-            start = last
+            yield instead, start, bad
+            start += bad
+        else:
+            start += len(piece)
+            if is_last:
+                return
+
+
+_WINDOW = 1 << 12  # bytes
 
 
 def check_encoding(who: str, name: str, encoding: str, errors: str) -> None:

@@ -142,7 +142,8 @@ def _reader(dtype):
 
 def _number(text, dtype):
     form, convert = (INTEGER, int) if dtype.is_integer else (FLOATING, float)
-    if form.fullmatch(text):
+    # Python reads integers of some 4,300 digits at most.
+    if form.fullmatch(text) and not (dtype.is_integer and len(text) > 4000):
         number = convert(text)
         if not dtype.is_integer or dtype.min <= number <= dtype.max:
             return number

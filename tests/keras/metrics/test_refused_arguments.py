@@ -19,7 +19,7 @@ from tapewright import metrics
         (lambda: metrics.RecallAtPrecision(0.5, 0), "num_thresholds .*got 0"),
         (
             lambda: metrics.AUC(num_thresholds=1),
-            "num_thresholds must be an integer of 2 or more, got 1",
+            "num_thresholds .* 2 or more, got 1",
         ),
         (
             lambda: metrics.AUC(curve="RCO"),

@@ -148,3 +148,38 @@ def test_groups_of_long_texts_are_replaced_as_those_of_short_ones():
     assert short[12] == b"12:144 key,"
     whole = tw.strings.regex_replace("".join(rows), pattern, rewrite).numpy()
     assert whole == b"".join(short)
+
+
+def test_bytes_that_are_no_characters_take_linear_time():
+    rng = np.random.default_rng(0)
+    parts = [
+        b"a",
+        "ä".encode(),
+        "€".encode(),
+        "😀".encode(),
+        b"\xff",
+        b"\xe2\x82",
+        b"\x80",
+    ]
+    text = b"".join([parts[i] for i in rng.integers(0, len(parts), 30_000)])
+    for encoding in ("UTF-8", "UTF-16-BE", "US-ASCII"):
+        codec = {"UTF-8": "utf-8", "UTF-16-BE": "utf-16-be", "US-ASCII": "ascii"}[
+            encoding
+        ]
+        for errors in ("replace", "ignore"):
+            found = tw.strings.unicode_transcode(text, encoding, "UTF-8", errors)
+            assert found.numpy().decode() == text.decode(codec, errors), encoding
+    whole = "ä€😀a" * 5000  # characters at all places of a window, one error in front
+    found = tw.strings.unicode_transcode(b"\xff" + whole.encode(), "UTF-8", "UTF-8")
+    assert found.numpy().decode() == "\ufffd" + whole
+    codes, offsets = tw.strings.unicode_decode_with_offsets(b"\xff" * 50_000, "UTF-8")
+    assert offsets.numpy().tolist() == list(range(50_000))
+    assert set(codes.numpy().tolist()) == {65533}
+
+
+def test_numbers_of_too_many_digits_are_refused():
+    with pytest.raises(
+        tw.errors.InvalidArgumentError, match="is no number of type int64"
+    ):
+        tw.strings.to_number("1" * 5000, tw.int64)
+    assert tw.strings.to_number("0" * 3000 + "7", tw.int64).numpy() == 7
