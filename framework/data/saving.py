@@ -42,6 +42,8 @@ __all__ = ["Snapshot", "load", "save"]
 
 INDEX, FORMAT, VERSION = "dataset.json", "tapewright data set", 1
 SHARD = re.compile(r"shard_\d{5,}\.tfrecord")
+RECORD = 16  # bytes of a record without content
+MAX_EXPANSION = 1100  # of what zlib compresses
 OF_TENSORFLOW = ("dataset_spec.pb", "snapshot.metadata")
 
 
@@ -232,7 +234,8 @@ def _index(path):
     try:
         spec = _spec(index["element_spec"])
         compression = check_compression("load", index["compression"])
-        shards = [_checked_shard(folder, each) for each in index["shards"]]
+        expansion = MAX_EXPANSION if compression else 1
+        shards = [_checked_shard(folder, each, expansion) for each in index["shards"]]
     except (
         ArithmeticError,
         AttributeError,
@@ -246,7 +249,7 @@ def _index(path):
     return spec, compression, shards
 
 
-def _checked_shard(folder, entry):
+def _checked_shard(folder, entry, expansion):
     name, count, size = (entry[key] for key in ("file", "elements", "bytes"))
     if not isinstance(name, str) or SHARD.fullmatch(name) is None:
         raise ValueError(f"{name!r:.80} is no file of a shard")
@@ -256,6 +259,8 @@ def _checked_shard(folder, entry):
     found = os.path.getsize(shard) if os.path.isfile(shard) else None
     if found != size:
         raise SavingError(shard, f"must have {size} bytes, has {found}")
+    if count * RECORD > size * expansion:
+        raise ValueError(f"{name} has {size} bytes, which are not {count} elements")
     return shard, count
 
 

@@ -189,6 +189,7 @@ def shards(**changed):
         ({"compression": "BZ2"}, "is damaged.*'BZ2'"),
         (shards(file="../../etc/passwd", bytes=1), "no file of a shard"),
         (shards(elements=-1, bytes=1), "the numbers -1 and 1"),
+        (shards(elements=10**9, bytes=72), "which are not 1000000000 elements"),
         (shards(bytes=1), "must have 1 bytes, has"),
         (shards(file="shard_00001.tfrecord", bytes=1), "must have 1 bytes, has None"),
         ({"shards": 3}, "is damaged"),
