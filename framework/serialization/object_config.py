@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 from tapewright.core.dtypes import DType
 
@@ -36,6 +36,7 @@ from .registry import (
 __all__ = [
     "ObjectFamily",
     "class_of",
+    "copying_shared",
     "deserialize",
     "function_config",
     "function_of",
@@ -185,13 +186,23 @@ def plain(value: Any) -> Any:
 
 # ------------------------------------------------------------------------ shared layers
 # All entries of a layer with several places in a model have one number, and are read as
-# one layer.
+# one layer. Keras numbers them too, by an address, and leaves the number of the first one
+# out where that is in a model inside.
 
 _SHARED = "shared_object_id"
-_ENTRIES = ContextVar(
-    "entries", default=None
-)  # id of a layer -> the layer, its configs
-_MADE = ContextVar("made", default=None)  # number -> the class name, the layer
+_LEAST_ADDRESS = 1 << 16  # ours count from 1
+_ENTRIES = ContextVar("entries", default=None)  # id of a layer -> `_Entries`
+# Number and name -> class name (None of a copy), the layer. The name tells the numbers of a
+# config from those of another, which code of a class that is read may read.
+_MADE = ContextVar("made", default=None)
+
+
+class _Entries(NamedTuple):
+    """The configs of a layer; it is kept, so that its id stays its own."""
+
+    layer: Any
+    number: int
+    configs: list
 
 
 def numbering_shared(describe: Callable[[], dict]) -> dict:
@@ -204,17 +215,57 @@ def numbering_shared(describe: Callable[[], dict]) -> dict:
         config = describe()
     finally:
         _ENTRIES.reset(token)
-    shared = [configs for _, configs in entries.values() if len(configs) > 1]
-    for number, configs in enumerate(shared, 1):
-        for each in configs:
-            each[_SHARED] = number
+    shared = [each for each in entries.values() if len(each.configs) > 1]
+    # Keras (3.15) cannot read calls of layers with a number: where two do as well, none.
+    shared = [each for each in shared if not _is_stateless(each.layer)]
+    for number, each in enumerate(shared, 1):
+        for entry in each.configs:
+            entry[_SHARED] = number
     return config
+
+
+def _is_stateless(layer):
+    return is_own(type(layer)) and not layer.variables and layer.built
 
 
 def _note_entry(layer, config):
     entries = _ENTRIES.get()
-    if entries is not None:  # the layer is kept, so that the id stays its own
-        entries.setdefault(id(layer), (layer, []))[1].append(config)
+    if entries is not None:
+        found = _entries_of(layer, entries)
+        found.configs.append(config)
+        if isinstance(entries, _Copied):
+            config[_SHARED] = found.number
+
+
+def _entries_of(layer, entries):
+    new = _Entries(layer, len(entries) + 1, [])
+    return entries.setdefault(id(layer), new)
+
+
+class _Copied(dict):
+    """Entries of layers that are copied one by one: all have their numbers at once."""
+
+
+@contextmanager
+def copying_shared() -> Iterator[Callable[[Any, Callable[[], Any]], Any]]:
+    """Give ``copied(layer, copy)``: the copy of a layer, which ``copy()`` makes if it is new.
+
+    Copies that are made of configs inside have a layer that they share only once, too.
+    """
+    entries, made = _Copied(), {}
+
+    def copied(layer, copy):
+        key = _entries_of(layer, entries).number, layer.name
+        if key not in made:
+            made[key] = None, copy()
+        return made[key][1]
+
+    tokens = _ENTRIES.set(entries), _MADE.set(made)
+    try:
+        yield copied
+    finally:
+        _ENTRIES.reset(tokens[0])
+        _MADE.reset(tokens[1])
 
 
 @contextmanager
@@ -232,22 +283,56 @@ def reading_shared() -> Iterator[None]:
 
 def _shared_layer(config):
     """The layer of an earlier entry with the number of this one, or None."""
-    made, number = _MADE.get(), config.get(_SHARED)
-    if made is None or type(number) is not int or number not in made:
+    made, number, name = _MADE.get(), config.get(_SHARED), _name_in(config)
+    if made is None or type(number) is not int:
         return None
-    name, layer = made[number]
-    if name != config["class_name"]:
+    if (number, name) not in made:
+        return _first_of_keras(made, number, config)
+    class_name, layer = made[number, name]
+    if class_name not in (None, config["class_name"]):
         raise load_error(
-            f"the layers {name!r:.80} and {config['class_name']!r:.80} have one "
+            f"the layers {class_name!r:.80} and {config['class_name']!r:.80} have one "
             f"{_SHARED}, {number}"
         )
     return layer
 
 
+def _first_of_keras(made, number, config):
+    """The layer of the first entry, which Keras left without a number, or None."""
+    if number < _LEAST_ADDRESS:
+        return None
+    own = _without_numbers(config.get("config"))
+    first = [
+        layer
+        for other, layer in made.get((config["class_name"], _name_in(config)), ())
+        if _without_numbers(other.get("config")) == own
+    ]
+    return first[0] if len(first) == 1 else None
+
+
+def _without_numbers(config):
+    if isinstance(config, dict):
+        kept = {key: each for key, each in config.items() if key != _SHARED}
+        return {key: _without_numbers(each) for key, each in kept.items()}
+    if isinstance(config, list):
+        return [_without_numbers(each) for each in config]
+    return config
+
+
+def _name_in(entry):
+    inner = entry.get("config")
+    name = inner.get("name") if isinstance(inner, dict) else None
+    return name if isinstance(name, str) else None
+
+
 def _keep_shared(config, layer):
-    made, number = _MADE.get(), config.get(_SHARED)
-    if made is not None and type(number) is int:
-        made[number] = config["class_name"], layer
+    made, number, name = _MADE.get(), config.get(_SHARED), _name_in(config)
+    if made is None:
+        return
+    if type(number) is int:
+        made[number, name] = config["class_name"], layer
+    else:
+        made.setdefault((config["class_name"], name), []).append((config, layer))
 
 
 # ------------------------------------------------------------------------------- reading
@@ -293,7 +378,7 @@ def deserialize(kind: str, config: Any) -> Any:
     layer = _shared_layer(config)
     if layer is None:
         layer = _from_config(kind, config)
-        _keep_shared(config, layer)
+    _keep_shared(config, layer)
     return layer
 
 

@@ -4,7 +4,7 @@ from tapewright.compiler.function.concrete_function import ConcreteFunction
 from tapewright.compiler.function.function import Function
 from tapewright.compiler.function.methods import Method
 from tapewright.core.errors import SavingError
-from tapewright.core.nest import flatten
+from tapewright.core.nest import flatten, map_structure
 from tapewright.core.tensor import TensorSpec
 
 from .functions import has_traces, map_specs, specs_of, why_untraced
@@ -96,10 +96,13 @@ def call_of(layer, training=False, losses=None):
     if is_traced or not callable(getattr(layer, "call", None)):
         return None
     try:
-        known = getattr(layer, "inputs", None) or layer.input
+        known = layer.input
     except AttributeError:  # it was not called on the inputs of a model
         return None
-    specs = [TensorSpec(x.shape, x.dtype) for x in flatten(known)]
+    if not isinstance(known, dict):
+        known = flatten(known)
+        known = known[0] if len(known) == 1 else known
+    specs = map_structure(lambda x: TensorSpec(x.shape, x.dtype), known)
 
     def call(inputs):
         outputs = layer(inputs, training=training)
@@ -109,7 +112,7 @@ def call_of(layer, training=False, losses=None):
         losses.append(len(added))
         return [outputs, added] if added else outputs
 
-    return Function(call, [specs[0] if len(specs) == 1 else specs])
+    return Function(call, [specs])
 
 
 def as_signatures(obj, signatures, path, call=None):

@@ -116,7 +116,8 @@ class _Builder:
 
     def __init__(self, config):
         self.config = config
-        self.made, self.calls, self.first = {}, {}, {}
+        self.made, self.calls = {}, {}
+        self.nodes = {}  # name, number of the call -> the `Node` that it made
         entries = config["layers"]
         if not isinstance(entries, list):
             raise load_error(f"Model: layers must be a list, got {str(entries)[:80]}")
@@ -141,8 +142,8 @@ class _Builder:
                 f"Model: {name[:80]!r} is not a layer, but {operation!r:.80}"
             )
         self.made[name] = operation
-        is_input = isinstance(operation, InputLayer)  # which has its node already
-        self.first[name] = len(operation._inbound_nodes) - is_input
+        if isinstance(operation, InputLayer):  # which has its node already
+            self.nodes[name, 0] = operation._inbound_nodes[-1]
         self.calls[name] = _calls(name, entry)
 
     def _operation(self, entry):
@@ -214,13 +215,13 @@ class _Builder:
 
     def _tensor(self, config):
         name, number, index = self._history(config)
-        tensors = self.made[name]._inbound_nodes[self.first[name] + number]
-        if not 0 <= index < len(tensors.output_tensors):
+        tensors = self.nodes[name, number].output_tensors
+        if not 0 <= index < len(tensors):
             raise load_error(
-                f"Model: the layer {name[:80]!r} gives {len(tensors.output_tensors)} "
-                f"outputs, there is no output {index}"
+                f"Model: the layer {name[:80]!r} gives {len(tensors)} outputs, there is "
+                f"no output {index}"
             )
-        return tensors.output_tensors[index]
+        return tensors[index]
 
     def _arguments(self, call, tensor):
         args = argument_from_config(call.get("args", []), tensor)
@@ -236,16 +237,17 @@ class _Builder:
     def _call(self, name, i):
         args, kwargs = self._arguments(self.calls[name][i], self._tensor)
         symbolic = [x for x in flatten((args, kwargs)) if type(x) is KerasTensor]
-        if (
-            not isinstance(self.made[name], Layer) and not symbolic
-        ):  # it would compute now
-            raise load_error(f"the operation {name[:80]!r} is called on no tensor")
+        if not symbolic:  # it would compute now
+            what = "layer" if isinstance(self.made[name], Layer) else "operation"
+            raise load_error(f"the {what} {name[:80]!r} is called on no tensor")
         if isinstance(self.made[name], (OpCall, FunctionCall)):
             check_call(self.made[name], kwargs)
         with load_errors(
             f"the layer {name[:80]!r} cannot be called as the config says"
         ):
             self.made[name](*args, **kwargs)
+        # A model inside may have the layer too, and calls it while entries are read.
+        self.nodes[name, i] = self.made[name]._inbound_nodes[-1]
 
     def _ends(self, nest):
         if isinstance(nest, dict):

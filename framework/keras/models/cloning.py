@@ -9,6 +9,7 @@ from tapewright.layers.base.input_layer import InputLayer
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import KerasTensor, OpCall
 from tapewright.serialization.load_errors import trusting_configs
+from tapewright.serialization.object_config import copying_shared
 
 from .model import Model
 from .sequential import Sequential
@@ -51,18 +52,19 @@ def clone_model(
             "clone_model: call_function is for Model(inputs, outputs); the layers of a "
             "Sequential model are listed, not called"
         )
-    cloner = _Cloner(clone_function, call_function, recursive)
-    return cloner.cloned(model, input_tensors)
+    with copying_shared() as copied:
+        cloner = _Cloner(clone_function, call_function, recursive, copied)
+        return cloner.cloned(model, input_tensors)
 
 
 class _Cloner:
-    """A maker of new layers, kept by the id of the old ones."""
+    """A maker of new layers, ``copied(layer, copy)`` keeps them by the old ones."""
 
-    def __init__(self, clone_function, call_function, recursive):
+    def __init__(self, clone_function, call_function, recursive, copied):
         self.clone_function = clone_function
         self.call_function = call_function
         self.recursive = recursive
-        self.made = {}
+        self.copied = copied
 
     def cloned(self, model, input_tensors=None):
         """Return a model like this one, compiled with the same options."""
@@ -86,9 +88,12 @@ class _Cloner:
 
     def layer(self, layer):
         """Return the layer, or op, that replaces this one."""
-        if id(layer) not in self.made:
-            self.made[id(layer)] = self._new(layer)
-        return self.made[id(layer)]
+        return self.copied(layer, lambda: self._new(layer))
+
+    def _copy_parts(self, operations):
+        """Copy layers before those that hold them, whose configs would copy them, too."""
+        for each in sorted(operations, key=_count_layers):
+            self.layer(each)
 
     def _new(self, layer):
         if isinstance(layer, OpCall):
@@ -103,6 +108,7 @@ class _Cloner:
         return self.clone_function(layer)
 
     def _sequential(self, model, input_tensors):
+        self._copy_parts(model.layers)
         layers = [self.layer(x) for x in model.layers]
         clone = type(model)(name=model.name)
         if input_tensors is not None:
@@ -130,6 +136,9 @@ class _Cloner:
             _check_inputs(tensors, input_tensors, inputs)
             values = {id(x): y for x, y in zip(graph.inputs, tensors)}
             inputs = input_tensors
+        self._copy_parts(
+            [op for op in graph.operations if not isinstance(op, InputLayer)]
+        )
         new_inputs, outputs = graph.rebuilt(self.layer, values, self.call_function)
         inputs = new_inputs if input_tensors is None else inputs
         own = type(model).__init__ is Model.__init__
@@ -154,6 +163,10 @@ def _check_inputs(tensors, given, expected):
             "clone_model: input_tensors must have the structure of model.input, "
             f"{expected!r}, got {given!r}"
         )
+
+
+def _count_layers(operation):
+    return len(operation._walk()) if isinstance(operation, Layer) else 0
 
 
 def _remade(thing):

@@ -19,7 +19,11 @@ from tapewright.ops.array.shape import expand_dims, squeeze
 from tapewright.serialization.configured import from_constructor
 from tapewright.serialization.constructor_arguments import constructor_arguments
 from tapewright.serialization.load_errors import load_errors
-from tapewright.serialization.object_config import plain
+from tapewright.serialization.object_config import (
+    numbering_shared,
+    plain,
+    reading_shared,
+)
 from tapewright.serialization.registry import custom_object_scope, register
 from tapewright.storage import strict_json
 
@@ -459,14 +463,14 @@ class Model(Trainer, Layer):
             config["dtype"] = self.dtype_config()  # Keras has no such key
         own = set(constructor_arguments(type(self))) - set(constructor_arguments(Model))
         config |= {key: plain(getattr(self, key)) for key in own if hasattr(self, key)}
-        return config | graph_config(self._functional)
+        return numbering_shared(lambda: config | graph_config(self._functional))
 
     @classmethod
     def from_config(
         cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
     ) -> Self:
         """Return a model with this config, and new weights."""
-        with custom_object_scope(custom_objects):
+        with custom_object_scope(custom_objects), reading_shared():
             if not set(_ENDS) <= set(config) or not _takes_ends(cls):
                 return super().from_config(config)
             inputs, outputs = graph_from_config(config)

@@ -11,7 +11,12 @@ from tapewright.layers.base.layer import Layer, call_context
 from tapewright.layers.base.masks import cast_masked, masked
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 from tapewright.serialization.load_errors import load_error
-from tapewright.serialization.object_config import deserialize, serialize
+from tapewright.serialization.object_config import (
+    deserialize,
+    numbering_shared,
+    reading_shared,
+    serialize,
+)
 from tapewright.serialization.registry import custom_object_scope
 
 from .functional import FunctionalGraph, standardized
@@ -234,6 +239,9 @@ class Sequential(Model):
 
     def get_config(self) -> dict[str, Any]:
         """Return the configs of the layers, and the shape of the inputs."""
+        return numbering_shared(self._config)
+
+    def _config(self):
         layers = [serialize(layer) for layer in self._layers]
         shape = self._given_batch_shape
         if self._start is not None and shape is None:
@@ -259,7 +267,7 @@ class Sequential(Model):
                 f"{cls.__name__}: the config must have a list of layers, got "
                 f"{str(config.get('layers'))[:80]}"
             )
-        with custom_object_scope(custom_objects):
+        with custom_object_scope(custom_objects), reading_shared():
             layers = [deserialize("layer", each) for each in config.pop("layers")]
         model = cls(layers, **config)
         if shape is not None and not model.built:

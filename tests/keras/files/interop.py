@@ -14,8 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parent))
+from random_models import SIZE, RandomModels, leaves  # noqa: E402
+
 ENDINGS = (".keras", ".h5", ".weights.h5")
 LIMIT, HALF = 1e-6, 4e-3
+RANDOM = (5, 6, 7, 8, 9, 10, 13, 14, 15, 16, 17, 18)
 
 
 def dense(layers, model, sequential):
@@ -137,6 +141,17 @@ def network(layers, model, sequential):
     return model(x, layers.Dense(2)(base(x, training=False))), (32, 32, 3)
 
 
+def random_graph(seed):
+    """Layers and models that are shared at random, where Keras reads its own file."""
+
+    def random(layers, model, sequential):
+        draws = RandomModels(KERAS[layers], seed)
+        return draws.functional(3, inputs=("tensor",))[0], (SIZE,)
+
+    random.__name__ = f"random_{seed}"
+    return random
+
+
 KERAS = {}  # the layers of a package -> the package
 MODELS = (
     network,
@@ -148,6 +163,7 @@ MODELS = (
     nested,
     operations,
     own_class,
+    *[random_graph(seed) for seed in RANDOM],
 )
 
 
@@ -158,8 +174,7 @@ def randomize(model, seed):
 
 
 def predictions(model, x):
-    found = model.predict(x, verbose=0)
-    found = found if isinstance(found, (list, tuple)) else [found]
+    found = leaves(model.predict(x, verbose=0))
     return [np.asarray(each, "float32") for each in found]
 
 

@@ -451,6 +451,7 @@ def test_layers_of_two_classes_cannot_be_one(tmp_path):
         config = json.loads(file.attrs["model_config"])
         for layer, name in zip(config["config"]["layers"][1:], ("Dense", "ReLU")):
             layer.update(class_name=name, shared_object_id=1)
+            layer["config"]["name"] = "first"
         new.attrs["model_config"] = json.dumps(config)
     with pytest.raises(tw.errors.SavingError, match="'Dense'.*'ReLU'"):
         load_model(tmp_path / "n.h5")
