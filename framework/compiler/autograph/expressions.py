@@ -3,13 +3,23 @@
 import operator
 
 from tapewright.core.source_lines import user_line
+from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.ops.math.comparison import logical_not
 
 from ..control_flow.printing import assert_true
 from .branches import choose
 from .conditions import is_traced, scalar_condition
 
-__all__ = ["and_", "assert_stmt", "compare", "if_exp", "not_", "or_"]
+__all__ = [
+    "and_",
+    "assert_stmt",
+    "compare",
+    "if_exp",
+    "is_none",
+    "is_not_none",
+    "not_",
+    "or_",
+]
 
 
 def and_(first, *others, reachable=()):
@@ -43,6 +53,16 @@ def not_(x):
     return logical_not(scalar_condition(x, "not")) if is_traced(x) else not x
 
 
+def is_none(x):
+    """``x is None``, which an unknown size is for code that is written for TensorFlow."""
+    return x is None or is_symbolic(x)
+
+
+def is_not_none(x):
+    """``x is not None``."""
+    return not is_none(x)
+
+
 def if_exp(test, true_fn, false_fn, reachable=()):
     """``true_fn() if test else false_fn()``."""
     if is_traced(test):
@@ -60,8 +80,8 @@ def compare(left, first, *others):
 
 _COMPARISONS = {
     **{name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-    "is_": operator.is_,
-    "is_not": operator.is_not,
+    "is_": lambda a, b: is_none(a) if b is None else a is b,
+    "is_not": lambda a, b: not _COMPARISONS["is_"](a, b),
     "in_": lambda a, b: a in b,
     "not_in": lambda a, b: a not in b,
 }

@@ -7,7 +7,16 @@ from tapewright.core.interpreters import converted
 
 from .branches import if_stmt
 from .conditions import check_caught, check_swallowed, conditional_error
-from .expressions import and_, assert_stmt, compare, if_exp, not_, or_
+from .expressions import (
+    and_,
+    assert_stmt,
+    compare,
+    if_exp,
+    is_none,
+    is_not_none,
+    not_,
+    or_,
+)
 from .iteration import iterable
 from .loops import for_stmt, while_stmt
 
@@ -22,6 +31,8 @@ __all__ = [
     "for_stmt",
     "if_exp",
     "if_stmt",
+    "is_none",
+    "is_not_none",
     "iterable",
     "not_",
     "or_",

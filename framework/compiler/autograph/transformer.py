@@ -309,7 +309,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node):  # noqa: N802
         if len(node.ops) == 1 or assigned_names(node.comparators[1:]):
-            return self.generic_visit(node)
+            self.generic_visit(node)
+            return self.test_of_none(node) or node
         self.generic_visit(node)
         names = [ast.Constant(COMPARISONS[type(op)]) for op in node.ops]
         pairs = [
@@ -317,6 +318,15 @@ class _Rewriter(ast.NodeTransformer):
             for name, x in zip(names, node.comparators, strict=True)
         ]
         return ast.copy_location(self.operator("compare", node.left, *pairs), node)
+
+    def test_of_none(self, node):
+        """Return ``x is None``, or ``is not``, as an operator; None for another comparison."""
+        left, right = node.left, node.comparators[0]
+        given = [x for x in (left, right) if not _is_none(x)]
+        if len(given) != 1 or type(node.ops[0]) not in (ast.Is, ast.IsNot):
+            return None
+        name = "is_none" if type(node.ops[0]) is ast.Is else "is_not_none"
+        return ast.copy_location(self.operator(name, *given), node)
 
     # --- building
 
@@ -383,6 +393,10 @@ class _Rewriter(ast.NodeTransformer):
         if head.end_lineno is not None:  # a test may be new, and have no place
             call.end_lineno, call.end_col_offset = head.end_lineno, head.end_col_offset
         return list(statements)
+
+
+def _is_none(node):
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _load(name):

@@ -544,3 +544,46 @@ def test_code_may_die_after_the_names_of_the_module(monkeypatch):
     monkeypatch.setattr(conversion, "_CONVERTED", None)  # as at the exit of Python
     del code
     gc.collect()  # an exception in the callback of the weak reference is a warning: an error
+
+
+def test_an_unknown_size_is_None_as_in_tensorflow():
+    found = []
+
+    def sizes(x):
+        """The static size, or the tensor of it: as code for TensorFlow asks."""
+        dynamic = tw.shape(x)
+        return [dynamic[i] if n is None else n for i, n in enumerate(x.shape)]
+
+    @tw.function(input_signature=[tw.TensorSpec([None, 3])])
+    def run(x):
+        n, m = x.shape
+        found.append((n is None, None is n, n is not None, m is None, m is not None))
+        found.append([n is None is None, any(k is None for k in x.shape)])
+        found.append((lambda k: k is None)(n))
+        if n is None:
+            n = tw.shape(x)[0]
+        found.append(n is None)
+        rows, columns = sizes(tw.concat([x, x], 0))
+        found.append((rows is None, columns))
+        return tw.reshape(x, (n * 3,)), rows
+
+    for size in (2, 5):
+        flat, rows = run(np.ones((size, 3), "float32"))
+        assert flat.shape == (3 * size,) and rows.numpy() == 2 * size
+    assert found == [
+        (True, True, False, False, True),
+        [True, True],
+        True,
+        False,
+        (False, 3),
+    ]
+
+
+def test_None_is_None_in_converted_code():
+    def what(x, y=None):
+        if y is None:
+            return x
+        return x + y if y is not None else x - 1
+
+    f = tw.function(what)
+    assert f(1.0) == 1.0 and f(1.0, tw.constant(2.0)) == 3.0
