@@ -1,11 +1,12 @@
 """Sizes that are not known while a function is traced: integers as formulas.
 
-A `Dim` is a polynomial with integer coefficients over sizes of inputs (and over quotients
-and remainders of inexact divisions). It computes and compares like an int, but has no
-value: a comparison is answered for example sizes, and the answer is kept as a *guard* of
-the trace (`guards`). The trace is the same for all sizes that satisfy its guards, so that
-nothing is ever assumed silently. Code that needs a number (``range(n)``, ``int(n)``)
-raises `NeedsSize`.
+An `UnknownSize` is a polynomial with integer coefficients over sizes of inputs (and over
+quotients and remainders of inexact divisions). It computes and compares like an int, but
+has no value: a comparison is answered for example sizes, and the answer is kept as a
+*guard* of the trace (`guards`). The trace is the same for all sizes that satisfy its
+guards, so that nothing is ever assumed silently. To code written for TensorFlow it is None:
+converted code answers ``n is None`` with True, and copies in files have None. Code that
+needs a number (``range(n)``, ``int(n)``) raises `NeedsSize`.
 """
 
 import math
@@ -17,11 +18,11 @@ import numpy as np
 from .errors import TracingError
 
 __all__ = [
-    "Dim",
     "DimSymbol",
     "NeedsSize",
     "NeedsValue",
     "SymbolicReal",
+    "UnknownSize",
     "evaluate",
     "is_symbolic",
 ]
@@ -52,25 +53,25 @@ class DimSymbol(NamedTuple):
 
 # ------------------------------------------------------------------------ formulas
 
-# The expression of a `Dim` is a polynomial ``("poly", ((monomial, coefficient), ...))``. A
-# monomial is a sorted tuple of symbols; a symbol is a `DimSymbol` or ``("//" or "%",
-# polynomial, polynomial)``. The expression of a `SymbolicReal` is ``(operation, left,
+# The expression of an `UnknownSize` is a polynomial ``("poly", ((monomial, coefficient),
+# ...))``. A monomial is a sorted tuple of symbols; a symbol is a `DimSymbol` or ``("//" or
+# "%", polynomial, polynomial)``. The expression of a `SymbolicReal` is ``(operation, left,
 # right)`` over expressions and numbers.
 _REAL = {"+": add, "-": sub, "*": mul, "/": truediv, "**": pow}
 
 
 def _terms(x):
-    return dict(x.expression[1]) if type(x) is Dim else ({(): x} if x else {})
+    return dict(x.expression[1]) if type(x) is UnknownSize else ({(): x} if x else {})
 
 
 def _from_terms(terms, scope):
-    """The `Dim` of these terms; a plain int if they hold no symbol."""
+    """The `UnknownSize` of these terms; a plain int if they hold no symbol."""
     kept = [(m, c) for m, c in terms.items() if c]
     if not kept:
         return 0
     if len(kept) == 1 and kept[0][0] == ():
         return kept[0][1]
-    return Dim(("poly", tuple(sorted(kept, key=repr))), scope)
+    return UnknownSize(("poly", tuple(sorted(kept, key=repr))), scope)
 
 
 def _sum(x, y, sign, scope):
@@ -125,11 +126,11 @@ def _divmod(x, y, scope):
     even = _exact_quotient(x, y, scope)
     if even is not None:
         return even, 0
-    if type(y) is not Dim:  # (n * q + r) // n == q + r // n
+    if type(y) is not UnknownSize:  # (n * q + r) // n == q + r // n
         terms = _terms(x)
         even = _from_terms({m: c // y for m, c in terms.items() if not c % y}, scope)
         x = _from_terms({m: c for m, c in terms.items() if c % y}, scope)
-        if type(x) is not Dim:
+        if type(x) is not UnknownSize:
             return even + x // y, x % y
     else:
         even = 0
@@ -145,7 +146,7 @@ def _expression(x):
 
 
 def evaluate(expression, sizes):
-    """The value of an expression for these sizes: numbers, or `Dim` of another trace."""
+    """The value of an expression for these sizes: numbers, or formulas of another trace."""
     if not isinstance(expression, tuple):
         return expression
     if expression[0] != "poly":
@@ -167,7 +168,7 @@ def evaluate(expression, sizes):
 
 
 class _Formula:
-    """Base of `Dim` and `SymbolicReal`: an expression, and the `Guards` of its trace."""
+    """An expression, and the `Guards` of its trace."""
 
     __slots__ = ("expression", "scope")
     __array_ufunc__ = None  # NumPy scalars leave arithmetic with a formula to it
@@ -193,8 +194,8 @@ class _Formula:
     def __hash__(self):
         self._needs("a set, a dict key or a cache")
 
-    def __reduce__(self):
-        self._needs("pickle")
+    def __reduce__(self):  # what keeps a size has None in its copy, as in TensorFlow
+        return _unknown, ()
 
     def __copy__(self):
         return self
@@ -249,6 +250,10 @@ class _Formula:
 
     def __repr__(self):
         return "None"
+
+
+def _unknown():
+    return None
 
 
 def _operand(x):
@@ -308,12 +313,12 @@ class SymbolicReal(_Formula):
         return _real("*", self, -1.0)
 
 
-class Dim(_Formula):
+class UnknownSize(_Formula):
     """An unknown dimension, or an integer computed from unknown dimensions.
 
     >>> from tapewright.core.guards import Guards
-    >>> from tapewright.core.symbolic_dim import Dim, DimSymbol
-    >>> n = Dim.of(DimSymbol(0, 0), Guards({DimSymbol(0, 0): 1009}))
+    >>> from tapewright.core.symbolic_dim import UnknownSize, DimSymbol
+    >>> n = UnknownSize.of(DimSymbol(0, 0), Guards({DimSymbol(0, 0): 1009}))
     >>> (n * 784) // 784 - n, n // 3 * 3 + n % 3 == n, 2 * n > n, max(n, 1) is n
     (0, True, True, True)
     """
@@ -330,7 +335,7 @@ class Dim(_Formula):
             other = _operand(other)
         if type(other) is int:
             return compute(self, other, self.scope)
-        if type(other) is Dim:
+        if type(other) is UnknownSize:
             return compute(self, other, _scope_of(self, other))
         if other is None:
             return NotImplemented
@@ -402,9 +407,9 @@ def _arithmetic(name, operation):
 
 for _name, _operation in {"add": "+", "sub": "-", "mul": "*", "pow": "**"}.items():
     _arithmetic(_name, _operation)
-Dim.__rpow__ = lambda self, other: _real("**", other, self)
+UnknownSize.__rpow__ = lambda self, other: _real("**", other, self)
 
 
 def is_symbolic(x):
     """Return whether a number is a formula over unknown sizes."""
-    return type(x) is Dim or type(x) is SymbolicReal
+    return type(x) is UnknownSize or type(x) is SymbolicReal

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from operator import index
 
-from .symbolic_dim import Dim, evaluate, is_symbolic
-from .tensor_shape import UnrankedShape
+from .symbolic_dim import UnknownSize, evaluate, is_symbolic
+from .tensor_shape import TensorShape, UnrankedShape
 
 __all__ = [
     "SymbolicShape",
@@ -18,6 +18,7 @@ __all__ = [
     "has_symbolic_shape",
     "product",
     "sizes_in_use",
+    "static_shapes",
     "substitute",
     "with_sizes",
 ]
@@ -26,7 +27,7 @@ __all__ = [
 def agree(a, b):
     """Return whether two dimensions that must be equal can be; None is unknown.
 
-    Where one is a `Dim`, their equality becomes a guard.
+    Where one is an `UnknownSize`, their equality becomes a guard.
     """
     if a is None or b is None or a is b:
         return True
@@ -72,7 +73,7 @@ def _example(n):
 
 
 class SymbolicShape(tuple):
-    """A shape with `Dim` among its dimensions, which adds guards as late as it can.
+    """A shape with `UnknownSize` among its dimensions, which adds guards as late as it can.
 
     Shapes of different ranks, or with different known dimensions, differ without a guard.
     """
@@ -124,6 +125,22 @@ def substitute(x, sizes):
     return x
 
 
+def static_shapes(x):
+    """A shape, or a nest of shapes, with None for each unknown size: as users get it."""
+    if is_symbolic(x):
+        return None
+    if isinstance(x, UnrankedShape):
+        return TensorShape(None)
+    if isinstance(x, dict):
+        return {k: static_shapes(y) for k, y in x.items()}
+    if not isinstance(x, (tuple, list)) or not has_symbolic_shape(x):
+        return x
+    sizes = [static_shapes(y) for y in x]
+    if isinstance(x, TensorShape):
+        return TensorShape(sizes)
+    return type(x)(*sizes) if hasattr(x, "_fields") else type(x)(sizes)
+
+
 # The numbers (`DimSymbol` -> number) for the unknown sizes of the graph that runs, or None.
 _IN_USE = ContextVar("sizes", default=None)
 sizes_in_use = _IN_USE.get
@@ -145,11 +162,11 @@ def product(shape):
 
 
 def as_size(n):
-    """``n`` as a plain int or a `Dim`; it may be a tensor of rank 0 that holds one.
+    """``n`` as a plain int or an `UnknownSize`; it may be a tensor of rank 0 that holds one.
 
     Raises: ``TypeError`` if it is neither.
     """
-    if type(n) is int or type(n) is Dim:
+    if type(n) is int or type(n) is UnknownSize:
         return n
     known = getattr(n, "known_sizes", None)
     if known is not None:

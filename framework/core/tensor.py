@@ -20,6 +20,7 @@ from .dtypes import BY_NUMPY, DType, as_dtype, float32, is_bfloat16, kind_of
 from .errors import DTypeError, InvalidArgumentError, ShapeError
 from .nest import is_nested
 from .operators import Operators
+from .symbolic_dim import is_symbolic
 from .symbolic_shape import has_symbolic_shape
 from .tensor_shape import TensorShape
 from .text import as_text, is_text
@@ -667,6 +668,11 @@ def _from_objects(value, array):
     try:
         return as_text(array)
     except TypeError:
+        if any([is_symbolic(entry) for entry in array.flat]):
+            raise TypeError(
+                f"Cannot convert {_shorten(value)} to a tensor: None is an unknown size, "
+                "which tw.shape(x)[axis] gives as a tensor"
+            ) from None
         too_large = array.size and all(isinstance(n, int) for n in array.flat)
         raise TypeError(
             f"Cannot convert {type(value).__name__} to a tensor: {_shorten(value)}"

@@ -1,7 +1,7 @@
 """Shapes as values: a tuple of dimensions, each an int, or None if it is unknown.
 
-While a function is traced for all sizes, an unknown dimension is a `symbolic_dim.Dim`,
-which computes like an int and prints as None.
+While a function is traced for all sizes, an unknown dimension is an `UnknownSize`, which
+computes like an int and prints as None.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
 
-from .symbolic_dim import Dim, DimSymbol, is_symbolic
+from .symbolic_dim import DimSymbol, UnknownSize, is_symbolic
 
 if TYPE_CHECKING:
     from .typing import StaticShapeLike
@@ -165,8 +165,8 @@ class TensorShape(tuple[int | Any, ...]):
 class UnrankedShape(TensorShape):
     """The shape of input ``input`` of a function that is traced for all ranks.
 
-    It equals itself. As for a `Dim`, a comparison with another shape is answered for the
-    example shapes and adds a guard; everything else raises `NeedsSize`.
+    It equals itself. As for an `UnknownSize`, a comparison with another shape is answered
+    for the example shapes and adds a guard; everything else raises `NeedsSize`.
     """
 
     def __new__(cls, input: Any, scope: Any) -> Self:  # noqa: A002  (as in `DimSymbol`)
@@ -181,7 +181,7 @@ class UnrankedShape(TensorShape):
     @property
     def size(self) -> Any:
         """The number of entries."""
-        return Dim.of(self.shape_symbol, self.scope)
+        return UnknownSize.of(self.shape_symbol, self.scope)
 
     def _needs_rank(self, *args):
         raise self.scope.missing(
@@ -213,7 +213,7 @@ class UnrankedShape(TensorShape):
 
 
 def _is_open(dim):
-    """Return whether a dimension may be any number: None, or a `Dim` of a finished trace."""
+    """Return whether a dimension may be any number: None, or of a finished trace."""
     return dim is None or (is_symbolic(dim) and dim.scope.closed)
 
 
@@ -223,7 +223,7 @@ def _same_dims(shape, other):
 
 
 def _dimension(value):
-    if type(value) is Dim:
+    if type(value) is UnknownSize:
         return value
     try:
         number = value.__index__()

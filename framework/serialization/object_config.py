@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from tapewright.core.dtypes import DType
+from tapewright.core.symbolic_dim import is_symbolic
 
 from .constructor_arguments import constructor_defaults, is_own
 from .literals import decode_literal, is_literal
@@ -168,6 +169,8 @@ def plain(value: Any) -> Any:
     """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if is_symbolic(value):  # an unknown size
+        return None
     if isinstance(value, DType):
         return value.name
     if isinstance(value, dict):

@@ -3,8 +3,9 @@
 import math
 
 from tapewright.core.errors import SavingError
+from tapewright.core.symbolic_dim import is_symbolic
 
-__all__ = ["dumps", "is_whole", "loads"]
+__all__ = ["dumps", "is_whole", "loads", "null_if_unknown"]
 
 MAX_CHARACTERS = 64 << 20
 MAX_ITEMS = 4_000_000  # of all lists and objects together
@@ -21,7 +22,7 @@ def dumps(value):
     import json
 
     try:
-        text = json.dumps(value, allow_nan=False)
+        text = json.dumps(value, allow_nan=False, default=null_if_unknown)
         _loads(text)
     except _Refused as error:
         raise ValueError(f"cannot be saved: the JSON {error}") from None
@@ -35,6 +36,16 @@ def dumps(value):
         reason = f"{place} is {number}, a number that JSON lacks"
         raise ValueError(f"cannot be saved: {reason}") from None
     return text
+
+
+def null_if_unknown(value):
+    """Return None for a size that is unknown while a function is traced; ``default`` of JSON.
+
+    Raises: ``TypeError`` for what JSON does not have.
+    """
+    if is_symbolic(value):
+        return None
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def loads(text, path=None, dataset=None, finite=True):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from tapewright.core.argument_validation import truth
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.floatx import floatx
+from tapewright.core.symbolic_shape import static_shapes
 
 from .layer import Layer
 from .symbolic_tensor import KerasTensor, Node
@@ -161,7 +162,7 @@ def _shape(name, shape):
             f"Input: {name} must be a tuple, ({shape},) for vectors of {shape}; got "
             f"{shape}"
         )
-    sizes = tuple(shape)
+    sizes = tuple(static_shapes(shape))
     if not all([n is None or (hasattr(n, "__index__") and n >= 0) for n in sizes]):
         raise ValueError(
             f"Input: {name} must hold sizes, None where unknown; got {shape!r}"

@@ -32,6 +32,7 @@ from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.stateless_scope import paired, substituted
+from tapewright.core.symbolic_shape import static_shapes
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_composite, is_tensor
 from tapewright.core.trackable import Opaque, assign_pending, making_children
 from tapewright.ops.array.conversion import cast
@@ -843,11 +844,14 @@ def _map_shapes(function, shapes):
 
 
 def _shapes_in(tensors):
-    """The shape of a tensor, or the shapes in a nest; None where there is none."""
+    """The shape of a tensor, or the shapes in a nest; None where there is none.
+
+    Unknown sizes are None, also in a function that is traced for all sizes.
+    """
     if is_nested(tensors):
         return map_structure(_shapes_in, tensors)
     shape = getattr(tensors, "shape", None)
-    return None if shape is None else tuple(shape)
+    return None if shape is None else static_shapes(tuple(shape))
 
 
 def _shape_arguments(build):
@@ -899,6 +903,7 @@ def _once(build):
         with BUILDING:
             if self.built:
                 return
+            args, kwargs = static_shapes(args), static_shapes(kwargs)
             names = dict(zip(self._shapes or ("input_shape",), args))
             self._build_shapes = Opaque(names | kwargs)
             self._locked = False

@@ -23,6 +23,7 @@ from tapewright.core.primitive import get_primitive
 from tapewright.core.provenance import Provenance
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.symbolic_dim import NeedsSize
+from tapewright.core.symbolic_shape import static_shapes
 from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.variable import Variable, variable_of
@@ -92,7 +93,7 @@ class KerasTensor(Tensor):
                 f"{ragged} and {record_history}"
             )
         dtype = default_float() if dtype is None else as_dtype(dtype)
-        self._shape = TensorShape(shape)
+        self._shape = TensorShape(static_shapes(shape))
         self.array: Any = AbstractValue(tuple(self._shape.as_list()), dtype.dtype)
         self.key: Any = None
         self.sparse = sparse

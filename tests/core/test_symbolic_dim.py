@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapewright.core.guards import Guards
-from tapewright.core.symbolic_dim import Dim, DimSymbol, NeedsSize, evaluate
+from tapewright.core.symbolic_dim import DimSymbol, NeedsSize, UnknownSize, evaluate
 from tapewright.core.symbolic_shape import (
     SymbolicShape,
     agree,
@@ -25,7 +25,7 @@ N, M = DimSymbol(0, 0), DimSymbol(1, 0)
 
 def two_dims(n=1009, m=1103, **options):
     scope = Guards({N: n, M: m}, **options)
-    return Dim.of(N, scope), Dim.of(M, scope), scope
+    return UnknownSize.of(N, scope), UnknownSize.of(M, scope), scope
 
 
 def number(x, n, m):

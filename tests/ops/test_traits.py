@@ -10,7 +10,7 @@ import pytest
 import tapewright as tw
 from tapewright.core.guards import Guards
 from tapewright.core.primitive import list_ops, primitive, wrap_kernels
-from tapewright.core.symbolic_dim import Dim, DimSymbol, evaluate, is_symbolic
+from tapewright.core.symbolic_dim import DimSymbol, UnknownSize, evaluate, is_symbolic
 from tapewright.core.tensor import new_tensor
 from tapewright.core.text import make_text, use_text
 
@@ -212,7 +212,7 @@ def test_an_op_of_the_users_own_may_raise_unless_it_says_otherwise():
 
 def formulas_of(array, scope):
     """The integers of an array as formulas of one size, which is 5."""
-    size = Dim.of(DimSymbol(0, 0), scope)
+    size = UnknownSize.of(DimSymbol(0, 0), scope)
     formula = np.frompyfunc(lambda n: size + (int(n) - 5), 1, 1)
     return np.asarray(formula(array.astype(object)), object)
 

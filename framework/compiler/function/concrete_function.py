@@ -21,6 +21,7 @@ from tapewright.core.interpreters import (
 )
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.primitive import kernels_are_wrapped
+from tapewright.core.symbolic_shape import static_shapes
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import (
     Tensor,
@@ -536,7 +537,7 @@ def _is_traced_now(x):
 
 
 def _spec(x):
-    return TensorSpec(x.shape, x.dtype)
+    return TensorSpec(static_shapes(x.shape), x.dtype)
 
 
 def _graph_text(graph):

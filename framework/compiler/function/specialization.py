@@ -1,8 +1,8 @@
 """Specialize traces of unknown sizes for known ones.
 
-Where a signature leaves dimensions open the Python code runs once, with a `symbolic_dim.Dim`
-in the place of each. What the graph then assumes of them is noted (`Guards`), and
-checked for each set of sizes that comes. For sizes for which it holds the graph is copied
+Where a signature leaves dimensions open the Python code runs once, with an `UnknownSize` (of
+`symbolic_dim`) in the place of each. What the graph then assumes of them is noted (`Guards`),
+and checked for each set of sizes that comes. For sizes for which it holds the graph is copied
 with numbers in the place of formulas, and that copy is compiled like any other: replays are
 as fast as those of a function of one size. For other sizes (a batch of one, where the code
 asks for it) the Python code is traced again, with other examples or those very sizes.
@@ -18,7 +18,7 @@ from collections import OrderedDict
 from tapewright.core.errors import VerificationError
 from tapewright.core.guards import Guards
 from tapewright.core.source_lines import user_line, user_stacklevel
-from tapewright.core.symbolic_dim import Dim, DimSymbol, NeedsSize
+from tapewright.core.symbolic_dim import DimSymbol, NeedsSize, UnknownSize
 from tapewright.core.symbolic_shape import has_symbolic_shape, product
 from tapewright.core.tensor_shape import UnrankedShape
 
@@ -284,7 +284,8 @@ class Specializations:
                 continue
             axes = enumerate(shape)
             dims = [
-                Dim.of(DimSymbol(i, a), guards) if n is None else n for a, n in axes
+                UnknownSize.of(DimSymbol(i, a), guards) if n is None else n
+                for a, n in axes
             ]
             found.append(tuple(dims))
         return tuple(found)

@@ -28,6 +28,7 @@ from tapewright.core.symbolic_shape import (
     SymbolicShape,
     has_symbolic_shape,
     product,
+    static_shapes,
 )
 from tapewright.core.tensor import (
     Tensor,
@@ -113,7 +114,10 @@ class SymbolicTensor(Tensor):
 
     @property
     def shape(self):
-        return TensorShape(self.symbol.shape)
+        shape = self.symbol.shape
+        return TensorShape(
+            static_shapes(shape) if self.tracer.graph.finished else shape
+        )
 
     @property
     def dtype(self):

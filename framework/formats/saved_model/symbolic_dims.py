@@ -10,9 +10,9 @@ import math
 
 from tapewright.core.guards import Guards
 from tapewright.core.symbolic_dim import (
-    Dim,
     DimSymbol,
     SymbolicReal,
+    UnknownSize,
     evaluate,
     is_symbolic,
 )
@@ -55,7 +55,7 @@ def decode_number(value, scope):
             raise ValueError(f"{symbol} is no size of this function")
     evaluate(expression, scope.examples)  # as it will be for other sizes
     return (
-        Dim(expression, scope)
+        UnknownSize(expression, scope)
         if expression[0] == "poly"
         else SymbolicReal(expression, scope)
     )

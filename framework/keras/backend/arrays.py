@@ -17,6 +17,7 @@ import numpy as np
 from tapewright.compiler.control_flow import map_fn as loops
 from tapewright.compiler.control_flow.cond import cond
 from tapewright.core.floatx import floatx
+from tapewright.core.symbolic_shape import static_shapes
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.core.tensor import constant as new_constant
 from tapewright.core.typing import DTypeLike, IntLike, ShapeLike, TensorLike
@@ -320,7 +321,7 @@ def ndim(x: Any) -> int:
 
 def int_shape(x: Any) -> tuple[int | None, ...]:
     """Return the shape as a tuple, with None for unknown sizes."""
-    return tuple(x.shape)
+    return static_shapes(tuple(x.shape))
 
 
 def count_params(x: Any) -> int:

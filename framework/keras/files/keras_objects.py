@@ -15,6 +15,7 @@ import numpy as np
 
 from tapewright.core.dtypes import DType
 from tapewright.core.nest import is_nested
+from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.literals import (
@@ -183,6 +184,8 @@ def argument_config(value: Any, tensor: Callable[[Any], dict] | None) -> Any:
         return [argument_config(item, tensor) for item in value]
     if value is None or isinstance(value, (bool, int, str)):
         return value
+    if is_symbolic(value):  # an unknown size
+        return None
     if isinstance(value, float) and math.isfinite(value):
         return value
     if isinstance(value, (float, np.ndarray, np.generic, Tensor)):

@@ -8,6 +8,7 @@ from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.errors import ShapeError
 from tapewright.core.naming import unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.symbolic_shape import static_shapes
 from tapewright.core.tensor import convert_to_tensor, is_composite
 from tapewright.core.trackable import Opaque
 from tapewright.distribute.strategy import Strategy, get_strategy
@@ -26,6 +27,7 @@ from tapewright.serialization.object_config import (
 )
 from tapewright.serialization.registry import custom_object_scope, register
 from tapewright.storage import strict_json
+from tapewright.storage.strict_json import null_if_unknown
 
 from ..files.functional_config import graph_config, graph_from_config
 from ..files.keras_objects import deserialize_keras_object, serialize_keras_object
@@ -219,7 +221,7 @@ class Model(Trainer, Layer):
         if type(self).build is not Model.build:
             super()._build_for(args, kwargs)
         else:
-            shapes = map_structure(_of_any_batch, args[0])
+            shapes = map_structure(of_any_batch, args[0])
             self._build_shapes = Opaque({"input_shape": shapes})
 
     # --- layers, inputs and outputs
@@ -494,7 +496,8 @@ class Model(Trainer, Layer):
         """
         import json  # takes a few milliseconds
 
-        return json.dumps(serialize_keras_object(self), **kwargs)
+        options = {"default": null_if_unknown} | kwargs
+        return json.dumps(serialize_keras_object(self), **options)
 
 
 _ENDS = ("layers", "input_layers", "output_layers")
@@ -541,9 +544,10 @@ def model_from_json(
 register("layer", "Functional", Model)  # as Keras names models with inputs and outputs
 
 
-def _of_any_batch(tensor):
+def of_any_batch(tensor):
+    """Return the shape of a tensor with None for the batch; None if it has no shape."""
     shape = getattr(tensor, "shape", None)
-    return None if shape is None else (None, *tuple(shape)[1:])
+    return None if shape is None else (None, *static_shapes(tuple(shape)[1:]))
 
 
 def in_rank_of(expected, tensor, title):

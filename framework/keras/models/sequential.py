@@ -20,7 +20,7 @@ from tapewright.serialization.object_config import (
 from tapewright.serialization.registry import custom_object_scope
 
 from .functional import FunctionalGraph, standardized
-from .model import Model, in_rank_of
+from .model import Model, in_rank_of, of_any_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -175,8 +175,7 @@ class Sequential(Model):
     def _build_for(self, args, kwargs):
         """On the first call the layers see real inputs, and build themselves."""
         self._need_layers()
-        shape = getattr(args[0], "shape", None)
-        self._given_batch_shape = None if shape is None else (None, *tuple(shape)[1:])
+        self._given_batch_shape = of_any_batch(args[0])
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         self._need_layers()

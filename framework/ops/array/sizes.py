@@ -1,7 +1,7 @@
 """Tensors that follow from unknown sizes: what stands in a graph for their numbers.
 
 While a function is traced for unknown dimensions, ``tw.shape(x)`` has no value yet. It is
-a node of the op `sizes`, which holds the formulas (`symbolic_dim.Dim`); when the sizes are
+a node of the op `sizes`, which holds the formulas (`UnknownSize`); when the sizes are
 known it becomes a constant. What small integer ops make of such tensors (an entry, a
 product, a list of several) is again known as formulas, so that it may be a shape.
 """

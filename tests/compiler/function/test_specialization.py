@@ -1,6 +1,8 @@
 """One trace for all sizes, and for all ranks: held against eager mode for each of some."""
 
+import json
 import math
+import pickle
 import threading
 import warnings
 
@@ -503,6 +505,56 @@ def test_an_open_dimension_shows_itself_as_none():
         ("None", True, (4,)),
         ('Tensor("x:0", shape=(None, 4), dtype=float32)', None, True),
     ]
+
+
+def test_an_open_dimension_is_none_in_what_is_left_of_a_trace():
+    kept = []
+
+    @tw.function(input_signature=[tw.TensorSpec([None, 3])])
+    def f(x):
+        kept.extend([x, x.shape, x.shape[0], 1 / x.shape[0]])
+        return {"a": tw.concat([x, x], 0), "b": [tw.reduce_sum(x, 1)]}
+
+    f(np.ones((4, 3), "float32"))
+    concrete = f.get_concrete_function()
+    outputs = concrete.structured_outputs
+    shapes = [outputs["a"].shape, outputs["b"][0].shape, kept[0].shape]
+    shapes += [x.shape for x in (*concrete.inputs, *concrete.outputs)]
+    assert [type(shape[0]) for shape in shapes] == [type(None)] * len(shapes)
+    assert hash(outputs["a"]) == hash(tw.TensorSpec([None, 3]))
+    tensor_shape, size, real = pickle.loads(pickle.dumps(kept[1:]))
+    assert tensor_shape[0] is size is real is None
+
+
+def test_elements_of_an_open_batch_have_none_in_their_spec():
+    rows = tw.data.Dataset.from_tensor_slices(np.ones((8, 3), "float32")).batch(3)
+    for changed in rows, rows.map(lambda x: tw.concat([x, x], 0)):
+        assert type(changed.element_spec.shape[0]) is type(None)
+
+
+def test_errors_do_not_name_the_class_of_an_open_dimension():
+    messages = []
+
+    @tw.function(input_signature=[tw.TensorSpec([None, 3])])
+    def f(x):
+        n = x.shape[0]
+        wrong = [
+            lambda: tw.constant([n, 2]),
+            lambda: json.dumps({"n": n}),
+            lambda: n + "a",
+            lambda: len(n),
+            lambda: tw.ensure_shape(x, (n, 4)),
+            lambda: tw.keras.layers.Dense(n),
+        ]
+        for each in wrong:
+            with pytest.raises((TypeError, ValueError)) as error:
+                each()
+            messages.append(str(error.value))
+        return x
+
+    f.get_concrete_function()
+    assert "tw.shape(x)[axis]" in messages[0]
+    assert not any(["Dim" in each for each in messages])
 
 
 def test_known_dimensions_of_an_open_shape_are_plain_numbers():
