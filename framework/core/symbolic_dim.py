@@ -4,9 +4,9 @@ An `UnknownSize` is a polynomial with integer coefficients over sizes of inputs 
 quotients and remainders of inexact divisions). It computes and compares like an int, but
 has no value: a comparison is answered for example sizes, and the answer is kept as a
 *guard* of the trace (`guards`). The trace is the same for all sizes that satisfy its
-guards, so that nothing is ever assumed silently. To code written for TensorFlow it is None:
-converted code answers ``n is None`` with True, and copies in files have None. Code that
-needs a number (``range(n)``, ``int(n)``) raises `NeedsSize`.
+guards, so that nothing is ever assumed silently. In a shape it is None to code written for
+TensorFlow: converted code answers ``n is None`` with True, and copies in files have None. Code
+that needs a number (``range(n)``, ``int(n)``) raises `NeedsSize`.
 """
 
 import math
@@ -323,12 +323,30 @@ class UnknownSize(_Formula):
     (0, True, True, True)
     """
 
-    __slots__ = ()
+    __slots__ = (
+        "is_dimension",
+    )  # of a shape, not computed from one: None in TensorFlow
     __hash__ = _Formula.__hash__
+
+    def __init__(self, expression, scope, is_dimension=False):
+        super().__init__(expression, scope)
+        self.is_dimension = is_dimension
 
     @classmethod
     def of(cls, symbol, scope):
         return cls(("poly", (((symbol,), 1),)), scope)
+
+    def as_dimension(self):
+        """This size as that of an axis, as a shape has it."""
+        return self if self.is_dimension else type(self)(*self._parts, True)
+
+    def as_number(self):
+        """This size as a number to compute with, as what is computed from a shape."""
+        return type(self)(*self._parts)
+
+    @property
+    def _parts(self):
+        return self.expression, self.scope
 
     def _combine(self, other, compute, real=None):
         if type(other) is not int:

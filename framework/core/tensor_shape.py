@@ -224,7 +224,7 @@ def _same_dims(shape, other):
 
 def _dimension(value):
     if type(value) is UnknownSize:
-        return value
+        return value.as_dimension()
     try:
         number = value.__index__()
     except AttributeError:

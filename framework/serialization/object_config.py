@@ -292,9 +292,9 @@ def _shared_layer(config):
     if (number, name) not in made:
         return _first_of_keras(made, number, config)
     class_name, layer = made[number, name]
-    if class_name not in (None, config["class_name"]):
+    if class_name not in (None, _class_in(config)):
         raise load_error(
-            f"the layers {class_name!r:.80} and {config['class_name']!r:.80} have one "
+            f"the layers {class_name!r:.80} and {_class_in(config)!r:.80} have one "
             f"{_SHARED}, {number}"
         )
     return layer
@@ -307,7 +307,7 @@ def _first_of_keras(made, number, config):
     own = _without_numbers(config.get("config"))
     first = [
         layer
-        for other, layer in made.get((config["class_name"], _name_in(config)), ())
+        for other, layer in made.get((_class_in(config), _name_in(config)), ())
         if _without_numbers(other.get("config")) == own
     ]
     return first[0] if len(first) == 1 else None
@@ -322,6 +322,11 @@ def _without_numbers(config):
     return config
 
 
+def _class_in(entry):
+    """The name of the class, which ``.h5`` has behind its package in some entries."""
+    return entry["class_name"].rpartition(">")[2]
+
+
 def _name_in(entry):
     inner = entry.get("config")
     name = inner.get("name") if isinstance(inner, dict) else None
@@ -333,9 +338,9 @@ def _keep_shared(config, layer):
     if made is None:
         return
     if type(number) is int:
-        made[number, name] = config["class_name"], layer
+        made[number, name] = _class_in(config), layer
     else:
-        made.setdefault((config["class_name"], name), []).append((config, layer))
+        made.setdefault((_class_in(config), name), []).append((config, layer))
 
 
 # ------------------------------------------------------------------------------- reading

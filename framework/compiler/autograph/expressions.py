@@ -3,7 +3,7 @@
 import operator
 
 from tapewright.core.source_lines import user_line
-from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.symbolic_dim import UnknownSize
 from tapewright.ops.math.comparison import logical_not
 
 from ..control_flow.printing import assert_true
@@ -54,8 +54,11 @@ def not_(x):
 
 
 def is_none(x):
-    """``x is None``, which an unknown size is for code that is written for TensorFlow."""
-    return x is None or is_symbolic(x)
+    """``x is None``, which an unknown size of a shape is for code written for TensorFlow.
+
+    What is computed from sizes, which TensorFlow cannot, is a number.
+    """
+    return x is None or (type(x) is UnknownSize and x.is_dimension)
 
 
 def is_not_none(x):

@@ -16,6 +16,7 @@ from tapewright.core import nest
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import ShapeError
 from tapewright.core.rules import normalize_axis
+from tapewright.core.symbolic_dim import UnknownSize
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import Tensor
 from tapewright.core.tensor import convert_to_tensor as _convert
@@ -144,12 +145,13 @@ def dtype(x: TensorLike) -> str:
 def shape(x: TensorLike) -> tuple[Any, ...]:
     """The sizes of the axes, a tuple, with None where they are unknown in a model.
 
-    In a traced function an unknown size is a formula, which computes like an int.
+    In a traced function an unknown size is a number that computes like an int.
 
     >>> shape([[1, 2, 3]])
     (1, 3)
     """
-    return tuple(_convert(x).shape)
+    sizes = tuple(_convert(x).shape)
+    return tuple([n.as_number() if type(n) is UnknownSize else n for n in sizes])
 
 
 @operation(same_as="stop_gradient", kinds=ANY)

@@ -579,6 +579,31 @@ def test_an_unknown_size_is_None_as_in_tensorflow():
     ]
 
 
+def test_a_number_that_is_computed_from_an_unknown_size_is_not_None():
+    def pieces(x, size=None):
+        size = 1 if size is None else size
+        return tw.reshape(x, (-1, size))
+
+    @tw.function(input_signature=[tw.TensorSpec([None, 3])])
+    def run(x):
+        return pieces(x, x.shape[0] * 3), pieces(x, tw.keras.ops.shape(x)[0])
+
+    first, second = run(np.ones((4, 3), "float32"))
+    assert first.shape == (1, 12) and second.shape == (3, 4)
+
+
+def test_a_dimension_that_is_computed_is_None_in_the_shape_of_its_tensor():
+    @tw.function(input_signature=[tw.TensorSpec([None, 3])])
+    def run(x):
+        half = x.shape[0] // 2
+        y = tw.zeros([half, 3])
+        assert half is not None and y.shape[0] is None
+        assert half is not None and tw.TensorShape([half])[0] is None
+        return y
+
+    assert run(np.ones((5, 3), "float32")).shape == (2, 3)
+
+
 def test_None_is_None_in_converted_code():
     def what(x, y=None):
         if y is None:

@@ -127,6 +127,41 @@ def test_files_of_keras_number_a_layer_from_its_second_place_on():
     np.testing.assert_array_equal(model(x), 2 * first + [-1, 0, 1])
 
 
+@keras.saving.register_keras_serializable("shared_layers")
+class Both(layers.Layer):
+    """A layer of others, which its config holds."""
+
+    def __init__(self, first, second, **kwargs):
+        super().__init__(**kwargs)
+        self.first, self.second = first, second
+
+    def call(self, inputs):
+        return self.first(inputs) + self.second(inputs)
+
+    def get_config(self):
+        parts = keras.saving.serialize_keras_object([self.first, self.second])
+        return {**super().get_config(), "first": parts[0], "second": parts[1]}
+
+    @classmethod
+    def from_config(cls, config):
+        parts = [config.pop("first"), config.pop("second")]
+        return cls(*keras.saving.deserialize_keras_object(parts), **config)
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_layer_of_the_user_inside_another_and_beside_it(name, tmp_path):
+    d = layers.Dense(3, name="d")
+    inner = Both(d, layers.Dense(3, name="e"), name="inner")
+    x = Input((3,))
+    model = Model(x, inner(Both(inner, d, name="outer")(d(x))))
+    other = COPIES[name](model, tmp_path)
+    assert len(other.weights) == 4
+    assert other.get_layer("outer").first is other.get_layer("inner")
+    assert other.get_layer("inner").first is other.get_layer("d")
+    x = np.array([[0.25, -1.0, 3.0]], "float32")
+    np.testing.assert_array_equal(other(x), model(x))
+
+
 def test_layers_of_one_name_in_two_models_stay_two():
     parts = []
     for _ in range(2):
