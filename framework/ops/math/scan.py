@@ -20,8 +20,9 @@ from tapewright.core.rules import (
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axis, IntLike, TensorLike
 
+from ..array.creation import ones_like
 from ..array.joining import pad, split
-from .comparison import masked, not_equal, surely_finite
+from .comparison import greater, masked, not_equal, surely_finite
 from .elementwise import exp, zero_safe_multiply
 
 __all__ = ["cumprod", "cumsum", "cumulative_logsumexp"]
@@ -138,8 +139,11 @@ def _(g, x, out, axis, reverse):
     # The sum of g[i] * exp(x[k] - out[i]) over the places i that count k. It is exp(x[k] -
     # out[k]) * s[k] with s[k] = g[k] + exp(out[k] - out[k + 1]) * s[k + 1], where no
     # exponent is positive. -inf counts as 0 where it is subtracted: -inf - -inf is NaN.
+    # The last place has none behind it: its exponent must not overflow, for derivatives.
     total = masked(out, not_equal(out, -np.inf))
-    decay = exp(out - shift(total, axis, 1 if reverse else -1))
+    back = 1 if reverse else -1
+    has_next = greater(shift(ones_like(out), axis, back), 0.0)
+    decay = exp(masked(out - shift(total, axis, back), has_next))
     return exp(x - total) * linear_scan(decay, g, axis, not reverse)
 
 

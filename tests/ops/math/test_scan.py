@@ -164,6 +164,34 @@ def test_leading_minus_infinities_leave_the_slopes_of_the_rest_right_at_every_or
     np.testing.assert_allclose(second, wanted, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("at", [0.0, 90.0, 800.0])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_derivatives_of_a_running_logsumexp_do_not_overflow(at, reverse, dtype):
+    # log(exp(a) + exp(a + 1)), whose derivatives by the second are those of the sigmoid
+    entries = [at, at + 1, -np.inf]
+    entries = entries[::-1] if reverse else entries
+    x = [tw.constant(v, dtype) for v in entries]
+    tapes = [tw.GradientTape() for _ in range(3)]
+    for tape in tapes:
+        tape.__enter__()
+        tape.watch(x[1])
+    y = tw.reduce_sum(
+        tw.math.cumulative_logsumexp(tw.stack(x), reverse=reverse) * [1.0, 2.0, 4.0]
+    )
+    found = []
+    for tape in reversed(tapes):
+        tape.__exit__(None, None, None)
+        y = tape.gradient(y, x[1])
+        found.append(y.numpy())
+    s = 1 / (1 + np.exp(-1.0))
+    weight = 3.0 if reverse else 6.0  # of the places that count both
+    wanted = weight * np.array([s, s * (1 - s), s * (1 - s) * (1 - 2 * s)])
+    np.testing.assert_allclose(
+        found, wanted, rtol=1e-12 if dtype == np.float64 else 3e-4
+    )
+
+
 def test_an_exclusive_running_logsumexp_starts_with_minus_infinity():
     x = [1.0, 2.0, 3.0]  # as TensorFlow gives it
     result = tw.math.cumulative_logsumexp(x, exclusive=True).numpy()
