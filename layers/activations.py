@@ -16,6 +16,7 @@ from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import ones_like
 from tapewright.ops.array.joining import split
 from tapewright.ops.array.sorting import sort
+from tapewright.ops.math import smooth
 from tapewright.ops.math.comparison import (
     greater,
     greater_equal,
@@ -30,7 +31,6 @@ from tapewright.ops.math.elementwise import (
     expm1,
     maximum,
     minimum,
-    sqrt,
     square,
 )
 from tapewright.ops.math.reduction import reduce_sum
@@ -268,8 +268,8 @@ def sparse_plus(x: TensorLike) -> Tensor:
     array([0.  , 0.25, 2.  ], dtype=float32)
     """
     x = convert_to_tensor(x)
-    above = where(less(x, 1.0), square(x + 1.0) * 0.25, x)
-    return where(less_equal(x, -1.0), 0.0, above)
+    bent = square(clip_by_value(x, -1.0, 1.0) + 1.0) * 0.25
+    return where(less(x, 1.0), bent, x)
 
 
 # -------------------------------------------------------------------------- smooth ones
@@ -281,22 +281,26 @@ def mish(x: TensorLike) -> Tensor:
     Reference: Misra, "Mish: a self regularized non-monotonic activation function" (2019).
     """
     x = convert_to_tensor(x)
-    return x * tanh(softplus(x))
+    inner = clip_by_value(x, -1e3, 400.0)  # beyond, it is 0 or x with all derivatives
+    return where(greater(x, 400.0), x, inner * tanh(softplus(inner)))
 
 
 def squareplus(x: TensorLike, b: float = 4) -> Tensor:
     """``(x + sqrt(x ** 2 + b)) / 2``.
 
+    Raises: ``ValueError`` for a negative ``b``.
+
     Reference: Barron, "Squareplus: a softplus-like algebraic rectifier" (2021).
     """
-    x = convert_to_tensor(x)
-    return (x + sqrt(square(x) + float(b))) / 2.0
+    if b < 0:
+        raise ValueError(f"squareplus: b must not be negative, got {b}")
+    return smooth.squareplus(x, b=float(b))
 
 
 def tanh_shrink(x: TensorLike) -> Tensor:
     """``x - tanh(x)``."""
     x = convert_to_tensor(x)
-    return x - tanh(x)
+    return x - tanh(x) if x.dtype.is_complex else smooth.tanh_shrink(x)
 
 
 def sparsemax(x: TensorLike, axis: Axis = -1) -> Tensor:

@@ -33,7 +33,9 @@ from .linalg import (
     banded,
 )
 from .signal import fft, fftnd, window_functions, mdct, mel
-from .nn import activation, cross_entropy, bias, moments, normalization
+from .nn import activation
+from .math import smooth
+from .nn import cross_entropy, bias, moments, normalization
 from .convolution import windows, correlation, conv, pooling
 from .random import philox, distributions, generators, candidate_sampling, sampling
 from .nn import (

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tapewright.core.floatx import epsilon
-from tapewright.ops.math.comparison import greater, where
 from tapewright.ops.math.elementwise import abs, clip_by_value, log, maximum, square
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
-from tapewright.ops.nn.activation import softplus
+from tapewright.ops.math.smooth import log_cosh as _log_cosh
 from tapewright.ops.nn.normalization import l2_normalize
 
 from .loss import Loss
@@ -125,10 +123,7 @@ def log_cosh(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     array([99.65343], dtype=float32)
     """
     y_true, y_pred = aligned("log_cosh", y_true, y_pred)
-    error = y_pred - y_true
-    # not `abs`, whose derivatives at 0 are 0: the loss is smooth there
-    size = where(greater(error, 0.0), error, -error)
-    return reduce_mean(size + softplus(size * -2.0) - math.log(2.0), -1)
+    return reduce_mean(_log_cosh(y_pred - y_true), -1)
 
 
 def cosine_similarity(

@@ -20,13 +20,12 @@ from tapewright.ops.math import (
     bessel,
     comparison,
     elementwise,
+    smooth,
     special,
     trigonometry,
 )
 from tapewright.ops.math.comparison import equal as _equal
 from tapewright.ops.math.comparison import where
-from tapewright.ops.math.elementwise import log1p as _log1p
-from tapewright.ops.math.elementwise import pow as _pow
 from tapewright.ops.math.reduction import reduce_all
 
 from .operation import ANY, FLOATS, NUMBERS, REALS, OperationFamily, name_operands
@@ -139,14 +138,11 @@ operation = OperationFamily(__name__, "numpy")
 # -------------------------------------------------------------- of one tensor, floating
 
 
-def _cube_root(x):
-    return elementwise.sign(x) * _pow(elementwise.abs(x), 1 / 3)
-
-
 def _sinc(x):
-    at_zero = _equal(x, 0.0)
-    angle = where(at_zero, 1.0, x) * math.pi  # no 0 / 0, which a gradient would meet
-    return where(at_zero, 1.0, trigonometry.sin(angle) / angle)
+    if not x.dtype.is_complex:
+        return smooth.sinc(x)
+    angle = where(_equal(x, 0.0), 1.0, x) * math.pi
+    return where(_equal(x, 0.0), 1.0, trigonometry.sin(angle) / angle)
 
 
 arccos = operation.floats("arccos", trigonometry.acos)
@@ -162,7 +158,7 @@ angle = operation.floats(
     "c",
 )
 cbrt = operation.floats(
-    "cbrt", _cube_root, "The cube root, negative for a negative ``x``."
+    "cbrt", elementwise.cbrt, "The cube root, negative for a negative ``x``.", ""
 )
 ceil = operation.floats("ceil", elementwise.ceil)
 cos = operation.floats("cos", trigonometry.cos)
@@ -176,9 +172,7 @@ erf = operation.floats("erf", special.erf, module="math")
 erfc = operation.floats("erfc", special.erfc, module="math")
 erfinv = operation.floats("erfinv", special.erfinv, module="math")
 exp = operation.floats("exp", elementwise.exp)
-exp2 = operation.floats(
-    "exp2", lambda x: _pow(convert_to_tensor(2.0, x.dtype), x), "``2 ** x``."
-)
+exp2 = operation.floats("exp2", elementwise.exp2, kinds="")
 expm1 = operation.floats("expm1", elementwise.expm1)
 fabs = operation.floats("fabs", elementwise.abs, kinds="")
 floor = operation.floats("floor", elementwise.floor)
@@ -198,7 +192,7 @@ rad2deg = operation.floats(
 reciprocal = operation.floats("reciprocal", elementwise.reciprocal)
 rsqrt = operation.floats("rsqrt", elementwise.rsqrt, module="math")
 sin = operation.floats("sin", trigonometry.sin)
-sinc = operation.floats("sinc", _sinc, "``sin(pi x) / (pi x)``, and 1 at 0.")
+sinc = operation.floats("sinc", _sinc, "``sin(pi x) / (pi x)``, and 1 at 0.", "")
 sinh = operation.floats("sinh", trigonometry.sinh)
 sqrt = operation.floats("sqrt", elementwise.sqrt)
 tan = operation.floats("tan", trigonometry.tan)
@@ -405,20 +399,6 @@ def _for_bools(op, other=None):
     return entry
 
 
-def _hypot(x1, x2):
-    large = elementwise.maximum(elementwise.abs(x1), elementwise.abs(x2))
-    small = elementwise.minimum(elementwise.abs(x1), elementwise.abs(x2))
-    ratio = elementwise.divide_no_nan(small, large)  # its square does not overflow
-    return large * elementwise.sqrt(elementwise.square(ratio) + 1.0)
-
-
-def _log_add_exp(x1, x2, base=1.0):
-    distance = x1 - x2  # NaN for two infinities, which are their own result
-    decay = elementwise.exp(-elementwise.abs(distance) * base)
-    result = elementwise.maximum(x1, x2) + _log1p(decay) / base
-    return where(comparison.is_nan(distance), x1 + x2, result)
-
-
 def _heaviside(x1, x2):
     above = where(comparison.greater(x1, 0.0), 1.0, x2)
     return where(comparison.less(x1, 0.0), 0.0, above)
@@ -432,12 +412,6 @@ def _ignoring_nan(op):
         return op(x1, where(comparison.is_nan(x2), x1, x2))
 
     return entry
-
-
-def _remainder(x1, x2):
-    return elementwise.sign(x1) * elementwise.floormod(
-        elementwise.abs(x1), elementwise.abs(x2)
-    )
 
 
 _maximum = _for_bools(elementwise.maximum, comparison.logical_or)
@@ -462,7 +436,9 @@ floor_divide = operation.binary(
 )
 mod = operation.binary("mod", _for_bools(elementwise.floormod), kinds=REALS)
 fmod = operation.binary(
-    "fmod", _for_bools(_remainder), "The remainder of ``x1 / x2``, signed like ``x1``."
+    "fmod",
+    _for_bools(elementwise.truncatemod),
+    "The remainder of ``x1 / x2``, signed like ``x1``.",
 )
 power = operation.binary("power", elementwise.pow, same_as="power", kinds=REALS)
 maximum = operation.binary("maximum", _maximum, kinds=REALS)
@@ -485,17 +461,20 @@ heaviside = operation.binary(
     float,
 )
 hypot = operation.binary(
-    "hypot", _hypot, "``sqrt(x1 ** 2 + x2 ** 2)``, without overflow.", float
+    "hypot", trigonometry.hypot, "``sqrt(x1 ** 2 + x2 ** 2)``, without overflow.", float
 )
 nextafter = operation.binary(
     "nextafter", elementwise.nextafter, None, float, kinds=FLOATS
 )
 logaddexp = operation.binary(
-    "logaddexp", _log_add_exp, "``log(exp(x1) + exp(x2))``, without overflow.", float
+    "logaddexp",
+    smooth.logaddexp,
+    "``log(exp(x1) + exp(x2))``, without overflow.",
+    float,
 )
 logaddexp2 = operation.binary(
     "logaddexp2",
-    lambda x1, x2: _log_add_exp(x1, x2, math.log(2)),
+    lambda x1, x2: smooth.logaddexp(x1, x2, base=2.0),
     "``log2(2 ** x1 + 2 ** x2)``, without overflow.",
     float,
 )
@@ -513,8 +492,12 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     x2 = convert_to_tensor(x2)
     if not x2.dtype.is_integer:
         raise TypeError(f"ldexp: x2 must hold integers, got {x2.dtype.name}")
-    x1, x2 = promote(x1, x2, at_least=float)
-    return x1 * _pow(convert_to_tensor(2.0, x1.dtype), x2)
+    half = comparison.right_shift(
+        x2, 1
+    )  # 2 ** x2 may overflow where the result does not
+    rest = x2 - half
+    x1, half, rest = promote(x1, half, rest, at_least=float)
+    return x1 * elementwise.exp2(half) * elementwise.exp2(rest)
 
 
 equal = operation.binary("equal", comparison.equal, kinds=ANY)

@@ -11,7 +11,7 @@ from tapewright.core.dtypes import float32, float64, int32, is_half
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import Axes, Axis, DTypeLike, P, TensorLike
-from tapewright.ops.array.conversion import cast
+from tapewright.ops.array.conversion import cast, stop_gradient
 from tapewright.ops.array.creation import fill
 from tapewright.ops.array.gather import gather
 from tapewright.ops.array.indexing import argmax as _argmax
@@ -27,13 +27,21 @@ from tapewright.ops.math import reduction
 from tapewright.ops.math import scan as scans
 from tapewright.ops.math.comparison import (
     equal,
+    is_finite,
     is_nan,
     logical_and,
     logical_not,
     logical_or,
     where,
 )
-from tapewright.ops.math.elementwise import ceil, divide, floor, maximum, minimum
+from tapewright.ops.math.elementwise import (
+    ceil,
+    divide,
+    floor,
+    maximum,
+    minimum,
+    norm_sqrt,
+)
 from tapewright.ops.math.elementwise import round as _round
 from tapewright.ops.math.reduction import reduce_max, reduce_min, reduce_sum
 
@@ -401,7 +409,11 @@ def nanstd(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
     Shapes: as in `sum`.
     """
-    return nanvar(x, axis, keepdims) ** 0.5
+    x = to_floating(x)
+    # Taken from an entry on, as by `reduce_std`: equal numbers then deviate by 0.
+    first = reduce_max(where(is_nan(x), -math.inf, x), axis, True)
+    shifted = x - stop_gradient(where(is_finite(first), first, 0.0))
+    return norm_sqrt(_nanvar(shifted, axis, keepdims))
 
 
 # ------------------------------------------------------------------------- quantiles

@@ -9,6 +9,7 @@ for which both are equal; if it returns None, the op enters the model unchanged.
 
 import functools
 import inspect
+import math
 
 import numpy as np
 
@@ -350,6 +351,26 @@ def gelu(x):
 @_op(FLOATS)
 def gelu_by_tanh(x):
     return nn.gelu(x, approximate=True)
+
+
+@_op(FLOATS)
+def silu(x):
+    return nn.silu(x)
+
+
+@_op(FLOATS)
+def squareplus(x, b):
+    return nn.squareplus(x, b=b)
+
+
+@_op(FLOATS)
+def tanh_shrink(x):
+    return nn.tanh_shrink(x)
+
+
+@_op(FLOATS)
+def log_cosh(x):
+    return x + nn.softplus(x * -2.0) - math.log(2.0)
 
 
 @_op(FLOATS)

@@ -27,10 +27,10 @@ from ..array.indexing import getitem
 from ..array.joining import unstack
 from ..array.shape import expand_dims, reshape, transpose
 from ..linalg.contraction import tensordot
-from ..math.comparison import equal, greater, greater_equal, less, less_equal, where
+from ..math.comparison import greater, greater_equal, less, less_equal, where
 from ..math.elementwise import abs, clip_by_value, exp, floor, floormod, maximum, round
 from ..math.reduction import reduce_max, reduce_min, reduce_sum
-from ..math.trigonometry import sin
+from ..math.smooth import sinc
 from .resampling import KERNELS
 
 __all__ = ["interpolate", "map_coordinates", "scale_and_translate"]
@@ -201,10 +201,4 @@ def _weights(old, new, scale, translation, method, antialias):
     return where(inside, weights, 0.0)
 
 
-def _sinc(x):
-    zero = equal(x, 0.0)
-    angle = where(zero, 1.0, x) * math.pi
-    return where(zero, 1.0, sin(angle) / angle)
-
-
-_OPS = SimpleNamespace(where=where, maximum=maximum, exp=exp, sinc=_sinc)
+_OPS = SimpleNamespace(where=where, maximum=maximum, exp=exp, sinc=sinc)

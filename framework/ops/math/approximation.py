@@ -21,6 +21,7 @@ __all__ = [
     "either",
     "in_blocks",
     "in_double",
+    "in_parts",
     "polynomial",
     "ratio",
     "special_function",
@@ -49,6 +50,18 @@ def in_blocks(compute, *inputs):
 
     parallel_for(work, range(0, first.size, _BLOCK), first.size)
     return out.reshape(first.shape)
+
+
+def in_parts(kernel):
+    """The ``kernel`` of NumPy arrays with `in_blocks`, where all have one shape."""
+
+    def parted(xp, *inputs):
+        first, *others = inputs
+        if first.size <= _BLOCK or any([x.shape != first.shape for x in others]):
+            return kernel(xp, *inputs)
+        return in_blocks(partial(kernel, xp), *inputs)
+
+    return parted
 
 
 def in_double(xp, compute, *inputs):

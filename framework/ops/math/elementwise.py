@@ -10,6 +10,7 @@ zero).
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,6 +42,7 @@ from .comparison import (
     cleared,
     greater,
     greater_equal,
+    is_finite,
     less,
     less_equal,
     logical_and,
@@ -216,7 +218,7 @@ def _(g, y):
 
 @divide_no_nan.vjp("y")
 def _(g, y, out):
-    return -divide_no_nan(g * out, y)
+    return -divide_no_nan(zero_safe_multiply(g, out), y)
 
 
 @elementwise(type_name="MulNoNan", ignores_float_errors=True, linear="each")
@@ -336,8 +338,13 @@ def _(g):
 
 
 @floormod.vjp("y")
-def _(g, x, y):
-    return -(g * floordiv(x, y))
+def _(g, x, y, out):
+    return -(g * _whole_quotient(x, y, out))
+
+
+def _whole_quotient(x, y, remainder):
+    """How often ``y`` was subtracted; ``x / y`` may be rounded up to the next integer."""
+    return masked(round((x - remainder) / y), is_finite(y))
 
 
 mod = floormod
@@ -392,8 +399,8 @@ def _(g):
 
 
 @truncatemod.vjp("y")
-def _(g, x, y):
-    return -(g * truncatediv(x, y))
+def _(g, x, y, out):
+    return -(g * _whole_quotient(x, y, out))
 
 
 @elementwise(type_name="Neg", kinds="iufc", sizes=True, linear=True)
@@ -436,7 +443,7 @@ def _(g, x, x_dtype):
         radial = cast(real(g * unit), x_dtype)
         length = cast(abs(x), x_dtype)
         return divide_no_nan(g - radial * conj(unit), length)
-    return g * 0.0
+    return zero_safe_multiply(g, 0.0)
 
 
 @elementwise(
@@ -741,6 +748,17 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:  # noq
     return power(x, y)
 
 
+@elementwise(kinds="f", zero_when=UNARY, ignores_float_errors=True, cost=(0, 1))
+def cbrt(xp, x: TensorLike):
+    """The cube root, negative for a negative ``x``."""
+    return xp.cbrt(x)
+
+
+@cbrt.vjp("x")
+def _(g, out):
+    return zero_safe_divide(zero_safe_divide(g * (1.0 / 3.0), out), out)
+
+
 @elementwise(zero_when=UNARY, ignores_float_errors=True, cost=(0, 1))
 def _log_or_zero(xp, x: TensorLike):
     """``log(x)`` where x is positive (nonzero, if complex), else 0."""
@@ -768,6 +786,17 @@ def exp(xp, x: TensorLike):
 @exp.vjp("x")
 def _(g, out):  # an overflow shows, as NaN: TensorFlow's guide has log(1 + exp(100)) so
     return g * out
+
+
+@transcendental()
+def exp2(xp, x: TensorLike):
+    """``2 ** x``."""
+    return xp.exp2(x) if x.dtype.kind == "f" else xp.exp(x * math.log(2.0))
+
+
+@exp2.vjp("x")
+def _(g, x):  # not by the output, which overflows where its multiple by log(2) does not
+    return g * exp2(x - 1.0) * (2.0 * math.log(2.0))
 
 
 @transcendental(

@@ -35,14 +35,13 @@ from tapewright.core.typing import (
 )
 
 from ..array.conversion import cast, conj, real, stop_gradient
-from ..array.creation import ones_like
+from ..array.creation import ones_like, zeros_like
 from ..array.joining import concat, split, stack
 from ..array.shape import broadcast_to, reshape, sum_sparse, summed, transpose
-from .comparison import equal, greater, is_finite, masked, not_equal, where
+from .comparison import equal, greater, is_finite, is_inf, masked, not_equal, where
 from .elementwise import (
     abs,
     divide_no_nan,
-    exp,
     maximum,
     multiply,
     norm_sqrt,
@@ -486,10 +485,18 @@ def reduce_logsumexp(
 
 @reduce_logsumexp.vjp("input_tensor")
 def _(g, input_tensor, input_tensor_shape, out, axis, keepdims):
+    from ..nn.activation import softmax_p  # which is built on this file
+
+    axes = normalize_axis("reduce_logsumexp", axis, len(input_tensor_shape))
+    if not axes:
+        return g
+    # The shares are not exp(x - out): out has few digits behind the point where it is
+    # large. Entries of inf share equally; where all are -inf the shares are 0.
     total = _restored(out, input_tensor_shape, axis, keepdims)
-    # Where all are -inf, exp(-inf - 0) gives the weights 0 instead of NaN.
-    total = masked(total, not_equal(total, -np.inf))
-    return exp(input_tensor - total) * _restored(g, input_tensor_shape, axis, keepdims)
+    ends = where(equal(input_tensor, total), zeros_like(input_tensor), -np.inf)
+    shares = softmax_p(where(is_inf(total), ends, input_tensor), tuple(axes))
+    g = _restored(g, input_tensor_shape, axis, keepdims)
+    return masked(shares, not_equal(total, -np.inf)) * g
 
 
 def reduce_euclidean_norm(

@@ -2,7 +2,8 @@
 
 Angles are in radians. Inverses take the branches of NumPy, for complex numbers too.
 Where a derivative is infinite (`asin` at 1, `acosh` at 1, `atanh` at 1, ...) a zero
-cotangent gives a zero gradient.
+cotangent gives a zero gradient. A derivative that is a small number far out, such as that
+of `tanh`, is computed from the input: the rounded output has lost it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ from tapewright.core.rules import elementwise
 from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast, real_dtype
+from .approximation import in_parts
 from .elementwise import (
+    BOTH,
+    FIRST,
     UNARY,
     divide_no_nan,
     sqrt,
     transcendental,
     zero_safe_divide,
+    zero_safe_multiply,
 )
 
 __all__ = [
@@ -81,7 +86,7 @@ def asin(xp, x: TensorLike):
 
 @asin.vjp("x")
 def _(g, x):
-    return zero_safe_divide(g, _cosine_of_asin(x))
+    return zero_safe_divide(g, sqrt(one_less_square(x)))
 
 
 @transcendental(stable_form="acos(clip_by_value(x, -1.0, 1.0))")
@@ -92,11 +97,18 @@ def acos(xp, x: TensorLike):
 
 @acos.vjp("x")
 def _(g, x):
-    return -zero_safe_divide(g, _cosine_of_asin(x))
+    return -zero_safe_divide(g, sqrt(one_less_square(x)))
 
 
-def _cosine_of_asin(x):
-    return sqrt((1.0 - x) * (1.0 + x))  # 1 - x * x has lost its digits near 1
+@elementwise(floating=True, ignores_float_errors=True, cost=(3, 0))
+def one_less_square(xp, x: TensorLike):
+    """``1 - x ** 2``, exact near 1 and -1; its derivative is so near 0."""
+    return (1.0 - x) * (1.0 + x)
+
+
+@one_less_square.vjp("x")
+def _(g, x):
+    return g * x * -2.0
 
 
 @transcendental(zero_when=UNARY)
@@ -106,11 +118,59 @@ def atan(xp, x: TensorLike):
 
 
 @atan.vjp("x")
-def _(g, x):
-    return zero_safe_divide(g, x * x + 1.0)
+def _(g, x, x_dtype):
+    if x_dtype.kind == "c":
+        return zero_safe_divide(g, x * x + 1.0)
+    root = hypot(x, 1.0)
+    return g / root / root
 
 
-# ---------------------------------------------------------------------------- angles
+# ----------------------------------------------------------------- lengths and angles
+
+
+@elementwise(
+    kinds="f", zero_when=BOTH, ignores_float_errors=True, commutative=True,
+    cost=(4, 1),
+)  # fmt: skip
+def hypot(xp, x: TensorLike, y: TensorLike):
+    """``sqrt(x ** 2 + y ** 2)``, without overflow; its derivatives at 0 are 0."""
+    return xp.hypot(x, y)
+
+
+@hypot.vjp("x")
+def _(g, x, y):
+    return g * hypot_slope(x, y)
+
+
+@hypot.vjp("y")
+def _(g, x, y):
+    return g * hypot_slope(y, x)
+
+
+@elementwise(kinds="f", zero_when=FIRST, ignores_float_errors=True, cost=(6, 1))
+def hypot_slope(xp, x: TensorLike, y: TensorLike):
+    """``x / hypot(x, y)``, the cosine of `atan2`; 0 at the origin.
+
+    With its own derivatives no digit is lost where one of ``x`` and ``y`` is tiny.
+    """
+    size = xp.maximum(xp.abs(x), xp.abs(y))
+    endless = xp.isinf(size)
+    x = xp.where(endless, xp.isinf(x) * xp.sign(x), x)
+    y = xp.where(endless, xp.isinf(y) * xp.sign(y), y)
+    size = xp.where(endless | (size == 0), x.dtype.type(1), size)
+    x, y = x / size, y / size  # one of them is 1 or -1, but at the origin
+    return x / xp.sqrt(xp.maximum(x * x + y * y, x.dtype.type(1)))
+
+
+@hypot_slope.vjp("x")
+def _(g, x, y):
+    across = hypot_slope(y, x)
+    return divide_no_nan(g * across * across, hypot(x, y))
+
+
+@hypot_slope.vjp("y")
+def _(g, x, y, out):
+    return -divide_no_nan(g * out * hypot_slope(y, x), hypot(x, y))
 
 
 @elementwise(kinds="f", zero_when=[{"y", "x"}], cost=(0, 1))
@@ -127,12 +187,12 @@ def atan2(xp, y: TensorLike, x: TensorLike):
 
 @atan2.vjp("y")
 def _(g, y, x):
-    return divide_no_nan(g * x, x * x + y * y)
+    return divide_no_nan(g * hypot_slope(x, y), hypot(x, y))
 
 
 @atan2.vjp("x")
 def _(g, y, x):
-    return -divide_no_nan(g * y, x * x + y * y)
+    return -divide_no_nan(g * hypot_slope(y, x), hypot(x, y))
 
 
 @elementwise(result_dtype=real_dtype, floating=True, cost=(0, 1))
@@ -152,7 +212,7 @@ def angle(xp, input: TensorLike):
 @angle.vjp("input")
 def _(g, input, input_dtype):  # the imaginary part of log
     if input_dtype.kind != "c":
-        return g * 0.0
+        return zero_safe_multiply(g, 0.0)
     return divide_no_nan(cast(g, input_dtype) * -1j, input)
 
 
@@ -190,16 +250,44 @@ def tanh(xp, x: TensorLike):
 
 
 @tanh.vjp("x")
-def _(g, out):
-    return tanh_grad(g, out)
+def _(g, x, x_dtype):
+    if x_dtype.kind == "c":
+        return tanh_grad(g, tanh(x))
+    return tanh_slope(g, x)
+
+
+@elementwise(
+    kinds="f", zero_when=[{"g"}, {"g", "x"}], ignores_float_errors=True,
+    linear=[{"g"}], cost=(2, 1),
+)  # fmt: skip
+def tanh_slope(xp, g: TensorLike, x: TensorLike):
+    """``g / cosh(x) ** 2``, the cotangent behind ``tanh(x)``, in one op.
+
+    ``1 - tanh(x) ** 2`` is 0 where `tanh` has been rounded to 1, from 9 in float32 on. An
+    overflow of `cosh` gives 0, which is right; it does not overflow where its square does.
+    """
+    factor = xp.reciprocal(xp.cosh(x))
+    found = g * factor
+    found *= factor
+    return found
+
+
+tanh_slope.kernel_for("numpy")(in_parts(tanh_slope.primitive.kernel))
+
+
+@tanh_slope.vjp("g")
+def _(c, x):
+    return tanh_slope(c, x)
+
+
+@tanh_slope.vjp("x")
+def _(c, g, x):
+    return tanh_slope(c * g, x) * tanh(x) * -2.0
 
 
 @elementwise(zero_when=[{"g", "y"}], linear=[{"g"}], cost=(3, 0))
 def tanh_grad(xp, g: TensorLike, y: TensorLike):
-    """``g * (1 - y ** 2)``, the cotangent behind ``y = tanh(x)``, in one op.
-
-    Three ops less for each further derivative, where tanh is the commonest choice.
-    """
+    """``g * (1 - y ** 2)``, the cotangent behind ``y = tanh(x)`` of complex numbers."""
     return g - g * y * y
 
 
@@ -220,8 +308,9 @@ def asinh(xp, x: TensorLike):
 
 
 @asinh.vjp("x")
-def _(g, x):
-    return zero_safe_divide(g, sqrt(x * x + 1.0))
+def _(g, x, x_dtype):
+    root = sqrt(x * x + 1.0) if x_dtype.kind == "c" else hypot(x, 1.0)
+    return zero_safe_divide(g, root)
 
 
 @transcendental(stable_form="acosh(maximum(x, 1.0))")
@@ -243,4 +332,4 @@ def atanh(xp, x: TensorLike):
 
 @atanh.vjp("x")
 def _(g, x):
-    return zero_safe_divide(g, (1.0 - x) * (1.0 + x))
+    return zero_safe_divide(g, one_less_square(x))

@@ -14,12 +14,12 @@ from tapewright.core.typing import Axes, Axis, TensorLike
 
 from ..array.conversion import cast
 from ..array.joining import concat
-from ..math.approximation import in_blocks
+from ..math.approximation import in_blocks, in_parts
 from ..math.comparison import greater, less, where, where_positive
-from ..math.elementwise import abs, exp, minimum, zero_safe_multiply
+from ..math.elementwise import abs, clip_by_value, exp, minimum, zero_safe_multiply
 from ..math.reduction import reduce_sum
 from ..math.special import normal_tail
-from ..math.trigonometry import tanh
+from ..math.trigonometry import tanh, tanh_slope
 
 __all__ = [
     "crelu",
@@ -117,8 +117,10 @@ def elu(xp, features: TensorLike):
 
 
 @elu.vjp("features")
-def _(g, out):
-    return g * (minimum(out, 0.0) + 1.0)
+def _(g, features):
+    return g * exp(
+        minimum(features, 0.0)
+    )  # far below 0 the output is -1: no digit left
 
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -148,8 +150,40 @@ def sigmoid(xp, x: TensorLike):
 
 
 @sigmoid.vjp("x")
-def _(g, out):
-    return g * (out - out * out)
+def _(g, x, out, x_dtype):
+    if x_dtype.kind == "c":
+        return g * (out - out * out)
+    return sigmoid_slope(g, x)
+
+
+@elementwise(
+    kinds="f", zero_when=[{"g"}, {"g", "x"}], ignores_float_errors=True,
+    linear=[{"g"}], cost=(4, 1),
+)  # fmt: skip
+def sigmoid_slope(xp, g: TensorLike, x: TensorLike):
+    """``g * s * (1 - s)`` of ``s = sigmoid(x)``, with ``1 - s`` as ``s * exp(-x)``.
+
+    ``s`` has no digit of ``1 - s`` left where it has been rounded to 1. Its formula is
+    that of `sigmoid`, so that a traced step computes it once.
+    """
+    decay = xp.exp(-x)
+    s = xp.reciprocal(decay + x.dtype.type(1))
+    decay *= s
+    s *= xp.fmin(decay, x.dtype.type(1))  # 1 for NaN, which is infinity times 0
+    return s * g
+
+
+sigmoid_slope.kernel_for("numpy")(in_parts(sigmoid_slope.primitive.kernel))
+
+
+@sigmoid_slope.vjp("g")
+def _(c, x):
+    return sigmoid_slope(c, x)
+
+
+@sigmoid_slope.vjp("x")
+def _(c, g, x):
+    return -(sigmoid_slope(c * g, x) * tanh(x * 0.5))
 
 
 @elementwise(ignores_float_errors=True, floating=True, cost=(2, 2))
@@ -184,8 +218,45 @@ def _(g, features):
 def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
     """``x * sigmoid(beta * x)``, also known as swish."""
     features = convert_to_tensor(features)
-    one = type(beta) in (int, float) and beta == 1
-    return features * sigmoid(features if one else features * beta)
+    if type(beta) not in (int, float) or beta != 1:
+        return features * sigmoid(features * beta)
+    return (
+        features * sigmoid(features) if features.dtype.is_complex else _silu(features)
+    )
+
+
+@elementwise(
+    name="silu", kinds="f", zero_when=[{"x"}], ignores_float_errors=True, cost=(3, 1)
+)
+def _silu(xp, x: TensorLike):
+    x = xp.maximum(x, x.dtype.type(-1e3))  # where it is 0: no -inf / inf
+    return x / (xp.exp(-x) + x.dtype.type(1))
+
+
+@_silu.vjp("x")
+def _(g, x):
+    return g * _silu_slope(x)
+
+
+@elementwise(kinds="f", ignores_float_errors=True, cost=(6, 1))
+def _silu_slope(xp, x: TensorLike):
+    """``s + x * s * (1 - s)`` of ``s = sigmoid(x)``; see `sigmoid_slope`."""
+    x = xp.minimum(xp.maximum(x, x.dtype.type(-1e3)), x.dtype.type(1e3))
+    decay = xp.exp(-x)
+    s = xp.reciprocal(decay + x.dtype.type(1))
+    decay *= s
+    rest = xp.fmin(decay, x.dtype.type(1))
+    rest *= x
+    rest += x.dtype.type(1)
+    rest *= s
+    return rest
+
+
+@_silu_slope.vjp("x")
+def _(g, x):
+    x = clip_by_value(x, -1e3, 1e3)  # beyond, the derivatives are 0
+    bend = 2.0 - x * tanh(x * 0.5)
+    return zero_safe_multiply(sigmoid_slope(g, x), bend)
 
 
 swish = silu
@@ -233,6 +304,7 @@ def _odd_about_half(xp, x, rest):
 
 @_gelu_slope.vjp("x")
 def _(g, x):
+    x = clip_by_value(x, -40.0, 40.0)  # the derivatives of its square are finite
     square = x * x
     return g * zero_safe_multiply(2.0 - square, exp(square * -0.5) * _DENSITY_AT_0)
 
@@ -240,6 +312,7 @@ def _(g, x):
 @elementwise(zero_when=[{"x"}], ignores_float_errors=True, floating=True, cost=(7, 1))
 def _gelu_by_tanh(xp, x: TensorLike):
     # 1 + tanh(u) is 2 / (1 + exp(-2 u)), which keeps its digits where it is small
+    x = xp.maximum(x, x.dtype.type(-30))  # where it is 0: no -inf / inf
     share = xp.exp(_inside_tanh(x) * -2.0)
     share += 1.0
     return x / share
@@ -273,10 +346,10 @@ def _gelu_by_tanh_slope(xp, x: TensorLike):
 
 @_gelu_by_tanh_slope.vjp("x")
 def _(g, x):
+    x = clip_by_value(x, -30.0, 30.0)  # beyond, all is 0
     inside, first = _inside_tanh(x), _slope_inside(x)
-    product = sigmoid(inside * 2.0) * sigmoid(inside * -2.0)
     bent = x * (6.0 * _ROOT_2_PI * _CUBIC) - tanh(inside) * first * first * 2.0
-    return g * zero_safe_multiply(product, (first * 2.0 + x * bent) * 2.0)
+    return zero_safe_multiply(tanh_slope(g * 0.5, inside), first * 2.0 + x * bent)
 
 
 def _by_parts(op):
@@ -346,8 +419,32 @@ def softmax_p(xp, logits: TensorLike, axis: Axes = -1):
 
 @softmax_p.vjp("logits")
 def _(g, out, axis):
-    weighted = g * out
-    return weighted - out * reduce_sum(weighted, axis, True)
+    return softmax_slope(g, out, axis)
+
+
+@along_axis(linear=[{"g"}], ignores_float_errors=True, cost=(7, 0))
+def softmax_slope(xp, g: TensorLike, p: TensorLike, axis: Axes = -1):
+    """``p * (g - sum(g * p))``, the cotangent behind ``p = softmax(x)``.
+
+    Where one share is almost 1 the difference is lost in rounding. It is minus the sum of
+    the others, since all of them add up to 0; so their sum is subtracted, by shares.
+    """
+    found = g * p
+    found -= p * found.sum(axis=axis, keepdims=True)
+    found -= p * found.sum(axis=axis, keepdims=True)
+    return found
+
+
+@softmax_slope.vjp("g")
+def _(c, p, axis):
+    return softmax_slope(c, p, axis)
+
+
+@softmax_slope.vjp("p")
+def _(c, g, p, axis):
+    of_c, of_g = reduce_sum(c * p, axis, True), reduce_sum(g * p, axis, True)
+    rest = 2.0 - reduce_sum(p, axis, True)  # 1, of shares
+    return c * g - g * (of_c * rest) - c * (of_g * rest) + of_c * of_g
 
 
 @along_axis(name="log_softmax", ignores_float_errors=True, floating=True, cost=(4, 1))
@@ -361,7 +458,9 @@ def log_softmax_p(xp, logits: TensorLike, axis: Axes = -1):
 
 @log_softmax_p.vjp("logits")
 def _(g, out, axis):
-    return g - exp(out) * reduce_sum(g, axis, True)
+    p = exp(out)
+    found = g - p * reduce_sum(g, axis, True)
+    return found - p * reduce_sum(found, axis, True)  # as in `softmax_slope`
 
 
 def softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:

@@ -288,8 +288,8 @@ def _sigmoid_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
 
 
 @_sigmoid_cross_entropy.vjp("logits")
-def _(g, labels, logits):
-    return g * (sigmoid(logits) - labels)
+def _(g, labels, logits):  # sigmoid(x) - labels, whose digits cancel for a sure logit
+    return g * (sigmoid(logits) * (1.0 - labels) - sigmoid(-logits) * labels)
 
 
 @_sigmoid_cross_entropy.vjp("labels")

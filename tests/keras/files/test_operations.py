@@ -212,6 +212,9 @@ OPS = {
     "relu": (lambda t: tw.nn.relu(t["x"]), ["Relu"]),
     "leaky_relu": (lambda t: tw.nn.leaky_relu(t["x"], 0.1), ["LeakyRelu"]),
     "gelu": (lambda t: tw.nn.gelu(t["x"]), ["Gelu"]),
+    "silu": (lambda t: tw.nn.silu(t["x"]), ["Silu"]),
+    "squareplus": (lambda t: keras.activations.squareplus(t["x"], 3), ["Squareplus"]),
+    "tanh_shrink": (lambda t: keras.activations.tanh_shrink(t["x"]), ["TanhShrink"]),
     "conv": (lambda t: tw.nn.conv1d(t["x"], reference.KERNEL, 1, "SAME"), ["Conv"]),
     "squared_difference": (
         lambda t: tw.math.squared_difference(t["x"], t["y"]),

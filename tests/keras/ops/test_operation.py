@@ -95,9 +95,10 @@ RECORDED = {
         acos acosh asin asinh atan atan2 atanh ceil cholesky convolution cos
         cosh cumprod cumsum det divide_no_nan elu erf erfc erfinv exp expm1
         floor gelu gelu_by_tanh inv is_finite is_inf is_nan leaky_relu log log1p
-        log_softmax nextafter reciprocal reduce_logsumexp relu round rsqrt
-        sigmoid sigmoid_cross_entropy_with_logits sin sinh softmax softplus
-        softsign solve sqrt squared_difference tan tanh""",
+        log_cosh log_softmax nextafter reciprocal reduce_logsumexp relu round
+        rsqrt sigmoid sigmoid_cross_entropy_with_logits silu sin sinh softmax
+        softplus softsign solve sqrt squared_difference squareplus tan tanh
+        tanh_shrink""",
     "fc": """
         divide reduce_mean""",
     "iu": """

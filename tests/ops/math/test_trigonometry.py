@@ -34,6 +34,14 @@ CASES = [
     case("acosh", complexes(4, low=-2.5, high=-0.3), expect=np.arccosh, label="left"),
     case("tanh_grad", floats(2, 3), floats(2, 3), expect=lambda g, y: g * (1 - y * y)),
     case("tanh_grad", floats(3), floats(2, 1), expect=lambda g, y: g * (1 - y * y)),
+    case("tanh_slope", floats(2, 3), floats(2, 3), expect=lambda g, x: g / np.cosh(x) ** 2),
+    case("tanh_slope", floats(3), floats(2, 1), expect=lambda g, x: g / np.cosh(x) ** 2),
+    case("one_less_square", floats(2, 3), expect=lambda x: 1 - x * x),
+    case("one_less_square", complexes(3), expect=lambda x: 1 - x * x),
+    *[case(op, floats(*m), floats(*n), expect=f)
+      for m, n in [((2, 3), (2, 3)), ((2, 1), (3,)), ((), (0,))]
+      for op, f in [("hypot", lambda x, y: (x * x + y * y) ** 0.5),
+                    ("hypot_slope", lambda x, y: x / (x * x + y * y) ** 0.5)]],
     case("tanh_grad", complexes(3), complexes(3), expect=lambda g, y: g * (1 - y * y)),
     case("atan2", floats(2, 3), floats(2, 3), expect=np.arctan2),
     case("atan2", floats(2, 1), floats(3), expect=np.arctan2),

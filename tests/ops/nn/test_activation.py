@@ -34,6 +34,13 @@ def bend(x):
     return 2 * s * (1 - s) * np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x**2)
 
 
+def slope_of_shares(g, p, axis=-1):
+    """With shares that may add up to another number than 1."""
+    along = {"axis": axis, "keepdims": True}
+    total = (g * p).sum(**along)
+    return p * (g - total * (2 - p.sum(**along)))
+
+
 ALPHA, SCALE = 1.6732632423543772, 1.0507009873554805
 
 CASES = [
@@ -46,6 +53,13 @@ CASES = [
           ("softplus", lambda x: np.log(1 + np.exp(x))),
           ("softsign", lambda x: x / (1 + np.abs(x))),
           ("leaky_relu", lambda x: np.where(x > 0, x, 0.2 * x))]],
+    *[case("softmax_slope", floats(2, 3, 2), floats(2, 3, 2), axis=axis,
+           expect=lambda g, p, a=axis: slope_of_shares(g, p, a))
+      for axis in (-1, 1)],
+    case("softmax_slope", floats(3), floats(3), expect=slope_of_shares),
+    *[case("sigmoid_slope", floats(*m), floats(*n),
+           expect=lambda g, x: g * sigmoid(x) * sigmoid(-x))
+      for m, n in [((2, 3), (2, 3)), ((2, 1), (3,)), ((), (0,))]],
     case("leaky_relu", floats(4), alpha=0.3, expect=lambda x: np.where(x > 0, x, 0.3 * x)),
     *[case(op, floats(2, 3, 2), axis=axis, expect=lambda x, f=f, a=axis: f(softmax(x, a)))
       for op, f in [("softmax", lambda p: p), ("log_softmax", np.log)]
@@ -72,6 +86,11 @@ CASES = [
     case(tw.nn.relu6, floats(6, low=-3.0, high=9.1), expect=lambda x: np.clip(x, 0, 6)),
     case(tw.nn.selu, floats(4),
          expect=lambda x: SCALE * np.where(x > 0, x, ALPHA * (np.exp(x) - 1))),
+    *[case(op, floats(*shape), expect=f)
+      for shape in [(2, 4), (), (0, 2)]
+      for op, f in [
+          ("silu", lambda x: x * sigmoid(x)),
+          ("silu_slope", lambda x: sigmoid(x) + x * sigmoid(x) * sigmoid(-x))]],
     case(tw.nn.silu, floats(4), expect=lambda x: x * sigmoid(x)),
     case(tw.nn.silu, floats(4), beta=2.0, expect=lambda x: x * sigmoid(2 * x)),
     case(tw.math.log_sigmoid, floats(4), expect=lambda x: np.log(sigmoid(x))),
