@@ -35,10 +35,10 @@ from tapewright.core.typing import (
 )
 
 from ..array.conversion import cast, conj, real, stop_gradient
-from ..array.creation import ones_like, zeros_like
+from ..array.creation import ones_like
 from ..array.joining import concat, split, stack
 from ..array.shape import broadcast_to, reshape, sum_sparse, summed, transpose
-from .comparison import equal, greater, is_finite, is_inf, masked, not_equal, where
+from .comparison import equal, greater, is_finite, masked, where
 from .elementwise import (
     abs,
     divide_no_nan,
@@ -132,10 +132,10 @@ def expand_reduced(g, shape, axis, keepdims):
     """Repeat the output of a reduction to the ``shape`` that it had before."""
     if axis is None and keepdims:
         g = reshape(g, ())
-    return broadcast_to(_restored(g, shape, axis, keepdims), shape)
+    return broadcast_to(restored(g, shape, axis, keepdims), shape)
 
 
-def _restored(reduced, shape, axis, keepdims):
+def restored(reduced, shape, axis, keepdims):
     """A reduction's output with its axes back, of size 1; that of all axes as it is."""
     if keepdims or axis is None:
         return reduced
@@ -348,10 +348,10 @@ def _reduced(shape, axis, keepdims):
 def _(g, input_tensor, input_tensor_shape, input_tensor_dtype, out, axis, keepdims):
     shape = input_tensor_shape
     winners = cast(
-        equal(input_tensor, _restored(out, shape, axis, keepdims)), input_tensor_dtype
+        equal(input_tensor, restored(out, shape, axis, keepdims)), input_tensor_dtype
     )
     count = reduce_sum(winners, axis, axis is not None)
-    share = zero_safe_divide(_restored(g, shape, axis, keepdims), count)
+    share = zero_safe_divide(restored(g, shape, axis, keepdims), count)
     return winners * share
 
 
@@ -386,7 +386,7 @@ def _(g, input_tensor, input_tensor_shape, axis, keepdims):
     others = _products_of_others(reshape(moved, [*lead, _count(shape, axis)]))
     back = sorted(range(len(order)), key=order.__getitem__)
     others = transpose(reshape(others, [shape[i] for i in order]), back)
-    return others * _restored(g, shape, axis, keepdims)
+    return others * restored(g, shape, axis, keepdims)
 
 
 def _products_of_others(x):
@@ -481,22 +481,6 @@ def reduce_logsumexp(
     total = xp.exp(input_tensor - top).sum(axis=axis, keepdims=True)
     result = xp.log(total) + top
     return result.reshape(_reduced(input_tensor.shape, axis, keepdims))
-
-
-@reduce_logsumexp.vjp("input_tensor")
-def _(g, input_tensor, input_tensor_shape, out, axis, keepdims):
-    from ..nn.activation import softmax_p  # which is built on this file
-
-    axes = normalize_axis("reduce_logsumexp", axis, len(input_tensor_shape))
-    if not axes:
-        return g
-    # The shares are not exp(x - out): out has few digits behind the point where it is
-    # large. Entries of inf share equally; where all are -inf the shares are 0.
-    total = _restored(out, input_tensor_shape, axis, keepdims)
-    ends = where(equal(input_tensor, total), zeros_like(input_tensor), -np.inf)
-    shares = softmax_p(where(is_inf(total), ends, input_tensor), tuple(axes))
-    g = _restored(g, input_tensor_shape, axis, keepdims)
-    return masked(shares, not_equal(total, -np.inf)) * g
 
 
 def reduce_euclidean_norm(

@@ -132,7 +132,7 @@ def _squareplus_slope(xp, x: TensorLike, *, b: float):
 def _(g, x, x_dtype, b):
     root = cast(math.sqrt(b), x_dtype)
     share = hypot_slope(root, x)
-    return divide_no_nan(g * 0.5 * share * share, hypot(x, root))
+    return divide_no_nan(g * 0.5 * share, hypot(x, root)) * share
 
 
 # ---------------------------------------------------------------------------- sinc

@@ -165,12 +165,12 @@ def hypot_slope(xp, x: TensorLike, y: TensorLike):
 @hypot_slope.vjp("x")
 def _(g, x, y):
     across = hypot_slope(y, x)
-    return divide_no_nan(g * across * across, hypot(x, y))
+    return divide_no_nan(g * across, hypot(x, y)) * across  # whose square may vanish
 
 
 @hypot_slope.vjp("y")
 def _(g, x, y, out):
-    return -divide_no_nan(g * out * hypot_slope(y, x), hypot(x, y))
+    return -(divide_no_nan(g * out, hypot(x, y)) * hypot_slope(y, x))
 
 
 @elementwise(kinds="f", zero_when=[{"y", "x"}], cost=(0, 1))

@@ -13,11 +13,21 @@ from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import Axes, Axis, TensorLike
 
 from ..array.conversion import cast
+from ..array.creation import zeros_like
 from ..array.joining import concat
 from ..math.approximation import in_blocks, in_parts
-from ..math.comparison import greater, less, where, where_positive
+from ..math.comparison import (
+    equal,
+    greater,
+    is_inf,
+    less,
+    masked,
+    not_equal,
+    where,
+    where_positive,
+)
 from ..math.elementwise import abs, clip_by_value, exp, minimum, zero_safe_multiply
-from ..math.reduction import reduce_sum
+from ..math.reduction import reduce_logsumexp, reduce_sum, restored
 from ..math.special import normal_tail
 from ..math.trigonometry import tanh, tanh_slope
 
@@ -445,6 +455,20 @@ def _(c, g, p, axis):
     of_c, of_g = reduce_sum(c * p, axis, True), reduce_sum(g * p, axis, True)
     rest = 2.0 - reduce_sum(p, axis, True)  # 1, of shares
     return c * g - g * (of_c * rest) - c * (of_g * rest) + of_c * of_g
+
+
+@reduce_logsumexp.vjp("input_tensor")
+def _(g, input_tensor, input_tensor_shape, out, axis, keepdims):
+    axes = normalize_axis("reduce_logsumexp", axis, len(input_tensor_shape))
+    if not axes:
+        return g
+    # The shares are not exp(x - out): out has few digits behind the point where it is
+    # large. Entries of inf share equally; where all are -inf the shares are 0.
+    total = restored(out, input_tensor_shape, axis, keepdims)
+    ends = where(equal(input_tensor, total), zeros_like(input_tensor), -np.inf)
+    shares = softmax_p(where(is_inf(total), ends, input_tensor), tuple(axes))
+    g = restored(g, input_tensor_shape, axis, keepdims)
+    return masked(shares, not_equal(total, -np.inf)) * g
 
 
 @along_axis(name="log_softmax", ignores_float_errors=True, floating=True, cost=(4, 1))
