@@ -290,3 +290,56 @@ def test_complex_gradients_follow_tensorflows_convention():
 def test_the_modulus_of_a_complex_zero_is_flat():
     value, (slope,) = derivatives(tw.abs, np.array([0j]))
     assert value == [0] and slope.tolist() == [0]
+
+
+# ---------------------------------------------------------------- composed functions
+
+K = tw.keras.ops
+AT_ENDS = {  # function, points, its slopes there
+    "hypot of a tie": (lambda x: K.hypot(x, 1.0), [1.0, -1.0], [0.5**0.5, -(0.5**0.5)]),
+    "hypot of infinities": (lambda x: K.hypot(x, -np.inf), [np.inf, 1.0], [0.5**0.5, 0]),
+    "logaddexp of a tie": (lambda x: K.logaddexp(x, 1.0), [1.0], [0.5]),
+    "logaddexp of -inf": (lambda x: K.logaddexp(x, -np.inf), [-np.inf, 2.0], [0, 1]),
+    "fmod": (lambda x: K.fmod(x, 3.0), [0.0, 5.0, -5.0], [1, 1, 1]),
+    "fmod by the divisor": (lambda x: K.fmod(6.0, x), [0.1, -4.0, np.inf], [-59, 1, 0]),
+    "mod by the divisor": (lambda x: K.mod(6.0, x), [0.1, -4.0, np.inf], [-59, 2, 0]),
+    "cbrt": (K.cbrt, [0.0, -8.0, np.inf], [np.inf, 1 / 12, 0]),
+    "nanstd of a constant": (K.nanstd, [0.1, np.nan, 0.1], [0, 0, 0]),
+    "sparse_plus": (K.sparse_plus, [np.inf, -np.inf, 1.0, -1.0], [1, 0, 1, 0]),
+    "silu": (K.silu, [np.inf, -np.inf], [1, 0]),
+    "mish": (tw.keras.activations.mish, [np.inf, -np.inf], [1, 0]),
+    "gelu": (K.gelu, [np.inf, -np.inf], [1, 0]),
+    "trunc": (K.trunc, [np.inf, 0.0, -1.5], [0, 0, 0]),
+    "atan2": (lambda x: K.arctan2(x, 1e-200), [1e-200], [0.5e200]),
+    "entropy of a sure logit": (
+        lambda x: tw.nn.sigmoid_cross_entropy_with_logits(tw.ones_like(x), x),
+        [40.0, 100.0],
+        -np.exp([-40.0, -100.0]),
+    ),
+    "softmax of a sure logit": (lambda x: tw.nn.softmax(x)[0], [80.0, 0.0],
+                                np.exp([-80.0, -80.0]) * [1, -1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AT_ENDS)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_composed_functions_have_the_slopes_of_the_limit(name):
+    f, x, wanted = AT_ENDS[name]
+    value, (slope,) = derivatives(f, np.array(x))
+    np.testing.assert_allclose(slope, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(set(AT_ENDS) - {"cbrt", "atan2"}))
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_their_further_derivatives_there_are_numbers(name):
+    f, x, _ = AT_ENDS[name]
+    for found in derivatives(f, np.array(x), order=3)[1:]:
+        assert np.isfinite(found).all(), found
+
+
+def test_ldexp_is_right_where_the_power_alone_overflows():
+    value, (slope,) = derivatives(
+        lambda x: K.ldexp(x, [200, -200]), np.array([1e-30, 1e30], np.float32)
+    )
+    np.testing.assert_allclose(value, [2.0**200 * 1e-30, 2.0**-200 * 1e30], rtol=1e-6)
+    assert slope.tolist() == [np.inf, 0.0]
