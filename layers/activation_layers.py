@@ -36,7 +36,7 @@ __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
 
 class _Activation(ShapePreserving, Layer):
     supports_masking = True
-    _shape_tells = True
+    _tw_shape_tells = True
 
 
 class ReLU(_Activation):
@@ -150,12 +150,12 @@ class PReLU(_Activation):
         for axis in shared:
             if not 0 < axis < rank:
                 raise ValueError(
-                    f"{self._title}: shared_axes must be from 1 to {rank - 1} for inputs "
+                    f"{self._tw_title}: shared_axes must be from 1 to {rank - 1} for inputs "
                     f"of rank {rank}, got {shared}"
                 )
         axes = {i: input_shape[i] for i in range(1, rank) if i not in shared}
         shape = tuple([axes.get(i, 1) for i in range(1, rank)])
-        self.alpha: Variable = self._new_weight("alpha", shape)
+        self.alpha: Variable = self._tw_new_weight("alpha", shape)
         self.input_spec: InputSpec = InputSpec(ndim=rank, axes=axes)
 
     def call(self, inputs: Tensor) -> Tensor:
@@ -221,7 +221,7 @@ class Softmax(_Activation):
         fits = [m == 1 or m == n for m, n in zip(sizes[::-1], own[::-1])]
         if len(sizes) > len(own) or not all(fits):
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 "mask must broadcast to the inputs",
                 inputs=inputs,
                 mask=mask,

@@ -71,7 +71,7 @@ class StochasticDepth(BaseNoise):
         ones = (1,) * (len(inputs.shape) - 1)
         stream = self._generator.stream
         return apply_dropout(
-            self._title, inputs, self.drop_path_rate, (None, *ones), stream
+            self._tw_title, inputs, self.drop_path_rate, (None, *ones), stream
         )
 
 

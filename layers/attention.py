@@ -118,7 +118,7 @@ class Attention(Layer):
             visible = both(visible, causal_mask(*scores.shape[-2:]))
         if visible is not None:
             checked_broadcast(
-                self._title, visible.shape, scores.shape, mask=visible, scores=scores
+                self._tw_title, visible.shape, scores.shape, mask=visible, scores=scores
             )
             low = 65504.0 if scores.dtype == "float16" else 1e9
             scores = where(cast(visible, "bool"), scores, scores - low)
@@ -129,7 +129,7 @@ class Attention(Layer):
         if query_mask is not None:
             kept = cast(expand_dims(query_mask, -1), "bool")
             checked_broadcast(
-                self._title, kept.shape, outputs.shape, mask=kept, outputs=outputs
+                self._tw_title, kept.shape, outputs.shape, mask=kept, outputs=outputs
             )
             outputs = where(kept, outputs, cast(0, outputs.dtype))
         return (outputs, weights) if return_attention_scores else outputs
@@ -145,7 +145,9 @@ class Attention(Layer):
 
     def _with_dropout(self, weights):
         generator = self.seed_generator or get_global_generator()
-        return apply_dropout(self._title, weights, self.dropout, None, generator.stream)
+        return apply_dropout(
+            self._tw_title, weights, self.dropout, None, generator.stream
+        )
 
     def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         self._check_count(inputs, "inputs")
@@ -162,7 +164,7 @@ class Attention(Layer):
         if not isinstance(given, list | tuple) or not 2 <= len(given) <= 3:
             count = f" of {len(given)}" if isinstance(given, list | tuple) else ""
             raise ValueError(
-                f"{self._title}: {what} must be a list for query and value, or for query, "
+                f"{self._tw_title}: {what} must be a list for query and value, or for query, "
                 f"value and key; got {type(given).__name__}{count}"
             )
 

@@ -78,31 +78,31 @@ class ConvLSTMCell(LSTMBase, ConvolutionBase):
     def build(self, input_shape: Shape) -> None:
         if None in input_shape[1:]:
             raise ValueError(
-                f"{self._title}: the channels and spatial axes of the inputs must have "
+                f"{self._tw_title}: the channels and spatial axes of the inputs must have "
                 f"known sizes, got steps of shape {tuple(input_shape)}"
             )
         channels, width = self._channels_of(input_shape), self.gates * self.units
         self.state_shape: Shape = self.compute_output_shape(input_shape)[1:]
-        self.kernel: Variable = self._new_weight(
+        self.kernel: Variable = self._tw_new_weight(
             "kernel", (*self.kernel_size, channels, width)
         )
         shape = (*self.kernel_size, self.units, width)
-        self.recurrent_kernel: Variable = self._new_weight(
+        self.recurrent_kernel: Variable = self._tw_new_weight(
             "recurrent_kernel", shape, prefix="recurrent"
         )
         self.bias: Variable | None = self._add_bias(width) if self.use_bias else None
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return self._shape_with(self.units, input_shape)
+        return self._tw_shape_with(self.units, input_shape)
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
         """Return two states of zeros, of the shape of the outputs of a step."""
         shape = (batch_size, *self.state_shape)
-        return [zeros(shape, self._compute_dtype) for _ in self.state_size]
+        return [zeros(shape, self._tw_compute_dtype) for _ in self.state_size]
 
     def of_inputs(self, inputs: Tensor, training: bool) -> Tensor:
         """The convolution of the inputs with ``kernel``, plus ``bias``."""
-        inputs = self._as_own_dtype(inputs)
+        inputs = self._tw_as_own_dtype(inputs)
         masks = self.dropped("dropout", inputs) if training else []
         x = self._by_gates(self._convolved, inputs, masks, self.kernel)
         return x if self.bias is None else bias_add(x, self.bias, self._format)
@@ -173,7 +173,7 @@ class _ConvLSTM(CellLayer):
         actual = [tuple(x.array.shape)[1:] for x in flatten(states)]
         if actual != [wanted, wanted]:
             raise ValueError(
-                f"{self._title}: initial_state must be two states of shape "
+                f"{self._tw_title}: initial_state must be two states of shape "
                 f"{(None, *wanted)}, got {len(actual)} of {actual} after the batch"
             )
 

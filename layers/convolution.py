@@ -73,7 +73,7 @@ class ConvolutionBase(Layer):
     input_spec: InputSpec
 
     rank = None
-    _shape_tells = True
+    _tw_shape_tells = True
     paddings: tuple[str, str] = ("valid", "same")
 
     def _keep_window(self, kernel_size, strides, padding, data_format, dilation_rate):
@@ -106,7 +106,7 @@ class ConvolutionBase(Layer):
     def _add_bias(self, count):
         self.bias: Variable | None = None
         if self.use_bias:
-            self.bias = self._new_weight("bias", (count,))
+            self.bias = self._tw_new_weight("bias", (count,))
 
     def _convolved(self, inputs, kernel):
         """The convolution with the layer's strides, padding and dilation."""
@@ -124,7 +124,7 @@ class ConvolutionBase(Layer):
             outputs = bias_add(outputs, self.bias, self._format)
         return outputs if self.activation is None else self.activation(outputs)
 
-    def _shape_with(self, count, input_shape):
+    def _tw_shape_with(self, count, input_shape):
         batch, *sizes, _ = to_channels_last(input_shape, self.data_format)
         counts = window_counts(
             self,
@@ -161,7 +161,7 @@ class _Convolution(ConvolutionBase):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
         self.use_bias: bool = bool(use_bias)
         self._refuse_strides_with_dilation()
@@ -177,18 +177,18 @@ class _Convolution(ConvolutionBase):
         channels = self._channels_of(input_shape)
         if channels is not None and channels % self.groups:
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 f"the channels of the inputs must be a multiple of groups={self.groups}, "
                 f"got shape {tuple(input_shape)}",
             )
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         depth = None if channels is None else channels // self.groups
         shape = (*self.kernel_size, depth, self.filters)
-        self.kernel: Variable = self._new_weight("kernel", shape)
+        self.kernel: Variable = self._tw_new_weight("kernel", shape)
         self._add_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
+        inputs = self._tw_as_own_dtype(inputs)
         return self._finished(self.convolution_op(inputs, self.kernel))
 
     def convolution_op(self, inputs: Tensor, kernel: Tensor | Variable) -> Tensor:
@@ -196,7 +196,7 @@ class _Convolution(ConvolutionBase):
         return self._convolved(inputs, kernel)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return self._shape_with(self.filters, input_shape)
+        return self._tw_shape_with(self.filters, input_shape)
 
 
 class Conv1D(_Convolution):
@@ -292,7 +292,7 @@ class _TransposedConvolution(ConvolutionBase):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
         self.use_bias: bool = bool(use_bias)
         self._refuse_strides_with_dilation()
@@ -315,11 +315,11 @@ class _TransposedConvolution(ConvolutionBase):
     def build(self, input_shape: Shape) -> None:
         channels = self._channels_of(input_shape)
         shape = (*self.kernel_size, self.filters, channels)
-        self.kernel: Variable = self._new_weight("kernel", shape)
+        self.kernel: Variable = self._tw_new_weight("kernel", shape)
         self._add_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
+        inputs = self._tw_as_own_dtype(inputs)
         sizes, margins = self._sizes_and_margins(tuple(inputs.shape))
         outputs = conv_transpose(
             inputs,
@@ -468,7 +468,7 @@ class _DepthwiseConvolution(_ByChannel):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
         self.use_bias: bool = bool(use_bias)
         self.depth_multiplier: int = whole(self, "depth_multiplier", depth_multiplier)
@@ -477,17 +477,17 @@ class _DepthwiseConvolution(_ByChannel):
         channels = self._channels_of(input_shape)
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         shape = (*self.kernel_size, channels, self.depth_multiplier)
-        self.kernel: Variable = self._new_weight("kernel", shape, prefix="depthwise")
+        self.kernel: Variable = self._tw_new_weight("kernel", shape, prefix="depthwise")
         self._add_bias(channels * self.depth_multiplier)
 
     def call(self, inputs: Tensor) -> Tensor:
-        outputs = self._by_channel(self._as_own_dtype(inputs), self.kernel)
+        outputs = self._by_channel(self._tw_as_own_dtype(inputs), self.kernel)
         return self._finished(outputs)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         channels = input_shape[1 if self.data_format == "channels_first" else -1]
         count = None if channels is None else channels * self.depth_multiplier
-        return self._shape_with(count, input_shape)
+        return self._tw_shape_with(count, input_shape)
 
 
 class DepthwiseConv1D(_DepthwiseConvolution):
@@ -558,7 +558,7 @@ class _SeparableConvolution(_ByChannel):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
         self.use_bias: bool = bool(use_bias)
         self.filters: int = whole(self, "filters", filters)
@@ -568,22 +568,22 @@ class _SeparableConvolution(_ByChannel):
         channels = self._channels_of(input_shape)
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         shape = (*self.kernel_size, channels, self.depth_multiplier)
-        self.depthwise_kernel: Variable = self._new_weight(
+        self.depthwise_kernel: Variable = self._tw_new_weight(
             "depthwise_kernel", shape, prefix="depthwise"
         )
         shape = (1,) * self.rank + (channels * self.depth_multiplier, self.filters)
-        self.pointwise_kernel: Variable = self._new_weight(
+        self.pointwise_kernel: Variable = self._tw_new_weight(
             "pointwise_kernel", shape, prefix="pointwise"
         )
         self._add_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Tensor:
-        between = self._by_channel(self._as_own_dtype(inputs), self.depthwise_kernel)
+        between = self._by_channel(self._tw_as_own_dtype(inputs), self.depthwise_kernel)
         outputs = convolution(between, self.pointwise_kernel, data_format=self._format)
         return self._finished(outputs)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return self._shape_with(self.filters, input_shape)
+        return self._tw_shape_with(self.filters, input_shape)
 
 
 class SeparableConv1D(_SeparableConvolution):

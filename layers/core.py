@@ -65,7 +65,7 @@ class Dense(_Projection):
     array([[6., 6.]], dtype=float32)
     """
 
-    _shape_tells = True
+    _tw_shape_tells = True
 
     def __init__(
         self,
@@ -82,20 +82,20 @@ class Dense(_Projection):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self.units: int = whole(self, "units", units)
         self.use_bias = use_bias
         self.input_spec: InputSpec = InputSpec(min_ndim=2)
 
     def build(self, input_shape: Shape) -> None:
         features = input_shape[-1]
-        self.kernel: Variable = self._new_weight("kernel", (features, self.units))
+        self.kernel: Variable = self._tw_new_weight("kernel", (features, self.units))
         if self.use_bias:
-            self.bias: Variable | None = self._new_weight("bias", (self.units,))
+            self.bias: Variable | None = self._tw_new_weight("bias", (self.units,))
         self.input_spec = InputSpec(min_ndim=2, axes={-1: features})
 
     def call(self, inputs: Tensor) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
+        inputs = self._tw_as_own_dtype(inputs)
         if self.use_bias:
             outputs = affine(inputs, self.kernel, self.bias)
         else:
@@ -144,7 +144,7 @@ class EinsumDense(_Projection):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self.equation = equation
         self._terms = _parsed(equation)
         one = isinstance(output_shape, int)
@@ -166,18 +166,18 @@ class EinsumDense(_Projection):
         _, letters, outputs, dots = self._terms
         sizes, elided = self._sizes(input_shape)
         shape = tuple([sizes[c] for c in letters])
-        self.kernel: Variable = self._new_weight(
+        self.kernel: Variable = self._tw_new_weight(
             "kernel", shape, initializer=self._with_fans(letters, outputs)
         )
         if self.bias_axes:
             first = min([outputs.index(c) for c in self.bias_axes])
             dims = [sizes[c] if c in self.bias_axes else 1 for c in outputs[first:]]
             dims += [1] * (elided if dots == "behind" else 0)
-            self.bias: Variable | None = self._new_weight("bias", dims)
+            self.bias: Variable | None = self._tw_new_weight("bias", dims)
         self.input_spec: InputSpec = InputSpec(ndim=len(input_shape))
 
     def call(self, inputs: Tensor) -> Tensor:
-        outputs = einsum(self.equation, self._as_own_dtype(inputs), self.kernel)
+        outputs = einsum(self.equation, self._tw_as_own_dtype(inputs), self.kernel)
         if self.bias is not None:
             outputs = outputs + self.bias
         return outputs if self.activation is None else self.activation(outputs)
@@ -216,7 +216,7 @@ class EinsumDense(_Projection):
 
     def _misfit(self, needed, input_shape):
         return ValueError(
-            f"{self._title}: equation '{self.equation}' needs {needed}; got output_shape "
+            f"{self._tw_title}: equation '{self.equation}' needs {needed}; got output_shape "
             f"{self.partial_output_shape} and inputs of shape {tuple(input_shape)}"
         )
 
@@ -274,7 +274,7 @@ class Activation(ShapePreserving, Layer):
     """
 
     supports_masking = True
-    _shape_tells = True
+    _tw_shape_tells = True
 
     def __init__(
         self, activation: ActivationLike, **kwargs: Unpack[RegularizedLayerOptions]

@@ -51,7 +51,7 @@ class DTypePolicy(Configured):
     ('float16', 'float32')
     """
 
-    kind: str = "dtype_policy"
+    _tw_kind: str = "dtype_policy"
 
     def __init__(self, name: str | None = None):
         self._name = dtype_policy().name if name is None else name

@@ -85,14 +85,14 @@ class Embedding(Layer):
 
     def build(self, input_shape: Shape | None = None) -> None:
         shape = self.input_dim, self.output_dim
-        self.embeddings: Variable = self._new_weight(
+        self.embeddings: Variable = self._tw_new_weight(
             "embeddings", shape, autocast=False
         )
 
     def call(self, inputs: Tensor) -> Tensor:
         if not inputs.dtype.is_integer:
             inputs = cast(inputs, "int32")
-        return self._as_own_dtype(gather(self.embeddings, inputs))
+        return self._tw_as_own_dtype(gather(self.embeddings, inputs))
 
     def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         return not_equal(inputs, cast(0, inputs.dtype)) if self.mask_zero else None
@@ -175,11 +175,11 @@ class ReversibleEmbedding(Embedding):
         return outputs
 
     def _logits(self, inputs):
-        inputs = inputs if inputs.dtype.is_floating else self._as_own_dtype(inputs)
-        dtype = max(inputs.dtype, self._compute_dtype, key=lambda dtype: dtype.size)
+        inputs = inputs if inputs.dtype.is_floating else self._tw_as_own_dtype(inputs)
+        dtype = max(inputs.dtype, self._tw_compute_dtype, key=lambda dtype: dtype.size)
         dtype = dtype if self.reverse_dtype is None else as_dtype(self.reverse_dtype)
         kernel = self.embeddings if self.tie_weights else self.reverse_embeddings
-        kernel = cast(self._as_own_dtype(kernel.read()), dtype)
+        kernel = cast(self._tw_as_own_dtype(kernel.read()), dtype)
         logits = matmul(cast(inputs, dtype), kernel, transpose_b=self.tie_weights)
         cap = self.logit_soft_cap
         return logits if cap is None else tanh(logits / cap) * cap

@@ -130,10 +130,10 @@ class HashedCrossing(CategoryLayer):
         self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
         self.sparse = bool(sparse)
 
-    def _converted(self, inputs):
+    def _tw_converted(self, inputs):
         if isinstance(inputs, list | tuple):
             return [convert_to_tensor(x) for x in inputs]
-        return super()._converted(inputs)
+        return super()._tw_converted(inputs)
 
     def call(self, inputs: Any) -> Tensor:
         self._check(inputs)
@@ -153,21 +153,21 @@ class HashedCrossing(CategoryLayer):
     def _check(self, inputs):
         if not isinstance(inputs, list | tuple) or len(inputs) < 2:
             raise ValueError(
-                f"{self._title}: inputs must be a list of two tensors or more, got "
+                f"{self._tw_title}: inputs must be a list of two tensors or more, got "
                 f"{inputs!r:.200}"
             )
         shapes = {tuple(x.shape) for x in inputs}
         shape = min(shapes, key=len)
         if len(shapes) > 1 or len(shape) > 2 or shape[1:] not in ((), (1,)):
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 "all inputs must have shape [], [batch] or [batch, 1], and the same; got "
                 f"{sorted(shapes)}",
             )
         for x in inputs:
             if x.dtype != dtypes.string and not x.dtype.is_integer:
                 raise ValueError(
-                    f"{self._title}: inputs must be strings or integers, got {x.dtype.name}"
+                    f"{self._tw_title}: inputs must be strings or integers, got {x.dtype.name}"
                 )
 
     def compute_output_shape(self, input_shape: Any) -> Shape:

@@ -284,12 +284,12 @@ class IndexLookup(VocabularyFiles, Layer):
         if self.output_mode != "int" and not self.pad_to_max_tokens:
             if self._size is not None and self._size != size:
                 raise RuntimeError(
-                    f"{self._title}: the outputs have an entry for each of "
+                    f"{self._tw_title}: the outputs have an entry for each of "
                     f"{self._size} tokens, so the vocabulary cannot have {size}; "
                     "make a new layer, or give max_tokens and pad_to_max_tokens=True"
                 )
         self._table, self._size = self._table_class(mask + tokens), size
-        self._constants_version += 1
+        self._tw_constants_version += 1
         if self.invert:
             front = self._special_tokens
             self._inverse = self._table_class([*front, *tokens, self._oov]).array()
@@ -329,9 +329,9 @@ class IndexLookup(VocabularyFiles, Layer):
                 f"{type(self).__name__}.adapt: vocabulary is given already; omit it to "
                 "adapt"
             )
-        self._counts.add(self._rows(data))
+        self._counts.add(self._tw_rows(data))
 
-    def _rows(self, data):
+    def _tw_rows(self, data):
         """The tokens of a batch, a list for each document."""
         if isinstance(data, RaggedTensor):
             return data.to_list()
@@ -368,7 +368,7 @@ class IndexLookup(VocabularyFiles, Layer):
     def call(self, inputs: Any) -> Any:
         if self._table is None:
             raise RuntimeError(
-                f"{self._title}: there is no vocabulary yet; call adapt(data) first, or "
+                f"{self._tw_title}: there is no vocabulary yet; call adapt(data) first, or "
                 "pass vocabulary"
             )
         if self._counts_packed_rows(inputs):
@@ -387,7 +387,7 @@ class IndexLookup(VocabularyFiles, Layer):
         return self.max_tokens if self.pad_to_max_tokens else self._size
 
     def _indices(self, inputs):
-        keys = self._table_class.as_keys(self._title, inputs)
+        keys = self._table_class.as_keys(self._tw_title, inputs)
         hashed = self.oov_method == "farmhash"
         at = self._table.positions(keys, self.num_oov_indices, hashed, self.salt)
         masks, end = int(self._mask is not None), len(self._table.tokens)
@@ -432,7 +432,7 @@ class IndexLookup(VocabularyFiles, Layer):
 
     def _inverted(self, inputs):
         """The tokens of indices; the OOV token for an index out of range."""
-        indices = IntegerTable.as_keys(self._title, inputs)
+        indices = IntegerTable.as_keys(self._tw_title, inputs)
         last = len(self._inverse) - 1
         places = where(less(indices, 0), last, minimum(indices, last))
         return gather(self._inverse, places)

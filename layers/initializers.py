@@ -87,7 +87,7 @@ class Initializer(Configured):
     array([10., 10.], dtype=float32)
     """
 
-    kind: str = "initializer"
+    _tw_kind: str = "initializer"
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
@@ -267,7 +267,7 @@ _WINDOWS = {
 class _Random(Initializer):
     """Base: ``seed`` is an int, a `SeedGenerator`, whose stream goes on, or None."""
 
-    kind: str = "initializer"
+    _tw_kind: str = "initializer"
 
     def __init__(self, seed: SeedLike = None):
         self.seed: SeedLike = checked_seed(self, seed)
@@ -394,7 +394,7 @@ class VarianceScaling(_Random):
     TensorShape([3, 4])
     """
 
-    omit_defaults: dict[str, Any] = {"input_axes": None, "output_axes": None}
+    _tw_omit_defaults: dict[str, Any] = {"input_axes": None, "output_axes": None}
 
     def __init__(
         self,
@@ -457,7 +457,7 @@ def _fans(shape, input_axes, output_axes):
 class _Named(VarianceScaling):
     """Base of the settings that have names of their own."""
 
-    kind: str = "initializer"
+    _tw_kind: str = "initializer"
     setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")
 
     def __init__(

@@ -85,15 +85,15 @@ class Lambda(Layer):
         return (flatten(input_shape)[0], *given)
 
     @property
-    def _knows_shape(self):
+    def _tw_knows_shape(self):
         return self._given_output_shape is not None
 
-    config_exclude: tuple[str, str, str] = ("function", "output_shape", "mask")
+    _tw_config_exclude: tuple[str, str, str] = ("function", "output_shape", "mask")
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         given = (self.function, self._given_output_shape, self.mask)
-        for name, value in zip(self.config_exclude, given):
+        for name, value in zip(self._tw_config_exclude, given):
             if callable(value):
                 config[name] = object_config.function_config(self._name_of(name, value))
             elif value is not None:
@@ -109,7 +109,7 @@ class Lambda(Layer):
             if name is not None:
                 return name
         raise ValueError(
-            f"{self._title}: a config cannot hold the function given as {argument}, "
+            f"{self._tw_title}: a config cannot hold the function given as {argument}, "
             f"{function!r}, since code is never saved. Use a named function "
             "registered with @register_keras_serializable(), or write a subclass of "
             "Layer"
@@ -118,7 +118,7 @@ class Lambda(Layer):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
         config = dict(config)
-        for name in cls.config_exclude:
+        for name in cls._tw_config_exclude:
             value = config.get(name)
             if isinstance(value, dict) and value.get("class_name") == "__lambda__":
                 raise ValueError(

@@ -64,7 +64,7 @@ class _Merge(Layer):
 
     def call(self, inputs: Sequence[Tensor]) -> Tensor:
         if not isinstance(inputs, list | tuple):
-            raise ValueError(f"{self._title}: inputs must be a list of tensors")
+            raise ValueError(f"{self._tw_title}: inputs must be a list of tensors")
         rank = max([len(x.shape) for x in inputs])
         return self._merged([_of_rank(x, rank) for x in inputs])
 
@@ -85,11 +85,11 @@ class _Merge(Layer):
         for what, given in (("inputs", inputs), ("mask", masks)):
             if not isinstance(given, list | tuple):
                 raise ValueError(
-                    f"{self._title}: {what} must be a list, got {type(given).__name__}"
+                    f"{self._tw_title}: {what} must be a list, got {type(given).__name__}"
                 )
         if len(inputs) != len(masks):
             raise ValueError(
-                f"{self._title}: mask must have an entry, perhaps None, for each of the "
+                f"{self._tw_title}: mask must have an entry, perhaps None, for each of the "
                 f"{len(inputs)} inputs, got {len(masks)}"
             )
         return [m if m is None else cast(m, "bool") for m in masks]
@@ -97,7 +97,7 @@ class _Merge(Layer):
     def _checked_shapes(self, shapes):
         if not shapes or not all([isinstance(s, list | tuple) for s in shapes]):
             raise ValueError(
-                f"{self._title}: inputs must be a list of at least 1 tensor, got shapes "
+                f"{self._tw_title}: inputs must be a list of at least 1 tensor, got shapes "
                 f"{shapes}"
             )
         return [tuple(s) for s in shapes]
@@ -109,7 +109,7 @@ class _Merge(Layer):
         merged = [_broadcast([s[i] for s in padded]) for i in range(1, rank)]
         if len(batch) > 1 or "misfit" in merged:
             raise ValueError(
-                f"{self._title}: the shapes of the inputs must have one batch size and "
+                f"{self._tw_title}: the shapes of the inputs must have one batch size and "
                 f"broadcast, got {', '.join(map(str, shapes))}"
             )
         return (batch.pop() if batch else shapes[0][0], *merged) if rank else ()
@@ -164,7 +164,7 @@ class Subtract(_Merge):
 
     def _checked_shapes(self, shapes):
         if len(shapes) != 2:
-            raise ValueError(f"{self._title}: takes 2 inputs, got {len(shapes)}")
+            raise ValueError(f"{self._tw_title}: takes 2 inputs, got {len(shapes)}")
         return super()._checked_shapes(shapes)
 
 
@@ -288,7 +288,7 @@ class Concatenate(_Merge):
 
     def call(self, inputs: Sequence[Tensor]) -> Tensor:
         if not isinstance(inputs, list | tuple):
-            raise ValueError(f"{self._title}: inputs must be a list of tensors")
+            raise ValueError(f"{self._tw_title}: inputs must be a list of tensors")
         floats = {x.dtype for x in inputs if x.dtype.is_floating}
         if len(floats) == 1:  # counts and indices beside other features
             dtype = floats.pop()
@@ -301,7 +301,7 @@ class Concatenate(_Merge):
             raise self._misfit(shapes)
         if not -rank <= self.axis < rank:
             raise ValueError(
-                f"{self._title}: axis must be from {-rank} to {rank - 1} for inputs of "
+                f"{self._tw_title}: axis must be from {-rank} to {rank - 1} for inputs of "
                 f"rank {rank}, got {self.axis}"
             )
         at, merged = self.axis % rank, []
@@ -317,7 +317,7 @@ class Concatenate(_Merge):
 
     def _misfit(self, shapes):
         return ValueError(
-            f"{self._title}: the inputs must agree in all axes but {self.axis}, got "
+            f"{self._tw_title}: the inputs must agree in all axes but {self.axis}, got "
             f"shapes {', '.join(map(str, shapes))}"
         )
 
@@ -389,14 +389,16 @@ class Dot(_Merge):
 
     def _checked_shapes(self, shapes):
         if len(shapes) != 2 or isinstance(shapes[0], int | type(None)):
-            raise ValueError(f"{self._title}: takes a list of 2 inputs, got {shapes}")
+            raise ValueError(
+                f"{self._tw_title}: takes a list of 2 inputs, got {shapes}"
+            )
         return super()._checked_shapes(shapes)
 
     def _merged_shape(self, shapes):
         (x, y), (i, j) = shapes, self._both_axes(shapes)
         if _clash(x[i], y[j]) or _clash(x[0], y[0]):
             raise ValueError(
-                f"{self._title}: the sizes of axis {i} of the first and axis {j} of the "
+                f"{self._tw_title}: the sizes of axis {i} of the first and axis {j} of the "
                 f"second input must agree, and the batch sizes; got shapes {x} and {y}"
             )
         merged = (*x[:i], *x[i + 1 :], *y[1:j], *y[j + 1 :])
@@ -410,7 +412,7 @@ class Dot(_Merge):
             at = operator.index(axis) + (rank if axis < 0 else 0)
             if not 0 < at < rank:
                 raise ValueError(
-                    f"{self._title}: axes must name an axis of each input after the "
+                    f"{self._tw_title}: axes must name an axis of each input after the "
                     f"batch axis, got {self.axes} for shapes "
                     f"{', '.join([str(tuple(s)) for s in shapes])}"
                 )

@@ -60,7 +60,7 @@ class _Heads(Layer):
     """
 
     supports_masking = True
-    _child_names = Layer._child_names | {  # those of files
+    _tw_child_names = Layer._tw_child_names | {  # those of files
         "_query_dense": "_query_dense",
         "_key_dense": "_key_dense",
         "_value_dense": "_value_dense",
@@ -71,7 +71,7 @@ class _Heads(Layer):
     }
 
     def _keep(self, arguments, use_bias, dropout, sliding_window, use_gate, seed):
-        self._keep_weight_arguments(arguments)
+        self._tw_keep_weight_arguments(arguments)
         regularizer = regularizers.get(arguments["activity_regularizer"])
         self._projection_regularizer = regularizer
         if sliding_window is not None:
@@ -184,7 +184,7 @@ class _Heads(Layer):
         known = [pair for pair in lengths if {*map(type, pair)} == {int}]
         if len(value_shape) != len(key_shape) or any([m != n for m, n in known]):
             raise ValueError(
-                f"{self._title}: value and key must agree in all axes but the last, got "
+                f"{self._tw_title}: value and key must agree in all axes but the last, got "
                 f"shapes {tuple(value_shape)} and {tuple(key_shape)}"
             )
 

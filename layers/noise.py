@@ -46,7 +46,7 @@ class BaseNoise(ShapePreserving, Layer):
     """Base of the layers that draw random numbers in training, and keep the shape."""
 
     supports_masking = True
-    _shape_tells = True
+    _tw_shape_tells = True
 
     def _keep_seed(self, seed):
         self.seed: SeedLike = checked_seed(self, seed)
@@ -102,7 +102,7 @@ class Dropout(BaseNoise):
 
     def _dropped(self, inputs, noise_shape):
         return apply_dropout(
-            self._title, inputs, self.rate, noise_shape, self._generator.stream
+            self._tw_title, inputs, self.rate, noise_shape, self._generator.stream
         )
 
 
@@ -300,7 +300,7 @@ class AlphaDropout(BaseNoise):
         if not training or self.rate == 0:
             return inputs
         drawn = apply_dropout(
-            self._title,
+            self._tw_title,
             ones_like(inputs),
             self.rate,
             self.noise_shape,

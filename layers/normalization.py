@@ -64,26 +64,26 @@ class _ScaleAndShift(ShapePreserving, Layer):
     gamma_constraint: Any
 
     supports_masking = True
-    _shape_tells = True
+    _tw_shape_tells = True
     gamma: Variable | None = None
     beta: Variable | None = None
 
     def _add_gamma_and_beta(self, shape, scale, center):
         if scale:
-            self.gamma = self._new_weight("gamma", shape, autocast=False)
+            self.gamma = self._tw_new_weight("gamma", shape, autocast=False)
         if center:
-            self.beta = self._new_weight("beta", shape, autocast=False)
+            self.beta = self._tw_new_weight("beta", shape, autocast=False)
 
     # Statistics of half precision are in single, and so is all that follows from them.
 
     def _in_single(self, inputs):
         """Inputs of another dtype than that of computations, half ones in single."""
-        own = self._compute_dtype
-        return cast(inputs, float32) if is_half(own) else self._as_own_dtype(inputs)
+        own = self._tw_compute_dtype
+        return cast(inputs, float32) if is_half(own) else self._tw_as_own_dtype(inputs)
 
     def _like(self, inputs, *weights):
         """The weights in the dtype of the inputs."""
-        if inputs.dtype is self._variable_dtype:
+        if inputs.dtype is self._tw_variable_dtype:
             return weights
         return [w if w is None else cast(w, inputs.dtype) for w in weights]
 
@@ -135,8 +135,8 @@ class BatchNormalization(_ScaleAndShift):
     moving_variance_initializer: Any
     input_spec: InputSpec
 
-    omit_defaults: dict[str, Any] = {
-        **Layer.omit_defaults,
+    _tw_omit_defaults: dict[str, Any] = {
+        **Layer._tw_omit_defaults,
         "renorm": False,
         "renorm_clipping": None,
         "renorm_momentum": 0.99,
@@ -173,13 +173,13 @@ class BatchNormalization(_ScaleAndShift):
         self.synchronized = synchronized
         self.momentum: float = share(self, "momentum", momentum)
         self.epsilon: float = not_negative(self, "epsilon", epsilon)
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self.center = center
         self.scale = scale
 
     def build(self, input_shape: Shape) -> None:
         rank = len(input_shape)
-        (axis,) = normalize_axis(self._title, self.axis, rank)
+        (axis,) = normalize_axis(self._tw_title, self.axis, rank)
         shape, self.input_spec = _sizes(self, input_shape)
         self._add_gamma_and_beta(shape, self.scale, self.center)
         mean, variance = self.moving_mean_initializer, self.moving_variance_initializer
@@ -216,7 +216,7 @@ class BatchNormalization(_ScaleAndShift):
             outputs = self._by_batch(inputs)
         else:
             outputs = self._by_some(inputs, mask)
-        return self._as_own_dtype(outputs)
+        return self._tw_as_own_dtype(outputs)
 
     def _by_moments(self, inputs, mean, variance, of_batch=False):
         weights = self._like(inputs, mean, variance, self.beta, self.gamma)
@@ -303,7 +303,7 @@ class BatchNormalization(_ScaleAndShift):
         """Return which entries of the inputs count."""
         if len(mask.shape) != len(inputs.shape) - 1:
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 "mask must have all axes of the inputs but the last",
                 inputs=inputs,
                 mask=mask,
@@ -409,7 +409,7 @@ class LayerNormalization(_ScaleAndShift):
         self.axis: Any = _axes("LayerNormalization", axis)
         self.epsilon: float = not_negative(self, "epsilon", epsilon)
         self.rms_scaling = rms_scaling
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self.center = center
         self.scale = scale
 
@@ -425,11 +425,11 @@ class LayerNormalization(_ScaleAndShift):
             outputs = self._divided(inputs, gamma)
         else:
             outputs = layer_normalization(inputs, gamma, beta, self.axis, self.epsilon)
-        return self._as_own_dtype(outputs)
+        return self._tw_as_own_dtype(outputs)
 
     def _divided(self, inputs, gamma):
         variance = reduce_variance(inputs, self.axis, keepdims=True)
-        axes = normalize_axis(self._title, self.axis, len(inputs.shape))
+        axes = normalize_axis(self._tw_title, self.axis, len(inputs.shape))
         dims = [n if i in axes else 1 for i, n in enumerate(inputs.shape)]
         return inputs * rsqrt(variance + self.epsilon) * reshape(gamma, dims)
 
@@ -481,7 +481,7 @@ class GroupNormalization(_ScaleAndShift):
             self.groups = -1
         self.axis: Any = axis
         self.epsilon: float = not_negative(self, "epsilon", epsilon)
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self.center = center
         self.scale = scale
 
@@ -489,13 +489,13 @@ class GroupNormalization(_ScaleAndShift):
         shape, self.input_spec = _sizes(self, input_shape)
         if shape[0] is None:
             raise ValueError(
-                f"{self._title}: the number of channels must be known, axis {self.axis} "
+                f"{self._tw_title}: the number of channels must be known, axis {self.axis} "
                 f"of inputs of shape {tuple(input_shape)}"
             )
         groups = shape[0] if self.groups == -1 else self.groups
         if groups < 1 or shape[0] % groups:
             raise ValueError(
-                f"{self._title}: groups must divide the number of channels, "
+                f"{self._tw_title}: groups must divide the number of channels, "
                 f"{shape[0]}, got {self.groups}"
             )
         self._add_gamma_and_beta(shape, self.scale, self.center)
@@ -506,7 +506,7 @@ class GroupNormalization(_ScaleAndShift):
         outputs = group_normalization(
             inputs, self.groups, *weights, self.axis, self.epsilon
         )
-        return self._as_own_dtype(outputs)
+        return self._tw_as_own_dtype(outputs)
 
 
 class RMSNormalization(ShapePreserving, Layer):
@@ -547,7 +547,7 @@ class RMSNormalization(ShapePreserving, Layer):
         )
 
     def call(self, inputs: Tensor) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
+        inputs = self._tw_as_own_dtype(inputs)
         return rms_normalization(inputs, self.scale, self.axis, self.epsilon)
 
 
@@ -569,7 +569,7 @@ class UnitNormalization(ShapePreserving, Layer):
         self.axis: Any = _axes("UnitNormalization", axis)
 
     def call(self, inputs: Tensor) -> Tensor:
-        return l2_normalize(self._as_own_dtype(inputs), self.axis, epsilon=1e-24)
+        return l2_normalize(self._tw_as_own_dtype(inputs), self.axis, epsilon=1e-24)
 
 
 def _axes(who, axis):
@@ -588,7 +588,7 @@ def _sizes(
     With ``any_rank`` to the sizes alone, on the axes as they were given.
     """
     rank = len(input_shape)
-    axes = sorted(normalize_axis(layer._title, layer.axis, rank))
+    axes = sorted(normalize_axis(layer._tw_title, layer.axis, rank))
     sizes = tuple([input_shape[a] for a in axes])
     if any_rank:
         given = [layer.axis] if isinstance(layer.axis, int) else layer.axis

@@ -75,7 +75,7 @@ class _Pooling(Layer):
     """
 
     rank = None
-    _shape_tells = True
+    _tw_shape_tells = True
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class _AveragePooling(_Pooling):
 def _floating(layer, inputs):
     """The inputs; whole numbers, whose mean is none, in the dtype of the layer."""
     exact = not (inputs.dtype.is_floating or inputs.dtype.is_complex)
-    return layer._as_own_dtype(inputs) if exact else inputs
+    return layer._tw_as_own_dtype(inputs) if exact else inputs
 
 
 class MaxPooling1D(_MaxPooling):
@@ -249,7 +249,7 @@ class _GlobalPooling(Layer):
     """``reduced`` over all spatial axes; ``keepdims`` leaves them with size 1."""
 
     rank = None
-    _shape_tells = True
+    _tw_shape_tells = True
 
     def __init__(
         self,
@@ -352,7 +352,7 @@ class GlobalAveragePooling1D(_GlobalAveragePooling):
         inputs, (axis,) = _floating(self, inputs), self._axes
         mask = expand_dims(cast(mask, "bool"), 3 - axis)
         checked_broadcast(
-            self._title, mask.shape, inputs.shape, mask=mask, inputs=inputs
+            self._tw_title, mask.shape, inputs.shape, mask=mask, inputs=inputs
         )
         kept = where(mask, inputs, zeros_like(inputs))
         count = reduce_sum(cast(mask, inputs.dtype), axis, self.keepdims)

@@ -63,7 +63,7 @@ class Rescaling(ShapePreserving, Layer):
         self.offset = offset
 
     def call(self, inputs: Any) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
+        inputs = self._tw_as_own_dtype(inputs)
         return inputs * cast(self.scale, self.compute_dtype) + cast(
             self.offset, self.compute_dtype
         )
@@ -130,7 +130,7 @@ class Normalization(ShapePreserving, Layer):
         rank = len(input_shape)
         if any([not -rank <= axis < rank for axis in self.axis]):
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 f"axis {self.axis} must be from {-rank} to {rank - 1} for inputs of "
                 f"shape {tuple(input_shape)}",
             )
@@ -138,7 +138,7 @@ class Normalization(ShapePreserving, Layer):
         sizes = tuple([input_shape[axis] for axis in kept])
         if None in sizes:
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 f"the sizes along axis {self.axis} must be known, got inputs of shape "
                 f"{tuple(input_shape)}",
             )
@@ -165,7 +165,7 @@ class Normalization(ShapePreserving, Layer):
 
     def _align(self, statistic):
         """Shape a statistic of the user's to meet the inputs, its last axes last."""
-        statistic = np.asarray(statistic, self._compute_dtype.dtype)
+        statistic = np.asarray(statistic, self._tw_compute_dtype.dtype)
         shape = [1] * len(self._aligned)
         for axis, size in zip(reversed(self._kept), reversed(statistic.shape)):
             shape[axis] = size
@@ -191,7 +191,7 @@ class Normalization(ShapePreserving, Layer):
         return reshape(adapted, self._aligned)
 
     def call(self, inputs: Any) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
+        inputs = self._tw_as_own_dtype(inputs)
         deviation = maximum(sqrt(self._statistic(1)), epsilon())
         if self.invert:
             return self._statistic(0) + inputs * deviation
@@ -234,16 +234,16 @@ class Normalization(ShapePreserving, Layer):
             mean = mean + shift * (size / count)
         if count == 0:
             raise ValueError("Normalization.adapt: data must not be empty")
-        self.adapt_mean.assign(np.asarray(mean, self._variable_dtype.dtype))
+        self.adapt_mean.assign(np.asarray(mean, self._tw_variable_dtype.dtype))
         self.adapt_variance.assign(
-            np.asarray(spread / count, self._variable_dtype.dtype)
+            np.asarray(spread / count, self._tw_variable_dtype.dtype)
         )
 
     def _check_sizes(self, batch):
         fits = batch.ndim == len(self._aligned)
         if not fits or tuple([batch.shape[i] for i in self._kept]) != self._sizes:
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 f"adapt: data must have rank {len(self._aligned)} and size "
                 f"{self._sizes} along axis {self.axis}, as the layer was built for; got "
                 f"shape {batch.shape}",
@@ -350,8 +350,8 @@ class Discretization(CategoryLayer):
     array([[0, 1, 2]], dtype=int32)
     """
 
-    omit_defaults: dict[str, Any] = {
-        **Layer.omit_defaults,
+    _tw_omit_defaults: dict[str, Any] = {
+        **Layer._tw_omit_defaults,
         "trainable": True,
     }  # Keras' class takes no such argument
 
@@ -393,7 +393,7 @@ class Discretization(CategoryLayer):
     def call(self, inputs: Any) -> Tensor:
         if self.bin_boundaries is None:
             raise ValueError(
-                f"{self._title}: there are no boundaries yet; call adapt(data) "
+                f"{self._tw_title}: there are no boundaries yet; call adapt(data) "
                 "first, or pass bin_boundaries"
             )
         boundaries = convert_to_tensor(np.array(self.bin_boundaries, np.float32))
@@ -440,7 +440,7 @@ class Discretization(CategoryLayer):
         self.bin_boundaries: Any = _compressed(summary, 1 / self.num_bins)[
             0, :-1
         ].tolist()
-        self._constants_version += 1
+        self._tw_constants_version += 1
 
 
 def _ascending(boundaries):

@@ -41,8 +41,8 @@ class CellLayer(RNN):
 
     input_spec: InputSpec
 
-    omit_defaults: dict[str, Any] = {
-        **RNN.omit_defaults,
+    _tw_omit_defaults: dict[str, Any] = {
+        **RNN._tw_omit_defaults,
         "implementation": 2,
         "use_cudnn": "auto",
     }
@@ -82,7 +82,7 @@ class CellLayer(RNN):
     ) -> Any:
         if not self._is_one_op(training):
             return super().inner_loop(sequences, initial_state, mask, training)
-        cell, sequences = self.cell, self._as_own_dtype(sequences)
+        cell, sequences = self.cell, self._tw_as_own_dtype(sequences)
         masks = cell.dropped("dropout", sequences[:, 0]) if training else []
         x = sequences * expand_dims(masks[0], 1) if masks else sequences
         if self.go_backwards:

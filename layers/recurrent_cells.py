@@ -55,7 +55,7 @@ class RecurrentCell(Layer):
     state_size: int
     output_size: int
 
-    omit_defaults: dict[str, Any] = {**Layer.omit_defaults, "implementation": 2}
+    _tw_omit_defaults: dict[str, Any] = {**Layer._tw_omit_defaults, "implementation": 2}
     gates = 1
 
     def _keep(self, arguments):
@@ -63,7 +63,7 @@ class RecurrentCell(Layer):
         for name, value in arguments.items():
             if name not in ("self", "kwargs", "__class__"):
                 setattr(self, name, value)
-        self._keep_weight_arguments(arguments)
+        self._tw_keep_weight_arguments(arguments)
         self.units = whole(self, "units", self.units)
         self.dropout = min(1.0, max(0.0, self.dropout))
         self.recurrent_dropout = min(1.0, max(0.0, self.recurrent_dropout))
@@ -74,8 +74,8 @@ class RecurrentCell(Layer):
 
     def build(self, input_shape: Shape) -> None:
         width = self.gates * self.units
-        self.kernel: Variable = self._new_weight("kernel", (input_shape[-1], width))
-        self.recurrent_kernel: Variable = self._new_weight(
+        self.kernel: Variable = self._tw_new_weight("kernel", (input_shape[-1], width))
+        self.recurrent_kernel: Variable = self._tw_new_weight(
             "recurrent_kernel", (self.units, width), prefix="recurrent"
         )
         self.bias: Variable | None = None
@@ -83,12 +83,12 @@ class RecurrentCell(Layer):
             self.bias = self._add_bias(width)
 
     def _add_bias(self, width):
-        return self._new_weight("bias", (width,))
+        return self._tw_new_weight("bias", (width,))
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
         """Return a list of states of zeros, ``[batch, units]`` each."""
         sizes = flatten(self.state_size)
-        return [zeros((batch_size, size), self._compute_dtype) for size in sizes]
+        return [zeros((batch_size, size), self._tw_compute_dtype) for size in sizes]
 
     # --- products with dropout in front
 
@@ -103,7 +103,7 @@ class RecurrentCell(Layer):
 
     def of_inputs(self, inputs: Tensor, training: bool) -> Any:
         """``inputs @ kernel + bias``."""
-        inputs = self._as_own_dtype(inputs)
+        inputs = self._tw_as_own_dtype(inputs)
         masks = self.dropped("dropout", inputs) if training else []
         bias = self.bias if self.bias is None or self.bias.ndim == 1 else self.bias[0]
         if len(masks) < 2:
@@ -132,7 +132,7 @@ class RecurrentCell(Layer):
         count = self.gates if by_gate else 1
         stream = (self.seed_generator or get_global_generator()).stream
         ones = ones_like(inputs)
-        masks = [apply_dropout(self._title, ones, rate, None, stream)
+        masks = [apply_dropout(self._tw_title, ones, rate, None, stream)
                  for _ in range(count)]  # fmt: skip
         if self._masks is not None:
             self._masks[which] = masks
@@ -211,7 +211,7 @@ class LSTMBase(RecurrentCell):
 
     def _add_bias(self, width):
         initializer = self._forgetting if self.unit_forget_bias else None
-        return self._new_weight("bias", (width,), initializer=initializer)
+        return self._tw_new_weight("bias", (width,), initializer=initializer)
 
     def _forgetting(self, shape, dtype=None):
         make, ones, units = self.bias_initializer, initializers.get("ones"), self.units
@@ -335,7 +335,7 @@ class GRUCell(RecurrentCell):
 
     def _add_bias(self, width):
         shape = (2, width) if self.reset_after else (width,)
-        return self._new_weight("bias", shape)
+        return self._tw_new_weight("bias", shape)
 
     def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
         h = states[0] if is_nested(states) else states
@@ -418,7 +418,7 @@ class StackedRNNCells(Layer):
             else:
                 states.append(
                     map_structure(
-                        lambda size: zeros((batch_size, size), self._compute_dtype),
+                        lambda size: zeros((batch_size, size), self._tw_compute_dtype),
                         cell.state_size,
                     )
                 )

@@ -65,7 +65,7 @@ class Flatten(Layer):
     array([[1., 2., 3., 4.]], dtype=float32)
     """
 
-    _shape_tells = True
+    _tw_shape_tells = True
 
     def __init__(
         self, data_format: str | None = None, **kwargs: Unpack[RegularizedLayerOptions]
@@ -135,7 +135,7 @@ class Reshape(Layer):
             fits, missing = total == known, None
         if not fits:
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 f"target_shape {self.target_shape} must hold the {total} entries of an "
                 f"example, of shape {tuple(rest)}",
             )
@@ -466,7 +466,7 @@ class _Cropping(Layer):
         left = [None if n is None else n - sum(m) for n, m in zip(sizes, self._margins)]
         if any([n is not None and n <= 0 for n in left]):
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 f"cropping {self.cropping} leaves nothing of inputs with spatial "
                 f"axes of sizes {tuple(sizes)}",
             )

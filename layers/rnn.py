@@ -110,7 +110,7 @@ class RNN(Layer):
         if self.stateful and self.states is None:
             if batch is None:
                 raise ValueError(
-                    f"{self._title}: with stateful=True the batch size must be known, "
+                    f"{self._tw_title}: with stateful=True the batch size must be known, "
                     f"got inputs of shape {tuple(sequences_shape)}; give batch_shape to "
                     "Input"
                 )
@@ -128,7 +128,7 @@ class RNN(Layer):
         make = getattr(self.cell, "get_initial_state", None)
         if make is None:
             return [
-                zeros((batch_size, n), self._compute_dtype) for n in self.state_size
+                zeros((batch_size, n), self._tw_compute_dtype) for n in self.state_size
             ]
         states = make(batch_size=batch_size)
         return list(states) if is_nested(states) else [states]
@@ -168,7 +168,7 @@ class RNN(Layer):
 
     def _floating(self, x):
         """Return what a cell with another policy gives in the dtype of this layer."""
-        return self._as_own_dtype(x) if x.dtype.is_floating else x
+        return self._tw_as_own_dtype(x) if x.dtype.is_floating else x
 
     def _check_states(self, states):
         """Refuse another number of states, or other sizes, than those of the cell."""
@@ -179,7 +179,7 @@ class RNN(Layer):
         )
         if not fits:
             raise ValueError(
-                f"{self._title}: initial_state must be {len(sizes)} states of the sizes "
+                f"{self._tw_title}: initial_state must be {len(sizes)} states of the sizes "
                 f"{sizes}, got {len(actual)} of {actual}"
             )
 
@@ -191,7 +191,7 @@ class RNN(Layer):
         sizes = [(n, m) for n, m in zip(wanted, shape) if type(n) is type(m) is int]
         if len(shape) != 2 or any([n != m for n, m in sizes]):
             raise ValueError(
-                f"{self._title}: mask must be [batch, time], {tuple(wanted)}, got {shape}"
+                f"{self._tw_title}: mask must be [batch, time], {tuple(wanted)}, got {shape}"
             )
 
     def _check_batch(self, sequences, states):
@@ -200,7 +200,7 @@ class RNN(Layer):
         batch, kept = sequences.array.shape[0], flatten(states)[0].array.shape[0]
         if batch != kept:
             raise ValueError(
-                f"{self._title}: with stateful=True all batches must have one size: "
+                f"{self._tw_title}: with stateful=True all batches must have one size: "
                 f"the states are of {kept} examples, got {batch}"
             )
 

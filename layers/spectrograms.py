@@ -117,7 +117,7 @@ class MelSpectrogram(Layer):
         if self.power_to_db:
             powers = self._decibels(powers)
         axes = (1, 0) if len(powers.shape) == 2 else (0, 2, 1)
-        return self._as_own_dtype(transpose(powers, axes))
+        return self._tw_as_own_dtype(transpose(powers, axes))
 
     @property
     def _inner_dtype(self):
@@ -268,7 +268,7 @@ class STFTSpectrogram(Layer):
     def call(self, inputs: Tensor) -> Tensor:
         if not inputs.dtype.is_floating:
             raise TypeError(
-                f"{self._title}: inputs must be floating, got {inputs.dtype.name}"
+                f"{self._tw_title}: inputs must be floating, got {inputs.dtype.name}"
             )
         if self.data_format == "channels_last":
             inputs = transpose(inputs, (0, 2, 1))

@@ -192,7 +192,7 @@ class TextVectorization(Layer):
     # --- calling
 
     def call(self, inputs: Any) -> Tensor:
-        texts = StringTable.as_keys(self._title, inputs)
+        texts = StringTable.as_keys(self._tw_title, inputs)
         if texts.shape.rank == 0 and self.split is not None:
             batch = expand_dims(texts, 0)
             if self._lookup_layer.sparse:
@@ -205,7 +205,7 @@ class TextVectorization(Layer):
         if isinstance(words, RaggedTensor):
             if (self.ragged or length is None) and active_tracer() is not None:
                 fall_back(
-                    f"{self._title}: the length of the longest text is not known before "
+                    f"{self._tw_title}: the length of the longest text is not known before "
                     "it is split; give output_sequence_length, and ragged=False"
                 )
             if self.ragged:
@@ -234,7 +234,7 @@ class TextVectorization(Layer):
             if texts.shape.rank > 1:
                 if texts.shape.rank > 2 or texts.shape[-1] != 1:
                     raise ShapeError(
-                        self._title,
+                        self._tw_title,
                         "texts to be split must have shape [batch] or [batch, 1], got "
                         f"{tuple(texts.shape)}",
                     )

@@ -94,7 +94,7 @@ class VocabularyFiles:
                 f"{weights.shape}"
             )
         self._idf = weights.astype(floatx())
-        self._constants_version += 1
+        self._tw_constants_version += 1
 
     def save_assets(self, dir_path: str) -> None:
         """Write ``vocabulary.txt``, a token in each line, unless the config has them.

@@ -85,7 +85,7 @@ class TimeDistributed(Wrapper):
     def _of_step(self, shape):
         if len(shape) < 3:
             raise ValueError(
-                f"{self._title}: inputs must be [batch, time, ...], with at least three "
+                f"{self._tw_title}: inputs must be [batch, time, ...], with at least three "
                 f"axes, got shape {tuple(shape)}"
             )
         return (shape[0], *shape[2:])
@@ -99,10 +99,10 @@ class TimeDistributed(Wrapper):
         rows = time_first(inputs)
         if mask is not None:
             self._check_mask(inputs, mask)
-            if "mask" in self.layer._signature.masks:
+            if "mask" in self.layer._tw_signature.masks:
                 rows = (rows, time_first(mask))
         options = {}
-        if self.layer._signature.takes_training:
+        if self.layer._tw_signature.takes_training:
             options["training"] = training
 
         # With a policy of its own, the layer casts its inputs and weights.
@@ -123,7 +123,7 @@ class TimeDistributed(Wrapper):
             fits = fits and (n is None or size is None or n == size)
         if not fits:
             raise ValueError(
-                f"{self._title}: the mask must be [batch, time, ...] like the "
+                f"{self._tw_title}: the mask must be [batch, time, ...] like the "
                 f"inputs, with shape {own}, got shape {shape}"
             )
 
@@ -214,14 +214,14 @@ class Bidirectional(Layer):
         forward, backward = self.forward_layer, self.backward_layer
         if forward.go_backwards == backward.go_backwards:
             raise ValueError(
-                f"{self._title}: exactly one of the two layers must have "
+                f"{self._tw_title}: exactly one of the two layers must have "
                 f"go_backwards=True, got {forward.go_backwards} for both"
             )
         for name in ("stateful", "return_sequences", "return_state"):
             values = getattr(forward, name), getattr(backward, name)
             if values[0] != values[1]:
                 raise ValueError(
-                    f"{self._title}: both layers must have the same {name}, got "
+                    f"{self._tw_title}: both layers must have the same {name}, got "
                     f"{values[0]} and {values[1]}"
                 )
 
@@ -251,7 +251,7 @@ class Bidirectional(Layer):
         if self.return_state:
             states = tuple(results[0][1:] + results[1][1:])
             results = [each[0] for each in results]
-        forward, backward = map(self._as_own_dtype, results)
+        forward, backward = map(self._tw_as_own_dtype, results)
         if self.return_sequences:
             backward = reverse(backward, [1])
         outputs = self._merged(forward, backward)
@@ -282,7 +282,7 @@ class Bidirectional(Layer):
     def reset_state(self) -> None:
         """Set the states of ``stateful`` layers to zero."""
         if not self.stateful:
-            raise AttributeError(f"{self._title}: only stateful layers keep states")
+            raise AttributeError(f"{self._tw_title}: only stateful layers keep states")
         self.forward_layer.reset_state()
         self.backward_layer.reset_state()
 
@@ -389,7 +389,7 @@ class SpectralNormalization(Wrapper):
             if hasattr(self.layer, name):
                 return getattr(self.layer, name)
         raise ValueError(
-            f"{self._title}: layer must have a kernel or embeddings, got {self.layer!r}"
+            f"{self._tw_title}: layer must have a kernel or embeddings, got {self.layer!r}"
         )
 
     def _normalize(self):

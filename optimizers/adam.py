@@ -213,7 +213,7 @@ class Nadam(_MomentOptimizer):
         super().build(variables)
         dtype = variables[0].dtype if variables else "float32"
         self._u_product = self._scalar("u_product", 1.0, dtype)
-        self._added = [("u_product", self._u_product)]
+        self._tw_added = [("u_product", self._u_product)]
         assign_pending(self)
 
     def advance(self, step: int) -> None:

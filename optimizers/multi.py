@@ -226,7 +226,7 @@ class MultiOptimizer(Optimizer):
         return [v for x in self.optimizers for v in x.excluded_from_weight_decay()]
 
     def finalize_variable_values(self, var_list: Sequence[Variable]) -> None:
-        for optimizer, variables in self._parts(var_list):
+        for optimizer, variables in self._tw_parts(var_list):
             optimizer.finalize_variable_values([v for (v,) in variables])
 
     # --- steps
@@ -249,7 +249,7 @@ class MultiOptimizer(Optimizer):
             self.build(trainable_variables)
         parts = [
             (optimizer, *zip(*pairs))
-            for optimizer, pairs in self._parts(trainable_variables, grads)
+            for optimizer, pairs in self._tw_parts(trainable_variables, grads)
         ]
         for optimizer, variables, gradients in parts:
             update = optimizer.update_of(variables, gradients)
@@ -266,7 +266,7 @@ class MultiOptimizer(Optimizer):
             "loss_scale_factor"
         )
 
-    def _parts(self, variables, *others):
+    def _tw_parts(self, variables, *others):
         """Pairs of an optimizer and a list of tuples: its variables, what goes with each."""
         parts = {id(each): (each, []) for each in self.optimizers}
         for entry in zip(variables, *others):

@@ -131,7 +131,7 @@ class Optimizer(State, Configured):
     array([0.5, 2.5], dtype=float32)
     """
 
-    kind: str = "optimizer"
+    _tw_kind: str = "optimizer"
     # A zero gradient changes nothing: a sparse one updates only its rows.
     zero_is_idle = False
     # The rule needs each variable as a whole: no blocks, one variable a segment.

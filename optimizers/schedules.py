@@ -59,7 +59,7 @@ class LearningRateSchedule(Configured):
     0.30000001192092896
     """
 
-    kind: str = "schedule"
+    _tw_kind: str = "schedule"
 
     def __call__(self, step: TensorLike) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must define __call__(step)")

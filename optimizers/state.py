@@ -49,7 +49,7 @@ class State(Trackable):
         self._trainable_variables = []
         self._slots = []  # one list of variables for each slot
         self._extras = {}  # the same for the slots of averages and accumulation
-        self._added = []  # further variables of the rule: pairs of a slot name and one
+        self._tw_added = []  # further variables of the rule: pairs of a slot name and one
         self._indices = {}  # id of a variable -> its index among the trained ones
         self._not_decayed = (set(), None)
         self._iterations = None
@@ -75,7 +75,7 @@ class State(Trackable):
         for group in self.slots:
             states = [next(slots, ()) for _ in group]
             variables += [state for each in zip(*states) for state in each]
-        variables += [variable for _, variable in self._added]
+        variables += [variable for _, variable in self._tw_added]
         known = {id(v) for v in (*variables, *self._trainable_variables)}
         return variables + [v for v in self._attributes() if id(v) not in known]
 
@@ -125,7 +125,7 @@ class State(Trackable):
         names = [name for group in self.slots for name in group]
         children |= self._extras | dict(zip(names, self._slots))
         added = {}
-        for name, variable in self._added:
+        for name, variable in self._tw_added:
             added.setdefault(name, []).append(variable)
         children |= {n: vs[0] if len(vs) == 1 else vs for n, vs in added.items()}
         variables = {k: v for k, v in vars(self).items() if isinstance(v, Variable)}
@@ -209,7 +209,7 @@ class State(Trackable):
         initialize = object_config.resolve("initializer", initializer)
         with use_interpreters(()):
             variable = self._new_variable(initialize(shape, dtype), name, dtype)
-        self._added.append((slot, variable))
+        self._tw_added.append((slot, variable))
         return variable
 
     def _get_variable_index(self, variable) -> int:

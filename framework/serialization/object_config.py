@@ -101,7 +101,7 @@ def serialize(thing: Any) -> dict:
     }
     if hasattr(thing, "own_build_config"):
         config |= thing.own_build_config()
-    if getattr(thing, "kind", None) == "layer":
+    if getattr(type(thing), "_tw_kind", None) == "layer":
         _note_entry(thing, config)
     return config
 

@@ -37,7 +37,9 @@ class MaxNumBoundingBoxes(ImageLayer):
     array([ 7, -1], dtype=int32)
     """
 
-    omit_defaults: dict[str, Any] = ImageLayer.omit_defaults | {"fill_value": -1}
+    _tw_omit_defaults: dict[str, Any] = ImageLayer._tw_omit_defaults | {
+        "fill_value": -1
+    }
 
     def __init__(
         self,

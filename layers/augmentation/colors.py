@@ -47,14 +47,14 @@ class _Coloured(RandomLayer):
 
     _channel_counts: tuple[int, ...] = (3,)
 
-    def _check_inputs(self, inputs):
-        super()._check_inputs(inputs)
+    def _tw_check_inputs(self, inputs):
+        super()._tw_check_inputs(inputs)
         images = inputs["images"] if isinstance(inputs, dict) else inputs
-        if images.shape[self._channels] not in (*self._channel_counts, None):
+        if images.shape[self._tw_channels] not in (*self._channel_counts, None):
             what = "images must have three channels: red, green and blue"
             if 1 in self._channel_counts:
                 what += ", or one: grey"
-            raise ShapeError(self._title, what, images=images)
+            raise ShapeError(self._tw_title, what, images=images)
 
     def _of_hsv(self, images, change):
         """``change(hue, saturation, value)`` of the images, as such."""
@@ -63,7 +63,7 @@ class _Coloured(RandomLayer):
             hsv = unstack(rgb_to_hsv(x), axis=-1)
             return hsv_to_rgb(stack(change(*hsv), axis=-1))
 
-        return self._channels_last(changed, images)
+        return self._tw_channels_last(changed, images)
 
 
 class RandomHue(_Coloured):
@@ -162,7 +162,7 @@ class RandomSaturation(_Coloured):
 
 def _gray(layer, images):
     """The luminance, in one channel; of one channel, that channel."""
-    if images.shape[layer._channels] == 1:
+    if images.shape[layer._tw_channels] == 1:
         return images
     weights = cast([0.2989, 0.587, 0.114], images.dtype)
 
@@ -170,7 +170,7 @@ def _gray(layer, images):
         red, green, blue = unstack(x * weights, axis=-1)
         return expand_dims(red + green + blue, -1)
 
-    return layer._channels_last(luminance, images)
+    return layer._tw_channels_last(luminance, images)
 
 
 class RandomGrayscale(_Coloured):
@@ -189,7 +189,7 @@ class RandomGrayscale(_Coloured):
     """
 
     _channel_counts = (3, 1)
-    omit_defaults: dict[str, Any] = RandomLayer.omit_defaults | {"seed": None}
+    _tw_omit_defaults: dict[str, Any] = RandomLayer._tw_omit_defaults | {"seed": None}
 
     def __init__(
         self,
@@ -211,10 +211,10 @@ class RandomGrayscale(_Coloured):
         images = convert_to_tensor(images)
         if not training or transformation is None:
             return images
-        return self._as_batch(self._changed, images, transformation)
+        return self._tw_as_batch(self._changed, images, transformation)
 
     def _changed(self, images, transformation):
-        gray = cast(_gray(self, self._as_own_dtype(images)), images.dtype)
+        gray = cast(_gray(self, self._tw_as_own_dtype(images)), images.dtype)
         return where(transformation, gray, images)
 
 

@@ -78,10 +78,10 @@ class RandomElasticTransform(Warping):
     def _drawn(self, images, draws):
         if not self.scale[1] or not self.factor[1]:
             return None
-        batch, (height, width) = self._batch_of(images), self._size_of(images)
+        batch, (height, width) = self._batch_of(images), self._tw_size_of(images)
         if not isinstance(height, int) or not isinstance(width, int):
             raise ValueError(
-                f"{self._title}: images must have a known height and width, got shape "
+                f"{self._tw_title}: images must have a known height and width, got shape "
                 f"{images.shape}"
             )
         return {
@@ -104,7 +104,7 @@ class RandomElasticTransform(Warping):
 
     def _changed(self, images, transformation, interpolation=None):
         down, right = self._moves(transformation)
-        height, width = self._size_of(images)
+        height, width = self._tw_size_of(images)
         y = down + reshape(arange(height, dtype="float32"), (-1, 1))
         x = right + arange(width, dtype="float32")
         is_linear = (interpolation or self.interpolation) == "bilinear"
@@ -115,7 +115,7 @@ class RandomElasticTransform(Warping):
                 "RandomElasticTransform", images, [y, x], *how, batch=True
             )
 
-        moved = self._channels_last(sampled, images)
+        moved = self._tw_channels_last(sampled, images)
         applies = reshape(transformation["apply_transform"], (-1, 1, 1, 1))
         moved = where(applies, moved, cast(images, moved.dtype))
         if interpolation:  # of masks
@@ -129,4 +129,4 @@ class RandomElasticTransform(Warping):
         training: bool | None = True,
     ) -> dict[str, Any]:
         """Raise ``NotImplementedError``: what becomes of boxes is not defined."""
-        raise NotImplementedError(f"{self._title}: does not take bounding_boxes")
+        raise NotImplementedError(f"{self._tw_title}: does not take bounding_boxes")

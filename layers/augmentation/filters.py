@@ -65,7 +65,7 @@ class RandomSharpness(RandomLayer):
     def _changed(self, images, transformation):
         factor = self._for_each(transformation["factor"], images) * 2.0
         kernel = convert_to_tensor(_SMOOTHING, dtype=images.dtype)
-        smooth = self._channels_last(lambda x: blurred(x, kernel, (3, 3)), images)
+        smooth = self._tw_channels_last(lambda x: blurred(x, kernel, (3, 3)), images)
         images = images + (1.0 - factor) * (smooth - images)
         return clip_by_value(images, *self.value_range)
 
@@ -125,7 +125,7 @@ class RandomGaussianBlur(RandomLayer):
 
     def _changed(self, images, transformation):
         sigma = cast(transformation["blur_factor"], images.dtype)
-        smooth = self._channels_last(
+        smooth = self._tw_channels_last(
             lambda x: gaussian_blur(x, self.kernel_size, sigma), images
         )
         applies = reshape(transformation["should_apply_blur"], (-1, 1, 1, 1))

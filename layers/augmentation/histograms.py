@@ -65,9 +65,9 @@ class AutoContrast(ImageLayer):
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
         """Return the images with stretched values."""
-        given = self._as_own_dtype(convert_to_tensor(images))
+        given = self._tw_as_own_dtype(convert_to_tensor(images))
         images = rescaled(given, self.value_range, (0, 255))
-        axes = (self._rows, self._columns)
+        axes = (self._tw_rows, self._tw_columns)
         low, high = reduce_min(images, axes, True), reduce_max(images, axes, True)
         flat = less_equal(high, low)
         scale = 255.0 / where(flat, 1.0, high - low)
@@ -115,10 +115,12 @@ class Equalization(ImageLayer):
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
         """Return the images with equalized channels; only cast if not ``training``."""
-        images = self._as_own_dtype(convert_to_tensor(images))
+        images = self._tw_as_own_dtype(convert_to_tensor(images))
         if not training:
             return images
-        return self._as_batch(lambda x: self._channels_last(self._equalized, x), images)
+        return self._tw_as_batch(
+            lambda x: self._tw_channels_last(self._equalized, x), images
+        )
 
     def _equalized(self, images):
         batch, height, width, channels = images.shape
@@ -189,7 +191,9 @@ class ContrastLimitedAdaptiveHistogramEqualization(ImageLayer):
         images = convert_to_tensor(images)
         out = cast(images, "float32")
         out = rescaled(out, self.value_range, (0, 255))
-        out = self._as_batch(lambda x: self._channels_last(self._equalized, x), out)
+        out = self._tw_as_batch(
+            lambda x: self._tw_channels_last(self._equalized, x), out
+        )
         return cast(rescaled(out, (0, 255), self.value_range), images.dtype)
 
     def _equalized(self, images):

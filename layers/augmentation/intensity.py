@@ -111,7 +111,7 @@ class RandomContrast(RandomLayer):
         return {"contrast_factor": draws.uniform(shape, 1.0 - lower, 1.0 + upper)}
 
     def _changed(self, images, transformation):
-        mean = reduce_mean(images, (self._rows, self._columns), True)
+        mean = reduce_mean(images, (self._tw_rows, self._tw_columns), True)
         factor = cast(transformation["contrast_factor"], images.dtype)
         return clip_by_value((images - mean) * factor + mean, *self.value_range)
 

@@ -35,9 +35,9 @@ class _Cutting(RandomLayer):
 
     def _box(self, images, shares, draws):
         """Truth values inside of boxes with these shares of the sides; and their area."""
-        sides = zip(self._size_of(images), shares)
+        sides = zip(self._tw_size_of(images), shares)
         inside, area = None, 1.0
-        for axis, (length, share) in zip((self._rows, self._columns), sides):
+        for axis, (length, share) in zip((self._tw_rows, self._tw_columns), sides):
             length = cast(length, "float32")
             side = share * length
             start = draws.uniform((self._batch_of(images),)) * (length - side)
@@ -117,7 +117,7 @@ class CutMix(_Cutting):
         training: bool | None = True,
     ) -> dict[str, Any]:
         """Raise ``NotImplementedError``: parts of boxes have no format."""
-        raise NotImplementedError(f"{self._title}: does not take bounding_boxes")
+        raise NotImplementedError(f"{self._tw_title}: does not take bounding_boxes")
 
     def transform_segmentation_masks(
         self,
@@ -281,7 +281,7 @@ class RandomErasing(_Cutting):
             return draws.normal(tuple(images.shape)) * float(self.value_range[1])
         shape = [1, 1, 1, 1]
         if isinstance(self.fill_value, (list, tuple)):
-            shape[self._channels] = 3
+            shape[self._tw_channels] = 3
         return reshape(cast(self.fill_value, "float32"), shape)
 
     def _changed(self, images, transformation):

@@ -88,7 +88,7 @@ class RandomLayer(ImageLayer, ABC):
         if not training:
             return None
         generator = generator_of(checked_seed(self, seed)) or self.generator
-        images = self._images_of(data)
+        images = self._tw_images_of(data)
         return self._drawn(images, Draws(generator or get_global_generator()))
 
     def transform_images(
@@ -98,7 +98,7 @@ class RandomLayer(ImageLayer, ABC):
         images = super().transform_images(images)
         if not training or transformation is None:
             return images
-        return self._as_batch(self._changed, images, transformation)
+        return self._tw_as_batch(self._changed, images, transformation)
 
     @abstractmethod
     def _drawn(self, images, draws):

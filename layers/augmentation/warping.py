@@ -75,7 +75,7 @@ class Warping(RandomLayer):
         masks = convert_to_tensor(segmentation_masks)
         if not training or transformation is None:
             return masks
-        moved = self._as_batch(self._changed, masks, transformation, "nearest")
+        moved = self._tw_as_batch(self._changed, masks, transformation, "nearest")
         return cast(moved, masks.dtype)
 
 
@@ -106,18 +106,18 @@ class _Mapping(Warping):
         if not training or transformation is None:
             return bounding_boxes
         shape = transformation["input_shape"]
-        size = shape[self._rows], shape[self._columns]
-        found = self._boxes_as("xyxy", bounding_boxes, size)
+        size = shape[self._tw_rows], shape[self._tw_columns]
+        found = self._tw_boxes_as("xyxy", bounding_boxes, size)
         boxes = self._moved(found["boxes"], shape, transformation)
         found = clip_to_image_size(found | {"boxes": boxes}, *size)
-        return self._boxes_as(self.bounding_box_format, found, size, "xyxy")
+        return self._tw_boxes_as(self.bounding_box_format, found, size, "xyxy")
 
     def _moved(self, boxes, shape, transformation):
         return pulled_back(boxes, self._maps(shape, transformation))
 
     def _middle(self, shape):
         """Half of the last row's and of the last column's number."""
-        sizes = shape[self._rows], shape[self._columns]
+        sizes = shape[self._tw_rows], shape[self._tw_columns]
         return [(cast(n, "float32") - 1.0) / 2.0 for n in sizes]
 
 
@@ -218,7 +218,7 @@ class RandomTranslation(_Mapping):
         self._keep_filling(interpolation, fill_value, fill_mode)
 
     def _drawn(self, images, draws):
-        height, width = [cast(n, "float32") for n in self._size_of(images)]
+        height, width = [cast(n, "float32") for n in self._tw_size_of(images)]
         shape = (self._batch_of(images), 1)
         down = draws.uniform(shape, *self._down)
         right = draws.uniform(shape, *self._right)

@@ -241,7 +241,7 @@ class Operation(Configured):
     (9.0, (None, 3))
     """
 
-    kind: str = "operation"
+    _tw_kind: str = "operation"
     name: Any
 
     def __init__(self, name: str | None = None):
@@ -266,7 +266,7 @@ class Operation(Configured):
         def new(x):
             if type(x) is not KerasTensor:
                 raise TypeError(
-                    f"{self._title}: compute_output_spec must return KerasTensors, got "
+                    f"{self._tw_title}: compute_output_spec must return KerasTensors, got "
                     f"{x!r}"
                 )
             return KerasTensor(x.shape, x.dtype) if id(x) in given else x
@@ -289,7 +289,7 @@ class Operation(Configured):
 
         Raises: ``AttributeError`` if there was no such call.
         """
-        return self._first_node("input").inputs
+        return self._tw_first_node("input").inputs
 
     @property
     def output(self) -> Any:
@@ -297,12 +297,12 @@ class Operation(Configured):
 
         Raises: ``AttributeError`` if there was no such call.
         """
-        return self._first_node("output").outputs
+        return self._tw_first_node("output").outputs
 
-    def _first_node(self, what):
+    def _tw_first_node(self, what):
         if not self._inbound_nodes:
             raise AttributeError(
-                f"{self._title} has no {what}: it was never called on symbolic "
+                f"{self._tw_title} has no {what}: it was never called on symbolic "
                 "tensors, such as Input(...)"
             )
         return self._inbound_nodes[0]
@@ -313,7 +313,7 @@ class Operation(Configured):
         return type(self).__name__
 
     @property
-    def _title(self):
+    def _tw_title(self):
         return f"operation '{self.name}' ({type(self).__name__})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -334,7 +334,7 @@ class OpCall(Operation):
     gets from its config.
     """
 
-    kind = "operation"
+    _tw_kind = "operation"
 
     def __init__(self, op: str, attributes: dict[str, Any], name: str | None = None):
         self.op = op

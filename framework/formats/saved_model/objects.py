@@ -241,7 +241,7 @@ class ObjectReader:
         if not isinstance(kind, str) or len(kind) > 400:
             raise ValueError("the name of a class must be text")
         module._kind = kind
-        module._name = kind if kind.isidentifier() else None
+        module._tw_name = kind if kind.isidentifier() else None
         for name, below in attributes.items():
             value = self._object(below, depth + 1)
             if name in TAKEN or (

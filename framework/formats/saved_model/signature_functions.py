@@ -105,7 +105,7 @@ def call_of(layer, training=False, losses=None):
         outputs = layer(inputs, training=training)
         if losses is None:
             return outputs
-        added = layer._take_losses()
+        added = layer._tw_take_losses()
         losses.append(len(added))
         return [outputs, added] if added else outputs
 

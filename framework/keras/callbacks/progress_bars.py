@@ -38,7 +38,7 @@ class ProgbarLogger(Callback):
         self.verbose: int = 1
         self.epochs: int = 1
         self._bar = None
-        self._title = ""
+        self._tw_title = ""
         self._is_live = False
         self._in_fit = False
         self._start = 0.0
@@ -98,7 +98,7 @@ class ProgbarLogger(Callback):
             self._bar = None
 
     def _begin(self, title=""):
-        self.seen, self._title = 0, title
+        self.seen, self._tw_title = 0, title
         self._start = time.perf_counter()
         if self._is_live and is_first_worker(self.model):
             self._bar = Bar(self.target, title)
@@ -118,7 +118,7 @@ class ProgbarLogger(Callback):
             self._bar = None
         else:
             seconds = time.perf_counter() - self._start
-            line = epoch_line(self._title, self.seen, self.target, seconds, logs)
+            line = epoch_line(self._tw_title, self.seen, self.target, seconds, logs)
             say(line, self.model)
 
 

@@ -58,7 +58,7 @@ class FunctionCall(Operation):
     Raises: ``ValueError``, or ``SavingError`` from a file, if the function is not known.
     """
 
-    kind = "operation"
+    _tw_kind = "operation"
 
     def __init__(self, entry):
         config = entry.get("config")

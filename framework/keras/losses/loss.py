@@ -95,7 +95,7 @@ class Loss(Configured):
     np.float32(8.0)
     """
 
-    kind: str = "loss"
+    _tw_kind: str = "loss"
     # True if `call` takes y_true as it is, not in the dtype of y_pred.
     integer_labels: bool = False
     reduction: str | None = None

@@ -90,7 +90,7 @@ class ConfusionMetric(Metric):
     for, then call `_add_counts`.
     """
 
-    kind: str = "metric"  # a base: no name in a config stands for it
+    _tw_kind: str = "metric"  # a base: no name in a config stands for it
     init_thresholds: Any = None  # the argument of the constructor
     top_k: int | None = None  # positive are only so many of the best scores of a row
     class_id: int | None = None  # the index on the last axis that counts, None for all

@@ -113,7 +113,7 @@ class IoU(Metric):
         if y_true.shape != y_pred.shape:
             what = "there must be as many labels as predictions"
             raise ShapeError(type(self).__name__, what, y_true=y_true, y_pred=y_pred)
-        weight = self._weights(sample_weight, y_true)
+        weight = self._tw_weights(sample_weight, y_true)
         valid = logical_and(self._is_class(y_true), self._is_class(y_pred))
         if self.ignore_class is not None:
             valid = logical_and(valid, not_equal(y_true, self.ignore_class))
@@ -124,7 +124,7 @@ class IoU(Metric):
     def _is_class(self, numbers):
         return logical_and(greater_equal(numbers, 0), less(numbers, self.num_classes))
 
-    def _weights(self, sample_weight, y_true):
+    def _tw_weights(self, sample_weight, y_true):
         if sample_weight is None:
             return ones_like(y_true, self._dtype)
         weight = as_tensor(sample_weight, beside=y_true)

@@ -71,11 +71,11 @@ class Metric(Module, Configured):
     (np.float32(3.0), np.float32(3.0))
     """
 
-    kind: str = "metric"
+    _tw_kind: str = "metric"
     _direction = None  # "up" or "down": which way is better, if that is known
-    _keeps_variables = True
+    _tw_keeps_variables = True
     _added_variables = None  # in the order in which they were made
-    _child_names = {"_added_variables": "_own"}
+    _tw_child_names = {"_added_variables": "_own"}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -204,11 +204,11 @@ class Metric(Module, Configured):
     @property
     def name(self) -> str:
         """The name of the metric, and of its result in logs."""
-        return self._name
+        return self._tw_name
 
     @name.setter
     def name(self, name: str) -> None:
-        self._name = name
+        self._tw_name = name
 
     @property
     def dtype(self) -> str:
@@ -226,10 +226,10 @@ def _unrecorded(update_state):
     """
 
     def update(self, args, kwargs):
-        vars(self).pop("_rebound", None)
+        vars(self).pop("_tw_rebound", None)
         returned = converted(update_state)(self, *args, **kwargs)
-        if self._rebound is not None:
-            self._refuse_rebound("update_state")
+        if self._tw_rebound is not None:
+            self._tw_refuse_rebound("update_state")
         return returned
 
     @functools.wraps(update_state)

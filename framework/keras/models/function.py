@@ -36,7 +36,7 @@ class Function(Operation):
     array([[0., 2.]], dtype=float32)
     """
 
-    kind = "operation"
+    _tw_kind = "operation"
 
     def __init__(self, inputs: Any, outputs: Any, name: str | None = None):
         super().__init__(name=name)
@@ -63,23 +63,23 @@ class Function(Operation):
 
     def call(self, inputs: Any) -> Any:
         """Return the outputs for tensors in the structure of the inputs."""
-        tensors = self._parts(self._nests[0], inputs)
+        tensors = self._tw_parts(self._nests[0], inputs)
         for x, symbol in zip(tensors, self._graph.inputs):
             if not symbol.shape.is_compatible_with(x.shape):
                 raise ValueError(
-                    f"{self._title}: the input '{symbol.name}' must have shape "
+                    f"{self._tw_title}: the input '{symbol.name}' must have shape "
                     f"{tuple(symbol.shape)}, got {tuple(x.shape)}"
                 )
         return pack(self._nests[1], flatten(self._graph.run(tensors)))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """Return the shapes of the outputs, for a nest of shapes."""
-        shapes = self._parts(self._nests[0], input_shape, tuple)
+        shapes = self._tw_parts(self._nests[0], input_shape, tuple)
         specs = [KerasTensor(s, x.dtype) for s, x in zip(shapes, self._graph.inputs)]
         outputs = self.compute_output_spec(pack(self._nests[0], specs))
         return map_structure(lambda x: tuple(x.shape), outputs)
 
-    def _parts(self, nest, value, converted=convert_to_tensor):
+    def _tw_parts(self, nest, value, converted=convert_to_tensor):
         """Return the values at the leaves of ``nest``, converted, in a flat list."""
         if not is_nested(nest):
             return [converted(value)]
@@ -88,9 +88,9 @@ class Function(Operation):
         if not fits or len(value) != len(nest) or _lacks(nest, value):
             names = map_structure(lambda x: x.name, self._nests[0])
             raise ValueError(
-                f"{self._title}: a call takes the structure {names}, got {value!r:.200}"
+                f"{self._tw_title}: a call takes the structure {names}, got {value!r:.200}"
             )
-        return [x for k in keys for x in self._parts(nest[k], value[k], converted)]
+        return [x for k in keys for x in self._tw_parts(nest[k], value[k], converted)]
 
 
 def _lacks(nest, value):

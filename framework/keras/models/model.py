@@ -71,9 +71,9 @@ class Model(Trainer, Layer):
 
     _functional = None
     _strategy = Strategy()
-    _makes_masks = False  # its layers do
-    config_exclude: tuple[str, str] = ("inputs", "outputs")
-    _child_names = Layer._child_names | {
+    _tw_makes_masks = False  # its layers do
+    _tw_config_exclude: tuple[str, str] = ("inputs", "outputs")
+    _tw_child_names = Layer._tw_child_names | {
         "_functional_layers": "_network_layers",  # the name in files
         "_compiled": "compiled",
     }
@@ -117,7 +117,9 @@ class Model(Trainer, Layer):
         self._functional = graph
         self._functional_layers = graph.layers
         self.built = True
-        self._output_shape = sole(map_structure(lambda x: tuple(x.shape), self.output))
+        self._tw_output_shape = sole(
+            map_structure(lambda x: tuple(x.shape), self.output)
+        )
 
     # --- calling
 
@@ -129,7 +131,7 @@ class Model(Trainer, Layer):
                 "inputs and outputs"
             )
         graph = self._functional
-        flat = standardized(graph, inputs, self._title)
+        flat = standardized(graph, inputs, self._tw_title)
         if mask is not None:
             flat = [masked(x, m) for x, m in zip(flat, flatten(mask))]
         pairs = zip(flat, graph.inputs)
@@ -142,7 +144,7 @@ class Model(Trainer, Layer):
         if x is None:
             if not expected._keras_history.operation.optional:
                 raise ValueError(
-                    f"{self._title}: the input '{expected.name}' is None, but not optional; "
+                    f"{self._tw_title}: the input '{expected.name}' is None, but not optional; "
                     "see optional= of Input"
                 )
             return None
@@ -150,9 +152,9 @@ class Model(Trainer, Layer):
             return self._as_sparse_input(x, expected)
         tensor = convert_to_tensor(x)
         mask = mask_of(tensor) if in_use() else None
-        tensor = in_rank_of(expected, tensor, self._title)
+        tensor = in_rank_of(expected, tensor, self._tw_title)
         if not _fits(tuple(tensor.shape), tuple(expected.shape)):
-            raise _wrong_shape(expected, tensor, self._title)
+            raise _wrong_shape(expected, tensor, self._tw_title)
         if tensor.dtype != expected.dtype:
             tensor = cast(tensor, expected.dtype)
         if mask is not None:
@@ -162,23 +164,23 @@ class Model(Trainer, Layer):
     def _as_sparse_input(self, x, expected):
         if not expected.sparse:
             raise TypeError(
-                f"{self._title}: the input '{expected.name}' must be a tensor, got a "
+                f"{self._tw_title}: the input '{expected.name}' must be a tensor, got a "
                 f"{type(x).__name__}; see sparse= of Input"
             )
         if not x.shape.is_compatible_with(expected.shape):
-            raise _wrong_shape(expected, x, self._title)
+            raise _wrong_shape(expected, x, self._tw_title)
         return x if x.dtype == expected.dtype else cast(x, expected.dtype)
 
-    def _output_spec(self, args, kwargs):
+    def _tw_output_spec(self, args, kwargs):
         """Unknown sizes of inputs are those that the graph has for them."""
         if args and self._functional is not None and type(self).call is Model.call:
-            given = standardized(self._functional, args[0], self._title)
+            given = standardized(self._functional, args[0], self._tw_title)
             pairs = zip(given, self._functional.inputs)
             inputs = [_with_known_sizes(x, expected) for x, expected in pairs]
             if any([x is not y for x, y in zip(inputs, given)]):
                 args = (inputs, *args[1:])
         try:
-            return super()._output_spec(args, kwargs)
+            return super()._tw_output_spec(args, kwargs)
         except EagerFallback:  # sizes follow from values: the graph has them as None
             if not hasattr(self, "outputs"):
                 raise
@@ -189,32 +191,32 @@ class Model(Trainer, Layer):
         """Return None: the outputs carry the masks of their layers."""
         return None
 
-    def _converted(self, inputs):
+    def _tw_converted(self, inputs):
         if self._functional is not None:  # each input has a dtype of its own
             return map_structure(
                 lambda x: x if x is None or is_composite(x) else convert_to_tensor(x),
                 inputs,
             )
-        return super()._converted(inputs)
+        return super()._tw_converted(inputs)
 
     def build(self, input_shape: Any) -> None:
         """Create the weights for inputs of this shape, by a trace of ``call``."""
         if self._functional is None and not self.built:
-            locked = self._locked
-            self.built = self._locked = True  # the trace need not build once more
+            locked = self._tw_locked
+            self.built = self._tw_locked = True  # the trace need not build once more
             try:
                 self.compute_output_shape(input_shape)
             finally:
-                self.built, self._locked = False, locked
+                self.built, self._tw_locked = False, locked
         self.built: bool = True
 
-    def _build_for(self, args, kwargs):
+    def _tw_build_for(self, args, kwargs):
         """On a call, layers see real inputs and build themselves."""
         if type(self).build is not Model.build:
-            super()._build_for(args, kwargs)
+            super()._tw_build_for(args, kwargs)
         else:
             shapes = map_structure(_of_any_batch, args[0])
-            self._build_shapes = Opaque({"input_shape": shapes})
+            self._tw_build_shapes = Opaque({"input_shape": shapes})
 
     # --- layers, inputs and outputs
 
@@ -222,7 +224,7 @@ class Model(Trainer, Layer):
     def layers(self) -> list[Layer]:
         """The layers, in a new list: from inputs to outputs, or as they became attributes."""
         found = list(self._functional.layers) if self._functional is not None else []
-        found += [part for part in self._parts() if isinstance(part, Layer)]
+        found += [part for part in self._tw_parts() if isinstance(part, Layer)]
         return list({id(layer): layer for layer in found}.values())
 
     @layers.setter
@@ -258,7 +260,7 @@ class Model(Trainer, Layer):
     def _need_graph(self, what):
         if self._functional is None:
             raise AttributeError(
-                f"{self._title}: there are no symbolic {what}: it was not made from "
+                f"{self._tw_title}: there are no symbolic {what}: it was not made from "
                 "inputs and outputs"
             )
         return self._functional
@@ -295,8 +297,8 @@ class Model(Trainer, Layer):
     @property
     def output_shape(self) -> Any:
         """The shape of the output with None for the batch, or the nest of shapes of several."""
-        if self._functional is None and self._output_shape is not None:
-            return self._output_shape
+        if self._functional is None and self._tw_output_shape is not None:
+            return self._tw_output_shape
         return _single(map_structure(lambda x: tuple(x.shape), self.output))
 
     @property
@@ -403,7 +405,7 @@ class Model(Trainer, Layer):
     def export(self, filepath: str, *args: Any, **options: Any) -> NoReturn:
         """Raise ``NotImplementedError``: TensorFlow's SavedModel is not written."""
         raise NotImplementedError(
-            f"{self._title}: export({filepath!r}) is not supported, as it writes formats of "
+            f"{self._tw_title}: export({filepath!r}) is not supported, as it writes formats of "
             "TensorFlow, ONNX and others; tw.saved_model.save(model, path) writes the model as "
             "a function that tw.saved_model.load runs without its code, and model.save(path) "
             "a file that Keras reads and can export"

@@ -44,7 +44,7 @@ class Sequential(Model):
 
     built: bool
 
-    _child_names = Model._child_names | {"_layers": "_layers"}
+    _tw_child_names = Model._tw_child_names | {"_layers": "_layers"}
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Sequential(Model):
     ):
         super().__init__(name=name, **kwargs)
         self._layers = []
-        self._names = set(), Layer._renamed  # valid until a layer is renamed
+        self._names = set(), Layer._tw_renamed  # valid until a layer is renamed
         self._start = None  # the symbolic input, once the shape is known
         self._chain = []  # the symbolic outputs of the layers
         self._given_batch_shape = None
@@ -87,13 +87,13 @@ class Sequential(Model):
             return
         self._check_name(layer.name)
         if not self._layers and self._start is None:
-            shape = layer._given_shape
+            shape = layer._tw_given_shape
             if shape is None and isinstance(layer, Model):
                 shape = getattr(layer, "input_shape", None)
             if shape is not None:
                 self._begin_at(Input(batch_shape=shape))
         if self._start is not None:
-            with self._building():
+            with self._tw_building():
                 output = layer(self._chain[-1] if self._chain else self._start)
             self._chain.append(output)
         self._layers.append(layer)
@@ -102,9 +102,9 @@ class Sequential(Model):
 
     def _check_name(self, name):
         names, renamed = self._names
-        if len(names) != len(self._layers) or renamed != Layer._renamed:
+        if len(names) != len(self._layers) or renamed != Layer._tw_renamed:
             names = {layer.name for layer in self._layers}
-            self._names = names, Layer._renamed
+            self._names = names, Layer._tw_renamed
         if name in names:
             raise ValueError(
                 f"Sequential '{self.name}': the names of layers must differ, '{name}' "
@@ -132,10 +132,10 @@ class Sequential(Model):
         self._start, self._chain = tensor, []
 
     def _layers_changed(self):
-        self._functional = self._output_shape = None
+        self._functional = self._tw_output_shape = None
         self.built = self._start is not None
         if self._chain:
-            self._output_shape = tuple(self._chain[-1].shape)
+            self._tw_output_shape = tuple(self._chain[-1].shape)
 
     def build(self, input_shape: Any = None) -> None:
         """Build the layers in turn, for inputs of this shape; the batch may be None.
@@ -167,7 +167,7 @@ class Sequential(Model):
                 f"Sequential '{self.name}': there are no layers; add one with add()"
             )
 
-    def _build_for(self, args, kwargs):
+    def _tw_build_for(self, args, kwargs):
         """On the first call the layers see real inputs, and build themselves."""
         self._need_layers()
         shape = getattr(args[0], "shape", None)
@@ -176,14 +176,14 @@ class Sequential(Model):
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         self._need_layers()
         if self._start is not None:
-            (inputs,) = standardized(self._need_graph("inputs"), inputs, self._title)
-            inputs = self._converted(inputs)
-            inputs = in_rank_of(self._start, inputs, self._title)
+            (inputs,) = standardized(self._need_graph("inputs"), inputs, self._tw_title)
+            inputs = self._tw_converted(inputs)
+            inputs = in_rank_of(self._start, inputs, self._tw_title)
             if inputs.dtype.is_floating and inputs.dtype != self._start.dtype:
                 inputs = cast_masked(inputs, self._start.dtype)
         elif self._given_batch_shape is not None:
             built_for = TensorSpec(self._given_batch_shape, name="inputs")
-            inputs = in_rank_of(built_for, inputs, self._title)
+            inputs = in_rank_of(built_for, inputs, self._tw_title)
         if mask is not None:
             inputs = masked(inputs, flatten(mask)[0])
         with call_context(training):
@@ -191,17 +191,17 @@ class Sequential(Model):
                 inputs = layer(inputs)
         return inputs
 
-    _casts_inputs = False  # that is up to the `Input`, or to the first layer
+    _tw_casts_inputs = False  # that is up to the `Input`, or to the first layer
 
-    def _converted(self, inputs):
-        return Layer._converted(self, inputs)
+    def _tw_converted(self, inputs):
+        return Layer._tw_converted(self, inputs)
 
     def _need_graph(self, what):
         if self._functional is None:
             if self._start is None:
                 if self._given_batch_shape is None:
                     raise AttributeError(
-                        f"{self._title}: the {what} are unknown before the shape of "
+                        f"{self._tw_title}: the {what} are unknown before the shape of "
                         "the inputs is known: start with an Input, or call the model"
                     )
                 self.built = False

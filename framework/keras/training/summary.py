@@ -166,7 +166,7 @@ def _row(operation):
         outputs = operation._inbound_nodes[0].outputs
         shapes = map_structure(lambda x: tuple(x.shape), outputs)
         return f"{operation.name} ({operation.display_name})", _shape_text(shapes), "0"
-    shapes = operation._output_shape
+    shapes = operation._tw_output_shape
     known = operation.built or operation.weights
     params = f"{operation.count_params():,}" if known else "0 (unbuilt)"
     if isinstance(operation, InputLayer):

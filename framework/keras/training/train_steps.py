@@ -65,7 +65,7 @@ class TrainSteps(CompiledModel):
     def _make_weights(self, x):
         """Build all layers before a step draws random numbers: a seed then gives the
         same numbers whether the step is traced or not."""
-        self._has_weights = self._all_built() or self._call_symbolically(x)
+        self._has_weights = self._tw_all_built() or self._call_symbolically(x)
 
     def _build_for_batch(self, data):
         """Build the layers, and the optimizer, as the first step by a batch does.

@@ -218,7 +218,7 @@ class Trainer(TrainSteps):
         size = min(validation.batch_size, validation.num_samples)
         leaves = [leaf for leaf in flatten(x) if leaf is not None]
         specs = [(size, *leaf.shape[1:], leaf.dtype) for leaf in leaves]
-        if not self._all_built() or specs == self._compiled.validated:
+        if not self._tw_all_built() or specs == self._compiled.validated:
             return
         try:
             self._call_symbolically(x, size)

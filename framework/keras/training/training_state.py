@@ -149,7 +149,7 @@ class TrainingState:
             model._make_weights(map_structure(_from_text, self.inputs))
         ours = type(model).train_step is TrainSteps.train_step
         waits = any(n.startswith("model/optimizer/") for n in self._restoration.names)
-        if model._all_built() and ours and waits and not optimizer.built:
+        if model._tw_all_built() and ours and waits and not optimizer.built:
             optimizer.build(model.trainable_variables)
 
     def check_consumed(self):

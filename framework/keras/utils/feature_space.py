@@ -336,7 +336,7 @@ class FeatureSpace(Layer):
 
     # --- calling
 
-    def _converted(self, inputs):
+    def _tw_converted(self, inputs):
         if not isinstance(inputs, dict):
             raise ValueError(
                 f"FeatureSpace: inputs must be a dict of features, got {inputs!r:.200}"

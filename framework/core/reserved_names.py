@@ -1,0 +1,109 @@
+"""Names for what a class keeps for itself, beside the attributes of users.
+
+Users subclass layers, models, optimizers, losses and so on, and give them attributes and
+methods of their own. Names that Keras documents are known to them. Whatever else such a
+class needs starts with `PREFIX`, so that no name of a user's is in its way; a few public
+names that Keras lacks are `Replaceable`, and no code here reads them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
+__all__ = ["PREFIX", "Replaceable", "Reserving", "name_in_files"]
+
+Value = TypeVar("Value")
+
+PREFIX = "_tw_"
+_PACKAGE = __name__.partition(".")[0]
+# Methods that hand on the assignments of others, or copy all attributes of an object.
+_PASSING_ON = {"__setattr__", "__setstate__", "__copy__", "__deepcopy__"}
+
+
+class Reserving:
+    """Base of classes that users extend: names that start with `PREFIX` are not theirs.
+
+    Raises: ``AttributeError`` if code outside of the package assigns to such a name;
+    ``TypeError`` for a class that defines one.
+
+    >>> class Point(Reserving):
+    ...     pass
+    >>> Point()._tw_x = 1
+    Traceback (most recent call last):
+    AttributeError: Point: names that start with '_tw_' are reserved, rename '_tw_x'
+    """
+
+    _tw_is_checked = False  # also in a copy of a class, which has our names by then
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if _is_own(cls.__module__) or "_tw_is_checked" in vars(cls):
+            return
+        for name in vars(cls):
+            if name.startswith(PREFIX):
+                raise TypeError(_refusal(cls, name))
+        cls._tw_is_checked = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name[:4] == PREFIX:
+            check_assignment(type(self), name)
+        super().__setattr__(name, value)
+
+
+def check_assignment(cls: type, name: str) -> None:
+    """Raise if the caller's caller, who assigns to a reserved name, is a user."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_name in _PASSING_ON and frame.f_back is not None:
+        frame = frame.f_back
+    if not _is_own(frame.f_globals.get("__name__")):
+        raise AttributeError(_refusal(cls, name))
+
+
+def _refusal(cls, name):
+    return f"{cls.__name__}: names that start with {PREFIX!r} are reserved, rename {name!r}"
+
+
+def _is_own(module):
+    return str(module).partition(".")[0] == _PACKAGE
+
+
+def name_in_files(name: str) -> str:
+    """Return the name that files have for an attribute: the prefix is not part of it.
+
+    >>> name_in_files("_tw_weights"), name_in_files("_weights")
+    ('_weights', '_weights')
+    """
+    return f"_{name[len(PREFIX) :]}" if name.startswith(PREFIX) else name
+
+
+class Replaceable(Generic[Value]):
+    """Decorator: a property that an attribute of the same name replaces.
+
+    >>> class Point:
+    ...     @Replaceable
+    ...     def norm(self):
+    ...         return 1.0
+    >>> point = Point()
+    >>> point.norm
+    1.0
+    >>> point.norm = "mine"
+    >>> point.norm
+    'mine'
+    """
+
+    def __init__(self, get: Callable[[Any], Value]):
+        self.get = get
+        self.__doc__ = get.__doc__
+        self.__name__ = get.__name__
+        self.__module__ = get.__module__
+
+    @overload
+    def __get__(self, owner: None, cls: type) -> Replaceable[Value]: ...
+
+    @overload
+    def __get__(self, owner: object, cls: type | None = None) -> Value: ...
+
+    def __get__(self, owner: Any, cls: type | None = None) -> Any:
+        return self if owner is None else self.get(owner)
