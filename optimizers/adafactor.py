@@ -102,10 +102,10 @@ class Adafactor(Optimizer):
             self._velocities[at],
         )
         if variable.shape.rank < 2:
-            self._average(velocity, squares, new)
+            self._tw_average(velocity, squares, new)
         else:
-            self._average(rows, reduce_mean(squares, -1), new)
-            self._average(columns, reduce_mean(squares, -2), new)
+            self._tw_average(rows, reduce_mean(squares, -1), new)
+            self._tw_average(columns, reduce_mean(squares, -2), new)
             share = rows / reduce_mean(rows, -1, keepdims=True)
             self.assign(velocity, expand_dims(share, -1) * expand_dims(columns, -2))
         change = gradient / sqrt(velocity)
@@ -113,7 +113,7 @@ class Adafactor(Optimizer):
         scale = maximum(self.epsilon_2, _root_mean_square(variable))
         self.assign_sub(variable, scale * rate * change)
 
-    def _average(self, mean, value, new):
+    def _tw_average(self, mean, value, new):
         self.assign(mean, (1 - new) * mean + new * value)
 
 

@@ -94,17 +94,19 @@ class LossScaleOptimizer(Optimizer):
             )
         _refuse_options(kwargs)
         self.inner_optimizer = inner_optimizer
-        self.updates_blocks: bool = inner_optimizer.updates_blocks
+        self._tw_updates_blocks: bool = inner_optimizer._tw_updates_blocks
         super().__init__(0.0, name=name)
         self.initial_scale = initial_scale
         self.dynamic_growth_steps = dynamic_growth_steps
         inner_optimizer.loss_scale_factor = None
         with use_interpreters(()):
-            self.dynamic_scale: Variable = self._new_variable(
+            self.dynamic_scale: Variable = self._tw_new_variable(
                 initial_scale, "dynamic_scale", "float32"
             )
-            self.step_counter: Variable = self._new_variable(0, "step_counter", "int64")
-        self._seen: tuple[Any, ...] = (None, None)  # arrays of both, their values
+            self.step_counter: Variable = self._tw_new_variable(
+                0, "step_counter", "int64"
+            )
+        self._tw_seen: tuple[Any, ...] = (None, None)  # arrays of both, their values
 
     # --- state, followed by that of the inner optimizer
 
@@ -115,7 +117,7 @@ class LossScaleOptimizer(Optimizer):
         return scalars + self.inner_optimizer.variables
 
     iterations: Any = _of_inner("iterations")
-    excluded_from_weight_decay: Any = _of_inner("excluded_from_weight_decay")
+    _tw_excluded_from_weight_decay: Any = _of_inner("_tw_excluded_from_weight_decay")
 
     @property
     def learning_rate(self) -> Any:
@@ -125,7 +127,7 @@ class LossScaleOptimizer(Optimizer):
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
         if self._learning_rate is None:
-            self._learning_rate = self._scalar("learning_rate", value, "float32")
+            self._learning_rate = self._tw_scalar("learning_rate", value, "float32")
         else:
             self.inner_optimizer.learning_rate = value
 
@@ -159,17 +161,17 @@ class LossScaleOptimizer(Optimizer):
         super().apply_gradients(grads_and_vars)
         return self.inner_optimizer._iterations
 
-    def _new_update(self, key, variables, grads):
+    def _tw_new_update(self, key, variables, grads):
         with use_interpreters(()):
             self.build(variables)
-        update = self.inner_optimizer._new_update(key, variables, grads)
-        self._updates[key] = update
+        update = self.inner_optimizer._tw_new_update(key, variables, grads)
+        self._tw_updates[key] = update
         return update
 
-    def take_step(self, update: Any, gradients: Any, share: float = 1.0) -> None:
-        value, steps = before, _ = self._state()
+    def _tw_take_step(self, update: Any, gradients: Any, share: float = 1.0) -> None:
+        value, steps = before, _ = self._tw_state()
         if _all_finite(gradients):
-            self.inner_optimizer.take_step(update, gradients, share / value)
+            self.inner_optimizer._tw_take_step(update, gradients, share / value)
             steps += 1
             if steps == self.dynamic_growth_steps:
                 steps, value = 0, value * 2
@@ -179,26 +181,26 @@ class LossScaleOptimizer(Optimizer):
         self.step_counter._bind(xp.full((), steps, np.int64))
         if value != before:
             self.dynamic_scale._bind(xp.full((), value, np.float32))
-        self._seen = (*self._arrays(), value, steps)
+        self._tw_seen = (*self._tw_arrays(), value, steps)
 
-    def _arrays(self):
+    def _tw_arrays(self):
         return self.dynamic_scale._array, self.step_counter._array
 
-    def _state(self):
+    def _tw_state(self):
         """Return scale and counter; a GPU is not asked for what the host has set."""
-        scale, counter = self._arrays()
-        if self._seen[0] is not scale or self._seen[1] is not counter:
-            self._seen = scale, counter, scale.item(), int(counter.item())
-        return self._seen[2:]
+        scale, counter = self._tw_arrays()
+        if self._tw_seen[0] is not scale or self._tw_seen[1] is not counter:
+            self._tw_seen = scale, counter, scale.item(), int(counter.item())
+        return self._tw_seen[2:]
 
-    def _trace_step(self, update, grads, variables, tracer):
+    def _tw_trace_step(self, update, grads, variables, tracer):
         on_host = isinstance(self.dynamic_scale._array, np.ndarray)
         if on_host or replica_context() is not None:
-            super()._trace_step(update, grads, variables, tracer)
+            super()._tw_trace_step(update, grads, variables, tracer)
         else:
-            self._trace_on_device(grads, variables)
+            self._tw_trace_on_device(grads, variables)
 
-    def _trace_on_device(self, grads, variables):
+    def _tw_trace_on_device(self, grads, variables):
         """Record ops that compute scale and counter; the host looks once, whether to step."""
         scale, steps = self.dynamic_scale.read(), self.step_counter.read()
         grads = [
@@ -222,12 +224,12 @@ class LossScaleOptimizer(Optimizer):
         goes_on = logical_and(finite, logical_not(grows))
         self.step_counter.assign(where(goes_on, steps + 1, zeros_like(steps)))
 
-    changes_gradients = True
-    block_rule: Any = _of_inner("block_rule")
-    reads: Any = _of_inner("reads")
+    _tw_changes_gradients = True
+    _tw_block_rule: Any = _of_inner("_tw_block_rule")
+    _tw_reads: Any = _of_inner("_tw_reads")
 
-    def writes(self, update: Any) -> list[Variable]:
-        written = self.inner_optimizer.writes(update)
+    def _tw_writes(self, update: Any) -> list[Variable]:
+        written = self.inner_optimizer._tw_writes(update)
         return [*written, self.step_counter, self.dynamic_scale]
 
     def __getattr__(self, name: str) -> Any:

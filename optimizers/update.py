@@ -124,24 +124,24 @@ class Update:
         """Make one step of ``rule``, the optimizer."""
         self._warn_of_missing()
         if active_interpreter() is not None:
-            notify_of_writes(rule.writes(self), EFFECT)
+            notify_of_writes(rule._tw_writes(self), EFFECT)
         with self.exclusive(rule):
             gradients = self.checked(grads)
             if replica_context() is not None:
                 gradients = all_reduce_gradients(gradients)
-            rule.take_step(self, gradients)
+            rule._tw_take_step(self, gradients)
 
     def exclusive(self, rule):
         """Return a context in which no other thread takes a step."""
         lock = self._exclusive.get(id(rule))  # an optimizer and one around it
         if lock is None:
-            lock = self._exclusive[id(rule)] = writing(rule.writes(self))
+            lock = self._exclusive[id(rule)] = writing(rule._tw_writes(self))
         return lock
 
     def trace(self, rule, grads, tracer):
         """Record one step, which each replay takes."""
         self._warn_of_missing()
-        notify_of_writes(rule.writes(self), EFFECT)
+        notify_of_writes(rule._tw_writes(self), EFFECT)
         context = replica_context()
         inputs, slices = [], []
         for i, variable, _ in self.present:
@@ -168,7 +168,7 @@ class Update:
                 slices.append(None)
             inputs += arrays
         step = TracedUpdate(self, rule, slices, context is not None)
-        if not rule.updates_blocks:
+        if not rule._tw_updates_blocks:
             tracer.flush_variables()  # its code may look at any variable
         tracer.effect(EFFECT, step, inputs, reads=step.reads, writes=step.writes)
 
@@ -192,13 +192,13 @@ class Update:
             if every > 1:
                 gradients = accumulate(self.groups, gradients, share, due and every)
                 share = 1.0
-            if due and rule.updates_blocks:
+            if due and rule._tw_updates_blocks:
                 self._change(rule, gradients, share)
             elif due:
                 gradients = self._clipped_copies(rule, gradients, share)
             if due and every > 1:
                 clear(self.segments)
-        if due and not rule.updates_blocks:
+        if due and not rule._tw_updates_blocks:
             self._call(rule, gradients)
         del gradients  # sums that nobody else may hold
         if rule.use_ema:
@@ -216,11 +216,13 @@ class Update:
 
     def _prepare(self, rule, step):
         """Set the coefficients of a step; code of the user may read variables here."""
-        rule.advance(step)
-        rate = rule._rate()
+        rule._tw_rule.advance(step)
+        rate = rule._tw_rate()
         decay = rate * (rule.weight_decay or 0)
         for workspace in self.workspaces:
-            coefficients = rule.coefficients(step, rate, workspace.computed.type)
+            coefficients = rule._tw_rule.coefficients(
+                step, rate, workspace.computed.type
+            )
             workspace.prepare((decay, *coefficients))
 
     def _change(self, rule, gradients, share):
@@ -293,7 +295,7 @@ class TracedUpdate(VariableUpdate):
 
     def __call__(self, *arrays):
         if self.dense:
-            self.rule.take_step(self.update, arrays)
+            self.rule._tw_take_step(self.update, arrays)
             return
         rest, gradients = iter(arrays), []
         for (_, variable, _), slices in zip(self.update.present, self.slices):
@@ -304,24 +306,24 @@ class TracedUpdate(VariableUpdate):
                 array = to_gradient(slices, variable)
                 array = all_gather_rows(array) if self.gathers else array
             gradients.append(array)
-        self.rule.take_step(self.update, gradients)
+        self.rule._tw_take_step(self.update, gradients)
 
     @property
     def runs_user_code(self):
-        return not self.rule.updates_blocks
+        return not self.rule._tw_updates_blocks
 
     @property
     def reads(self):
-        return self.rule.reads()
+        return self.rule._tw_reads()
 
     @property
     def writes(self):
-        return self.rule.writes(self.update)
+        return self.rule._tw_writes(self.update)
 
     @property
     def gradient_memory(self):
         memory = [None] * len(self.slices)
-        if not self.dense or self.rule.changes_gradients:
+        if not self.dense or self.rule._tw_changes_gradients:
             return memory
         for group in self.update.groups:
             for m, n in group.members if group.views else ():
@@ -330,10 +332,10 @@ class TracedUpdate(VariableUpdate):
 
     @property
     def block_rule(self):
-        return self.rule.block_rule
+        return self.rule._tw_block_rule
 
     def on_device(self):
-        return self.rule.device_update(self.update) if self.dense else None
+        return self.rule._tw_device_update(self.update) if self.dense else None
 
     def with_own_memory(self):
         other = copy.copy(self)
@@ -350,7 +352,7 @@ class TracedUpdate(VariableUpdate):
 
 @effect_maker(EFFECT, on_host=False)
 def _traced_update(optimizer, variables, gradients):
-    update = optimizer.update_of(tuple(variables), gradients)
+    update = optimizer._tw_update_of(tuple(variables), gradients)
     empty = IndexedSlices(None, None)
     slices = [None if each == "dense" else empty for each in gradients]
     return TracedUpdate(update, optimizer, slices, "gathered" in gradients)
@@ -431,7 +433,9 @@ def _compiled(rule, segment, clip):
     workspace = segment.workspace
     decays = bool(rule.weight_decay and segment.decays)
     scaled = type(clip) is Scaling
-    compiled = rule.compiled_update(workspace.xp, workspace.computed, decays, scaled)
+    compiled = rule._tw_compiled_update(
+        workspace.xp, workspace.computed, decays, scaled
+    )
     decay, *numbers = workspace.numbers
     if decays:
         numbers.append(decay)
@@ -442,7 +446,7 @@ def _compiled(rule, segment, clip):
 
 def _update(rule, segment, blocks, clip=None):
     """Update blocks by ``update_block``, after clipping by ``clip`` and decay."""
-    workspace, update_block = segment.workspace, rule.update_block
+    workspace, update_block = segment.workspace, rule._tw_rule.update_block
     xp, scratch = workspace.xp, workspace.scratch
     decay, *coefficients = workspace.numbers
     decays = rule.weight_decay and segment.decays
@@ -451,11 +455,11 @@ def _update(rule, segment, blocks, clip=None):
     if compiled is not None:
         other = None if type(clip) is Scaling else clip
         blocks = _compute(compiled, blocks, other, workspace, numbers)
-    if rule.takes_factor:
+    if rule._tw_rule.takes_factor:
         folds = type(clip) is Scaling and clip.folds and pays(segment.flats[0])
         coefficients.append(float(clip.factor) if folds else 1.0)
         clip = None if folds else clip
-    spare = workspace.spare if rule.needs_two else None
+    spare = workspace.spare if rule._tw_rule.needs_two else None
     for gradient, variable, slots in blocks:
         size = variable.size
         buffer = scratch[:size]
@@ -485,7 +489,7 @@ def _update_single(rule, segment, gradient, clip):
         _update_run(rule, segment, 0, segment.starts[-1], gradient.reshape(-1), clip)
         return
     rows, values = _merged(segment.workspace.xp, gradient, clip)
-    if not rule.zero_is_idle or (rule.weight_decay and segment.decays):
+    if not rule._tw_rule.zero_is_idle or (rule.weight_decay and segment.decays):
         _update(rule, segment, segment.row_blocks(rows, values))
     elif rows.size:
         _update_rows(rule, segment, rows, values)
@@ -494,16 +498,18 @@ def _update_single(rule, segment, gradient, clip):
 def _update_rows(rule, segment, rows, values):
     """Update the rows that have a gradient, and no others."""
     xp, coefficients = segment.workspace.xp, segment.workspace.numbers[1:]
-    if rule.takes_factor:
+    if rule._tw_rule.takes_factor:
         coefficients.append(1.0)
     picked = segment.pick_rows(rows)
     first, *others = [lines.reshape(-1) for lines in picked]
     block = values.reshape(-1), first, others
     for gradient, variable, slots in in_computed([block]):
         scratch = xp.empty_like(variable)
-        if rule.needs_two:
+        if rule._tw_rule.needs_two:
             scratch = scratch, xp.empty_like(variable)
-        rule.update_block(xp, gradient, variable, scratch, coefficients, *slots)
+        rule._tw_rule.update_block(
+            xp, gradient, variable, scratch, coefficients, *slots
+        )
     segment.put_rows(rows, picked)
 
 
@@ -520,8 +526,8 @@ def dense_on_device(rule, gradient, variable):
     fits = fits and indices.shape.rank == 1 and indices.dtype.is_integer
     fits = fits and bool(shape) and tuple(values.shape)[1:] == shape[1:]
     known = values.dtype.is_floating and kind_of(dtype) == "f"
-    is_small = not rule.zero_is_idle or variable._array.size <= LARGE
-    if xp is np or rule.changes_gradients or not (fits and known and is_small):
+    is_small = not rule._tw_rule.zero_is_idle or variable._array.size <= LARGE
+    if xp is np or rule._tw_changes_gradients or not (fits and known and is_small):
         return gradient
     return scatter_rows(cast(values, variable.dtype), indices, shape=variable.shape)
 
@@ -531,14 +537,17 @@ def update_alone(rule, step, learning_rate, gradient, variable, slots):
     owners = [variable, *slots]
     xp = array_module(type(variable._array))
     workspace = Workspace(xp, variable._array.dtype, max(1, variable._array.size))
-    workspace.prepare(rule.coefficients(step, learning_rate, workspace.computed.type))
-    coefficients = [*workspace.numbers, 1.0] if rule.takes_factor else workspace.numbers
+    numbers = rule._tw_rule.coefficients(step, learning_rate, workspace.computed.type)
+    workspace.prepare(numbers)
+    coefficients = workspace.numbers
+    if rule._tw_rule.takes_factor:
+        coefficients = [*coefficients, 1.0]
     scratch = workspace.scratch
-    if rule.needs_two:
+    if rule._tw_rule.needs_two:
         scratch = scratch, workspace.spare
     arrays = [xp.array(v._array).reshape(-1) for v in owners]
     block = to_gradient(gradient, variable).reshape(-1), arrays[0], arrays[1:]
     for given, array, others in in_computed([block]):
-        rule.update_block(xp, given, array, scratch, coefficients, *others)
+        rule._tw_rule.update_block(xp, given, array, scratch, coefficients, *others)
     for owner, array in zip(owners, arrays):
         owner.assign(new_tensor(array.reshape(owner.shape)))

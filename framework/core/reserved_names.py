@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
-__all__ = ["PREFIX", "Replaceable", "Reserving", "name_in_files"]
+__all__ = ["PREFIX", "Replaceable", "Reserving", "class_attribute", "name_in_files"]
 
 Value = TypeVar("Value")
 
@@ -76,6 +76,21 @@ def name_in_files(name: str) -> str:
     ('_weights', '_weights')
     """
     return f"_{name[len(PREFIX) :]}" if name.startswith(PREFIX) else name
+
+
+def class_attribute(item: object, name: str, cls: type | None = None) -> Any:
+    """Return an attribute as a class has it, whatever ``item`` itself has by this name.
+
+    ``cls``: the class where the search begins, by default that of ``item``.
+
+    Raises: ``AttributeError`` if neither ``cls`` nor its bases have it.
+    """
+    for base in (cls or type(item)).__mro__:
+        if name in vars(base):
+            value = vars(base)[name]
+            bind = getattr(type(value), "__get__", None)
+            return value if bind is None else bind(value, item, type(item))
+    raise AttributeError(f"{type(item).__name__} has no attribute {name!r}")
 
 
 class Replaceable(Generic[Value]):

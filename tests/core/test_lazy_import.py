@@ -141,6 +141,6 @@ def test_modules_show_their_public_names_alone_whatever_is_imported_later():
 
 def test_names_that_are_not_public_are_removed():
     space = ModuleType("space")
-    space.__all__, space.exp, space.sys, space._tw_one = ["exp"], abs, sys, 1
+    space.__all__, space.exp, space.sys, space._one = ["exp"], abs, sys, 1
     keep_public(space)
-    assert space.exp is abs and space._tw_one == 1 and not hasattr(space, "sys")
+    assert space.exp is abs and space._one == 1 and not hasattr(space, "sys")

@@ -213,7 +213,7 @@ def _pair(variable, array):
 def _pairs_by_name(optimizer, names, arrays):
     """Pairs of variable and array by names of Keras 2: ``Adam/m/dense/kernel:0``."""
     variables, first = optimizer.variables, optimizer._iterations
-    slots = {name: [] for group in optimizer.slots for name in group}
+    slots = {name: [] for group in optimizer._tw_rule.slots for name in group}
     pairs = []
     for name, array in zip(names, arrays):
         if not array.shape and name.rpartition("/")[2].startswith("iter"):
@@ -222,7 +222,7 @@ def _pairs_by_name(optimizer, names, arrays):
             pairs += [(v, array) for v in variables if v.name == "learning_rate"]
         else:
             slots[_slot_of(name, slots, optimizer)].append(array)
-    for (name, stored), slot in zip(slots.items(), optimizer._slots):
+    for (name, stored), slot in zip(slots.items(), optimizer._tw_slots):
         if len(stored) != len(slot):
             raise StateMismatch(
                 f"{len(stored)} arrays are stored for the slot '{name}' of {len(slot)}"

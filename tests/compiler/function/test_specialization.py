@@ -465,7 +465,7 @@ def test_code_that_asks_for_the_rank_is_traced_for_each_rank():
     traced = check(f, [None], shapes=shapes, traces=3)
     assert (
         "rank"
-        in traced._tw_find(
+        in traced._find(
             traced.signature.arguments((tw.ones(3),), {})
         ).specializations.reason
     )

@@ -39,7 +39,7 @@ class Difference(AssertionError):
 
     def __init__(self, message, kind="values"):
         super().__init__(message)
-        self._tw_kind = kind
+        self.kind = kind
 
 
 class Refusal(Exception):
