@@ -202,20 +202,20 @@ class Softmax(_Activation):
 
     def call(self, inputs: Tensor, mask: Any = None) -> Tensor:
         if mask is None:
-            return self._normalized(inputs)
-        mask = self._checked(mask, inputs)
+            return self._tw_normalized(inputs)
+        mask = self._tw_checked(mask, inputs)
         lowest = -3e4 if inputs.dtype == "float16" else -1e9
-        outputs = self._normalized(where(mask, inputs, lowest))
+        outputs = self._tw_normalized(where(mask, inputs, lowest))
         return where(mask, outputs, 0.0)  # also where nothing counts
 
-    def _normalized(self, inputs):
+    def _tw_normalized(self, inputs):
         if isinstance(self.axis, int):
             return softmax(inputs, self.axis)
         if len(self.axis) == 1:
             return softmax(inputs, self.axis[0])
         return exp(inputs - reduce_logsumexp(inputs, self.axis, keepdims=True))
 
-    def _checked(self, mask, inputs):
+    def _tw_checked(self, mask, inputs):
         mask = convert_to_tensor(mask)
         sizes, own = tuple(mask.shape), tuple(inputs.shape)
         fits = [m == 1 or m == n for m, n in zip(sizes[::-1], own[::-1])]

@@ -69,9 +69,9 @@ class ConvLSTMCell(LSTMBase, ConvolutionBase):
     ):
         super().__init__(**kwargs)
         self.units: int = whole(self, "filters", filters)
-        self._keep(locals())
-        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
-        self._refuse_strides_with_dilation()
+        self._tw_keep(locals())
+        self._tw_keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self._tw_refuse_strides_with_dilation()
         self.gate_axis: int = 1 if self.data_format == "channels_first" else -1
         self.state_size: list[int] = [self.units, self.units]
 
@@ -81,7 +81,7 @@ class ConvLSTMCell(LSTMBase, ConvolutionBase):
                 f"{self._tw_title}: the channels and spatial axes of the inputs must have "
                 f"known sizes, got steps of shape {tuple(input_shape)}"
             )
-        channels, width = self._channels_of(input_shape), self.gates * self.units
+        channels, width = self._tw_channels_of(input_shape), self.gates * self.units
         self.state_shape: Shape = self.compute_output_shape(input_shape)[1:]
         self.kernel: Variable = self._tw_new_weight(
             "kernel", (*self.kernel_size, channels, width)
@@ -90,7 +90,7 @@ class ConvLSTMCell(LSTMBase, ConvolutionBase):
         self.recurrent_kernel: Variable = self._tw_new_weight(
             "recurrent_kernel", shape, prefix="recurrent"
         )
-        self.bias: Variable | None = self._add_bias(width) if self.use_bias else None
+        self.bias: Variable | None = self._tw_add_bias(width) if self.use_bias else None
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         return self._tw_shape_with(self.units, input_shape)
@@ -104,18 +104,18 @@ class ConvLSTMCell(LSTMBase, ConvolutionBase):
         """The convolution of the inputs with ``kernel``, plus ``bias``."""
         inputs = self._tw_as_own_dtype(inputs)
         masks = self.dropped("dropout", inputs) if training else []
-        x = self._by_gates(self._convolved, inputs, masks, self.kernel)
-        return x if self.bias is None else bias_add(x, self.bias, self._format)
+        x = self._tw_by_gates(self._tw_convolved, inputs, masks, self.kernel)
+        return x if self.bias is None else bias_add(x, self.bias, self._tw_format)
 
     def of_state(self, state: Tensor, training: bool) -> Tensor:
         """The convolution of the state with ``recurrent_kernel``, of the same size."""
         masks = self.dropped("recurrent_dropout", state) if training else []
-        return self._by_gates(self._same, state, masks, self.recurrent_kernel)
+        return self._tw_by_gates(self._tw_same, state, masks, self.recurrent_kernel)
 
-    def _same(self, state, kernel):
-        return convolution(state, kernel, 1, "same", self._format)
+    def _tw_same(self, state, kernel):
+        return convolution(state, kernel, 1, "same", self._tw_format)
 
-    def _by_gates(self, product, x, masks, kernel):
+    def _tw_by_gates(self, product, x, masks, kernel):
         """The product of ``x`` with the kernel of each gate, with a mask for each."""
         if not masks:
             return product(x, kernel)
@@ -162,13 +162,13 @@ class _ConvLSTM(CellLayer):
         **kwargs: Unpack[LayerOptions],
     ):
         arguments = locals()
-        self._make(ConvLSTMCell, "conv_lstm_cell", arguments | {"rank": self.rank})
+        self._tw_make(ConvLSTMCell, "conv_lstm_cell", arguments | {"rank": self.rank})
         self.input_spec = InputSpec(ndim=self.rank + 3)
 
-    def _is_one_op(self, training=True):
+    def _tw_is_one_op(self, training=True):
         return False
 
-    def _check_states(self, states):
+    def _tw_check_states(self, states):
         wanted = self.cell.state_shape
         actual = [tuple(x.array.shape)[1:] for x in flatten(states)]
         if actual != [wanted, wanted]:

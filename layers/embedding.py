@@ -169,12 +169,12 @@ class ReversibleEmbedding(Embedding):
 
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if reverse:
-            return self._logits(inputs)
+            return self._tw_logits(inputs)
         outputs = super().call(inputs)
         attach(outputs, super().compute_mask(inputs))
         return outputs
 
-    def _logits(self, inputs):
+    def _tw_logits(self, inputs):
         inputs = inputs if inputs.dtype.is_floating else self._tw_as_own_dtype(inputs)
         dtype = max(inputs.dtype, self._tw_compute_dtype, key=lambda dtype: dtype.size)
         dtype = dtype if self.reverse_dtype is None else as_dtype(self.reverse_dtype)
@@ -213,11 +213,11 @@ class Masking(ShapePreserving, Layer):
         self.mask_value = mask_value
 
     def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
-        return self._counted(inputs, False)
+        return self._tw_counted(inputs, False)
 
     def call(self, inputs: Tensor) -> Tensor:
-        return where(self._counted(inputs, True), inputs, zeros((), inputs.dtype))
+        return where(self._tw_counted(inputs, True), inputs, zeros((), inputs.dtype))
 
-    def _counted(self, inputs, keepdims):
+    def _tw_counted(self, inputs, keepdims):
         value = cast(self.mask_value, inputs.dtype)
         return reduce_any(not_equal(inputs, value), -1, keepdims)

@@ -77,12 +77,12 @@ class Hashing(CategoryLayer):
         self.sparse = checked_sparse(self, sparse, output_mode)
 
     def call(self, inputs: Any) -> Tensor:
-        bins = map_entries(lambda x: self._bins(convert_to_tensor(x)), inputs)
+        bins = map_entries(lambda x: self._tw_bins(convert_to_tensor(x)), inputs)
         return encoded(
             bins, self.output_mode, self.num_bins, self.dtype, sparse=self.sparse
         )
 
-    def _bins(self, values):
+    def _tw_bins(self, values):
         if self.mask_value is None or self.num_bins == 1:
             return hash_bucket(_whole(values), self.num_bins, self.salt)
         is_mask = equal(values, self.mask_value)
@@ -136,7 +136,7 @@ class HashedCrossing(CategoryLayer):
         return super()._tw_converted(inputs)
 
     def call(self, inputs: Any) -> Tensor:
-        self._check(inputs)
+        self._tw_check(inputs)
         values = [
             fingerprint(x) if x.dtype == dtypes.string else cast(x, dtypes.int64)
             for x in inputs
@@ -150,7 +150,7 @@ class HashedCrossing(CategoryLayer):
             sparse=self.sparse,
         )
 
-    def _check(self, inputs):
+    def _tw_check(self, inputs):
         if not isinstance(inputs, list | tuple) or len(inputs) < 2:
             raise ValueError(
                 f"{self._tw_title}: inputs must be a list of two tensors or more, got "

@@ -82,7 +82,7 @@ class Resizing(ImageLayer):
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
         """Return the images in their new size; ``training`` changes nothing."""
-        return self._brought_to_size(images, self.interpolation)
+        return self._tw_brought_to_size(images, self.interpolation)
 
     def transform_segmentation_masks(
         self,
@@ -91,16 +91,16 @@ class Resizing(ImageLayer):
         training: bool | None = True,
     ) -> Tensor:
         """Return the masks in the new size, by the nearest pixels."""
-        return self._brought_to_size(segmentation_masks, "nearest")
+        return self._tw_brought_to_size(segmentation_masks, "nearest")
 
-    def _brought_to_size(self, inputs, interpolation):
+    def _tw_brought_to_size(self, inputs, interpolation):
         images = inputs = convert_to_tensor(inputs)
         if self.crop_to_aspect_ratio:
             size = self._tw_size_of(images)
             box = self._tw_largest_box(*size, self.height, self.width)
             images = self._tw_cut(images, *box)
         elif self.pad_to_aspect_ratio:
-            images = self._padded(images)
+            images = self._tw_padded(images)
         images = self._tw_resized(
             images, self.height, self.width, interpolation, self.antialias
         )
@@ -108,7 +108,7 @@ class Resizing(ImageLayer):
             return images
         return saturate_cast(round(images), inputs.dtype)
 
-    def _padded(self, images):
+    def _tw_padded(self, images):
         rows, columns = self._tw_size_of(images)
         above = (max(rows, columns * self.height // self.width) - rows) // 2
         beside = (max(columns, rows * self.width // self.height) - columns) // 2
@@ -132,14 +132,14 @@ class Resizing(ImageLayer):
             reduce_all(equal(given, -1.0), -1), reduce_all(equal(given, 0.0), -1)
         )
         found = self._tw_boxes_as("xyxy", bounding_boxes, transformation)
-        moved = self._scaled(found["boxes"], *transformation)
+        moved = self._tw_scaled(found["boxes"], *transformation)
         size = self.height, self.width
         found = clip_to_image_size(found | {"boxes": moved}, *size)
         boxes = where(expand_dims(none, -1), 0.0, found["boxes"])
         target = self.bounding_box_format
         return self._tw_boxes_as(target, found | {"boxes": boxes}, size, "xyxy")
 
-    def _scaled(self, boxes, rows, columns):
+    def _tw_scaled(self, boxes, rows, columns):
         rows, columns = cast(rows, boxes.dtype), cast(columns, boxes.dtype)
         down, across = self.height / rows, self.width / columns
         top = left = cast(0, boxes.dtype)
@@ -201,13 +201,13 @@ class CenterCrop(ImageLayer):
     ) -> Tensor:
         """Return the middle of the images; ``training`` changes nothing."""
         images = self._tw_as_own_dtype(convert_to_tensor(images))
-        top, left, rows, columns = self._middle(*self._tw_size_of(images))
+        top, left, rows, columns = self._tw_middle(*self._tw_size_of(images))
         images = self._tw_cut(images, top, left, rows, columns)
         if (rows, columns) == (self.height, self.width):
             return images
         return self._tw_resized(images, self.height, self.width)
 
-    def _middle(self, rows, columns):
+    def _tw_middle(self, rows, columns):
         """The box to cut out: top, left, height and width."""
         above, beside = rows - self.height, columns - self.width
         if above >= 0 and beside >= 0:
@@ -232,7 +232,7 @@ class CenterCrop(ImageLayer):
         """Return the parts of the boxes in the middle of the images."""
         shape = transformation["input_shape"]
         size = shape[self._tw_rows], shape[self._tw_columns]
-        top, left, rows, columns = self._middle(*size)
+        top, left, rows, columns = self._tw_middle(*size)
         found = self._tw_boxes_as("xyxy", bounding_boxes, size)
         boxes = crop(found["boxes"], top, left, rows, columns)
         new_size = self.height, self.width

@@ -225,7 +225,7 @@ class STFT(Initializer):
         wave = np.exp(-2j * np.pi * time * bin_ / (2 * max(bins - 1, 1)))
         kernel = wave.real if self.side == "real" else wave.imag
         if self.window is not None:
-            window = self._window(length)
+            window = self._tw_window(length)
             scales = {
                 "density": np.linalg.norm(window),
                 "spectrum": np.abs(window).sum(),
@@ -233,7 +233,7 @@ class STFT(Initializer):
             kernel *= window[:, None, None] / scales.get(self.scaling, 1.0)
         return cast(convert_to_tensor(kernel), _floating(dtype))
 
-    def _window(self, length):
+    def _tw_window(self, length):
         if not isinstance(self.window, str):
             window = np.asarray(self.window, np.float64)
             if window.shape != (length,):
@@ -272,7 +272,7 @@ class _Random(Initializer):
     def __init__(self, seed: SeedLike = None):
         self.seed: SeedLike = checked_seed(self, seed)
 
-    def _draw(self, how, *args):
+    def _tw_draw(self, how, *args):
         if isinstance(self.seed, sampling.Generator):
             return getattr(self.seed, how)(*args)
         source = sampling if self.seed is None else start_of(self.seed)
@@ -299,7 +299,7 @@ class RandomNormal(_Random):
         self.stddev = stddev
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
-        return self._draw("normal", shape, self.mean, self.stddev, _floating(dtype))
+        return self._tw_draw("normal", shape, self.mean, self.stddev, _floating(dtype))
 
 
 class RandomUniform(_Random):
@@ -317,7 +317,9 @@ class RandomUniform(_Random):
         self.maxval = maxval
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
-        return self._draw("uniform", shape, self.minval, self.maxval, _floating(dtype))
+        return self._tw_draw(
+            "uniform", shape, self.minval, self.maxval, _floating(dtype)
+        )
 
 
 class TruncatedNormal(_Random):
@@ -329,7 +331,7 @@ class TruncatedNormal(_Random):
         self.stddev = stddev
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
-        return self._draw(
+        return self._tw_draw(
             "truncated_normal", shape, self.mean, self.stddev, _floating(dtype)
         )
 
@@ -361,7 +363,7 @@ class Orthogonal(_Random):
             )
         rows, columns = math.prod(shape[:-1]), shape[-1]
         tall = (max(rows, columns), min(rows, columns))
-        drawn = self._draw("normal", tall, 0.0, 1.0, float64).numpy()
+        drawn = self._tw_draw("normal", tall, 0.0, 1.0, float64).numpy()
         q, r = np.linalg.qr(drawn)
         q *= np.sign(np.diag(r))  # makes the distribution uniform
         q = q if rows >= columns else q.T
@@ -432,10 +434,10 @@ class VarianceScaling(_Random):
         dtype = _floating(dtype)
         if self.distribution == "uniform":
             limit = math.sqrt(3.0 * variance)
-            return self._draw("uniform", shape, -limit, limit, dtype)
+            return self._tw_draw("uniform", shape, -limit, limit, dtype)
         if self.distribution == "untruncated_normal":
-            return self._draw("normal", shape, 0.0, math.sqrt(variance), dtype)
-        return self._draw(
+            return self._tw_draw("normal", shape, 0.0, math.sqrt(variance), dtype)
+        return self._tw_draw(
             "truncated_normal", shape, 0.0, math.sqrt(variance) / _CUT, dtype
         )
 

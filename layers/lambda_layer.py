@@ -60,15 +60,15 @@ class Lambda(Layer):
             raise TypeError(
                 f"Lambda: function must be a callable or a name, got {function!r}"
             )
-        self._given_output_shape = output_shape
+        self._tw_given_output_shape = output_shape
         self.mask: Any = _registered("mask", mask)
         self.supports_masking: bool = mask is not None
         self.arguments: dict[str, Any] = dict(arguments or {})
-        self._wanted = _arguments_of(self.function) & {"training", "mask"}
+        self._tw_wanted = _arguments_of(self.function) & {"training", "mask"}
 
     def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
         own = {"mask": mask, "training": training}
-        wanted = {name: own[name] for name in own if name in self._wanted}
+        wanted = {name: own[name] for name in own if name in self._tw_wanted}
         return converted(self.function)(inputs, **self.arguments, **wanted)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
@@ -77,7 +77,7 @@ class Lambda(Layer):
         return convert_to_tensor(self.mask)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        given = self._given_output_shape
+        given = self._tw_given_output_shape
         if given is None:
             return super().compute_output_shape(input_shape)
         if callable(given):
@@ -86,21 +86,23 @@ class Lambda(Layer):
 
     @property
     def _tw_knows_shape(self):
-        return self._given_output_shape is not None
+        return self._tw_given_output_shape is not None
 
     _tw_config_exclude: tuple[str, str, str] = ("function", "output_shape", "mask")
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
-        given = (self.function, self._given_output_shape, self.mask)
+        given = (self.function, self._tw_given_output_shape, self.mask)
         for name, value in zip(self._tw_config_exclude, given):
             if callable(value):
-                config[name] = object_config.function_config(self._name_of(name, value))
+                config[name] = object_config.function_config(
+                    self._tw_name_of(name, value)
+                )
             elif value is not None:
                 config[name] = object_config.plain(value)
         return config
 
-    def _name_of(self, argument, function):
+    def _tw_name_of(self, argument, function):
         name = name_in_scope(function) or get_registered_name(function)
         if get_registered_object(name) is function:
             return name

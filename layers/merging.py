@@ -59,28 +59,28 @@ class _Merge(Layer):
     supports_masking = True
 
     def build(self, input_shape: Any) -> None:
-        shapes = self._checked_shapes(input_shape)
-        self._merged_shape(shapes)  # raises if they do not fit
+        shapes = self._tw_checked_shapes(input_shape)
+        self._tw_merged_shape(shapes)  # raises if they do not fit
 
     def call(self, inputs: Sequence[Tensor]) -> Tensor:
         if not isinstance(inputs, list | tuple):
             raise ValueError(f"{self._tw_title}: inputs must be a list of tensors")
         rank = max([len(x.shape) for x in inputs])
-        return self._merged([_of_rank(x, rank) for x in inputs])
+        return self._tw_merged([_of_rank(x, rank) for x in inputs])
 
-    def _merged(self, inputs):
+    def _tw_merged(self, inputs):
         return reduce(self.function, inputs)
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
-        return self._merged_shape(self._checked_shapes(input_shape))
+        return self._tw_merged_shape(self._tw_checked_shapes(input_shape))
 
     def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         if mask is None:
             return None
-        masks = self._checked_masks(inputs, mask)
+        masks = self._tw_checked_masks(inputs, mask)
         return None if any([m is None for m in masks]) else reduce(logical_or, masks)
 
-    def _checked_masks(self, inputs, masks):
+    def _tw_checked_masks(self, inputs, masks):
         """The mask of each input as a boolean tensor, or None."""
         for what, given in (("inputs", inputs), ("mask", masks)):
             if not isinstance(given, list | tuple):
@@ -94,7 +94,7 @@ class _Merge(Layer):
             )
         return [m if m is None else cast(m, "bool") for m in masks]
 
-    def _checked_shapes(self, shapes):
+    def _tw_checked_shapes(self, shapes):
         if not shapes or not all([isinstance(s, list | tuple) for s in shapes]):
             raise ValueError(
                 f"{self._tw_title}: inputs must be a list of at least 1 tensor, got shapes "
@@ -102,7 +102,7 @@ class _Merge(Layer):
             )
         return [tuple(s) for s in shapes]
 
-    def _merged_shape(self, shapes):
+    def _tw_merged_shape(self, shapes):
         rank = max([len(s) for s in shapes])
         batch = {s[0] for s in shapes if s and isinstance(s[0], int)}
         padded = [s[:1] + (1,) * (rank - len(s)) + s[1:] for s in shapes]
@@ -162,10 +162,10 @@ class Subtract(_Merge):
 
     function: Any = staticmethod(ops.subtract)
 
-    def _checked_shapes(self, shapes):
+    def _tw_checked_shapes(self, shapes):
         if len(shapes) != 2:
             raise ValueError(f"{self._tw_title}: takes 2 inputs, got {len(shapes)}")
-        return super()._checked_shapes(shapes)
+        return super()._tw_checked_shapes(shapes)
 
 
 class Average(_Merge):
@@ -182,12 +182,12 @@ class Average(_Merge):
 
     function: Any = staticmethod(ops.add)
 
-    def _merged(self, inputs):
+    def _tw_merged(self, inputs):
         inputs = [
             x if x.dtype.is_differentiable else cast(x, self.compute_dtype)
             for x in inputs
         ]
-        return super()._merged(inputs) / float(len(inputs))
+        return super()._tw_merged(inputs) / float(len(inputs))
 
 
 class Multiply(_Merge):
@@ -206,11 +206,11 @@ class Multiply(_Merge):
 
     function: Any = staticmethod(ops.multiply)
 
-    def _merged(self, inputs):
+    def _tw_merged(self, inputs):
         masks = [_along(mask_of(x)) for x in inputs]
         kept = [x if m is None else where(m, x, cast(1, x.dtype))
                 for x, m in zip(inputs, masks)]  # fmt: skip
-        outputs = super()._merged(kept)
+        outputs = super()._tw_merged(kept)
         if any([m is None for m in masks]):
             return outputs
         return where(reduce(logical_or, masks), outputs, cast(0, outputs.dtype))
@@ -219,7 +219,7 @@ class Multiply(_Merge):
 class _Extremum(_Merge):
     """Base of `Maximum` and `Minimum`: an input that its mask leaves out does not count."""
 
-    def _merged(self, inputs):
+    def _tw_merged(self, inputs):
         outputs, kept = inputs[0], _along(mask_of(inputs[0]))
         for x in inputs[1:]:
             mask = _along(mask_of(x))
@@ -295,10 +295,10 @@ class Concatenate(_Merge):
             inputs = [x if x.dtype == dtype else cast(x, dtype) for x in inputs]
         return concat(inputs, self.axis)
 
-    def _merged_shape(self, shapes):
+    def _tw_merged_shape(self, shapes):
         rank = len(shapes[0])
         if any([len(s) != rank for s in shapes]):
-            raise self._misfit(shapes)
+            raise self._tw_misfit(shapes)
         if not -rank <= self.axis < rank:
             raise ValueError(
                 f"{self._tw_title}: axis must be from {-rank} to {rank - 1} for inputs of "
@@ -310,12 +310,12 @@ class Concatenate(_Merge):
             if i == at:
                 merged.append(None if None in sizes else sum(sizes))
             elif len(known) > 1:
-                raise self._misfit(shapes)
+                raise self._tw_misfit(shapes)
             else:
                 merged.append(known.pop() if known else sizes[0])
         return tuple(merged)
 
-    def _misfit(self, shapes):
+    def _tw_misfit(self, shapes):
         return ValueError(
             f"{self._tw_title}: the inputs must agree in all axes but {self.axis}, got "
             f"shapes {', '.join(map(str, shapes))}"
@@ -324,7 +324,7 @@ class Concatenate(_Merge):
     def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         if mask is None:
             return None
-        masks = self._checked_masks(inputs, mask)
+        masks = self._tw_checked_masks(inputs, mask)
         if all([m is None for m in masks]):
             return None
         whole = [_of_shape(x, m) for x, m in zip(inputs, masks)]
@@ -376,7 +376,7 @@ class Dot(_Merge):
         self.normalize = normalize
 
     def call(self, inputs: Sequence[Tensor]) -> Tensor:
-        (x, y), axes = inputs, self._both_axes([x.shape for x in inputs])
+        (x, y), axes = inputs, self._tw_both_axes([x.shape for x in inputs])
         if self.normalize:
             x, y = (l2_normalize(z, a, epsilon=1e-14) for z, a in zip((x, y), axes))
         letters = iter("bcdefghijklmnopqrstuvw")
@@ -387,15 +387,15 @@ class Dot(_Merge):
         outputs = einsum("{},{}->{}".format(*terms), x, y)
         return outputs if len(rest) > 1 else expand_dims(outputs, 1)
 
-    def _checked_shapes(self, shapes):
+    def _tw_checked_shapes(self, shapes):
         if len(shapes) != 2 or isinstance(shapes[0], int | type(None)):
             raise ValueError(
                 f"{self._tw_title}: takes a list of 2 inputs, got {shapes}"
             )
-        return super()._checked_shapes(shapes)
+        return super()._tw_checked_shapes(shapes)
 
-    def _merged_shape(self, shapes):
-        (x, y), (i, j) = shapes, self._both_axes(shapes)
+    def _tw_merged_shape(self, shapes):
+        (x, y), (i, j) = shapes, self._tw_both_axes(shapes)
         if _clash(x[i], y[j]) or _clash(x[0], y[0]):
             raise ValueError(
                 f"{self._tw_title}: the sizes of axis {i} of the first and axis {j} of the "
@@ -404,7 +404,7 @@ class Dot(_Merge):
         merged = (*x[:i], *x[i + 1 :], *y[1:j], *y[j + 1 :])
         return merged if len(merged) > 1 else (*merged, 1)
 
-    def _both_axes(self, shapes):
+    def _tw_both_axes(self, shapes):
         pair = [self.axes] * 2 if isinstance(self.axes, int) else self.axes
         axes = []
         for axis, shape in zip(pair, shapes):

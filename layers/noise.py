@@ -48,12 +48,12 @@ class BaseNoise(ShapePreserving, Layer):
     supports_masking = True
     _tw_shape_tells = True
 
-    def _keep_seed(self, seed):
+    def _tw_keep_seed(self, seed):
         self.seed: SeedLike = checked_seed(self, seed)
         self.seed_generator: Generator | None = generator_of(self.seed)
 
     @property
-    def _generator(self):
+    def _tw_generator(self):
         return self.seed_generator or get_global_generator()
 
 
@@ -93,16 +93,16 @@ class Dropout(BaseNoise):
         super().__init__(**kwargs)
         self.rate: float = share(self, "rate", rate)
         self.noise_shape: Any = _checked_shape("Dropout", noise_shape)
-        self._keep_seed(seed)
+        self._tw_keep_seed(seed)
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
-        return self._dropped(inputs, self.noise_shape)
+        return self._tw_dropped(inputs, self.noise_shape)
 
-    def _dropped(self, inputs, noise_shape):
+    def _tw_dropped(self, inputs, noise_shape):
         return apply_dropout(
-            self._tw_title, inputs, self.rate, noise_shape, self._generator.stream
+            self._tw_title, inputs, self.rate, noise_shape, self._tw_generator.stream
         )
 
 
@@ -127,8 +127,8 @@ class _SpatialDropout(Dropout):
             return inputs
         ones = (1,) * (self.rank - 2)
         if self.data_format == "channels_first":
-            return self._dropped(inputs, (None, None, *ones))
-        return self._dropped(inputs, (None, *ones, None))
+            return self._tw_dropped(inputs, (None, None, *ones))
+        return self._tw_dropped(inputs, (None, *ones, None))
 
 
 class SpatialDropout1D(_SpatialDropout):
@@ -211,12 +211,12 @@ class GaussianNoise(BaseNoise):
     ):
         super().__init__(**kwargs)
         self.stddev: float = not_negative(self, "stddev", stddev)
-        self._keep_seed(seed)
+        self._tw_keep_seed(seed)
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.stddev == 0:
             return inputs
-        noise = self._generator.normal(
+        noise = self._tw_generator.normal(
             inputs.shape, stddev=self.stddev, dtype=inputs.dtype
         )
         return inputs + noise
@@ -247,13 +247,13 @@ class GaussianDropout(BaseNoise):
     ):
         super().__init__(**kwargs)
         self.rate: float = _rate_below_1("GaussianDropout", rate)
-        self._keep_seed(seed)
+        self._tw_keep_seed(seed)
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
         stddev = math.sqrt(self.rate / (1.0 - self.rate))
-        return inputs * self._generator.normal(
+        return inputs * self._tw_generator.normal(
             inputs.shape, mean=1.0, stddev=stddev, dtype=inputs.dtype
         )
 
@@ -294,7 +294,7 @@ class AlphaDropout(BaseNoise):
         super().__init__(**kwargs)
         self.rate: float = _rate_below_1("AlphaDropout", rate)
         self.noise_shape: Any = _checked_shape("AlphaDropout", noise_shape)
-        self._keep_seed(seed)
+        self._tw_keep_seed(seed)
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.rate == 0:
@@ -304,7 +304,7 @@ class AlphaDropout(BaseNoise):
             ones_like(inputs),
             self.rate,
             self.noise_shape,
-            self._generator.stream,
+            self._tw_generator.stream,
         )
         a = ((1 - self.rate) * (1 + self.rate * _LOWEST**2)) ** -0.5
         kept = where(greater(drawn, 0.0), inputs, _LOWEST)

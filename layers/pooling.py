@@ -94,11 +94,13 @@ class _Pooling(Layer):
         self.padding: str = checked_padding(self, padding)
         self.data_format: str = checked_format(self, data_format)
         self.input_spec: InputSpec = InputSpec(ndim=self.rank + 2)
-        self._format = format_of_ops(self.data_format, self.rank)
+        self._tw_format = format_of_ops(self.data_format, self.rank)
 
     def call(self, inputs: Tensor) -> Tensor:
         padding = self.padding.upper()
-        return self.pooled(inputs, self.pool_size, self.strides, padding, self._format)
+        return self.pooled(
+            inputs, self.pool_size, self.strides, padding, self._tw_format
+        )
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
@@ -261,10 +263,10 @@ class _GlobalPooling(Layer):
         self.data_format: str = checked_format(self, data_format)
         self.keepdims: bool = bool(keepdims)
         self.input_spec: InputSpec = InputSpec(ndim=self.rank + 2)
-        self._axes = spatial_axes(self.data_format, self.rank)
+        self._tw_axes = spatial_axes(self.data_format, self.rank)
 
     def call(self, inputs: Tensor) -> Tensor:
-        return self.reduced(inputs, self._axes, self.keepdims)
+        return self.reduced(inputs, self._tw_axes, self.keepdims)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *_, channels = to_channels_last(input_shape, self.data_format)
@@ -349,7 +351,7 @@ class GlobalAveragePooling1D(_GlobalAveragePooling):
     def call(self, inputs: Tensor, mask: Any = None) -> Tensor:
         if mask is None:
             return super().call(inputs)
-        inputs, (axis,) = _floating(self, inputs), self._axes
+        inputs, (axis,) = _floating(self, inputs), self._tw_axes
         mask = expand_dims(cast(mask, "bool"), 3 - axis)
         checked_broadcast(
             self._tw_title, mask.shape, inputs.shape, mask=mask, inputs=inputs
@@ -439,10 +441,10 @@ class _AdaptivePooling(Layer):
     def call(self, inputs: Tensor) -> Tensor:
         axes = spatial_axes(self.data_format, self.rank)
         for axis, count in zip(axes, self.output_size):
-            inputs = self._along(inputs, axis, count)
+            inputs = self._tw_along(inputs, axis, count)
         return inputs
 
-    def _along(self, inputs, axis, count):
+    def _tw_along(self, inputs, axis, count):
         size, lead = inputs.shape[axis], (slice(None),) * axis
         if size == count:
             return inputs

@@ -48,7 +48,7 @@ class CellLayer(RNN):
     }
     use_cudnn: str = "auto"
 
-    def _make(self, cell_class, name, arguments):
+    def _tw_make(self, cell_class, name, arguments):
         """Keep a constructor's arguments: in a cell, and what is left here."""
         kwargs = arguments["kwargs"]
         known = [n for n in constructor_arguments(cell_class) if n in arguments]
@@ -60,7 +60,9 @@ class CellLayer(RNN):
         use_cudnn = own.pop("use_cudnn", "auto")
         RNN.__init__(self, cell_class(name=name, **of_cell, **same), **own, **kwargs)
         self.input_spec = InputSpec(ndim=3)
-        fits = use_cudnn in ("auto", False) or (use_cudnn is True and self._is_one_op())
+        fits = use_cudnn in ("auto", False) or (
+            use_cudnn is True and self._tw_is_one_op()
+        )
         if not fits:
             raise ValueError(
                 f"{type(self).__name__}: use_cudnn must be 'auto' or False, or True with "
@@ -80,7 +82,7 @@ class CellLayer(RNN):
     def inner_loop(
         self, sequences: Tensor, initial_state: Any, mask: Any, training: bool = False
     ) -> Any:
-        if not self._is_one_op(training):
+        if not self._tw_is_one_op(training):
             return super().inner_loop(sequences, initial_state, mask, training)
         cell, sequences = self.cell, self._tw_as_own_dtype(sequences)
         masks = cell.dropped("dropout", sequences[:, 0]) if training else []
@@ -88,23 +90,23 @@ class CellLayer(RNN):
         if self.go_backwards:
             x = reverse(x, [1])
             mask = None if mask is None else reverse(mask, [1])
-        outputs, *states = self._one_op(cell, x, initial_state, mask)
+        outputs, *states = self._tw_one_op(cell, x, initial_state, mask)
         if self.return_sequences:
             return outputs, states
         return states[0] if mask is None else outputs[:, -1], states
 
-    def _is_one_op(self, training=True):
+    def _tw_is_one_op(self, training=True):
         """Return whether one op makes all steps: with the usual activations, and without
         dropout that needs masks for the state, or for each gate."""
         cell = self.cell
         gate = getattr(cell, "recurrent_activation", activations.sigmoid)
         by_gate = cell.recurrent_dropout or cell.implementation == 1
         dropped = training and (cell.dropout or cell.recurrent_dropout)
-        usual = gate is activations.sigmoid and self._has_op()
+        usual = gate is activations.sigmoid and self._tw_has_op()
         usual = usual and cell.compute_dtype == self.compute_dtype
         return usual and not (by_gate and dropped)
 
-    def _has_op(self):
+    def _tw_has_op(self):
         return self.cell.activation is activations.tanh
 
 
@@ -160,12 +162,12 @@ class SimpleRNN(CellLayer):
         implementation: int = 2,
         **kwargs: Unpack[LayerOptions],
     ):
-        self._make(SimpleRNNCell, "simple_rnn_cell", locals())
+        self._tw_make(SimpleRNNCell, "simple_rnn_cell", locals())
 
-    def _has_op(self):
+    def _tw_has_op(self):
         return self.cell.activation in _ACTIVATIONS
 
-    def _one_op(self, cell, x, states, mask):
+    def _tw_one_op(self, cell, x, states, mask):
         return simple_rnn(
             x, states[0], cell.kernel, cell.recurrent_kernel, cell.bias,
             _ACTIVATIONS[cell.activation], mask, self.zero_output_for_mask,
@@ -234,9 +236,9 @@ class LSTM(CellLayer):
         implementation: int = 2,
         **kwargs: Unpack[LayerOptions],
     ):
-        self._make(LSTMCell, "lstm_cell", locals())
+        self._tw_make(LSTMCell, "lstm_cell", locals())
 
-    def _one_op(self, cell, x, states, mask):
+    def _tw_one_op(self, cell, x, states, mask):
         return lstm(
             x, *states, cell.kernel, cell.recurrent_kernel, cell.bias, mask,
             self.zero_output_for_mask,
@@ -296,12 +298,12 @@ class GRU(CellLayer):
         implementation: int = 2,
         **kwargs: Unpack[LayerOptions],
     ):
-        self._make(GRUCell, "gru_cell", locals())
+        self._tw_make(GRUCell, "gru_cell", locals())
 
-    def _has_op(self):
-        return super()._has_op() and self.cell.reset_after
+    def _tw_has_op(self):
+        return super()._tw_has_op() and self.cell.reset_after
 
-    def _one_op(self, cell, x, states, mask):
+    def _tw_one_op(self, cell, x, states, mask):
         return gru(
             x, *states, cell.kernel, cell.recurrent_kernel, cell.bias, mask,
             self.zero_output_for_mask,

@@ -58,7 +58,7 @@ class RecurrentCell(Layer):
     _tw_omit_defaults: dict[str, Any] = {**Layer._tw_omit_defaults, "implementation": 2}
     gates = 1
 
-    def _keep(self, arguments):
+    def _tw_keep(self, arguments):
         """Make attributes of the constructor's arguments."""
         for name, value in arguments.items():
             if name not in ("self", "kwargs", "__class__"):
@@ -70,7 +70,7 @@ class RecurrentCell(Layer):
         self.seed: SeedLike = checked_seed(self, self.seed)
         self.seed_generator = generator_of(self.seed)
         self.state_size = self.output_size = self.units
-        self._masks = None  # those of dropout, while an RNN runs
+        self._tw_masks = None  # those of dropout, while an RNN runs
 
     def build(self, input_shape: Shape) -> None:
         width = self.gates * self.units
@@ -80,9 +80,9 @@ class RecurrentCell(Layer):
         )
         self.bias: Variable | None = None
         if self.use_bias:
-            self.bias = self._add_bias(width)
+            self.bias = self._tw_add_bias(width)
 
-    def _add_bias(self, width):
+    def _tw_add_bias(self, width):
         return self._tw_new_weight("bias", (width,))
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
@@ -95,11 +95,11 @@ class RecurrentCell(Layer):
     @contextmanager
     def one_mask(self) -> Any:
         """Inside, dropout draws its masks once, for all steps."""
-        self._masks = {}
+        self._tw_masks = {}
         try:
             yield
         finally:
-            self._masks = None
+            self._tw_masks = None
 
     def of_inputs(self, inputs: Tensor, training: bool) -> Any:
         """``inputs @ kernel + bias``."""
@@ -126,16 +126,16 @@ class RecurrentCell(Layer):
         rate = getattr(self, which)
         if not 0 < rate < 1 and (rate == 0 or self.gates > 1):  # as in Keras
             return []
-        if self._masks is not None and which in self._masks:
-            return self._masks[which]
+        if self._tw_masks is not None and which in self._tw_masks:
+            return self._tw_masks[which]
         by_gate = self.implementation == 1 or self.recurrent_dropout
         count = self.gates if by_gate else 1
         stream = (self.seed_generator or get_global_generator()).stream
         ones = ones_like(inputs)
         masks = [apply_dropout(self._tw_title, ones, rate, None, stream)
                  for _ in range(count)]  # fmt: skip
-        if self._masks is not None:
-            self._masks[which] = masks
+        if self._tw_masks is not None:
+            self._tw_masks[which] = masks
         return masks
 
 
@@ -189,7 +189,7 @@ class SimpleRNNCell(RecurrentCell):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self._keep(locals())
+        self._tw_keep(locals())
 
     def call(self, sequence: Tensor, states: Any, training: bool | None = False) -> Any:
         h = states[0] if is_nested(states) else states
@@ -209,11 +209,11 @@ class LSTMBase(RecurrentCell):
     gates = 4
     gate_axis = 1
 
-    def _add_bias(self, width):
-        initializer = self._forgetting if self.unit_forget_bias else None
+    def _tw_add_bias(self, width):
+        initializer = self._tw_forgetting if self.unit_forget_bias else None
         return self._tw_new_weight("bias", (width,), initializer=initializer)
 
-    def _forgetting(self, shape, dtype=None):
+    def _tw_forgetting(self, shape, dtype=None):
         make, ones, units = self.bias_initializer, initializers.get("ones"), self.units
         blocks = make((units,), dtype), ones((units,), dtype), make((2 * units,), dtype)
         return concat(list(blocks), 0)
@@ -275,7 +275,7 @@ class LSTMCell(LSTMBase):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self._keep(locals())
+        self._tw_keep(locals())
         self.state_size: list[int] = [self.units, self.units]
 
 
@@ -331,9 +331,9 @@ class GRUCell(RecurrentCell):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self._keep(locals())
+        self._tw_keep(locals())
 
-    def _add_bias(self, width):
+    def _tw_add_bias(self, width):
         shape = (2, width) if self.reset_after else (width,)
         return self._tw_new_weight("bias", shape)
 

@@ -118,15 +118,15 @@ class Reshape(Layer):
 
     def call(self, inputs: Tensor) -> Tensor:
         batch, *rest = inputs.shape
-        return reshape(inputs, (batch, *self._resolved(rest)))
+        return reshape(inputs, (batch, *self._tw_resolved(rest)))
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *rest = input_shape
         if None in rest:
             return batch, *[None if n == -1 else n for n in self.target_shape]
-        return batch, *self._resolved(rest)
+        return batch, *self._tw_resolved(rest)
 
-    def _resolved(self, rest):
+    def _tw_resolved(self, rest):
         total = math.prod(rest)
         known = math.prod([n for n in self.target_shape if n > -1])
         if -1 in self.target_shape:
@@ -211,20 +211,22 @@ class _UpSampling(Layer):
     rank = None
     data_format = "channels_last"
 
-    def _keep_size(self, size):
+    def _tw_keep_size(self, size):
         self.input_spec = InputSpec(ndim=self.rank + 2)
         return numbers(self, "size", size, self.rank)
 
     def call(self, inputs: Tensor) -> Tensor:
         rank = len(inputs.shape)
-        for axis, times in zip(spatial_axes(self.data_format, self.rank), self._times):
+        for axis, times in zip(
+            spatial_axes(self.data_format, self.rank), self._tw_times
+        ):
             if times > 1:
                 inputs = upsample(inputs, axis - rank, times)
         return inputs
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
-        sizes = [None if n is None else n * k for n, k in zip(sizes, self._times)]
+        sizes = [None if n is None else n * k for n, k in zip(sizes, self._tw_times)]
         return from_channels_last((batch, *sizes, channels), self.data_format)
 
 
@@ -246,8 +248,8 @@ class UpSampling1D(_UpSampling):
 
     def __init__(self, size: Sizes = 2, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
-        self._times = self._keep_size(size)
-        (self.size,) = self._times
+        self._tw_times = self._tw_keep_size(size)
+        (self.size,) = self._tw_times
 
 
 class UpSampling2D(_UpSampling):
@@ -279,7 +281,7 @@ class UpSampling2D(_UpSampling):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.size = self._times = self._keep_size(size)
+        self.size = self._tw_times = self._tw_keep_size(size)
         self.data_format: str = checked_format(self, data_format)
         self.interpolation: str = one_of(
             self,
@@ -325,7 +327,7 @@ class UpSampling3D(_UpSampling):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.size = self._times = self._keep_size(size)
+        self.size = self._tw_times = self._tw_keep_size(size)
         self.data_format: str = checked_format(self, data_format)
 
 
@@ -348,7 +350,7 @@ def _pairs(layer, name, value, rank):
 
 
 class _ZeroPadding(Layer):
-    """Zeros around the spatial axes, as many as ``_margins`` has for each."""
+    """Zeros around the spatial axes, as many as ``_tw_margins`` has for each."""
 
     rank = None
 
@@ -359,24 +361,24 @@ class _ZeroPadding(Layer):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self._margins = self._margins_of(padding)
+        self._tw_margins = self._tw_margins_of(padding)
         self.padding: tuple[tuple[int, ...], ...] | tuple[int, ...] = (
-            self._margins if self.rank > 1 else self._margins[0]
+            self._tw_margins if self.rank > 1 else self._tw_margins[0]
         )
         self.data_format: str = checked_format(self, data_format)
         self.input_spec: InputSpec = InputSpec(ndim=self.rank + 2)
 
-    def _margins_of(self, padding):
+    def _tw_margins_of(self, padding):
         return _pairs(self, "padding", padding, self.rank)
 
     def call(self, inputs: Tensor) -> Tensor:
-        widths = ((0, 0), *self._margins, (0, 0))
+        widths = ((0, 0), *self._tw_margins, (0, 0))
         return pad(inputs, from_channels_last(widths, self.data_format))
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
         sizes = [
-            None if n is None else n + sum(m) for n, m in zip(sizes, self._margins)
+            None if n is None else n + sum(m) for n, m in zip(sizes, self._tw_margins)
         ]
         return from_channels_last((batch, *sizes, channels), self.data_format)
 
@@ -398,7 +400,7 @@ class ZeroPadding1D(_ZeroPadding):
 
     rank = 1
 
-    def _margins_of(self, padding):
+    def _tw_margins_of(self, padding):
         return _pairs(self, "padding", [padding], 1)
 
 
@@ -442,28 +444,30 @@ class ZeroPadding3D(_ZeroPadding):
 
 
 class _Cropping(Layer):
-    """The spatial axes without as many entries at both ends as ``_margins`` has."""
+    """The spatial axes without as many entries at both ends as ``_tw_margins`` has."""
 
     input_spec: InputSpec
 
     rank = None
     data_format = "channels_last"
 
-    def _keep_margins(self, cropping):
-        self._margins = _pairs(self, "cropping", cropping, self.rank)
+    def _tw_keep_margins(self, cropping):
+        self._tw_margins = _pairs(self, "cropping", cropping, self.rank)
         self.input_spec = InputSpec(ndim=self.rank + 2)
-        return self._margins
+        return self._tw_margins
 
     def call(self, inputs: Tensor) -> Tensor:
         self.compute_output_shape(inputs.shape)  # refuses to leave nothing
-        kept = [slice(before, -after or None) for before, after in self._margins]
+        kept = [slice(before, -after or None) for before, after in self._tw_margins]
         everything = slice(None)
         index = from_channels_last((everything, *kept, everything), self.data_format)
         return getitem(inputs, index)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
-        left = [None if n is None else n - sum(m) for n, m in zip(sizes, self._margins)]
+        left = [
+            None if n is None else n - sum(m) for n, m in zip(sizes, self._tw_margins)
+        ]
         if any([n is not None and n <= 0 for n in left]):
             raise ShapeError(
                 self._tw_title,
@@ -497,7 +501,7 @@ class Cropping1D(_Cropping):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        (self.cropping,) = self._keep_margins([cropping])
+        (self.cropping,) = self._tw_keep_margins([cropping])
 
 
 class Cropping2D(_Cropping):
@@ -525,7 +529,7 @@ class Cropping2D(_Cropping):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.cropping: tuple[tuple[int, ...], ...] = self._keep_margins(cropping)
+        self.cropping: tuple[tuple[int, ...], ...] = self._tw_keep_margins(cropping)
         self.data_format: str = checked_format(self, data_format)
 
 
@@ -554,5 +558,5 @@ class Cropping3D(_Cropping):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.cropping: tuple[tuple[int, ...], ...] = self._keep_margins(cropping)
+        self.cropping: tuple[tuple[int, ...], ...] = self._tw_keep_margins(cropping)
         self.data_format: str = checked_format(self, data_format)

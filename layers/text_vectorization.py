@@ -98,7 +98,7 @@ class TextVectorization(Layer):
         if not callable(split):
             one_of(self, "split", split, (None, *SPLITS))
         self.ngrams: int | tuple[int, ...] | None = ngrams
-        self._widths = self._checked_widths(ngrams)
+        self._tw_widths = self._tw_checked_widths(ngrams)
         self._lookup_layer = StringLookup(
             max_tokens=max_tokens,
             vocabulary=vocabulary,
@@ -133,7 +133,7 @@ class TextVectorization(Layer):
 
     compute_dtype = dtype = input_dtype = variable_dtype
 
-    def _checked_widths(self, ngrams):
+    def _tw_checked_widths(self, ngrams):
         if ngrams is None:
             return None
         if isinstance(ngrams, tuple):
@@ -167,7 +167,7 @@ class TextVectorization(Layer):
     def update_state(self, data: Any) -> None:
         """Count the words of a batch of texts."""
         data = StringTable.as_keys("TextVectorization.adapt", data)
-        self._lookup_layer.update_state(self._words(data))
+        self._lookup_layer.update_state(self._tw_words(data))
 
     def finalize_state(self) -> None:
         """Make the vocabulary of the words that were counted, if there are any."""
@@ -196,9 +196,9 @@ class TextVectorization(Layer):
         if texts.shape.rank == 0 and self.split is not None:
             batch = expand_dims(texts, 0)
             if self._lookup_layer.sparse:
-                return self._lookup_layer.call(self._words(batch)[0])
+                return self._lookup_layer.call(self._tw_words(batch)[0])
             return self.call(batch)[0]
-        words = self._words(texts)
+        words = self._tw_words(texts)
         if self.output_mode != "int":
             return self._lookup_layer.call(words)
         length = self.output_sequence_length
@@ -221,7 +221,7 @@ class TextVectorization(Layer):
         behind = [[0, 0]] * (indices.shape.rank - 1) + [[0, length - indices.shape[-1]]]
         return pad(indices, behind)
 
-    def _words(self, texts):
+    def _tw_words(self, texts):
         """The tokens of texts: a `RaggedTensor`, or a tensor."""
         if callable(self.standardize):
             texts = converted(self.standardize)(texts)
@@ -245,16 +245,16 @@ class TextVectorization(Layer):
                 texts = split_words(texts)
             else:
                 texts = unicode_split(texts, "UTF-8")
-        if self._widths is not None:
-            texts = ngrams_of(texts, self._widths, separator=" ")
+        if self._tw_widths is not None:
+            texts = ngrams_of(texts, self._tw_widths, separator=" ")
         return texts
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
         shape = tuple(input_shape)
         if self.split is not None:
             words = (*shape[:1], None)
-        elif self._widths is not None and shape[-1:]:
-            words = (*shape[:-1], _count(shape[-1], self._widths))
+        elif self._tw_widths is not None and shape[-1:]:
+            words = (*shape[:-1], _count(shape[-1], self._tw_widths))
         else:
             words = shape
         if self.output_mode == "int":

@@ -80,9 +80,9 @@ class TimeDistributed(Wrapper):
     supports_masking = True
 
     def build(self, input_shape: Any) -> None:
-        super().build(self._of_step(input_shape))
+        super().build(self._tw_of_step(input_shape))
 
-    def _of_step(self, shape):
+    def _tw_of_step(self, shape):
         if len(shape) < 3:
             raise ValueError(
                 f"{self._tw_title}: inputs must be [batch, time, ...], with at least three "
@@ -91,14 +91,14 @@ class TimeDistributed(Wrapper):
         return (shape[0], *shape[2:])
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        batch, *rest = self.layer.compute_output_shape(self._of_step(input_shape))
+        batch, *rest = self.layer.compute_output_shape(self._tw_of_step(input_shape))
         return (batch, input_shape[1], *rest)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        self._of_step(inputs.shape)
+        self._tw_of_step(inputs.shape)
         rows = time_first(inputs)
         if mask is not None:
-            self._check_mask(inputs, mask)
+            self._tw_check_mask(inputs, mask)
             if "mask" in self.layer._tw_signature.masks:
                 rows = (rows, time_first(mask))
         options = {}
@@ -116,7 +116,7 @@ class TimeDistributed(Wrapper):
 
         return time_first(_each(step, rows))
 
-    def _check_mask(self, inputs, mask):
+    def _tw_check_mask(self, inputs, mask):
         shape, own = tuple(mask.shape), tuple(inputs.shape)
         fits = len(shape) >= 2
         for n, size in zip(shape[:2], own):
@@ -192,7 +192,7 @@ class Bidirectional(Layer):
         self.backward_layer: Any = backward_layer
         if backward_layer is None:
             self.backward_layer = _again(layer, "backward", go_backwards=True)
-        self._check_that_they_fit()
+        self._tw_check_that_they_fit()
         for each in (self.forward_layer, self.backward_layer):
             if hasattr(each, "zero_output_for_mask"):
                 each.zero_output_for_mask = each.return_sequences
@@ -203,14 +203,14 @@ class Bidirectional(Layer):
         self.input_spec: InputSpec | Sequence[Any] | dict[str, Any] | None = (
             layer.input_spec
         )
-        self._start = weights
+        self._tw_start = weights
 
     @property
     def layer(self) -> Layer:
         """The forward layer."""
         return self.forward_layer
 
-    def _check_that_they_fit(self):
+    def _tw_check_that_they_fit(self):
         forward, backward = self.forward_layer, self.backward_layer
         if forward.go_backwards == backward.go_backwards:
             raise ValueError(
@@ -229,8 +229,8 @@ class Bidirectional(Layer):
         for layer in (self.forward_layer, self.backward_layer):
             if not layer.built:
                 layer.build(sequences_shape)
-        if self._start is not None:
-            start, self._start = self._start, None
+        if self._tw_start is not None:
+            start, self._tw_start = self._tw_start, None
             self.set_weights(start)
 
     def call(
@@ -254,12 +254,12 @@ class Bidirectional(Layer):
         forward, backward = map(self._tw_as_own_dtype, results)
         if self.return_sequences:
             backward = reverse(backward, [1])
-        outputs = self._merged(forward, backward)
+        outputs = self._tw_merged(forward, backward)
         if not self.return_state:
             return outputs
         return (*outputs, *states) if self.merge_mode is None else (outputs, *states)
 
-    def _merged(self, forward, backward):
+    def _tw_merged(self, forward, backward):
         if self.merge_mode == "concat":
             return concat([forward, backward], len(forward.shape) - 1)
         if self.merge_mode == "mul":
@@ -369,7 +369,7 @@ class SpectralNormalization(Wrapper):
     def build(self, input_shape: Shape) -> None:
         super().build(input_shape)
         self.input_spec: InputSpec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})
-        self.kernel: Any = self._kernel_of_layer()
+        self.kernel: Any = self._tw_kernel_of_layer()
         self.vector_u: Variable = self.add_weight(
             name="vector_u",
             shape=(1, self.kernel.shape[-1]),
@@ -380,11 +380,11 @@ class SpectralNormalization(Wrapper):
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Any:
         if training:
-            self._normalize()
+            self._tw_normalize()
         outputs = self.layer(inputs)
         return cast(outputs, inputs.dtype) if inputs.dtype.is_floating else outputs
 
-    def _kernel_of_layer(self):
+    def _tw_kernel_of_layer(self):
         for name in ("kernel", "embeddings"):
             if hasattr(self.layer, name):
                 return getattr(self.layer, name)
@@ -392,7 +392,7 @@ class SpectralNormalization(Wrapper):
             f"{self._tw_title}: layer must have a kernel or embeddings, got {self.layer!r}"
         )
 
-    def _normalize(self):
+    def _tw_normalize(self):
         kernel, u = stop_gradient(self.kernel), stop_gradient(self.vector_u)
         matrix = reshape(kernel, (-1, kernel.shape[-1]))
         for _ in range(self.power_iterations):

@@ -73,12 +73,12 @@ class RandomElasticTransform(Warping):
         self.factor: Any = checked_range(self, "factor", factor, least=0)
         self.scale: Any = checked_range(self, "scale", scale, least=0)
         self.value_range: Any = checked_value_range(self, value_range)
-        self._keep_filling(interpolation, fill_value, fill_mode, MORE_FILL_MODES)
+        self._tw_keep_filling(interpolation, fill_value, fill_mode, MORE_FILL_MODES)
 
-    def _drawn(self, images, draws):
+    def _tw_drawn(self, images, draws):
         if not self.scale[1] or not self.factor[1]:
             return None
-        batch, (height, width) = self._batch_of(images), self._tw_size_of(images)
+        batch, (height, width) = self._tw_batch_of(images), self._tw_size_of(images)
         if not isinstance(height, int) or not isinstance(width, int):
             raise ValueError(
                 f"{self._tw_title}: images must have a known height and width, got shape "
@@ -90,7 +90,7 @@ class RandomElasticTransform(Warping):
             "noise": draws.normal((batch, height, width, 2)),
         }
 
-    def _moves(self, transformation):
+    def _tw_moves(self, transformation):
         """The displacements of sources, down and right, each ``[batch, height, width]``."""
         noise, factor = transformation["noise"], transformation["distortion_factor"]
         sides = tuple(noise.shape)[1:3]
@@ -102,8 +102,8 @@ class RandomElasticTransform(Warping):
         smooth = blurred(noise * sigma, kernel, (size, size))
         return unstack(smooth * (max(sides) * 0.1 * factor), axis=-1)
 
-    def _changed(self, images, transformation, interpolation=None):
-        down, right = self._moves(transformation)
+    def _tw_changed(self, images, transformation, interpolation=None):
+        down, right = self._tw_moves(transformation)
         height, width = self._tw_size_of(images)
         y = down + reshape(arange(height, dtype="float32"), (-1, 1))
         x = right + arange(width, dtype="float32")

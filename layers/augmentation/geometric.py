@@ -57,12 +57,12 @@ class RandomFlip(RandomLayer):
         modes = ("horizontal", "vertical", "horizontal_and_vertical")
         self.mode: str = one_of(self, "mode", mode, modes)
 
-    def _drawn(self, images, draws):
-        shape = (self._batch_of(images), 1, 1, 1)[-len(images.shape) :]
+    def _tw_drawn(self, images, draws):
+        shape = (self._tw_batch_of(images), 1, 1, 1)[-len(images.shape) :]
         flips = less_equal(draws.uniform(shape), 0.5)
         return {"flips": flips, "input_shape": images.shape}
 
-    def _changed(self, images, transformation):
+    def _tw_changed(self, images, transformation):
         axes = {"horizontal": [self._tw_columns], "vertical": [self._tw_rows]}
         axes = axes.get(self.mode, [self._tw_rows, self._tw_columns])
         return where(transformation["flips"], reverse(images, axes), images)
@@ -142,7 +142,7 @@ class RandomCrop(RandomLayer):
         size = self._tw_size_of(self._tw_images_of(data))
         return drawn if drawn is None else _Corner(drawn, size)
 
-    def _drawn(self, images, draws):
+    def _tw_drawn(self, images, draws):
         rows, columns = self._tw_size_of(images)
         if rows <= self.height or columns <= self.width:
             return self._tw_largest_box(rows, columns, self.height, self.width)[:2]
@@ -150,20 +150,20 @@ class RandomCrop(RandomLayer):
         starts = [draws.uniform(()) * cast(n, "float32") for n in spare]
         return tuple([cast(start, "int32") for start in starts])
 
-    def _changed(self, images, transformation):
+    def _tw_changed(self, images, transformation):
         """The box whose upper left corner is ``transformation``."""
         top, left = transformation
         rows, columns = self._tw_size_of(images)
         if rows > self.height and columns > self.width:
             images = gather(images, top + arange(self.height), axis=self._tw_rows)
             return gather(images, left + arange(self.width), axis=self._tw_columns)
-        inner, across = self._part(rows, columns, top, left)
+        inner, across = self._tw_part(rows, columns, top, left)
         images = self._tw_cut(images, top, left, inner, across)
         if (inner, across) == (self.height, self.width):
             return images
         return self._tw_resized(images, self.height, self.width)
 
-    def _part(self, rows, columns, top, left):
+    def _tw_part(self, rows, columns, top, left):
         """The height and the width of what is cut out of smaller images."""
         return min(self.height, rows - top), min(self.width, columns - left)
 
@@ -185,7 +185,7 @@ class RandomCrop(RandomLayer):
         found = self._tw_boxes_as("xyxy", bounding_boxes, (rows, columns))
         inner, across = new_size = self.height, self.width
         if rows <= self.height or columns <= self.width:
-            inner, across = self._part(rows, columns, top, left)
+            inner, across = self._tw_part(rows, columns, top, left)
         boxes = crop(found["boxes"], top, left, inner, across)
         if (inner, across) != new_size:
             down = self.height / cast(inner, "float32")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tapewright.core.reserved_names import name_in_files
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -68,20 +70,22 @@ class Callback:
 
         A subclass lists its attributes that are state in ``state_names``.
         """
-        return {n: copy.copy(getattr(self, n)) for n in self.state_names}
+        names = type(self).state_names
+        return {name_in_files(n): copy.copy(getattr(self, n)) for n in names}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore a state from `get_state`, after ``on_train_begin``.
 
         Raises: ``ValueError`` if the names are not those of this callback.
         """
-        if set(state) != set(self.state_names):
+        names = {name_in_files(name): name for name in type(self).state_names}
+        if state.keys() != names.keys():
             raise ValueError(
                 f"{type(self).__name__}.set_state: the names must be "
-                f"{sorted(self.state_names)}, got {sorted(state)}"
+                f"{sorted(names)}, got {sorted(state)}"
             )
-        for name in self.state_names:
-            setattr(self, name, copy.copy(state[name]))
+        for name, value in state.items():
+            setattr(self, names[name], copy.copy(value))
 
     # --- training
 

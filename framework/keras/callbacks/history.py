@@ -103,24 +103,24 @@ class CSVLogger(Callback):
         self.append = append
         self.keys: list[str] | None = None  # of the columns after "epoch"
         self.csv_file: TextIO | None = None
-        self._writer = None
-        self._left_out = set()
+        self._tw_writer = None
+        self._tw_left_out = set()
 
     def on_train_begin(self, logs: OptionalLogs = None) -> None:
         self.on_close()
-        self.keys, self._writer, self._left_out = None, None, set()
+        self.keys, self._tw_writer, self._tw_left_out = None, None, set()
         if not is_first_worker(self.model):
             self.csv_file = io.StringIO()  # the first worker has the file
             return
         goes_on = self.append and os.path.exists(self.filename)
         if goes_on:
-            self.keys = self._header()
+            self.keys = self._tw_header()
         mode = "a" if goes_on else "w"
         self.csv_file = open(self.filename, mode, newline="", encoding="utf-8")
         if goes_on and not _ends_with_newline(self.filename):
             self.csv_file.write("\n")  # the last line was interrupted
 
-    def _header(self):
+    def _tw_header(self):
         """Return the columns of the file, without "epoch"; None if it is empty."""
         import csv
 
@@ -140,19 +140,21 @@ class CSVLogger(Callback):
             self.keys = sorted(logs)
             if not any(key.startswith("val_") for key in self.keys):
                 self.keys += [f"val_{key}" for key in self.keys]
-        if self._writer is None:
+        if self._tw_writer is None:
             import csv
 
-            self._writer = csv.writer(self.csv_file, delimiter=self.sep)
+            self._tw_writer = csv.writer(self.csv_file, delimiter=self.sep)
             if not has_header:
-                self._writer.writerow(["epoch", *self.keys])
-        self._warn_of(set(logs) - set(self.keys) - self._left_out)
-        self._writer.writerow([epoch, *(_cell(logs.get(k, "NA")) for k in self.keys)])
+                self._tw_writer.writerow(["epoch", *self.keys])
+        self._tw_warn_of(set(logs) - set(self.keys) - self._tw_left_out)
+        self._tw_writer.writerow(
+            [epoch, *(_cell(logs.get(k, "NA")) for k in self.keys)]
+        )
         self.csv_file.flush()
 
-    def _warn_of(self, names):
+    def _tw_warn_of(self, names):
         if names:
-            self._left_out |= names
+            self._tw_left_out |= names
             warnings.warn(
                 f"CSVLogger: {self.filename} has no column for "
                 f"{', '.join(map(repr, sorted(names)))}, which is left out; its columns "
@@ -176,7 +178,7 @@ class CSVLogger(Callback):
         self.csv_file.truncate()
         self.csv_file.write(state["text"])
         self.csv_file.flush()
-        self.keys, self._writer = state["keys"], None
+        self.keys, self._tw_writer = state["keys"], None
 
     def on_train_end(self, logs: OptionalLogs = None) -> None:
         self.on_close()
@@ -184,7 +186,7 @@ class CSVLogger(Callback):
     def on_close(self) -> None:
         if self.csv_file is not None:
             self.csv_file.close()
-            self.csv_file = self._writer = None
+            self.csv_file = self._tw_writer = None
 
 
 def _ends_with_newline(path):

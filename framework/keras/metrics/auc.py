@@ -50,7 +50,7 @@ class AUC(ConfusionMetric):
     np.float32(0.75)
     """
 
-    _direction = "up"
+    _tw_direction = "up"
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class AUC(ConfusionMetric):
         self.label_weights = plain(label_weights)
         self.from_logits = from_logits
         if not multi_label or num_labels:
-            self._add_counts(num_labels)
+            self._tw_add_counts(num_labels)
 
     def update_state(
         self,
@@ -102,7 +102,7 @@ class AUC(ConfusionMetric):
 
     def result(self) -> Tensor:
         """Return the area; 0 before the first update."""
-        if not self._built:
+        if not self._tw_built:
             return as_tensor(0.0, self._dtype)
         tp, fp, tn, fn = [getattr(self, name).read() for name in OUTCOMES]
         if self.curve == "PR" and self.summation_method == "interpolation":

@@ -31,7 +31,7 @@ class _Count(ConfusionMetric):
     not 0. With several ``thresholds``, from 0 to 1, the result has one entry for each.
     """
 
-    _attributes = ("accumulator",)
+    _tw_attributes = ("accumulator",)
     accumulator: Variable
 
     def __init__(
@@ -42,7 +42,7 @@ class _Count(ConfusionMetric):
     ):
         super().__init__(_parsed(type(self), thresholds, 0.5), name, dtype)
         self.init_thresholds = thresholds
-        self._add_counts()
+        self._tw_add_counts()
 
     def result(self) -> Tensor:
         return _one_or_all(self.accumulator.read())
@@ -63,7 +63,7 @@ class TruePositives(_Count):
     np.float32(2.0)
     """
 
-    _outcomes = ("true_positives",)
+    _tw_outcomes = ("true_positives",)
 
 
 class FalsePositives(_Count):
@@ -77,7 +77,7 @@ class FalsePositives(_Count):
     np.float32(1.0)
     """
 
-    _outcomes = ("false_positives",)
+    _tw_outcomes = ("false_positives",)
 
 
 class TrueNegatives(_Count):
@@ -91,7 +91,7 @@ class TrueNegatives(_Count):
     np.float32(1.0)
     """
 
-    _outcomes = ("true_negatives",)
+    _tw_outcomes = ("true_negatives",)
 
 
 class FalseNegatives(_Count):
@@ -105,7 +105,7 @@ class FalseNegatives(_Count):
     np.float32(1.0)
     """
 
-    _outcomes = ("false_negatives",)
+    _tw_outcomes = ("false_negatives",)
 
 
 class _Ratio(ConfusionMetric):
@@ -116,7 +116,7 @@ class _Ratio(ConfusionMetric):
     one class only, an index on the last axis.
     """
 
-    _direction = "up"
+    _tw_direction = "up"
 
     def __init__(
         self,
@@ -131,10 +131,10 @@ class _Ratio(ConfusionMetric):
         self.init_thresholds = thresholds
         self.top_k = top_k
         self.class_id = class_id
-        self._add_counts()
+        self._tw_add_counts()
 
     def result(self) -> Tensor:
-        positives, others = [getattr(self, name).read() for name in self._attributes]
+        positives, others = [getattr(self, name).read() for name in self._tw_attributes]
         return _one_or_all(divide_no_nan(positives, positives + others))
 
 
@@ -158,7 +158,7 @@ class Precision(_Ratio):
     np.float32(0.66667)
     """
 
-    _outcomes = _attributes = ("true_positives", "false_positives")
+    _tw_outcomes = _tw_attributes = ("true_positives", "false_positives")
 
 
 class Recall(_Ratio):
@@ -176,7 +176,7 @@ class Recall(_Ratio):
     np.float32(0.66667)
     """
 
-    _outcomes = _attributes = ("true_positives", "false_negatives")
+    _tw_outcomes = _tw_attributes = ("true_positives", "false_negatives")
 
 
 def _parsed(cls, thresholds, default):

@@ -46,7 +46,7 @@ class FBetaScore(Metric):
     array([0.38462, 0.90909, 0.83333], dtype=float32)
     """
 
-    _direction = "up"
+    _tw_direction = "up"
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class FBetaScore(Metric):
         check_matrices(type(self).__name__, "classes", y_true, y_pred)
         if not self._built:
             self._build(int(y_pred.shape[1]))
-        predicted = cast(self._positive(y_pred), self._dtype)
+        predicted = cast(self._tw_positive(y_pred), self._dtype)
         counts = (
             predicted * y_true,
             predicted * (1 - y_true),
@@ -104,7 +104,7 @@ class FBetaScore(Metric):
         for name, values in zip(SUMS, counts):
             getattr(self, name).assign_add(reduce_sum(values, axis))
 
-    def _positive(self, y_pred):
+    def _tw_positive(self, y_pred):
         if self.threshold is not None:
             return greater(y_pred, self.threshold)
         largest = greater_equal(y_pred, reduce_max(y_pred, -1, True))

@@ -60,7 +60,7 @@ class IoU(Metric):
     np.float32(0.33333)
     """
 
-    _direction = "up"
+    _tw_direction = "up"
 
     def __init__(
         self,
@@ -114,14 +114,14 @@ class IoU(Metric):
             what = "there must be as many labels as predictions"
             raise ShapeError(type(self).__name__, what, y_true=y_true, y_pred=y_pred)
         weight = self._tw_weights(sample_weight, y_true)
-        valid = logical_and(self._is_class(y_true), self._is_class(y_pred))
+        valid = logical_and(self._tw_is_class(y_true), self._tw_is_class(y_pred))
         if self.ignore_class is not None:
             valid = logical_and(valid, not_equal(y_true, self.ignore_class))
         cells = where(valid, y_true * self.num_classes + y_pred, -1)
         counts = unsorted_segment_sum(weight, cells, self.num_classes**2)
         self.total_cm.assign_add(reshape(counts, self.total_cm.shape))
 
-    def _is_class(self, numbers):
+    def _tw_is_class(self, numbers):
         return logical_and(greater_equal(numbers, 0), less(numbers, self.num_classes))
 
     def _tw_weights(self, sample_weight, y_true):

@@ -132,7 +132,7 @@ class RootMeanSquaredError(Mean):
     np.float32(0.5)
     """
 
-    _direction = "down"
+    _tw_direction = "down"
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class CosineSimilarity(MeanMetricWrapper):
     np.float32(1.0)
     """
 
-    _direction = "up"
+    _tw_direction = "up"
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class R2Score(Metric):
     total_mse: Variable
     count: Variable
 
-    _direction = "up"
+    _tw_direction = "up"
 
     def __init__(
         self,
@@ -270,9 +270,9 @@ class R2Score(Metric):
             scores = reduce_mean(scores)
         elif self.class_aggregation == "variance_weighted_average":
             scores = reduce_sum(total * scores) / reduce_sum(total)
-        return self._adjusted(scores) if self.num_regressors else scores
+        return self._tw_adjusted(scores) if self.num_regressors else scores
 
-    def _adjusted(self, score):
+    def _tw_adjusted(self, score):
         """For more samples than predictors and one; else the score itself."""
         spare = self.num_samples - 1.0 - self.num_regressors
         if active_tracer() is None and not spare > 0:

@@ -26,7 +26,7 @@ __all__ = [
 class _Constrained(ConfusionMetric):
     """Base: counts at evenly spaced thresholds from 0 to 1."""
 
-    _direction = "up"
+    _tw_direction = "up"
 
     def __init__(
         self,
@@ -45,24 +45,24 @@ class _Constrained(ConfusionMetric):
         self.value = value
         self.num_thresholds = num_thresholds
         self.class_id = class_id
-        self._add_counts()
+        self._tw_add_counts()
 
     def result(self) -> Tensor:
-        constrained, maximized = self._ratios()
+        constrained, maximized = self._tw_ratios()
         feasible = greater_equal(constrained, self.value)
         return reduce_max(where(feasible, maximized, 0.0))
 
-    def _ratios(self):
+    def _tw_ratios(self):
         """The ratio that must reach the value, and the ratio to maximize."""
         raise NotImplementedError(f"{type(self).__name__} must define _ratios")
 
-    def _precision(self):
+    def _tw_precision(self):
         return _share(self.true_positives, self.false_positives)
 
-    def _recall(self):
+    def _tw_recall(self):
         return _share(self.true_positives, self.false_negatives)
 
-    def _specificity(self):
+    def _tw_specificity(self):
         return _share(self.true_negatives, self.false_positives)
 
 
@@ -101,8 +101,8 @@ class SensitivityAtSpecificity(_Constrained):
         )
         self.specificity = specificity
 
-    def _ratios(self):
-        return self._specificity(), self._recall()
+    def _tw_ratios(self):
+        return self._tw_specificity(), self._tw_recall()
 
 
 class SpecificityAtSensitivity(_Constrained):
@@ -132,8 +132,8 @@ class SpecificityAtSensitivity(_Constrained):
         )
         self.sensitivity = sensitivity
 
-    def _ratios(self):
-        return self._recall(), self._specificity()
+    def _tw_ratios(self):
+        return self._tw_recall(), self._tw_specificity()
 
 
 class PrecisionAtRecall(_Constrained):
@@ -160,8 +160,8 @@ class PrecisionAtRecall(_Constrained):
         super().__init__("recall", recall, num_thresholds, class_id, name, dtype)
         self.recall = recall
 
-    def _ratios(self):
-        return self._recall(), self._precision()
+    def _tw_ratios(self):
+        return self._tw_recall(), self._tw_precision()
 
 
 class RecallAtPrecision(_Constrained):
@@ -188,5 +188,5 @@ class RecallAtPrecision(_Constrained):
         super().__init__("precision", precision, num_thresholds, class_id, name, dtype)
         self.precision = precision
 
-    def _ratios(self):
-        return self._precision(), self._recall()
+    def _tw_ratios(self):
+        return self._tw_precision(), self._tw_recall()

@@ -43,40 +43,40 @@ class Function(Operation):
         for what, nest in (("inputs", inputs), ("outputs", outputs)):
             if not flatten(nest):
                 raise ValueError(f"Function: {what} must not be empty, got {nest!r}")
-        self._graph = FunctionalGraph(inputs, outputs)
-        self._nests = inputs, outputs
+        self._tw_graph = FunctionalGraph(inputs, outputs)
+        self._tw_nests = inputs, outputs
 
     @property
     def inputs(self) -> list[Tensor]:
         """The symbolic inputs, in a flat list."""
-        return list(self._graph.inputs)
+        return list(self._tw_graph.inputs)
 
     @property
     def outputs(self) -> list[Tensor]:
         """The symbolic outputs, in a flat list."""
-        return list(self._graph.outputs)
+        return list(self._tw_graph.outputs)
 
     @property
     def operations(self) -> list[Any]:
         """The layers and ops from inputs to outputs."""
-        return list(self._graph.operations)
+        return list(self._tw_graph.operations)
 
     def call(self, inputs: Any) -> Any:
         """Return the outputs for tensors in the structure of the inputs."""
-        tensors = self._tw_parts(self._nests[0], inputs)
-        for x, symbol in zip(tensors, self._graph.inputs):
+        tensors = self._tw_parts(self._tw_nests[0], inputs)
+        for x, symbol in zip(tensors, self._tw_graph.inputs):
             if not symbol.shape.is_compatible_with(x.shape):
                 raise ValueError(
                     f"{self._tw_title}: the input '{symbol.name}' must have shape "
                     f"{tuple(symbol.shape)}, got {tuple(x.shape)}"
                 )
-        return pack(self._nests[1], flatten(self._graph.run(tensors)))
+        return pack(self._tw_nests[1], flatten(self._tw_graph.run(tensors)))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """Return the shapes of the outputs, for a nest of shapes."""
-        shapes = self._tw_parts(self._nests[0], input_shape, tuple)
-        specs = [KerasTensor(s, x.dtype) for s, x in zip(shapes, self._graph.inputs)]
-        outputs = self.compute_output_spec(pack(self._nests[0], specs))
+        shapes = self._tw_parts(self._tw_nests[0], input_shape, tuple)
+        specs = [KerasTensor(s, x.dtype) for s, x in zip(shapes, self._tw_graph.inputs)]
+        outputs = self.compute_output_spec(pack(self._tw_nests[0], specs))
         return map_structure(lambda x: tuple(x.shape), outputs)
 
     def _tw_parts(self, nest, value, converted=convert_to_tensor):
@@ -86,7 +86,7 @@ class Function(Operation):
         keys = sorted(nest) if isinstance(nest, dict) else range(len(nest))
         fits = isinstance(value, dict) == isinstance(nest, dict) and is_nested(value)
         if not fits or len(value) != len(nest) or _lacks(nest, value):
-            names = map_structure(lambda x: x.name, self._nests[0])
+            names = map_structure(lambda x: x.name, self._tw_nests[0])
             raise ValueError(
                 f"{self._tw_title}: a call takes the structure {names}, got {value!r:.200}"
             )

@@ -69,13 +69,13 @@ class Model(Trainer, Layer):
     TensorShape([1, 2])
     """
 
-    _functional = None
-    _strategy = Strategy()
+    _tw_functional = None
+    _tw_strategy = Strategy()
     _tw_makes_masks = False  # its layers do
     _tw_config_exclude: tuple[str, str] = ("inputs", "outputs")
     _tw_child_names = Layer._tw_child_names | {
-        "_functional_layers": "_network_layers",  # the name in files
-        "_compiled": "compiled",
+        "_tw_functional_layers": "_network_layers",  # the name in files
+        "_tw_compiled": "compiled",
     }
 
     def __children__(self) -> Any:
@@ -100,22 +100,22 @@ class Model(Trainer, Layer):
         if inputs is not None and type(self) is Model and kwargs.get("name") is None:
             kwargs["name"] = unique_name("functional")
         super().__init__(**kwargs)
-        self._strategy = get_strategy()
+        self._tw_strategy = get_strategy()
         if (inputs is None) != (outputs is None):
             raise TypeError(
                 f"{type(self).__name__}: inputs and outputs must be given together"
             )
         if inputs is not None:
-            self._set_graph(FunctionalGraph(inputs, outputs))
+            self._tw_set_graph(FunctionalGraph(inputs, outputs))
 
     @property
     def distribute_strategy(self) -> Strategy:
         """The strategy in whose scope the model was made, by which `fit` trains it."""
-        return self._strategy
+        return self._tw_strategy
 
-    def _set_graph(self, graph):
-        self._functional = graph
-        self._functional_layers = graph.layers
+    def _tw_set_graph(self, graph):
+        self._tw_functional = graph
+        self._tw_functional_layers = graph.layers
         self.built = True
         self._tw_output_shape = sole(
             map_structure(lambda x: tuple(x.shape), self.output)
@@ -125,21 +125,21 @@ class Model(Trainer, Layer):
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Return the outputs; a subclass without inputs and outputs defines it."""
-        if self._functional is None:
+        if self._tw_functional is None:
             raise NotImplementedError(
                 f"{type(self).__name__} must define call(inputs), or be made from "
                 "inputs and outputs"
             )
-        graph = self._functional
+        graph = self._tw_functional
         flat = standardized(graph, inputs, self._tw_title)
         if mask is not None:
             flat = [masked(x, m) for x, m in zip(flat, flatten(mask))]
         pairs = zip(flat, graph.inputs)
-        inputs = [self._as_input(x, expected) for x, expected in pairs]
+        inputs = [self._tw_as_input(x, expected) for x, expected in pairs]
         with call_context(training):
             return graph.run(inputs)
 
-    def _as_input(self, x, expected):
+    def _tw_as_input(self, x, expected):
         """Convert to a tensor of the rank and dtype of an input."""
         if x is None:
             if not expected._keras_history.operation.optional:
@@ -149,7 +149,7 @@ class Model(Trainer, Layer):
                 )
             return None
         if is_composite(x):
-            return self._as_sparse_input(x, expected)
+            return self._tw_as_sparse_input(x, expected)
         tensor = convert_to_tensor(x)
         mask = mask_of(tensor) if in_use() else None
         tensor = in_rank_of(expected, tensor, self._tw_title)
@@ -161,7 +161,7 @@ class Model(Trainer, Layer):
             attach(tensor, mask)
         return tensor
 
-    def _as_sparse_input(self, x, expected):
+    def _tw_as_sparse_input(self, x, expected):
         if not expected.sparse:
             raise TypeError(
                 f"{self._tw_title}: the input '{expected.name}' must be a tensor, got a "
@@ -173,9 +173,9 @@ class Model(Trainer, Layer):
 
     def _tw_output_spec(self, args, kwargs):
         """Unknown sizes of inputs are those that the graph has for them."""
-        if args and self._functional is not None and type(self).call is Model.call:
-            given = standardized(self._functional, args[0], self._tw_title)
-            pairs = zip(given, self._functional.inputs)
+        if args and self._tw_functional is not None and type(self).call is Model.call:
+            given = standardized(self._tw_functional, args[0], self._tw_title)
+            pairs = zip(given, self._tw_functional.inputs)
             inputs = [_with_known_sizes(x, expected) for x, expected in pairs]
             if any([x is not y for x, y in zip(inputs, given)]):
                 args = (inputs, *args[1:])
@@ -184,7 +184,7 @@ class Model(Trainer, Layer):
         except EagerFallback:  # sizes follow from values: the graph has them as None
             if not hasattr(self, "outputs"):
                 raise
-            outputs = self._need_graph("outputs").output_nest
+            outputs = self._tw_need_graph("outputs").output_nest
             return sole(map_structure(lambda x: KerasTensor(x.shape, x.dtype), outputs))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
@@ -192,7 +192,7 @@ class Model(Trainer, Layer):
         return None
 
     def _tw_converted(self, inputs):
-        if self._functional is not None:  # each input has a dtype of its own
+        if self._tw_functional is not None:  # each input has a dtype of its own
             return map_structure(
                 lambda x: x if x is None or is_composite(x) else convert_to_tensor(x),
                 inputs,
@@ -201,7 +201,7 @@ class Model(Trainer, Layer):
 
     def build(self, input_shape: Any) -> None:
         """Create the weights for inputs of this shape, by a trace of ``call``."""
-        if self._functional is None and not self.built:
+        if self._tw_functional is None and not self.built:
             locked = self._tw_locked
             self.built = self._tw_locked = True  # the trace need not build once more
             try:
@@ -223,7 +223,9 @@ class Model(Trainer, Layer):
     @property
     def layers(self) -> list[Layer]:
         """The layers, in a new list: from inputs to outputs, or as they became attributes."""
-        found = list(self._functional.layers) if self._functional is not None else []
+        found = (
+            list(self._tw_functional.layers) if self._tw_functional is not None else []
+        )
         found += [part for part in self._tw_parts() if isinstance(part, Layer)]
         return list({id(layer): layer for layer in found}.values())
 
@@ -234,7 +236,9 @@ class Model(Trainer, Layer):
     @property
     def operations(self) -> list[Any]:
         """The layers and ops from inputs to outputs."""
-        return list(self._functional.operations) if self._functional else self.layers
+        return (
+            list(self._tw_functional.operations) if self._tw_functional else self.layers
+        )
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
         """Return the layer of this name, or at this index of `layers`.
@@ -257,13 +261,13 @@ class Model(Trainer, Layer):
         names = ", ".join([layer.name for layer in layers])
         raise ValueError(f"get_layer: there is no layer {name!r}; there are {names}")
 
-    def _need_graph(self, what):
-        if self._functional is None:
+    def _tw_need_graph(self, what):
+        if self._tw_functional is None:
             raise AttributeError(
                 f"{self._tw_title}: there are no symbolic {what}: it was not made from "
                 "inputs and outputs"
             )
-        return self._functional
+        return self._tw_functional
 
     @property
     def inputs(self) -> list[Tensor]:
@@ -272,22 +276,22 @@ class Model(Trainer, Layer):
         Raises: ``AttributeError`` for a subclass with a ``call`` of its own, as do the
         properties below.
         """
-        return self._need_graph("inputs").inputs
+        return self._tw_need_graph("inputs").inputs
 
     @property
     def outputs(self) -> list[Tensor]:
         """The symbolic outputs, in a list."""
-        return self._need_graph("outputs").outputs
+        return self._tw_need_graph("outputs").outputs
 
     @property
     def input(self) -> Any:
         """The symbolic inputs in the structure that was given."""
-        return self._need_graph("inputs").input_nest
+        return self._tw_need_graph("inputs").input_nest
 
     @property
     def output(self) -> Any:
         """The symbolic outputs in the structure that was given."""
-        return self._need_graph("outputs").output_nest
+        return self._tw_need_graph("outputs").output_nest
 
     @property
     def input_shape(self) -> Any:
@@ -297,7 +301,7 @@ class Model(Trainer, Layer):
     @property
     def output_shape(self) -> Any:
         """The shape of the output with None for the batch, or the nest of shapes of several."""
-        if self._functional is None and self._tw_output_shape is not None:
+        if self._tw_functional is None and self._tw_output_shape is not None:
             return self._tw_output_shape
         return _single(map_structure(lambda x: tuple(x.shape), self.output))
 
@@ -312,13 +316,13 @@ class Model(Trainer, Layer):
 
         None for a subclass, whose outputs have no names.
         """
-        if self._functional is None:
+        if self._tw_functional is None:
             return None
-        nest = self._functional.output_nest
-        if isinstance(nest, dict) and len(nest) == len(self._functional.outputs):
+        nest = self._tw_functional.output_nest
+        if isinstance(nest, dict) and len(nest) == len(self._tw_functional.outputs):
             return sorted(nest)
         names = []
-        for x in self._functional.outputs:
+        for x in self._tw_functional.outputs:
             name = x._keras_history.operation.name
             names.append(f"{name}_{names.count(name)}" if name in names else name)
         return names
@@ -383,12 +387,12 @@ class Model(Trainer, Layer):
     @property
     def lists_layers(self) -> bool:
         """True if the layers are a list or a graph, not attributes."""
-        return self._functional is not None
+        return self._tw_functional is not None
 
     @property
     def is_functional(self) -> bool:
         """True if the model is made from inputs and outputs."""
-        return self._functional is not None
+        return self._tw_functional is not None
 
     def save(
         self,
@@ -452,14 +456,14 @@ class Model(Trainer, Layer):
     @from_constructor
     def get_config(self) -> dict[str, Any]:
         """Return name and layers of a model from inputs and outputs, else the arguments."""
-        if self._functional is None or not _takes_ends(type(self)):
+        if self._tw_functional is None or not _takes_ends(type(self)):
             return super().get_config()
         config = {"name": self.name, "trainable": self.trainable}
         if self.compute_dtype != self.variable_dtype:
             config["dtype"] = self.dtype_config()  # Keras has no such key
         own = set(constructor_arguments(type(self))) - set(constructor_arguments(Model))
         config |= {key: plain(getattr(self, key)) for key in own if hasattr(self, key)}
-        return config | graph_config(self._functional)
+        return config | graph_config(self._tw_functional)
 
     @classmethod
     def from_config(

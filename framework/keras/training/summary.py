@@ -114,7 +114,7 @@ def _in_range(model, layer_range):
 
 def _links(model):
     """Operation id -> the names before it, if the layers do not just follow each other."""
-    graph = getattr(model, "_functional", None)
+    graph = getattr(model, "_tw_functional", None)
     if graph is None or _is_line(graph):
         return None
     nodes, links = {id(node) for node in graph.nodes}, {}
@@ -159,7 +159,7 @@ def _rows(operation, links, show_trainable, expand_nested, indent):
 
 def _row(operation):
     class_name = type(operation).__name__
-    if class_name == "Model" and operation._functional is not None:
+    if class_name == "Model" and operation._tw_functional is not None:
         class_name = "Functional"
     title = f"{operation.name} ({class_name})"
     if not isinstance(operation, Layer):  # an op

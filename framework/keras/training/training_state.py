@@ -36,7 +36,7 @@ class TrainingState:
     """
 
     def __init__(self, model):
-        self.model, self.run = model, model._run
+        self.model, self.run = model, model._tw_run
         self.epoch, self.within, self.logs = None, False, {}
         self.inputs = None  # dtype and shape of the x of a batch, as text
         self._restoration = None
@@ -146,7 +146,7 @@ class TrainingState:
         """Make weights and slots at once if that can be done: callbacks may read them."""
         model, optimizer = self.model, self.model.optimizer
         if self.inputs:
-            model._make_weights(map_structure(_from_text, self.inputs))
+            model._tw_make_weights(map_structure(_from_text, self.inputs))
         ours = type(model).train_step is TrainSteps.train_step
         waits = any(n.startswith("model/optimizer/") for n in self._restoration.names)
         if model._tw_all_built() and ours and waits and not optimizer.built:

@@ -170,7 +170,7 @@ class _Writer:
         if not _has_layers(model):
             self._add_box(graph, model, None)
             return
-        nodes, calls = model._need_graph("layers").nodes, {}
+        nodes, calls = model._tw_need_graph("layers").nodes, {}
         for node in nodes:
             calls.setdefault(id(node.operation), node)
         for operation in model.operations:
@@ -220,7 +220,7 @@ class _Writer:
 def _has_layers(model):
     """Return whether the layers and tensors inside a model are known."""
     try:
-        return bool(model._need_graph("layers").nodes and model.operations)
+        return bool(model._tw_need_graph("layers").nodes and model.operations)
     except AttributeError:  # a subclass
         return False
 
