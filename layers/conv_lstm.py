@@ -72,7 +72,7 @@ class ConvLSTMCell(LSTMBase, ConvolutionBase):
         self._tw_keep(locals())
         self._tw_keep_window(kernel_size, strides, padding, data_format, dilation_rate)
         self._tw_refuse_strides_with_dilation()
-        self.gate_axis: int = 1 if self.data_format == "channels_first" else -1
+        self._tw_gate_axis: int = 1 if self.data_format == "channels_first" else -1
         self.state_size: list[int] = [self.units, self.units]
 
     def build(self, input_shape: Shape) -> None:
@@ -81,7 +81,7 @@ class ConvLSTMCell(LSTMBase, ConvolutionBase):
                 f"{self._tw_title}: the channels and spatial axes of the inputs must have "
                 f"known sizes, got steps of shape {tuple(input_shape)}"
             )
-        channels, width = self._tw_channels_of(input_shape), self.gates * self.units
+        channels, width = self._tw_channels_of(input_shape), self._tw_gates * self.units
         self.state_shape: Shape = self.compute_output_shape(input_shape)[1:]
         self.kernel: Variable = self._tw_new_weight(
             "kernel", (*self.kernel_size, channels, width)
@@ -100,16 +100,16 @@ class ConvLSTMCell(LSTMBase, ConvolutionBase):
         shape = (batch_size, *self.state_shape)
         return [zeros(shape, self._tw_compute_dtype) for _ in self.state_size]
 
-    def of_inputs(self, inputs: Tensor, training: bool) -> Tensor:
+    def _tw_of_inputs(self, inputs: Tensor, training: bool) -> Tensor:
         """The convolution of the inputs with ``kernel``, plus ``bias``."""
         inputs = self._tw_as_own_dtype(inputs)
-        masks = self.dropped("dropout", inputs) if training else []
+        masks = self._tw_dropped("dropout", inputs) if training else []
         x = self._tw_by_gates(self._tw_convolved, inputs, masks, self.kernel)
         return x if self.bias is None else bias_add(x, self.bias, self._tw_format)
 
-    def of_state(self, state: Tensor, training: bool) -> Tensor:
+    def _tw_of_state(self, state: Tensor, training: bool) -> Tensor:
         """The convolution of the state with ``recurrent_kernel``, of the same size."""
-        masks = self.dropped("recurrent_dropout", state) if training else []
+        masks = self._tw_dropped("recurrent_dropout", state) if training else []
         return self._tw_by_gates(self._tw_same, state, masks, self.recurrent_kernel)
 
     def _tw_same(self, state, kernel):
@@ -119,16 +119,16 @@ class ConvLSTMCell(LSTMBase, ConvolutionBase):
         """The product of ``x`` with the kernel of each gate, with a mask for each."""
         if not masks:
             return product(x, kernel)
-        blocks = split(kernel, self.gates, axis=-1)
+        blocks = split(kernel, self._tw_gates, axis=-1)
         products = [product(x * m, block) for m, block in zip(masks, blocks)]
-        return concat(products, self.gate_axis)
+        return concat(products, self._tw_gate_axis)
 
 
 class _ConvLSTM(CellLayer):
     """Base of the layers: `RNN` of a `ConvLSTMCell` with the layer's ``rank``."""
 
     cell: ConvLSTMCell
-    rank: int
+    _tw_rank: int
 
     def __init__(
         self,
@@ -162,8 +162,10 @@ class _ConvLSTM(CellLayer):
         **kwargs: Unpack[LayerOptions],
     ):
         arguments = locals()
-        self._tw_make(ConvLSTMCell, "conv_lstm_cell", arguments | {"rank": self.rank})
-        self.input_spec = InputSpec(ndim=self.rank + 3)
+        self._tw_make(
+            ConvLSTMCell, "conv_lstm_cell", arguments | {"rank": self._tw_rank}
+        )
+        self.input_spec = InputSpec(ndim=self._tw_rank + 3)
 
     def _tw_is_one_op(self, training=True):
         return False
@@ -206,7 +208,7 @@ class ConvLSTM1D(_ConvLSTM):
     TensorShape([1, 5, 6, 2])
     """
 
-    rank = 1
+    _tw_rank = 1
 
 
 class ConvLSTM2D(_ConvLSTM):
@@ -239,7 +241,7 @@ class ConvLSTM2D(_ConvLSTM):
     (TensorShape([1, 8, 8, 2]), TensorShape([1, 8, 8, 2]))
     """
 
-    rank = 2
+    _tw_rank = 2
 
 
 class ConvLSTM3D(_ConvLSTM):
@@ -259,4 +261,4 @@ class ConvLSTM3D(_ConvLSTM):
     TensorShape([1, 3, 3, 3, 2])
     """
 
-    rank = 3
+    _tw_rank = 3

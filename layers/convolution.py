@@ -74,7 +74,7 @@ class ConvolutionBase(Layer):
 
     rank = None
     _tw_shape_tells = True
-    paddings: tuple[str, str] = ("valid", "same")
+    _tw_paddings: tuple[str, str] = ("valid", "same")
 
     def _tw_keep_window(
         self, kernel_size, strides, padding, data_format, dilation_rate
@@ -83,7 +83,7 @@ class ConvolutionBase(Layer):
             self, "kernel_size", kernel_size, self.rank
         )
         self.strides: tuple[int, ...] = numbers(self, "strides", strides, self.rank)
-        self.padding: str = checked_padding(self, padding, self.paddings)
+        self.padding: str = checked_padding(self, padding, self._tw_paddings)
         self.data_format: str = checked_format(self, data_format)
         self.dilation_rate: tuple[int, ...] = numbers(
             self, "dilation_rate", dilation_rate, self.rank
@@ -218,7 +218,7 @@ class Conv1D(_Convolution):
     """
 
     rank = 1
-    paddings: tuple[str, str, str] = ("valid", "same", "causal")
+    _tw_paddings: tuple[str, str, str] = ("valid", "same", "causal")
 
 
 class Conv2D(_Convolution):

@@ -324,7 +324,7 @@ class IndexLookup(VocabularyFiles, Layer):
         self.reset_state()
         for batch in batches_of(f"{type(self).__name__}.adapt", data, steps):
             self.update_state(batch)
-        if not self.has_counts():
+        if not self._tw_has_counts():
             raise ValueError(f"{type(self).__name__}.adapt: data must not be empty")
         self.finalize_state()
 
@@ -351,13 +351,13 @@ class IndexLookup(VocabularyFiles, Layer):
         """Forget the tokens that were counted since the last vocabulary."""
         self._tw_counts = TokenCounts(self.output_mode == "tf_idf")
 
-    def has_counts(self) -> bool:
+    def _tw_has_counts(self) -> bool:
         """Return whether tokens were counted since the last vocabulary."""
         return bool(self._tw_counts.tokens)
 
     def finalize_state(self) -> None:
         """Make the vocabulary of the tokens that were counted, if there are any."""
-        if self._tw_is_given or not self.has_counts():
+        if self._tw_is_given or not self._tw_has_counts():
             return
         count, start = None, self._tw_token_start
         if self.max_tokens is not None:

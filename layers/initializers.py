@@ -460,12 +460,12 @@ class _Named(VarianceScaling):
     """Base of the settings that have names of their own."""
 
     _tw_kind: str = "initializer"
-    setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")
+    _tw_setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")
 
     def __init__(
         self, seed: SeedLike = None, input_axes: Axes = None, output_axes: Axes = None
     ):
-        super().__init__(*self.setting, seed, input_axes, output_axes)
+        super().__init__(*self._tw_setting, seed, input_axes, output_axes)
 
 
 class GlorotUniform(_Named):
@@ -475,7 +475,7 @@ class GlorotUniform(_Named):
     feedforward neural networks" (2010).
     """
 
-    setting: tuple[float, str, str] = (1.0, "fan_avg", "uniform")
+    _tw_setting: tuple[float, str, str] = (1.0, "fan_avg", "uniform")
 
 
 class GlorotNormal(_Named):
@@ -485,7 +485,7 @@ class GlorotNormal(_Named):
     feedforward neural networks" (2010).
     """
 
-    setting: tuple[float, str, str] = (1.0, "fan_avg", "truncated_normal")
+    _tw_setting: tuple[float, str, str] = (1.0, "fan_avg", "truncated_normal")
 
 
 class HeUniform(_Named):
@@ -494,7 +494,7 @@ class HeUniform(_Named):
     Reference: He et al., "Delving deep into rectifiers" (2015).
     """
 
-    setting: tuple[float, str, str] = (2.0, "fan_in", "uniform")
+    _tw_setting: tuple[float, str, str] = (2.0, "fan_in", "uniform")
 
 
 class HeNormal(_Named):
@@ -503,7 +503,7 @@ class HeNormal(_Named):
     Reference: He et al., "Delving deep into rectifiers" (2015).
     """
 
-    setting: tuple[float, str, str] = (2.0, "fan_in", "truncated_normal")
+    _tw_setting: tuple[float, str, str] = (2.0, "fan_in", "truncated_normal")
 
 
 class LecunUniform(_Named):
@@ -512,7 +512,7 @@ class LecunUniform(_Named):
     Reference: LeCun et al., "Efficient BackProp" (1998).
     """
 
-    setting: tuple[float, str, str] = (1.0, "fan_in", "uniform")
+    _tw_setting: tuple[float, str, str] = (1.0, "fan_in", "uniform")
 
 
 class LecunNormal(_Named):
@@ -521,7 +521,7 @@ class LecunNormal(_Named):
     Reference: LeCun et al., "Efficient BackProp" (1998).
     """
 
-    setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")
+    _tw_setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")
 
 
 # --------------------------------------------------------------------- further names

@@ -69,7 +69,7 @@ class _Merge(Layer):
         return self._tw_merged([_of_rank(x, rank) for x in inputs])
 
     def _tw_merged(self, inputs):
-        return reduce(self.function, inputs)
+        return reduce(self._tw_function, inputs)
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
         return self._tw_merged_shape(self._tw_checked_shapes(input_shape))
@@ -144,7 +144,7 @@ class Add(_Merge):
     array([[4., 6.]], dtype=float32)
     """
 
-    function: Any = staticmethod(ops.add)
+    _tw_function: Any = staticmethod(ops.add)
 
 
 class Subtract(_Merge):
@@ -160,7 +160,7 @@ class Subtract(_Merge):
     array([[-2., -3.]], dtype=float32)
     """
 
-    function: Any = staticmethod(ops.subtract)
+    _tw_function: Any = staticmethod(ops.subtract)
 
     def _tw_checked_shapes(self, shapes):
         if len(shapes) != 2:
@@ -180,7 +180,7 @@ class Average(_Merge):
     array([[2., 3.]], dtype=float32)
     """
 
-    function: Any = staticmethod(ops.add)
+    _tw_function: Any = staticmethod(ops.add)
 
     def _tw_merged(self, inputs):
         inputs = [
@@ -204,7 +204,7 @@ class Multiply(_Merge):
     array([[3., 8.]], dtype=float32)
     """
 
-    function: Any = staticmethod(ops.multiply)
+    _tw_function: Any = staticmethod(ops.multiply)
 
     def _tw_merged(self, inputs):
         masks = [_along(mask_of(x)) for x in inputs]
@@ -226,7 +226,7 @@ class _Extremum(_Merge):
             x = x if mask is None else where(mask, x, outputs)
             outputs = outputs if kept is None else where(kept, outputs, x)
             kept = None if kept is None or mask is None else logical_or(kept, mask)
-            outputs = self.function(outputs, x)
+            outputs = self._tw_function(outputs, x)
         return outputs
 
 
@@ -242,7 +242,7 @@ class Maximum(_Extremum):
     array([[3., 5.]], dtype=float32)
     """
 
-    function: Any = staticmethod(ops.maximum)
+    _tw_function: Any = staticmethod(ops.maximum)
 
 
 class Minimum(_Extremum):
@@ -257,7 +257,7 @@ class Minimum(_Extremum):
     array([[1., 4.]], dtype=float32)
     """
 
-    function: Any = staticmethod(ops.minimum)
+    _tw_function: Any = staticmethod(ops.minimum)
 
 
 def _along(mask):

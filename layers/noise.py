@@ -109,7 +109,7 @@ class Dropout(BaseNoise):
 class _SpatialDropout(Dropout):
     """Drops all of a channel, of an example, at once: ``rank`` is that of the inputs."""
 
-    rank = 3
+    _tw_rank = 3
     data_format = "channels_last"
 
     def __init__(
@@ -120,12 +120,12 @@ class _SpatialDropout(Dropout):
         dtype: DTypeLike | None = None,
     ):
         super().__init__(rate, seed=seed, name=name, dtype=dtype)
-        self.input_spec: InputSpec = InputSpec(ndim=self.rank)
+        self.input_spec: InputSpec = InputSpec(ndim=self._tw_rank)
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
-        ones = (1,) * (self.rank - 2)
+        ones = (1,) * (self._tw_rank - 2)
         if self.data_format == "channels_first":
             return self._tw_dropped(inputs, (None, None, *ones))
         return self._tw_dropped(inputs, (None, *ones, None))
@@ -172,7 +172,7 @@ class SpatialDropout2D(_SpatialDropoutOfImages):
     True
     """
 
-    rank = 4
+    _tw_rank = 4
 
 
 class SpatialDropout3D(_SpatialDropoutOfImages):
@@ -185,7 +185,7 @@ class SpatialDropout3D(_SpatialDropoutOfImages):
     Raises: ``ValueError`` if ``rate`` is not from 0 to 1.
     """
 
-    rank = 5
+    _tw_rank = 5
 
 
 class GaussianNoise(BaseNoise):

@@ -85,7 +85,7 @@ class CellLayer(RNN):
         if not self._tw_is_one_op(training):
             return super().inner_loop(sequences, initial_state, mask, training)
         cell, sequences = self.cell, self._tw_as_own_dtype(sequences)
-        masks = cell.dropped("dropout", sequences[:, 0]) if training else []
+        masks = cell._tw_dropped("dropout", sequences[:, 0]) if training else []
         x = sequences * expand_dims(masks[0], 1) if masks else sequences
         if self.go_backwards:
             x = reverse(x, [1])

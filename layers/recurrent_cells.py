@@ -56,7 +56,7 @@ class RecurrentCell(Layer):
     output_size: int
 
     _tw_omit_defaults: dict[str, Any] = {**Layer._tw_omit_defaults, "implementation": 2}
-    gates = 1
+    _tw_gates = 1
 
     def _tw_keep(self, arguments):
         """Make attributes of the constructor's arguments."""
@@ -73,7 +73,7 @@ class RecurrentCell(Layer):
         self._tw_masks = None  # those of dropout, while an RNN runs
 
     def build(self, input_shape: Shape) -> None:
-        width = self.gates * self.units
+        width = self._tw_gates * self.units
         self.kernel: Variable = self._tw_new_weight("kernel", (input_shape[-1], width))
         self.recurrent_kernel: Variable = self._tw_new_weight(
             "recurrent_kernel", (self.units, width), prefix="recurrent"
@@ -93,7 +93,7 @@ class RecurrentCell(Layer):
     # --- products with dropout in front
 
     @contextmanager
-    def one_mask(self) -> Any:
+    def _tw_one_mask(self) -> Any:
         """Inside, dropout draws its masks once, for all steps."""
         self._tw_masks = {}
         try:
@@ -101,10 +101,10 @@ class RecurrentCell(Layer):
         finally:
             self._tw_masks = None
 
-    def of_inputs(self, inputs: Tensor, training: bool) -> Any:
+    def _tw_of_inputs(self, inputs: Tensor, training: bool) -> Any:
         """``inputs @ kernel + bias``."""
         inputs = self._tw_as_own_dtype(inputs)
-        masks = self.dropped("dropout", inputs) if training else []
+        masks = self._tw_dropped("dropout", inputs) if training else []
         bias = self.bias if self.bias is None or self.bias.ndim == 1 else self.bias[0]
         if len(masks) < 2:
             inputs = inputs * masks[0] if masks else inputs
@@ -114,22 +114,22 @@ class RecurrentCell(Layer):
         product = _by_blocks(inputs, masks, self.kernel)
         return product if bias is None else product + bias
 
-    def of_state(self, state: Any, training: bool) -> Any:
+    def _tw_of_state(self, state: Any, training: bool) -> Any:
         """``state @ recurrent_kernel``."""
-        masks = self.dropped("recurrent_dropout", state) if training else []
+        masks = self._tw_dropped("recurrent_dropout", state) if training else []
         if not masks:
             return matmul(state, self.recurrent_kernel)
         return _by_blocks(state, masks, self.recurrent_kernel)
 
-    def dropped(self, which: Any, inputs: Tensor) -> Any:
+    def _tw_dropped(self, which: Any, inputs: Tensor) -> Any:
         """The masks of "dropout" or "recurrent_dropout": one, or one for each gate."""
         rate = getattr(self, which)
-        if not 0 < rate < 1 and (rate == 0 or self.gates > 1):  # as in Keras
+        if not 0 < rate < 1 and (rate == 0 or self._tw_gates > 1):  # as in Keras
             return []
         if self._tw_masks is not None and which in self._tw_masks:
             return self._tw_masks[which]
         by_gate = self.implementation == 1 or self.recurrent_dropout
-        count = self.gates if by_gate else 1
+        count = self._tw_gates if by_gate else 1
         stream = (self.seed_generator or get_global_generator()).stream
         ones = ones_like(inputs)
         masks = [apply_dropout(self._tw_title, ones, rate, None, stream)
@@ -193,7 +193,7 @@ class SimpleRNNCell(RecurrentCell):
 
     def call(self, sequence: Tensor, states: Any, training: bool | None = False) -> Any:
         h = states[0] if is_nested(states) else states
-        h = self.of_inputs(sequence, training) + self.of_state(h, training)
+        h = self._tw_of_inputs(sequence, training) + self._tw_of_state(h, training)
         h = h if self.activation is None else self.activation(h)
         return h, [h] if is_nested(states) else h
 
@@ -206,8 +206,8 @@ class LSTMBase(RecurrentCell):
 
     unit_forget_bias: bool
 
-    gates = 4
-    gate_axis = 1
+    _tw_gates = 4
+    _tw_gate_axis = 1
 
     def _tw_add_bias(self, width):
         initializer = self._tw_forgetting if self.unit_forget_bias else None
@@ -220,8 +220,8 @@ class LSTMBase(RecurrentCell):
 
     def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
         h, c = states
-        x = self.of_inputs(inputs, training) + self.of_state(h, training)
-        i, f, n, o = split(x, 4, axis=self.gate_axis)
+        x = self._tw_of_inputs(inputs, training) + self._tw_of_state(h, training)
+        i, f, n, o = split(x, 4, axis=self._tw_gate_axis)
         gate = self.recurrent_activation
         c = gate(f) * c + gate(i) * self.activation(n)
         h = gate(o) * self.activation(c)
@@ -306,7 +306,7 @@ class GRUCell(RecurrentCell):
     (TensorShape([2, 4]), 1)
     """
 
-    gates = 3
+    _tw_gates = 3
 
     def __init__(
         self,
@@ -339,17 +339,17 @@ class GRUCell(RecurrentCell):
 
     def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
         h = states[0] if is_nested(states) else states
-        x_z, x_r, x_n = split(self.of_inputs(inputs, training), 3, axis=1)
+        x_z, x_r, x_n = split(self._tw_of_inputs(inputs, training), 3, axis=1)
         gate = self.recurrent_activation
         if self.reset_after:
-            y = self.of_state(h, training)
+            y = self._tw_of_state(h, training)
             y_z, y_r, y_n = split(
                 y if self.bias is None else y + self.bias[1], 3, axis=1
             )
             z, r = gate(x_z + y_z), gate(x_r + y_r)
             n = self.activation(x_n + r * y_n)
         else:
-            masks = self.dropped("recurrent_dropout", h) if training else []
+            masks = self._tw_dropped("recurrent_dropout", h) if training else []
             h_z, h_r, h_n = [h * m for m in masks] if masks else (h, h, h)
             of_z, of_r, of_n = split(self.recurrent_kernel, 3, axis=1)
             z, r = gate(x_z + matmul(h_z, of_z)), gate(x_r + matmul(h_r, of_r))

@@ -208,17 +208,17 @@ class _UpSampling(Layer):
 
     input_spec: InputSpec
 
-    rank = None
+    _tw_rank = None
     data_format = "channels_last"
 
     def _tw_keep_size(self, size):
-        self.input_spec = InputSpec(ndim=self.rank + 2)
-        return numbers(self, "size", size, self.rank)
+        self.input_spec = InputSpec(ndim=self._tw_rank + 2)
+        return numbers(self, "size", size, self._tw_rank)
 
     def call(self, inputs: Tensor) -> Tensor:
         rank = len(inputs.shape)
         for axis, times in zip(
-            spatial_axes(self.data_format, self.rank), self._tw_times
+            spatial_axes(self.data_format, self._tw_rank), self._tw_times
         ):
             if times > 1:
                 inputs = upsample(inputs, axis - rank, times)
@@ -244,7 +244,7 @@ class UpSampling1D(_UpSampling):
 
     size: int
 
-    rank = 1
+    _tw_rank = 1
 
     def __init__(self, size: Sizes = 2, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
@@ -271,7 +271,7 @@ class UpSampling2D(_UpSampling):
 
     size: tuple[int, ...]
 
-    rank = 2
+    _tw_rank = 2
 
     def __init__(
         self,
@@ -318,7 +318,7 @@ class UpSampling3D(_UpSampling):
 
     size: tuple[int, ...]
 
-    rank = 3
+    _tw_rank = 3
 
     def __init__(
         self,
@@ -352,7 +352,7 @@ def _pairs(layer, name, value, rank):
 class _ZeroPadding(Layer):
     """Zeros around the spatial axes, as many as ``_tw_margins`` has for each."""
 
-    rank = None
+    _tw_rank = None
 
     def __init__(
         self,
@@ -363,13 +363,13 @@ class _ZeroPadding(Layer):
         super().__init__(**kwargs)
         self._tw_margins = self._tw_margins_of(padding)
         self.padding: tuple[tuple[int, ...], ...] | tuple[int, ...] = (
-            self._tw_margins if self.rank > 1 else self._tw_margins[0]
+            self._tw_margins if self._tw_rank > 1 else self._tw_margins[0]
         )
         self.data_format: str = checked_format(self, data_format)
-        self.input_spec: InputSpec = InputSpec(ndim=self.rank + 2)
+        self.input_spec: InputSpec = InputSpec(ndim=self._tw_rank + 2)
 
     def _tw_margins_of(self, padding):
-        return _pairs(self, "padding", padding, self.rank)
+        return _pairs(self, "padding", padding, self._tw_rank)
 
     def call(self, inputs: Tensor) -> Tensor:
         widths = ((0, 0), *self._tw_margins, (0, 0))
@@ -398,7 +398,7 @@ class ZeroPadding1D(_ZeroPadding):
     array([0., 5., 6.], dtype=float32)
     """
 
-    rank = 1
+    _tw_rank = 1
 
     def _tw_margins_of(self, padding):
         return _pairs(self, "padding", [padding], 1)
@@ -421,7 +421,7 @@ class ZeroPadding2D(_ZeroPadding):
            [0., 0.]], dtype=float32)
     """
 
-    rank = 2
+    _tw_rank = 2
 
 
 class ZeroPadding3D(_ZeroPadding):
@@ -440,7 +440,7 @@ class ZeroPadding3D(_ZeroPadding):
     TensorShape([1, 4, 6, 8, 1])
     """
 
-    rank = 3
+    _tw_rank = 3
 
 
 class _Cropping(Layer):
@@ -448,12 +448,12 @@ class _Cropping(Layer):
 
     input_spec: InputSpec
 
-    rank = None
+    _tw_rank = None
     data_format = "channels_last"
 
     def _tw_keep_margins(self, cropping):
-        self._tw_margins = _pairs(self, "cropping", cropping, self.rank)
-        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self._tw_margins = _pairs(self, "cropping", cropping, self._tw_rank)
+        self.input_spec = InputSpec(ndim=self._tw_rank + 2)
         return self._tw_margins
 
     def call(self, inputs: Tensor) -> Tensor:
@@ -493,7 +493,7 @@ class Cropping1D(_Cropping):
 
     cropping: tuple[int, ...]
 
-    rank = 1
+    _tw_rank = 1
 
     def __init__(
         self,
@@ -520,7 +520,7 @@ class Cropping2D(_Cropping):
     array([2., 3.], dtype=float32)
     """
 
-    rank = 2
+    _tw_rank = 2
 
     def __init__(
         self,
@@ -549,7 +549,7 @@ class Cropping3D(_Cropping):
     TensorShape([1, 3, 2, 4, 1])
     """
 
-    rank = 3
+    _tw_rank = 3
 
     def __init__(
         self,

@@ -215,8 +215,8 @@ class RNN(Layer):
             mask = None if mask is None else reverse(mask, [0])
         with ExitStack() as stacked:
             for cell in _cells_of(self.cell):
-                if hasattr(cell, "one_mask"):
-                    stacked.enter_context(cell.one_mask())
+                if hasattr(cell, "_tw_one_mask"):
+                    stacked.enter_context(cell._tw_one_mask())
             outputs, states = self._tw_steps(x, mask, initial_state)
         return time_first(outputs) if self.return_sequences else outputs, states
 

@@ -159,7 +159,7 @@ class TextVectorization(Layer):
         self.reset_state()
         for batch in batches_of("TextVectorization.adapt", data, steps):
             self.update_state(batch)
-        counts = self._lookup_layer.has_counts()
+        counts = self._lookup_layer._tw_has_counts()
         if not counts:
             raise ValueError("TextVectorization.adapt: there are no words in data")
         self.finalize_state()
@@ -276,7 +276,7 @@ class TextVectorization(Layer):
         return {
             "name": self.name,
             "trainable": self.trainable,
-            "dtype": self.dtype_config(),
+            "dtype": self._tw_dtype_config(),
             "max_tokens": lookup.max_tokens,
             "standardize": plain(self.standardize),
             "split": plain(self.split),
@@ -286,7 +286,7 @@ class TextVectorization(Layer):
             "pad_to_max_tokens": lookup.pad_to_max_tokens,
             "sparse": lookup.sparse,
             "ragged": self.ragged,
-            **lookup.vocabulary_config(),
+            **lookup._tw_vocabulary_config(),
             "encoding": lookup.encoding,
         }
 

@@ -23,7 +23,7 @@ class VocabularyFiles:
     has no assets.
     """
 
-    def vocabulary_config(self) -> dict[str, Any]:
+    def _tw_vocabulary_config(self) -> dict[str, Any]:
         """Return the arguments ``vocabulary`` and ``idf_weights`` for configs."""
         tokens, weights = self._tw_given.value
         if tokens is None and self._tw_table is not None and configs_hold_assets():
@@ -53,7 +53,7 @@ class VocabularyFiles:
         return {
             "name": self.name,
             "trainable": self.trainable,
-            "dtype": self.dtype_config(),
+            "dtype": self._tw_dtype_config(),
             "invert": self.invert,
             "max_tokens": self.max_tokens,
             "num_oov_indices": self.num_oov_indices,
@@ -63,7 +63,7 @@ class VocabularyFiles:
             "sparse": self.sparse,
             "pad_to_max_tokens": self.pad_to_max_tokens,
             "vocabulary_dtype": self.vocabulary_dtype,
-            **self.vocabulary_config(),
+            **self._tw_vocabulary_config(),
             "oov_method": self.oov_method,
             "salt": self.salt,
         }

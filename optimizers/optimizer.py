@@ -309,7 +309,7 @@ class Optimizer(State, Configured):
             return rate
         traced = active_tracer() is not None
         if isinstance(rate, LearningRateSchedule) and not traced:
-            return constant(rate.at(self._iterations._array.item()), float32)
+            return constant(rate._tw_at(self._iterations._array.item()), float32)
         if not self._tw_takes_iteration:
             return rate()
         with use_module(array_module(type(self._iterations._array))):
@@ -502,7 +502,7 @@ class Optimizer(State, Configured):
             return rate._array.item()
         with use_interpreters(()):
             if isinstance(rate, LearningRateSchedule):
-                return rate.at(self._iterations._array.item())
+                return rate._tw_at(self._iterations._array.item())
             return float(self.learning_rate)
 
     # --- the interface of an `Update`

@@ -64,7 +64,7 @@ class LearningRateSchedule(Configured):
     def __call__(self, step: TensorLike) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must define __call__(step)")
 
-    def at(self, step: int) -> float:
+    def _tw_at(self, step: int) -> float:
         """Return the rate of a step, as a number."""
         variable = Variable(step, False, dtype="int64")
         variable.path = "iteration"  # as that of an optimizer
@@ -77,9 +77,9 @@ class _Formula(LearningRateSchedule):
     def __call__(self, step: TensorLike) -> Tensor:
         if is_tensor(step) or np.ndim(step):
             return self._tw_rate(convert_to_tensor(step), TENSORS)
-        return constant(self.at(step), float32)
+        return constant(self._tw_at(step), float32)
 
-    def at(self, step: int) -> float:
+    def _tw_at(self, step: int) -> float:
         return float(self._tw_rate(step, NUMBERS))
 
     def _tw_check_positive(self, argument):
@@ -179,7 +179,7 @@ class PiecewiseConstantDecay(_Formula):
         self.values = values
         self.name = name
 
-    def at(self, step: int) -> float:
+    def _tw_at(self, step: int) -> float:
         return float(self.values[bisect_left(self.boundaries, step)])
 
     def _tw_rate(self, step, f):

@@ -99,8 +99,8 @@ def serialize(thing: Any) -> dict:
         "config": thing.get_config(),
         "registered_name": known_as,
     }
-    if hasattr(thing, "own_build_config"):
-        config |= thing.own_build_config()
+    if hasattr(thing, "_tw_own_build_config"):
+        config |= thing._tw_own_build_config()
     if getattr(type(thing), "_tw_kind", None) == "layer":
         _note_entry(thing, config)
     return config
@@ -311,8 +311,8 @@ def _from_config(kind, config):
         if reading_file() and isinstance(cls, type) and is_own(cls):
             _check_switches(cls, arguments)
         thing = cls.from_config(arguments)
-        if config.get("build_config") and hasattr(thing, "build_by_own_config"):
-            thing.build_by_own_config(config["build_config"])
+        if config.get("build_config") and hasattr(thing, "_tw_build_by_own_config"):
+            thing._tw_build_by_own_config(config["build_config"])
     return thing
 
 

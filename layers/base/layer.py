@@ -294,7 +294,7 @@ class Layer(Operation, Tracked, LayerConfig):
                 shape = self.compute_output_shape(tuple(args[0].shape))
                 return KerasTensor(shape, self._tw_compute_dtype)
         try:
-            return symbolic_outputs(self.call_as_it_is, args, kwargs)
+            return symbolic_outputs(self._tw_call_as_it_is, args, kwargs)
         except EagerFallback:  # of Python in it that tells no shape: the layer may
             if not (len(args) == 1 and self._tw_knows_shape):
                 raise
@@ -318,7 +318,7 @@ class Layer(Operation, Tracked, LayerConfig):
             and activations.keeps_shape(getattr(self, "activation", None))
         )
 
-    def call_as_it_is(self, *args: Any, **kwargs: Any) -> Any:
+    def _tw_call_as_it_is(self, *args: Any, **kwargs: Any) -> Any:
         """Call the layer, and discard the losses and the output shape of the call."""
         shape = self._tw_output_shape
         try:

@@ -42,7 +42,7 @@ class LayerConfig(Configured):
         config = super().get_config()
         if config.get("autocast") == type(self).autocast:
             del config["autocast"]
-        dtype = self.dtype_config()
+        dtype = self._tw_dtype_config()
         if "dtype" in config:
             config["dtype"] = dtype
         if self._tw_plain_arguments is None:  # no class of a user's
@@ -50,7 +50,7 @@ class LayerConfig(Configured):
         base = {"name": self.name, "trainable": self.trainable, "dtype": dtype}
         return base | config
 
-    def dtype_config(self) -> Any:
+    def _tw_dtype_config(self) -> Any:
         """Return the config of the policy; the name, if that of one dtype says it all.
 
         Keras reads both, and Keras 2 the name alone.
@@ -96,7 +96,7 @@ class LayerConfig(Configured):
             shapes = config["shapes_dict"].items()
             self.build(**{name: _shape_of_lists(shape) for name, shape in shapes})
 
-    def own_build_config(self) -> dict[str, Any]:
+    def _tw_own_build_config(self) -> dict[str, Any]:
         """Return the build config if the class defines `get_build_config`, else ``{}``."""
         if (
             type(self).get_build_config is LayerConfig.get_build_config
@@ -105,7 +105,7 @@ class LayerConfig(Configured):
             return {}
         return {"build_config": plain(self.get_build_config())}
 
-    def build_by_own_config(self, config: dict[str, Any]) -> None:
+    def _tw_build_by_own_config(self, config: dict[str, Any]) -> None:
         """Call `build_from_config` if the class defines it."""
         if (
             type(self).build_from_config is not LayerConfig.build_from_config

@@ -308,7 +308,7 @@ class Operation(Configured):
         return self._inbound_nodes[0]
 
     @property
-    def display_name(self) -> str:
+    def _tw_display_name(self) -> str:
         """The name of the class, as in a summary."""
         return type(self).__name__
 
@@ -353,7 +353,7 @@ class OpCall(Operation):
         return registry.find("operation", self.op) if "." in self.op else None
 
     @property
-    def display_name(self) -> str:
+    def _tw_display_name(self) -> str:
         """The class of the operation in Keras, or the name of the op."""
         definition = self.definition
         return self.op if definition is None else definition.display_name
@@ -374,7 +374,7 @@ class OpCall(Operation):
         return outputs
 
     def __repr__(self):
-        return f"<OpCall {self.display_name}>"
+        return f"<OpCall {self._tw_display_name}>"
 
 
 def refuse_variables(who, values):
@@ -498,7 +498,7 @@ def symbolic_outputs(call, args, kwargs):
 
 def _title_of(call):
     if isinstance(call, OpCall):
-        return call.display_name
+        return call._tw_display_name
     layer = getattr(call, "__self__", None)
     return call.__name__ if layer is None else f"{type(layer).__name__}.call"
 
@@ -564,7 +564,9 @@ def _traced(call, run, specs):
     outputs = map_structure(_plain, concrete.structured_outputs)
     if not isinstance(call, OpCall):
         return outputs, True
-    refuse_variables(call.display_name, concrete.variables)  # no weights of the model
+    refuse_variables(
+        call._tw_display_name, concrete.variables
+    )  # no weights of the model
     traces = (
         [] if concrete.specializations is None else concrete.specializations.traces[:1]
     )

@@ -295,7 +295,7 @@ class Tracked(Module):
     save_own_variables = save_own_variables
     load_own_variables = load_own_variables
 
-    def own_variables(self) -> list[Variable]:
+    def _tw_own_variables(self) -> list[Variable]:
         """Return the weights of this layer itself, without those of inner layers."""
         own = {id(v): v for v in _variables_of(self._tw_parts())}
         return sorted(own.values(), key=self._tw_is_never_trainable)

@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass, field
 
 from tapewright.core.nest import is_nested
+from tapewright.core.reserved_names import class_attribute
 from tapewright.core.trackable import children
 from tapewright.core.variable import Variable
 from tapewright.ops.random.generators import Generator
@@ -89,8 +90,9 @@ def _has_state(item):
 def _methods(item):
     """The functions that get and set the state of an object, or None."""
     for get, put in (("get_state", "set_state"), ("state", "restore")):
-        if callable(getattr(item, get, None)) and callable(getattr(item, put, None)):
-            return getattr(item, get), getattr(item, put)
+        methods = _method(item, get), _method(item, put)
+        if all([callable(method) for method in methods]):
+            return methods
     if hasattr(item, "bit_generator") and hasattr(item.bit_generator, "state"):
         bits = item.bit_generator  # of NumPy
         return (lambda: bits.state), (lambda state: setattr(bits, "state", state))
@@ -98,6 +100,13 @@ def _methods(item):
     if random is not None and isinstance(item, random.Random):
         return item.getstate, item.setstate
     return None
+
+
+def _method(item, name):
+    """A method of the class: an object may have an attribute of a user's by its name."""
+    if hasattr(type(item), name):
+        return class_attribute(item, name)
+    return getattr(item, name, None)  # of a module
 
 
 def get_state(item):

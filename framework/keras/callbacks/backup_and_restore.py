@@ -50,8 +50,8 @@ class BackupAndRestore(Callback):
     >>> _ = model.fit(x, y, epochs=2, verbose=0, callbacks=[backup])
     """
 
-    comes_last = True  # a backup has the state of all other callbacks
-    is_kept = False
+    _tw_comes_last = True  # a backup has the state of all other callbacks
+    _tw_is_kept = False
 
     def __init__(
         self,

@@ -42,8 +42,8 @@ class Callback:
 
     # Names of the attributes that are the state of a training.
     state_names: tuple[str, ...] = ()
-    is_kept = True  # a backup keeps them
-    comes_last = False  # it is called after all others
+    _tw_is_kept = True  # a backup keeps them
+    _tw_comes_last = False  # it is called after all others
 
     params: dict[str, Any] | None = None
     _model = None
@@ -210,4 +210,11 @@ class LambdaCallback(Callback):
                     raise TypeError(
                         f"LambdaCallback: {name} must be a function, got {function!r}"
                     )
-                setattr(self, name, function)
+                # `on_close` is that of a class: a user may have such an attribute
+                setattr(self, "_tw_close" if name == "on_close" else name, function)
+
+    _tw_close = None
+
+    def on_close(self) -> None:
+        if self._tw_close is not None:
+            self._tw_close()

@@ -79,7 +79,7 @@ class MonitorCallback(Callback):
             return operator.lt
         for metric in _metrics_in(getattr(self.model, "metrics", ())):
             if name == metric.name or name.endswith(f"_{metric.name}"):
-                direction = getattr(metric, "_tw_direction", None)
+                direction = getattr(metric, "_direction", None)
                 if direction is not None:
                     return operator.gt if direction == "up" else operator.lt
         raise ValueError(

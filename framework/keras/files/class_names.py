@@ -66,7 +66,7 @@ FAMILIES |= {
 
 def is_functional(layer: Any) -> bool:
     """Return whether Keras has it as a model made from inputs and outputs."""
-    return getattr(layer, "is_functional", False)
+    return getattr(layer, "_tw_is_functional", False)
 
 
 @object_config.use_class_paths

@@ -113,6 +113,10 @@ class Loss(Configured):
             names = [n for n in constructor_arguments(cls) if n not in _OF_ALL_LOSSES]
             cls._tw_function_arguments = names
 
+    @property
+    def _tw_integer_labels(self):
+        return type(self).integer_labels is True
+
     def __init__(
         self,
         name: str | None = None,
@@ -155,7 +159,7 @@ class Loss(Configured):
             )
         mask = getattr(y_pred, "_keras_mask", None)
         y_pred = predictions(y_pred, self.dtype)
-        if not self.integer_labels:
+        if not self._tw_integer_labels:
             y_true = _labels(y_true, y_pred)
         losses = converted(self.call)(y_true, y_pred)
         if losses is None:
@@ -274,11 +278,14 @@ class LossFunctionWrapper(Loss):
             )
         super().__init__(name, reduction, dtype)
         self.fn = fn
-        self.integer_labels = getattr(fn, "integer_labels", False)
         self._tw_arguments = kwargs
 
+    @property
+    def _tw_integer_labels(self):
+        return getattr(self.fn, "integer_labels", False)
+
     def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        if self.integer_labels or is_structure(y_true) or is_structure(y_pred):
+        if self._tw_integer_labels or is_structure(y_true) or is_structure(y_pred):
             return converted(self.fn)(y_true, y_pred, **self._tw_arguments)
         return converted(self.fn)(*same_rank(y_true, y_pred), **self._tw_arguments)
 

@@ -186,7 +186,7 @@ class Accuracy(MeanMetricWrapper):
     np.float32(0.75)
     """
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(self, name: str | None = "accuracy", dtype: DTypeLike | None = None):
         super().__init__(accuracy, name, dtype)
@@ -201,7 +201,7 @@ class BinaryAccuracy(MeanMetricWrapper):
     np.float32(0.75)
     """
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class CategoricalAccuracy(MeanMetricWrapper):
     np.float32(0.5)
     """
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(
         self, name: str | None = "categorical_accuracy", dtype: DTypeLike | None = None
@@ -241,7 +241,7 @@ class SparseCategoricalAccuracy(MeanMetricWrapper):
     np.float32(0.5)
     """
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(
         self,
@@ -263,7 +263,7 @@ class TopKCategoricalAccuracy(MeanMetricWrapper):
     np.float32(0.0)
     """
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(
         self,
@@ -289,7 +289,7 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
     np.float32(1.0)
     """
 
-    _tw_direction = "up"
+    _direction = "up"
     _tw_omit_defaults: dict[str, Any] = {"from_sorted_ids": False}
 
     def __init__(

@@ -50,7 +50,7 @@ class AUC(ConfusionMetric):
     np.float32(0.75)
     """
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(
         self,

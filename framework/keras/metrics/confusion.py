@@ -116,7 +116,7 @@ class _Ratio(ConfusionMetric):
     one class only, an index on the last axis.
     """
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(
         self,

@@ -83,7 +83,7 @@ class PearsonCorrelation(MeanMetricWrapper):
     np.float32(1.0)
     """
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class ConcordanceCorrelation(MeanMetricWrapper):
     np.float32(0.57143)
     """
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(
         self,

@@ -46,7 +46,7 @@ class FBetaScore(Metric):
     array([0.38462, 0.90909, 0.83333], dtype=float32)
     """
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class IoU(Metric):
     np.float32(0.33333)
     """
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(
         self,

@@ -72,7 +72,7 @@ class Metric(Module, Configured):
     """
 
     _tw_kind: str = "metric"
-    _tw_direction = None  # "up" or "down": which way is better, if that is known
+    _direction = None  # "up" or "down": which way is better, if that is known
     _tw_keeps_variables = True
     _tw_added_variables = None  # in the order in which they were made
     _tw_child_names = {"_tw_added_variables": "_own"}

@@ -125,7 +125,7 @@ class MeanMetricWrapper(Mean):
         self._fn_kwargs = kwargs
 
     @property
-    def _tw_direction(self):
+    def _direction(self):
         losses = (registered_name("loss", f) for f in (self.fn, type(self.fn)))
         return "down" if any(losses) else None
 

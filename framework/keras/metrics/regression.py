@@ -132,7 +132,7 @@ class RootMeanSquaredError(Mean):
     np.float32(0.5)
     """
 
-    _tw_direction = "down"
+    _direction = "down"
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class CosineSimilarity(MeanMetricWrapper):
     np.float32(1.0)
     """
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class R2Score(Metric):
     total_mse: Variable
     count: Variable
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(
         self,

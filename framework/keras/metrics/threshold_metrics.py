@@ -26,7 +26,7 @@ __all__ = [
 class _Constrained(ConfusionMetric):
     """Base: counts at evenly spaced thresholds from 0 to 1."""
 
-    _tw_direction = "up"
+    _direction = "up"
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.errors import ShapeError
 from tapewright.core.naming import unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.reserved_names import Replaceable
 from tapewright.core.tensor import convert_to_tensor, is_composite
 from tapewright.core.trackable import Opaque
 from tapewright.distribute.strategy import Strategy, get_strategy
@@ -81,7 +82,7 @@ class Model(Trainer, Layer):
     def __children__(self) -> Any:
         """Layers of a graph come first, then what `compile` made, then attributes."""
         found = super().__children__()
-        first = {"layers": self.layers} if self.lists_layers else {}
+        first = {"layers": self.layers} if self._tw_lists_layers else {}
         if "compiled" in found:
             first["compiled"] = found.pop("compiled")
         return first | found
@@ -233,12 +234,14 @@ class Model(Trainer, Layer):
     def layers(self, value: Any) -> None:
         raise AttributeError("Model.layers is computed; use another name")
 
-    @property
+    @Replaceable
     def operations(self) -> list[Any]:
         """The layers and ops from inputs to outputs."""
-        return (
-            list(self._tw_functional.operations) if self._tw_functional else self.layers
-        )
+        return self._tw_operations()
+
+    def _tw_operations(self):
+        graph = self._tw_functional
+        return list(graph.operations) if graph else self.layers
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
         """Return the layer of this name, or at this index of `layers`.
@@ -269,7 +272,7 @@ class Model(Trainer, Layer):
             )
         return self._tw_functional
 
-    @property
+    @Replaceable
     def inputs(self) -> list[Tensor]:
         """The symbolic inputs, in a list.
 
@@ -278,7 +281,7 @@ class Model(Trainer, Layer):
         """
         return self._tw_need_graph("inputs").inputs
 
-    @property
+    @Replaceable
     def outputs(self) -> list[Tensor]:
         """The symbolic outputs, in a list."""
         return self._tw_need_graph("outputs").outputs
@@ -293,29 +296,32 @@ class Model(Trainer, Layer):
         """The symbolic outputs in the structure that was given."""
         return self._tw_need_graph("outputs").output_nest
 
-    @property
+    @Replaceable
     def input_shape(self) -> Any:
         """The shape of the input with None for the batch, or the nest of shapes of several."""
         return _single(map_structure(lambda x: tuple(x.shape), self.input))
 
-    @property
+    @Replaceable
     def output_shape(self) -> Any:
         """The shape of the output with None for the batch, or the nest of shapes of several."""
         if self._tw_functional is None and self._tw_output_shape is not None:
             return self._tw_output_shape
         return _single(map_structure(lambda x: tuple(x.shape), self.output))
 
-    @property
+    @Replaceable
     def input_names(self) -> list[str]:
         """The names of the inputs, which are the keys of a dict of inputs."""
-        return [x.name for x in self.inputs]
+        return [x.name for x in self._tw_need_graph("inputs").inputs]
 
-    @property
+    @Replaceable
     def output_names(self) -> list[str] | None:
         """The names of the outputs: keys of a dict, else the layers that compute them.
 
         None for a subclass, whose outputs have no names.
         """
+        return self._tw_output_names()
+
+    def _tw_output_names(self):
         if self._tw_functional is None:
             return None
         nest = self._tw_functional.output_nest
@@ -385,12 +391,12 @@ class Model(Trainer, Layer):
     # --- files: readers and writers are loaded at first use
 
     @property
-    def lists_layers(self) -> bool:
+    def _tw_lists_layers(self) -> bool:
         """True if the layers are a list or a graph, not attributes."""
         return self._tw_functional is not None
 
     @property
-    def is_functional(self) -> bool:
+    def _tw_is_functional(self) -> bool:
         """True if the model is made from inputs and outputs."""
         return self._tw_functional is not None
 
@@ -460,7 +466,7 @@ class Model(Trainer, Layer):
             return super().get_config()
         config = {"name": self.name, "trainable": self.trainable}
         if self.compute_dtype != self.variable_dtype:
-            config["dtype"] = self.dtype_config()  # Keras has no such key
+            config["dtype"] = self._tw_dtype_config()  # Keras has no such key
         own = set(constructor_arguments(type(self))) - set(constructor_arguments(Model))
         config |= {key: plain(getattr(self, key)) for key in own if hasattr(self, key)}
         return config | graph_config(self._tw_functional)

@@ -215,25 +215,18 @@ class Sequential(Model):
             self._tw_functional = FunctionalGraph(self._tw_start, end)
         return self._tw_functional
 
-    @property
-    def inputs(self) -> list[Tensor]:
-        return self._tw_need_graph("inputs").inputs
-
     def __getstate__(self) -> dict[str, Any]:
         if self._tw_start is not None:
             self._tw_need_graph("layers")  # which holds the calls for a copy
         return super().__getstate__()
 
-    @property
-    def operations(self) -> list[Layer]:
+    def _tw_operations(self):
         return self.layers
 
-    lists_layers = True
-    is_functional = False
+    _tw_lists_layers = True
+    _tw_is_functional = False
 
-    @property
-    def output_names(self) -> list[str] | None:
-        """The name of the last layer."""
+    def _tw_output_names(self):
         return [self._layers[-1].name] if self._layers else None
 
     def get_config(self) -> dict[str, Any]:
@@ -246,7 +239,7 @@ class Sequential(Model):
         config = {
             "name": self.name,
             "trainable": self.trainable,
-            "dtype": self.dtype_config(),
+            "dtype": self._tw_dtype_config(),
             "layers": layers,
         }
         return config if shape is None else config | {"build_input_shape": list(shape)}

@@ -107,7 +107,7 @@ class CompiledModel:
             "steps_per_execution": steps_per_execution,
             "jit_compile": jit_compile,
         }
-        output_names = getattr(self, "output_names", None)
+        output_names = self._tw_output_names()
         self._tw_compiled = Compiled(options, output_names, self._tw_compiled)
         self.optimizer, self.loss = options["optimizer"], options["loss"]
         self._tw_runs_eagerly = options["run_eagerly"]

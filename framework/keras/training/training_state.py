@@ -57,8 +57,9 @@ class TrainingState:
         """Callbacks with a state, by class; further ones of a class are numbered."""
         named = {}
         for callback in self.run.callbacks.callbacks:
-            wanted = getattr(callback, "is_kept", True)
-            if wanted and hasattr(callback, "get_state") and callback.get_state():
+            wanted = getattr(callback, "_tw_is_kept", True)
+            get_state = getattr(type(callback), "get_state", None)
+            if wanted and get_state is not None and get_state(callback):
                 name = stem = type(callback).__name__
                 count = 0
                 while name in named:
