@@ -10,6 +10,7 @@ import math
 import numbers
 import operator
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import not_negative, share
@@ -110,7 +111,7 @@ class _SpatialDropout(Dropout):
     """Drops all of a channel, of an example, at once: ``rank`` is that of the inputs."""
 
     _tw_rank = 3
-    data_format = "channels_last"
+    _tw_data_format: Any = "channels_last"
 
     def __init__(
         self,
@@ -126,7 +127,7 @@ class _SpatialDropout(Dropout):
         if not training or self.rate == 0:
             return inputs
         ones = (1,) * (self._tw_rank - 2)
-        if self.data_format == "channels_first":
+        if self._tw_data_format == "channels_first":
             return self._tw_dropped(inputs, (None, None, *ones))
         return self._tw_dropped(inputs, (None, *ones, None))
 
@@ -144,6 +145,8 @@ class SpatialDropout1D(_SpatialDropout):
 
 
 class _SpatialDropoutOfImages(_SpatialDropout):
+    _tw_data_format = property(attrgetter("data_format"))
+
     def __init__(
         self,
         rate: float,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from tapewright.core.reserved_names import Replaceable
 from tapewright.ops.array.joining import reverse
 from tapewright.ops.array.shape import expand_dims
 from tapewright.ops.nn.gru import gru
@@ -46,7 +47,6 @@ class CellLayer(RNN):
         "implementation": 2,
         "use_cudnn": "auto",
     }
-    use_cudnn: str = "auto"
 
     def _tw_make(self, cell_class, name, arguments):
         """Keep a constructor's arguments: in a cell, and what is left here."""
@@ -57,6 +57,7 @@ class CellLayer(RNN):
         own = {n: v for n, v in arguments.items() if n not in of_cell}
         for n in ("self", "kwargs", "__class__"):
             own.pop(n, None)
+        takes_cudnn = "use_cudnn" in own
         use_cudnn = own.pop("use_cudnn", "auto")
         RNN.__init__(self, cell_class(name=name, **of_cell, **same), **own, **kwargs)
         self.input_spec = InputSpec(ndim=3)
@@ -68,7 +69,8 @@ class CellLayer(RNN):
                 f"{type(self).__name__}: use_cudnn must be 'auto' or False, or True with "
                 f"the default activations and no recurrent_dropout; got {use_cudnn!r}"
             )
-        self.use_cudnn = use_cudnn
+        if takes_cudnn:
+            self.use_cudnn: Any = use_cudnn
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
@@ -117,7 +119,7 @@ for _name in (
     "kernel_constraint", "recurrent_constraint", "bias_constraint", "dropout",
     "recurrent_dropout", "seed", "implementation",
 ):  # fmt: skip
-    setattr(CellLayer, _name, property(attrgetter(f"cell.{_name}")))
+    setattr(CellLayer, _name, Replaceable(attrgetter(f"cell.{_name}")))
 
 
 class SimpleRNN(CellLayer):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import numbers, one_of, whole
@@ -209,7 +210,7 @@ class _UpSampling(Layer):
     input_spec: InputSpec
 
     _tw_rank = None
-    data_format = "channels_last"
+    _tw_data_format: Any = property(attrgetter("data_format"))
 
     def _tw_keep_size(self, size):
         self.input_spec = InputSpec(ndim=self._tw_rank + 2)
@@ -218,16 +219,16 @@ class _UpSampling(Layer):
     def call(self, inputs: Tensor) -> Tensor:
         rank = len(inputs.shape)
         for axis, times in zip(
-            spatial_axes(self.data_format, self._tw_rank), self._tw_times
+            spatial_axes(self._tw_data_format, self._tw_rank), self._tw_times
         ):
             if times > 1:
                 inputs = upsample(inputs, axis - rank, times)
         return inputs
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
+        batch, *sizes, channels = to_channels_last(input_shape, self._tw_data_format)
         sizes = [None if n is None else n * k for n, k in zip(sizes, self._tw_times)]
-        return from_channels_last((batch, *sizes, channels), self.data_format)
+        return from_channels_last((batch, *sizes, channels), self._tw_data_format)
 
 
 class UpSampling1D(_UpSampling):
@@ -245,6 +246,7 @@ class UpSampling1D(_UpSampling):
     size: int
 
     _tw_rank = 1
+    _tw_data_format = "channels_last"
 
     def __init__(self, size: Sizes = 2, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
@@ -449,7 +451,7 @@ class _Cropping(Layer):
     input_spec: InputSpec
 
     _tw_rank = None
-    data_format = "channels_last"
+    _tw_data_format: Any = property(attrgetter("data_format"))
 
     def _tw_keep_margins(self, cropping):
         self._tw_margins = _pairs(self, "cropping", cropping, self._tw_rank)
@@ -460,11 +462,13 @@ class _Cropping(Layer):
         self.compute_output_shape(inputs.shape)  # refuses to leave nothing
         kept = [slice(before, -after or None) for before, after in self._tw_margins]
         everything = slice(None)
-        index = from_channels_last((everything, *kept, everything), self.data_format)
+        index = from_channels_last(
+            (everything, *kept, everything), self._tw_data_format
+        )
         return getitem(inputs, index)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
+        batch, *sizes, channels = to_channels_last(input_shape, self._tw_data_format)
         left = [
             None if n is None else n - sum(m) for n, m in zip(sizes, self._tw_margins)
         ]
@@ -474,7 +478,7 @@ class _Cropping(Layer):
                 f"cropping {self.cropping} leaves nothing of inputs with spatial "
                 f"axes of sizes {tuple(sizes)}",
             )
-        return from_channels_last((batch, *left, channels), self.data_format)
+        return from_channels_last((batch, *left, channels), self._tw_data_format)
 
 
 class Cropping1D(_Cropping):
@@ -494,6 +498,7 @@ class Cropping1D(_Cropping):
     cropping: tuple[int, ...]
 
     _tw_rank = 1
+    _tw_data_format = "channels_last"
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from tapewright.core.argument_validation import one_of, whole
 from tapewright.core.errors import ShapeError
 from tapewright.core.floatx import floatx
 from tapewright.core.interpreters import active_tracer, converted
+from tapewright.core.reserved_names import Replaceable
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import Shape, TensorLike
 from tapewright.ops.array.joining import pad
@@ -142,7 +143,7 @@ class TextVectorization(Layer):
 
     # --- the vocabulary
 
-    @property
+    @Replaceable
     def input_vocabulary(self) -> Any:
         """The argument ``vocabulary``; None for the path of a file."""
         return self._lookup_layer.input_vocabulary

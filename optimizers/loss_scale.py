@@ -225,6 +225,7 @@ class LossScaleOptimizer(Optimizer):
         self.step_counter.assign(where(goes_on, steps + 1, zeros_like(steps)))
 
     _tw_changes_gradients = True
+    _tw_inner = property(operator.attrgetter("inner_optimizer"))
     _tw_block_rule: Any = _of_inner("_tw_block_rule")
     _tw_reads: Any = _of_inner("_tw_reads")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from operator import attrgetter
 from typing import Any, NoReturn, Self
 
 from tapewright.core.interpreters import active_tracer, use_interpreters
@@ -221,6 +222,8 @@ class MultiOptimizer(Optimizer):
             )
         for optimizer in self.optimizers:
             optimizer.exclude_from_weight_decay(var_list, var_names)
+
+    _tw_several = property(attrgetter("optimizers"))
 
     def _tw_excluded_from_weight_decay(self) -> list[Any]:
         return [v for x in self.optimizers for v in x._tw_excluded_from_weight_decay()]

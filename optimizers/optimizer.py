@@ -146,6 +146,8 @@ class Optimizer(State, Configured):
     _tw_updates_blocks: bool = True
     loss_scale_factor: float | None = None
     _tw_updates = {}
+    _tw_inner: Any = None  # the optimizer that this one wraps
+    _tw_several: Any = None  # the optimizers that share the variables of this one
     _tw_rule_class: type  # the one that defines `update_block`
 
     def __init_subclass__(cls, **options: Any) -> None:

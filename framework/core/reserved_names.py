@@ -17,6 +17,7 @@ __all__ = ["PREFIX", "Replaceable", "Reserving", "class_attribute", "name_in_fil
 Value = TypeVar("Value")
 
 PREFIX = "_tw_"
+_CHECKED = object()
 _PACKAGE = __name__.partition(".")[0]
 # Methods that hand on the assignments of others, or copy all attributes of an object.
 _PASSING_ON = {"__setattr__", "__setstate__", "__copy__", "__deepcopy__"}
@@ -35,16 +36,16 @@ class Reserving:
     AttributeError: Point: names that start with '_tw_' are reserved, rename '_tw_x'
     """
 
-    _tw_is_checked = False  # also in a copy of a class, which has our names by then
+    _tw_checked = None  # also in a copy of a class, which has our names by then
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if _is_own(cls.__module__) or "_tw_is_checked" in vars(cls):
+        if _is_own(cls.__module__) or vars(cls).get("_tw_checked") is _CHECKED:
             return
         for name in vars(cls):
             if name.startswith(PREFIX):
                 raise TypeError(_refusal(cls, name))
-        cls._tw_is_checked = True
+        cls._tw_checked = _CHECKED
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name[:4] == PREFIX:
@@ -111,8 +112,6 @@ class Replaceable(Generic[Value]):
     def __init__(self, get: Callable[[Any], Value]):
         self.get = get
         self.__doc__ = get.__doc__
-        self.__name__ = get.__name__
-        self.__module__ = get.__module__
 
     @overload
     def __get__(self, owner: None, cls: type) -> Replaceable[Value]: ...

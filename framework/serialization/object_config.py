@@ -168,10 +168,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         items = [plain(item) for item in value]
         return tuple(items) if isinstance(value, tuple) else items
-    if hasattr(value, "numpy"):
-        value = value.numpy()
-    if hasattr(value, "tolist"):
-        return value.tolist()
+    if not hasattr(value, "get_config"):  # else these are attributes of a user's
+        if hasattr(value, "numpy"):
+            value = value.numpy()
+        if hasattr(value, "tolist"):
+            return value.tolist()
     config = serialize(value)
     is_name = config["class_name"] == "function" and is_own(value)
     return config["config"] if is_name else config

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import one_of, share
@@ -51,7 +52,7 @@ class Warping(RandomLayer):
     which is ``fill_value``; ``interpolation``: "bilinear" or "nearest".
     """
 
-    fill_mode: str = "constant"
+    _tw_fill_mode: Any = property(attrgetter("fill_mode"))
     interpolation: str
     fill_value: float
 
@@ -91,7 +92,7 @@ class _Mapping(Warping):
             images,
             self._tw_maps(images.shape, transformation),
             interpolation or self.interpolation,
-            self.fill_mode,
+            self._tw_fill_mode,
             self.fill_value,
             self.data_format,
         )
@@ -369,6 +370,8 @@ class RandomPerspective(_Mapping):
     >>> RandomPerspective(scale=0.5)(ones([2, 8, 8, 3])).shape
     TensorShape([2, 8, 8, 3])
     """
+
+    _tw_fill_mode = "constant"
 
     def __init__(
         self,

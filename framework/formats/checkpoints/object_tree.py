@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tapewright.core.nest import is_nested
 from tapewright.core.reserved_names import class_attribute
-from tapewright.core.trackable import children
+from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
 from tapewright.ops.random.generators import Generator
 
@@ -51,7 +51,7 @@ def explore(pairs) -> Tree:
         elif (inner := children(item)) is not None:
             tree.containers[name] = item
             if not is_nested(item):  # callbacks are attributes, but no part of a model
-                inner = [pair for pair in inner if not hasattr(pair[1], "set_model")]
+                inner = [pair for pair in inner if not _is_callback(pair[1])]
             below = [(joined(name, key), child) for key, child in inner]
             ahead += below[::-1]
         elif _has_state(item):
@@ -81,6 +81,10 @@ def is_kept(item):
 
 
 # ------------------------------------------------------------------ objects with a state
+
+
+def _is_callback(item):
+    return hasattr(item, "set_model") and not isinstance(item, Trackable)
 
 
 def _has_state(item):

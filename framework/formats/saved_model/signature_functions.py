@@ -96,7 +96,8 @@ def call_of(layer, training=False, losses=None):
     if is_traced or not callable(getattr(layer, "call", None)):
         return None
     try:
-        known = getattr(layer, "inputs", None) or layer.input
+        graph_of = getattr(layer, "_tw_need_graph", None)  # of a model
+        known = layer.input if graph_of is None else graph_of("inputs").inputs
     except AttributeError:  # it was not called on the inputs of a model
         return None
     specs = [TensorSpec(x.shape, x.dtype) for x in flatten(known)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tapewright.core.reserved_names import name_in_files
+from tapewright.core.reserved_names import Reserving, name_in_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ __all__ = ["Callback", "LambdaCallback", "OptionalLogs", "only_when"]
 OptionalLogs: TypeAlias = dict[str, Any] | None
 
 
-class Callback:
+class Callback(Reserving):
     """Base of all callbacks: hooks that do nothing until a subclass defines them.
 
     ``epoch`` and ``batch`` count from 0; ``logs`` maps names ("loss", "val_accuracy")

@@ -90,12 +90,12 @@ def current_rates(model) -> dict[str, float]:
 
 def _with_rates(model):
     """Pairs of a suffix of names in logs, and an optimizer that has a learning rate."""
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-    if not hasattr(optimizer, "optimizers"):
+    optimizer = getattr(model.optimizer, "_tw_inner", None) or model.optimizer
+    if getattr(optimizer, "_tw_several", None) is None:
         return [("", optimizer)]
     if not optimizer.built and model.built:  # a function may make the optimizers
         optimizer.build(model.trainable_variables)
-    return [(f"_{each.name}", each) for each in optimizer.optimizers]
+    return [(f"_{each.name}", each) for each in optimizer._tw_several]
 
 
 def _rate_of(optimizer):

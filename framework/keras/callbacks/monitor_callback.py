@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tapewright.core.argument_validation import one_of
 from tapewright.core.source_lines import user_stacklevel
 
+from ..training.compile_metrics import CompileMetrics
 from .callback import Callback, OptionalLogs
 
 if TYPE_CHECKING:
@@ -91,8 +92,9 @@ class MonitorCallback(Callback):
 def _metrics_in(metrics):
     """Yield the metrics of a list and those inside them."""
     for metric in metrics:
-        yield from _metrics_in(getattr(metric, "metrics", ()))
-        if hasattr(metric, "name"):
+        if isinstance(metric, CompileMetrics):
+            yield from _metrics_in(metric.metrics)
+        elif hasattr(metric, "name"):
             yield metric
 
 

@@ -36,10 +36,10 @@ class SwapEMAWeights(Callback):
     def _tw_pairs(self):
         """Return pairs of a trained variable and its average."""
         optimizer = self.model.optimizer
-        optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+        optimizer = getattr(optimizer, "_tw_inner", None) or optimizer
         averaging = [
             each
-            for each in getattr(optimizer, "optimizers", [optimizer])
+            for each in getattr(optimizer, "_tw_several", None) or [optimizer]
             if getattr(each, "use_ema", False)
             and hasattr(each, "_model_variables_moving_average")
         ]

@@ -63,10 +63,10 @@ def _write(group, optimizer):
     variables.text("name", optimizer.name)
     for i, variable in enumerate(optimizer.variables):
         variables.array(str(i), variable._array)
-    inner = getattr(optimizer, "inner_optimizer", None)
+    inner = getattr(optimizer, "_tw_inner", None)
     if inner is not None:
         _write(group.group("inner_optimizer"), inner)
-    several = getattr(optimizer, "optimizers", ())
+    several = getattr(optimizer, "_tw_several", None) or ()
     for name, each in zip(_names(several), several):
         _write(group.group(f"optimizers/{name}"), each)
 
@@ -144,7 +144,7 @@ def _stored_state(root, optimizer):
     If the saved optimizer scaled the loss and this one does not, those of the inner one.
     """
     groups = ["vars"]
-    if getattr(optimizer, "inner_optimizer", None) is None:
+    if getattr(optimizer, "_tw_inner", None) is None:
         groups.insert(0, "inner_optimizer/vars")
     for path in [f"{each}/{name}" for each in _GROUPS for name in groups]:
         group = root.find_group(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from tapewright.core.floatx import epsilon
@@ -51,6 +52,8 @@ class AUC(ConfusionMetric):
     """
 
     _direction = "up"
+    _tw_multi_label: Any = property(attrgetter("multi_label"))
+    _tw_label_weights = property(attrgetter("label_weights"))
 
     def __init__(
         self,
@@ -74,7 +77,7 @@ class AUC(ConfusionMetric):
         self.summation_method: str = _one_of(
             "summation_method", summation_method, METHODS
         )
-        self.init_thresholds = thresholds
+        self._tw_init_thresholds = thresholds
         self.num_thresholds: int = len(self.thresholds)
         self.multi_label = multi_label
         self.num_labels = num_labels

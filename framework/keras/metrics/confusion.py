@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from tapewright.ops.math.elementwise import divide_no_nan
@@ -43,6 +44,10 @@ class _Count(ConfusionMetric):
         super().__init__(_parsed(type(self), thresholds, 0.5), name, dtype)
         self.init_thresholds = thresholds
         self._tw_add_counts()
+
+    @property
+    def _tw_init_thresholds(self):
+        return self.init_thresholds
 
     def result(self) -> Tensor:
         return _one_or_all(self.accumulator.read())
@@ -117,6 +122,9 @@ class _Ratio(ConfusionMetric):
     """
 
     _direction = "up"
+    _tw_init_thresholds = property(attrgetter("init_thresholds"))
+    _tw_top_k = property(attrgetter("top_k"))
+    _tw_class_id = property(attrgetter("class_id"))
 
     def __init__(
         self,

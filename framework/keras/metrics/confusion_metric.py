@@ -91,11 +91,15 @@ class ConfusionMetric(Metric):
     """
 
     _tw_kind: str = "metric"  # a base: no name in a config stands for it
-    init_thresholds: Any = None  # the argument of the constructor
-    top_k: int | None = None  # positive are only so many of the best scores of a row
-    class_id: int | None = None  # the index on the last axis that counts, None for all
-    label_weights: Any = None  # ``[labels]``, factors of the sample weights
-    multi_label: bool = False  # whether labels are counted one by one
+    _tw_init_thresholds: Any = None  # the argument of the constructor
+    _tw_top_k: int | None = (
+        None  # positive are only so many of the best scores of a row
+    )
+    _tw_class_id: int | None = (
+        None  # the index on the last axis that counts, None for all
+    )
+    _tw_label_weights: Any = None  # ``[labels]``, factors of the sample weights
+    _tw_multi_label: bool = False  # whether labels are counted one by one
 
     _tw_outcomes: Sequence[str] = OUTCOMES  # those that are counted,
     _tw_attributes: Sequence[str] = OUTCOMES  # and the names of the variables
@@ -150,25 +154,25 @@ class ConfusionMetric(Metric):
         if y_pred.shape != y_true.shape:
             what = "y_true and y_pred must have the same shape"
             raise ShapeError(who, what, y_true=y_true, y_pred=y_pred)
-        if self.top_k is not None:
-            y_pred = _among_best(y_pred, self.top_k)
-        if self.class_id is not None:
-            y_true, y_pred = _of_class(who, y_true, y_pred, self.class_id)
-        label_weights = None if self.multi_label else self.label_weights
+        if self._tw_top_k is not None:
+            y_pred = _among_best(y_pred, self._tw_top_k)
+        if self._tw_class_id is not None:
+            y_true, y_pred = _of_class(who, y_true, y_pred, self._tw_class_id)
+        label_weights = None if self._tw_multi_label else self._tw_label_weights
         weight = _weights(who, sample_weight, label_weights, y_pred)
         label = not_equal(y_true, 0.0)
-        if len(self._tw_thresholds) == 1 and not self.multi_label:
+        if len(self._tw_thresholds) == 1 and not self._tw_multi_label:
             positive = greater(y_pred, self._tw_thresholds.values[0])
             return _counts_at_one(self._tw_outcomes, label, positive, weight)
         return _counts_at_all(
-            self._tw_thresholds, label, y_pred, weight, self.multi_label
+            self._tw_thresholds, label, y_pred, weight, self._tw_multi_label
         )
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments; ``thresholds`` as they were passed."""
         config = super().get_config()
         if "thresholds" in config:
-            config["thresholds"] = plain(self.init_thresholds)
+            config["thresholds"] = plain(self._tw_init_thresholds)
         return config
 
 

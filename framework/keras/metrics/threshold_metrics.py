@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from tapewright.core.argument_validation import share, whole
@@ -27,6 +28,7 @@ class _Constrained(ConfusionMetric):
     """Base: counts at evenly spaced thresholds from 0 to 1."""
 
     _direction = "up"
+    _tw_class_id = property(attrgetter("class_id"))
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from tapewright.core.nest import assert_same_structure, flatten, map_structure
 from tapewright.layers.base.input_layer import InputLayer
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import KerasTensor, OpCall
+from tapewright.serialization.object_config import numbering_shared, reading_shared
 
 from .model import Model
 from .sequential import Sequential
@@ -159,7 +160,9 @@ def _check_inputs(tensors, given, expected):
 
 def _remade(thing):
     """Return a new object of the same class and config."""
-    return type(thing).from_config(thing.get_config())
+    config = numbering_shared(thing.get_config)  # what it holds twice is one again
+    with reading_shared():
+        return type(thing).from_config(config)
 
 
 def _compile_alike(model, clone):

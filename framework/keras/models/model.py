@@ -182,10 +182,11 @@ class Model(Trainer, Layer):
                 args = (inputs, *args[1:])
         try:
             return super()._tw_output_spec(args, kwargs)
-        except EagerFallback:  # sizes follow from values: the graph has them as None
-            if not hasattr(self, "outputs"):
-                raise
-            outputs = self._tw_need_graph("outputs").output_nest
+        except EagerFallback as error:
+            try:  # sizes follow from values: the graph has them as None
+                outputs = self._tw_need_graph("outputs").output_nest
+            except AttributeError:
+                raise error from None
             return sole(map_structure(lambda x: KerasTensor(x.shape, x.dtype), outputs))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tapewright.core.nest import flatten
+from tapewright.core.reserved_names import class_attribute
 from tapewright.core.tensor import TensorSpec
 from tapewright.layers.base.input_layer import Input, InputLayer
 from tapewright.layers.base.layer import Layer, call_context
@@ -89,7 +91,8 @@ class Sequential(Model):
         if not self._layers and self._tw_start is None:
             shape = layer._tw_given_shape
             if shape is None and isinstance(layer, Model):
-                shape = getattr(layer, "input_shape", None)
+                with suppress(AttributeError):
+                    shape = class_attribute(layer, "input_shape")
             if shape is not None:
                 self._tw_begin_at(Input(batch_shape=shape))
         if self._tw_start is not None:
