@@ -51,6 +51,11 @@ __all__ = ["Optimizer"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+# What a rule in blocks defines.
+_EXTENSION_POINTS = {
+    "advance", "coefficients", "initial", "needs_two", "slots", "takes_factor",
+    "takes_whole", "update_block", "zero_is_idle",
+}  # fmt: skip
 # Sets of variables and gradient kinds whose update is remembered.
 MAX_UPDATES = 64
 BUILDING = threading.RLock()  # one thread makes the slots
@@ -148,6 +153,7 @@ class Optimizer(State, Configured):
     _tw_updates = {}
     _tw_inner: Any = None  # the optimizer that this one wraps
     _tw_several: Any = None  # the optimizers that share the variables of this one
+    _tw_is_rule = False  # no attribute hides what the rule in blocks defines
     _tw_rule_class: type  # the one that defines `update_block`
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -165,6 +171,7 @@ class Optimizer(State, Configured):
         methods = cls.update_step, cls._backend_update_step
         inherited = Optimizer.update_step, Optimizer._backend_update_step
         cls._tw_updates_blocks = methods == inherited
+        cls._tw_is_rule = has_blocks and cls._tw_updates_blocks
         try:
             inspect.signature(cls.update_step).bind(None, None, None, None)
         except TypeError:
@@ -567,7 +574,12 @@ class Optimizer(State, Configured):
     @property
     def _tw_rule(self):
         """The methods and settings of a rule in blocks, by the names that users give them."""
-        return _Rule(self)
+        return self if self._tw_is_rule else _Rule(self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in _EXTENSION_POINTS:
+            vars(self)["_tw_is_rule"] = False
 
     @property
     def _tw_coefficient_count(self):

@@ -18,6 +18,7 @@ Value = TypeVar("Value")
 
 PREFIX = "_tw_"
 _CHECKED = object()
+_OWN_MODULES = set()  # those that have assigned: a look-up is fast
 _PACKAGE = __name__.partition(".")[0]
 # Methods that hand on the assignments of others, or copy all attributes of an object.
 _PASSING_ON = {"__setattr__", "__setstate__", "__copy__", "__deepcopy__"}
@@ -58,8 +59,11 @@ def check_assignment(cls: type, name: str) -> None:
     frame = sys._getframe(2)
     while frame.f_code.co_name in _PASSING_ON and frame.f_back is not None:
         frame = frame.f_back
-    if not _is_own(frame.f_globals.get("__name__")):
-        raise AttributeError(_refusal(cls, name))
+    module = frame.f_globals.get("__name__")
+    if module not in _OWN_MODULES:
+        if not _is_own(module):
+            raise AttributeError(_refusal(cls, name))
+        _OWN_MODULES.add(module)
 
 
 def _refusal(cls, name):
