@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from tapewright.core.argument_validation import one_of
 from tapewright.core.source_lines import user_stacklevel
 
-from ..training.compile_metrics import CompileMetrics
 from .callback import Callback, OptionalLogs
 
 if TYPE_CHECKING:
@@ -92,9 +91,10 @@ class MonitorCallback(Callback):
 def _metrics_in(metrics):
     """Yield the metrics of a list and those inside them."""
     for metric in metrics:
-        if isinstance(metric, CompileMetrics):
-            yield from _metrics_in(metric.metrics)
-        elif hasattr(metric, "name"):
+        inner = getattr(metric, "metrics", ())
+        if isinstance(inner, (list, tuple)):  # else an attribute of a user's metric
+            yield from _metrics_in(inner)
+        if hasattr(metric, "name"):
             yield metric
 
 
