@@ -29,12 +29,6 @@ class Reserving:
 
     Raises: ``AttributeError`` if code outside of the package assigns to such a name;
     ``TypeError`` for a class that defines one.
-
-    >>> class Point(Reserving):
-    ...     pass
-    >>> Point()._tw_x = 1
-    Traceback (most recent call last):
-    AttributeError: Point: names that start with '_tw_' are reserved, rename '_tw_x'
     """
 
     _tw_checked = None  # also in a copy of a class, which has our names by then
