@@ -36,7 +36,7 @@ __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
 
 class _Activation(ShapePreserving, Layer):
     supports_masking = True
-    _shape_tells = True
+    _tw_shape_tells = True
 
 
 class ReLU(_Activation):
@@ -150,12 +150,12 @@ class PReLU(_Activation):
         for axis in shared:
             if not 0 < axis < rank:
                 raise ValueError(
-                    f"{self._title}: shared_axes must be from 1 to {rank - 1} for inputs "
+                    f"{self._tw_title}: shared_axes must be from 1 to {rank - 1} for inputs "
                     f"of rank {rank}, got {shared}"
                 )
         axes = {i: input_shape[i] for i in range(1, rank) if i not in shared}
         shape = tuple([axes.get(i, 1) for i in range(1, rank)])
-        self.alpha: Variable = self._new_weight("alpha", shape)
+        self.alpha: Variable = self._tw_new_weight("alpha", shape)
         self.input_spec: InputSpec = InputSpec(ndim=rank, axes=axes)
 
     def call(self, inputs: Tensor) -> Tensor:
@@ -202,26 +202,26 @@ class Softmax(_Activation):
 
     def call(self, inputs: Tensor, mask: Any = None) -> Tensor:
         if mask is None:
-            return self._normalized(inputs)
-        mask = self._checked(mask, inputs)
+            return self._tw_normalized(inputs)
+        mask = self._tw_checked(mask, inputs)
         lowest = -3e4 if inputs.dtype == "float16" else -1e9
-        outputs = self._normalized(where(mask, inputs, lowest))
+        outputs = self._tw_normalized(where(mask, inputs, lowest))
         return where(mask, outputs, 0.0)  # also where nothing counts
 
-    def _normalized(self, inputs):
+    def _tw_normalized(self, inputs):
         if isinstance(self.axis, int):
             return softmax(inputs, self.axis)
         if len(self.axis) == 1:
             return softmax(inputs, self.axis[0])
         return exp(inputs - reduce_logsumexp(inputs, self.axis, keepdims=True))
 
-    def _checked(self, mask, inputs):
+    def _tw_checked(self, mask, inputs):
         mask = convert_to_tensor(mask)
         sizes, own = tuple(mask.shape), tuple(inputs.shape)
         fits = [m == 1 or m == n for m, n in zip(sizes[::-1], own[::-1])]
         if len(sizes) > len(own) or not all(fits):
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 "mask must broadcast to the inputs",
                 inputs=inputs,
                 mask=mask,

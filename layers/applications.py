@@ -63,15 +63,15 @@ class StochasticDepth(BaseNoise):
     ):
         super().__init__(**kwargs)
         self.drop_path_rate: float = share(self, "drop_path_rate", drop_path_rate)
-        self._keep_seed(None)
+        self._tw_keep_seed(None)
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.drop_path_rate == 0:
             return inputs
         ones = (1,) * (len(inputs.shape) - 1)
-        stream = self._generator.stream
+        stream = self._tw_generator.stream
         return apply_dropout(
-            self._title, inputs, self.drop_path_rate, (None, *ones), stream
+            self._tw_title, inputs, self.drop_path_rate, (None, *ones), stream
         )
 
 

@@ -89,7 +89,7 @@ class Attention(Layer):
         self.seed_generator: Generator | None = generator_of(self.seed)
 
     def build(self, input_shape: Any) -> None:
-        self._check_count(input_shape, "inputs")
+        self._tw_check_count(input_shape, "inputs")
         if self.use_scale:
             self.scale: None = self.add_weight(
                 name="scale", shape=(), initializer="ones"
@@ -107,34 +107,34 @@ class Attention(Layer):
         return_attention_scores: bool = False,
         use_causal_mask: bool = False,
     ) -> Any:
-        self._check_count(inputs, "inputs")
+        self._tw_check_count(inputs, "inputs")
         if mask is not None:
-            self._check_count(mask, "mask")
+            self._tw_check_count(mask, "mask")
         query, value, key = (*inputs, inputs[1])[:3]
         query_mask, value_mask = (None, None) if mask is None else mask[:2]
-        scores = self._scores(query, key)
+        scores = self._tw_scores(query, key)
         visible = None if value_mask is None else expand_dims(value_mask, -2)
         if use_causal_mask:
             visible = both(visible, causal_mask(*scores.shape[-2:]))
         if visible is not None:
             checked_broadcast(
-                self._title, visible.shape, scores.shape, mask=visible, scores=scores
+                self._tw_title, visible.shape, scores.shape, mask=visible, scores=scores
             )
             low = 65504.0 if scores.dtype == "float16" else 1e9
             scores = where(cast(visible, "bool"), scores, scores - low)
         weights = softmax(scores)
         if training and self.dropout:
-            weights = self._with_dropout(weights)
+            weights = self._tw_with_dropout(weights)
         outputs = matmul(weights, value)
         if query_mask is not None:
             kept = cast(expand_dims(query_mask, -1), "bool")
             checked_broadcast(
-                self._title, kept.shape, outputs.shape, mask=kept, outputs=outputs
+                self._tw_title, kept.shape, outputs.shape, mask=kept, outputs=outputs
             )
             outputs = where(kept, outputs, cast(0, outputs.dtype))
         return (outputs, weights) if return_attention_scores else outputs
 
-    def _scores(self, query, key):
+    def _tw_scores(self, query, key):
         if self.score_mode == "dot":
             scores = matmul(query, key, transpose_b=True)
             return scores if self.scale is None else scores * self.scale
@@ -143,26 +143,28 @@ class Attention(Layer):
             together = together * self.scale
         return reduce_sum(tanh(together), -1) * self.concat_score_weight
 
-    def _with_dropout(self, weights):
+    def _tw_with_dropout(self, weights):
         generator = self.seed_generator or get_global_generator()
-        return apply_dropout(self._title, weights, self.dropout, None, generator.stream)
+        return apply_dropout(
+            self._tw_title, weights, self.dropout, None, generator.stream
+        )
 
     def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
-        self._check_count(inputs, "inputs")
+        self._tw_check_count(inputs, "inputs")
         if mask is None:
             return None
-        self._check_count(mask, "mask")
+        self._tw_check_count(mask, "mask")
         return None if mask[0] is None else convert_to_tensor(mask[0])
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
         query, value = input_shape[:2]
         return (*query[:-1], value[-1])
 
-    def _check_count(self, given, what):
+    def _tw_check_count(self, given, what):
         if not isinstance(given, list | tuple) or not 2 <= len(given) <= 3:
             count = f" of {len(given)}" if isinstance(given, list | tuple) else ""
             raise ValueError(
-                f"{self._title}: {what} must be a list for query and value, or for query, "
+                f"{self._tw_title}: {what} must be a list for query and value, or for query, "
                 f"value and key; got {type(given).__name__}{count}"
             )
 
@@ -197,12 +199,12 @@ class AdditiveAttention(Attention):
         super().__init__(use_scale=use_scale, dropout=dropout, **kwargs)
 
     def build(self, input_shape: Any) -> None:
-        self._check_count(input_shape, "inputs")
+        self._tw_check_count(input_shape, "inputs")
         if self.use_scale:
             dim = input_shape[0][-1]
             self.scale: Variable = self.add_weight(name="scale", shape=(dim,))
 
-    def _scores(self, query, key):
+    def _tw_scores(self, query, key):
         values = tanh(expand_dims(query, -2) + expand_dims(key, -3))
         return reduce_sum(values if self.scale is None else values * self.scale, -1)
 

@@ -38,7 +38,7 @@ class Constraint(Configured):
     It returns the weight that fulfils the constraint, after each step of an optimizer.
     """
 
-    kind: str = "constraint"
+    _tw_kind: str = "constraint"
 
     def __call__(self, w: TensorLike) -> Tensor:
         return convert_to_tensor(w)

@@ -70,66 +70,66 @@ class ConvLSTMCell(LSTMBase, ConvolutionBase):
         super().__init__(**kwargs)
         whole(self, "rank", rank, most=3)
         self.units: int = whole(self, "filters", filters)
-        self._keep(locals())
-        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
-        self._refuse_strides_with_dilation()
-        self.gate_axis: int = 1 if self.data_format == "channels_first" else -1
+        self._tw_keep(locals())
+        self._tw_keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self._tw_refuse_strides_with_dilation()
+        self._tw_gate_axis: int = 1 if self.data_format == "channels_first" else -1
         self.state_size: list[int] = [self.units, self.units]
 
     def build(self, input_shape: Shape) -> None:
         if None in input_shape[1:]:
             raise ValueError(
-                f"{self._title}: the channels and spatial axes of the inputs must have "
+                f"{self._tw_title}: the channels and spatial axes of the inputs must have "
                 f"known sizes, got steps of shape {tuple(input_shape)}"
             )
-        channels, width = self._channels_of(input_shape), self.gates * self.units
+        channels, width = self._tw_channels_of(input_shape), self._tw_gates * self.units
         self.state_shape: Shape = self.compute_output_shape(input_shape)[1:]
-        self.kernel: Variable = self._new_weight(
+        self.kernel: Variable = self._tw_new_weight(
             "kernel", (*self.kernel_size, channels, width)
         )
         shape = (*self.kernel_size, self.units, width)
-        self.recurrent_kernel: Variable = self._new_weight(
+        self.recurrent_kernel: Variable = self._tw_new_weight(
             "recurrent_kernel", shape, prefix="recurrent"
         )
-        self.bias: Variable | None = self._add_bias(width) if self.use_bias else None
+        self.bias: Variable | None = self._tw_add_bias(width) if self.use_bias else None
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return self._shape_with(self.units, input_shape)
+        return self._tw_shape_with(self.units, input_shape)
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
         """Return two states of zeros, of the shape of the outputs of a step."""
         shape = (batch_size, *self.state_shape)
-        return [zeros(shape, self._compute_dtype) for _ in self.state_size]
+        return [zeros(shape, self._tw_compute_dtype) for _ in self.state_size]
 
-    def of_inputs(self, inputs: Tensor, training: bool) -> Tensor:
+    def _tw_of_inputs(self, inputs: Tensor, training: bool) -> Tensor:
         """The convolution of the inputs with ``kernel``, plus ``bias``."""
-        inputs = self._as_own_dtype(inputs)
-        masks = self.dropped("dropout", inputs) if training else []
-        x = self._by_gates(self._convolved, inputs, masks, self.kernel)
-        return x if self.bias is None else bias_add(x, self.bias, self._format)
+        inputs = self._tw_as_own_dtype(inputs)
+        masks = self._tw_dropped("dropout", inputs) if training else []
+        x = self._tw_by_gates(self._tw_convolved, inputs, masks, self.kernel)
+        return x if self.bias is None else bias_add(x, self.bias, self._tw_format)
 
-    def of_state(self, state: Tensor, training: bool) -> Tensor:
+    def _tw_of_state(self, state: Tensor, training: bool) -> Tensor:
         """The convolution of the state with ``recurrent_kernel``, of the same size."""
-        masks = self.dropped("recurrent_dropout", state) if training else []
-        return self._by_gates(self._same, state, masks, self.recurrent_kernel)
+        masks = self._tw_dropped("recurrent_dropout", state) if training else []
+        return self._tw_by_gates(self._tw_same, state, masks, self.recurrent_kernel)
 
-    def _same(self, state, kernel):
-        return convolution(state, kernel, 1, "same", self._format)
+    def _tw_same(self, state, kernel):
+        return convolution(state, kernel, 1, "same", self._tw_format)
 
-    def _by_gates(self, product, x, masks, kernel):
+    def _tw_by_gates(self, product, x, masks, kernel):
         """The product of ``x`` with the kernel of each gate, with a mask for each."""
         if not masks:
             return product(x, kernel)
-        blocks = split(kernel, self.gates, axis=-1)
+        blocks = split(kernel, self._tw_gates, axis=-1)
         products = [product(x * m, block) for m, block in zip(masks, blocks)]
-        return concat(products, self.gate_axis)
+        return concat(products, self._tw_gate_axis)
 
 
 class _ConvLSTM(CellLayer):
     """Base of the layers: `RNN` of a `ConvLSTMCell` with the layer's ``rank``."""
 
     cell: ConvLSTMCell
-    rank: int
+    _tw_rank: int
 
     def __init__(
         self,
@@ -163,18 +163,20 @@ class _ConvLSTM(CellLayer):
         **kwargs: Unpack[LayerOptions],
     ):
         arguments = locals()
-        self._make(ConvLSTMCell, "conv_lstm_cell", arguments | {"rank": self.rank})
-        self.input_spec = InputSpec(ndim=self.rank + 3)
+        self._tw_make(
+            ConvLSTMCell, "conv_lstm_cell", arguments | {"rank": self._tw_rank}
+        )
+        self.input_spec = InputSpec(ndim=self._tw_rank + 3)
 
-    def _is_one_op(self, training=True):
+    def _tw_is_one_op(self, training=True):
         return False
 
-    def _check_states(self, states):
+    def _tw_check_states(self, states):
         wanted = self.cell.state_shape
         actual = [tuple(x.array.shape)[1:] for x in flatten(states)]
         if actual != [wanted, wanted]:
             raise ValueError(
-                f"{self._title}: initial_state must be two states of shape "
+                f"{self._tw_title}: initial_state must be two states of shape "
                 f"{(None, *wanted)}, got {len(actual)} of {actual} after the batch"
             )
 
@@ -207,7 +209,7 @@ class ConvLSTM1D(_ConvLSTM):
     TensorShape([1, 5, 6, 2])
     """
 
-    rank = 1
+    _tw_rank = 1
 
 
 class ConvLSTM2D(_ConvLSTM):
@@ -240,7 +242,7 @@ class ConvLSTM2D(_ConvLSTM):
     (TensorShape([1, 8, 8, 2]), TensorShape([1, 8, 8, 2]))
     """
 
-    rank = 2
+    _tw_rank = 2
 
 
 class ConvLSTM3D(_ConvLSTM):
@@ -260,4 +262,4 @@ class ConvLSTM3D(_ConvLSTM):
     TensorShape([1, 3, 3, 3, 2])
     """
 
-    rank = 3
+    _tw_rank = 3

@@ -75,42 +75,44 @@ class ConvolutionBase(Layer):
     input_spec: InputSpec
 
     rank = None
-    _shape_tells = True
-    paddings: tuple[str, str] = ("valid", "same")
+    _tw_shape_tells = True
+    _tw_paddings: tuple[str, str] = ("valid", "same")
 
-    def _keep_window(self, kernel_size, strides, padding, data_format, dilation_rate):
+    def _tw_keep_window(
+        self, kernel_size, strides, padding, data_format, dilation_rate
+    ):
         self.kernel_size: tuple[int, ...] = numbers(
             self, "kernel_size", kernel_size, self.rank, most_together=MAX_WINDOW
         )
         self.strides: tuple[int, ...] = numbers(self, "strides", strides, self.rank)
-        self.padding: str = checked_padding(self, padding, self.paddings)
+        self.padding: str = checked_padding(self, padding, self._tw_paddings)
         self.data_format: str = checked_format(self, data_format)
         self.dilation_rate: tuple[int, ...] = numbers(
             self, "dilation_rate", dilation_rate, self.rank
         )
         self.input_spec = InputSpec(ndim=self.rank + 2)
-        self._format = format_of_ops(self.data_format, self.rank)
+        self._tw_format = format_of_ops(self.data_format, self.rank)
 
-    def _refuse_strides_with_dilation(self):
+    def _tw_refuse_strides_with_dilation(self):
         if max(self.strides) > 1 and max(self.dilation_rate) > 1:
             raise ValueError(
                 f"{type(self).__name__}: strides and dilation_rate cannot both be above "
                 f"1, got {self.strides} and {self.dilation_rate}"
             )
 
-    def _channels_of(self, input_shape):
+    def _tw_channels_of(self, input_shape):
         """The size of the channel axis, on which the layer insists from now on."""
         axis = 1 if self.data_format == "channels_first" else -1
         channels = input_shape[axis]
         self.input_spec = InputSpec(ndim=self.rank + 2, axes={axis: channels})
         return channels
 
-    def _add_bias(self, count):
+    def _tw_add_bias(self, count):
         self.bias: Variable | None = None
         if self.use_bias:
-            self.bias = self._new_weight("bias", (count,))
+            self.bias = self._tw_new_weight("bias", (count,))
 
-    def _convolved(self, inputs, kernel):
+    def _tw_convolved(self, inputs, kernel):
         """The convolution with the layer's strides, padding and dilation."""
         padding = self.padding
         if padding == "causal":
@@ -118,15 +120,15 @@ class ConvolutionBase(Layer):
             padding = ((0, 0), (before, 0), (0, 0))
             padding = from_channels_last(padding, self.data_format)
         return convolution(
-            inputs, kernel, self.strides, padding, self._format, self.dilation_rate
+            inputs, kernel, self.strides, padding, self._tw_format, self.dilation_rate
         )
 
-    def _finished(self, outputs):
+    def _tw_finished(self, outputs):
         if self.use_bias:
-            outputs = bias_add(outputs, self.bias, self._format)
+            outputs = bias_add(outputs, self.bias, self._tw_format)
         return outputs if self.activation is None else self.activation(outputs)
 
-    def _shape_with(self, count, input_shape):
+    def _tw_shape_with(self, count, input_shape):
         batch, *sizes, _ = to_channels_last(input_shape, self.data_format)
         counts = window_counts(
             self,
@@ -163,10 +165,10 @@ class _Convolution(ConvolutionBase):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep_weight_arguments(locals())
-        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self._tw_keep_weight_arguments(locals())
+        self._tw_keep_window(kernel_size, strides, padding, data_format, dilation_rate)
         self.use_bias: bool = bool(use_bias)
-        self._refuse_strides_with_dilation()
+        self._tw_refuse_strides_with_dilation()
         self.filters: int = whole(self, "filters", filters)
         self.groups: int = whole(self, "groups", groups)
         if self.filters % self.groups:
@@ -176,29 +178,29 @@ class _Convolution(ConvolutionBase):
             )
 
     def build(self, input_shape: Shape) -> None:
-        channels = self._channels_of(input_shape)
+        channels = self._tw_channels_of(input_shape)
         if channels is not None and channels % self.groups:
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 f"the channels of the inputs must be a multiple of groups={self.groups}, "
                 f"got shape {tuple(input_shape)}",
             )
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         depth = None if channels is None else channels // self.groups
         shape = (*self.kernel_size, depth, self.filters)
-        self.kernel: Variable = self._new_weight("kernel", shape)
-        self._add_bias(self.filters)
+        self.kernel: Variable = self._tw_new_weight("kernel", shape)
+        self._tw_add_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
-        return self._finished(self.convolution_op(inputs, self.kernel))
+        inputs = self._tw_as_own_dtype(inputs)
+        return self._tw_finished(self.convolution_op(inputs, self.kernel))
 
     def convolution_op(self, inputs: Tensor, kernel: Tensor | Variable) -> Tensor:
         """The convolution of `call`, before the bias: a subclass can use it, or its own."""
-        return self._convolved(inputs, kernel)
+        return self._tw_convolved(inputs, kernel)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return self._shape_with(self.filters, input_shape)
+        return self._tw_shape_with(self.filters, input_shape)
 
 
 class Conv1D(_Convolution):
@@ -218,7 +220,7 @@ class Conv1D(_Convolution):
     """
 
     rank = 1
-    paddings: tuple[str, str, str] = ("valid", "same", "causal")
+    _tw_paddings: tuple[str, str, str] = ("valid", "same", "causal")
 
 
 class Conv2D(_Convolution):
@@ -294,16 +296,16 @@ class _TransposedConvolution(ConvolutionBase):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep_weight_arguments(locals())
-        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self._tw_keep_weight_arguments(locals())
+        self._tw_keep_window(kernel_size, strides, padding, data_format, dilation_rate)
         self.use_bias: bool = bool(use_bias)
-        self._refuse_strides_with_dilation()
+        self._tw_refuse_strides_with_dilation()
         self.filters: int = whole(self, "filters", filters)
-        self.output_padding: tuple[int, ...] | None = self._checked_output_padding(
+        self.output_padding: tuple[int, ...] | None = self._tw_checked_output_padding(
             output_padding
         )
 
-    def _checked_output_padding(self, value):
+    def _tw_checked_output_padding(self, value):
         if value is None:
             return None
         more = numbers(self, "output_padding", value, self.rank, least=0)
@@ -315,31 +317,31 @@ class _TransposedConvolution(ConvolutionBase):
         return more
 
     def build(self, input_shape: Shape) -> None:
-        channels = self._channels_of(input_shape)
+        channels = self._tw_channels_of(input_shape)
         shape = (*self.kernel_size, self.filters, channels)
-        self.kernel: Variable = self._new_weight("kernel", shape)
-        self._add_bias(self.filters)
+        self.kernel: Variable = self._tw_new_weight("kernel", shape)
+        self._tw_add_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
-        sizes, margins = self._sizes_and_margins(tuple(inputs.shape))
+        inputs = self._tw_as_own_dtype(inputs)
+        sizes, margins = self._tw_sizes_and_margins(tuple(inputs.shape))
         outputs = conv_transpose(
             inputs,
             self.kernel,
             sizes,
             self.strides,
             from_channels_last(((0, 0), *margins, (0, 0)), self.data_format),
-            self._format,
+            self._tw_format,
             self.dilation_rate,
         )
-        return self._finished(outputs)
+        return self._tw_finished(outputs)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        sizes, _ = self._sizes_and_margins(input_shape)
+        sizes, _ = self._tw_sizes_and_margins(input_shape)
         shape = (input_shape[0], *sizes, self.filters)
         return from_channels_last(shape, self.data_format)
 
-    def _sizes_and_margins(self, input_shape):
+    def _tw_sizes_and_margins(self, input_shape):
         _, *sizes, _ = to_channels_last(input_shape, self.data_format)
         return transposed_sizes(
             sizes,
@@ -442,11 +444,11 @@ Convolution3DTranspose = Conv3DTranspose
 
 
 class _ByChannel(ConvolutionBase):
-    def _by_channel(self, inputs, kernel):
+    def _tw_by_channel(self, inputs, kernel):
         """Each channel convolved with its filters, ``kernel [*window, channels, filters]``."""
         *window, channels, multiplier = kernel.shape
         kernel = reshape(kernel, (*window, 1, channels * multiplier))
-        return self._convolved(inputs, kernel)
+        return self._tw_convolved(inputs, kernel)
 
 
 class _DepthwiseConvolution(_ByChannel):
@@ -470,26 +472,26 @@ class _DepthwiseConvolution(_ByChannel):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep_weight_arguments(locals())
-        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self._tw_keep_weight_arguments(locals())
+        self._tw_keep_window(kernel_size, strides, padding, data_format, dilation_rate)
         self.use_bias: bool = bool(use_bias)
         self.depth_multiplier: int = whole(self, "depth_multiplier", depth_multiplier)
 
     def build(self, input_shape: Shape) -> None:
-        channels = self._channels_of(input_shape)
+        channels = self._tw_channels_of(input_shape)
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         shape = (*self.kernel_size, channels, self.depth_multiplier)
-        self.kernel: Variable = self._new_weight("kernel", shape, prefix="depthwise")
-        self._add_bias(channels * self.depth_multiplier)
+        self.kernel: Variable = self._tw_new_weight("kernel", shape, prefix="depthwise")
+        self._tw_add_bias(channels * self.depth_multiplier)
 
     def call(self, inputs: Tensor) -> Tensor:
-        outputs = self._by_channel(self._as_own_dtype(inputs), self.kernel)
-        return self._finished(outputs)
+        outputs = self._tw_by_channel(self._tw_as_own_dtype(inputs), self.kernel)
+        return self._tw_finished(outputs)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         channels = input_shape[1 if self.data_format == "channels_first" else -1]
         count = None if channels is None else channels * self.depth_multiplier
-        return self._shape_with(count, input_shape)
+        return self._tw_shape_with(count, input_shape)
 
 
 class DepthwiseConv1D(_DepthwiseConvolution):
@@ -560,32 +562,36 @@ class _SeparableConvolution(_ByChannel):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep_weight_arguments(locals())
-        self._keep_window(kernel_size, strides, padding, data_format, dilation_rate)
+        self._tw_keep_weight_arguments(locals())
+        self._tw_keep_window(kernel_size, strides, padding, data_format, dilation_rate)
         self.use_bias: bool = bool(use_bias)
         self.filters: int = whole(self, "filters", filters)
         self.depth_multiplier: int = whole(self, "depth_multiplier", depth_multiplier)
 
     def build(self, input_shape: Shape) -> None:
-        channels = self._channels_of(input_shape)
+        channels = self._tw_channels_of(input_shape)
         self.compute_output_shape(input_shape)  # refuses inputs below the window
         shape = (*self.kernel_size, channels, self.depth_multiplier)
-        self.depthwise_kernel: Variable = self._new_weight(
+        self.depthwise_kernel: Variable = self._tw_new_weight(
             "depthwise_kernel", shape, prefix="depthwise"
         )
         shape = (1,) * self.rank + (channels * self.depth_multiplier, self.filters)
-        self.pointwise_kernel: Variable = self._new_weight(
+        self.pointwise_kernel: Variable = self._tw_new_weight(
             "pointwise_kernel", shape, prefix="pointwise"
         )
-        self._add_bias(self.filters)
+        self._tw_add_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Tensor:
-        between = self._by_channel(self._as_own_dtype(inputs), self.depthwise_kernel)
-        outputs = convolution(between, self.pointwise_kernel, data_format=self._format)
-        return self._finished(outputs)
+        between = self._tw_by_channel(
+            self._tw_as_own_dtype(inputs), self.depthwise_kernel
+        )
+        outputs = convolution(
+            between, self.pointwise_kernel, data_format=self._tw_format
+        )
+        return self._tw_finished(outputs)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return self._shape_with(self.filters, input_shape)
+        return self._tw_shape_with(self.filters, input_shape)
 
 
 class SeparableConv1D(_SeparableConvolution):

@@ -65,7 +65,7 @@ class Dense(_Projection):
     array([[6., 6.]], dtype=float32)
     """
 
-    _shape_tells = True
+    _tw_shape_tells = True
 
     def __init__(
         self,
@@ -82,20 +82,20 @@ class Dense(_Projection):
         **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self.units: int = whole(self, "units", units)
         self.use_bias = use_bias
         self.input_spec: InputSpec = InputSpec(min_ndim=2)
 
     def build(self, input_shape: Shape) -> None:
         features = input_shape[-1]
-        self.kernel: Variable = self._new_weight("kernel", (features, self.units))
+        self.kernel: Variable = self._tw_new_weight("kernel", (features, self.units))
         if self.use_bias:
-            self.bias: Variable | None = self._new_weight("bias", (self.units,))
+            self.bias: Variable | None = self._tw_new_weight("bias", (self.units,))
         self.input_spec = InputSpec(min_ndim=2, axes={-1: features})
 
     def call(self, inputs: Tensor) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
+        inputs = self._tw_as_own_dtype(inputs)
         if self.use_bias:
             outputs = affine(inputs, self.kernel, self.bias)
         else:
@@ -144,9 +144,9 @@ class EinsumDense(_Projection):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self.equation = equation
-        self._terms = _parsed(equation)
+        self._tw_terms = _parsed(equation)
         one = isinstance(output_shape, int)
         self.partial_output_shape: tuple[int] | tuple[Any, ...] = (
             (output_shape,) if one else tuple(output_shape)
@@ -156,35 +156,35 @@ class EinsumDense(_Projection):
                 whole(self, "a size of output_shape", size)
         self.bias_axes = bias_axes
         for letter in bias_axes or "":
-            if letter not in self._terms[2]:
+            if letter not in self._tw_terms[2]:
                 raise ValueError(
                     f"EinsumDense: bias_axes must be letters of the outputs, "
-                    f"'{self._terms[2]}', got {bias_axes!r}"
+                    f"'{self._tw_terms[2]}', got {bias_axes!r}"
                 )
 
     def build(self, input_shape: Shape) -> None:
-        _, letters, outputs, dots = self._terms
-        sizes, elided = self._sizes(input_shape)
+        _, letters, outputs, dots = self._tw_terms
+        sizes, elided = self._tw_sizes(input_shape)
         shape = tuple([sizes[c] for c in letters])
-        self.kernel: Variable = self._new_weight(
-            "kernel", shape, initializer=self._with_fans(letters, outputs)
+        self.kernel: Variable = self._tw_new_weight(
+            "kernel", shape, initializer=self._tw_with_fans(letters, outputs)
         )
         if self.bias_axes:
             first = min([outputs.index(c) for c in self.bias_axes])
             dims = [sizes[c] if c in self.bias_axes else 1 for c in outputs[first:]]
             dims += [1] * (elided if dots == "behind" else 0)
-            self.bias: Variable | None = self._new_weight("bias", dims)
+            self.bias: Variable | None = self._tw_new_weight("bias", dims)
         self.input_spec: InputSpec = InputSpec(ndim=len(input_shape))
 
     def call(self, inputs: Tensor) -> Tensor:
-        outputs = einsum(self.equation, self._as_own_dtype(inputs), self.kernel)
+        outputs = einsum(self.equation, self._tw_as_own_dtype(inputs), self.kernel)
         if self.bias is not None:
             outputs = outputs + self.bias
         return outputs if self.activation is None else self.activation(outputs)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        _, _, outputs, dots = self._terms
-        sizes, elided = self._sizes(input_shape)
+        _, _, outputs, dots = self._tw_terms
+        sizes, elided = self._tw_sizes(input_shape)
         dims = [sizes[c] for c in outputs]
         if dots == "behind":
             return (*dims, *input_shape[len(input_shape) - elided :])
@@ -195,32 +195,32 @@ class EinsumDense(_Projection):
         config["output_shape"] = list(self.partial_output_shape)
         return {**config, "activity_regularizer": plain(self.activity_regularizer)}
 
-    def _sizes(self, input_shape):
+    def _tw_sizes(self, input_shape):
         """The size of each letter, and how many axes the dots stand for."""
-        inputs, _, outputs, dots = self._terms
+        inputs, _, outputs, dots = self._tw_terms
         partial, elided = self.partial_output_shape, len(input_shape) - len(inputs)
         if elided < 0 or (elided and not dots):
-            raise self._misfit(f"inputs of rank {len(inputs)}", input_shape)
+            raise self._tw_misfit(f"inputs of rank {len(inputs)}", input_shape)
         # output_shape leaves the first axis out, be it a letter or one of the dots
         hidden = 0 if dots == "before" and elided else 1
         if len(partial) != len(outputs) - hidden:
             needed = f"output_shape of length {len(outputs) - hidden}"
-            raise self._misfit(needed, input_shape)
+            raise self._tw_misfit(needed, input_shape)
         sizes = dict(zip(inputs, input_shape[elided if dots == "before" else 0 :]))
         for letter, size in zip(outputs[hidden:], partial):
             own = sizes.setdefault(letter, size)
             if None not in (own, size) and own != size:
-                raise self._misfit(f"size {own} for '{letter}'", input_shape)
+                raise self._tw_misfit(f"size {own} for '{letter}'", input_shape)
             sizes[letter] = size if own is None else own
         return sizes, elided
 
-    def _misfit(self, needed, input_shape):
+    def _tw_misfit(self, needed, input_shape):
         return ValueError(
-            f"{self._title}: equation '{self.equation}' needs {needed}; got output_shape "
+            f"{self._tw_title}: equation '{self.equation}' needs {needed}; got output_shape "
             f"{self.partial_output_shape} and inputs of shape {tuple(input_shape)}"
         )
 
-    def _with_fans(self, letters, outputs):
+    def _tw_with_fans(self, letters, outputs):
         """The initializer with the axes of the kernel that are inputs and outputs."""
         initializer = self.kernel_initializer
         if not isinstance(initializer, initializers.VarianceScaling):
@@ -274,7 +274,7 @@ class Activation(ShapePreserving, Layer):
     """
 
     supports_masking = True
-    _shape_tells = True
+    _tw_shape_tells = True
 
     def __init__(
         self, activation: ActivationLike, **kwargs: Unpack[RegularizedLayerOptions]

@@ -50,7 +50,7 @@ class DTypePolicy(Configured):
     ('float16', 'float32')
     """
 
-    kind: str = "dtype_policy"
+    _tw_kind: str = "dtype_policy"
 
     def __init__(self, name: str | None = None):
         self._name = dtype_policy().name if name is None else name
@@ -124,7 +124,7 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
                 "DTypePolicyMap: policy_map must be a dict of paths and policies, got "
                 f"{policy_map!r:.80}"
             )
-        self._given_default = None if default_policy is None else get(default_policy)
+        self._tw_given_default = None if default_policy is None else get(default_policy)
         self.policy_map: dict[str, DTypePolicy] = {}
         for path, policy in (policy_map or {}).items():
             self[path] = policy
@@ -132,7 +132,7 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
     @property
     def default_policy(self) -> DTypePolicy:
         """The policy of layers without one of their own."""
-        return get(self._given_default)
+        return get(self._tw_given_default)
 
     @property
     def name(self) -> str:
@@ -180,8 +180,8 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DTypePolicyMap) and (
-            (self._given_default, self.policy_map)
-            == (other._given_default, other.policy_map)
+            (self._tw_given_default, self.policy_map)
+            == (other._tw_given_default, other.policy_map)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -189,7 +189,7 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
     def get_config(self) -> dict[str, Any]:
         """Return the default, None if it is not given, and the policies by path."""
         return {
-            "default_policy": object_config.plain(self._given_default),
+            "default_policy": object_config.plain(self._tw_given_default),
             "policy_map": object_config.plain(self.policy_map),
         }
 

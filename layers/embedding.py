@@ -85,14 +85,14 @@ class Embedding(Layer):
 
     def build(self, input_shape: Shape | None = None) -> None:
         shape = self.input_dim, self.output_dim
-        self.embeddings: Variable = self._new_weight(
+        self.embeddings: Variable = self._tw_new_weight(
             "embeddings", shape, autocast=False
         )
 
     def call(self, inputs: Tensor) -> Tensor:
         if not inputs.dtype.is_integer:
             inputs = cast(inputs, "int32")
-        return self._as_own_dtype(gather(self.embeddings, inputs))
+        return self._tw_as_own_dtype(gather(self.embeddings, inputs))
 
     def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         return not_equal(inputs, cast(0, inputs.dtype)) if self.mask_zero else None
@@ -169,17 +169,17 @@ class ReversibleEmbedding(Embedding):
 
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if reverse:
-            return self._logits(inputs)
+            return self._tw_logits(inputs)
         outputs = super().call(inputs)
         attach(outputs, super().compute_mask(inputs))
         return outputs
 
-    def _logits(self, inputs):
-        inputs = inputs if inputs.dtype.is_floating else self._as_own_dtype(inputs)
-        dtype = max(inputs.dtype, self._compute_dtype, key=lambda dtype: dtype.size)
+    def _tw_logits(self, inputs):
+        inputs = inputs if inputs.dtype.is_floating else self._tw_as_own_dtype(inputs)
+        dtype = max(inputs.dtype, self._tw_compute_dtype, key=lambda dtype: dtype.size)
         dtype = dtype if self.reverse_dtype is None else as_dtype(self.reverse_dtype)
         kernel = self.embeddings if self.tie_weights else self.reverse_embeddings
-        kernel = cast(self._as_own_dtype(kernel.read()), dtype)
+        kernel = cast(self._tw_as_own_dtype(kernel.read()), dtype)
         logits = matmul(cast(inputs, dtype), kernel, transpose_b=self.tie_weights)
         cap = self.logit_soft_cap
         return logits if cap is None else tanh(logits / cap) * cap
@@ -213,11 +213,11 @@ class Masking(ShapePreserving, Layer):
         self.mask_value = mask_value
 
     def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
-        return self._counted(inputs, False)
+        return self._tw_counted(inputs, False)
 
     def call(self, inputs: Tensor) -> Tensor:
-        return where(self._counted(inputs, True), inputs, zeros((), inputs.dtype))
+        return where(self._tw_counted(inputs, True), inputs, zeros((), inputs.dtype))
 
-    def _counted(self, inputs, keepdims):
+    def _tw_counted(self, inputs, keepdims):
         value = cast(self.mask_value, inputs.dtype)
         return reduce_any(not_equal(inputs, value), -1, keepdims)

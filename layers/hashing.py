@@ -77,12 +77,12 @@ class Hashing(CategoryLayer):
         self.sparse = checked_sparse(self, sparse, output_mode)
 
     def call(self, inputs: Any) -> Tensor:
-        bins = map_entries(lambda x: self._bins(convert_to_tensor(x)), inputs)
+        bins = map_entries(lambda x: self._tw_bins(convert_to_tensor(x)), inputs)
         return encoded(
             bins, self.output_mode, self.num_bins, self.dtype, sparse=self.sparse
         )
 
-    def _bins(self, values):
+    def _tw_bins(self, values):
         if self.mask_value is None or self.num_bins == 1:
             return hash_bucket(_whole(values), self.num_bins, self.salt)
         is_mask = equal(values, self.mask_value)
@@ -130,13 +130,13 @@ class HashedCrossing(CategoryLayer):
         self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
         self.sparse = bool(sparse)
 
-    def _converted(self, inputs):
+    def _tw_converted(self, inputs):
         if isinstance(inputs, list | tuple):
             return [convert_to_tensor(x) for x in inputs]
-        return super()._converted(inputs)
+        return super()._tw_converted(inputs)
 
     def call(self, inputs: Any) -> Tensor:
-        self._check(inputs)
+        self._tw_check(inputs)
         values = [
             fingerprint(x) if x.dtype == dtypes.string else cast(x, dtypes.int64)
             for x in inputs
@@ -150,24 +150,24 @@ class HashedCrossing(CategoryLayer):
             sparse=self.sparse,
         )
 
-    def _check(self, inputs):
+    def _tw_check(self, inputs):
         if not isinstance(inputs, list | tuple) or len(inputs) < 2:
             raise ValueError(
-                f"{self._title}: inputs must be a list of two tensors or more, got "
+                f"{self._tw_title}: inputs must be a list of two tensors or more, got "
                 f"{inputs!r:.200}"
             )
         shapes = {tuple(x.shape) for x in inputs}
         shape = min(shapes, key=len)
         if len(shapes) > 1 or len(shape) > 2 or shape[1:] not in ((), (1,)):
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 "all inputs must have shape [], [batch] or [batch, 1], and the same; got "
                 f"{sorted(shapes)}",
             )
         for x in inputs:
             if x.dtype != dtypes.string and not x.dtype.is_integer:
                 raise ValueError(
-                    f"{self._title}: inputs must be strings or integers, got {x.dtype.name}"
+                    f"{self._tw_title}: inputs must be strings or integers, got {x.dtype.name}"
                 )
 
     def compute_output_shape(self, input_shape: Any) -> Shape:

@@ -76,13 +76,13 @@ class Resizing(ImageLayer):
         self, data: Any, training: bool | None = True, seed: SeedLike = None
     ) -> Any:
         """Return the height and the width of the images."""
-        return self._size_of(self._images_of(data))
+        return self._tw_size_of(self._tw_images_of(data))
 
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
         """Return the images in their new size; ``training`` changes nothing."""
-        return self._brought_to_size(images, self.interpolation)
+        return self._tw_brought_to_size(images, self.interpolation)
 
     def transform_segmentation_masks(
         self,
@@ -91,29 +91,32 @@ class Resizing(ImageLayer):
         training: bool | None = True,
     ) -> Tensor:
         """Return the masks in the new size, by the nearest pixels."""
-        return self._brought_to_size(segmentation_masks, "nearest")
+        return self._tw_brought_to_size(segmentation_masks, "nearest")
 
-    def _brought_to_size(self, inputs, interpolation):
+    def _tw_brought_to_size(self, inputs, interpolation):
         images = inputs = convert_to_tensor(inputs)
         if self.crop_to_aspect_ratio:
-            size = self._size_of(images)
-            box = self._largest_box(*size, self.height, self.width)
-            images = self._cut(images, *box)
+            size = self._tw_size_of(images)
+            box = self._tw_largest_box(*size, self.height, self.width)
+            images = self._tw_cut(images, *box)
         elif self.pad_to_aspect_ratio:
-            images = self._padded(images)
-        images = self._resized(
+            images = self._tw_padded(images)
+        images = self._tw_resized(
             images, self.height, self.width, interpolation, self.antialias
         )
         if images.dtype == inputs.dtype:
             return images
         return saturate_cast(round(images), inputs.dtype)
 
-    def _padded(self, images):
-        rows, columns = self._size_of(images)
+    def _tw_padded(self, images):
+        rows, columns = self._tw_size_of(images)
         above = (max(rows, columns * self.height // self.width) - rows) // 2
         beside = (max(columns, rows * self.width // self.height) - columns) // 2
         widths = [(0, 0)] * len(images.shape)
-        widths[self._rows], widths[self._columns] = (above, above), (beside, beside)
+        widths[self._tw_rows], widths[self._tw_columns] = (
+            (above, above),
+            (beside, beside),
+        )
         fill = cast(self.fill_value, images.dtype)
         return pad(images, widths, constant_values=fill)
 
@@ -128,15 +131,15 @@ class Resizing(ImageLayer):
         none = logical_or(
             reduce_all(equal(given, -1.0), -1), reduce_all(equal(given, 0.0), -1)
         )
-        found = self._boxes_as("xyxy", bounding_boxes, transformation)
-        moved = self._scaled(found["boxes"], *transformation)
+        found = self._tw_boxes_as("xyxy", bounding_boxes, transformation)
+        moved = self._tw_scaled(found["boxes"], *transformation)
         size = self.height, self.width
         found = clip_to_image_size(found | {"boxes": moved}, *size)
         boxes = where(expand_dims(none, -1), 0.0, found["boxes"])
         target = self.bounding_box_format
-        return self._boxes_as(target, found | {"boxes": boxes}, size, "xyxy")
+        return self._tw_boxes_as(target, found | {"boxes": boxes}, size, "xyxy")
 
-    def _scaled(self, boxes, rows, columns):
+    def _tw_scaled(self, boxes, rows, columns):
         rows, columns = cast(rows, boxes.dtype), cast(columns, boxes.dtype)
         down, across = self.height / rows, self.width / columns
         top = left = cast(0, boxes.dtype)
@@ -155,8 +158,8 @@ class Resizing(ImageLayer):
         scales = stack([across, down, across, down])
         return boxes * scales + stack([left, top, left, top])
 
-    def _image_shape(self, shape):
-        return self._shape_with(shape, self.height, self.width)
+    def _tw_image_shape(self, shape):
+        return self._tw_shape_with(shape, self.height, self.width)
 
 
 class CenterCrop(ImageLayer):
@@ -191,25 +194,25 @@ class CenterCrop(ImageLayer):
         self, data: Any, training: bool | None = True, seed: SeedLike = None
     ) -> Any:
         """Return the shape of the images, as ``"input_shape"``."""
-        return {"input_shape": self._images_of(data).shape}
+        return {"input_shape": self._tw_images_of(data).shape}
 
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
         """Return the middle of the images; ``training`` changes nothing."""
-        images = self._as_own_dtype(convert_to_tensor(images))
-        top, left, rows, columns = self._middle(*self._size_of(images))
-        images = self._cut(images, top, left, rows, columns)
+        images = self._tw_as_own_dtype(convert_to_tensor(images))
+        top, left, rows, columns = self._tw_middle(*self._tw_size_of(images))
+        images = self._tw_cut(images, top, left, rows, columns)
         if (rows, columns) == (self.height, self.width):
             return images
-        return self._resized(images, self.height, self.width)
+        return self._tw_resized(images, self.height, self.width)
 
-    def _middle(self, rows, columns):
+    def _tw_middle(self, rows, columns):
         """The box to cut out: top, left, height and width."""
         above, beside = rows - self.height, columns - self.width
         if above >= 0 and beside >= 0:
             return above // 2, beside // 2, self.height, self.width
-        return self._largest_box(rows, columns, self.height, self.width)
+        return self._tw_largest_box(rows, columns, self.height, self.width)
 
     def transform_segmentation_masks(
         self,
@@ -228,9 +231,9 @@ class CenterCrop(ImageLayer):
     ) -> dict[str, Any]:
         """Return the parts of the boxes in the middle of the images."""
         shape = transformation["input_shape"]
-        size = shape[self._rows], shape[self._columns]
-        top, left, rows, columns = self._middle(*size)
-        found = self._boxes_as("xyxy", bounding_boxes, size)
+        size = shape[self._tw_rows], shape[self._tw_columns]
+        top, left, rows, columns = self._tw_middle(*size)
+        found = self._tw_boxes_as("xyxy", bounding_boxes, size)
         boxes = crop(found["boxes"], top, left, rows, columns)
         new_size = self.height, self.width
         if (rows, columns) != new_size:
@@ -239,7 +242,7 @@ class CenterCrop(ImageLayer):
             ]
             boxes = boxes * stack([*reversed(ratios)] * 2)
         found = clip_to_image_size(found | {"boxes": boxes}, *new_size)
-        return self._boxes_as(self.bounding_box_format, found, new_size, "xyxy")
+        return self._tw_boxes_as(self.bounding_box_format, found, new_size, "xyxy")
 
-    def _image_shape(self, shape):
-        return self._shape_with(shape, self.height, self.width)
+    def _tw_image_shape(self, shape):
+        return self._tw_shape_with(shape, self.height, self.width)

@@ -51,7 +51,7 @@ class IndexLookup(VocabularyFiles, Layer):
     """
 
     autocast = False  # half precision would round integers
-    _table_class: Any = StringTable
+    _tw_table_class: Any = StringTable
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class IndexLookup(VocabularyFiles, Layer):
         if max_tokens is not None:
             max_tokens = whole(self, "max_tokens", max_tokens, least=2)
         elif pad_to_max_tokens:
-            self._refuse("pad_to_max_tokens=True needs max_tokens")
+            self._tw_refuse("pad_to_max_tokens=True needs max_tokens")
         self.max_tokens = max_tokens
         self.num_oov_indices: int = whole(
             self, "num_oov_indices", num_oov_indices, 0, MAX_OOV
@@ -89,9 +89,9 @@ class IndexLookup(VocabularyFiles, Layer):
         self.output_mode: str = one_of(self, "output_mode", output_mode, MODES)
         self.invert: bool = bool(invert)
         if invert and output_mode != "int":
-            self._refuse(f"invert=True needs output_mode 'int', got {output_mode!r}")
+            self._tw_refuse(f"invert=True needs output_mode 'int', got {output_mode!r}")
         if invert and oov_token is None:
-            self._refuse("invert=True needs an oov_token, got None")
+            self._tw_refuse("invert=True needs an oov_token, got None")
         self.sparse = checked_sparse(self, sparse, output_mode)
         self.pad_to_max_tokens: bool = bool(pad_to_max_tokens)
         methods = ("floormod", "farmhash")
@@ -99,32 +99,32 @@ class IndexLookup(VocabularyFiles, Layer):
         self.salt: list[int] | None = checked_salt(self, salt)
         if salt is not None and vocabulary_dtype != "string":
             if oov_method != "farmhash":
-                self._refuse(f"salt needs oov_method 'farmhash', got {oov_method!r}")
+                self._tw_refuse(f"salt needs oov_method 'farmhash', got {oov_method!r}")
         if idf_weights is not None and output_mode != "tf_idf":
-            self._refuse(
+            self._tw_refuse(
                 f"idf_weights are for output_mode 'tf_idf', not {output_mode!r}"
             )
-        self._mask = self._special("mask_token", mask_token)
-        self._oov = self._special("oov_token", oov_token)
+        self._tw_mask = self._tw_special("mask_token", mask_token)
+        self._tw_oov = self._tw_special("oov_token", oov_token)
         is_path = isinstance(vocabulary, str | os.PathLike)
         # Opaque, as lists would be searched for weights, entry by entry.
-        self._given = Opaque((None if is_path else vocabulary, idf_weights))
-        self._is_given = vocabulary is not None
-        self._table: Any = None  # of the tokens, the mask token in front of them
-        self._inverse: Any = None  # the tokens in the order of their indices
-        self._idf: np.ndarray | None = None
+        self._tw_given = Opaque((None if is_path else vocabulary, idf_weights))
+        self._tw_is_given = vocabulary is not None
+        self._tw_table: Any = None  # of the tokens, the mask token in front of them
+        self._tw_inverse: Any = None  # the tokens in the order of their indices
+        self._tw_idf: np.ndarray | None = None
         # Layers were saved without a vocabulary, yet with the number of special tokens.
-        self._size = None if known_size == self._token_start else known_size
-        self._counts = TokenCounts(output_mode == "tf_idf")
+        self._tw_size = None if known_size == self._tw_token_start else known_size
+        self._tw_counts = TokenCounts(output_mode == "tf_idf")
         if vocabulary is not None:
             if output_mode == "tf_idf" and idf_weights is None:
-                self._refuse("vocabulary needs idf_weights in output_mode 'tf_idf'")
+                self._tw_refuse("vocabulary needs idf_weights in output_mode 'tf_idf'")
             self.set_vocabulary(vocabulary, idf_weights)
 
     @property
     def input_vocabulary(self) -> Any:
         """The argument ``vocabulary``; None for the path of a file."""
-        return self._given.value[0]
+        return self._tw_given.value[0]
 
     @property
     def variable_dtype(self) -> str:
@@ -133,53 +133,57 @@ class IndexLookup(VocabularyFiles, Layer):
 
     compute_dtype = dtype = input_dtype = variable_dtype
 
-    def _refuse(self, reason):
+    def _tw_refuse(self, reason):
         raise ValueError(f"{type(self).__name__}: {reason}")
 
-    def _special(self, name, token):
+    def _tw_special(self, name, token):
         if token is None:
             return None
-        return self._table_class.as_token(type(self).__name__, name, token)
+        return self._tw_table_class.as_token(type(self).__name__, name, token)
 
     # --- the vocabulary
 
     @property
-    def _oov_start(self):
+    def _tw_oov_start(self):
         return int(self.mask_token is not None and self.output_mode == "int")
 
     @property
-    def _token_start(self):
-        return self._oov_start + self.num_oov_indices
+    def _tw_token_start(self):
+        return self._tw_oov_start + self.num_oov_indices
 
     @property
-    def _special_tokens(self):
-        return [self._mask] * self._oov_start + [self._oov] * self.num_oov_indices
+    def _tw_special_tokens(self):
+        return [self._tw_mask] * self._tw_oov_start + [
+            self._tw_oov
+        ] * self.num_oov_indices
 
     @property
-    def _tokens(self):
+    def _tw_tokens(self):
         """The tokens without special ones."""
-        if self._table is None:
+        if self._tw_table is None:
             return []
-        return self._table.tokens[self._mask is not None :]
+        return self._tw_table.tokens[self._tw_mask is not None :]
 
     def get_vocabulary(self, include_special_tokens: bool = True) -> list[Any]:
         """Return the tokens in the order of their indices, strings as text.
 
         Args: ``include_special_tokens``: False leaves out the mask and the OOV token.
         """
-        tokens = list(map(self._readable, self._tokens))
-        return self._with_special_tokens(tokens) if include_special_tokens else tokens
+        tokens = list(map(self._tw_readable, self._tw_tokens))
+        return (
+            self._tw_with_special_tokens(tokens) if include_special_tokens else tokens
+        )
 
-    def _with_special_tokens(self, tokens):
+    def _tw_with_special_tokens(self, tokens):
         oov, masks = [as_text(self.oov_token)], [as_text(self.mask_token)]
-        return masks * self._oov_start + oov * self.num_oov_indices + tokens
+        return masks * self._tw_oov_start + oov * self.num_oov_indices + tokens
 
-    def _readable(self, token):
+    def _tw_readable(self, token):
         return token
 
     def vocabulary_size(self) -> int:
         """Return the number of indices, those of special tokens included."""
-        return len(self._tokens) + self._token_start
+        return len(self._tw_tokens) + self._tw_token_start
 
     def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
         """Replace the vocabulary by these tokens.
@@ -195,31 +199,31 @@ class IndexLookup(VocabularyFiles, Layer):
         for each token.
         """
         if (idf_weights is None) == (self.output_mode == "tf_idf"):
-            self._refuse(
+            self._tw_refuse(
                 "idf_weights must be given if output_mode is 'tf_idf', and only then; "
                 f"output_mode is {self.output_mode!r}"
             )
         if isinstance(vocabulary, str | os.PathLike):
-            tokens = self._read(os.fspath(vocabulary))
+            tokens = self._tw_read(os.fspath(vocabulary))
         else:
-            tokens = self._entries(vocabulary)
+            tokens = self._tw_entries(vocabulary)
         if not tokens:
-            self._refuse("vocabulary must not be empty")
-        start = self._token_start
-        has_special = tokens[:start] == self._special_tokens
+            self._tw_refuse("vocabulary must not be empty")
+        start = self._tw_token_start
+        has_special = tokens[:start] == self._tw_special_tokens
         given, tokens = len(tokens), tokens[start:] if has_special else tokens
-        self._check(tokens)
+        self._tw_check(tokens)
         if self.max_tokens is not None and start + len(tokens) > self.max_tokens:
-            self._refuse(
+            self._tw_refuse(
                 f"the vocabulary must have at most max_tokens={self.max_tokens} tokens, "
                 f"special ones included; got {start + len(tokens)}"
             )
         weights = None
         if idf_weights is not None:
-            weights = self._padded(idf_weights, given, 0 if has_special else start)
-        self._take(tokens, weights)
+            weights = self._tw_padded(idf_weights, given, 0 if has_special else start)
+        self._tw_take(tokens, weights)
 
-    def _entries(self, vocabulary):
+    def _tw_entries(self, vocabulary):
         """The tokens of an argument ``vocabulary`` as a list."""
         if is_tensor(vocabulary):
             vocabulary = vocabulary.numpy()
@@ -227,49 +231,49 @@ class IndexLookup(VocabularyFiles, Layer):
             vocabulary, None if hasattr(vocabulary, "dtype") else object
         )
         if entries.ndim != 1:
-            self._refuse(
+            self._tw_refuse(
                 "vocabulary must be a list of tokens, got an array of shape "
                 f"{entries.shape}"
             )
         who = type(self).__name__
         return [
-            self._table_class.as_token(who, "each token of vocabulary", token)
+            self._tw_table_class.as_token(who, "each token of vocabulary", token)
             for token in entries.tolist()
         ]
 
-    def _read(self, path):
+    def _tw_read(self, path):
         names_no_file(type(self).__name__, "vocabulary", path)
         if self.output_mode == "tf_idf":
-            self._refuse("vocabulary must not be a file in output_mode 'tf_idf'")
-        return self._parsed(read_lines(type(self).__name__, path))
+            self._tw_refuse("vocabulary must not be a file in output_mode 'tf_idf'")
+        return self._tw_parsed(read_lines(type(self).__name__, path))
 
-    def _parsed(self, lines):
+    def _tw_parsed(self, lines):
         return lines
 
-    def _check(self, tokens):
+    def _tw_check(self, tokens):
         """Refuse tokens that repeat, and special ones among them."""
         if len(set(tokens)) < len(tokens):
             counts = TokenCounts(False)
             counts.add([tokens])
             several = [token for token, count in counts.tokens.items() if count > 1]
             repeated = [_shown(token) for token in several[:5]]
-            self._refuse(
+            self._tw_refuse(
                 f"the tokens of vocabulary must differ; {repeated} come several times"
             )
-        oov = self._oov if self.invert else None  # else no index leads to it
-        for name, token in (("mask", self._mask), ("OOV", oov)):
+        oov = self._tw_oov if self.invert else None  # else no index leads to it
+        for name, token in (("mask", self._tw_mask), ("OOV", oov)):
             if token is not None and token in tokens:
-                self._refuse(
+                self._tw_refuse(
                     f"the {name} token {_shown(token)!r} is at an unexpected location of "
                     f"vocabulary, {tokens.index(token)}: special tokens must all come "
                     "first, or be left out"
                 )
 
-    def _padded(self, weights, count, front):
+    def _tw_padded(self, weights, count, front):
         """Weights with their mean for special tokens, and zeros up to ``max_tokens``."""
         weights = np.asarray(convert_to_tensor(weights).numpy(), np.float64)
         if weights.ndim != 1 or len(weights) != count:
-            self._refuse(
+            self._tw_refuse(
                 f"idf_weights must be as many numbers as vocabulary has tokens, {count}; "
                 f"got shape {weights.shape}"
             )
@@ -278,28 +282,30 @@ class IndexLookup(VocabularyFiles, Layer):
         padded = np.pad(weights, (front, 0), constant_values=mean)
         return np.pad(padded, (0, back)).astype(floatx())
 
-    def _take(self, tokens, weights):
-        mask = [] if self._mask is None else [self._mask]
-        size = self._token_start + len(tokens)
+    def _tw_take(self, tokens, weights):
+        mask = [] if self._tw_mask is None else [self._tw_mask]
+        size = self._tw_token_start + len(tokens)
         if self.output_mode != "int" and not self.pad_to_max_tokens:
-            if self._size is not None and self._size != size:
+            if self._tw_size is not None and self._tw_size != size:
                 raise RuntimeError(
-                    f"{self._title}: the outputs have an entry for each of "
-                    f"{self._size} tokens, so the vocabulary cannot have {size}; "
+                    f"{self._tw_title}: the outputs have an entry for each of "
+                    f"{self._tw_size} tokens, so the vocabulary cannot have {size}; "
                     "make a new layer, or give max_tokens and pad_to_max_tokens=True"
                 )
-        self._table, self._size = self._table_class(mask + tokens), size
-        self._constants_version += 1
+        self._tw_table, self._tw_size = self._tw_table_class(mask + tokens), size
+        self._tw_constants_version += 1
         if self.invert:
-            front = self._special_tokens
-            self._inverse = self._table_class([*front, *tokens, self._oov]).array()
+            front = self._tw_special_tokens
+            self._tw_inverse = self._tw_table_class(
+                [*front, *tokens, self._tw_oov]
+            ).array()
         if weights is not None:
-            self._idf = weights
+            self._tw_idf = weights
 
     @property
     def idf_weights(self) -> Tensor | None:
         """The weight of each token in ``output_mode`` "tf_idf", None before `adapt`."""
-        return None if self._idf is None else convert_to_tensor(self._idf)
+        return None if self._tw_idf is None else convert_to_tensor(self._tw_idf)
 
     # --- adapting
 
@@ -318,24 +324,24 @@ class IndexLookup(VocabularyFiles, Layer):
         self.reset_state()
         for batch in batches_of(f"{type(self).__name__}.adapt", data, steps):
             self.update_state(batch)
-        if not self.has_counts():
+        if not self._tw_has_counts():
             raise ValueError(f"{type(self).__name__}.adapt: data must not be empty")
         self.finalize_state()
 
     def update_state(self, data: Any) -> None:
         """Count the tokens of a batch; each row is a document."""
-        if self._is_given:
+        if self._tw_is_given:
             raise ValueError(
                 f"{type(self).__name__}.adapt: vocabulary is given already; omit it to "
                 "adapt"
             )
-        self._counts.add(self._rows(data))
+        self._tw_counts.add(self._tw_rows(data))
 
-    def _rows(self, data):
+    def _tw_rows(self, data):
         """The tokens of a batch, a list for each document."""
         if isinstance(data, RaggedTensor):
             return data.to_list()
-        keys = self._table_class.as_keys(f"{type(self).__name__}.adapt", data)
+        keys = self._tw_table_class.as_keys(f"{type(self).__name__}.adapt", data)
         if 0 in keys.shape:
             return []
         count = keys.shape[0] if keys.shape.rank > 1 else 1
@@ -343,83 +349,85 @@ class IndexLookup(VocabularyFiles, Layer):
 
     def reset_state(self) -> None:
         """Forget the tokens that were counted since the last vocabulary."""
-        self._counts = TokenCounts(self.output_mode == "tf_idf")
+        self._tw_counts = TokenCounts(self.output_mode == "tf_idf")
 
-    def has_counts(self) -> bool:
+    def _tw_has_counts(self) -> bool:
         """Return whether tokens were counted since the last vocabulary."""
-        return bool(self._counts.tokens)
+        return bool(self._tw_counts.tokens)
 
     def finalize_state(self) -> None:
         """Make the vocabulary of the tokens that were counted, if there are any."""
-        if self._is_given or not self.has_counts():
+        if self._tw_is_given or not self._tw_has_counts():
             return
-        count, start = None, self._token_start
+        count, start = None, self._tw_token_start
         if self.max_tokens is not None:
             count = max(self.max_tokens - start, 0)
-        tokens = self._counts.most_common(count, (self._mask, self._oov))
+        tokens = self._tw_counts.most_common(count, (self._tw_mask, self._tw_oov))
         weights = None
         if self.output_mode == "tf_idf":
-            weights = self._padded(self._counts.idf_weights(tokens), len(tokens), start)
-        self._take(tokens, weights)
+            weights = self._tw_padded(
+                self._tw_counts.idf_weights(tokens), len(tokens), start
+            )
+        self._tw_take(tokens, weights)
         self.reset_state()
 
     # --- calling
 
     def call(self, inputs: Any) -> Any:
-        if self._table is None:
+        if self._tw_table is None:
             raise RuntimeError(
-                f"{self._title}: there is no vocabulary yet; call adapt(data) first, or "
+                f"{self._tw_title}: there is no vocabulary yet; call adapt(data) first, or "
                 "pass vocabulary"
             )
-        if self._counts_packed_rows(inputs):
-            return self._weighted(self._counts_of(inputs))
+        if self._tw_counts_packed_rows(inputs):
+            return self._tw_weighted(self._tw_counts_of(inputs))
         if self.invert:
-            return map_entries(self._inverted, inputs)
-        indices = map_entries(self._indices, inputs)
+            return map_entries(self._tw_inverted, inputs)
+        indices = map_entries(self._tw_indices, inputs)
         if self.output_mode == "int":
             return indices
         mode = "count" if self.output_mode == "tf_idf" else self.output_mode
-        return self._weighted(
-            encoded(indices, mode, self._depth(), dtypes.int64, sparse=self.sparse)
+        return self._tw_weighted(
+            encoded(indices, mode, self._tw_depth(), dtypes.int64, sparse=self.sparse)
         )
 
-    def _depth(self):
-        return self.max_tokens if self.pad_to_max_tokens else self._size
+    def _tw_depth(self):
+        return self.max_tokens if self.pad_to_max_tokens else self._tw_size
 
-    def _indices(self, inputs):
-        keys = self._table_class.as_keys(self._title, inputs)
+    def _tw_indices(self, inputs):
+        keys = self._tw_table_class.as_keys(self._tw_title, inputs)
         hashed = self.oov_method == "farmhash"
-        at = self._table.positions(keys, self.num_oov_indices, hashed, self.salt)
-        masks, end = int(self._mask is not None), len(self._table.tokens)
-        behind = at + (self._token_start - masks)
-        indices = where(less(at, end), behind, at - (end - self._oov_start))
+        at = self._tw_table.positions(keys, self.num_oov_indices, hashed, self.salt)
+        masks, end = int(self._tw_mask is not None), len(self._tw_table.tokens)
+        behind = at + (self._tw_token_start - masks)
+        indices = where(less(at, end), behind, at - (end - self._tw_oov_start))
         if masks:  # a mask is no token, and in vectors has no place
             mask = np.int64(0 if self.output_mode == "int" else dtypes.int64.max)
             indices = where(equal(at, 0), mask, indices)
         return indices
 
-    def _counts_packed_rows(self, inputs):
+    def _tw_counts_packed_rows(self, inputs):
         """Return whether to count in rows of strings as they are, also in a trace."""
         return (
             isinstance(inputs, RaggedTensor)
             and inputs.dtype == dtypes.string
             and inputs.shape.rank == 2
-            and self._table_class is StringTable
+            and self._tw_table_class is StringTable
             and self.output_mode in ("multi_hot", "count", "tf_idf")
             and not self.sparse
         )
 
-    def _counts_of(self, rows):
+    def _tw_counts_of(self, rows):
         """The counts of tokens in rows of different lengths."""
-        counts = self._table.counts(rows, self.num_oov_indices, self.salt)
-        masks, end = int(self._mask is not None), len(self._table.tokens)
+        counts = self._tw_table.counts(rows, self.num_oov_indices, self.salt)
+        masks, end = int(self._tw_mask is not None), len(self._tw_table.tokens)
         counts = concat([counts[:, end:], counts[:, masks:end]], 1)
         if self.output_mode == "multi_hot":
             counts = minimum(counts, 1)
-        more = self._depth() - self.vocabulary_size()
+        more = self._tw_depth() - self.vocabulary_size()
         return pad(counts, [[0, 0], [0, more]]) if more else counts
 
-    def _weighted(self, counts):
+    def _tw_weighted(self, counts):
         if self.output_mode != "tf_idf":
             return counts
         weights = self.idf_weights
@@ -430,15 +438,15 @@ class IndexLookup(VocabularyFiles, Layer):
             )
         return counts * weights
 
-    def _inverted(self, inputs):
+    def _tw_inverted(self, inputs):
         """The tokens of indices; the OOV token for an index out of range."""
-        indices = IntegerTable.as_keys(self._title, inputs)
-        last = len(self._inverse) - 1
+        indices = IntegerTable.as_keys(self._tw_title, inputs)
+        last = len(self._tw_inverse) - 1
         places = where(less(indices, 0), last, minimum(indices, last))
-        return gather(self._inverse, places)
+        return gather(self._tw_inverse, places)
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
-        return encoded_shape(input_shape, self.output_mode, self._depth())
+        return encoded_shape(input_shape, self.output_mode, self._tw_depth())
 
     def compute_output_spec(self, inputs: Any) -> Any:
         shape = self.compute_output_shape(tuple(inputs.shape))

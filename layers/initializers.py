@@ -88,7 +88,7 @@ class Initializer(Configured):
     array([10., 10.], dtype=float32)
     """
 
-    kind: str = "initializer"
+    _tw_kind: str = "initializer"
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
@@ -227,7 +227,7 @@ class STFT(Initializer):
         wave = np.exp(-2j * np.pi * time * bin_ / (2 * max(bins - 1, 1)))
         kernel = wave.real if self.side == "real" else wave.imag
         if self.window is not None:
-            window = self._window(length)
+            window = self._tw_window(length)
             scales = {
                 "density": np.linalg.norm(window),
                 "spectrum": np.abs(window).sum(),
@@ -235,7 +235,7 @@ class STFT(Initializer):
             kernel *= window[:, None, None] / scales.get(self.scaling, 1.0)
         return cast(convert_to_tensor(kernel), _floating(dtype))
 
-    def _window(self, length):
+    def _tw_window(self, length):
         if not isinstance(self.window, str):
             window = np.asarray(self.window, np.float64)
             if window.shape != (length,):
@@ -269,12 +269,12 @@ _WINDOWS = {
 class _Random(Initializer):
     """Base: ``seed`` is an int, a `SeedGenerator`, whose stream goes on, or None."""
 
-    kind: str = "initializer"
+    _tw_kind: str = "initializer"
 
     def __init__(self, seed: SeedLike = None):
         self.seed: SeedLike = checked_seed(self, seed)
 
-    def _draw(self, how, *args):
+    def _tw_draw(self, how, *args):
         if isinstance(self.seed, sampling.Generator):
             return getattr(self.seed, how)(*args)
         source = sampling if self.seed is None else start_of(self.seed)
@@ -301,7 +301,7 @@ class RandomNormal(_Random):
         self.stddev = stddev
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
-        return self._draw("normal", shape, self.mean, self.stddev, _floating(dtype))
+        return self._tw_draw("normal", shape, self.mean, self.stddev, _floating(dtype))
 
 
 class RandomUniform(_Random):
@@ -319,7 +319,9 @@ class RandomUniform(_Random):
         self.maxval = maxval
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
-        return self._draw("uniform", shape, self.minval, self.maxval, _floating(dtype))
+        return self._tw_draw(
+            "uniform", shape, self.minval, self.maxval, _floating(dtype)
+        )
 
 
 class TruncatedNormal(_Random):
@@ -331,7 +333,7 @@ class TruncatedNormal(_Random):
         self.stddev = stddev
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
-        return self._draw(
+        return self._tw_draw(
             "truncated_normal", shape, self.mean, self.stddev, _floating(dtype)
         )
 
@@ -363,7 +365,7 @@ class Orthogonal(_Random):
             )
         rows, columns = math.prod(shape[:-1]), shape[-1]
         tall = (max(rows, columns), min(rows, columns))
-        drawn = self._draw("normal", tall, 0.0, 1.0, float64).numpy()
+        drawn = self._tw_draw("normal", tall, 0.0, 1.0, float64).numpy()
         q, r = np.linalg.qr(drawn)
         q *= np.sign(np.diag(r))  # makes the distribution uniform
         q = q if rows >= columns else q.T
@@ -396,7 +398,7 @@ class VarianceScaling(_Random):
     TensorShape([3, 4])
     """
 
-    omit_defaults: dict[str, Any] = {"input_axes": None, "output_axes": None}
+    _tw_omit_defaults: dict[str, Any] = {"input_axes": None, "output_axes": None}
 
     def __init__(
         self,
@@ -434,10 +436,10 @@ class VarianceScaling(_Random):
         dtype = _floating(dtype)
         if self.distribution == "uniform":
             limit = math.sqrt(3.0 * variance)
-            return self._draw("uniform", shape, -limit, limit, dtype)
+            return self._tw_draw("uniform", shape, -limit, limit, dtype)
         if self.distribution == "untruncated_normal":
-            return self._draw("normal", shape, 0.0, math.sqrt(variance), dtype)
-        return self._draw(
+            return self._tw_draw("normal", shape, 0.0, math.sqrt(variance), dtype)
+        return self._tw_draw(
             "truncated_normal", shape, 0.0, math.sqrt(variance) / _CUT, dtype
         )
 
@@ -459,13 +461,13 @@ def _fans(shape, input_axes, output_axes):
 class _Named(VarianceScaling):
     """Base of the settings that have names of their own."""
 
-    kind: str = "initializer"
-    setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")
+    _tw_kind: str = "initializer"
+    _tw_setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")
 
     def __init__(
         self, seed: SeedLike = None, input_axes: Axes = None, output_axes: Axes = None
     ):
-        super().__init__(*self.setting, seed, input_axes, output_axes)
+        super().__init__(*self._tw_setting, seed, input_axes, output_axes)
 
 
 class GlorotUniform(_Named):
@@ -475,7 +477,7 @@ class GlorotUniform(_Named):
     feedforward neural networks" (2010).
     """
 
-    setting: tuple[float, str, str] = (1.0, "fan_avg", "uniform")
+    _tw_setting: tuple[float, str, str] = (1.0, "fan_avg", "uniform")
 
 
 class GlorotNormal(_Named):
@@ -485,7 +487,7 @@ class GlorotNormal(_Named):
     feedforward neural networks" (2010).
     """
 
-    setting: tuple[float, str, str] = (1.0, "fan_avg", "truncated_normal")
+    _tw_setting: tuple[float, str, str] = (1.0, "fan_avg", "truncated_normal")
 
 
 class HeUniform(_Named):
@@ -494,7 +496,7 @@ class HeUniform(_Named):
     Reference: He et al., "Delving deep into rectifiers" (2015).
     """
 
-    setting: tuple[float, str, str] = (2.0, "fan_in", "uniform")
+    _tw_setting: tuple[float, str, str] = (2.0, "fan_in", "uniform")
 
 
 class HeNormal(_Named):
@@ -503,7 +505,7 @@ class HeNormal(_Named):
     Reference: He et al., "Delving deep into rectifiers" (2015).
     """
 
-    setting: tuple[float, str, str] = (2.0, "fan_in", "truncated_normal")
+    _tw_setting: tuple[float, str, str] = (2.0, "fan_in", "truncated_normal")
 
 
 class LecunUniform(_Named):
@@ -512,7 +514,7 @@ class LecunUniform(_Named):
     Reference: LeCun et al., "Efficient BackProp" (1998).
     """
 
-    setting: tuple[float, str, str] = (1.0, "fan_in", "uniform")
+    _tw_setting: tuple[float, str, str] = (1.0, "fan_in", "uniform")
 
 
 class LecunNormal(_Named):
@@ -521,7 +523,7 @@ class LecunNormal(_Named):
     Reference: LeCun et al., "Efficient BackProp" (1998).
     """
 
-    setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")
+    _tw_setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")
 
 
 # --------------------------------------------------------------------- further names

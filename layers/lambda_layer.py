@@ -60,15 +60,15 @@ class Lambda(Layer):
             raise TypeError(
                 f"Lambda: function must be a callable or a name, got {function!r}"
             )
-        self._given_output_shape = output_shape
+        self._tw_given_output_shape = output_shape
         self.mask: Any = _registered("mask", mask)
         self.supports_masking: bool = mask is not None
         self.arguments: dict[str, Any] = dict(arguments or {})
-        self._wanted = _arguments_of(self.function) & {"training", "mask"}
+        self._tw_wanted = _arguments_of(self.function) & {"training", "mask"}
 
     def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
         own = {"mask": mask, "training": training}
-        wanted = {name: own[name] for name in own if name in self._wanted}
+        wanted = {name: own[name] for name in own if name in self._tw_wanted}
         return converted(self.function)(inputs, **self.arguments, **wanted)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
@@ -77,7 +77,7 @@ class Lambda(Layer):
         return convert_to_tensor(self.mask)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        given = self._given_output_shape
+        given = self._tw_given_output_shape
         if given is None:
             return super().compute_output_shape(input_shape)
         if callable(given):
@@ -85,22 +85,24 @@ class Lambda(Layer):
         return (flatten(input_shape)[0], *given)
 
     @property
-    def _knows_shape(self):
-        return self._given_output_shape is not None
+    def _tw_knows_shape(self):
+        return self._tw_given_output_shape is not None
 
-    config_exclude: tuple[str, str, str] = ("function", "output_shape", "mask")
+    _tw_config_exclude: tuple[str, str, str] = ("function", "output_shape", "mask")
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
-        given = (self.function, self._given_output_shape, self.mask)
-        for name, value in zip(self.config_exclude, given):
+        given = (self.function, self._tw_given_output_shape, self.mask)
+        for name, value in zip(self._tw_config_exclude, given):
             if callable(value):
-                config[name] = object_config.function_config(self._name_of(name, value))
+                config[name] = object_config.function_config(
+                    self._tw_name_of(name, value)
+                )
             elif value is not None:
                 config[name] = object_config.plain(value)
         return config
 
-    def _name_of(self, argument, function):
+    def _tw_name_of(self, argument, function):
         name = name_in_scope(function) or get_registered_name(function)
         if get_registered_object(name) is function:
             return name
@@ -109,7 +111,7 @@ class Lambda(Layer):
             if name is not None:
                 return name
         raise ValueError(
-            f"{self._title}: a config cannot hold the function given as {argument}, "
+            f"{self._tw_title}: a config cannot hold the function given as {argument}, "
             f"{function!r}, since code is never saved. Use a named function "
             "registered with @register_keras_serializable(), or write a subclass of "
             "Layer"
@@ -118,7 +120,7 @@ class Lambda(Layer):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
         config = dict(config)
-        for name in cls.config_exclude:
+        for name in cls._tw_config_exclude:
             value = config.get(name)
             if isinstance(value, dict) and value.get("class_name") == "__lambda__":
                 raise ValueError(

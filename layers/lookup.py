@@ -91,7 +91,7 @@ class StringLookup(IndexLookup):
         )
         self.encoding: str = _known_encoding(self, encoding)
 
-    def _readable(self, token):
+    def _tw_readable(self, token):
         try:
             return token.decode(self.encoding)
         except UnicodeDecodeError as error:
@@ -100,11 +100,11 @@ class StringLookup(IndexLookup):
                 f"{error.reason}; give the encoding of the data"
             ) from None
 
-    def _decoded(self, lines):
+    def _tw_decoded(self, lines):
         try:
             return [line.decode().encode(self.encoding) for line in lines]
         except UnicodeError as error:
-            self._refuse(f"{ASSET} must be text in UTF-8: {error}")
+            self._tw_refuse(f"{ASSET} must be text in UTF-8: {error}")
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
@@ -127,7 +127,7 @@ class IntegerLookup(IndexLookup):
            [0, 2]])
     """
 
-    _table_class = IntegerTable
+    _tw_table_class = IntegerTable
 
     def __init__(
         self,
@@ -166,10 +166,10 @@ class IntegerLookup(IndexLookup):
             **kwargs,
         )
 
-    def _parsed(self, lines):
+    def _tw_parsed(self, lines):
         for number, line in enumerate(lines, 1):
             if re.fullmatch(rb"\s*[-+]?[0-9]+\s*", line) is None:
-                self._refuse(
+                self._tw_refuse(
                     f"each line of a vocabulary must be an integer, got {line!r:.60} in "
                     f"line {number}"
                 )

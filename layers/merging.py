@@ -59,57 +59,57 @@ class _Merge(Layer):
     supports_masking = True
 
     def build(self, input_shape: Any) -> None:
-        shapes = self._checked_shapes(input_shape)
-        self._merged_shape(shapes)  # raises if they do not fit
+        shapes = self._tw_checked_shapes(input_shape)
+        self._tw_merged_shape(shapes)  # raises if they do not fit
 
     def call(self, inputs: Sequence[Tensor]) -> Tensor:
         if not isinstance(inputs, list | tuple):
-            raise ValueError(f"{self._title}: inputs must be a list of tensors")
+            raise ValueError(f"{self._tw_title}: inputs must be a list of tensors")
         rank = max([len(x.shape) for x in inputs])
-        return self._merged([_of_rank(x, rank) for x in inputs])
+        return self._tw_merged([_of_rank(x, rank) for x in inputs])
 
-    def _merged(self, inputs):
-        return reduce(self.function, inputs)
+    def _tw_merged(self, inputs):
+        return reduce(self._tw_function, inputs)
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
-        return self._merged_shape(self._checked_shapes(input_shape))
+        return self._tw_merged_shape(self._tw_checked_shapes(input_shape))
 
     def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         if mask is None:
             return None
-        masks = self._checked_masks(inputs, mask)
+        masks = self._tw_checked_masks(inputs, mask)
         return None if any([m is None for m in masks]) else reduce(logical_or, masks)
 
-    def _checked_masks(self, inputs, masks):
+    def _tw_checked_masks(self, inputs, masks):
         """The mask of each input as a boolean tensor, or None."""
         for what, given in (("inputs", inputs), ("mask", masks)):
             if not isinstance(given, list | tuple):
                 raise ValueError(
-                    f"{self._title}: {what} must be a list, got {type(given).__name__}"
+                    f"{self._tw_title}: {what} must be a list, got {type(given).__name__}"
                 )
         if len(inputs) != len(masks):
             raise ValueError(
-                f"{self._title}: mask must have an entry, perhaps None, for each of the "
+                f"{self._tw_title}: mask must have an entry, perhaps None, for each of the "
                 f"{len(inputs)} inputs, got {len(masks)}"
             )
         return [m if m is None else cast(m, "bool") for m in masks]
 
-    def _checked_shapes(self, shapes):
+    def _tw_checked_shapes(self, shapes):
         if not shapes or not all([isinstance(s, list | tuple) for s in shapes]):
             raise ValueError(
-                f"{self._title}: inputs must be a list of at least 1 tensor, got shapes "
+                f"{self._tw_title}: inputs must be a list of at least 1 tensor, got shapes "
                 f"{shapes}"
             )
         return [tuple(s) for s in shapes]
 
-    def _merged_shape(self, shapes):
+    def _tw_merged_shape(self, shapes):
         rank = max([len(s) for s in shapes])
         batch = {s[0] for s in shapes if s and isinstance(s[0], int)}
         padded = [s[:1] + (1,) * (rank - len(s)) + s[1:] for s in shapes]
         merged = [_broadcast([s[i] for s in padded]) for i in range(1, rank)]
         if len(batch) > 1 or "misfit" in merged:
             raise ValueError(
-                f"{self._title}: the shapes of the inputs must have one batch size and "
+                f"{self._tw_title}: the shapes of the inputs must have one batch size and "
                 f"broadcast, got {', '.join(map(str, shapes))}"
             )
         return (batch.pop() if batch else shapes[0][0], *merged) if rank else ()
@@ -144,7 +144,7 @@ class Add(_Merge):
     array([[4., 6.]], dtype=float32)
     """
 
-    function: Any = staticmethod(ops.add)
+    _tw_function: Any = staticmethod(ops.add)
 
 
 class Subtract(_Merge):
@@ -160,12 +160,12 @@ class Subtract(_Merge):
     array([[-2., -3.]], dtype=float32)
     """
 
-    function: Any = staticmethod(ops.subtract)
+    _tw_function: Any = staticmethod(ops.subtract)
 
-    def _checked_shapes(self, shapes):
+    def _tw_checked_shapes(self, shapes):
         if len(shapes) != 2:
-            raise ValueError(f"{self._title}: takes 2 inputs, got {len(shapes)}")
-        return super()._checked_shapes(shapes)
+            raise ValueError(f"{self._tw_title}: takes 2 inputs, got {len(shapes)}")
+        return super()._tw_checked_shapes(shapes)
 
 
 class Average(_Merge):
@@ -180,14 +180,14 @@ class Average(_Merge):
     array([[2., 3.]], dtype=float32)
     """
 
-    function: Any = staticmethod(ops.add)
+    _tw_function: Any = staticmethod(ops.add)
 
-    def _merged(self, inputs):
+    def _tw_merged(self, inputs):
         inputs = [
             x if x.dtype.is_differentiable else cast(x, self.compute_dtype)
             for x in inputs
         ]
-        return super()._merged(inputs) / float(len(inputs))
+        return super()._tw_merged(inputs) / float(len(inputs))
 
 
 class Multiply(_Merge):
@@ -204,13 +204,13 @@ class Multiply(_Merge):
     array([[3., 8.]], dtype=float32)
     """
 
-    function: Any = staticmethod(ops.multiply)
+    _tw_function: Any = staticmethod(ops.multiply)
 
-    def _merged(self, inputs):
+    def _tw_merged(self, inputs):
         masks = [_along(mask_of(x)) for x in inputs]
         kept = [x if m is None else where(m, x, cast(1, x.dtype))
                 for x, m in zip(inputs, masks)]  # fmt: skip
-        outputs = super()._merged(kept)
+        outputs = super()._tw_merged(kept)
         if any([m is None for m in masks]):
             return outputs
         return where(reduce(logical_or, masks), outputs, cast(0, outputs.dtype))
@@ -219,14 +219,14 @@ class Multiply(_Merge):
 class _Extremum(_Merge):
     """Base of `Maximum` and `Minimum`: an input that its mask leaves out does not count."""
 
-    def _merged(self, inputs):
+    def _tw_merged(self, inputs):
         outputs, kept = inputs[0], _along(mask_of(inputs[0]))
         for x in inputs[1:]:
             mask = _along(mask_of(x))
             x = x if mask is None else where(mask, x, outputs)
             outputs = outputs if kept is None else where(kept, outputs, x)
             kept = None if kept is None or mask is None else logical_or(kept, mask)
-            outputs = self.function(outputs, x)
+            outputs = self._tw_function(outputs, x)
         return outputs
 
 
@@ -242,7 +242,7 @@ class Maximum(_Extremum):
     array([[3., 5.]], dtype=float32)
     """
 
-    function: Any = staticmethod(ops.maximum)
+    _tw_function: Any = staticmethod(ops.maximum)
 
 
 class Minimum(_Extremum):
@@ -257,7 +257,7 @@ class Minimum(_Extremum):
     array([[1., 4.]], dtype=float32)
     """
 
-    function: Any = staticmethod(ops.minimum)
+    _tw_function: Any = staticmethod(ops.minimum)
 
 
 def _along(mask):
@@ -288,20 +288,20 @@ class Concatenate(_Merge):
 
     def call(self, inputs: Sequence[Tensor]) -> Tensor:
         if not isinstance(inputs, list | tuple):
-            raise ValueError(f"{self._title}: inputs must be a list of tensors")
+            raise ValueError(f"{self._tw_title}: inputs must be a list of tensors")
         floats = {x.dtype for x in inputs if x.dtype.is_floating}
         if len(floats) == 1:  # counts and indices beside other features
             dtype = floats.pop()
             inputs = [x if x.dtype == dtype else cast(x, dtype) for x in inputs]
         return concat(inputs, self.axis)
 
-    def _merged_shape(self, shapes):
+    def _tw_merged_shape(self, shapes):
         rank = len(shapes[0])
         if any([len(s) != rank for s in shapes]):
-            raise self._misfit(shapes)
+            raise self._tw_misfit(shapes)
         if not -rank <= self.axis < rank:
             raise ValueError(
-                f"{self._title}: axis must be from {-rank} to {rank - 1} for inputs of "
+                f"{self._tw_title}: axis must be from {-rank} to {rank - 1} for inputs of "
                 f"rank {rank}, got {self.axis}"
             )
         at, merged = self.axis % rank, []
@@ -310,21 +310,21 @@ class Concatenate(_Merge):
             if i == at:
                 merged.append(None if None in sizes else sum(sizes))
             elif len(known) > 1:
-                raise self._misfit(shapes)
+                raise self._tw_misfit(shapes)
             else:
                 merged.append(known.pop() if known else sizes[0])
         return tuple(merged)
 
-    def _misfit(self, shapes):
+    def _tw_misfit(self, shapes):
         return ValueError(
-            f"{self._title}: the inputs must agree in all axes but {self.axis}, got "
+            f"{self._tw_title}: the inputs must agree in all axes but {self.axis}, got "
             f"shapes {', '.join(map(str, shapes))}"
         )
 
     def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:
         if mask is None:
             return None
-        masks = self._checked_masks(inputs, mask)
+        masks = self._tw_checked_masks(inputs, mask)
         if all([m is None for m in masks]):
             return None
         whole = [_of_shape(x, m) for x, m in zip(inputs, masks)]
@@ -376,7 +376,7 @@ class Dot(_Merge):
         self.normalize = normalize
 
     def call(self, inputs: Sequence[Tensor]) -> Tensor:
-        (x, y), axes = inputs, self._both_axes([x.shape for x in inputs])
+        (x, y), axes = inputs, self._tw_both_axes([x.shape for x in inputs])
         if self.normalize:
             x, y = (l2_normalize(z, a, epsilon=1e-14) for z, a in zip((x, y), axes))
         letters = iter("bcdefghijklmnopqrstuvw")
@@ -387,22 +387,24 @@ class Dot(_Merge):
         outputs = einsum("{},{}->{}".format(*terms), x, y)
         return outputs if len(rest) > 1 else expand_dims(outputs, 1)
 
-    def _checked_shapes(self, shapes):
+    def _tw_checked_shapes(self, shapes):
         if len(shapes) != 2 or isinstance(shapes[0], int | type(None)):
-            raise ValueError(f"{self._title}: takes a list of 2 inputs, got {shapes}")
-        return super()._checked_shapes(shapes)
+            raise ValueError(
+                f"{self._tw_title}: takes a list of 2 inputs, got {shapes}"
+            )
+        return super()._tw_checked_shapes(shapes)
 
-    def _merged_shape(self, shapes):
-        (x, y), (i, j) = shapes, self._both_axes(shapes)
+    def _tw_merged_shape(self, shapes):
+        (x, y), (i, j) = shapes, self._tw_both_axes(shapes)
         if _clash(x[i], y[j]) or _clash(x[0], y[0]):
             raise ValueError(
-                f"{self._title}: the sizes of axis {i} of the first and axis {j} of the "
+                f"{self._tw_title}: the sizes of axis {i} of the first and axis {j} of the "
                 f"second input must agree, and the batch sizes; got shapes {x} and {y}"
             )
         merged = (*x[:i], *x[i + 1 :], *y[1:j], *y[j + 1 :])
         return merged if len(merged) > 1 else (*merged, 1)
 
-    def _both_axes(self, shapes):
+    def _tw_both_axes(self, shapes):
         pair = [self.axes] * 2 if isinstance(self.axes, int) else self.axes
         axes = []
         for axis, shape in zip(pair, shapes):
@@ -410,7 +412,7 @@ class Dot(_Merge):
             at = operator.index(axis) + (rank if axis < 0 else 0)
             if not 0 < at < rank:
                 raise ValueError(
-                    f"{self._title}: axes must name an axis of each input after the "
+                    f"{self._tw_title}: axes must name an axis of each input after the "
                     f"batch axis, got {self.axes} for shapes "
                     f"{', '.join([str(tuple(s)) for s in shapes])}"
                 )

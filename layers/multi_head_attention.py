@@ -61,7 +61,7 @@ class _Heads(Layer):
     """
 
     supports_masking = True
-    _child_names = Layer._child_names | {  # those of files
+    _tw_child_names = Layer._tw_child_names | {  # those of files
         "_query_dense": "_query_dense",
         "_key_dense": "_key_dense",
         "_value_dense": "_value_dense",
@@ -71,10 +71,10 @@ class _Heads(Layer):
         "_dropout_layer": "_dropout_layer",
     }
 
-    def _keep(self, arguments, use_bias, dropout, sliding_window, use_gate, seed):
-        self._keep_weight_arguments(arguments)
+    def _tw_keep(self, arguments, use_bias, dropout, sliding_window, use_gate, seed):
+        self._tw_keep_weight_arguments(arguments)
         regularizer = regularizers.get(arguments["activity_regularizer"])
-        self._projection_regularizer = regularizer
+        self._tw_projection_regularizer = regularizer
         if sliding_window is not None:
             sliding_window = whole(self, "sliding_window", sliding_window)
         self.use_bias: bool = use_bias
@@ -83,7 +83,7 @@ class _Heads(Layer):
         self.use_gate: bool = use_gate
         self.seed: SeedLike = checked_seed(self, seed)
 
-    def _projection(self, name, equation, output_shape, bias_axes, activation=None):
+    def _tw_projection(self, name, equation, output_shape, bias_axes, activation=None):
         dense = EinsumDense(
             equation,
             output_shape=output_shape,
@@ -91,7 +91,7 @@ class _Heads(Layer):
             activation=activation,
             name=name,
             dtype=self.dtype_policy,
-            activity_regularizer=self._projection_regularizer,
+            activity_regularizer=self._tw_projection_regularizer,
             **{argument: getattr(self, argument) for argument in _OF_PROJECTIONS},
         )
         dense.supports_masking = True  # masks are read here, and end here
@@ -123,10 +123,10 @@ class _Heads(Layer):
         if self.sliding_window is not None:
             visible = both(visible, band_mask(*lengths, self.sliding_window))
         gate = self._gate_dense(query) if self.use_gate else None
-        outputs, weights = self._attend(
+        outputs, weights = self._tw_attend(
             self._query_dense(query),
-            self._for_each_head(self._key_dense(key)),
-            self._for_each_head(self._value_dense(value)),
+            self._tw_for_each_head(self._key_dense(key)),
+            self._tw_for_each_head(self._value_dense(value)),
             visible,
             training,
             return_attention_scores,
@@ -134,14 +134,14 @@ class _Heads(Layer):
         outputs = self._output_dense(outputs if gate is None else outputs * gate)
         return (outputs, weights) if return_attention_scores else outputs
 
-    def _for_each_head(self, x):
+    def _tw_for_each_head(self, x):
         return x
 
-    def _attend(self, query, key, value, visible, training, return_weights):
+    def _tw_attend(self, query, key, value, visible, training, return_weights):
         """The weighted means, and the weights where these are wanted."""
         if visible is not None:
-            for _ in range(self._scores_rank - len(visible.shape)):
-                visible = expand_dims(visible, -2 * self._attention_rank - 1)
+            for _ in range(self._tw_scores_rank - len(visible.shape)):
+                visible = expand_dims(visible, -2 * self._tw_attention_rank - 1)
         scale = 1.0 / math.sqrt(query.shape[-1])
         # as in Keras, arguments decide, never `training`: the two ways differ in rows that
         # see no key, where both modes of a layer must agree
@@ -150,12 +150,12 @@ class _Heads(Layer):
                 query, key, value, mask=visible, scale=scale
             )
             return outputs, None
-        scores = einsum(self._score_equation, key, query * scale)
+        scores = einsum(self._tw_score_equation, key, query * scale)
         weights = self._softmax(scores, mask=visible)
         used = self._dropout_layer(weights, training=training)
-        return einsum(self._mean_equation, used, value), weights
+        return einsum(self._tw_mean_equation, used, value), weights
 
-    def _build_attention(self, rank, axes):
+    def _tw_build_attention(self, rank, axes):
         """Equations over projected queries and keys ``[batch, ..., heads, dim]``.
 
         Scores are ``[batch, heads, query axes, key axes]``, with axes that take no part in
@@ -168,9 +168,9 @@ class _Heads(Layer):
         kept = [c for i, c in enumerate(of_query[:-1]) if i not in axes]
         scores = kept + [of_query[i] for i in axes] + [of_key[i] for i in axes]
         of_key, scores = "".join(of_key), "".join(scores)
-        self._score_equation = f"{of_key},{of_query}->{scores}"
-        self._mean_equation = f"{scores},{of_key}->{of_query}"
-        self._scores_rank, self._attention_rank = len(scores), len(axes)
+        self._tw_score_equation = f"{of_key},{of_query}->{scores}"
+        self._tw_mean_equation = f"{scores},{of_key}->{of_query}"
+        self._tw_scores_rank, self._tw_attention_rank = len(scores), len(axes)
         last = list(range(len(scores) - len(axes), len(scores)))
         self._softmax = Softmax(axis=last, dtype=self.dtype_policy)
         self._dropout_layer = Dropout(
@@ -178,15 +178,15 @@ class _Heads(Layer):
         )
 
     def get_config(self) -> dict[str, Any]:
-        regularizer = plain(self._projection_regularizer)
+        regularizer = plain(self._tw_projection_regularizer)
         return {**super().get_config(), "activity_regularizer": regularizer}
 
-    def _check_lengths(self, value_shape, key_shape):
+    def _tw_check_lengths(self, value_shape, key_shape):
         lengths = zip(value_shape[1:-1], key_shape[1:-1])
         known = [pair for pair in lengths if {*map(type, pair)} == {int}]
         if len(value_shape) != len(key_shape) or any([m != n for m, n in known]):
             raise ValueError(
-                f"{self._title}: value and key must agree in all axes but the last, got "
+                f"{self._tw_title}: value and key must agree in all axes but the last, got "
                 f"shapes {tuple(value_shape)} and {tuple(key_shape)}"
             )
 
@@ -261,33 +261,33 @@ class MultiHeadAttention(_Heads):
         self.key_dim: int = whole(self, "key_dim", key_dim)
         value_dim = key_dim if value_dim is None else value_dim
         self.value_dim: int = whole(self, "value_dim", value_dim)
-        self._given_output_shape = _tuple_of_ints(who, "output_shape", output_shape)
+        self._tw_given_output_shape = _tuple_of_ints(who, "output_shape", output_shape)
         self.attention_axes: Any = _tuple_of_ints(who, "attention_axes", attention_axes)
-        self._keep(locals(), use_bias, dropout, sliding_window, use_gate, seed)
+        self._tw_keep(locals(), use_bias, dropout, sliding_window, use_gate, seed)
 
     def build(
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
     ) -> None:
         key_shape = value_shape if key_shape is None else key_shape
-        self._check_lengths(value_shape, key_shape)
+        self._tw_check_lengths(value_shape, key_shape)
         sizes = {"query": self.key_dim, "key": self.key_dim, "value": self.value_dim}
         shapes = {"query": query_shape, "key": key_shape, "value": value_shape}
         for name, shape in shapes.items():
-            dense = self._head_projection(name, len(shape), sizes[name])
+            dense = self._tw_head_projection(name, len(shape), sizes[name])
             setattr(self, f"_{name}_dense", dense)
             dense.build(shape)
             if name == "key" and self.use_gate:
                 rank = len(query_shape)
-                self._gate_dense = self._head_projection(
+                self._gate_dense = self._tw_head_projection(
                     "gate", rank, self.value_dim, "sigmoid"
                 )
                 self._gate_dense.build(query_shape)
         rank = len(value_shape) + 1
         axes = self.attention_axes or range(1, rank - 2)
         # as in Keras, an axis from the back is counted in the inputs, not in the heads
-        axes = normalize_axis(self._title, axes, rank - 1, "attention_axes")
-        self._build_attention(rank, axes)
-        self._build_outputs(query_shape)
+        axes = normalize_axis(self._tw_title, axes, rank - 1, "attention_axes")
+        self._tw_build_attention(rank, axes)
+        self._tw_build_outputs(query_shape)
 
     # Files have the parts by these names: those of `GroupedQueryAttention` are private.
     @property
@@ -310,21 +310,21 @@ class MultiHeadAttention(_Heads):
         """The projection of the heads to the outputs."""
         return self._output_dense
 
-    def _head_projection(self, name, rank, size, activation=None):
+    def _tw_head_projection(self, name, rank, size, activation=None):
         letters = string.ascii_lowercase[: rank + 2]
         free, bound, heads = letters[: rank - 1], letters[rank - 1], letters[rank:]
         equation = f"{free}{bound},{bound}{heads}->{free}{heads}"
         shape = [*[None] * (rank - 2), self.num_heads, size]
-        return self._projection(name, equation, shape, heads, activation)
+        return self._tw_projection(name, equation, shape, heads, activation)
 
-    def _build_outputs(self, query_shape):
+    def _tw_build_outputs(self, query_shape):
         rank = len(query_shape)
-        sizes = self._given_output_shape or (query_shape[-1],)
+        sizes = self._tw_given_output_shape or (query_shape[-1],)
         letters = string.ascii_lowercase[: rank + 1 + len(sizes)]
         free, bound, made = (
             letters[: rank - 1], letters[rank - 1 : rank + 1], letters[rank + 1 :]
         )  # fmt: skip
-        self._output_dense = self._projection(
+        self._output_dense = self._tw_projection(
             "attention_output",
             f"{free}{bound},{bound}{made}->{free}{made}",
             [*[None] * (rank - 2), *sizes],
@@ -335,12 +335,12 @@ class MultiHeadAttention(_Heads):
     def compute_output_shape(
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
     ) -> Any:
-        self._check_lengths(value_shape, key_shape or value_shape)
-        return (*query_shape[:-1], *(self._given_output_shape or query_shape[-1:]))
+        self._tw_check_lengths(value_shape, key_shape or value_shape)
+        return (*query_shape[:-1], *(self._tw_given_output_shape or query_shape[-1:]))
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
-        shape = self._given_output_shape
+        shape = self._tw_given_output_shape
         return {**config, "output_shape": None if shape is None else list(shape)}
 
 
@@ -403,42 +403,42 @@ class GroupedQueryAttention(_Heads):
                 f"{who}: num_key_value_heads must divide num_query_heads, "
                 f"{num_query_heads}, got {num_key_value_heads}"
             )
-        self._keep(locals(), use_bias, dropout, sliding_window, use_gate, seed)
+        self._tw_keep(locals(), use_bias, dropout, sliding_window, use_gate, seed)
         # as in Keras, here it also counts for the outputs of the layer
-        self.activity_regularizer: Any = self._projection_regularizer
+        self.activity_regularizer: Any = self._tw_projection_regularizer
 
     def build(
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
     ) -> None:
         key_shape = value_shape if key_shape is None else key_shape
-        self._check_lengths(value_shape, key_shape)
+        self._tw_check_lengths(value_shape, key_shape)
         heads, groups = self.num_query_heads, self.num_key_value_heads
-        self._query_dense = self._head_projection("query", heads)
+        self._query_dense = self._tw_head_projection("query", heads)
         self._query_dense.build(query_shape)
-        self._key_dense = self._head_projection("key", groups)
+        self._key_dense = self._tw_head_projection("key", groups)
         self._key_dense.build(key_shape)
         if self.use_gate:
-            self._gate_dense = self._head_projection("gate", heads, "sigmoid")
+            self._gate_dense = self._tw_head_projection("gate", heads, "sigmoid")
             self._gate_dense.build(query_shape)
-        self._value_dense = self._head_projection("value", groups)
+        self._value_dense = self._tw_head_projection("value", groups)
         self._value_dense.build(value_shape)
-        self._build_attention(4, (1,))
-        self._output_dense = self._projection(
+        self._tw_build_attention(4, (1,))
+        self._output_dense = self._tw_projection(
             "attention_output", "abcd,cde->abe", (None, query_shape[-1]), "e"
         )
         self._output_dense.build((*query_shape[:-1], heads, self.head_dim))
 
-    def _head_projection(self, name, heads, activation=None):
+    def _tw_head_projection(self, name, heads, activation=None):
         shape = (None, heads, self.head_dim)
-        return self._projection(name, "abc,cde->abde", shape, "de", activation)
+        return self._tw_projection(name, "abc,cde->abde", shape, "de", activation)
 
-    def _for_each_head(self, x):
+    def _tw_for_each_head(self, x):
         return repeat(x, self.num_query_heads // self.num_key_value_heads, axis=2)
 
     def compute_output_shape(
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
     ) -> Any:
-        self._check_lengths(value_shape, key_shape or value_shape)
+        self._tw_check_lengths(value_shape, key_shape or value_shape)
         return tuple(query_shape)
 
 

@@ -10,6 +10,7 @@ import math
 import numbers
 import operator
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import not_negative, share
@@ -46,14 +47,14 @@ class BaseNoise(ShapePreserving, Layer):
     """Base of the layers that draw random numbers in training, and keep the shape."""
 
     supports_masking = True
-    _shape_tells = True
+    _tw_shape_tells = True
 
-    def _keep_seed(self, seed):
+    def _tw_keep_seed(self, seed):
         self.seed: SeedLike = checked_seed(self, seed)
         self.seed_generator: Generator | None = generator_of(self.seed)
 
     @property
-    def _generator(self):
+    def _tw_generator(self):
         return self.seed_generator or get_global_generator()
 
 
@@ -93,24 +94,24 @@ class Dropout(BaseNoise):
         super().__init__(**kwargs)
         self.rate: float = share(self, "rate", rate)
         self.noise_shape: Any = _checked_shape("Dropout", noise_shape)
-        self._keep_seed(seed)
+        self._tw_keep_seed(seed)
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
-        return self._dropped(inputs, self.noise_shape)
+        return self._tw_dropped(inputs, self.noise_shape)
 
-    def _dropped(self, inputs, noise_shape):
+    def _tw_dropped(self, inputs, noise_shape):
         return apply_dropout(
-            self._title, inputs, self.rate, noise_shape, self._generator.stream
+            self._tw_title, inputs, self.rate, noise_shape, self._tw_generator.stream
         )
 
 
 class _SpatialDropout(Dropout):
     """Drops all of a channel, of an example, at once: ``rank`` is that of the inputs."""
 
-    rank = 3
-    data_format = "channels_last"
+    _tw_rank = 3
+    _tw_data_format: Any = "channels_last"
 
     def __init__(
         self,
@@ -120,15 +121,15 @@ class _SpatialDropout(Dropout):
         dtype: DTypeLike | None = None,
     ):
         super().__init__(rate, seed=seed, name=name, dtype=dtype)
-        self.input_spec: InputSpec = InputSpec(ndim=self.rank)
+        self.input_spec: InputSpec = InputSpec(ndim=self._tw_rank)
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
-        ones = (1,) * (self.rank - 2)
-        if self.data_format == "channels_first":
-            return self._dropped(inputs, (None, None, *ones))
-        return self._dropped(inputs, (None, *ones, None))
+        ones = (1,) * (self._tw_rank - 2)
+        if self._tw_data_format == "channels_first":
+            return self._tw_dropped(inputs, (None, None, *ones))
+        return self._tw_dropped(inputs, (None, *ones, None))
 
 
 class SpatialDropout1D(_SpatialDropout):
@@ -144,6 +145,8 @@ class SpatialDropout1D(_SpatialDropout):
 
 
 class _SpatialDropoutOfImages(_SpatialDropout):
+    _tw_data_format = property(attrgetter("data_format"))
+
     def __init__(
         self,
         rate: float,
@@ -172,7 +175,7 @@ class SpatialDropout2D(_SpatialDropoutOfImages):
     True
     """
 
-    rank = 4
+    _tw_rank = 4
 
 
 class SpatialDropout3D(_SpatialDropoutOfImages):
@@ -185,7 +188,7 @@ class SpatialDropout3D(_SpatialDropoutOfImages):
     Raises: ``ValueError`` if ``rate`` is not from 0 to 1.
     """
 
-    rank = 5
+    _tw_rank = 5
 
 
 class GaussianNoise(BaseNoise):
@@ -211,12 +214,12 @@ class GaussianNoise(BaseNoise):
     ):
         super().__init__(**kwargs)
         self.stddev: float = not_negative(self, "stddev", stddev)
-        self._keep_seed(seed)
+        self._tw_keep_seed(seed)
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.stddev == 0:
             return inputs
-        noise = self._generator.normal(
+        noise = self._tw_generator.normal(
             inputs.shape, stddev=self.stddev, dtype=inputs.dtype
         )
         return inputs + noise
@@ -247,13 +250,13 @@ class GaussianDropout(BaseNoise):
     ):
         super().__init__(**kwargs)
         self.rate: float = _rate_below_1("GaussianDropout", rate)
-        self._keep_seed(seed)
+        self._tw_keep_seed(seed)
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
         stddev = math.sqrt(self.rate / (1.0 - self.rate))
-        return inputs * self._generator.normal(
+        return inputs * self._tw_generator.normal(
             inputs.shape, mean=1.0, stddev=stddev, dtype=inputs.dtype
         )
 
@@ -294,17 +297,17 @@ class AlphaDropout(BaseNoise):
         super().__init__(**kwargs)
         self.rate: float = _rate_below_1("AlphaDropout", rate)
         self.noise_shape: Any = _checked_shape("AlphaDropout", noise_shape)
-        self._keep_seed(seed)
+        self._tw_keep_seed(seed)
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
         drawn = apply_dropout(
-            self._title,
+            self._tw_title,
             ones_like(inputs),
             self.rate,
             self.noise_shape,
-            self._generator.stream,
+            self._tw_generator.stream,
         )
         a = ((1 - self.rate) * (1 + self.rate * _LOWEST**2)) ** -0.5
         kept = where(greater(drawn, 0.0), inputs, _LOWEST)

@@ -64,26 +64,26 @@ class _ScaleAndShift(ShapePreserving, Layer):
     gamma_constraint: Any
 
     supports_masking = True
-    _shape_tells = True
+    _tw_shape_tells = True
     gamma: Variable | None = None
     beta: Variable | None = None
 
-    def _add_gamma_and_beta(self, shape, scale, center):
+    def _tw_add_gamma_and_beta(self, shape, scale, center):
         if scale:
-            self.gamma = self._new_weight("gamma", shape, autocast=False)
+            self.gamma = self._tw_new_weight("gamma", shape, autocast=False)
         if center:
-            self.beta = self._new_weight("beta", shape, autocast=False)
+            self.beta = self._tw_new_weight("beta", shape, autocast=False)
 
     # Statistics of half precision are in single, and so is all that follows from them.
 
-    def _in_single(self, inputs):
+    def _tw_in_single(self, inputs):
         """Inputs of another dtype than that of computations, half ones in single."""
-        own = self._compute_dtype
-        return cast(inputs, float32) if is_half(own) else self._as_own_dtype(inputs)
+        own = self._tw_compute_dtype
+        return cast(inputs, float32) if is_half(own) else self._tw_as_own_dtype(inputs)
 
-    def _like(self, inputs, *weights):
+    def _tw_like(self, inputs, *weights):
         """The weights in the dtype of the inputs."""
-        if inputs.dtype is self._variable_dtype:
+        if inputs.dtype is self._tw_variable_dtype:
             return weights
         return [w if w is None else cast(w, inputs.dtype) for w in weights]
 
@@ -135,8 +135,8 @@ class BatchNormalization(_ScaleAndShift):
     moving_variance_initializer: Any
     input_spec: InputSpec
 
-    omit_defaults: dict[str, Any] = {
-        **Layer.omit_defaults,
+    _tw_omit_defaults: dict[str, Any] = {
+        **Layer._tw_omit_defaults,
         "renorm": False,
         "renorm_clipping": None,
         "renorm_momentum": 0.99,
@@ -173,18 +173,18 @@ class BatchNormalization(_ScaleAndShift):
         self.synchronized = synchronized
         self.momentum: float = share(self, "momentum", momentum)
         self.epsilon: float = not_negative(self, "epsilon", epsilon)
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self.center = center
         self.scale = scale
 
     def build(self, input_shape: Shape) -> None:
         rank = len(input_shape)
-        (axis,) = normalize_axis(self._title, self.axis, rank)
+        (axis,) = normalize_axis(self._tw_title, self.axis, rank)
         shape, self.input_spec = _sizes(self, input_shape)
-        self._add_gamma_and_beta(shape, self.scale, self.center)
+        self._tw_add_gamma_and_beta(shape, self.scale, self.center)
         mean, variance = self.moving_mean_initializer, self.moving_variance_initializer
-        self.moving_mean: Variable = self._add_moment("moving_mean", shape, mean)
-        self.moving_variance: Variable = self._add_moment(
+        self.moving_mean: Variable = self._tw_add_moment("moving_mean", shape, mean)
+        self.moving_variance: Variable = self._tw_add_moment(
             "moving_variance", shape, variance
         )
         if self.renorm:
@@ -192,14 +192,16 @@ class BatchNormalization(_ScaleAndShift):
             def stddev(shape, dtype=None):
                 return sqrt(variance(shape, dtype=dtype))
 
-            self.moving_stddev = self._add_moment("moving_stddev", shape, stddev)
-            self.renorm_mean = self._add_moment("renorm_mean", shape, mean)
-            self.renorm_stddev = self._add_moment("renorm_stddev", shape, stddev)
-        self._reduced = tuple([i for i in range(rank) if i != axis])
+            self.moving_stddev = self._tw_add_moment("moving_stddev", shape, stddev)
+            self.renorm_mean = self._tw_add_moment("renorm_mean", shape, mean)
+            self.renorm_stddev = self._tw_add_moment("renorm_stddev", shape, stddev)
+        self._tw_reduced = tuple([i for i in range(rank) if i != axis])
         # the shape in which a channel's weights meet the inputs
-        self._aligned = None if axis == rank - 1 else (-1,) + (1,) * (rank - 1 - axis)
+        self._tw_aligned = (
+            None if axis == rank - 1 else (-1,) + (1,) * (rank - 1 - axis)
+        )
 
-    def _add_moment(self, name, shape, initializer):
+    def _tw_add_moment(self, name, shape, initializer):
         return self.add_weight(
             shape, initializer, name=name, trainable=False, autocast=False
         )
@@ -207,58 +209,62 @@ class BatchNormalization(_ScaleAndShift):
     def call(
         self, inputs: Tensor, training: bool | None = None, mask: Any = None
     ) -> Tensor:
-        inputs = self._in_single(inputs)
+        inputs = self._tw_in_single(inputs)
         if not (training and self.trainable):
-            outputs = self._by_moments(inputs, self.moving_mean, self.moving_variance)
+            outputs = self._tw_by_moments(
+                inputs, self.moving_mean, self.moving_variance
+            )
         elif self.synchronized and communicator().size > 1:
-            outputs = self._by_all(inputs, mask)
+            outputs = self._tw_by_all(inputs, mask)
         elif mask is None and not self.renorm:
-            outputs = self._by_batch(inputs)
+            outputs = self._tw_by_batch(inputs)
         else:
-            outputs = self._by_some(inputs, mask)
-        return self._as_own_dtype(outputs)
+            outputs = self._tw_by_some(inputs, mask)
+        return self._tw_as_own_dtype(outputs)
 
-    def _by_moments(self, inputs, mean, variance, of_batch=False):
-        weights = self._like(inputs, mean, variance, self.beta, self.gamma)
+    def _tw_by_moments(self, inputs, mean, variance, of_batch=False):
+        weights = self._tw_like(inputs, mean, variance, self.beta, self.gamma)
         if of_batch and self.renorm:
-            weights = self._renormalizing(*weights)
-        if self._aligned:
-            weights = [w if w is None else reshape(w, self._aligned) for w in weights]
+            weights = self._tw_renormalizing(*weights)
+        if self._tw_aligned:
+            weights = [
+                w if w is None else reshape(w, self._tw_aligned) for w in weights
+            ]
         return batch_normalization(inputs, *weights, self.epsilon)
 
-    def _by_batch(self, inputs):
+    def _tw_by_batch(self, inputs):
         gamma = self.gamma if self.scale else ones_like(self.moving_mean)
         beta = self.beta if self.center else zeros_like(self.moving_mean)
-        weights = self._like(inputs, gamma, beta)
+        weights = self._tw_like(inputs, gamma, beta)
         outputs, mean, variance = fused_batch_norm(
-            inputs, *weights, self._reduced, self.epsilon
+            inputs, *weights, self._tw_reduced, self.epsilon
         )
-        self._follow(mean, variance)
+        self._tw_follow(mean, variance)
         return outputs
 
-    def _by_some(self, inputs, mask):
+    def _tw_by_some(self, inputs, mask):
         """By the moments of the entries that the mask keeps, or of all."""
-        kept = None if mask is None else self._kept(inputs, mask)
+        kept = None if mask is None else self._tw_kept(inputs, mask)
         mean, variance, count = self._moments(inputs, kept)
-        outputs = self._by_moments(inputs, mean, variance, of_batch=True)
-        self._follow(mean, variance, None if mask is None else count)
+        outputs = self._tw_by_moments(inputs, mean, variance, of_batch=True)
+        self._tw_follow(mean, variance, None if mask is None else count)
         return outputs
 
-    def _by_all(self, inputs, mask):
+    def _tw_by_all(self, inputs, mask):
         """By the moments of the batches of all processes."""
 
         def sum_over_processes(x):
             return all_reduce(zero_if_idle(x))
 
-        kept = None if mask is None else self._kept(inputs, mask)
+        kept = None if mask is None else self._tw_kept(inputs, mask)
         mean, variance, _ = self._moments(inputs, kept, sum_over_processes)
-        outputs = self._by_moments(inputs, mean, variance, of_batch=True)
-        self._move(mean, variance)
+        outputs = self._tw_by_moments(inputs, mean, variance, of_batch=True)
+        self._tw_move(mean, variance)
         return outputs
 
-    def _renormalizing(self, mean, variance, beta, gamma):
+    def _tw_renormalizing(self, mean, variance, beta, gamma):
         """The moments of a batch, with offset and scale that renormalize as well."""
-        known_mean, known = self._like(mean, self.renorm_mean, self.renorm_stddev)
+        known_mean, known = self._tw_like(mean, self.renorm_mean, self.renorm_stddev)
         known = maximum(known, self.epsilon**0.5)  # as in Keras: it may begin at 0
         r = sqrt(variance + self.epsilon) / known
         d = (mean - known_mean) / known
@@ -281,7 +287,7 @@ class BatchNormalization(_ScaleAndShift):
 
         def sums(x):
             x = x if kept is None else where(kept, x, cast(0, x.dtype))
-            return reshape(reduce_sum(x, self._reduced), (-1,))
+            return reshape(reduce_sum(x, self._tw_reduced), (-1,))
 
         total = sums(inputs)
         if kept is None:
@@ -294,16 +300,16 @@ class BatchNormalization(_ScaleAndShift):
                 count + small_number()
             )  # as in Keras: it may be that nothing is kept
         mean = total / count
-        rest = inputs - (reshape(mean, self._aligned) if self._aligned else mean)
+        rest = inputs - (reshape(mean, self._tw_aligned) if self._tw_aligned else mean)
         rest = rest if kept is None else where(kept, rest, cast(0, rest.dtype))
-        squares = reshape(reduce_sum(square(rest), self._reduced), (-1,))
+        squares = reshape(reduce_sum(square(rest), self._tw_reduced), (-1,))
         return mean, reduce(squares) / count, count
 
-    def _kept(self, inputs, mask):
+    def _tw_kept(self, inputs, mask):
         """Return which entries of the inputs count."""
         if len(mask.shape) != len(inputs.shape) - 1:
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 "mask must have all axes of the inputs but the last",
                 inputs=inputs,
                 mask=mask,
@@ -312,7 +318,7 @@ class BatchNormalization(_ScaleAndShift):
             expand_dims(cast(mask, "bool"), -1), ones_like(inputs, "bool")
         )
 
-    def _follow(self, mean, variance, count=None):
+    def _tw_follow(self, mean, variance, count=None):
         """Let the moving moments follow those of the batch, or of the parts of replicas.
 
         The latter are averaged, weighted by ``count``, by default the share of examples.
@@ -325,24 +331,24 @@ class BatchNormalization(_ScaleAndShift):
             terms = stop_gradient(stack([mean * weight, variance * weight, weight]))
             mean, variance, weight = unstack(all_reduce(terms))
             mean, variance = mean / weight, variance / weight
-        self._move(mean, variance)
+        self._tw_move(mean, variance)
 
-    def _move(self, mean, variance):
+    def _tw_move(self, mean, variance):
         if not self.renorm:
-            self._move_one(self.moving_mean, mean, self.momentum)
-            self._move_one(self.moving_variance, variance, self.momentum)
+            self._tw_move_one(self.moving_mean, mean, self.momentum)
+            self._tw_move_one(self.moving_variance, variance, self.momentum)
             return
         stddev = sqrt(variance + self.epsilon)
-        self._move_one(self.renorm_mean, mean, self.renorm_momentum)
-        self._move_one(self.renorm_stddev, stddev, self.renorm_momentum)
-        self._move_one(self.moving_mean, mean, self.momentum)
-        stddev = self._move_one(self.moving_stddev, stddev, self.momentum)
+        self._tw_move_one(self.renorm_mean, mean, self.renorm_momentum)
+        self._tw_move_one(self.renorm_stddev, stddev, self.renorm_momentum)
+        self._tw_move_one(self.moving_mean, mean, self.momentum)
+        stddev = self._tw_move_one(self.moving_stddev, stddev, self.momentum)
         moved = relu(stddev * stddev - self.epsilon)  # what rounding made negative
         self.moving_variance.assign(cast(moved, self.moving_variance.dtype))
 
-    def _move_one(self, moving, new, momentum):
+    def _tw_move_one(self, moving, new, momentum):
         # The tape keeps nothing of the update.
-        new, (old,) = stop_gradient(new), self._like(new, moving)
+        new, (old,) = stop_gradient(new), self._tw_like(new, moving)
         moved = old * momentum + new * (1.0 - momentum)
         moving.assign(cast(moved, moving.dtype))
         return moved
@@ -409,27 +415,27 @@ class LayerNormalization(_ScaleAndShift):
         self.axis: Any = _axes("LayerNormalization", axis)
         self.epsilon: float = not_negative(self, "epsilon", epsilon)
         self.rms_scaling = rms_scaling
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self.center = center
         self.scale = scale
 
     def build(self, input_shape: Shape) -> None:
         shape, self.input_spec = _sizes(self, input_shape, any_rank=True)
         rms = self.rms_scaling
-        self._add_gamma_and_beta(shape, self.scale or rms, self.center and not rms)
+        self._tw_add_gamma_and_beta(shape, self.scale or rms, self.center and not rms)
 
     def call(self, inputs: Tensor) -> Tensor:
-        inputs = self._in_single(inputs)
-        gamma, beta = self._like(inputs, self.gamma, self.beta)
+        inputs = self._tw_in_single(inputs)
+        gamma, beta = self._tw_like(inputs, self.gamma, self.beta)
         if self.rms_scaling:
-            outputs = self._divided(inputs, gamma)
+            outputs = self._tw_divided(inputs, gamma)
         else:
             outputs = layer_normalization(inputs, gamma, beta, self.axis, self.epsilon)
-        return self._as_own_dtype(outputs)
+        return self._tw_as_own_dtype(outputs)
 
-    def _divided(self, inputs, gamma):
+    def _tw_divided(self, inputs, gamma):
         variance = reduce_variance(inputs, self.axis, keepdims=True)
-        axes = normalize_axis(self._title, self.axis, len(inputs.shape))
+        axes = normalize_axis(self._tw_title, self.axis, len(inputs.shape))
         dims = [n if i in axes else 1 for i, n in enumerate(inputs.shape)]
         return inputs * rsqrt(variance + self.epsilon) * reshape(gamma, dims)
 
@@ -481,7 +487,7 @@ class GroupNormalization(_ScaleAndShift):
             self.groups = -1
         self.axis: Any = axis
         self.epsilon: float = not_negative(self, "epsilon", epsilon)
-        self._keep_weight_arguments(locals())
+        self._tw_keep_weight_arguments(locals())
         self.center = center
         self.scale = scale
 
@@ -489,24 +495,24 @@ class GroupNormalization(_ScaleAndShift):
         shape, self.input_spec = _sizes(self, input_shape)
         if shape[0] is None:
             raise ValueError(
-                f"{self._title}: the number of channels must be known, axis {self.axis} "
+                f"{self._tw_title}: the number of channels must be known, axis {self.axis} "
                 f"of inputs of shape {tuple(input_shape)}"
             )
         groups = shape[0] if self.groups == -1 else self.groups
         if groups < 1 or shape[0] % groups:
             raise ValueError(
-                f"{self._title}: groups must divide the number of channels, "
+                f"{self._tw_title}: groups must divide the number of channels, "
                 f"{shape[0]}, got {self.groups}"
             )
-        self._add_gamma_and_beta(shape, self.scale, self.center)
+        self._tw_add_gamma_and_beta(shape, self.scale, self.center)
 
     def call(self, inputs: Tensor) -> Tensor:
-        inputs = self._in_single(inputs)
-        weights = self._like(inputs, self.gamma, self.beta)
+        inputs = self._tw_in_single(inputs)
+        weights = self._tw_like(inputs, self.gamma, self.beta)
         outputs = group_normalization(
             inputs, self.groups, *weights, self.axis, self.epsilon
         )
-        return self._as_own_dtype(outputs)
+        return self._tw_as_own_dtype(outputs)
 
 
 class RMSNormalization(ShapePreserving, Layer):
@@ -547,7 +553,7 @@ class RMSNormalization(ShapePreserving, Layer):
         )
 
     def call(self, inputs: Tensor) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
+        inputs = self._tw_as_own_dtype(inputs)
         return rms_normalization(inputs, self.scale, self.axis, self.epsilon)
 
 
@@ -569,7 +575,7 @@ class UnitNormalization(ShapePreserving, Layer):
         self.axis: Any = _axes("UnitNormalization", axis)
 
     def call(self, inputs: Tensor) -> Tensor:
-        return l2_normalize(self._as_own_dtype(inputs), self.axis, epsilon=1e-24)
+        return l2_normalize(self._tw_as_own_dtype(inputs), self.axis, epsilon=1e-24)
 
 
 def _axes(who, axis):
@@ -588,7 +594,7 @@ def _sizes(
     With ``any_rank`` to the sizes alone, on the axes as they were given.
     """
     rank = len(input_shape)
-    axes = sorted(normalize_axis(layer._title, layer.axis, rank))
+    axes = sorted(normalize_axis(layer._tw_title, layer.axis, rank))
     sizes = tuple([input_shape[a] for a in axes])
     if any_rank:
         given = [layer.axis] if isinstance(layer.axis, int) else layer.axis

@@ -76,8 +76,8 @@ class _Pooling(Layer):
     ``data_format``: "channels_last" (default) or "channels_first".
     """
 
-    rank = None
-    _shape_tells = True
+    _tw_rank = None
+    _tw_shape_tells = True
 
     def __init__(
         self,
@@ -90,17 +90,19 @@ class _Pooling(Layer):
         super().__init__(**kwargs)
         strides = pool_size if strides is None else strides
         self.pool_size: tuple[int, ...] = numbers(
-            self, "pool_size", pool_size, self.rank, most_together=MAX_WINDOW
+            self, "pool_size", pool_size, self._tw_rank, most_together=MAX_WINDOW
         )
-        self.strides: tuple[int, ...] = numbers(self, "strides", strides, self.rank)
+        self.strides: tuple[int, ...] = numbers(self, "strides", strides, self._tw_rank)
         self.padding: str = checked_padding(self, padding)
         self.data_format: str = checked_format(self, data_format)
-        self.input_spec: InputSpec = InputSpec(ndim=self.rank + 2)
-        self._format = format_of_ops(self.data_format, self.rank)
+        self.input_spec: InputSpec = InputSpec(ndim=self._tw_rank + 2)
+        self._tw_format = format_of_ops(self.data_format, self._tw_rank)
 
     def call(self, inputs: Tensor) -> Tensor:
         padding = self.padding.upper()
-        return self.pooled(inputs, self.pool_size, self.strides, padding, self._format)
+        return self._tw_pooled(
+            inputs, self.pool_size, self.strides, padding, self._tw_format
+        )
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
@@ -109,7 +111,7 @@ class _Pooling(Layer):
 
 
 class _MaxPooling(_Pooling):
-    pooled: Any = staticmethod(max_pool)
+    _tw_pooled: Any = staticmethod(max_pool)
 
     def __init__(
         self,
@@ -123,7 +125,7 @@ class _MaxPooling(_Pooling):
 
 
 class _AveragePooling(_Pooling):
-    pooled: Any = staticmethod(avg_pool)
+    _tw_pooled: Any = staticmethod(avg_pool)
 
     def call(self, inputs: Tensor) -> Tensor:
         return super().call(_floating(self, inputs))
@@ -132,7 +134,7 @@ class _AveragePooling(_Pooling):
 def _floating(layer, inputs):
     """The inputs; whole numbers, whose mean is none, in the dtype of the layer."""
     exact = not (inputs.dtype.is_floating or inputs.dtype.is_complex)
-    return layer._as_own_dtype(inputs) if exact else inputs
+    return layer._tw_as_own_dtype(inputs) if exact else inputs
 
 
 class MaxPooling1D(_MaxPooling):
@@ -150,7 +152,7 @@ class MaxPooling1D(_MaxPooling):
     array([3., 2.], dtype=float32)
     """
 
-    rank = 1
+    _tw_rank = 1
 
 
 class MaxPooling2D(_MaxPooling):
@@ -171,7 +173,7 @@ class MaxPooling2D(_MaxPooling):
     array([4.], dtype=float32)
     """
 
-    rank = 2
+    _tw_rank = 2
 
 
 class MaxPooling3D(_MaxPooling):
@@ -189,7 +191,7 @@ class MaxPooling3D(_MaxPooling):
     TensorShape([1, 2, 2, 2, 3])
     """
 
-    rank = 3
+    _tw_rank = 3
 
 
 class AveragePooling1D(_AveragePooling):
@@ -206,7 +208,7 @@ class AveragePooling1D(_AveragePooling):
     array([2., 1.], dtype=float32)
     """
 
-    rank = 1
+    _tw_rank = 1
 
 
 class AveragePooling2D(_AveragePooling):
@@ -223,7 +225,7 @@ class AveragePooling2D(_AveragePooling):
     array([3.], dtype=float32)
     """
 
-    rank = 2
+    _tw_rank = 2
 
 
 class AveragePooling3D(_AveragePooling):
@@ -241,7 +243,7 @@ class AveragePooling3D(_AveragePooling):
     TensorShape([1, 2, 2, 2, 3])
     """
 
-    rank = 3
+    _tw_rank = 3
 
 
 # ------------------------------------------------------------------- all that there is
@@ -250,8 +252,8 @@ class AveragePooling3D(_AveragePooling):
 class _GlobalPooling(Layer):
     """``reduced`` over all spatial axes; ``keepdims`` leaves them with size 1."""
 
-    rank = None
-    _shape_tells = True
+    _tw_rank = None
+    _tw_shape_tells = True
 
     def __init__(
         self,
@@ -262,26 +264,26 @@ class _GlobalPooling(Layer):
         super().__init__(**kwargs)
         self.data_format: str = checked_format(self, data_format)
         self.keepdims: bool = bool(keepdims)
-        self.input_spec: InputSpec = InputSpec(ndim=self.rank + 2)
-        self._axes = spatial_axes(self.data_format, self.rank)
+        self.input_spec: InputSpec = InputSpec(ndim=self._tw_rank + 2)
+        self._tw_axes = spatial_axes(self.data_format, self._tw_rank)
 
     def call(self, inputs: Tensor) -> Tensor:
-        return self.reduced(inputs, self._axes, self.keepdims)
+        return self._tw_reduced(inputs, self._tw_axes, self.keepdims)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *_, channels = to_channels_last(input_shape, self.data_format)
         if not self.keepdims:
             return batch, channels
-        ones = (1,) * self.rank
+        ones = (1,) * self._tw_rank
         return from_channels_last((batch, *ones, channels), self.data_format)
 
 
 class _GlobalMaxPooling(_GlobalPooling):
-    reduced: Any = staticmethod(reduce_max)
+    _tw_reduced: Any = staticmethod(reduce_max)
 
 
 class _GlobalAveragePooling(_GlobalPooling):
-    def reduced(self, inputs: Tensor, axis: Axes, keepdims: bool) -> Tensor:
+    def _tw_reduced(self, inputs: Tensor, axis: Axes, keepdims: bool) -> Tensor:
         return reduce_mean(_floating(self, inputs), axis, keepdims)
 
 
@@ -297,7 +299,7 @@ class GlobalMaxPooling1D(_GlobalMaxPooling):
     array([[3., 5.]], dtype=float32)
     """
 
-    rank = 1
+    _tw_rank = 1
 
 
 class GlobalMaxPooling2D(_GlobalMaxPooling):
@@ -312,7 +314,7 @@ class GlobalMaxPooling2D(_GlobalMaxPooling):
     array([[5.]], dtype=float32)
     """
 
-    rank = 2
+    _tw_rank = 2
 
 
 class GlobalMaxPooling3D(_GlobalMaxPooling):
@@ -328,7 +330,7 @@ class GlobalMaxPooling3D(_GlobalMaxPooling):
     TensorShape([1, 1, 1, 1, 3])
     """
 
-    rank = 3
+    _tw_rank = 3
 
 
 class GlobalAveragePooling1D(_GlobalAveragePooling):
@@ -345,16 +347,16 @@ class GlobalAveragePooling1D(_GlobalAveragePooling):
     array([[2.]], dtype=float32)
     """
 
-    rank = 1
+    _tw_rank = 1
     supports_masking = True
 
     def call(self, inputs: Tensor, mask: Any = None) -> Tensor:
         if mask is None:
             return super().call(inputs)
-        inputs, (axis,) = _floating(self, inputs), self._axes
+        inputs, (axis,) = _floating(self, inputs), self._tw_axes
         mask = expand_dims(cast(mask, "bool"), 3 - axis)
         checked_broadcast(
-            self._title, mask.shape, inputs.shape, mask=mask, inputs=inputs
+            self._tw_title, mask.shape, inputs.shape, mask=mask, inputs=inputs
         )
         kept = where(mask, inputs, zeros_like(inputs))
         count = reduce_sum(cast(mask, inputs.dtype), axis, self.keepdims)
@@ -379,7 +381,7 @@ class GlobalAveragePooling2D(_GlobalAveragePooling):
     array([[3.]], dtype=float32)
     """
 
-    rank = 2
+    _tw_rank = 2
 
 
 class GlobalAveragePooling3D(_GlobalAveragePooling):
@@ -395,7 +397,7 @@ class GlobalAveragePooling3D(_GlobalAveragePooling):
     TensorShape([1, 3])
     """
 
-    rank = 3
+    _tw_rank = 3
 
 
 AvgPool1D, AvgPool2D, AvgPool3D = AveragePooling1D, AveragePooling2D, AveragePooling3D
@@ -418,7 +420,7 @@ class _AdaptivePooling(Layer):
     ``(i + 1) n / k``, rounded up; neighbours may share an entry.
     """
 
-    rank = None
+    _tw_rank = None
 
     def __init__(
         self,
@@ -428,7 +430,7 @@ class _AdaptivePooling(Layer):
     ):
         super().__init__(**kwargs)
         self.output_size: tuple[int, ...] = numbers(
-            self, "output_size", output_size, self.rank
+            self, "output_size", output_size, self._tw_rank
         )
         if max(self.output_size) > MOST:  # each is a node of its own where it is traced
             raise ValueError(
@@ -436,15 +438,15 @@ class _AdaptivePooling(Layer):
                 f"got {output_size!r:.100}"
             )
         self.data_format: str = checked_format(self, data_format)
-        self.input_spec: InputSpec = InputSpec(ndim=self.rank + 2)
+        self.input_spec: InputSpec = InputSpec(ndim=self._tw_rank + 2)
 
     def call(self, inputs: Tensor) -> Tensor:
-        axes = spatial_axes(self.data_format, self.rank)
+        axes = spatial_axes(self.data_format, self._tw_rank)
         for axis, count in zip(axes, self.output_size):
-            inputs = self._along(inputs, axis, count)
+            inputs = self._tw_along(inputs, axis, count)
         return inputs
 
-    def _along(self, inputs, axis, count):
+    def _tw_along(self, inputs, axis, count):
         size, lead = inputs.shape[axis], (slice(None),) * axis
         if size == count:
             return inputs
@@ -452,7 +454,7 @@ class _AdaptivePooling(Layer):
         for i in range(count):
             start, stop = i * size // count, -(-(i + 1) * size // count)
             window = getitem(inputs, (*lead, slice(start, stop)))
-            windows.append(self.reduced(window, axis))
+            windows.append(self._tw_reduced(window, axis))
         return stack(windows, axis=axis)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
@@ -463,14 +465,14 @@ class _AdaptivePooling(Layer):
 
 
 class _AdaptiveAveragePooling(_AdaptivePooling):
-    reduced: Any = staticmethod(reduce_mean)
+    _tw_reduced: Any = staticmethod(reduce_mean)
 
     def call(self, inputs: Tensor) -> Tensor:
         return super().call(_floating(self, inputs))
 
 
 class _AdaptiveMaxPooling(_AdaptivePooling):
-    reduced: Any = staticmethod(reduce_max)
+    _tw_reduced: Any = staticmethod(reduce_max)
 
 
 class AdaptiveAveragePooling1D(_AdaptiveAveragePooling):
@@ -487,7 +489,7 @@ class AdaptiveAveragePooling1D(_AdaptiveAveragePooling):
     array([1.5, 4. ], dtype=float32)
     """
 
-    rank = 1
+    _tw_rank = 1
 
 
 class AdaptiveAveragePooling2D(_AdaptiveAveragePooling):
@@ -508,7 +510,7 @@ class AdaptiveAveragePooling2D(_AdaptiveAveragePooling):
     array([1.5, 4. ], dtype=float32)
     """
 
-    rank = 2
+    _tw_rank = 2
 
 
 class AdaptiveAveragePooling3D(_AdaptiveAveragePooling):
@@ -526,7 +528,7 @@ class AdaptiveAveragePooling3D(_AdaptiveAveragePooling):
     TensorShape([1, 1, 2, 3, 5])
     """
 
-    rank = 3
+    _tw_rank = 3
 
 
 class AdaptiveMaxPooling1D(_AdaptiveMaxPooling):
@@ -543,7 +545,7 @@ class AdaptiveMaxPooling1D(_AdaptiveMaxPooling):
     array([2., 6.], dtype=float32)
     """
 
-    rank = 1
+    _tw_rank = 1
 
 
 class AdaptiveMaxPooling2D(_AdaptiveMaxPooling):
@@ -560,7 +562,7 @@ class AdaptiveMaxPooling2D(_AdaptiveMaxPooling):
     array([2., 6.], dtype=float32)
     """
 
-    rank = 2
+    _tw_rank = 2
 
 
 class AdaptiveMaxPooling3D(_AdaptiveMaxPooling):
@@ -578,4 +580,4 @@ class AdaptiveMaxPooling3D(_AdaptiveMaxPooling):
     TensorShape([1, 1, 2, 3, 5])
     """
 
-    rank = 3
+    _tw_rank = 3

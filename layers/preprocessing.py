@@ -63,7 +63,7 @@ class Rescaling(ShapePreserving, Layer):
         self.offset = offset
 
     def call(self, inputs: Any) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
+        inputs = self._tw_as_own_dtype(inputs)
         return inputs * cast(self.scale, self.compute_dtype) + cast(
             self.offset, self.compute_dtype
         )
@@ -130,7 +130,7 @@ class Normalization(ShapePreserving, Layer):
         rank = len(input_shape)
         if any([not -rank <= axis < rank for axis in self.axis]):
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 f"axis {self.axis} must be from {-rank} to {rank - 1} for inputs of "
                 f"shape {tuple(input_shape)}",
             )
@@ -138,23 +138,23 @@ class Normalization(ShapePreserving, Layer):
         sizes = tuple([input_shape[axis] for axis in kept])
         if None in sizes:
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 f"the sizes along axis {self.axis} must be known, got inputs of shape "
                 f"{tuple(input_shape)}",
             )
-        self._kept, self._sizes = kept, sizes
-        self._reduced = tuple([i for i in range(rank) if i not in kept])
-        self._aligned = [input_shape[i] if i in kept else 1 for i in range(rank)]
+        self._tw_kept, self._tw_sizes = kept, sizes
+        self._tw_reduced = tuple([i for i in range(rank) if i not in kept])
+        self._tw_aligned = [input_shape[i] if i in kept else 1 for i in range(rank)]
         if self.input_mean is not None:
-            self._given = [
-                self._align(v) for v in (self.input_mean, self.input_variance)
+            self._tw_given = [
+                self._tw_align(v) for v in (self.input_mean, self.input_variance)
             ]
             return
-        self.adapt_mean: Variable = self._state("mean", sizes, "zeros")
-        self.adapt_variance: Variable = self._state("variance", sizes, "ones")
-        self.count: Variable = self._state("count", (), "zeros", "int32")
+        self.adapt_mean: Variable = self._tw_state("mean", sizes, "zeros")
+        self.adapt_variance: Variable = self._tw_state("variance", sizes, "ones")
+        self.count: Variable = self._tw_state("count", (), "zeros", "int32")
 
-    def _state(self, name, shape, initializer, dtype=None):
+    def _tw_state(self, name, shape, initializer, dtype=None):
         return self.add_weight(
             name=name,
             shape=shape,
@@ -163,39 +163,39 @@ class Normalization(ShapePreserving, Layer):
             trainable=False,
         )
 
-    def _align(self, statistic):
+    def _tw_align(self, statistic):
         """Shape a statistic of the user's to meet the inputs, its last axes last."""
-        statistic = np.asarray(statistic, self._compute_dtype.dtype)
-        shape = [1] * len(self._aligned)
-        for axis, size in zip(reversed(self._kept), reversed(statistic.shape)):
+        statistic = np.asarray(statistic, self._tw_compute_dtype.dtype)
+        shape = [1] * len(self._tw_aligned)
+        for axis, size in zip(reversed(self._tw_kept), reversed(statistic.shape)):
             shape[axis] = size
-        wide = np.broadcast_to(statistic.reshape(shape), self._aligned)
+        wide = np.broadcast_to(statistic.reshape(shape), self._tw_aligned)
         return convert_to_tensor(np.array(wide))
 
     @property
     def mean(self) -> Tensor:
         """The mean, in a shape that broadcasts to the inputs; None before `build`."""
-        return self._statistic(0)
+        return self._tw_statistic(0)
 
     @property
     def variance(self) -> Tensor:
         """The variance, in a shape that broadcasts to the inputs; None before `build`."""
-        return self._statistic(1)
+        return self._tw_statistic(1)
 
-    def _statistic(self, which):
-        if not hasattr(self, "_kept"):
+    def _tw_statistic(self, which):
+        if not hasattr(self, "_tw_kept"):
             return None
         if self.input_mean is not None:
-            return self._given[which]
+            return self._tw_given[which]
         adapted = self.adapt_variance if which else self.adapt_mean
-        return reshape(adapted, self._aligned)
+        return reshape(adapted, self._tw_aligned)
 
     def call(self, inputs: Any) -> Tensor:
-        inputs = self._as_own_dtype(inputs)
-        deviation = maximum(sqrt(self._statistic(1)), epsilon())
+        inputs = self._tw_as_own_dtype(inputs)
+        deviation = maximum(sqrt(self._tw_statistic(1)), epsilon())
         if self.invert:
-            return self._statistic(0) + inputs * deviation
-        return (inputs - self._statistic(0)) / deviation
+            return self._tw_statistic(0) + inputs * deviation
+        return (inputs - self._tw_statistic(0)) / deviation
 
     def get_config(self) -> dict[str, Any]:
         mean, variance = plain(self.input_mean), plain(self.input_variance)
@@ -220,32 +220,32 @@ class Normalization(ShapePreserving, Layer):
         for batch in _batches(data):
             if not self.built:
                 self.build(batch.shape)
-            self._check_sizes(batch)
+            self._tw_check_sizes(batch)
             batch = np.asarray(batch, np.float64)
-            size = math.prod([batch.shape[i] for i in self._reduced])
+            size = math.prod([batch.shape[i] for i in self._tw_reduced])
             if size == 0:
                 continue
             # Chan, Golub & LeVeque, "Updating formulae and a pairwise algorithm for
             # computing sample variances" (1979)
-            shift = batch.mean(axis=self._reduced) - mean
-            spread = spread + batch.var(axis=self._reduced) * size
+            shift = batch.mean(axis=self._tw_reduced) - mean
+            spread = spread + batch.var(axis=self._tw_reduced) * size
             spread = spread + shift**2 * (count * size / (count + size))
             count += size
             mean = mean + shift * (size / count)
         if count == 0:
             raise ValueError("Normalization.adapt: data must not be empty")
-        self.adapt_mean.assign(np.asarray(mean, self._variable_dtype.dtype))
+        self.adapt_mean.assign(np.asarray(mean, self._tw_variable_dtype.dtype))
         self.adapt_variance.assign(
-            np.asarray(spread / count, self._variable_dtype.dtype)
+            np.asarray(spread / count, self._tw_variable_dtype.dtype)
         )
 
-    def _check_sizes(self, batch):
-        fits = batch.ndim == len(self._aligned)
-        if not fits or tuple([batch.shape[i] for i in self._kept]) != self._sizes:
+    def _tw_check_sizes(self, batch):
+        fits = batch.ndim == len(self._tw_aligned)
+        if not fits or tuple([batch.shape[i] for i in self._tw_kept]) != self._tw_sizes:
             raise ShapeError(
-                self._title,
-                f"adapt: data must have rank {len(self._aligned)} and size "
-                f"{self._sizes} along axis {self.axis}, as the layer was built for; got "
+                self._tw_title,
+                f"adapt: data must have rank {len(self._tw_aligned)} and size "
+                f"{self._tw_sizes} along axis {self.axis}, as the layer was built for; got "
                 f"shape {batch.shape}",
             )
 
@@ -350,8 +350,8 @@ class Discretization(CategoryLayer):
     array([[0, 1, 2]], dtype=int32)
     """
 
-    omit_defaults: dict[str, Any] = {
-        **Layer.omit_defaults,
+    _tw_omit_defaults: dict[str, Any] = {
+        **Layer._tw_omit_defaults,
         "trainable": True,
     }  # Keras' class takes no such argument
 
@@ -393,7 +393,7 @@ class Discretization(CategoryLayer):
     def call(self, inputs: Any) -> Tensor:
         if self.bin_boundaries is None:
             raise ValueError(
-                f"{self._title}: there are no boundaries yet; call adapt(data) "
+                f"{self._tw_title}: there are no boundaries yet; call adapt(data) "
                 "first, or pass bin_boundaries"
             )
         boundaries = convert_to_tensor(np.array(self.bin_boundaries, np.float32))
@@ -402,13 +402,13 @@ class Discretization(CategoryLayer):
         )
         dtype = "int32" if self.output_mode == "int" else self.compute_dtype
         return encoded(
-            indices, self.output_mode, self._depth(), dtype, sparse=self.sparse
+            indices, self.output_mode, self._tw_depth(), dtype, sparse=self.sparse
         )
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
-        return encoded_shape(input_shape, self.output_mode, self._depth())
+        return encoded_shape(input_shape, self.output_mode, self._tw_depth())
 
-    def _depth(self):
+    def _tw_depth(self):
         boundaries = self.bin_boundaries
         return self.num_bins if boundaries is None else len(boundaries) + 1
 
@@ -440,7 +440,7 @@ class Discretization(CategoryLayer):
         self.bin_boundaries: Any = _compressed(summary, 1 / self.num_bins)[
             0, :-1
         ].tolist()
-        self._constants_version += 1
+        self._tw_constants_version += 1
 
 
 def _ascending(boundaries):

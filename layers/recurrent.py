@@ -9,6 +9,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from tapewright.core.reserved_names import Replaceable
 from tapewright.ops.array.joining import reverse
 from tapewright.ops.array.shape import expand_dims
 from tapewright.ops.nn.gru import gru
@@ -41,14 +42,13 @@ class CellLayer(RNN):
 
     input_spec: InputSpec
 
-    omit_defaults: dict[str, Any] = {
-        **RNN.omit_defaults,
+    _tw_omit_defaults: dict[str, Any] = {
+        **RNN._tw_omit_defaults,
         "implementation": 2,
         "use_cudnn": "auto",
     }
-    use_cudnn: str = "auto"
 
-    def _make(self, cell_class, name, arguments):
+    def _tw_make(self, cell_class, name, arguments):
         """Keep a constructor's arguments: in a cell, and what is left here."""
         kwargs = arguments["kwargs"]
         known = [n for n in constructor_arguments(cell_class) if n in arguments]
@@ -57,16 +57,20 @@ class CellLayer(RNN):
         own = {n: v for n, v in arguments.items() if n not in of_cell}
         for n in ("self", "kwargs", "__class__"):
             own.pop(n, None)
+        takes_cudnn = "use_cudnn" in own
         use_cudnn = own.pop("use_cudnn", "auto")
         RNN.__init__(self, cell_class(name=name, **of_cell, **same), **own, **kwargs)
         self.input_spec = InputSpec(ndim=3)
-        fits = use_cudnn in ("auto", False) or (use_cudnn is True and self._is_one_op())
+        fits = use_cudnn in ("auto", False) or (
+            use_cudnn is True and self._tw_is_one_op()
+        )
         if not fits:
             raise ValueError(
                 f"{type(self).__name__}: use_cudnn must be 'auto' or False, or True with "
                 f"the default activations and no recurrent_dropout; got {use_cudnn!r}"
             )
-        self.use_cudnn = use_cudnn
+        if takes_cudnn:
+            self.use_cudnn: Any = use_cudnn
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
@@ -80,31 +84,31 @@ class CellLayer(RNN):
     def inner_loop(
         self, sequences: Tensor, initial_state: Any, mask: Any, training: bool = False
     ) -> Any:
-        if not self._is_one_op(training):
+        if not self._tw_is_one_op(training):
             return super().inner_loop(sequences, initial_state, mask, training)
-        cell, sequences = self.cell, self._as_own_dtype(sequences)
-        masks = cell.dropped("dropout", sequences[:, 0]) if training else []
+        cell, sequences = self.cell, self._tw_as_own_dtype(sequences)
+        masks = cell._tw_dropped("dropout", sequences[:, 0]) if training else []
         x = sequences * expand_dims(masks[0], 1) if masks else sequences
         if self.go_backwards:
             x = reverse(x, [1])
             mask = None if mask is None else reverse(mask, [1])
-        outputs, *states = self._one_op(cell, x, initial_state, mask)
+        outputs, *states = self._tw_one_op(cell, x, initial_state, mask)
         if self.return_sequences:
             return outputs, states
         return states[0] if mask is None else outputs[:, -1], states
 
-    def _is_one_op(self, training=True):
+    def _tw_is_one_op(self, training=True):
         """Return whether one op makes all steps: with the usual activations, and without
         dropout that needs masks for the state, or for each gate."""
         cell = self.cell
         gate = getattr(cell, "recurrent_activation", activations.sigmoid)
         by_gate = cell.recurrent_dropout or cell.implementation == 1
         dropped = training and (cell.dropout or cell.recurrent_dropout)
-        usual = gate is activations.sigmoid and self._has_op()
+        usual = gate is activations.sigmoid and self._tw_has_op()
         usual = usual and cell.compute_dtype == self.compute_dtype
         return usual and not (by_gate and dropped)
 
-    def _has_op(self):
+    def _tw_has_op(self):
         return self.cell.activation is activations.tanh
 
 
@@ -115,7 +119,7 @@ for _name in (
     "kernel_constraint", "recurrent_constraint", "bias_constraint", "dropout",
     "recurrent_dropout", "seed", "implementation",
 ):  # fmt: skip
-    setattr(CellLayer, _name, property(attrgetter(f"cell.{_name}")))
+    setattr(CellLayer, _name, Replaceable(attrgetter(f"cell.{_name}")))
 
 
 class SimpleRNN(CellLayer):
@@ -160,15 +164,15 @@ class SimpleRNN(CellLayer):
         implementation: int = 2,
         **kwargs: Unpack[LayerOptions],
     ):
-        self._make(SimpleRNNCell, "simple_rnn_cell", locals())
+        self._tw_make(SimpleRNNCell, "simple_rnn_cell", locals())
 
-    def _has_op(self):
+    def _tw_has_op(self):
         return self.cell.activation in _ACTIVATIONS
 
-    def _one_op(self, cell, x, states, mask):
+    def _tw_one_op(self, cell, x, states, mask):
         return simple_rnn(
             x, states[0], cell.kernel, cell.recurrent_kernel, cell.bias,
-            _ACTIVATIONS[cell.activation], mask, self._zeroes_masked_steps,
+            _ACTIVATIONS[cell.activation], mask, self._tw_zeroes_masked_steps,
         )  # fmt: skip
 
 
@@ -234,12 +238,12 @@ class LSTM(CellLayer):
         implementation: int = 2,
         **kwargs: Unpack[LayerOptions],
     ):
-        self._make(LSTMCell, "lstm_cell", locals())
+        self._tw_make(LSTMCell, "lstm_cell", locals())
 
-    def _one_op(self, cell, x, states, mask):
+    def _tw_one_op(self, cell, x, states, mask):
         return lstm(
             x, *states, cell.kernel, cell.recurrent_kernel, cell.bias, mask,
-            self._zeroes_masked_steps,
+            self._tw_zeroes_masked_steps,
         )  # fmt: skip
 
 
@@ -296,13 +300,13 @@ class GRU(CellLayer):
         implementation: int = 2,
         **kwargs: Unpack[LayerOptions],
     ):
-        self._make(GRUCell, "gru_cell", locals())
+        self._tw_make(GRUCell, "gru_cell", locals())
 
-    def _has_op(self):
-        return super()._has_op() and self.cell.reset_after
+    def _tw_has_op(self):
+        return super()._tw_has_op() and self.cell.reset_after
 
-    def _one_op(self, cell, x, states, mask):
+    def _tw_one_op(self, cell, x, states, mask):
         return gru(
             x, *states, cell.kernel, cell.recurrent_kernel, cell.bias, mask,
-            self._zeroes_masked_steps,
+            self._tw_zeroes_masked_steps,
         )  # fmt: skip

@@ -55,56 +55,56 @@ class RecurrentCell(Layer):
     state_size: int
     output_size: int
 
-    omit_defaults: dict[str, Any] = {**Layer.omit_defaults, "implementation": 2}
-    gates = 1
+    _tw_omit_defaults: dict[str, Any] = {**Layer._tw_omit_defaults, "implementation": 2}
+    _tw_gates = 1
 
-    def _keep(self, arguments):
+    def _tw_keep(self, arguments):
         """Make attributes of the constructor's arguments."""
         for name, value in arguments.items():
             if name not in ("self", "kwargs", "__class__"):
                 setattr(self, name, value)
-        self._keep_weight_arguments(arguments)
+        self._tw_keep_weight_arguments(arguments)
         self.units = whole(self, "units", self.units)
         self.dropout = min(1.0, max(0.0, self.dropout))
         self.recurrent_dropout = min(1.0, max(0.0, self.recurrent_dropout))
         self.seed: SeedLike = checked_seed(self, self.seed)
         self.seed_generator = generator_of(self.seed)
         self.state_size = self.output_size = self.units
-        self._masks = None  # those of dropout, while an RNN runs
+        self._tw_masks = None  # those of dropout, while an RNN runs
 
     def build(self, input_shape: Shape) -> None:
-        width = self.gates * self.units
-        self.kernel: Variable = self._new_weight("kernel", (input_shape[-1], width))
-        self.recurrent_kernel: Variable = self._new_weight(
+        width = self._tw_gates * self.units
+        self.kernel: Variable = self._tw_new_weight("kernel", (input_shape[-1], width))
+        self.recurrent_kernel: Variable = self._tw_new_weight(
             "recurrent_kernel", (self.units, width), prefix="recurrent"
         )
         self.bias: Variable | None = None
         if self.use_bias:
-            self.bias = self._add_bias(width)
+            self.bias = self._tw_add_bias(width)
 
-    def _add_bias(self, width):
-        return self._new_weight("bias", (width,))
+    def _tw_add_bias(self, width):
+        return self._tw_new_weight("bias", (width,))
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
         """Return a list of states of zeros, ``[batch, units]`` each."""
         sizes = flatten(self.state_size)
-        return [zeros((batch_size, size), self._compute_dtype) for size in sizes]
+        return [zeros((batch_size, size), self._tw_compute_dtype) for size in sizes]
 
     # --- products with dropout in front
 
     @contextmanager
-    def one_mask(self) -> Any:
+    def _tw_one_mask(self) -> Any:
         """Inside, dropout draws its masks once, for all steps."""
-        self._masks = {}
+        self._tw_masks = {}
         try:
             yield
         finally:
-            self._masks = None
+            self._tw_masks = None
 
-    def of_inputs(self, inputs: Tensor, training: bool) -> Any:
+    def _tw_of_inputs(self, inputs: Tensor, training: bool) -> Any:
         """``inputs @ kernel + bias``."""
-        inputs = self._as_own_dtype(inputs)
-        masks = self.dropped("dropout", inputs) if training else []
+        inputs = self._tw_as_own_dtype(inputs)
+        masks = self._tw_dropped("dropout", inputs) if training else []
         bias = self.bias if self.bias is None or self.bias.ndim == 1 else self.bias[0]
         if len(masks) < 2:
             inputs = inputs * masks[0] if masks else inputs
@@ -114,28 +114,28 @@ class RecurrentCell(Layer):
         product = _by_blocks(inputs, masks, self.kernel)
         return product if bias is None else product + bias
 
-    def of_state(self, state: Any, training: bool) -> Any:
+    def _tw_of_state(self, state: Any, training: bool) -> Any:
         """``state @ recurrent_kernel``."""
-        masks = self.dropped("recurrent_dropout", state) if training else []
+        masks = self._tw_dropped("recurrent_dropout", state) if training else []
         if not masks:
             return matmul(state, self.recurrent_kernel)
         return _by_blocks(state, masks, self.recurrent_kernel)
 
-    def dropped(self, which: Any, inputs: Tensor) -> Any:
+    def _tw_dropped(self, which: Any, inputs: Tensor) -> Any:
         """The masks of "dropout" or "recurrent_dropout": one, or one for each gate."""
         rate = getattr(self, which)
-        if not 0 < rate < 1 and (rate == 0 or self.gates > 1):  # as in Keras
+        if not 0 < rate < 1 and (rate == 0 or self._tw_gates > 1):  # as in Keras
             return []
-        if self._masks is not None and which in self._masks:
-            return self._masks[which]
+        if self._tw_masks is not None and which in self._tw_masks:
+            return self._tw_masks[which]
         by_gate = self.implementation == 1 or self.recurrent_dropout
-        count = self.gates if by_gate else 1
+        count = self._tw_gates if by_gate else 1
         stream = (self.seed_generator or get_global_generator()).stream
         ones = ones_like(inputs)
-        masks = [apply_dropout(self._title, ones, rate, None, stream)
+        masks = [apply_dropout(self._tw_title, ones, rate, None, stream)
                  for _ in range(count)]  # fmt: skip
-        if self._masks is not None:
-            self._masks[which] = masks
+        if self._tw_masks is not None:
+            self._tw_masks[which] = masks
         return masks
 
 
@@ -189,11 +189,11 @@ class SimpleRNNCell(RecurrentCell):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self._keep(locals())
+        self._tw_keep(locals())
 
     def call(self, sequence: Tensor, states: Any, training: bool | None = False) -> Any:
         h = states[0] if is_nested(states) else states
-        h = self.of_inputs(sequence, training) + self.of_state(h, training)
+        h = self._tw_of_inputs(sequence, training) + self._tw_of_state(h, training)
         h = h if self.activation is None else self.activation(h)
         return h, [h] if is_nested(states) else h
 
@@ -206,22 +206,22 @@ class LSTMBase(RecurrentCell):
 
     unit_forget_bias: bool
 
-    gates = 4
-    gate_axis = 1
+    _tw_gates = 4
+    _tw_gate_axis = 1
 
-    def _add_bias(self, width):
-        initializer = self._forgetting if self.unit_forget_bias else None
-        return self._new_weight("bias", (width,), initializer=initializer)
+    def _tw_add_bias(self, width):
+        initializer = self._tw_forgetting if self.unit_forget_bias else None
+        return self._tw_new_weight("bias", (width,), initializer=initializer)
 
-    def _forgetting(self, shape, dtype=None):
+    def _tw_forgetting(self, shape, dtype=None):
         make, ones, units = self.bias_initializer, initializers.get("ones"), self.units
         blocks = make((units,), dtype), ones((units,), dtype), make((2 * units,), dtype)
         return concat(list(blocks), 0)
 
     def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
         h, c = states
-        x = self.of_inputs(inputs, training) + self.of_state(h, training)
-        i, f, n, o = split(x, 4, axis=self.gate_axis)
+        x = self._tw_of_inputs(inputs, training) + self._tw_of_state(h, training)
+        i, f, n, o = split(x, 4, axis=self._tw_gate_axis)
         gate = self.recurrent_activation
         c = gate(f) * c + gate(i) * self.activation(n)
         h = gate(o) * self.activation(c)
@@ -275,7 +275,7 @@ class LSTMCell(LSTMBase):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self._keep(locals())
+        self._tw_keep(locals())
         self.state_size: list[int] = [self.units, self.units]
 
 
@@ -306,7 +306,7 @@ class GRUCell(RecurrentCell):
     (TensorShape([2, 4]), 1)
     """
 
-    gates = 3
+    _tw_gates = 3
 
     def __init__(
         self,
@@ -331,25 +331,25 @@ class GRUCell(RecurrentCell):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self._keep(locals())
+        self._tw_keep(locals())
 
-    def _add_bias(self, width):
+    def _tw_add_bias(self, width):
         shape = (2, width) if self.reset_after else (width,)
-        return self._new_weight("bias", shape)
+        return self._tw_new_weight("bias", shape)
 
     def call(self, inputs: Tensor, states: Any, training: bool | None = False) -> Any:
         h = states[0] if is_nested(states) else states
-        x_z, x_r, x_n = split(self.of_inputs(inputs, training), 3, axis=1)
+        x_z, x_r, x_n = split(self._tw_of_inputs(inputs, training), 3, axis=1)
         gate = self.recurrent_activation
         if self.reset_after:
-            y = self.of_state(h, training)
+            y = self._tw_of_state(h, training)
             y_z, y_r, y_n = split(
                 y if self.bias is None else y + self.bias[1], 3, axis=1
             )
             z, r = gate(x_z + y_z), gate(x_r + y_r)
             n = self.activation(x_n + r * y_n)
         else:
-            masks = self.dropped("recurrent_dropout", h) if training else []
+            masks = self._tw_dropped("recurrent_dropout", h) if training else []
             h_z, h_r, h_n = [h * m for m in masks] if masks else (h, h, h)
             of_z, of_r, of_n = split(self.recurrent_kernel, 3, axis=1)
             z, r = gate(x_z + matmul(h_z, of_z)), gate(x_r + matmul(h_r, of_r))
@@ -418,7 +418,7 @@ class StackedRNNCells(Layer):
             else:
                 states.append(
                     map_structure(
-                        lambda size: zeros((batch_size, size), self._compute_dtype),
+                        lambda size: zeros((batch_size, size), self._tw_compute_dtype),
                         cell.state_size,
                     )
                 )

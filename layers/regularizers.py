@@ -36,7 +36,7 @@ __all__ = [
 class Regularizer(Configured):
     """The base of regularizers: a subclass defines ``__call__(x)``, which returns a scalar."""
 
-    kind: str = "regularizer"
+    _tw_kind: str = "regularizer"
 
     def __call__(self, x: TensorLike) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must define __call__")

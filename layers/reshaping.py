@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import MAX_SIZE, numbers, one_of, whole
@@ -65,7 +66,7 @@ class Flatten(Layer):
     array([[1., 2., 3., 4.]], dtype=float32)
     """
 
-    _shape_tells = True
+    _tw_shape_tells = True
 
     def __init__(
         self, data_format: str | None = None, **kwargs: Unpack[RegularizedLayerOptions]
@@ -118,15 +119,15 @@ class Reshape(Layer):
 
     def call(self, inputs: Tensor) -> Tensor:
         batch, *rest = inputs.shape
-        return reshape(inputs, (batch, *self._resolved(rest)))
+        return reshape(inputs, (batch, *self._tw_resolved(rest)))
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *rest = input_shape
         if None in rest:
             return batch, *[None if n == -1 else n for n in self.target_shape]
-        return batch, *self._resolved(rest)
+        return batch, *self._tw_resolved(rest)
 
-    def _resolved(self, rest):
+    def _tw_resolved(self, rest):
         total = math.prod(rest)
         known = math.prod([n for n in self.target_shape if n > -1])
         if -1 in self.target_shape:
@@ -135,7 +136,7 @@ class Reshape(Layer):
             fits, missing = total == known, None
         if not fits:
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 f"target_shape {self.target_shape} must hold the {total} entries of an "
                 f"example, of shape {tuple(rest)}",
             )
@@ -208,24 +209,26 @@ class _UpSampling(Layer):
 
     input_spec: InputSpec
 
-    rank = None
-    data_format = "channels_last"
+    _tw_rank = None
+    _tw_data_format: Any = property(attrgetter("data_format"))
 
-    def _keep_size(self, size):
-        self.input_spec = InputSpec(ndim=self.rank + 2)
-        return numbers(self, "size", size, self.rank)
+    def _tw_keep_size(self, size):
+        self.input_spec = InputSpec(ndim=self._tw_rank + 2)
+        return numbers(self, "size", size, self._tw_rank)
 
     def call(self, inputs: Tensor) -> Tensor:
         rank = len(inputs.shape)
-        for axis, times in zip(spatial_axes(self.data_format, self.rank), self._times):
+        for axis, times in zip(
+            spatial_axes(self._tw_data_format, self._tw_rank), self._tw_times
+        ):
             if times > 1:
                 inputs = upsample(inputs, axis - rank, times)
         return inputs
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
-        sizes = [None if n is None else n * k for n, k in zip(sizes, self._times)]
-        return from_channels_last((batch, *sizes, channels), self.data_format)
+        batch, *sizes, channels = to_channels_last(input_shape, self._tw_data_format)
+        sizes = [None if n is None else n * k for n, k in zip(sizes, self._tw_times)]
+        return from_channels_last((batch, *sizes, channels), self._tw_data_format)
 
 
 class UpSampling1D(_UpSampling):
@@ -242,12 +245,13 @@ class UpSampling1D(_UpSampling):
 
     size: int
 
-    rank = 1
+    _tw_rank = 1
+    _tw_data_format = "channels_last"
 
     def __init__(self, size: Sizes = 2, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)
-        self._times = self._keep_size(size)
-        (self.size,) = self._times
+        self._tw_times = self._tw_keep_size(size)
+        (self.size,) = self._tw_times
 
 
 class UpSampling2D(_UpSampling):
@@ -269,7 +273,7 @@ class UpSampling2D(_UpSampling):
 
     size: tuple[int, ...]
 
-    rank = 2
+    _tw_rank = 2
 
     def __init__(
         self,
@@ -279,7 +283,7 @@ class UpSampling2D(_UpSampling):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.size = self._times = self._keep_size(size)
+        self.size = self._tw_times = self._tw_keep_size(size)
         self.data_format: str = checked_format(self, data_format)
         self.interpolation: str = one_of(
             self,
@@ -316,7 +320,7 @@ class UpSampling3D(_UpSampling):
 
     size: tuple[int, ...]
 
-    rank = 3
+    _tw_rank = 3
 
     def __init__(
         self,
@@ -325,7 +329,7 @@ class UpSampling3D(_UpSampling):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.size = self._times = self._keep_size(size)
+        self.size = self._tw_times = self._tw_keep_size(size)
         self.data_format: str = checked_format(self, data_format)
 
 
@@ -348,9 +352,9 @@ def _pairs(layer, name, value, rank):
 
 
 class _ZeroPadding(Layer):
-    """Zeros around the spatial axes, as many as ``_margins`` has for each."""
+    """Zeros around the spatial axes, as many as ``_tw_margins`` has for each."""
 
-    rank = None
+    _tw_rank = None
 
     def __init__(
         self,
@@ -359,24 +363,24 @@ class _ZeroPadding(Layer):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self._margins = self._margins_of(padding)
+        self._tw_margins = self._tw_margins_of(padding)
         self.padding: tuple[tuple[int, ...], ...] | tuple[int, ...] = (
-            self._margins if self.rank > 1 else self._margins[0]
+            self._tw_margins if self._tw_rank > 1 else self._tw_margins[0]
         )
         self.data_format: str = checked_format(self, data_format)
-        self.input_spec: InputSpec = InputSpec(ndim=self.rank + 2)
+        self.input_spec: InputSpec = InputSpec(ndim=self._tw_rank + 2)
 
-    def _margins_of(self, padding):
-        return _pairs(self, "padding", padding, self.rank)
+    def _tw_margins_of(self, padding):
+        return _pairs(self, "padding", padding, self._tw_rank)
 
     def call(self, inputs: Tensor) -> Tensor:
-        widths = ((0, 0), *self._margins, (0, 0))
+        widths = ((0, 0), *self._tw_margins, (0, 0))
         return pad(inputs, from_channels_last(widths, self.data_format))
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
         sizes = [
-            None if n is None else n + sum(m) for n, m in zip(sizes, self._margins)
+            None if n is None else n + sum(m) for n, m in zip(sizes, self._tw_margins)
         ]
         return from_channels_last((batch, *sizes, channels), self.data_format)
 
@@ -396,9 +400,9 @@ class ZeroPadding1D(_ZeroPadding):
     array([0., 5., 6.], dtype=float32)
     """
 
-    rank = 1
+    _tw_rank = 1
 
-    def _margins_of(self, padding):
+    def _tw_margins_of(self, padding):
         return _pairs(self, "padding", [padding], 1)
 
 
@@ -419,7 +423,7 @@ class ZeroPadding2D(_ZeroPadding):
            [0., 0.]], dtype=float32)
     """
 
-    rank = 2
+    _tw_rank = 2
 
 
 class ZeroPadding3D(_ZeroPadding):
@@ -438,39 +442,43 @@ class ZeroPadding3D(_ZeroPadding):
     TensorShape([1, 4, 6, 8, 1])
     """
 
-    rank = 3
+    _tw_rank = 3
 
 
 class _Cropping(Layer):
-    """The spatial axes without as many entries at both ends as ``_margins`` has."""
+    """The spatial axes without as many entries at both ends as ``_tw_margins`` has."""
 
     input_spec: InputSpec
 
-    rank = None
-    data_format = "channels_last"
+    _tw_rank = None
+    _tw_data_format: Any = property(attrgetter("data_format"))
 
-    def _keep_margins(self, cropping):
-        self._margins = _pairs(self, "cropping", cropping, self.rank)
-        self.input_spec = InputSpec(ndim=self.rank + 2)
-        return self._margins
+    def _tw_keep_margins(self, cropping):
+        self._tw_margins = _pairs(self, "cropping", cropping, self._tw_rank)
+        self.input_spec = InputSpec(ndim=self._tw_rank + 2)
+        return self._tw_margins
 
     def call(self, inputs: Tensor) -> Tensor:
         self.compute_output_shape(inputs.shape)  # refuses to leave nothing
-        kept = [slice(before, -after or None) for before, after in self._margins]
+        kept = [slice(before, -after or None) for before, after in self._tw_margins]
         everything = slice(None)
-        index = from_channels_last((everything, *kept, everything), self.data_format)
+        index = from_channels_last(
+            (everything, *kept, everything), self._tw_data_format
+        )
         return getitem(inputs, index)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        batch, *sizes, channels = to_channels_last(input_shape, self.data_format)
-        left = [None if n is None else n - sum(m) for n, m in zip(sizes, self._margins)]
+        batch, *sizes, channels = to_channels_last(input_shape, self._tw_data_format)
+        left = [
+            None if n is None else n - sum(m) for n, m in zip(sizes, self._tw_margins)
+        ]
         if any([n is not None and n <= 0 for n in left]):
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 f"cropping {self.cropping} leaves nothing of inputs with spatial "
                 f"axes of sizes {tuple(sizes)}",
             )
-        return from_channels_last((batch, *left, channels), self.data_format)
+        return from_channels_last((batch, *left, channels), self._tw_data_format)
 
 
 class Cropping1D(_Cropping):
@@ -489,7 +497,8 @@ class Cropping1D(_Cropping):
 
     cropping: tuple[int, ...]
 
-    rank = 1
+    _tw_rank = 1
+    _tw_data_format = "channels_last"
 
     def __init__(
         self,
@@ -497,7 +506,7 @@ class Cropping1D(_Cropping):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        (self.cropping,) = self._keep_margins([cropping])
+        (self.cropping,) = self._tw_keep_margins([cropping])
 
 
 class Cropping2D(_Cropping):
@@ -516,7 +525,7 @@ class Cropping2D(_Cropping):
     array([2., 3.], dtype=float32)
     """
 
-    rank = 2
+    _tw_rank = 2
 
     def __init__(
         self,
@@ -525,7 +534,7 @@ class Cropping2D(_Cropping):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.cropping: tuple[tuple[int, ...], ...] = self._keep_margins(cropping)
+        self.cropping: tuple[tuple[int, ...], ...] = self._tw_keep_margins(cropping)
         self.data_format: str = checked_format(self, data_format)
 
 
@@ -545,7 +554,7 @@ class Cropping3D(_Cropping):
     TensorShape([1, 3, 2, 4, 1])
     """
 
-    rank = 3
+    _tw_rank = 3
 
     def __init__(
         self,
@@ -554,5 +563,5 @@ class Cropping3D(_Cropping):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.cropping: tuple[tuple[int, ...], ...] = self._keep_margins(cropping)
+        self.cropping: tuple[tuple[int, ...], ...] = self._tw_keep_margins(cropping)
         self.data_format: str = checked_format(self, data_format)

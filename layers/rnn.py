@@ -92,7 +92,7 @@ class RNN(Layer):
         self.zero_output_for_mask = zero_output_for_mask
         sizes = cell.state_size
         self.state_size: list[Any] = list(sizes) if is_nested(sizes) else [sizes]
-        self._kept = _Kept()
+        self._tw_kept = _Kept()
 
     def __children__(self) -> Any:
         children = super().__children__()
@@ -101,7 +101,7 @@ class RNN(Layer):
     @property
     def states(self) -> Any:
         """The states that a ``stateful`` layer keeps, a list of variables; None otherwise."""
-        return self._kept.states
+        return self._tw_kept.states
 
     def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:
         batch, _, *rest = sequences_shape
@@ -110,16 +110,16 @@ class RNN(Layer):
         if self.stateful and self.states is None:
             if batch is None:
                 raise ValueError(
-                    f"{self._title}: with stateful=True the batch size must be known, "
+                    f"{self._tw_title}: with stateful=True the batch size must be known, "
                     f"got inputs of shape {tuple(sequences_shape)}; give batch_shape to "
                     "Input"
                 )
             with use_interpreters(()):
-                self._kept.states = map_structure(
-                    self._kept_state, self.get_initial_state(batch)
+                self._tw_kept.states = map_structure(
+                    self._tw_kept_state, self.get_initial_state(batch)
                 )
 
-    def _kept_state(self, value):
+    def _tw_kept_state(self, value):
         value = cast(value, self.variable_dtype)
         return Variable(value, trainable=False, name="rnn_state")
 
@@ -128,7 +128,7 @@ class RNN(Layer):
         make = getattr(self.cell, "get_initial_state", None)
         if make is None:
             return [
-                zeros((batch_size, n), self._compute_dtype) for n in self.state_size
+                zeros((batch_size, n), self._tw_compute_dtype) for n in self.state_size
             ]
         states = make(batch_size=batch_size)
         return list(states) if is_nested(states) else [states]
@@ -154,23 +154,23 @@ class RNN(Layer):
         states = list(initial_state) if is_nested(initial_state) else [initial_state]
         states = map_structure(convert_to_tensor, states)
         mask = None if mask is None else flatten(mask)[0]
-        self._check_states(states)
-        self._check_mask(sequences, mask)
-        self._check_batch(sequences, states)
+        self._tw_check_states(states)
+        self._tw_check_mask(sequences, mask)
+        self._tw_check_batch(sequences, states)
         with call_context(training):
             outputs, states = self.inner_loop(sequences, states, mask, training)
         if getattr(self.cell, "compute_dtype", None) != self.compute_dtype:
-            outputs, states = map_structure(self._floating, (outputs, states))
+            outputs, states = map_structure(self._tw_floating, (outputs, states))
         if self.stateful:
             for kept, state in zip(flatten(self.states), flatten(states)):
                 kept.assign(state)
         return (outputs, *states) if self.return_state else outputs
 
-    def _floating(self, x):
+    def _tw_floating(self, x):
         """Return what a cell with another policy gives in the dtype of this layer."""
-        return self._as_own_dtype(x) if x.dtype.is_floating else x
+        return self._tw_as_own_dtype(x) if x.dtype.is_floating else x
 
-    def _check_states(self, states):
+    def _tw_check_states(self, states):
         """Refuse another number of states, or other sizes, than those of the cell."""
         sizes = flatten(self.state_size)
         actual = [x.shape[-1] if len(x.shape) else None for x in flatten(states)]
@@ -179,11 +179,11 @@ class RNN(Layer):
         )
         if not fits:
             raise ValueError(
-                f"{self._title}: initial_state must be {len(sizes)} states of the sizes "
+                f"{self._tw_title}: initial_state must be {len(sizes)} states of the sizes "
                 f"{sizes}, got {len(actual)} of {actual}"
             )
 
-    def _check_mask(self, sequences, mask):
+    def _tw_check_mask(self, sequences, mask):
         """Refuse a mask that is not ``[batch, time]``, as far as sizes are known."""
         if mask is None:
             return
@@ -191,16 +191,16 @@ class RNN(Layer):
         sizes = [(n, m) for n, m in zip(wanted, shape) if type(n) is type(m) is int]
         if len(shape) != 2 or any([n != m for n, m in sizes]):
             raise ValueError(
-                f"{self._title}: mask must be [batch, time], {tuple(wanted)}, got {shape}"
+                f"{self._tw_title}: mask must be [batch, time], {tuple(wanted)}, got {shape}"
             )
 
-    def _check_batch(self, sequences, states):
+    def _tw_check_batch(self, sequences, states):
         if not self.stateful:
             return
         batch, kept = sequences.array.shape[0], flatten(states)[0].array.shape[0]
         if batch != kept:
             raise ValueError(
-                f"{self._title}: with stateful=True all batches must have one size: "
+                f"{self._tw_title}: with stateful=True all batches must have one size: "
                 f"the states are of {kept} examples, got {batch}"
             )
 
@@ -215,28 +215,28 @@ class RNN(Layer):
             mask = None if mask is None else reverse(mask, [0])
         with ExitStack() as stacked:
             for cell in _cells_of(self.cell):
-                if hasattr(cell, "one_mask"):
-                    stacked.enter_context(cell.one_mask())
-            outputs, states = self._steps(x, mask, initial_state)
+                if hasattr(cell, "_tw_one_mask"):
+                    stacked.enter_context(cell._tw_one_mask())
+            outputs, states = self._tw_steps(x, mask, initial_state)
         return time_first(outputs) if self.return_sequences else outputs, states
 
     @property
-    def _zeroes_masked_steps(self):
+    def _tw_zeroes_masked_steps(self):
         # as Keras documents it; its code zeroes a last output as well
         return self.zero_output_for_mask and self.return_sequences
 
-    def _steps(self, x, mask, states):
+    def _tw_steps(self, x, mask, states):
         """Outputs, time first, and the last states. The first step is done outside of
         the loop: it shows what the outputs are, and draws the masks of dropout."""
-        first = self._step(None, states, x[0], None if mask is None else mask[0])
+        first = self._tw_step(None, states, x[0], None if mask is None else mask[0])
         rows = x[1:] if mask is None else (x[1:], mask[1:])
 
         def step(before, row):
             row, counted = (row, None) if mask is None else row
-            return self._step(*before, row, counted)
+            return self._tw_step(*before, row, counted)
 
         if self.unroll or active_tracer() is None:
-            return self._in_python(step, first, rows, x.array.shape[0])
+            return self._tw_in_python(step, first, rows, x.array.shape[0])
         if not self.return_sequences:
             return foldl(step, rows, first)
         outputs, states = scan(step, rows, first)
@@ -244,20 +244,20 @@ class RNN(Layer):
                                first[1], states)  # fmt: skip
         return concat([expand_dims(first[0], 0), outputs], 0), states
 
-    def _in_python(self, step, now, rows, count):
+    def _tw_in_python(self, step, now, rows, count):
         outputs = [now[0]]
         for t in range(count - 1):
             now = step(now, map_structure(lambda x: getitem(x, t), rows))  # noqa: B023
             outputs.append(now[0])
         return stack(outputs) if self.return_sequences else now[0], now[1]
 
-    def _step(self, before, states, inputs, counted):
+    def _tw_step(self, before, states, inputs, counted):
         """Outputs and states after one more step; ``before``: the outputs before it."""
         run = self.cell if callable(self.cell) else self.cell.call
         outputs, new_states = run(inputs, tuple(states))
         new_states = pack(states, [convert_to_tensor(x) for x in flatten(new_states)])
         if counted is not None:
-            if before is None or self._zeroes_masked_steps:
+            if before is None or self._tw_zeroes_masked_steps:
                 before = zeros_like(outputs)
             outputs = _where(counted, outputs, before)
             new_states = map_structure(

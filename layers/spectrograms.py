@@ -107,7 +107,7 @@ class MelSpectrogram(Layer):
         self.input_spec: InputSpec = InputSpec(min_ndim=1, max_ndim=2)
 
     def call(self, inputs: Tensor) -> Tensor:
-        x = cast(inputs, self._inner_dtype)
+        x = cast(inputs, self._tw_inner_dtype)
         spectra = centered_stft(
             "MelSpectrogram", x, self.sequence_length, self.sequence_stride,
             self.fft_length, self.window,
@@ -118,15 +118,15 @@ class MelSpectrogram(Layer):
         )  # fmt: skip
         powers = tensordot(pow(abs(spectra), self.mag_exp), matrix, 1)
         if self.power_to_db:
-            powers = self._decibels(powers)
+            powers = self._tw_decibels(powers)
         axes = (1, 0) if len(powers.shape) == 2 else (0, 2, 1)
-        return self._as_own_dtype(transpose(powers, axes))
+        return self._tw_as_own_dtype(transpose(powers, axes))
 
     @property
-    def _inner_dtype(self):
+    def _tw_inner_dtype(self):
         return "float64" if self.compute_dtype == "float64" else "float32"
 
-    def _decibels(self, powers):
+    def _tw_decibels(self, powers):
         levels = 10.0 / math.log(10.0) * log(maximum(powers, self.min_power))
         reference = max(math.fabs(self.ref_power), self.min_power)
         levels = levels - 10.0 * math.log10(reference)
@@ -243,14 +243,14 @@ class STFTSpectrogram(Layer):
                 f"{fft_length}",
                 stacklevel=user_stacklevel(),
             )
-        self._step = frame_step or max(frame_length // 2, 1)
-        self._frequencies = (
+        self._tw_step = frame_step or max(frame_length // 2, 1)
+        self._tw_frequencies = (
             fft_length or 1 << (frame_length - 1).bit_length()
         ) // 2 + 1
         self.window: Any = window
         self.scaling: str | None = scaling
         self.periodic: bool = periodic
-        self._waves = {  # which check their arguments
+        self._tw_waves = {  # which check their arguments
             side: initializers.STFT(side, window, scaling, periodic)
             for side in ("real", "imag")
         }
@@ -260,34 +260,34 @@ class STFTSpectrogram(Layer):
         self.input_spec: InputSpec = InputSpec(ndim=3)
 
     def build(self, input_shape: Shape) -> None:
-        shape = self.frame_length, 1, self._frequencies
+        shape = self.frame_length, 1, self._tw_frequencies
         self.real_kernel: Any = None
         self.imag_kernel: Any = None
         if self.mode != "imag":
             self.real_kernel = self.add_weight(
-                shape, self._waves["real"], name="real_kernel"
+                shape, self._tw_waves["real"], name="real_kernel"
             )
         if self.mode != "real":
             self.imag_kernel = self.add_weight(
-                shape, self._waves["imag"], name="imag_kernel"
+                shape, self._tw_waves["imag"], name="imag_kernel"
             )
 
     def call(self, inputs: Tensor) -> Tensor:
         if not inputs.dtype.is_floating:
             raise TypeError(
-                f"{self._title}: inputs must be floating, got {inputs.dtype.name}"
+                f"{self._tw_title}: inputs must be floating, got {inputs.dtype.name}"
             )
         if self.data_format == "channels_last":
             inputs = transpose(inputs, (0, 2, 1))
-        return self._arranged(self._spectra(inputs))
+        return self._tw_arranged(self._tw_spectra(inputs))
 
-    def _spectra(self, signals):
+    def _tw_spectra(self, signals):
         """``[batch, channels, frames, frequencies]`` of signals ``[batch, channels, time]``."""
         batch, channels, time = signals.shape
         signals = reshape(signals, (batch * channels, time, 1))
 
         def part(kernel):
-            waves = conv1d(signals, kernel, self._step, self.padding.upper())
+            waves = conv1d(signals, kernel, self._tw_step, self.padding.upper())
             return reshape(waves, (batch, channels, *waves.shape[1:]))
 
         if self.mode == "real":
@@ -308,7 +308,7 @@ class STFTSpectrogram(Layer):
             return magnitude
         return log(maximum(magnitude, epsilon()))
 
-    def _arranged(self, spectra):
+    def _tw_arranged(self, spectra):
         batch, channels, frames, frequencies = spectra.shape
         last = self.data_format == "channels_last"
         if self.expand_dims:
@@ -325,9 +325,9 @@ class STFTSpectrogram(Layer):
         if last:
             channels, time = time, channels
         (frames,) = window_counts(
-            self, [time], [self.frame_length], [self._step], self.padding
+            self, [time], [self.frame_length], [self._tw_step], self.padding
         )
-        frequencies = self._frequencies * (2 if self.mode == "stft" else 1)
+        frequencies = self._tw_frequencies * (2 if self.mode == "stft" else 1)
         if self.expand_dims:
             rest = (frames, frequencies, channels)
             return (batch, *(rest if last else (channels, frames, frequencies)))

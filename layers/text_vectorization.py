@@ -12,6 +12,7 @@ from tapewright.core.argument_validation import one_of, whole
 from tapewright.core.errors import ShapeError
 from tapewright.core.floatx import floatx
 from tapewright.core.interpreters import active_tracer, converted
+from tapewright.core.reserved_names import Replaceable
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import Shape, TensorLike
 from tapewright.ops.array.joining import pad
@@ -101,7 +102,7 @@ class TextVectorization(Layer):
         if not callable(split):
             one_of(self, "split", split, (None, *SPLITS))
         self.ngrams: int | tuple[int, ...] | None = ngrams
-        self._widths = self._checked_widths(ngrams)
+        self._tw_widths = self._tw_checked_widths(ngrams)
         self._lookup_layer = StringLookup(
             max_tokens=max_tokens,
             vocabulary=vocabulary,
@@ -136,7 +137,7 @@ class TextVectorization(Layer):
 
     compute_dtype = dtype = input_dtype = variable_dtype
 
-    def _checked_widths(self, ngrams):
+    def _tw_checked_widths(self, ngrams):
         if ngrams is None:
             return None
         if isinstance(ngrams, tuple):
@@ -145,7 +146,7 @@ class TextVectorization(Layer):
 
     # --- the vocabulary
 
-    @property
+    @Replaceable
     def input_vocabulary(self) -> Any:
         """The argument ``vocabulary``; None for the path of a file."""
         return self._lookup_layer.input_vocabulary
@@ -162,7 +163,7 @@ class TextVectorization(Layer):
         self.reset_state()
         for batch in batches_of("TextVectorization.adapt", data, steps):
             self.update_state(batch)
-        counts = self._lookup_layer.has_counts()
+        counts = self._lookup_layer._tw_has_counts()
         if not counts:
             raise ValueError("TextVectorization.adapt: there are no words in data")
         self.finalize_state()
@@ -170,7 +171,7 @@ class TextVectorization(Layer):
     def update_state(self, data: Any) -> None:
         """Count the words of a batch of texts."""
         data = StringTable.as_keys("TextVectorization.adapt", data)
-        self._lookup_layer.update_state(self._words(data))
+        self._lookup_layer.update_state(self._tw_words(data))
 
     def finalize_state(self) -> None:
         """Make the vocabulary of the words that were counted, if there are any."""
@@ -195,20 +196,20 @@ class TextVectorization(Layer):
     # --- calling
 
     def call(self, inputs: Any) -> Tensor:
-        texts = StringTable.as_keys(self._title, inputs)
+        texts = StringTable.as_keys(self._tw_title, inputs)
         if texts.shape.rank == 0 and self.split is not None:
             batch = expand_dims(texts, 0)
             if self._lookup_layer.sparse:
-                return self._lookup_layer.call(self._words(batch)[0])
+                return self._lookup_layer.call(self._tw_words(batch)[0])
             return self.call(batch)[0]
-        words = self._words(texts)
+        words = self._tw_words(texts)
         if self.output_mode != "int":
             return self._lookup_layer.call(words)
         length = self.output_sequence_length
         if isinstance(words, RaggedTensor):
             if (self.ragged or length is None) and active_tracer() is not None:
                 fall_back(
-                    f"{self._title}: the length of the longest text is not known before "
+                    f"{self._tw_title}: the length of the longest text is not known before "
                     "it is split; give output_sequence_length, and ragged=False"
                 )
             if self.ragged:
@@ -224,7 +225,7 @@ class TextVectorization(Layer):
         behind = [[0, 0]] * (indices.shape.rank - 1) + [[0, length - indices.shape[-1]]]
         return pad(indices, behind)
 
-    def _words(self, texts):
+    def _tw_words(self, texts):
         """The tokens of texts: a `RaggedTensor`, or a tensor."""
         if callable(self.standardize):
             texts = converted(self.standardize)(texts)
@@ -237,7 +238,7 @@ class TextVectorization(Layer):
             if texts.shape.rank > 1:
                 if texts.shape.rank > 2 or texts.shape[-1] != 1:
                     raise ShapeError(
-                        self._title,
+                        self._tw_title,
                         "texts to be split must have shape [batch] or [batch, 1], got "
                         f"{tuple(texts.shape)}",
                     )
@@ -248,16 +249,16 @@ class TextVectorization(Layer):
                 texts = split_words(texts)
             else:
                 texts = unicode_split(texts, "UTF-8")
-        if self._widths is not None:
-            texts = ngrams_of(texts, self._widths, separator=" ")
+        if self._tw_widths is not None:
+            texts = ngrams_of(texts, self._tw_widths, separator=" ")
         return texts
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
         shape = tuple(input_shape)
         if self.split is not None:
             words = (*shape[:1], None)
-        elif self._widths is not None and shape[-1:]:
-            words = (*shape[:-1], _count(shape[-1], self._widths))
+        elif self._tw_widths is not None and shape[-1:]:
+            words = (*shape[:-1], _count(shape[-1], self._tw_widths))
         else:
             words = shape
         if self.output_mode == "int":
@@ -279,7 +280,7 @@ class TextVectorization(Layer):
         return {
             "name": self.name,
             "trainable": self.trainable,
-            "dtype": self.dtype_config(),
+            "dtype": self._tw_dtype_config(),
             "max_tokens": lookup.max_tokens,
             "standardize": plain(self.standardize),
             "split": plain(self.split),
@@ -289,7 +290,7 @@ class TextVectorization(Layer):
             "pad_to_max_tokens": lookup.pad_to_max_tokens,
             "sparse": lookup.sparse,
             "ragged": self.ragged,
-            **lookup.vocabulary_config(),
+            **lookup._tw_vocabulary_config(),
             "encoding": lookup.encoding,
         }
 

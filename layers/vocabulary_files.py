@@ -24,35 +24,37 @@ class VocabularyFiles:
     has no assets.
     """
 
-    def vocabulary_config(self) -> dict[str, Any]:
+    def _tw_vocabulary_config(self) -> dict[str, Any]:
         """Return the arguments ``vocabulary`` and ``idf_weights`` for configs."""
-        tokens, weights = self._given.value
-        if tokens is None and self._table is not None and configs_hold_assets():
+        tokens, weights = self._tw_given.value
+        if tokens is None and self._tw_table is not None and configs_hold_assets():
             has_name = self.oov_token is not None or not self.num_oov_indices
             tokens = (
-                self._with_special_tokens(self._tokens) if has_name else self._tokens
+                self._tw_with_special_tokens(self._tw_tokens)
+                if has_name
+                else self._tw_tokens
             )
-            if self._idf is not None:
-                start = 0 if has_name else self._token_start
-                weights = self._idf[start : self.vocabulary_size()]
+            if self._tw_idf is not None:
+                start = 0 if has_name else self._tw_token_start
+                weights = self._tw_idf[start : self.vocabulary_size()]
         try:
             tokens = _listed(tokens)
         except UnicodeDecodeError as error:
-            self._refuse(
+            self._tw_refuse(
                 f"the token {error.object!r:.60} is not UTF-8 and cannot be in a config; "
                 "omit vocabulary, call set_vocabulary or adapt, and save as .keras"
             )
         return {
             "vocabulary": tokens,
             "idf_weights": _listed(weights),
-            "vocabulary_size": self._size,
+            "vocabulary_size": self._tw_size,
         }
 
     def get_config(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "trainable": self.trainable,
-            "dtype": self.dtype_config(),
+            "dtype": self._tw_dtype_config(),
             "invert": self.invert,
             "max_tokens": self.max_tokens,
             "num_oov_indices": self.num_oov_indices,
@@ -62,7 +64,7 @@ class VocabularyFiles:
             "sparse": self.sparse,
             "pad_to_max_tokens": self.pad_to_max_tokens,
             "vocabulary_dtype": self.vocabulary_dtype,
-            **self.vocabulary_config(),
+            **self._tw_vocabulary_config(),
             "oov_method": self.oov_method,
             "salt": self.salt,
         }
@@ -75,8 +77,8 @@ class VocabularyFiles:
 
     def save_own_variables(self, store: Any) -> None:
         """Put ``idf_weights`` into ``store``, in ``output_mode`` "tf_idf"."""
-        if self._idf is not None:
-            store["idf_weights"] = self._idf
+        if self._tw_idf is not None:
+            store["idf_weights"] = self._tw_idf
 
     def load_own_variables(self, store: Any) -> None:
         """Take ``idf_weights`` from ``store``, in ``output_mode`` "tf_idf".
@@ -86,18 +88,18 @@ class VocabularyFiles:
         if self.output_mode != "tf_idf":
             return
         if "idf_weights" not in store.keys():
-            if self._idf is not None:
-                self._refuse("idf_weights are missing")
+            if self._tw_idf is not None:
+                self._tw_refuse("idf_weights are missing")
             return
         weights = np.asarray(store["idf_weights"])
-        count = self._depth() if self._idf is None else len(self._idf)
+        count = self._tw_depth() if self._tw_idf is None else len(self._tw_idf)
         if weights.ndim != 1 or count not in (None, len(weights)):
-            self._refuse(
+            self._tw_refuse(
                 f"idf_weights must be a vector of {count} numbers, got shape "
                 f"{weights.shape}"
             )
-        self._idf = weights.astype(floatx())
-        self._constants_version += 1
+        self._tw_idf = weights.astype(floatx())
+        self._tw_constants_version += 1
 
     def save_assets(self, dir_path: str) -> None:
         """Write ``vocabulary.txt``, a token in each line, unless the config has them.
@@ -110,7 +112,7 @@ class VocabularyFiles:
         lines = [str(token) for token in self.get_vocabulary(has_name)]
         for line in lines:
             if "\n" in line or "\r" in line:
-                self._refuse(
+                self._tw_refuse(
                     f"the token {line!r:.60} has a line break, and cannot be a line of a "
                     "file; pass the tokens as vocabulary, which the config holds"
                 )
@@ -126,31 +128,33 @@ class VocabularyFiles:
             return
         path = os.path.join(dir_path, ASSET)
         if not os.path.isfile(path):
-            if self._table is not None:  # the layer around this one had it
+            if self._tw_table is not None:  # the layer around this one had it
                 return
-            self._refuse(f"{ASSET} is missing, the vocabulary of layer '{self.name}'")
+            self._tw_refuse(
+                f"{ASSET} is missing, the vocabulary of layer '{self.name}'"
+            )
         with open(path, "rb") as file:
-            lines = self._decoded(file.read().replace(b"\r\n", b"\n").split(b"\n"))
-        while lines and lines[-1] == b"" and len(lines) != self._size:
+            lines = self._tw_decoded(file.read().replace(b"\r\n", b"\n").split(b"\n"))
+        while lines and lines[-1] == b"" and len(lines) != self._tw_size:
             lines.pop()
-        tokens = self._parsed(lines)
-        if self._size is None and tokens in ([], self._special_tokens):
+        tokens = self._tw_parsed(lines)
+        if self._tw_size is None and tokens in ([], self._tw_special_tokens):
             return  # it was saved before it had a vocabulary
-        start = self._token_start
-        front = 0 if tokens[:start] == self._special_tokens else start
-        if self._size not in (None, front + len(tokens)):
-            self._refuse(
-                f"{ASSET} must have the {self._size} tokens of the config, special ones "
+        start = self._tw_token_start
+        front = 0 if tokens[:start] == self._tw_special_tokens else start
+        if self._tw_size not in (None, front + len(tokens)):
+            self._tw_refuse(
+                f"{ASSET} must have the {self._tw_size} tokens of the config, special ones "
                 f"included; got {front + len(tokens)}"
             )
         weights = None
         if self.output_mode == "tf_idf":
-            if self._idf is None:
-                self._refuse("idf_weights are missing")
-            weights = self._idf[front : front + len(tokens)]
+            if self._tw_idf is None:
+                self._tw_refuse("idf_weights are missing")
+            weights = self._tw_idf[front : front + len(tokens)]
         self.set_vocabulary(tokens, weights)
 
-    def _decoded(self, lines):
+    def _tw_decoded(self, lines):
         return lines
 
 

@@ -80,29 +80,29 @@ class TimeDistributed(Wrapper):
     supports_masking = True
 
     def build(self, input_shape: Any) -> None:
-        super().build(self._of_step(input_shape))
+        super().build(self._tw_of_step(input_shape))
 
-    def _of_step(self, shape):
+    def _tw_of_step(self, shape):
         if len(shape) < 3:
             raise ValueError(
-                f"{self._title}: inputs must be [batch, time, ...], with at least three "
+                f"{self._tw_title}: inputs must be [batch, time, ...], with at least three "
                 f"axes, got shape {tuple(shape)}"
             )
         return (shape[0], *shape[2:])
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        batch, *rest = self.layer.compute_output_shape(self._of_step(input_shape))
+        batch, *rest = self.layer.compute_output_shape(self._tw_of_step(input_shape))
         return (batch, input_shape[1], *rest)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        self._of_step(inputs.shape)
+        self._tw_of_step(inputs.shape)
         rows = time_first(inputs)
         if mask is not None:
-            self._check_mask(inputs, mask)
-            if "mask" in self.layer._signature.masks:
+            self._tw_check_mask(inputs, mask)
+            if "mask" in self.layer._tw_signature.masks:
                 rows = (rows, time_first(mask))
         options = {}
-        if self.layer._signature.takes_training:
+        if self.layer._tw_signature.takes_training:
             options["training"] = training
 
         # With a policy of its own, the layer casts its inputs and weights.
@@ -116,14 +116,14 @@ class TimeDistributed(Wrapper):
 
         return time_first(_each(step, rows))
 
-    def _check_mask(self, inputs, mask):
+    def _tw_check_mask(self, inputs, mask):
         shape, own = tuple(mask.shape), tuple(inputs.shape)
         fits = len(shape) >= 2
         for n, size in zip(shape[:2], own):
             fits = fits and (n is None or size is None or n == size)
         if not fits:
             raise ValueError(
-                f"{self._title}: the mask must be [batch, time, ...] like the "
+                f"{self._tw_title}: the mask must be [batch, time, ...] like the "
                 f"inputs, with shape {own}, got shape {shape}"
             )
 
@@ -192,7 +192,7 @@ class Bidirectional(Layer):
         self.backward_layer: Any = backward_layer
         if backward_layer is None:
             self.backward_layer = _again(layer, "backward", go_backwards=True)
-        self._check_that_they_fit()
+        self._tw_check_that_they_fit()
         for each in (self.forward_layer, self.backward_layer):
             if hasattr(each, "zero_output_for_mask"):
                 each.zero_output_for_mask = each.return_sequences
@@ -203,25 +203,25 @@ class Bidirectional(Layer):
         self.input_spec: InputSpec | Sequence[Any] | dict[str, Any] | None = (
             layer.input_spec
         )
-        self._start = weights
+        self._tw_start = weights
 
     @property
     def layer(self) -> Layer:
         """The forward layer."""
         return self.forward_layer
 
-    def _check_that_they_fit(self):
+    def _tw_check_that_they_fit(self):
         forward, backward = self.forward_layer, self.backward_layer
         if forward.go_backwards == backward.go_backwards:
             raise ValueError(
-                f"{self._title}: exactly one of the two layers must have "
+                f"{self._tw_title}: exactly one of the two layers must have "
                 f"go_backwards=True, got {forward.go_backwards} for both"
             )
         for name in ("stateful", "return_sequences", "return_state"):
             values = getattr(forward, name), getattr(backward, name)
             if values[0] != values[1]:
                 raise ValueError(
-                    f"{self._title}: both layers must have the same {name}, got "
+                    f"{self._tw_title}: both layers must have the same {name}, got "
                     f"{values[0]} and {values[1]}"
                 )
 
@@ -229,8 +229,8 @@ class Bidirectional(Layer):
         for layer in (self.forward_layer, self.backward_layer):
             if not layer.built:
                 layer.build(sequences_shape)
-        if self._start is not None:
-            start, self._start = self._start, None
+        if self._tw_start is not None:
+            start, self._tw_start = self._tw_start, None
             self.set_weights(start)
 
     def call(
@@ -251,15 +251,15 @@ class Bidirectional(Layer):
         if self.return_state:
             states = tuple(results[0][1:] + results[1][1:])
             results = [each[0] for each in results]
-        forward, backward = map(self._as_own_dtype, results)
+        forward, backward = map(self._tw_as_own_dtype, results)
         if self.return_sequences:
             backward = reverse(backward, [1])
-        outputs = self._merged(forward, backward)
+        outputs = self._tw_merged(forward, backward)
         if not self.return_state:
             return outputs
         return (*outputs, *states) if self.merge_mode is None else (outputs, *states)
 
-    def _merged(self, forward, backward):
+    def _tw_merged(self, forward, backward):
         if self.merge_mode == "concat":
             return concat([forward, backward], len(forward.shape) - 1)
         if self.merge_mode == "mul":
@@ -282,7 +282,7 @@ class Bidirectional(Layer):
     def reset_state(self) -> None:
         """Set the states of ``stateful`` layers to zero."""
         if not self.stateful:
-            raise AttributeError(f"{self._title}: only stateful layers keep states")
+            raise AttributeError(f"{self._tw_title}: only stateful layers keep states")
         self.forward_layer.reset_state()
         self.backward_layer.reset_state()
 
@@ -371,7 +371,7 @@ class SpectralNormalization(Wrapper):
     def build(self, input_shape: Shape) -> None:
         super().build(input_shape)
         self.input_spec: InputSpec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})
-        self.kernel: Any = self._kernel_of_layer()
+        self.kernel: Any = self._tw_kernel_of_layer()
         self.vector_u: Variable = self.add_weight(
             name="vector_u",
             shape=(1, self.kernel.shape[-1]),
@@ -382,19 +382,19 @@ class SpectralNormalization(Wrapper):
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Any:
         if training:
-            self._normalize()
+            self._tw_normalize()
         outputs = self.layer(inputs)
         return cast(outputs, inputs.dtype) if inputs.dtype.is_floating else outputs
 
-    def _kernel_of_layer(self):
+    def _tw_kernel_of_layer(self):
         for name in ("kernel", "embeddings"):
             if hasattr(self.layer, name):
                 return getattr(self.layer, name)
         raise ValueError(
-            f"{self._title}: layer must have a kernel or embeddings, got {self.layer!r}"
+            f"{self._tw_title}: layer must have a kernel or embeddings, got {self.layer!r}"
         )
 
-    def _normalize(self):
+    def _tw_normalize(self):
         kernel, u = stop_gradient(self.kernel), stop_gradient(self.vector_u)
         matrix = reshape(kernel, (-1, kernel.shape[-1]))
         for _ in range(self.power_iterations):

@@ -74,7 +74,7 @@ class Adafactor(Optimizer):
 
     def build(self, variables: Sequence[Variable]) -> None:
         super().build(variables)
-        self._rows, self._columns, self._velocities = [], [], []
+        self._tw_rows, self._tw_columns, self._velocities = [], [], []
         for variable in self._trainable_variables:
             shape = tuple(variable.shape)
             # Keras' files have these in any case, and velocities of matrices.
@@ -82,8 +82,8 @@ class Adafactor(Optimizer):
             if len(shape) >= 2:
                 rows, columns = shape[:-1], (*shape[:-2], shape[-1])
                 options["dtype"] = variable.dtype
-            self._rows.append(self.add_variable(rows, **options))
-            self._columns.append(self.add_variable(columns, **options))
+            self._tw_rows.append(self.add_variable(rows, **options))
+            self._tw_columns.append(self.add_variable(columns, **options))
             velocity = self.add_variable_from_reference(variable, "velocity")
             self._velocities.append(velocity)
 
@@ -97,15 +97,15 @@ class Adafactor(Optimizer):
         new = power(step, self.beta_2_decay)  # 1 - beta_t
         at = self._get_variable_index(variable)
         rows, columns, velocity = (
-            self._rows[at],
-            self._columns[at],
+            self._tw_rows[at],
+            self._tw_columns[at],
             self._velocities[at],
         )
         if variable.shape.rank < 2:
-            self._average(velocity, squares, new)
+            self._tw_average(velocity, squares, new)
         else:
-            self._average(rows, reduce_mean(squares, -1), new)
-            self._average(columns, reduce_mean(squares, -2), new)
+            self._tw_average(rows, reduce_mean(squares, -1), new)
+            self._tw_average(columns, reduce_mean(squares, -2), new)
             share = rows / reduce_mean(rows, -1, keepdims=True)
             self.assign(velocity, expand_dims(share, -1) * expand_dims(columns, -2))
         change = gradient / sqrt(velocity)
@@ -113,7 +113,7 @@ class Adafactor(Optimizer):
         scale = maximum(self.epsilon_2, _root_mean_square(variable))
         self.assign_sub(variable, scale * rate * change)
 
-    def _average(self, mean, value, new):
+    def _tw_average(self, mean, value, new):
         self.assign(mean, (1 - new) * mean + new * value)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from tapewright.core.reserved_names import Replaceable
+
 from .arithmetic import approach, subtract_scaled
 from .optimizer import DecayingOptions, LearningRate, Optimizer
 
@@ -44,7 +46,10 @@ class Adagrad(Optimizer):
         super().__init__(learning_rate, **kwargs)
         self.initial_accumulator_value = initial_accumulator_value
         self.epsilon = epsilon
-        self.initial: dict[str, float] = {"accumulator": initial_accumulator_value}
+
+    @Replaceable
+    def initial(self) -> dict[str, float]:
+        return {"accumulator": self.initial_accumulator_value}
 
     def coefficients(self, step, learning_rate, real):
         return learning_rate, self.epsilon
@@ -98,11 +103,13 @@ class RMSprop(Optimizer):
         self.momentum = momentum
         self.epsilon = epsilon
         self.centered = centered
-        self.slots = (("velocity",),)
-        if momentum > 0:
-            self.slots += (("momentum",),)
-        if centered:
-            self.slots += (("average_gradient",),)
+
+    @Replaceable
+    def slots(self) -> tuple[tuple[str, ...], ...]:
+        slots = (("velocity",),)
+        if self.momentum > 0:
+            slots += (("momentum",),)
+        return (*slots, ("average_gradient",)) if self.centered else slots
 
     def coefficients(self, step, learning_rate, real):
         return 1 - self.rho, self.epsilon, self.momentum, learning_rate

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.blas import sum_of_squares
 from tapewright.core.devices import array_module
+from tapewright.core.reserved_names import Replaceable
 from tapewright.core.trackable import assign_pending
 
 from .arithmetic import approach, subtract_scaled
@@ -75,8 +76,11 @@ class Adam(_MomentOptimizer):
     ):
         super().__init__(learning_rate, beta_1, beta_2, epsilon, **kwargs)
         self.amsgrad = amsgrad
-        if amsgrad:
-            self.slots += (("velocity_hat",),)
+
+    @Replaceable
+    def slots(self) -> tuple[tuple[str, ...], ...]:
+        hat = (("velocity_hat",),) if self.amsgrad else ()
+        return (("momentum", "velocity"), *hat)
 
     def coefficients(self, step, learning_rate, real):
         root = bias_correction(self.beta_2, step, real) ** 0.5
@@ -212,8 +216,8 @@ class Nadam(_MomentOptimizer):
         variables = list(variables)
         super().build(variables)
         dtype = variables[0].dtype if variables else "float32"
-        self._u_product = self._scalar("u_product", 1.0, dtype)
-        self._added = [("u_product", self._u_product)]
+        self._u_product = self._tw_scalar("u_product", 1.0, dtype)
+        self._tw_added = [("u_product", self._u_product)]
         assign_pending(self)
 
     def advance(self, step: int) -> list[tuple[Variable, Any]]:
@@ -226,7 +230,7 @@ class Nadam(_MomentOptimizer):
         grown = product * real(self.beta_1) * real(1 - 0.5 * 0.96**step)
         return xp.asarray(grown, product.dtype)
 
-    _coefficient_count = 5  # before the first step there are none to be counted
+    _tw_coefficient_count = 5  # before the first step there are none to be counted
 
     def coefficients(self, step, learning_rate, real):
         here, ahead = (self.beta_1 * (1 - 0.5 * 0.96**t) for t in (step, step + 1))

@@ -112,7 +112,7 @@ class _Step(DeviceUpdate):
     def advance(self):
         rule = self.rule
         made = int(rule._iterations._array)
-        for variable, array in rule.advance(made + 1) or ():
+        for variable, array in rule._tw_rule.advance(made + 1) or ():
             variable._bind(array)
         self.update.set_coefficients(rule, made + 1)
         rule._iterations._bind(np.array(made + 1, np.int64))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from tapewright.core.argument_validation import not_negative
+from tapewright.core.reserved_names import Replaceable
 
 from .optimizer import DecayingOptions, LearningRate, Optimizer
 
@@ -69,7 +70,10 @@ class Ftrl(Optimizer):
             "l2_shrinkage_regularization_strength",
         ):
             not_negative(self, name, getattr(self, name))
-        self.initial: dict[str, float] = {"accumulator": initial_accumulator_value}
+
+    @Replaceable
+    def initial(self) -> dict[str, float]:
+        return {"accumulator": self.initial_accumulator_value}
 
     def coefficients(self, step, learning_rate, real):
         if isinstance(learning_rate, float) and learning_rate == 0:
@@ -88,10 +92,10 @@ class Ftrl(Optimizer):
         if self.l2_shrinkage_regularization_strength:
             xp.multiply(variable, shrinkage, out=grown)
             xp.add(linear, grown, out=linear)
-        self._raise(xp, accumulator, power, change)
+        self._tw_raise(xp, accumulator, power, change)
         xp.multiply(gradient, gradient, out=grown)
         xp.add(accumulator, grown, out=accumulator)
-        self._raise(xp, accumulator, power, grown)
+        self._tw_raise(xp, accumulator, power, grown)
         xp.divide(grown, learning_rate, out=grown)
         xp.divide(change, learning_rate, out=change)
         xp.subtract(grown, change, out=change)
@@ -103,7 +107,7 @@ class Ftrl(Optimizer):
         xp.subtract(change, linear, out=change)
         xp.divide(change, grown, out=variable)
 
-    def _raise(self, xp, x, power, out):
+    def _tw_raise(self, xp, x, power, out):
         if self.learning_rate_power == -0.5:
             xp.sqrt(x, out=out)
         else:

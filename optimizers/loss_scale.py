@@ -105,17 +105,19 @@ class LossScaleOptimizer(Optimizer):
                 f"{initial_scale!r}"
             )
         self.inner_optimizer = inner_optimizer
-        self.updates_blocks: bool = inner_optimizer.updates_blocks
+        self._tw_updates_blocks: bool = inner_optimizer._tw_updates_blocks
         super().__init__(0.0, name=name)
         self.initial_scale = positive(self, "initial_scale", initial_scale)
         self.dynamic_growth_steps = dynamic_growth_steps
         inner_optimizer.loss_scale_factor = None
         with use_interpreters(()):
-            self.dynamic_scale: Variable = self._new_variable(
+            self.dynamic_scale: Variable = self._tw_new_variable(
                 initial_scale, "dynamic_scale", "float32"
             )
-            self.step_counter: Variable = self._new_variable(0, "step_counter", "int64")
-        self._known: tuple[Any, ...] = (None, None)  # arrays of both, their values
+            self.step_counter: Variable = self._tw_new_variable(
+                0, "step_counter", "int64"
+            )
+        self._tw_known: tuple[Any, ...] = (None, None)  # arrays of both, their values
 
     # --- state, followed by that of the inner optimizer
 
@@ -126,7 +128,7 @@ class LossScaleOptimizer(Optimizer):
         return scalars + self.inner_optimizer.variables
 
     iterations: Any = _of_inner("iterations")
-    excluded_from_weight_decay: Any = _of_inner("excluded_from_weight_decay")
+    _tw_excluded_from_weight_decay: Any = _of_inner("_tw_excluded_from_weight_decay")
 
     @property
     def learning_rate(self) -> Any:
@@ -136,7 +138,7 @@ class LossScaleOptimizer(Optimizer):
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
         if self._learning_rate is None:
-            self._learning_rate = self._scalar("learning_rate", value, "float32")
+            self._learning_rate = self._tw_scalar("learning_rate", value, "float32")
         else:
             self.inner_optimizer.learning_rate = value
 
@@ -170,58 +172,58 @@ class LossScaleOptimizer(Optimizer):
         super().apply_gradients(grads_and_vars)
         return self.inner_optimizer._iterations
 
-    def _new_update(self, key, variables, grads):
+    def _tw_new_update(self, key, variables, grads):
         with use_interpreters(()):
             self.build(variables)
-        update = self.inner_optimizer._new_update(key, variables, grads)
-        self._updates[key] = update
+        update = self.inner_optimizer._tw_new_update(key, variables, grads)
+        self._tw_updates[key] = update
         return update
 
-    def make_step(self, update: Any, gradients: Any, share: float = 1.0) -> Any:
-        value, steps = before, _ = self._state()
+    def _tw_make_step(self, update: Any, gradients: Any, share: float = 1.0) -> Any:
+        value, steps = before, _ = self._tw_state()
         inner = None
         if not 0 < value <= LARGEST:  # restored from a file of an older version
             steps, value = 0, float(self.initial_scale)
         elif _all_finite(gradients):
-            inner = self.inner_optimizer.make_step(update, gradients, share / value)
+            inner = self.inner_optimizer._tw_make_step(update, gradients, share / value)
             steps += 1
             if steps == self.dynamic_growth_steps:
                 steps, value = 0, min(value * 2, LARGEST)
         else:
-            steps, value = 0, max(value / 2, min(value, self._least))
+            steps, value = 0, max(value / 2, min(value, self._tw_least))
         xp = array_module(type(self.dynamic_scale._array))
         counter = xp.full((), steps, np.int64)
         scale = self.dynamic_scale._array
         if value != before:
             scale = xp.full((), value, np.float32)
-        self._known = scale, counter, value, steps
+        self._tw_known = scale, counter, value, steps
         return _ScaledStep(
             inner, [self.dynamic_scale, self.step_counter], [scale, counter]
         )
 
     @property
-    def _least(self):
+    def _tw_least(self):
         """Where the scale is halved no more."""
         return min(1.0, float(self.initial_scale))
 
-    def _arrays(self):
+    def _tw_arrays(self):
         return self.dynamic_scale._array, self.step_counter._array
 
-    def _state(self):
+    def _tw_state(self):
         """Return scale and counter; a GPU is not asked for what the host has set."""
-        scale, counter = self._arrays()
-        if self._known[0] is not scale or self._known[1] is not counter:
-            self._known = scale, counter, scale.item(), int(counter.item())
-        return self._known[2:]
+        scale, counter = self._tw_arrays()
+        if self._tw_known[0] is not scale or self._tw_known[1] is not counter:
+            self._tw_known = scale, counter, scale.item(), int(counter.item())
+        return self._tw_known[2:]
 
-    def _trace_step(self, update, grads, variables, tracer):
+    def _tw_trace_step(self, update, grads, variables, tracer):
         on_host = isinstance(self.dynamic_scale._array, np.ndarray)
         if on_host or replica_context() is not None:
-            super()._trace_step(update, grads, variables, tracer)
+            super()._tw_trace_step(update, grads, variables, tracer)
         else:
-            self._trace_on_device(grads, variables)
+            self._tw_trace_on_device(grads, variables)
 
-    def _trace_on_device(self, grads, variables):
+    def _tw_trace_on_device(self, grads, variables):
         """Record ops that compute scale and counter; the host looks once, whether to step."""
         scale, steps = self.dynamic_scale.read(), self.step_counter.read()
         grads = [
@@ -240,18 +242,19 @@ class LossScaleOptimizer(Optimizer):
 
         cond(finite, step, lambda: None)
         grows = logical_and(finite, equal(steps + 1, self.dynamic_growth_steps))
-        halved = maximum(scale / 2, minimum(scale, self._least))
+        halved = maximum(scale / 2, minimum(scale, self._tw_least))
         kept = where(finite, scale, where(usable, halved, self.initial_scale))
         self.dynamic_scale.assign(where(grows, minimum(scale * 2, LARGEST), kept))
         goes_on = logical_and(finite, logical_not(grows))
         self.step_counter.assign(where(goes_on, steps + 1, zeros_like(steps)))
 
-    changes_gradients = True
-    block_rule: Any = _of_inner("block_rule")
-    reads: Any = _of_inner("reads")
+    _tw_changes_gradients = True
+    _tw_inner = property(operator.attrgetter("inner_optimizer"))
+    _tw_block_rule: Any = _of_inner("_tw_block_rule")
+    _tw_reads: Any = _of_inner("_tw_reads")
 
-    def writes(self, update: Any) -> list[Variable]:
-        written = self.inner_optimizer.writes(update)
+    def _tw_writes(self, update: Any) -> list[Variable]:
+        written = self.inner_optimizer._tw_writes(update)
         return [*written, self.step_counter, self.dynamic_scale]
 
     def __getattr__(self, name: str) -> Any:

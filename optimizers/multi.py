@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from operator import attrgetter
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -36,7 +37,7 @@ class OptimizerMap(MutableMapping):
     'slow'
     """
 
-    kind: str = "optimizer"
+    _tw_kind: str = "optimizer"
 
     def __init__(
         self,
@@ -147,15 +148,15 @@ class MultiOptimizer(Optimizer):
         self.optimizers: list[Optimizer] = []
         super().__init__(0.0, loss_scale_factor=loss_scale_factor, name=name)
         self.optimizer_map = optimizer_map
-        self._of_variables = {}  # id of a variable -> its optimizer
+        self._tw_of_variables = {}  # id of a variable -> its optimizer
         if isinstance(optimizer_map, OptimizerMap):
             for each in (*optimizer_map.values(), optimizer_map.default_optimizer):
-                self._add_optimizer(each)
+                self._tw_add_optimizer(each)
 
     def __repr__(self) -> str:  # a function may have no config
         return f"{type(self).__name__}(optimizers={self.optimizers})"
 
-    def _add_optimizer(self, optimizer):
+    def _tw_add_optimizer(self, optimizer):
         if all([each is not optimizer for each in self.optimizers]):
             _checked(self.name, optimizer).loss_scale_factor = self.loss_scale_factor
             self.optimizers.append(optimizer)
@@ -182,7 +183,7 @@ class MultiOptimizer(Optimizer):
                 "Learning rate cannot be set on a MultiOptimizer. Set the learning rate "
                 "on the individual sub-optimizers instead."
             )
-        self._learning_rate = self._scalar("learning_rate", value, "float32")
+        self._learning_rate = self._tw_scalar("learning_rate", value, "float32")
 
     @property
     def loss_scale_factor(self) -> float | None:
@@ -204,10 +205,10 @@ class MultiOptimizer(Optimizer):
     def build(self, variables: Sequence[Variable]) -> None:
         for variable in variables:
             optimizer = self.optimizer_map(variable)
-            self._add_optimizer(optimizer)
-            self._of_variables[id(variable)] = optimizer
+            self._tw_add_optimizer(optimizer)
+            self._tw_of_variables[id(variable)] = optimizer
         for optimizer in self.optimizers:
-            own = [v for v in variables if self._of_variables[id(v)] is optimizer]
+            own = [v for v in variables if self._tw_of_variables[id(v)] is optimizer]
             if own:
                 optimizer.build(own)
         self._trainable_variables = list(variables)  # kept alive: their ids stay theirs
@@ -226,11 +227,13 @@ class MultiOptimizer(Optimizer):
         for optimizer in self.optimizers:
             optimizer.exclude_from_weight_decay(var_list, var_names)
 
-    def excluded_from_weight_decay(self) -> list[Any]:
-        return [v for x in self.optimizers for v in x.excluded_from_weight_decay()]
+    _tw_several = property(attrgetter("optimizers"))
+
+    def _tw_excluded_from_weight_decay(self) -> list[Any]:
+        return [v for x in self.optimizers for v in x._tw_excluded_from_weight_decay()]
 
     def finalize_variable_values(self, var_list: Sequence[Variable]) -> None:
-        for optimizer, variables in self._parts(var_list):
+        for optimizer, variables in self._tw_parts(var_list):
             optimizer.finalize_variable_values([v for (v,) in variables])
 
     # --- steps
@@ -243,7 +246,7 @@ class MultiOptimizer(Optimizer):
         if not len(grads):
             return
         if trainable_variables is None:
-            trainable_variables = self._all_variables(grads)
+            trainable_variables = self._tw_all_variables(grads)
         if len(grads) != len(trainable_variables):
             raise ValueError(
                 f"apply: {len(grads)} gradients were given for "
@@ -253,7 +256,7 @@ class MultiOptimizer(Optimizer):
             self.build(trainable_variables)
         parts = [
             (optimizer, *zip(*pairs))
-            for optimizer, pairs in self._parts(trainable_variables, grads)
+            for optimizer, pairs in self._tw_parts(trainable_variables, grads)
         ]
         if active_tracer() is not None:
             for optimizer, variables, gradients in parts:
@@ -261,17 +264,17 @@ class MultiOptimizer(Optimizer):
             self._iterations.assign_add(1)
             return
         updates = [
-            (optimizer, optimizer.update_of(variables, gradients), gradients)
+            (optimizer, optimizer._tw_update_of(variables, gradients), gradients)
             for optimizer, variables, gradients in parts
         ]
         written = [self._iterations]
         for optimizer, update, _ in updates:
             update.announce(optimizer)
-            written += optimizer.writes(update)
+            written += optimizer._tw_writes(update)
         with np.errstate(all="ignore"):
-            writing(written).run(self._commit, updates)
+            writing(written).run(self._tw_commit, updates)
 
-    def _commit(self, updates):
+    def _tw_commit(self, updates):
         """Make the steps of all optimizers, and count one."""
         for _, update, gradients in updates:
             update.checked(gradients)  # before code of the user runs
@@ -282,18 +285,18 @@ class MultiOptimizer(Optimizer):
         made = np.asarray(self._iterations._array + 1)
         commit(steps, [self._iterations], [made])
 
-    def _new_update(self, key, variables, grads):
+    def _tw_new_update(self, key, variables, grads):
         raise ValueError(
             "MultiOptimizer: a LossScaleOptimizer cannot be around it; compile with "
             "auto_scale_loss=False, use the policy 'mixed_bfloat16', or set "
             "loss_scale_factor"
         )
 
-    def _parts(self, variables, *others):
+    def _tw_parts(self, variables, *others):
         """Pairs of an optimizer and a list of tuples: its variables, what goes with each."""
         parts = {id(each): (each, []) for each in self.optimizers}
         for entry in zip(variables, *others):
-            optimizer = self._of_variables.get(id(entry[0]))
+            optimizer = self._tw_of_variables.get(id(entry[0]))
             if optimizer is None:
                 raise ValueError(
                     f"Unknown variable: {entry[0]!r}. The optimizer was built without it"

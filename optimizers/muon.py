@@ -100,11 +100,11 @@ class Muon(Optimizer):
             self._momentums.append(
                 self.add_variable_from_reference(variable, "momentum")
             )
-            if not self._is_matrix(variable):
+            if not self._tw_is_matrix(variable):
                 velocity = self.add_variable_from_reference(variable, "velocity")
             self._velocities.append(velocity)
 
-    def _is_matrix(self, variable):
+    def _tw_is_matrix(self, variable):
         """Return whether a variable is updated by steps of matrices."""
         is_embedding = "embedding" in variable.path.lower()
         return (
@@ -123,16 +123,16 @@ class Muon(Optimizer):
         momentum, velocity = self._momentums[at], self._velocities[at]
         if velocity is not None:
             rate *= self.adam_lr_ratio
-            self._adam_step(gradient, variable, rate, momentum, velocity)
+            self._tw_adam_step(gradient, variable, rate, momentum, velocity)
             return
         self.assign(momentum, momentum * self.momentum + gradient)
         ahead = gradient + momentum * self.momentum if self.nesterov else momentum
-        change = self._orthogonal(ahead) * rate
+        change = self._tw_orthogonal(ahead) * rate
         if self.rms_rate is not None:
             change *= max(variable.shape) ** 0.5 * self.rms_rate
         self.assign_sub(variable, change)
 
-    def _adam_step(self, gradient, variable, rate, momentum, velocity):
+    def _tw_adam_step(self, gradient, variable, rate, momentum, velocity):
         step = cast(self.iterations + 1, variable.dtype)
         lost_1, lost_2 = (
             power(beta, step) for beta in (self.adam_beta_1, self.adam_beta_2)
@@ -144,7 +144,7 @@ class Muon(Optimizer):
         )
         self.assign_sub(variable, momentum * alpha / (sqrt(velocity) + self.epsilon))
 
-    def _orthogonal(self, x):
+    def _tw_orthogonal(self, x):
         """Return a matrix with the singular vectors of ``x``, and values near 1."""
         is_tall = x.shape[0] > x.shape[1]  # the smaller of the two products is enough
         x = x / (norm(x) + 1e-7)
@@ -160,5 +160,5 @@ class Muon(Optimizer):
             at = self._get_variable_index(variable)
             matrix = self._velocities[at] is None
             decay = self.weight_decay if matrix else self.adam_weight_decay
-            if decay and self._decayed[at]:
+            if decay and self._tw_decayed[at]:
                 variable.assign_sub(variable * (rate * decay))

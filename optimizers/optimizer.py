@@ -26,6 +26,7 @@ from tapewright.core.devices import array_module, use_module
 from tapewright.core.dtypes import float32
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.naming import snake_case, unique_name
+from tapewright.core.reserved_names import class_attribute
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import constant, convert_to_tensor, new_tensor
 from tapewright.core.trackable import assign_pending
@@ -33,7 +34,7 @@ from tapewright.core.variable import Variable, writing
 from tapewright.core.watched_methods import watch_method
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.configured import Configured
-from tapewright.serialization.constructor_arguments import constructor_arguments
+from tapewright.serialization.constructor_arguments import constructor_arguments, is_own
 
 from .device_update import device_update
 from .flat_buffers import lay_out
@@ -51,6 +52,11 @@ __all__ = ["Optimizer"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+# What a rule in blocks defines.
+_EXTENSION_POINTS = {
+    "advance", "coefficients", "initial", "needs_two", "slots", "takes_factor",
+    "takes_whole", "update_block", "zero_is_idle",
+}  # fmt: skip
 # Sets of variables and gradient kinds whose update is remembered.
 MAX_UPDATES = 64
 BUILDING = threading.RLock()  # one thread makes the slots
@@ -132,7 +138,7 @@ class Optimizer(State, Configured):
     array([0.5, 2.5], dtype=float32)
     """
 
-    kind: str = "optimizer"
+    _tw_kind: str = "optimizer"
     # A zero gradient changes nothing: a sparse one updates only its rows.
     zero_is_idle = False
     # The rule needs each variable as a whole: no blocks, one variable a segment.
@@ -143,23 +149,30 @@ class Optimizer(State, Configured):
     # a pass where gradients are scaled.
     takes_factor = False
     # `update_block` makes the updates: no subclass overrides `update_step`.
-    updates_blocks: bool = True
+    _tw_updates_blocks: bool = True
     loss_scale_factor: float | None = None
-    _updates = {}
+    _tw_updates = {}
+    _tw_inner: Any = None  # the optimizer that this one wraps
+    _tw_several: Any = None  # the optimizers that share the variables of this one
+    _tw_is_rule = False  # no attribute hides what the rule in blocks defines
+    _tw_rule_class: type  # the one that defines `update_block`
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "build" in vars(cls):
             # By name: an assignment would hide the type of `build` from checkers.
             setattr(cls, "build", _once(cls.build))  # noqa: B010
-        if any([isinstance(group, str) for group in cls.slots]):
+        cls._tw_rule_class = next(c for c in cls.__mro__ if "update_block" in vars(c))
+        has_blocks = cls._tw_rule_class is not Optimizer
+        if has_blocks and _are_no_groups(cls.slots):
             raise TypeError(
                 f"{cls.__name__}.slots must be a tuple of groups of names, such as "
                 f"(('momentum', 'velocity'),), got {cls.slots!r}"
             )
         methods = cls.update_step, cls._backend_update_step
         inherited = Optimizer.update_step, Optimizer._backend_update_step
-        cls.updates_blocks = methods == inherited
+        cls._tw_updates_blocks = methods == inherited
+        cls._tw_is_rule = has_blocks and cls._tw_updates_blocks
         try:
             inspect.signature(cls.update_step).bind(None, None, None, None)
         except TypeError:
@@ -211,13 +224,16 @@ class Optimizer(State, Configured):
         self.ema_overwrite_frequency = ema_overwrite_frequency
         self.loss_scale_factor = loss_scale_factor
         self.gradient_accumulation_steps = gradient_accumulation_steps
-        self._check_ranges()
-        self._reset_state()
+        self._tw_check_ranges()
+        self._tw_reset_state()
         self.learning_rate = learning_rate
-        self._segments, self._updates = None, {}  # the layout of variables in memory
-        self._compiled = {}  # machine code of `update_block`, by dtype and settings
+        self._tw_segments, self._tw_updates = (
+            None,
+            {},
+        )  # the layout of variables in memory
+        self._tw_compiled = {}  # machine code of `update_block`, by dtype and settings
 
-    def _check_ranges(self):
+    def _tw_check_ranges(self):
         for name in ("clipnorm", "clipvalue", "global_clipnorm"):
             if getattr(self, name) is not None:
                 positive(self, name, getattr(self, name))
@@ -249,7 +265,7 @@ class Optimizer(State, Configured):
         i = self._get_variable_index(variable)
         update_alone(
             self, step + 1, float(learning_rate), convert_to_tensor(gradient),
-            variable, [slots[i] for slots in self._slots],
+            variable, [slots[i] for slots in self._tw_slots],
         )  # fmt: skip
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
@@ -307,8 +323,8 @@ class Optimizer(State, Configured):
             return rate
         traced = active_tracer() is not None
         if isinstance(rate, LearningRateSchedule) and not traced:
-            return constant(rate.at(self._iterations._array.item()), float32)
-        if not self._takes_iteration:
+            return constant(rate._tw_at(self._iterations._array.item()), float32)
+        if not self._tw_takes_iteration:
             return rate()
         with use_module(array_module(type(self._iterations._array))):
             # in a traced function the rate is computed beside the count of updates
@@ -318,10 +334,10 @@ class Optimizer(State, Configured):
     def learning_rate(self, value: Any) -> None:
         if callable(value):
             self._learning_rate = value
-            self._takes_iteration = _takes_argument(value)
+            self._tw_takes_iteration = _takes_argument(value)
         elif self._learning_rate is None:
             value = _number(type(self).__name__, "learning_rate", value)
-            self._learning_rate = self._scalar("learning_rate", value, "float32")
+            self._learning_rate = self._tw_scalar("learning_rate", value, "float32")
         elif isinstance(self._learning_rate, Variable):
             self._learning_rate.assign(value)
         else:
@@ -374,20 +390,20 @@ class Optimizer(State, Configured):
         if not len(grads):
             return
         if trainable_variables is None:
-            trainable_variables = self._all_variables(grads)
-        update = self.update_of(tuple(trainable_variables), grads)
+            trainable_variables = self._tw_all_variables(grads)
+        update = self._tw_update_of(tuple(trainable_variables), grads)
         tracer = active_tracer()
         if tracer is not None:
-            self._trace_step(update, grads, trainable_variables, tracer)
+            self._tw_trace_step(update, grads, trainable_variables, tracer)
             return
         with np.errstate(all="ignore"):
             update.apply(self, grads)
 
-    def _trace_step(self, update, grads, variables, tracer):
+    def _tw_trace_step(self, update, grads, variables, tracer):
         """Record a step, which each replay takes."""
         update.trace(self, grads, tracer)
 
-    def _all_variables(self, grads):
+    def _tw_all_variables(self, grads):
         if not self.built:
             raise ValueError(
                 "When passing `grads` without `variables`, the optimizer must already be "
@@ -401,19 +417,19 @@ class Optimizer(State, Configured):
             )
         return self._trainable_variables
 
-    def update_of(self, variables: Sequence[Variable], grads: Sequence[Any]) -> Any:
+    def _tw_update_of(self, variables: Sequence[Variable], grads: Sequence[Any]) -> Any:
         """Return the update of a tuple of variables and the types of their gradients."""
         # The optimizer keeps its variables alive, so that their ids stay unique.
         key = (*map(id, variables), *map(type, grads))
-        update = self._updates.get(key)
+        update = self._tw_updates.get(key)
         if update is None:
             with BUILDING:
-                update = self._updates.get(key)
+                update = self._tw_updates.get(key)
                 if update is None:
-                    update = self._new_update(key, variables, grads)
+                    update = self._tw_new_update(key, variables, grads)
         return update
 
-    def _new_update(self, key, variables, grads):
+    def _tw_new_update(self, key, variables, grads):
         if len(variables) != len(grads):
             raise ValueError(
                 f"apply: {len(grads)} gradients were given for {len(variables)} variables"
@@ -432,13 +448,13 @@ class Optimizer(State, Configured):
             raise ValueError(
                 "apply: a variable is listed twice; pass the sum of its gradients"
             )
-        if self._segments is None:
-            slots = self._slots if self.updates_blocks else ()
-            options = self._extras, self._decayed, self.takes_whole
-            self._segments = lay_out(self._trainable_variables, slots, *options)
-        if len(self._updates) >= MAX_UPDATES:
-            self._updates.clear()
-        self._updates[key] = update = Update(self._segments, variables, grads)
+        if self._tw_segments is None:
+            slots = self._tw_slots if self._tw_updates_blocks else ()
+            options = self._tw_extras, self._tw_decayed, self._tw_rule.takes_whole
+            self._tw_segments = lay_out(self._trainable_variables, slots, *options)
+        if len(self._tw_updates) >= MAX_UPDATES:
+            self._tw_updates.clear()
+        self._tw_updates[key] = update = Update(self._tw_segments, variables, grads)
         return update
 
     def stateless_apply(
@@ -494,34 +510,34 @@ class Optimizer(State, Configured):
         clipped = iter([_clipped(g, clip) for g, clip in zip(present, clips)])
         return [None if g is None else next(clipped) for g in grads]
 
-    def _rate(self):
+    def _tw_rate(self):
         rate = self._learning_rate
         if type(rate) is Variable:
             return rate._array.item()
         with use_interpreters(()):
             if isinstance(rate, LearningRateSchedule):
-                return rate.at(self._iterations._array.item())
+                return rate._tw_at(self._iterations._array.item())
             return float(self.learning_rate)
 
     # --- the interface of an `Update`
 
-    def make_step(self, update: Any, gradients: Any, share: float = 1.0) -> Any:
+    def _tw_make_step(self, update: Any, gradients: Any, share: float = 1.0) -> Any:
         """Return a step with ``share`` of checked gradients, for a commit to make."""
         return RuleStep(update, self, gradients, share)
 
     @property
-    def changes_gradients(self) -> bool:
+    def _tw_changes_gradients(self) -> bool:
         """True if an update does not use the gradients as they are."""
         limits = (self.clipnorm, self.clipvalue, self.global_clipnorm)
         scales = (self.loss_scale_factor, self.gradient_accumulation_steps)
-        return any((*limits, *scales)) or not self.updates_blocks
+        return any((*limits, *scales)) or not self._tw_updates_blocks
 
     @property
-    def block_rule(self) -> Any:
+    def _tw_block_rule(self) -> Any:
         """The arithmetic of `update_block`, a `BlockRule`; None for a rule in ops."""
-        return _block_rule(self, self) if self.updates_blocks else None
+        return _block_rule(self, self) if self._tw_updates_blocks else None
 
-    def compiled_update(
+    def _tw_compiled_update(
         self, xp: Any, dtype: DTypeLike | None, decays: Any, scaled: Any
     ) -> Any:
         """Return `update_block` as machine code, see `make_update`, or None.
@@ -531,17 +547,17 @@ class Optimizer(State, Configured):
         if xp is not np:
             return None
         key = config.target(), dtype, decays, scaled
-        function, settings = self._compiled.get(key, (None, None))
+        function, settings = self._tw_compiled.get(key, (None, None))
         if settings is None or (
             settings and any([getattr(self, n) != v for n, v in settings])
         ):
-            function, settings = self._compile_update(*key)
-            self._compiled[key] = function, settings
+            function, settings = self._tw_compile_update(*key)
+            self._tw_compiled[key] = function, settings
         return function
 
-    def _compile_update(self, target, dtype, decays, scaled):
+    def _tw_compile_update(self, target, dtype, decays, scaled):
         """Return the machine code, and names and values of the settings that it reads."""
-        if target != "native" or not self.updates_blocks:
+        if target != "native" or not self._tw_updates_blocks:
             return None, ()
         from tapewright.compiler.pipeline import make_update  # loads all passes
 
@@ -549,24 +565,37 @@ class Optimizer(State, Configured):
         function = make_update(_block_rule(self, recorder), dtype, decays, scaled)
         return function, tuple(recorder.values.items())
 
-    def device_update(self, update: Any) -> Any:
+    def _tw_device_update(self, update: Any) -> Any:
         """Return a step of an `Update` for a device, or None if Python has to make it."""
-        if type(self).make_step is not Optimizer.make_step or not self.updates_blocks:
+        if (
+            type(self)._tw_make_step is not Optimizer._tw_make_step
+            or not self._tw_updates_blocks
+        ):
             return None
         recorder = _ReadRecorder(self)
         rule = _block_rule(self, recorder)
         return device_update(update, self, rule, recorder.values)
 
     @property
-    def _coefficient_count(self):
-        return len(self.coefficients(1, 1.0, np.float32))
+    def _tw_rule(self):
+        """The methods and settings of a rule in blocks, by the names that users give them."""
+        return self if self._tw_is_rule else _Rule(self)
 
-    def reads(self) -> list[Variable]:
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in _EXTENSION_POINTS:
+            vars(self)["_tw_is_rule"] = False
+
+    @property
+    def _tw_coefficient_count(self):
+        return len(self._tw_rule.coefficients(1, 1.0, np.float32))
+
+    def _tw_reads(self) -> list[Variable]:
         """Return the variables that an update reads and does not change."""
         rate = self._learning_rate
         return [rate] if isinstance(rate, Variable) else []
 
-    def writes(self, update: Any) -> list[Variable]:
+    def _tw_writes(self, update: Any) -> list[Variable]:
         """Return the variables that an update changes."""
         owners = [v for segment in update.touched(self) for v in segment.owners]
         state = [v for v in self.variables if v is not self._learning_rate]
@@ -574,7 +603,11 @@ class Optimizer(State, Configured):
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy of a view is no view: the copy lays its variables out again.
-        return vars(self) | {"_segments": None, "_updates": {}, "_compiled": {}}
+        return vars(self) | {
+            "_tw_segments": None,
+            "_tw_updates": {},
+            "_tw_compiled": {},
+        }
 
     # --- configuration
 
@@ -595,6 +628,7 @@ class Optimizer(State, Configured):
             return cls(**config)
 
 
+Optimizer._tw_rule_class = Optimizer
 watch_method(Optimizer, "apply", "optimizer", "apply_gradients")
 
 
@@ -605,14 +639,14 @@ def _once(build: Method) -> Method:
     def build_once(self, variables):
         if self.built:
             return
-        count = len(self._added)
+        count = len(self._tw_added)
         try:
             build(self, variables)
         except (
             BaseException
         ):  # the slots that a rule makes after `super().build` are missing
             self.built = False
-            del self._added[count:]
+            del self._tw_added[count:]
             raise
         assign_pending(self)  # also to what a rule makes after `super().build`
 
@@ -646,18 +680,49 @@ def _number(who, argument, value):
     )
 
 
+def _are_no_groups(slots):
+    names = slots if isinstance(slots, (tuple, list)) else [slots]
+    return any([isinstance(name, str) for name in names])
+
+
+class _Rule:
+    """What a rule in blocks defines for an optimizer, as far as it has such a rule.
+
+    A user's rule in ops may have attributes of these names, and so may an optimizer that
+    extends one of ours: then the class of the rule counts.
+    """
+
+    __slots__ = ("_optimizer",)
+
+    def __init__(self, optimizer):
+        self._optimizer = optimizer
+
+    def __getattr__(self, name):
+        optimizer = self._optimizer
+        cls = optimizer._tw_rule_class
+        if cls is not Optimizer:
+            if not is_own(cls):
+                return getattr(optimizer, name)
+            if optimizer._tw_updates_blocks:
+                cls = type(optimizer)
+        return class_attribute(optimizer, name, cls)
+
+
 def _block_rule(rule, reads):
     """Return the `BlockRule` of an optimizer, with attributes read from ``reads``."""
-    factor = [1.0] if rule.takes_factor else []
+    factor = [1.0] if rule._tw_rule.takes_factor else []
 
     def function(xp, gradient, variable, scratch, coefficients, *slots):
-        scratch = scratch if rule.needs_two else scratch[0]
+        scratch = scratch if rule._tw_rule.needs_two else scratch[0]
         numbers = [*coefficients, *factor]
         update_block = type(rule).update_block
         update_block(reads, xp, gradient, variable, scratch, numbers, *slots)
 
     return BlockRule(
-        function, rule._coefficient_count, len(rule._slots), 1 + rule.needs_two
+        function,
+        rule._tw_coefficient_count,
+        len(rule._tw_slots),
+        1 + rule._tw_rule.needs_two,
     )
 
 

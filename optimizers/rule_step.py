@@ -47,7 +47,7 @@ class RuleStep:
         if self.is_due:
             self._prepare()
         self.moved = None  # segments whose new flats have the new values
-        if not rule.updates_blocks:
+        if not rule._tw_updates_blocks:
             self._run_ops()
         elif self._has_more() or not update.is_on_host:
             self._compute_on_copies()
@@ -57,7 +57,7 @@ class RuleStep:
 
     def _prepare(self):
         """Set the coefficients; code of the user may read variables here."""
-        for variable, array in self.rule.advance(self.steps + 1) or ():
+        for variable, array in self.rule._tw_rule.advance(self.steps + 1) or ():
             self.variables.append(variable)
             self.arrays.append(array)
         self.update.set_coefficients(self.rule, self.steps + 1)
@@ -131,7 +131,7 @@ class RuleStep:
 
     def _run_ops(self):
         """Let the rule assign, and note the arrays that the variables have then."""
-        variables = self.rule.writes(self.update)
+        variables = self.rule._tw_writes(self.update)
         arrays = with_arrays_back(variables, self._assigned, variables)
         self.variables = variables + self.variables  # the count of steps comes last
         self.arrays = arrays + self.arrays
@@ -222,7 +222,7 @@ class _Blocks:
             self.update_run(0, segment.starts[-1], gradient.reshape(-1), clip)
             return
         rows, values = _clipped_rows(self.workspace.xp, gradient, clip)
-        if not rule.zero_is_idle or self.decays:
+        if not rule._tw_rule.zero_is_idle or self.decays:
             self._update_all_rows(rows, values)
         elif rows.size:
             self._update_rows(rows, values)
@@ -242,7 +242,7 @@ class _Blocks:
         """Return the machine code for a segment, or None, and the numbers that it takes."""
         workspace, scaled = self.workspace, type(clip) is Scaling
         kind = workspace.xp, workspace.computed, self.decays, scaled
-        compiled = self.rule.compiled_update(*kind)
+        compiled = self.rule._tw_compiled_update(*kind)
         decay, *numbers = workspace.numbers
         if self.decays:
             numbers.append(decay)
@@ -276,7 +276,9 @@ class _Blocks:
         rule, workspace, size = self.rule, self.workspace, variable.size
         xp, wrapped = runner.xp, runner.wrapped
         gradient = wrapped(gradient)
-        folds = compiled is not None or (rule.takes_factor and self._folds(clip))
+        folds = compiled is not None or (
+            rule._tw_rule.takes_factor and self._folds(clip)
+        )
         if clip is not None and not (folds and type(clip) is Scaling):
             gradient = clip(xp, gradient, wrapped(workspace.second[:size]))
             clip = None
@@ -285,16 +287,16 @@ class _Blocks:
             runner.compute(compiled, gradient, variable, *slots, *numbers)
             return
         decay, *coefficients = workspace.numbers
-        if rule.takes_factor:
+        if rule._tw_rule.takes_factor:
             coefficients.append(1.0 if clip is None else float(clip.factor))
         variable, buffer = wrapped(variable), wrapped(workspace.scratch[:size])
         if self.decays:
             xp.multiply(variable, decay, out=buffer)
             xp.subtract(variable, buffer, out=variable)
-        if rule.needs_two:
+        if rule._tw_rule.needs_two:
             buffer = buffer, wrapped(workspace.spare[:size])
         slots = map(wrapped, slots)
-        rule.update_block(xp, gradient, variable, buffer, coefficients, *slots)
+        rule._tw_rule.update_block(xp, gradient, variable, buffer, coefficients, *slots)
 
     def _folds(self, clip):
         """Return whether the rule multiplies by the factor of ``clip`` in passing."""
@@ -337,22 +339,26 @@ class _Blocks:
     def _update_copies(self, gradient, variable, *slots):
         rule, xp = self.rule, self.workspace.xp
         coefficients = self.workspace.numbers[1:]
-        if rule.takes_factor:
+        if rule._tw_rule.takes_factor:
             coefficients.append(1.0)
         scratch = xp.empty_like(variable)
-        if rule.needs_two:
+        if rule._tw_rule.needs_two:
             scratch = scratch, xp.empty_like(variable)
-        rule.update_block(xp, gradient, variable, scratch, coefficients, *slots)
+        rule._tw_rule.update_block(
+            xp, gradient, variable, scratch, coefficients, *slots
+        )
 
 
 def update_alone(rule, step, learning_rate, gradient, variable, slots):
     """Take one step of ``update_block`` for one variable, outside of its segment."""
-    owners = [variable, *slots]
+    owners, rule = [variable, *slots], rule._tw_rule
     xp = array_module(type(variable._array))
     workspace = Workspace(xp, variable._array.dtype, max(1, variable._array.size))
-    workspace.prepare(rule.coefficients(step, learning_rate, workspace.computed.type))
-    coefficients = [*workspace.numbers, 1.0] if rule.takes_factor else workspace.numbers
-    scratch = workspace.scratch
+    numbers = rule.coefficients(step, learning_rate, workspace.computed.type)
+    workspace.prepare(numbers)
+    coefficients, scratch = [*workspace.numbers], workspace.scratch
+    if rule.takes_factor:
+        coefficients.append(1.0)
     if rule.needs_two:
         scratch = scratch, workspace.spare
     arrays = [to_gradient(gradient, variable), *[v._array for v in owners]]

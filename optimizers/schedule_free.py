@@ -55,8 +55,8 @@ class ScheduleFreeAdamW(Optimizer):
         self.epsilon = epsilon
         self.warmup_steps = warmup_steps
 
-    def _slot(self, variable, name):
-        slot = super()._slot(variable, name)
+    def _tw_slot(self, variable, name):
+        slot = super()._tw_slot(variable, name)
         if name == "momentum":
             slot.assign(variable)
         return slot

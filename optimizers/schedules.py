@@ -55,16 +55,16 @@ class LearningRateSchedule(Configured):
     >>> class Warmup(LearningRateSchedule):
     ...     def __call__(self, step):
     ...         return minimum(0.1 * step, 1.0)
-    >>> Warmup().at(3)
+    >>> float(Warmup()(3))
     0.30000001192092896
     """
 
-    kind: str = "schedule"
+    _tw_kind: str = "schedule"
 
     def __call__(self, step: TensorLike) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must define __call__(step)")
 
-    def at(self, step: int) -> float:
+    def _tw_at(self, step: int) -> float:
         """Return the rate of a step, as a number."""
         variable = Variable(step, False, dtype="int64")
         variable.path = "iteration"  # as that of an optimizer
@@ -76,13 +76,13 @@ class _Formula(LearningRateSchedule):
 
     def __call__(self, step: TensorLike) -> Tensor:
         if is_tensor(step) or np.ndim(step):
-            return self._rate(convert_to_tensor(step), TENSORS)
-        return constant(self.at(step), float32)
+            return self._tw_rate(convert_to_tensor(step), TENSORS)
+        return constant(self._tw_at(step), float32)
 
-    def at(self, step: int) -> float:
-        return float(self._rate(step, NUMBERS))
+    def _tw_at(self, step: int) -> float:
+        return float(self._tw_rate(step, NUMBERS))
 
-    def _check_positive(self, argument):
+    def _tw_check_positive(self, argument):
         value = getattr(self, argument)
         if value <= 0:
             raise ValueError(
@@ -114,9 +114,9 @@ class ExponentialDecay(_Formula):
         self.decay_steps = decay_steps
         self.staircase = staircase
         self.name = name
-        self._check_positive("decay_steps")
+        self._tw_check_positive("decay_steps")
 
-    def _rate(self, step, f):
+    def _tw_rate(self, step, f):
         exponent = f.real(step) / self.decay_steps
         exponent = f.floor(exponent) if self.staircase else exponent
         return self.initial_learning_rate * f.pow(self.decay_rate, exponent)
@@ -146,9 +146,9 @@ class InverseTimeDecay(_Formula):
         self.decay_steps = decay_steps
         self.staircase = staircase
         self.name = name
-        self._check_positive("decay_steps")
+        self._tw_check_positive("decay_steps")
 
-    def _rate(self, step, f):
+    def _tw_rate(self, step, f):
         done = f.real(step) / self.decay_steps
         done = f.floor(done) if self.staircase else done
         return self.initial_learning_rate / (1 + self.decay_rate * done)
@@ -179,10 +179,10 @@ class PiecewiseConstantDecay(_Formula):
         self.values = values
         self.name = name
 
-    def at(self, step: int) -> float:
+    def _tw_at(self, step: int) -> float:
         return float(self.values[bisect_left(self.boundaries, step)])
 
-    def _rate(self, step, f):
+    def _tw_rate(self, step, f):
         rate = convert_to_tensor(self.values[-1], float32)
         for boundary, value in zip(self.boundaries[::-1], self.values[-2::-1]):
             if step.dtype.is_integer:
@@ -218,9 +218,9 @@ class PolynomialDecay(_Formula):
         self.power = power
         self.cycle = cycle
         self.name = name
-        self._check_positive("decay_steps")
+        self._tw_check_positive("decay_steps")
 
-    def _rate(self, step, f):
+    def _tw_rate(self, step, f):
         step, steps = f.real(step), self.decay_steps
         if self.cycle:
             steps = steps * f.maximum(f.ceil(step / steps), 1.0)
@@ -263,21 +263,21 @@ class CosineDecay(_Formula):
         self.name = name
         self.warmup_target = warmup_target
         self.warmup_steps = warmup_steps
-        self._check_positive("decay_steps")
+        self._tw_check_positive("decay_steps")
 
-    def _rate(self, step, f):
+    def _tw_rate(self, step, f):
         step, first = f.real(step), self.initial_learning_rate
         if self.warmup_target is None or not self.warmup_steps:
             top = first if self.warmup_target is None else self.warmup_target
-            return self._decayed(step, top, f)
+            return self._tw_decayed(step, top, f)
         top, steps = self.warmup_target, self.warmup_steps
         return f.select(
             step < steps,
             lambda: (top - first) * (step / steps) + first,
-            lambda: self._decayed(step - steps, top, f),
+            lambda: self._tw_decayed(step - steps, top, f),
         )
 
-    def _decayed(self, step, top, f):
+    def _tw_decayed(self, step, top, f):
         done = f.minimum(step, float(self.decay_steps)) / self.decay_steps
         wave = 0.5 * (1 + f.cos(math.pi * done))
         return top * ((1 - self.alpha) * wave + self.alpha)
@@ -311,9 +311,9 @@ class CosineDecayRestarts(_Formula):
         self.m_mul = m_mul
         self.alpha = alpha
         self.name = name
-        self._check_positive("first_decay_steps")
+        self._tw_check_positive("first_decay_steps")
 
-    def _rate(self, step, f):
+    def _tw_rate(self, step, f):
         done, t = f.real(step) / self.first_decay_steps, self.t_mul
         if t == 1:
             restarts = f.floor(done)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from tapewright.core.argument_validation import share
+from tapewright.core.reserved_names import Replaceable
 
 from .arithmetic import subtract_scaled
 from .optimizer import DecayingOptions, LearningRate, Optimizer
@@ -48,13 +49,19 @@ class SGD(Optimizer):
         super().__init__(learning_rate, **kwargs)
         self.momentum: float = share(self, "momentum", float(momentum))
         self.nesterov: bool = bool(nesterov)
-        self.slots: tuple[tuple[str]] = (("momentum",),) if momentum else ()
-        self.zero_is_idle: bool = not momentum
+
+    @Replaceable
+    def slots(self) -> tuple[tuple[str, ...], ...]:
+        return (("momentum",),) if self.momentum else ()
+
+    @Replaceable
+    def zero_is_idle(self) -> bool:
+        return not self.momentum
 
     @property
     def momentums(self) -> list[Variable]:
         """The slots of the variables; empty without ``momentum``."""
-        return self._slots[0] if self._slots else []
+        return self._tw_slots[0] if self._tw_slots else []
 
     def coefficients(self, step, learning_rate, real):
         return learning_rate, self.momentum

@@ -18,6 +18,7 @@ from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.own_variables import load_own_variables, save_own_variables
 from tapewright.core.patterns import pattern_of
+from tapewright.core.reserved_names import Reserving
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.trackable import Trackable, assign_pending, owned
 from tapewright.core.variable import Variable
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["State"]
 
 
-class State(Trackable):
+class State(Reserving, Trackable):
     """Base of `Optimizer`: creation, listing and loading of its variables."""
 
     # Names of the per-variable states, in groups. `variables` lists a group variable by
@@ -44,16 +45,16 @@ class State(Trackable):
     built: bool = False
     _iterations = None
 
-    def _reset_state(self):
+    def _tw_reset_state(self):
         self.built = False
         self._trainable_variables = []
-        self._slots = []  # one list of variables for each slot
-        self._extras = {}  # the same for the slots of averages and accumulation
-        self._added = []  # further variables of the rule: pairs of a slot name and one
-        self._indices = {}  # id of a variable -> its index among the trained ones
-        self._not_decayed = (set(), None)
+        self._tw_slots = []  # one list of variables for each slot
+        self._tw_extras = {}  # the same for the slots of averages and accumulation
+        self._tw_added = []  # further variables of the rule: pairs of a slot name and one
+        self._tw_indices = {}  # id of a variable -> its index among the trained ones
+        self._tw_not_decayed = (set(), None)
         self._iterations = None
-        self._iterations = self._scalar("iteration", 0, "int64")
+        self._iterations = self._tw_scalar("iteration", 0, "int64")
         self._learning_rate = None
 
     @property
@@ -69,17 +70,17 @@ class State(Trackable):
         variables = [self._iterations]
         if isinstance(self._learning_rate, Variable):
             variables.append(self._learning_rate)
-        for states in self._extras.values():
+        for states in self._tw_extras.values():
             variables += states
-        slots = iter(self._slots)
-        for group in self.slots:
+        slots = iter(self._tw_slots)
+        for group in self._tw_rule.slots:
             states = [next(slots, ()) for _ in group]
             variables += [state for each in zip(*states) for state in each]
-        variables += [variable for _, variable in self._added]
+        variables += [variable for _, variable in self._tw_added]
         known = {id(v) for v in (*variables, *self._trainable_variables)}
-        return variables + [v for v in self._attributes() if id(v) not in known]
+        return variables + [v for v in self._tw_attributes() if id(v) not in known]
 
-    def _attributes(self):
+    def _tw_attributes(self):
         """Return variables that are attributes or lie in one (a list or dict), each once."""
         leaves = owned(self, in_order=True)
         return {id(x): x for x in leaves if isinstance(x, Variable)}.values()
@@ -106,13 +107,13 @@ class State(Trackable):
             (ACCUMULATOR, self.gradient_accumulation_steps),
         ):
             if wanted:
-                self._extras[name] = [self._slot(v, name) for v in variables]
-        names = [name for group in self.slots for name in group]
-        self._slots = [[self._slot(v, name) for v in variables] for name in names]
-        for name, slots in zip(names, self._slots):
+                self._tw_extras[name] = [self._tw_slot(v, name) for v in variables]
+        names = [name for group in self._tw_rule.slots for name in group]
+        self._tw_slots = [[self._tw_slot(v, name) for v in variables] for name in names]
+        for name, slots in zip(names, self._tw_slots):
             setattr(self, _attribute(name), slots)
-        self._indices = {id(v): i for i, v in enumerate(variables)}
-        self._decayed = [self._decays(v) for v in variables]
+        self._tw_indices = {id(v): i for i, v in enumerate(variables)}
+        self._tw_decayed = [self._tw_decays(v) for v in variables]
         self._trainable_variables = variables
         self.built = True
         assign_pending(self)
@@ -122,28 +123,30 @@ class State(Trackable):
         children = {"iteration": self._iterations}
         if isinstance(self._learning_rate, Variable):
             children["learning_rate"] = self._learning_rate
-        names = [name for group in self.slots for name in group]
-        children |= self._extras | dict(zip(names, self._slots))
+        names = [name for group in self._tw_rule.slots for name in group]
+        children |= self._tw_extras | dict(zip(names, self._tw_slots))
         added = {}
-        for name, variable in self._added:
+        for name, variable in self._tw_added:
             added.setdefault(name, []).append(variable)
         children |= {n: vs[0] if len(vs) == 1 else vs for n, vs in added.items()}
         variables = {k: v for k, v in vars(self).items() if isinstance(v, Variable)}
         return children | {k: v for k, v in variables.items() if not k.startswith("_")}
 
-    def _slot(self, variable, name):
+    def _tw_slot(self, variable, name):
         array = variable._array
         xp = devices.array_module(type(array))
         with devices.use_module(xp):
-            start = xp.full(array.shape, self.initial.get(name, 0), array.dtype)
-            return self._new_variable(start, f"{_stem(variable)}_{name}")
+            start = xp.full(
+                array.shape, self._tw_rule.initial.get(name, 0), array.dtype
+            )
+            return self._tw_new_variable(start, f"{_stem(variable)}_{name}")
 
-    def _scalar(self, name, value, dtype):
+    def _tw_scalar(self, name, value, dtype):
         # NumPy's, as it is read in each step: on a GPU, that would wait.
         with devices.use_module(np), use_interpreters(()):
-            return self._new_variable(value, name, dtype)
+            return self._tw_new_variable(value, name, dtype)
 
-    def _new_variable(self, value, name, dtype=None):
+    def _tw_new_variable(self, value, name, dtype=None):
         variable = Variable(value, trainable=False, name=name, dtype=dtype)
         variable.path = f"{self.name}/{name}"
         if self._iterations is not None:  # one lock for all: they change together
@@ -166,7 +169,7 @@ class State(Trackable):
         ``aggregation`` and ``layout`` change nothing.
         """
         name = name or "variable"
-        return self._add(
+        return self._tw_add(
             name, name, tuple(shape), initializer, dtype or default_float()
         )
 
@@ -176,7 +179,7 @@ class State(Trackable):
         """Add a slot of a variable: a Variable of its shape and dtype."""
         slot, variable = name or "var", reference_variable
         name, shape = f"{_stem(variable)}_{slot}", tuple(variable.shape)
-        return self._add(slot, name, shape, initializer, variable.dtype)
+        return self._tw_add(slot, name, shape, initializer, variable.dtype)
 
     def add_optimizer_variables(
         self,
@@ -205,16 +208,16 @@ class State(Trackable):
         columns = tuple([[row[i] for row in rows] for i in range(len(names))])
         return columns[0] if isinstance(name, str) else columns
 
-    def _add(self, slot, name, shape, initializer, dtype):
+    def _tw_add(self, slot, name, shape, initializer, dtype):
         initialize = object_config.resolve("initializer", initializer)
         with use_interpreters(()):
-            variable = self._new_variable(initialize(shape, dtype), name, dtype)
-        self._added.append((slot, variable))
+            variable = self._tw_new_variable(initialize(shape, dtype), name, dtype)
+        self._tw_added.append((slot, variable))
         return variable
 
     def _get_variable_index(self, variable) -> int:
         """Return the index of a variable among those that the optimizer was built with."""
-        return self._indices[id(variable)]
+        return self._tw_indices[id(variable)]
 
     def assign(self, variable: Variable, value: TensorLike) -> None:
         """Assign ``value``, in the dtype of the variable."""
@@ -276,10 +279,10 @@ class State(Trackable):
                 "optimizer is built."
             )
         pattern = pattern_of("|".join(var_names)) if var_names else None
-        self._not_decayed = ({id(v) for v in var_list or ()}, pattern)
+        self._tw_not_decayed = ({id(v) for v in var_list or ()}, pattern)
 
-    def _decays(self, variable):
-        ids, pattern = self._not_decayed
+    def _tw_decays(self, variable):
+        ids, pattern = self._tw_not_decayed
         return id(variable) not in ids and not (
             pattern and pattern.search(variable.name)
         )
@@ -290,12 +293,12 @@ class State(Trackable):
             return
         decay = float(self.learning_rate) * self.weight_decay
         for variable in variables:
-            if self._decayed[self._get_variable_index(variable)]:
+            if self._tw_decayed[self._get_variable_index(variable)]:
                 variable.assign_sub(variable * decay)
 
-    def excluded_from_weight_decay(self) -> list[Any]:
+    def _tw_excluded_from_weight_decay(self) -> list[Any]:
         """Return the trained variables that do not decay."""
-        pairs = zip(self._trainable_variables, self._decayed if self.built else ())
+        pairs = zip(self._trainable_variables, self._tw_decayed if self.built else ())
         return [variable for variable, decays in pairs if not decays]
 
     def finalize_variable_values(self, var_list: Sequence[Variable]) -> None:
@@ -319,7 +322,7 @@ class State(Trackable):
 
     @property
     def _model_variables_moving_average(self):
-        return self._extras.get(AVERAGE, [])
+        return self._tw_extras.get(AVERAGE, [])
 
 
 def _check_trainable(who, variable):

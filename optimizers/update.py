@@ -120,7 +120,7 @@ class Update:
         """Warn of missing gradients; tell interpreters which variables a step writes."""
         self._warn_of_missing()
         if active_interpreter() is not None:
-            notify_of_writes(rule.writes(self), EFFECT)
+            notify_of_writes(rule._tw_writes(self), EFFECT)
 
     def _commit(self, rule, grads):
         commit([self.make_step(rule, grads)])
@@ -130,18 +130,18 @@ class Update:
         gradients = self.checked(grads)
         if replica_context() is not None:
             gradients = all_reduce_gradients(gradients)
-        return rule.make_step(self, gradients)
+        return rule._tw_make_step(self, gradients)
 
     def _locks(self, rule):
         lock = self._exclusive.get(id(rule))  # an optimizer and one around it
         if lock is None:
-            lock = self._exclusive[id(rule)] = writing(rule.writes(self))
+            lock = self._exclusive[id(rule)] = writing(rule._tw_writes(self))
         return lock
 
     def trace(self, rule, grads, tracer):
         """Record one step, which each replay takes."""
         self._warn_of_missing()
-        notify_of_writes(rule.writes(self), EFFECT)
+        notify_of_writes(rule._tw_writes(self), EFFECT)
         context = replica_context()
         inputs, slices = [], []
         for i, variable, _ in self.present:
@@ -168,7 +168,7 @@ class Update:
                 slices.append(None)
             inputs += arrays
         step = TracedUpdate(self, rule, slices, context is not None)
-        if not rule.updates_blocks:
+        if not rule._tw_updates_blocks:
             tracer.flush_variables()  # its code may look at any variable
         tracer.effect(EFFECT, step, inputs, reads=step.reads, writes=step.writes)
 
@@ -188,10 +188,12 @@ class Update:
 
     def set_coefficients(self, rule, step):
         """Set the numbers of a step, counted from 1; the learning rate may be users' code."""
-        rate = rule._rate()
+        rate = rule._tw_rate()
         decay = rate * (rule.weight_decay or 0)
         for workspace in self.workspaces:
-            coefficients = rule.coefficients(step, rate, workspace.computed.type)
+            coefficients = rule._tw_rule.coefficients(
+                step, rate, workspace.computed.type
+            )
             workspace.prepare((decay, *coefficients))
 
     @property
@@ -226,7 +228,7 @@ class TracedUpdate(VariableUpdate):
 
     def make_step(self, *arrays):
         if self.dense:
-            return self.rule.make_step(self.update, arrays)
+            return self.rule._tw_make_step(self.update, arrays)
         rest, gradients = iter(arrays), []
         for (_, variable, _), slices in zip(self.update.present, self.slices):
             array = next(rest)
@@ -236,24 +238,24 @@ class TracedUpdate(VariableUpdate):
                 array = to_gradient(slices, variable)
                 array = all_gather_rows(array) if self.gathers else array
             gradients.append(array)
-        return self.rule.make_step(self.update, gradients)
+        return self.rule._tw_make_step(self.update, gradients)
 
     @property
     def runs_user_code(self):
-        return not self.rule.updates_blocks
+        return not self.rule._tw_updates_blocks
 
     @property
     def reads(self):
-        return self.rule.reads()
+        return self.rule._tw_reads()
 
     @property
     def writes(self):
-        return self.rule.writes(self.update)
+        return self.rule._tw_writes(self.update)
 
     @property
     def gradient_memory(self):
         memory = [None] * len(self.slices)
-        if not self.dense or self.rule.changes_gradients:
+        if not self.dense or self.rule._tw_changes_gradients:
             return memory
         for group in self.update.groups:
             for m, n in group.members if group.views else ():
@@ -262,10 +264,10 @@ class TracedUpdate(VariableUpdate):
 
     @property
     def block_rule(self):
-        return self.rule.block_rule
+        return self.rule._tw_block_rule
 
     def on_device(self):
-        return self.rule.device_update(self.update) if self.dense else None
+        return self.rule._tw_device_update(self.update) if self.dense else None
 
     def with_own_memory(self):
         other = copy.copy(self)
@@ -282,7 +284,7 @@ class TracedUpdate(VariableUpdate):
 
 @effect_maker(EFFECT, on_host=False)
 def _traced_update(optimizer, variables, gradients):
-    update = optimizer.update_of(tuple(variables), gradients)
+    update = optimizer._tw_update_of(tuple(variables), gradients)
     empty = IndexedSlices(None, None)
     slices = [None if each == "dense" else empty for each in gradients]
     return TracedUpdate(update, optimizer, slices, "gathered" in gradients)
@@ -304,7 +306,7 @@ def dense_on_device(rule, gradient, variable):
     fits = fits and indices.shape.rank == 1 and indices.dtype.is_integer
     fits = fits and bool(shape) and tuple(values.shape)[1:] == shape[1:]
     known = values.dtype.is_floating and kind_of(dtype) == "f"
-    is_small = not rule.zero_is_idle or variable._array.size <= LARGE
-    if xp is np or rule.changes_gradients or not (fits and known and is_small):
+    is_small = not rule._tw_rule.zero_is_idle or variable._array.size <= LARGE
+    if xp is np or rule._tw_changes_gradients or not (fits and known and is_small):
         return gradient
     return scatter_rows(cast(values, variable.dtype), indices, shape=variable.shape)

@@ -50,15 +50,9 @@ MOST = 70
 # Names that other files of the package use, and users do not.
 INTERNAL = set(
     """
-    Layer.call_as_it_is LayerConfig.own_build_config LayerConfig.build_by_own_config
-    Tracked.own_variables Model.lists_layers RNN.inner_loop RecurrentCell.dropped
-    RecurrentCell.of_inputs RecurrentCell.of_state RecurrentCell.one_mask CallbackList.close
+    RNN.inner_loop CallbackList.close
     CallbackList.wants_predict_batches CallbackList.wants_test_batches
-    CallbackList.wants_train_batches
-    Optimizer.advance Optimizer.block_rule Optimizer.changes_gradients
-    Optimizer.compiled_update Optimizer.device_update Optimizer.reads Optimizer.writes
-    Optimizer.take_step Optimizer.update_of LossScaleOptimizer.writes
-    LossScaleOptimizer.take_step
+    CallbackList.wants_train_batches Optimizer.advance
     KerasTensor.record_function KerasTensor.record_op
     Variable.check_assigned Variable.read_uncast Variable.to_numpy Tensor.to_numpy
     Generator.stream Dataset.traced_steps DatasetIterator.traced_steps

@@ -8,8 +8,9 @@ from typing import Any
 
 from . import name_scopes
 from .naming import snake_case
+from .reserved_names import PREFIX, Replaceable, Reserving, check_assignment
 from .tensor import Tensor
-from .trackable import Opaque, Trackable, owned
+from .trackable import Opaque, Trackable, child_name, owned
 from .typing import P, R
 from .variable import Variable, VariableValue
 
@@ -19,7 +20,7 @@ __all__ = ["Module"]
 _VALUES = (Tensor, VariableValue)
 
 
-class Module(Trackable):
+class Module(Reserving, Trackable):
     """A container of variables and of other modules, in attributes, lists and dicts.
 
     Subclasses need not call ``super().__init__()``. Attributes are searched in
@@ -35,34 +36,38 @@ class Module(Trackable):
     1
     """
 
-    _name = None
-    # A class with methods in which no tensor may replace a variable; see `_refuse_rebound`.
-    _keeps_variables = False
-    _rebound: Any = None  # `Opaque`: attribute -> the variable that a tensor replaced
+    _tw_name = None
+    # A class with methods in which no tensor may replace a variable; see `_tw_refuse_rebound`.
+    _tw_keeps_variables = False
+    _tw_rebound: Any = (
+        None  # `Opaque`: attribute -> the variable that a tensor replaced
+    )
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self._keeps_variables and isinstance(value, _VALUES):
+        if name[:4] == PREFIX:
+            check_assignment(type(self), name)
+        if self._tw_keeps_variables and isinstance(value, _VALUES):
             known = vars(self).get(name)
             if isinstance(known, Variable):
-                rebound = {} if self._rebound is None else self._rebound.value
-                vars(self)["_rebound"] = Opaque({name: known, **rebound})
-        super().__setattr__(name, value)
-        if self._pending_values is not None:
-            self._pending_values.take(name, value)
+                rebound = {} if self._tw_rebound is None else self._tw_rebound.value
+                vars(self)["_tw_rebound"] = Opaque({name: known, **rebound})
+        super(Reserving, self).__setattr__(name, value)  # after that check
+        if self._tw_pending_values is not None:
+            self._tw_pending_values.take(child_name(self, name), value)
 
     def __init__(self, name: str | None = None):
         if name is not None and not str(name).isidentifier():
             raise ValueError(
                 f"Module: name must be a valid Python identifier, got {name!r}"
             )
-        self._name = name
+        self._tw_name = name
 
     @property
     def name(self) -> str:
         """The name, by default that of the class in snake case."""
-        return self._name or snake_case(type(self).__name__)
+        return self._tw_name or snake_case(type(self).__name__)
 
-    @property
+    @Replaceable
     def name_scope(self) -> name_scopes.name_scope:
         """A `tw.name_scope` of the name."""
         return name_scopes.name_scope(self.name)
@@ -73,7 +78,7 @@ class Module(Trackable):
 
         @functools.wraps(method)
         def scoped(self, *args, **kwargs):
-            with self.name_scope:
+            with name_scopes.name_scope(self.name):
                 return method(self, *args, **kwargs)
 
         return scoped
@@ -81,26 +86,26 @@ class Module(Trackable):
     @property
     def variables(self) -> tuple[Variable, ...]:
         """All variables, each once."""
-        return self._find(Variable)
+        return self._tw_find(Variable)
 
-    @property
+    @Replaceable
     def trainable_variables(self) -> tuple[Variable, ...]:
         """The variables that are trainable, each once."""
         return tuple([v for v in self.variables if v.trainable])
 
-    @property
+    @Replaceable
     def non_trainable_variables(self) -> tuple[Variable, ...]:
         """The variables that are not trainable, each once."""
         return tuple([v for v in self.variables if not v.trainable])
 
-    @property
+    @Replaceable
     def submodules(self) -> tuple[Module, ...]:
         """All modules inside this one, each once."""
-        return self._find(Module)
+        return self._tw_find(Module)
 
-    def _refuse_rebound(self, method):
+    def _tw_refuse_rebound(self, method):
         """Raise if a method has replaced variables by tensors; they are put back."""
-        rebound = vars(self).pop("_rebound").value
+        rebound = vars(self).pop("_tw_rebound").value
         names = [n for n in rebound if isinstance(vars(self).get(n), _VALUES)]
         for name in names:
             setattr(self, name, rebound[name])
@@ -110,7 +115,7 @@ class Module(Trackable):
                 f"a tensor: change its value by self.{names[0]}.assign(...) or assign_add"
             )
 
-    def _find(self, kind):
+    def _tw_find(self, kind):
         found, seen = [], {id(self)}
         _search(self, kind, found, seen)
         return tuple(found)

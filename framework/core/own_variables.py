@@ -45,6 +45,6 @@ def keeps_plainly(owner):
 
 
 def _own(owner):
-    if hasattr(owner, "own_variables"):
-        return owner.own_variables()
+    if hasattr(owner, "_tw_own_variables"):
+        return owner._tw_own_variables()
     return owner.variables

@@ -1,8 +1,9 @@
 """Owners and their children: the one way to ask an object which objects it holds.
 
 Whatever walks over objects (the variables of a `Module`, checkpoints, saved models, files
-of weights) asks `children`. The names in files are those that `children` gives, so a class
-that renames a private attribute keeps the old name in ``_child_names``.
+of weights) asks `children`. The names in files are those that `children` gives, without
+the prefix of reserved names; a class that renames a private attribute keeps the old name
+in ``_tw_child_names``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 from .nest import is_nested, owned_leaves
+from .reserved_names import name_in_files
 
 __all__ = [
     "Opaque",
@@ -27,7 +29,7 @@ class Trackable:
     """An object whose attributes hold variables, or other objects that do.
 
     >>> class Pair(Trackable):
-    ...     _child_names = {"_first": "left"}
+    ...     _tw_child_names = {"_first": "left"}
     ...     def __init__(self):
     ...         self._first, self.right, self._cache = 1, 2, 3
     >>> children(Pair())
@@ -35,19 +37,29 @@ class Trackable:
     """
 
     # Private attribute -> name of the child, where other code or a file depends on it.
-    _child_names: ClassVar[dict[str, str]] = {}
+    _tw_child_names: ClassVar[dict[str, str]] = {}
     # Those that a restored checkpoint holds for children that do not exist yet.
-    _pending_values: Any = None
+    _tw_pending_values: Any = None
 
     def __children__(self) -> dict[Any, Any]:
         """Return the children by name, in alphabetical order, private names last.
 
         Override it to name children that are no attributes.
         """
-        names = type(self)._child_names
-        found = {names.get(name, name): x for name, x in _attributes(self)}
+        names = {name: child_name(self, name) for name in vars(self)}
+        found = {
+            name: vars(self)[name] for name, child in names.items() if child == name
+        }
+        for name, child in names.items():
+            if child != name:  # an attribute of a user may have its name
+                found[name if child in found else child] = vars(self)[name]
         ordered = sorted(found, key=lambda name: (name.startswith("_"), name))
         return {name: found[name] for name in ordered}
+
+
+def child_name(owner: Trackable, name: str) -> str:
+    """Return the name of the child, as in files, that is an attribute of an owner."""
+    return type(owner)._tw_child_names.get(name) or name_in_files(name)
 
 
 class Opaque:
@@ -79,7 +91,7 @@ def owned(owner: object, by_name: bool = False, in_order: bool = False) -> list[
     """
     attributes = _attributes(owner)
     if by_name:
-        attributes.sort(key=lambda pair: pair[0])
+        attributes.sort(key=lambda pair: name_in_files(pair[0]))
     leaves = []
     for _, value in attributes:
         if not is_nested(value):
@@ -91,20 +103,20 @@ def owned(owner: object, by_name: bool = False, in_order: bool = False) -> list[
 
 def assign_pending(owner: Trackable) -> None:
     """Assign the pending values of children that exist by now."""
-    if owner._pending_values is not None:
-        owner._pending_values.assign_to(owner)
+    if owner._tw_pending_values is not None:
+        owner._tw_pending_values.assign_to(owner)
 
 
 def drop_pending(owner: Trackable) -> None:
     """Give up the pending values: children made from now on start anew."""
-    if owner._pending_values is not None:
-        owner._pending_values.drop()
-        owner._pending_values = None
+    if owner._tw_pending_values is not None:
+        owner._tw_pending_values.drop()
+        owner._tw_pending_values = None
 
 
 def making_children(owner: Trackable) -> AbstractContextManager[None]:
     """A context that makes children; at its end they have taken their pending values."""
-    pending = owner._pending_values
+    pending = owner._tw_pending_values
     return nullcontext() if pending is None else pending.replacing_initial(owner)
 
 

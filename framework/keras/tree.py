@@ -40,7 +40,7 @@ def _entries(container):
 
 
 def _rebuilt(container, parts):
-    """A container of the same type with other parts, in the order of `_entries`."""
+    """A container of the same type with other parts, in the order of `_tw_entries`."""
     if isinstance(container, dict):
         new = dict(zip([key for key, _ in _entries(container)], parts))
         in_order = [(key, new[key]) for key in container]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
+from tapewright.core.reserved_names import Reserving
+
 from . import registry
 from .constructor_arguments import (
     NO_ARGUMENTS,
@@ -26,29 +28,29 @@ def from_constructor(get_config: Method) -> Method:
     return get_config
 
 
-class Configured:
+class Configured(Reserving):
     """Base of classes that are registered by name and can be rebuilt from a config.
 
     The config has the constructor's arguments, each kept as the attribute of its name. A
-    class that sets ``kind`` is the base of a family, whose classes are registered when they
+    class that sets ``_tw_kind`` is the base of a family, whose classes are registered when they
     are defined.
     """
 
-    kind: str = ""
-    omit_defaults: dict[str, Any] = {}  # those that the config omits at this value
-    config_exclude: tuple[str, ...] = ()  # those that a subclass adds itself
-    prefer_init_args: bool = False  # rather than the attributes of their names
-    _plain_arguments = None
+    _tw_kind: str = ""
+    _tw_omit_defaults: dict[str, Any] = {}  # those that the config omits at this value
+    _tw_config_exclude: tuple[str, ...] = ()  # those that a subclass adds itself
+    _tw_prefer_init_args: bool = False  # rather than the attributes of their names
+    _tw_plain_arguments = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "kind" not in vars(cls) and not cls.__name__.startswith("_"):
-            registry.register(cls.kind, cls.__name__, cls)
+        if "_tw_kind" not in vars(cls) and not cls.__name__.startswith("_"):
+            registry.register(cls._tw_kind, cls.__name__, cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         thing = super().__new__(cls)
         if not is_own(cls):
-            vars(thing)["_plain_arguments"] = PlainArguments(cls, args, kwargs)
+            vars(thing)["_tw_plain_arguments"] = PlainArguments(cls, args, kwargs)
         return thing
 
     @from_constructor
@@ -57,33 +59,35 @@ class Configured:
 
         Raises: ``NotImplementedError`` if one is neither plain nor kept as an attribute.
         """
-        cls, call = type(self), self._plain_arguments or NO_ARGUMENTS
+        cls, call = type(self), self._tw_plain_arguments or NO_ARGUMENTS
         arguments = constructor_arguments(cls)
-        names = [name for name in arguments if name not in self.config_exclude]
+        names = [name for name in arguments if name not in self._tw_config_exclude]
         kept = {name: getattr(self, name) for name in names if hasattr(self, name)}
         values = call.by_name | kept
         others = {}  # the **kwargs that no base class has a name for
         if hasattr(cls.get_config, "from_constructor"):
-            values = kept | call.by_name if self.prefer_init_args else values
+            values = kept | call.by_name if self._tw_prefer_init_args else values
             others = {k: x for k, x in call.others.items() if k not in arguments}
-            self._check_complete(names, values, call.lost)
+            self._tw_check_complete(names, values, call.lost)
         else:
             added = added_by_get_config(cls)
             names = [name for name in names if name not in added]
-        config = {n: self._plain_argument(n, values[n]) for n in names if n in values}
-        omitted = self.omit_defaults.items()
+        config = {
+            n: self._tw_plain_argument(n, values[n]) for n in names if n in values
+        }
+        omitted = self._tw_omit_defaults.items()
         config = {k: x for k, x in config.items() if (k, x) not in omitted}
         return config | plain(others)
 
-    def _plain_argument(self, name, value):
+    def _tw_plain_argument(self, name, value):
         try:
             return plain(value)
         except (TypeError, ValueError) as error:
-            title = getattr(self, "_title", type(self).__name__)
+            title = getattr(self, "_tw_title", type(self).__name__)
             error.add_note(f"in the argument {name!r} of {title}")
             raise
 
-    def _check_complete(self, names, values, lost):
+    def _tw_check_complete(self, names, values, lost):
         title = f"{type(self).__name__}.get_config"
         if lost:
             raise NotImplementedError(

@@ -107,9 +107,9 @@ def serialize(thing: Any) -> dict:
         "config": thing.get_config(),
         "registered_name": known_as,
     }
-    if hasattr(thing, "own_build_config"):
-        config |= thing.own_build_config()
-    if getattr(thing, "kind", None) == "layer":
+    if hasattr(thing, "_tw_own_build_config"):
+        config |= thing._tw_own_build_config()
+    if getattr(type(thing), "_tw_kind", None) == "layer":
         _note_entry(thing, config)
     return config
 
@@ -178,10 +178,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         items = [plain(item) for item in value]
         return tuple(items) if isinstance(value, tuple) else items
-    if hasattr(value, "numpy"):
-        value = value.numpy()
-    if hasattr(value, "tolist"):
-        return value.tolist()
+    if not hasattr(value, "get_config"):  # else these are attributes of a user's
+        if hasattr(value, "numpy"):
+            value = value.numpy()
+        if hasattr(value, "tolist"):
+            return value.tolist()
     config = serialize(value)
     is_name = config["class_name"] == "function" and is_own(value)
     return config["config"] if is_name else config
@@ -410,8 +411,8 @@ def _from_config(kind, config):
         if reading_file() and isinstance(cls, type) and is_own(cls):
             _check_switches(cls, arguments)
         thing = cls.from_config(arguments)
-        if config.get("build_config") and hasattr(thing, "build_by_own_config"):
-            thing.build_by_own_config(config["build_config"])
+        if config.get("build_config") and hasattr(thing, "_tw_build_by_own_config"):
+            thing._tw_build_by_own_config(config["build_config"])
     return thing
 
 

@@ -37,7 +37,9 @@ class MaxNumBoundingBoxes(ImageLayer):
     array([ 7, -1], dtype=int32)
     """
 
-    omit_defaults: dict[str, Any] = ImageLayer.omit_defaults | {"fill_value": -1}
+    _tw_omit_defaults: dict[str, Any] = ImageLayer._tw_omit_defaults | {
+        "fill_value": -1
+    }
 
     def __init__(
         self,
@@ -63,10 +65,10 @@ class MaxNumBoundingBoxes(ImageLayer):
     ) -> dict[str, Any]:
         """Return the first boxes, and as many more as are lacking."""
         return bounding_boxes | {
-            key: self._fitted(bounding_boxes[key]) for key in ("boxes", "labels")
+            key: self._tw_fitted(bounding_boxes[key]) for key in ("boxes", "labels")
         }
 
-    def _fitted(self, x):
+    def _tw_fitted(self, x):
         x = convert_to_tensor(x)[:, : self.max_number]
         widths = [(0, 0), (0, self.max_number - x.shape[1])]
         widths += [(0, 0)] * (len(x.shape) - 2)

@@ -45,25 +45,25 @@ __all__ = [
 class _Coloured(RandomLayer):
     """A layer on images of three channels: red, green and blue."""
 
-    _channel_counts: tuple[int, ...] = (3,)
+    _tw_channel_counts: tuple[int, ...] = (3,)
 
-    def _check_inputs(self, inputs):
-        super()._check_inputs(inputs)
+    def _tw_check_inputs(self, inputs):
+        super()._tw_check_inputs(inputs)
         images = inputs["images"] if isinstance(inputs, dict) else inputs
-        if images.shape[self._channels] not in (*self._channel_counts, None):
+        if images.shape[self._tw_channels] not in (*self._tw_channel_counts, None):
             what = "images must have three channels: red, green and blue"
-            if 1 in self._channel_counts:
+            if 1 in self._tw_channel_counts:
                 what += ", or one: grey"
-            raise ShapeError(self._title, what, images=images)
+            raise ShapeError(self._tw_title, what, images=images)
 
-    def _of_hsv(self, images, change):
+    def _tw_of_hsv(self, images, change):
         """``change(hue, saturation, value)`` of the images, as such."""
 
         def changed(x):
             hsv = unstack(rgb_to_hsv(x), axis=-1)
             return hsv_to_rgb(stack(change(*hsv), axis=-1))
 
-        return self._channels_last(changed, images)
+        return self._tw_channels_last(changed, images)
 
 
 class RandomHue(_Coloured):
@@ -96,20 +96,20 @@ class RandomHue(_Coloured):
         self.factor: Any = checked_range(self, "factor", factor, least=0)
         self.value_range: Any = checked_value_range(self, value_range)
 
-    def _drawn(self, images, draws):
-        shape = (self._batch_of(images),)
+    def _tw_drawn(self, images, draws):
+        shape = (self._tw_batch_of(images),)
         sign = where(greater(draws.uniform(shape), 0.5), -1.0, 1.0)
         return {"factor": sign * draws.uniform(shape, *self.factor) * 0.5}
 
-    def _changed(self, images, transformation):
-        turn = self._for_each(transformation["factor"], images)[..., 0]
+    def _tw_changed(self, images, transformation):
+        turn = self._tw_for_each(transformation["factor"], images)[..., 0]
 
         def turned(hue, saturation, value):
             hue = hue + turn
             hue = where(greater(hue, 1.0), hue - 1.0, hue)
             return where(less(hue, 0.0), hue + 1.0, hue), saturation, value
 
-        images = self._of_hsv(rescaled(images, self.value_range, (0, 1)), turned)
+        images = self._tw_of_hsv(rescaled(images, self.value_range, (0, 1)), turned)
         return rescaled(clip_by_value(images, 0.0, 1.0), (0, 1), self.value_range)
 
 
@@ -143,18 +143,18 @@ class RandomSaturation(_Coloured):
         self.factor: Any = checked_range(self, "factor", factor)
         self.value_range: Any = checked_value_range(self, value_range)
 
-    def _drawn(self, images, draws):
-        factor = draws.uniform((self._batch_of(images),), *self.factor)
+    def _tw_drawn(self, images, draws):
+        factor = draws.uniform((self._tw_batch_of(images),), *self.factor)
         return {"factor": factor / (1.0 - factor + epsilon())}
 
-    def _changed(self, images, transformation):
-        factor = self._for_each(transformation["factor"], images)[..., 0]
+    def _tw_changed(self, images, transformation):
+        factor = self._tw_for_each(transformation["factor"], images)[..., 0]
 
         def multiplied(hue, saturation, value):
             saturation = clip_by_value(saturation * factor, *self.value_range)
             return hue, saturation, value
 
-        return self._of_hsv(images, multiplied)
+        return self._tw_of_hsv(images, multiplied)
 
 
 # ----------------------------------------------------------------------------- grey
@@ -162,7 +162,7 @@ class RandomSaturation(_Coloured):
 
 def _gray(layer, images):
     """The luminance, in one channel; of one channel, that channel."""
-    if images.shape[layer._channels] == 1:
+    if images.shape[layer._tw_channels] == 1:
         return images
     weights = cast([0.2989, 0.587, 0.114], images.dtype)
 
@@ -170,7 +170,7 @@ def _gray(layer, images):
         red, green, blue = unstack(x * weights, axis=-1)
         return expand_dims(red + green + blue, -1)
 
-    return layer._channels_last(luminance, images)
+    return layer._tw_channels_last(luminance, images)
 
 
 class RandomGrayscale(_Coloured):
@@ -188,8 +188,8 @@ class RandomGrayscale(_Coloured):
     array([0.2989, 0.2989, 0.2989], dtype=float32)
     """
 
-    _channel_counts = (3, 1)
-    omit_defaults: dict[str, Any] = RandomLayer.omit_defaults | {"seed": None}
+    _tw_channel_counts = (3, 1)
+    _tw_omit_defaults: dict[str, Any] = RandomLayer._tw_omit_defaults | {"seed": None}
 
     def __init__(
         self,
@@ -201,8 +201,8 @@ class RandomGrayscale(_Coloured):
         super().__init__(seed, data_format, **kwargs)
         self.factor: float = share(self, "factor", factor)
 
-    def _drawn(self, images, draws):
-        return less(draws.uniform((self._batch_of(images), 1, 1, 1)), self.factor)
+    def _tw_drawn(self, images, draws):
+        return less(draws.uniform((self._tw_batch_of(images), 1, 1, 1)), self.factor)
 
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
@@ -211,10 +211,10 @@ class RandomGrayscale(_Coloured):
         images = convert_to_tensor(images)
         if not training or transformation is None:
             return images
-        return self._as_batch(self._changed, images, transformation)
+        return self._tw_as_batch(self._tw_changed, images, transformation)
 
-    def _changed(self, images, transformation):
-        gray = cast(_gray(self, self._as_own_dtype(images)), images.dtype)
+    def _tw_changed(self, images, transformation):
+        gray = cast(_gray(self, self._tw_as_own_dtype(images)), images.dtype)
         return where(transformation, gray, images)
 
 
@@ -250,12 +250,12 @@ class RandomColorDegeneration(_Coloured):
         self.factor: Any = checked_range(self, "factor", factor)
         self.value_range: Any = checked_value_range(self, value_range)
 
-    def _drawn(self, images, draws):
+    def _tw_drawn(self, images, draws):
         return {
-            "factor": draws.uniform((self._batch_of(images), 1, 1, 1), *self.factor)
+            "factor": draws.uniform((self._tw_batch_of(images), 1, 1, 1), *self.factor)
         }
 
-    def _changed(self, images, transformation):
+    def _tw_changed(self, images, transformation):
         factor = cast(transformation["factor"], images.dtype)
         grayer = images + factor * (_gray(self, images) - images)
         return clip_by_value(grayer, *self.value_range)
@@ -297,18 +297,18 @@ class RandomColorJitter(RandomLayer):
         self.contrast_factor: float | Sequence[float] | None = contrast_factor
         self.saturation_factor: float | Sequence[float] | None = saturation_factor
         self.hue_factor: float | Sequence[float] | None = hue_factor
-        self.random_brightness: RandomBrightness | None = self._part(
+        self.random_brightness: RandomBrightness | None = self._tw_part(
             RandomBrightness, brightness_factor
         )
-        self.random_contrast: RandomContrast | None = self._part(
+        self.random_contrast: RandomContrast | None = self._tw_part(
             RandomContrast, contrast_factor
         )
-        self.random_saturation: RandomSaturation | None = self._part(
+        self.random_saturation: RandomSaturation | None = self._tw_part(
             RandomSaturation, saturation_factor
         )
-        self.random_hue: RandomHue | None = self._part(RandomHue, hue_factor)
+        self.random_hue: RandomHue | None = self._tw_part(RandomHue, hue_factor)
 
-    def _part(self, cls, factor):
+    def _tw_part(self, cls, factor):
         if factor is None:
             return None
         return cls(
@@ -320,7 +320,7 @@ class RandomColorJitter(RandomLayer):
         )
 
     @property
-    def _changes(self):
+    def _tw_changes(self):
         parts = {
             "random_brightness": self.random_brightness,
             "random_contrast": self.random_contrast,
@@ -329,13 +329,13 @@ class RandomColorJitter(RandomLayer):
         }
         return {name: part for name, part in parts.items() if part is not None}
 
-    def _drawn(self, images, draws):
+    def _tw_drawn(self, images, draws):
         return {
             name: part.get_random_transformation(images, seed=draws.generator)
-            for name, part in self._changes.items()
+            for name, part in self._tw_changes.items()
         }
 
-    def _changed(self, images, transformation):
-        for name, part in self._changes.items():
+    def _tw_changed(self, images, transformation):
+        for name, part in self._tw_changes.items():
             images = part.transform_images(images, transformation[name])
         return images

@@ -73,15 +73,15 @@ class RandomElasticTransform(Warping):
         self.factor: Any = checked_range(self, "factor", factor, least=0)
         self.scale: Any = checked_range(self, "scale", scale, least=0)
         self.value_range: Any = checked_value_range(self, value_range)
-        self._keep_filling(interpolation, fill_value, fill_mode, MORE_FILL_MODES)
+        self._tw_keep_filling(interpolation, fill_value, fill_mode, MORE_FILL_MODES)
 
-    def _drawn(self, images, draws):
+    def _tw_drawn(self, images, draws):
         if not self.scale[1] or not self.factor[1]:
             return None
-        batch, (height, width) = self._batch_of(images), self._size_of(images)
+        batch, (height, width) = self._tw_batch_of(images), self._tw_size_of(images)
         if not isinstance(height, int) or not isinstance(width, int):
             raise ValueError(
-                f"{self._title}: images must have a known height and width, got shape "
+                f"{self._tw_title}: images must have a known height and width, got shape "
                 f"{images.shape}"
             )
         return {
@@ -90,7 +90,7 @@ class RandomElasticTransform(Warping):
             "noise": draws.normal((batch, height, width, 2)),
         }
 
-    def _moves(self, transformation):
+    def _tw_moves(self, transformation):
         """The displacements of sources, down and right, each ``[batch, height, width]``."""
         noise, factor = transformation["noise"], transformation["distortion_factor"]
         sides = tuple(noise.shape)[1:3]
@@ -102,9 +102,9 @@ class RandomElasticTransform(Warping):
         smooth = blurred(noise * sigma, kernel, (size, size))
         return unstack(smooth * (max(sides) * 0.1 * factor), axis=-1)
 
-    def _changed(self, images, transformation, interpolation=None):
-        down, right = self._moves(transformation)
-        height, width = self._size_of(images)
+    def _tw_changed(self, images, transformation, interpolation=None):
+        down, right = self._tw_moves(transformation)
+        height, width = self._tw_size_of(images)
         y = down + reshape(arange(height, dtype="float32"), (-1, 1))
         x = right + arange(width, dtype="float32")
         is_linear = (interpolation or self.interpolation) == "bilinear"
@@ -115,7 +115,7 @@ class RandomElasticTransform(Warping):
                 "RandomElasticTransform", images, [y, x], *how, batch=True
             )
 
-        moved = self._channels_last(sampled, images)
+        moved = self._tw_channels_last(sampled, images)
         applies = reshape(transformation["apply_transform"], (-1, 1, 1, 1))
         moved = where(applies, moved, cast(images, moved.dtype))
         if interpolation:  # of masks
@@ -129,4 +129,4 @@ class RandomElasticTransform(Warping):
         training: bool | None = True,
     ) -> dict[str, Any]:
         """Raise ``NotImplementedError``: what becomes of boxes is not defined."""
-        raise NotImplementedError(f"{self._title}: does not take bounding_boxes")
+        raise NotImplementedError(f"{self._tw_title}: does not take bounding_boxes")

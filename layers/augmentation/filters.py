@@ -59,13 +59,13 @@ class RandomSharpness(RandomLayer):
         self.factor: Any = checked_range(self, "factor", factor, least=0)
         self.value_range: Any = checked_value_range(self, value_range)
 
-    def _drawn(self, images, draws):
-        return {"factor": draws.uniform((self._batch_of(images),), *self.factor)}
+    def _tw_drawn(self, images, draws):
+        return {"factor": draws.uniform((self._tw_batch_of(images),), *self.factor)}
 
-    def _changed(self, images, transformation):
-        factor = self._for_each(transformation["factor"], images) * 2.0
+    def _tw_changed(self, images, transformation):
+        factor = self._tw_for_each(transformation["factor"], images) * 2.0
         kernel = convert_to_tensor(_SMOOTHING, dtype=images.dtype)
-        smooth = self._channels_last(lambda x: blurred(x, kernel, (3, 3)), images)
+        smooth = self._tw_channels_last(lambda x: blurred(x, kernel, (3, 3)), images)
         images = images + (1.0 - factor) * (smooth - images)
         return clip_by_value(images, *self.value_range)
 
@@ -117,15 +117,17 @@ class RandomGaussianBlur(RandomLayer):
         self.sigma: Any = checked_range(self, "sigma", sigma, least=0)
         self.value_range: Any = checked_value_range(self, value_range)
 
-    def _drawn(self, images, draws):
+    def _tw_drawn(self, images, draws):
         return {
-            "should_apply_blur": draws.happens((self._batch_of(images),), self.factor),
+            "should_apply_blur": draws.happens(
+                (self._tw_batch_of(images),), self.factor
+            ),
             "blur_factor": draws.uniform((2,), *self.sigma) + 1e-6,
         }
 
-    def _changed(self, images, transformation):
+    def _tw_changed(self, images, transformation):
         sigma = cast(transformation["blur_factor"], images.dtype)
-        smooth = self._channels_last(
+        smooth = self._tw_channels_last(
             lambda x: gaussian_blur(x, self.kernel_size, sigma), images
         )
         applies = reshape(transformation["should_apply_blur"], (-1, 1, 1, 1))

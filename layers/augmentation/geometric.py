@@ -57,14 +57,14 @@ class RandomFlip(RandomLayer):
         modes = ("horizontal", "vertical", "horizontal_and_vertical")
         self.mode: str = one_of(self, "mode", mode, modes)
 
-    def _drawn(self, images, draws):
-        shape = (self._batch_of(images), 1, 1, 1)[-len(images.shape) :]
+    def _tw_drawn(self, images, draws):
+        shape = (self._tw_batch_of(images), 1, 1, 1)[-len(images.shape) :]
         flips = less_equal(draws.uniform(shape), 0.5)
         return {"flips": flips, "input_shape": images.shape}
 
-    def _changed(self, images, transformation):
-        axes = {"horizontal": [self._columns], "vertical": [self._rows]}
-        axes = axes.get(self.mode, [self._rows, self._columns])
+    def _tw_changed(self, images, transformation):
+        axes = {"horizontal": [self._tw_columns], "vertical": [self._tw_rows]}
+        axes = axes.get(self.mode, [self._tw_rows, self._tw_columns])
         return where(transformation["flips"], reverse(images, axes), images)
 
     def transform_bounding_boxes(
@@ -77,8 +77,8 @@ class RandomFlip(RandomLayer):
         if not training or transformation is None:
             return bounding_boxes
         shape = transformation["input_shape"]
-        size = shape[self._rows], shape[self._columns]
-        found = self._boxes_as("rel_xyxy", bounding_boxes, size)
+        size = shape[self._tw_rows], shape[self._tw_columns]
+        found = self._tw_boxes_as("rel_xyxy", bounding_boxes, size)
         x1, y1, x2, y2 = unstack(found["boxes"], axis=-1)
         across = 1 - x2, y1, 1 - x1, y2
         down = (x1, 1 - y2, x2, 1 - y1)
@@ -89,7 +89,7 @@ class RandomFlip(RandomLayer):
         found = clip_to_image_size(
             found | {"boxes": boxes}, bounding_box_format="rel_xyxy"
         )
-        return self._boxes_as(self.bounding_box_format, found, size, "rel_xyxy")
+        return self._tw_boxes_as(self.bounding_box_format, found, size, "rel_xyxy")
 
     def transform_segmentation_masks(
         self,
@@ -139,31 +139,31 @@ class RandomCrop(RandomLayer):
     ) -> Any:
         """Draw the upper left corner of the box; None if not ``training``."""
         drawn = super().get_random_transformation(data, training, seed)
-        size = self._size_of(self._images_of(data))
+        size = self._tw_size_of(self._tw_images_of(data))
         return drawn if drawn is None else _Corner(drawn, size)
 
-    def _drawn(self, images, draws):
-        rows, columns = self._size_of(images)
+    def _tw_drawn(self, images, draws):
+        rows, columns = self._tw_size_of(images)
         if rows <= self.height or columns <= self.width:
-            return self._largest_box(rows, columns, self.height, self.width)[:2]
+            return self._tw_largest_box(rows, columns, self.height, self.width)[:2]
         spare = rows - self.height + 1, columns - self.width + 1
         starts = [draws.uniform(()) * cast(n, "float32") for n in spare]
         return tuple([cast(start, "int32") for start in starts])
 
-    def _changed(self, images, transformation):
+    def _tw_changed(self, images, transformation):
         """The box whose upper left corner is ``transformation``."""
         top, left = transformation
-        rows, columns = self._size_of(images)
+        rows, columns = self._tw_size_of(images)
         if rows > self.height and columns > self.width:
-            images = gather(images, top + arange(self.height), axis=self._rows)
-            return gather(images, left + arange(self.width), axis=self._columns)
-        inner, across = self._part(rows, columns, top, left)
-        images = self._cut(images, top, left, inner, across)
+            images = gather(images, top + arange(self.height), axis=self._tw_rows)
+            return gather(images, left + arange(self.width), axis=self._tw_columns)
+        inner, across = self._tw_part(rows, columns, top, left)
+        images = self._tw_cut(images, top, left, inner, across)
         if (inner, across) == (self.height, self.width):
             return images
-        return self._resized(images, self.height, self.width)
+        return self._tw_resized(images, self.height, self.width)
 
-    def _part(self, rows, columns, top, left):
+    def _tw_part(self, rows, columns, top, left):
         """The height and the width of what is cut out of smaller images."""
         return min(self.height, rows - top), min(self.width, columns - left)
 
@@ -178,21 +178,21 @@ class RandomCrop(RandomLayer):
             return bounding_boxes
         if not isinstance(transformation, _Corner):
             raise ValueError(
-                f"{self._title}: transformation must be of get_random_transformation, "
+                f"{self._tw_title}: transformation must be of get_random_transformation, "
                 f"which keeps the size of the images, got {transformation!r}"
             )
         (top, left), (rows, columns) = transformation, transformation.size
-        found = self._boxes_as("xyxy", bounding_boxes, (rows, columns))
+        found = self._tw_boxes_as("xyxy", bounding_boxes, (rows, columns))
         inner, across = new_size = self.height, self.width
         if rows <= self.height or columns <= self.width:
-            inner, across = self._part(rows, columns, top, left)
+            inner, across = self._tw_part(rows, columns, top, left)
         boxes = crop(found["boxes"], top, left, inner, across)
         if (inner, across) != new_size:
             down = self.height / cast(inner, "float32")
             right = self.width / cast(across, "float32")
             boxes = boxes * stack([right, down, right, down])
         found = clip_to_image_size(found | {"boxes": boxes}, *new_size)
-        return self._boxes_as(self.bounding_box_format, found, new_size, "xyxy")
+        return self._tw_boxes_as(self.bounding_box_format, found, new_size, "xyxy")
 
     def transform_segmentation_masks(
         self,
@@ -203,8 +203,8 @@ class RandomCrop(RandomLayer):
         """Return the part of the masks that is cut out of the images."""
         return self.transform_images(segmentation_masks, transformation, training)
 
-    def _image_shape(self, shape):
-        return self._shape_with(shape, self.height, self.width)
+    def _tw_image_shape(self, shape):
+        return self._tw_shape_with(shape, self.height, self.width)
 
 
 class _Corner(tuple):

@@ -65,9 +65,9 @@ class AutoContrast(ImageLayer):
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
         """Return the images with stretched values."""
-        given = self._as_own_dtype(convert_to_tensor(images))
+        given = self._tw_as_own_dtype(convert_to_tensor(images))
         images = rescaled(given, self.value_range, (0, 255))
-        axes = (self._rows, self._columns)
+        axes = (self._tw_rows, self._tw_columns)
         low, high = reduce_min(images, axes, True), reduce_max(images, axes, True)
         flat = less_equal(high, low)
         scale = 255.0 / where(flat, 1.0, high - low)
@@ -115,12 +115,14 @@ class Equalization(ImageLayer):
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
         """Return the images with equalized channels; only cast if not ``training``."""
-        images = self._as_own_dtype(convert_to_tensor(images))
+        images = self._tw_as_own_dtype(convert_to_tensor(images))
         if not training:
             return images
-        return self._as_batch(lambda x: self._channels_last(self._equalized, x), images)
+        return self._tw_as_batch(
+            lambda x: self._tw_channels_last(self._tw_equalized, x), images
+        )
 
-    def _equalized(self, images):
+    def _tw_equalized(self, images):
         batch, height, width, channels = images.shape
         (low, high), last = self.value_range, self.bins - 1
         scale = 255 / (high - low)  # as Keras, not as `rescaled`
@@ -189,10 +191,12 @@ class ContrastLimitedAdaptiveHistogramEqualization(ImageLayer):
         images = convert_to_tensor(images)
         out = cast(images, "float32")
         out = rescaled(out, self.value_range, (0, 255))
-        out = self._as_batch(lambda x: self._channels_last(self._equalized, x), out)
+        out = self._tw_as_batch(
+            lambda x: self._tw_channels_last(self._tw_equalized, x), out
+        )
         return cast(rescaled(out, (0, 255), self.value_range), images.dtype)
 
-    def _equalized(self, images):
+    def _tw_equalized(self, images):
         batch, height, width, channels = images.shape
         down, across = self.tile_grid_size
         rows, columns = -(-height // down), -(-width // across)  # of a tile
@@ -202,7 +206,7 @@ class ContrastLimitedAdaptiveHistogramEqualization(ImageLayer):
         tiles = reshape(values, (batch, down, rows, across, columns, channels))
         tiles = transpose(tiles, (0, 1, 3, 5, 2, 4))
         tiles = reshape(tiles, (batch, down, across, channels, rows * columns))
-        tables = reshape(self._tables(tiles), (-1,))
+        tables = reshape(self._tw_tables(tiles), (-1,))
 
         def place(y, x):
             """The index of each pixel's value in the table of the tile ``(y, x)``."""
@@ -223,7 +227,7 @@ class ContrastLimitedAdaptiveHistogramEqualization(ImageLayer):
         outputs = ends[0] * (1.0 - down_share) + ends[1] * down_share
         return outputs[:, :height, :width]
 
-    def _tables(self, tiles):
+    def _tw_tables(self, tiles):
         """The new values in each tile, ``[batch, down, across, channels, 256]``."""
         size = cast(tiles.shape[-1], "float32")
         counts = bincount(tiles, minlength=256, maxlength=256, axis=-1, dtype="float32")

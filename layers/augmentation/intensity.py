@@ -64,12 +64,12 @@ class RandomBrightness(RandomLayer):
         self.factor: Any = checked_range(self, "factor", factor)
         self.value_range: Any = checked_value_range(self, value_range)
 
-    def _drawn(self, images, draws):
-        shape = (self._batch_of(images), 1, 1, 1)[-len(images.shape) :]
+    def _tw_drawn(self, images, draws):
+        shape = (self._tw_batch_of(images), 1, 1, 1)[-len(images.shape) :]
         low, high = self.value_range
         return {"rgb_delta": draws.uniform(shape, *self.factor) * float(high - low)}
 
-    def _changed(self, images, transformation):
+    def _tw_changed(self, images, transformation):
         brighter = images + cast(transformation["rgb_delta"], images.dtype)
         return clip_by_value(brighter, *self.value_range)
 
@@ -105,13 +105,13 @@ class RandomContrast(RandomLayer):
         self.factor: tuple[float | int | Sequence[float], ...] = tuple(pair)
         self.value_range: Any = checked_value_range(self, value_range)
 
-    def _drawn(self, images, draws):
-        shape = (self._batch_of(images), 1, 1, 1)[-len(images.shape) :]
+    def _tw_drawn(self, images, draws):
+        shape = (self._tw_batch_of(images), 1, 1, 1)[-len(images.shape) :]
         lower, upper = self.factor
         return {"contrast_factor": draws.uniform(shape, 1.0 - lower, 1.0 + upper)}
 
-    def _changed(self, images, transformation):
-        mean = reduce_mean(images, (self._rows, self._columns), True)
+    def _tw_changed(self, images, transformation):
+        mean = reduce_mean(images, (self._tw_rows, self._tw_columns), True)
         factor = cast(transformation["contrast_factor"], images.dtype)
         return clip_by_value((images - mean) * factor + mean, *self.value_range)
 
@@ -144,11 +144,11 @@ class RandomInvert(RandomLayer):
         self.factor: Any = checked_range(self, "factor", factor, least=0)
         self.value_range: Any = checked_value_range(self, value_range)
 
-    def _drawn(self, images, draws):
-        happens = draws.happens((self._batch_of(images),), self.factor)
+    def _tw_drawn(self, images, draws):
+        happens = draws.happens((self._tw_batch_of(images),), self.factor)
         return {"apply_inversion": happens}
 
-    def _changed(self, images, transformation):
+    def _tw_changed(self, images, transformation):
         applies = reshape(transformation["apply_inversion"], (-1, 1, 1, 1))
         return where(applies, self.value_range[1] - images, images)
 
@@ -182,12 +182,12 @@ class RandomPosterization(RandomLayer):
         self.factor: Any = checked_range(self, "factor", factor, 1, 8)
         self.value_range: Any = checked_value_range(self, value_range)
 
-    def _drawn(self, images, draws):
-        (low, high), shape = self.factor, (self._batch_of(images),)
+    def _tw_drawn(self, images, draws):
+        (low, high), shape = self.factor, (self._tw_batch_of(images),)
         bits = fill(shape, low) if low == high else draws.integers(shape, low, high)
         return {"shift_factor": cast(8 - bits, "uint8")}
 
-    def _changed(self, images, transformation):
+    def _tw_changed(self, images, transformation):
         shift = cast(reshape(transformation["shift_factor"], (-1, 1, 1, 1)), "uint8")
         bits = cast(rescaled(images, self.value_range, (0, 255)), "uint8")
         bits = left_shift(right_shift(bits, shift), shift)
@@ -230,15 +230,15 @@ class Solarization(RandomLayer):
         )
         self.value_range: Any = checked_value_range(self, value_range)
 
-    def _drawn(self, images, draws):
-        shape = (self._batch_of(images), 1, 1, 1)[-len(images.shape) :]
+    def _tw_drawn(self, images, draws):
+        shape = (self._tw_batch_of(images), 1, 1, 1)[-len(images.shape) :]
         (low, high), (least, most) = self.addition_factor, self.threshold_factor
         return {
             "additions": draws.uniform(shape, low, high * 255),
             "thresholds": draws.uniform(shape, least, most * 255),
         }
 
-    def _changed(self, images, transformation):
+    def _tw_changed(self, images, transformation):
         additions, thresholds = [
             cast(transformation[name], images.dtype)
             for name in ("additions", "thresholds")

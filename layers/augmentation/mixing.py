@@ -33,14 +33,14 @@ __all__ = ["CutMix", "MixUp", "RandomErasing"]
 class _Cutting(RandomLayer):
     """A layer that draws a box in each image."""
 
-    def _box(self, images, shares, draws):
+    def _tw_box(self, images, shares, draws):
         """Truth values inside of boxes with these shares of the sides; and their area."""
-        sides = zip(self._size_of(images), shares)
+        sides = zip(self._tw_size_of(images), shares)
         inside, area = None, 1.0
-        for axis, (length, share) in zip((self._rows, self._columns), sides):
+        for axis, (length, share) in zip((self._tw_rows, self._tw_columns), sides):
             length = cast(length, "float32")
             side = share * length
-            start = draws.uniform((self._batch_of(images),)) * (length - side)
+            start = draws.uniform((self._tw_batch_of(images),)) * (length - side)
             shape = [1, 1, 1, 1]
             shape[axis] = -1
             at = reshape(arange(images.shape[axis], dtype="float32"), shape)
@@ -87,20 +87,20 @@ class CutMix(_Cutting):
         super().__init__(seed, data_format, **kwargs)
         self.factor: Any = checked_range(self, "factor", factor, least=0)
 
-    def _drawn(self, images, draws):
+    def _tw_drawn(self, images, draws):
         if len(images.shape) == 3:
             return None
-        batch = self._batch_of(images)
+        batch = self._tw_batch_of(images)
         alpha = draws.uniform((), *self.factor) + 1e-6
         share = sqrt(1.0 - draws.beta((batch,), alpha))
-        inside, area = self._box(images, (share, share), draws)
+        inside, area = self._tw_box(images, (share, share), draws)
         return {
             "permutation_order": draws.shuffled(arange(batch, dtype="int32")),
             "batch_masks": inside,
             "mix_weight": 1.0 - area,
         }
 
-    def _changed(self, images, transformation):
+    def _tw_changed(self, images, transformation):
         others = gather(images, transformation["permutation_order"])
         return where(transformation["batch_masks"], others, images)
 
@@ -117,7 +117,7 @@ class CutMix(_Cutting):
         training: bool | None = True,
     ) -> dict[str, Any]:
         """Raise ``NotImplementedError``: parts of boxes have no format."""
-        raise NotImplementedError(f"{self._title}: does not take bounding_boxes")
+        raise NotImplementedError(f"{self._tw_title}: does not take bounding_boxes")
 
     def transform_segmentation_masks(
         self,
@@ -162,14 +162,14 @@ class MixUp(RandomLayer):
         super().__init__(seed, data_format, **kwargs)
         self.alpha: float = not_negative(self, "alpha", alpha)
 
-    def _drawn(self, images, draws):
-        batch = self._batch_of(images)
+    def _tw_drawn(self, images, draws):
+        batch = self._tw_batch_of(images)
         return {
             "mix_weight": draws.beta((batch,), self.alpha),
             "permutation_order": draws.shuffled(arange(batch, dtype="int64")),
         }
 
-    def _changed(self, images, transformation):
+    def _tw_changed(self, images, transformation):
         return _mixed(images, transformation)
 
     def transform_labels(
@@ -264,27 +264,27 @@ class RandomErasing(_Cutting):
         self.fill_value: float | Sequence[float] | None = fill_value
         self.value_range: Any = checked_value_range(self, value_range)
 
-    def _drawn(self, images, draws):
-        batch = self._batch_of(images)
+    def _tw_drawn(self, images, draws):
+        batch = self._tw_batch_of(images)
         shares = sqrt(draws.uniform((batch, 2), *self.scale))
-        inside, _ = self._box(images, (shares[:, 1], shares[:, 0]), draws)
+        inside, _ = self._tw_box(images, (shares[:, 1], shares[:, 0]), draws)
         return {
             "apply_erasing": draws.happens((batch,), self.factor),
             "batch_masks": inside,
             "fill_value": clip_by_value(
-                self._filling(images, draws), *self.value_range
+                self._tw_filling(images, draws), *self.value_range
             ),
         }
 
-    def _filling(self, images, draws):
+    def _tw_filling(self, images, draws):
         if self.fill_value is None:
             return draws.normal(tuple(images.shape)) * float(self.value_range[1])
         shape = [1, 1, 1, 1]
         if isinstance(self.fill_value, (list, tuple)):
-            shape[self._channels] = 3
+            shape[self._tw_channels] = 3
         return reshape(cast(self.fill_value, "float32"), shape)
 
-    def _changed(self, images, transformation):
+    def _tw_changed(self, images, transformation):
         filling = cast(transformation["fill_value"], images.dtype)
         applies = reshape(transformation["apply_erasing"], (-1, 1, 1, 1))
         where_to = logical_and(transformation["batch_masks"], applies)

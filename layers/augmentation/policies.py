@@ -64,11 +64,11 @@ class _Policy(RandomLayer):
     random_color_degeneration: RandomColorDegeneration
     random_contrast: RandomContrast
     random_sharpness: RandomSharpness
-    _names: tuple[str, ...]
+    _tw_names: tuple[str, ...]
 
-    def _keep_layers(self, names):
+    def _tw_keep_layers(self, names):
         """Make the layers of these names, as attributes of the layer."""
-        self._names = names
+        self._tw_names = names
         more = {
             "seed": self.seed,
             "data_format": self.data_format,
@@ -101,23 +101,23 @@ class _Policy(RandomLayer):
             setattr(self, name, makers[name]())
 
     def _layers(self) -> list[ImageLayer]:
-        return [getattr(self, name) for name in self._names]
+        return [getattr(self, name) for name in self._tw_names]
 
-    def _transformations(self, images, draws):
+    def _tw_transformations(self, images, draws):
         """A transformation of each of the layers."""
         return {
             name: layer.get_random_transformation(images, seed=draws.generator)
-            for name, layer in zip(self._names, self._layers())
+            for name, layer in zip(self._tw_names, self._layers())
         }
 
-    def _one_of(self, number, x, transforms, method):
+    def _tw_one_of(self, number, x, transforms, method):
         """``x`` as the layer of that number transforms it; as it is for -1."""
 
         def branch(name):
             transform = getattr(getattr(self, name), method)
             return lambda: transform(x, transforms[name])
 
-        branches = [lambda: x, *[branch(name) for name in self._names]]
+        branches = [lambda: x, *[branch(name) for name in self._tw_names]]
         return switch_case(number + 1, branches)
 
 
@@ -160,21 +160,21 @@ class RandAugment(_Policy):
         self.num_ops: int = whole(self, "num_ops", num_ops, most=100)
         self.factor: Any = checked_range(self, "factor", factor, least=0)
         self.interpolation = interpolation
-        self._keep_layers((*_GEOMETRIC, *_MORE, *_ALWAYS))
+        self._tw_keep_layers((*_GEOMETRIC, *_MORE, *_ALWAYS))
 
-    def _drawn(self, images, draws):
+    def _tw_drawn(self, images, draws):
         return {
-            "transforms": self._transformations(images, draws),
-            "layer_idxes": draws.integers((self.num_ops,), 0, len(self._names)),
+            "transforms": self._tw_transformations(images, draws),
+            "layer_idxes": draws.integers((self.num_ops,), 0, len(self._tw_names)),
         }
 
-    def _changed(self, images, transformation):
-        return self._in_turn(images, transformation, "transform_images")
+    def _tw_changed(self, images, transformation):
+        return self._tw_in_turn(images, transformation, "transform_images")
 
-    def _in_turn(self, x, transformation, method):
+    def _tw_in_turn(self, x, transformation, method):
         for i in range(self.num_ops):
             number = transformation["layer_idxes"][i]
-            x = self._one_of(number, x, transformation["transforms"], method)
+            x = self._tw_one_of(number, x, transformation["transforms"], method)
         return x
 
     def transform_bounding_boxes(
@@ -188,7 +188,7 @@ class RandAugment(_Policy):
             return bounding_boxes
         both = {key: bounding_boxes[key] for key in ("boxes", "labels")}
         method = "transform_bounding_boxes"
-        return bounding_boxes | self._in_turn(both, transformation, method)
+        return bounding_boxes | self._tw_in_turn(both, transformation, method)
 
     def transform_segmentation_masks(
         self,
@@ -201,7 +201,7 @@ class RandAugment(_Policy):
         if not training or transformation is None:
             return masks
         method = "transform_segmentation_masks"
-        return self._in_turn(masks, transformation, method)
+        return self._tw_in_turn(masks, transformation, method)
 
 
 class AugMix(_Policy):
@@ -253,21 +253,21 @@ class AugMix(_Policy):
         self.alpha: float = not_negative(self, "alpha", alpha)
         self.all_ops: bool = bool(all_ops)
         self.interpolation = interpolation
-        self._keep_layers((*_GEOMETRIC, *_ALWAYS, *(_MORE if all_ops else ())))
+        self._tw_keep_layers((*_GEOMETRIC, *_ALWAYS, *(_MORE if all_ops else ())))
 
-    def _drawn(self, images, draws):
+    def _tw_drawn(self, images, draws):
         shares = draws.gamma((self.num_chains,), self.alpha)
         places = self.num_chains * self.chain_depth
         return {
             "chain_mixing_weights": shares / reduce_sum(shares),
             "weight_sample": draws.beta((), self.alpha),
-            "layer_idxes": draws.integers((places,), -1, len(self._names)),
-            "chain_transforms": self._of_places(images, draws, places),
+            "layer_idxes": draws.integers((places,), -1, len(self._tw_names)),
+            "chain_transforms": self._tw_of_places(images, draws, places),
         }
 
-    def _of_places(self, images, draws, count):
+    def _tw_of_places(self, images, draws, count):
         """A transformation of each layer for each place in a chain, in one tensor."""
-        drawn = [self._transformations(images, draws) for _ in range(count)]
+        drawn = [self._tw_transformations(images, draws) for _ in range(count)]
         return {
             name: parts
             and {
@@ -278,11 +278,11 @@ class AugMix(_Policy):
             for name, parts in drawn[0].items()
         }
 
-    def _changed(self, images, transformation):
-        mixed = self._mixed(images, transformation, "transform_images")
+    def _tw_changed(self, images, transformation):
+        mixed = self._tw_mixed(images, transformation, "transform_images")
         return clip_by_value(mixed, *self.value_range)
 
-    def _mixed(self, x, transformation, method):
+    def _tw_mixed(self, x, transformation, method):
         shares = cast(transformation["chain_mixing_weights"], x.dtype)
         numbers = transformation["layer_idxes"]
 
@@ -292,7 +292,7 @@ class AugMix(_Policy):
                 name: parts and {key: values[place] for key, values in parts.items()}
                 for name, parts in transformation["chain_transforms"].items()
             }
-            chain = self._one_of(numbers[place], chain, transforms, method)
+            chain = self._tw_one_of(numbers[place], chain, transforms, method)
             place = place + 1
             ends = cast(equal(place % self.chain_depth, 0), x.dtype)
             share = shares[(place - 1) // self.chain_depth]
@@ -321,4 +321,4 @@ class AugMix(_Policy):
         if not training or transformation is None:
             return masks
         masks = masks if masks.dtype.is_floating else cast(masks, "float32")
-        return self._mixed(masks, transformation, "transform_segmentation_masks")
+        return self._tw_mixed(masks, transformation, "transform_segmentation_masks")

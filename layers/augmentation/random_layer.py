@@ -67,8 +67,8 @@ class Draws:
 class RandomLayer(ImageLayer, ABC):
     """Draws a transformation of each image and carries it out, in training.
 
-    ``seed``: for a stream of random numbers of its own. A subclass defines `_drawn` and
-    `_changed`, which both take batches of images.
+    ``seed``: for a stream of random numbers of its own. A subclass defines `_tw_drawn` and
+    `_tw_changed`, which both take batches of images.
     """
 
     generator: Generator | None
@@ -90,8 +90,8 @@ class RandomLayer(ImageLayer, ABC):
         if not training:
             return None
         generator = generator_of(checked_seed(self, seed)) or self.generator
-        images = self._images_of(data)
-        return self._drawn(images, Draws(generator or get_global_generator()))
+        images = self._tw_images_of(data)
+        return self._tw_drawn(images, Draws(generator or get_global_generator()))
 
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
@@ -100,21 +100,21 @@ class RandomLayer(ImageLayer, ABC):
         images = super().transform_images(images)
         if not training or transformation is None:
             return images
-        return self._as_batch(self._changed, images, transformation)
+        return self._tw_as_batch(self._tw_changed, images, transformation)
 
     @abstractmethod
-    def _drawn(self, images, draws):
+    def _tw_drawn(self, images, draws):
         """The transformation of a batch of images, by random numbers from `Draws`."""
 
     @abstractmethod
-    def _changed(self, images, transformation):
+    def _tw_changed(self, images, transformation):
         """The transformed images of a batch."""
 
-    def _batch_of(self, images):
+    def _tw_batch_of(self, images):
         """The number of images."""
         return images.shape[0] if len(images.shape) == 4 else 1
 
-    def _for_each(self, numbers, images):
+    def _tw_for_each(self, numbers, images):
         """Numbers ``[batch]`` beside images, in the dtype of these."""
         return reshape(cast(convert_to_tensor(numbers), images.dtype), (-1, 1, 1, 1))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.core.argument_validation import one_of, share
@@ -51,11 +52,11 @@ class Warping(RandomLayer):
     which is ``fill_value``; ``interpolation``: "bilinear" or "nearest".
     """
 
-    fill_mode: str = "constant"
+    _tw_fill_mode: Any = property(attrgetter("fill_mode"))
     interpolation: str
     fill_value: float
 
-    def _keep_filling(
+    def _tw_keep_filling(
         self, interpolation, fill_value, fill_mode=None, fill_modes=FILL_MODES
     ):
         if fill_mode is not None:
@@ -75,7 +76,7 @@ class Warping(RandomLayer):
         masks = convert_to_tensor(segmentation_masks)
         if not training or transformation is None:
             return masks
-        moved = self._as_batch(self._changed, masks, transformation, "nearest")
+        moved = self._tw_as_batch(self._tw_changed, masks, transformation, "nearest")
         return cast(moved, masks.dtype)
 
 
@@ -83,15 +84,15 @@ class _Mapping(Warping):
     """A warping by one projective map for each image."""
 
     @abstractmethod
-    def _maps(self, images_shape, transformation):
+    def _tw_maps(self, images_shape, transformation):
         """The maps of pixels to their sources, ``[batch, 8]`` as in `affine_transform`."""
 
-    def _changed(self, images, transformation, interpolation=None):
+    def _tw_changed(self, images, transformation, interpolation=None):
         return affine_transform(
             images,
-            self._maps(images.shape, transformation),
+            self._tw_maps(images.shape, transformation),
             interpolation or self.interpolation,
-            self.fill_mode,
+            self._tw_fill_mode,
             self.fill_value,
             self.data_format,
         )
@@ -106,18 +107,18 @@ class _Mapping(Warping):
         if not training or transformation is None:
             return bounding_boxes
         shape = transformation["input_shape"]
-        size = shape[self._rows], shape[self._columns]
-        found = self._boxes_as("xyxy", bounding_boxes, size)
-        boxes = self._moved(found["boxes"], shape, transformation)
+        size = shape[self._tw_rows], shape[self._tw_columns]
+        found = self._tw_boxes_as("xyxy", bounding_boxes, size)
+        boxes = self._tw_moved(found["boxes"], shape, transformation)
         found = clip_to_image_size(found | {"boxes": boxes}, *size)
-        return self._boxes_as(self.bounding_box_format, found, size, "xyxy")
+        return self._tw_boxes_as(self.bounding_box_format, found, size, "xyxy")
 
-    def _moved(self, boxes, shape, transformation):
-        return pulled_back(boxes, self._maps(shape, transformation))
+    def _tw_moved(self, boxes, shape, transformation):
+        return pulled_back(boxes, self._tw_maps(shape, transformation))
 
-    def _middle(self, shape):
+    def _tw_middle(self, shape):
         """Half of the last row's and of the last column's number."""
-        sizes = shape[self._rows], shape[self._columns]
+        sizes = shape[self._tw_rows], shape[self._tw_columns]
         return [(cast(n, "float32") - 1.0) / 2.0 for n in sizes]
 
 
@@ -158,25 +159,25 @@ class RandomRotation(_Mapping):
     ):
         super().__init__(seed, data_format, **kwargs)
         self.factor: Any = checked_range(self, "factor", factor)
-        self._keep_filling(interpolation, fill_value, fill_mode)
+        self._tw_keep_filling(interpolation, fill_value, fill_mode)
 
-    def _drawn(self, images, draws):
+    def _tw_drawn(self, images, draws):
         low, high = [share * 360.0 for share in self.factor]
-        angle = draws.uniform((self._batch_of(images),), low, high)
-        matrix = self._rotation(images.shape, angle)
+        angle = draws.uniform((self._tw_batch_of(images),), low, high)
+        matrix = self._tw_rotation(images.shape, angle)
         return {
             "angle": angle,
             "rotation_matrix": matrix,
             "input_shape": images.shape,
         }
 
-    def _rotation(self, shape, degrees):
-        y, x = self._middle(shape)
+    def _tw_rotation(self, shape, degrees):
+        y, x = self._tw_middle(shape)
         angle = degrees * (math.pi / 180.0)
         c, s = cos(angle), sin(angle)
         return _rows_of_eight(c, -s, x - x * c + y * s, s, c, y - x * s - y * c)
 
-    def _maps(self, images_shape, transformation):
+    def _tw_maps(self, images_shape, transformation):
         return reshape(transformation["rotation_matrix"], (-1, 8))
 
 
@@ -213,19 +214,19 @@ class RandomTranslation(_Mapping):
     ):
         super().__init__(seed, data_format, **kwargs)
         self.height_factor, self.width_factor = height_factor, width_factor
-        self._down = checked_range(self, "height_factor", height_factor)
-        self._right = checked_range(self, "width_factor", width_factor)
-        self._keep_filling(interpolation, fill_value, fill_mode)
+        self._tw_down = checked_range(self, "height_factor", height_factor)
+        self._tw_right = checked_range(self, "width_factor", width_factor)
+        self._tw_keep_filling(interpolation, fill_value, fill_mode)
 
-    def _drawn(self, images, draws):
-        height, width = [cast(n, "float32") for n in self._size_of(images)]
-        shape = (self._batch_of(images), 1)
-        down = draws.uniform(shape, *self._down)
-        right = draws.uniform(shape, *self._right)
+    def _tw_drawn(self, images, draws):
+        height, width = [cast(n, "float32") for n in self._tw_size_of(images)]
+        shape = (self._tw_batch_of(images), 1)
+        down = draws.uniform(shape, *self._tw_down)
+        right = draws.uniform(shape, *self._tw_right)
         moves = concat([right * width, down * height], axis=1)
         return {"translations": moves, "input_shape": images.shape}
 
-    def _maps(self, images_shape, transformation):
+    def _tw_maps(self, images_shape, transformation):
         right, down = unstack(transformation["translations"], axis=1)
         one, zero = ones_like(right), zeros_like(right)
         return _rows_of_eight(one, zero, -right, zero, one, -down)
@@ -266,28 +267,28 @@ class RandomZoom(_Mapping):
     ):
         super().__init__(seed, data_format, **kwargs)
         self.height_factor, self.width_factor = height_factor, width_factor
-        self._tall = checked_range(self, "height_factor", height_factor)
-        self._wide = None
+        self._tw_tall = checked_range(self, "height_factor", height_factor)
+        self._tw_wide = None
         if width_factor is not None:
-            self._wide = checked_range(self, "width_factor", width_factor)
-        for low, _ in filter(None, (self._tall, self._wide)):
+            self._tw_wide = checked_range(self, "width_factor", width_factor)
+        for low, _ in filter(None, (self._tw_tall, self._tw_wide)):
             if low <= -1:
                 raise ValueError(
                     "RandomZoom: height_factor and width_factor must be above -1, got "
                     f"{height_factor} and {width_factor}"
                 )
-        self._keep_filling(interpolation, fill_value, fill_mode)
+        self._tw_keep_filling(interpolation, fill_value, fill_mode)
 
-    def _drawn(self, images, draws):
-        shape = (self._batch_of(images), 1)
-        tall = 1.0 + draws.uniform(shape, *self._tall)
+    def _tw_drawn(self, images, draws):
+        shape = (self._tw_batch_of(images), 1)
+        tall = 1.0 + draws.uniform(shape, *self._tw_tall)
         wide = tall
-        if self._wide is not None:
-            wide = 1.0 + draws.uniform(shape, *self._wide)
+        if self._tw_wide is not None:
+            wide = 1.0 + draws.uniform(shape, *self._tw_wide)
         return {"height_zoom": tall, "width_zoom": wide, "input_shape": images.shape}
 
-    def _maps(self, images_shape, transformation):
-        middle_y, middle_x = self._middle(images_shape)
+    def _tw_maps(self, images_shape, transformation):
+        middle_y, middle_x = self._tw_middle(images_shape)
         tall = transformation["height_zoom"][:, 0]
         wide = transformation["width_zoom"][:, 0]
         zero = zeros_like(tall)
@@ -331,19 +332,19 @@ class RandomShear(_Mapping):
     ):
         super().__init__(seed, data_format, **kwargs)
         self.x_factor, self.y_factor = x_factor, y_factor
-        self._across = checked_range(self, "x_factor", x_factor)
-        self._down = checked_range(self, "y_factor", y_factor)
-        self._keep_filling(interpolation, fill_value, fill_mode)
+        self._tw_across = checked_range(self, "x_factor", x_factor)
+        self._tw_down = checked_range(self, "y_factor", y_factor)
+        self._tw_keep_filling(interpolation, fill_value, fill_mode)
 
-    def _drawn(self, images, draws):
-        shape = (self._batch_of(images), 1)
+    def _tw_drawn(self, images, draws):
+        shape = (self._tw_batch_of(images), 1)
         sign = where(greater(draws.uniform(shape), 0.5), -1.0, 1.0)
-        down = draws.uniform(shape, *self._down)
-        across = draws.uniform(shape, *self._across)
+        down = draws.uniform(shape, *self._tw_down)
+        across = draws.uniform(shape, *self._tw_across)
         factors = concat([across, down], axis=1) * sign
         return {"shear_factor": factors, "input_shape": images.shape}
 
-    def _maps(self, images_shape, transformation):
+    def _tw_maps(self, images_shape, transformation):
         across, down = unstack(transformation["shear_factor"], axis=1)
         one, zero = ones_like(across), zeros_like(across)
         return _rows_of_eight(one, across, zero, down, one, zero)
@@ -370,6 +371,8 @@ class RandomPerspective(_Mapping):
     TensorShape([2, 8, 8, 3])
     """
 
+    _tw_fill_mode = "constant"
+
     def __init__(
         self,
         factor: float | Sequence[float] = 1.0,
@@ -383,11 +386,11 @@ class RandomPerspective(_Mapping):
         super().__init__(seed, data_format, **kwargs)
         self.factor: Any = checked_range(self, "factor", factor, least=0)
         self.scale: float = share(self, "scale", scale)
-        self._keep_filling(interpolation, fill_value)
+        self._tw_keep_filling(interpolation, fill_value)
 
-    def _drawn(self, images, draws):
-        batch = self._batch_of(images)
-        y, x = [2.0 * n for n in self._middle(images.shape)]
+    def _tw_drawn(self, images, draws):
+        batch = self._tw_batch_of(images)
+        y, x = [2.0 * n for n in self._tw_middle(images.shape)]
         corners = stack([0 * x, 0 * y, x, 0 * y, 0 * x, y, x, y])
         corners = reshape(corners, (1, 4, 2))
         moves = draws.uniform((batch, 4, 2), -0.5 * self.scale, 0.5 * self.scale)
@@ -398,16 +401,16 @@ class RandomPerspective(_Mapping):
             "input_shape": images.shape,
         }
 
-    def _maps(self, images_shape, transformation):
+    def _tw_maps(self, images_shape, transformation):
         ends = [transformation[f"{name}_points"] for name in ("start", "end")]
         return homography(*[cast(points, "float32") for points in ends])
 
-    def _changed(self, images, transformation, interpolation=None):
-        changed = super()._changed(images, transformation, interpolation)
+    def _tw_changed(self, images, transformation, interpolation=None):
+        changed = super()._tw_changed(images, transformation, interpolation)
         applies = reshape(transformation["apply_perspective"], (-1, 1, 1, 1))
         return where(applies, changed, cast(images, changed.dtype))
 
-    def _moved(self, boxes, shape, transformation):
-        moved = super()._moved(boxes, shape, transformation)
+    def _tw_moved(self, boxes, shape, transformation):
+        moved = super()._tw_moved(boxes, shape, transformation)
         applies = reshape(transformation["apply_perspective"], (-1, 1, 1))
         return where(applies, moved, boxes)

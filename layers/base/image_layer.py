@@ -58,7 +58,9 @@ class ImageLayer(Layer):
     data_format: str
     bounding_box_format: str | None
     input_spec: InputSpec
-    omit_defaults: dict[str, Any] = Layer.omit_defaults | {"bounding_box_format": None}
+    _tw_omit_defaults: dict[str, Any] = Layer._tw_omit_defaults | {
+        "bounding_box_format": None
+    }
 
     def __init__(
         self,
@@ -74,21 +76,21 @@ class ImageLayer(Layer):
             one_of(self, "bounding_box_format", bounding_box_format, known)
         self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
         first = self.data_format == "channels_first"
-        self._rows, self._columns = (-2, -1) if first else (-3, -2)
-        self._channels = -3 if first else -1
+        self._tw_rows, self._tw_columns = (-2, -1) if first else (-3, -2)
+        self._tw_channels = -3 if first else -1
 
     # --- one transformation of images and annotations
 
     def call(self, data: Any, training: bool | None = True) -> Any:
         transformation = self.get_random_transformation(data, training)
         if not isinstance(data, dict):
-            return self._transformed("images", data, transformation, training)
+            return self._tw_transformed("images", data, transformation, training)
         return {
-            key: self._transformed(key, x, transformation, training, data)
+            key: self._tw_transformed(key, x, transformation, training, data)
             for key, x in data.items()
         }
 
-    def _transformed(self, key, x, transformation, training, data=None):
+    def _tw_transformed(self, key, x, transformation, training, data=None):
         kinds = {
             "images": (self.transform_images, self.transform_single_image),
             "labels": (self.transform_labels, self.transform_single_label),
@@ -104,7 +106,7 @@ class ImageLayer(Layer):
         if key not in kinds:
             return x
         if key == "bounding_boxes":
-            x = self._checked_boxes(x)
+            x = self._tw_checked_boxes(x)
         else:
             x = convert_to_tensor(x)
         images = x if data is None else data["images"]
@@ -112,28 +114,28 @@ class ImageLayer(Layer):
         transform = of_one if len(images.shape) == 3 else of_batch
         return transform(x, transformation, training)
 
-    def _checked_boxes(self, bounding_boxes):
+    def _tw_checked_boxes(self, bounding_boxes):
         if not self.bounding_box_format:
             raise ValueError(
-                f"{self._title}: bounding_box_format must be given for inputs with "
+                f"{self._tw_title}: bounding_box_format must be given for inputs with "
                 f"bounding_boxes, one of {', '.join(FORMATS)}"
             )
         given = isinstance(bounding_boxes, dict) and bounding_boxes.keys()
         if not given or not {"boxes", "labels"} <= given:
             raise ValueError(
-                f"{self._title}: bounding_boxes must be a dict with 'boxes' and "
+                f"{self._tw_title}: bounding_boxes must be a dict with 'boxes' and "
                 f"'labels', got {bounding_boxes!r:.200}"
             )
         boxes = convert_to_tensor(bounding_boxes["boxes"], dtype="float32")
         labels = convert_to_tensor(bounding_boxes["labels"])
         if len(boxes.shape) not in (2, 3) or boxes.shape[-1] != 4:
             raise ShapeError(
-                self._title, "boxes must be [n, 4] or [batch, n, 4]", boxes=boxes
+                self._tw_title, "boxes must be [n, 4] or [batch, n, 4]", boxes=boxes
             )
         count = boxes.shape[:-1]
         if not count.is_compatible_with(labels.shape[: count.rank]):
             raise ShapeError(
-                self._title,
+                self._tw_title,
                 "labels must be [n], or [batch, n], one for each box",
                 boxes=boxes,
                 labels=labels,
@@ -150,7 +152,7 @@ class ImageLayer(Layer):
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
         """Return the transformed images, floating; here only cast."""
-        return self._as_own_dtype(convert_to_tensor(images))
+        return self._tw_as_own_dtype(convert_to_tensor(images))
 
     def transform_labels(
         self, labels: Tensor, transformation: Any = None, training: bool | None = True
@@ -180,13 +182,13 @@ class ImageLayer(Layer):
         self, image: Tensor, transformation: Any, training: bool | None = True
     ) -> Tensor:
         """`transform_images` of one image."""
-        return self._one(self.transform_images, image, transformation, training)
+        return self._tw_one(self.transform_images, image, transformation, training)
 
     def transform_single_label(
         self, label: Tensor, transformation: Any, training: bool | None = True
     ) -> Tensor:
         """`transform_labels` of one label."""
-        return self._one(self.transform_labels, label, transformation, training)
+        return self._tw_one(self.transform_labels, label, transformation, training)
 
     def transform_single_bounding_box(
         self,
@@ -210,15 +212,15 @@ class ImageLayer(Layer):
     ) -> Tensor:
         """`transform_segmentation_masks` of one mask."""
         transform = self.transform_segmentation_masks
-        return self._one(transform, segmentation_mask, transformation, training)
+        return self._tw_one(transform, segmentation_mask, transformation, training)
 
     @staticmethod
-    def _one(transform, x, transformation, training):
+    def _tw_one(transform, x, transformation, training):
         batch = expand_dims(convert_to_tensor(x), 0)
         return squeeze(transform(batch, transformation, training), 0)
 
     @staticmethod
-    def _as_batch(function, images, *arguments):
+    def _tw_as_batch(function, images, *arguments):
         """``function`` of a batch of images; one image is a batch of one."""
         if len(images.shape) == 4:
             return function(images, *arguments)
@@ -226,62 +228,62 @@ class ImageLayer(Layer):
 
     # --- shapes
 
-    def _converted(self, inputs):
+    def _tw_converted(self, inputs):
         if isinstance(inputs, dict):  # lists in it are arrays
-            return {key: self._converted(x) for key, x in inputs.items()}
-        return super()._converted(inputs)
+            return {key: self._tw_converted(x) for key, x in inputs.items()}
+        return super()._tw_converted(inputs)
 
-    def _check_inputs(self, inputs):
+    def _tw_check_inputs(self, inputs):
         if isinstance(inputs, dict):
             if "images" not in inputs:
                 raise ValueError(
-                    f"{self._title}: a dict of inputs must have 'images', got the keys "
+                    f"{self._tw_title}: a dict of inputs must have 'images', got the keys "
                     f"{list(inputs)}"
                 )
             inputs = inputs["images"]
-        super()._check_inputs(inputs)
+        super()._tw_check_inputs(inputs)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         if not isinstance(input_shape, dict):
-            return self._image_shape(tuple(input_shape))
+            return self._tw_image_shape(tuple(input_shape))
         return {
-            key: self._image_shape(tuple(shape))
+            key: self._tw_image_shape(tuple(shape))
             if key in ("images", "segmentation_masks")
             else shape
             for key, shape in input_shape.items()
         }
 
-    def _image_shape(self, shape):
+    def _tw_image_shape(self, shape):
         """The shape of the outputs for images of that shape; here the same."""
         return shape
 
-    def _images_of(self, data):
+    def _tw_images_of(self, data):
         return convert_to_tensor(data["images"] if isinstance(data, dict) else data)
 
-    def _size_of(self, images):
-        return images.shape[self._rows], images.shape[self._columns]
+    def _tw_size_of(self, images):
+        return images.shape[self._tw_rows], images.shape[self._tw_columns]
 
-    def _shape_with(self, input_shape, height, width):
+    def _tw_shape_with(self, input_shape, height, width):
         shape = list(input_shape)
-        shape[self._rows], shape[self._columns] = height, width
+        shape[self._tw_rows], shape[self._tw_columns] = height, width
         return tuple(shape)
 
     # --- what several layers do to images and boxes
 
-    def _cut(self, images, top, left, height, width):
+    def _tw_cut(self, images, top, left, height, width):
         """The box of that size, as far as there are pixels."""
         index = [..., slice(top, top + height), slice(left, left + width)]
         if self.data_format == "channels_last":
             index.append(slice(None))
         return getitem(images, tuple(index))
 
-    def _resized(self, images, height, width, method="bilinear", antialias=False):
+    def _tw_resized(self, images, height, width, method="bilinear", antialias=False):
         def resize(x):
             return resize_keeping_dtype(x, (height, width), method, antialias=antialias)
 
-        return self._channels_last(resize, images)
+        return self._tw_channels_last(resize, images)
 
-    def _channels_last(self, function, images):
+    def _tw_channels_last(self, function, images):
         """``function`` of images whose channels are last."""
         if self.data_format == "channels_last":
             return function(images)
@@ -290,13 +292,13 @@ class ImageLayer(Layer):
         images = function(transpose(images, (*ahead, k + 1, k + 2, k)))
         return transpose(images, (*ahead, k + 2, k, k + 1))
 
-    def _largest_box(self, rows, columns, height, width):
+    def _tw_largest_box(self, rows, columns, height, width):
         """Top, left, height and width of the largest box of that ratio, in the middle."""
         inner = max(min(rows, columns * height // width), 1)
         across = max(min(columns, rows * width // height), 1)
         return (rows - inner) // 2, (columns - across) // 2, inner, across
 
-    def _boxes_as(self, target, bounding_boxes, size, source=None):
+    def _tw_boxes_as(self, target, bounding_boxes, size, source=None):
         """Bounding boxes in another format, in an image of ``size``."""
         source = source or self.bounding_box_format
         boxes = convert_format(bounding_boxes["boxes"], source, target, *size)

@@ -61,8 +61,8 @@ class InputLayer(Layer):
                         f"{value!r} and batch_shape={batch_shape!r}"
                     )
         if batch_shape is None:
-            if self._given_shape is not None:
-                batch_shape = self._given_shape
+            if self._tw_given_shape is not None:
+                batch_shape = self._tw_given_shape
             elif shape is None:
                 raise ValueError(
                     "Input: pass shape, without the batch axis: Input(shape=(32,)), "
@@ -80,7 +80,7 @@ class InputLayer(Layer):
             tensor = KerasTensor(
                 self.batch_shape, self.dtype, sparse=self.sparse, name=self.name
             )
-        self._output_shape = self.batch_shape
+        self._tw_output_shape = self.batch_shape
         Node(self, (), {}, tensor)
 
     def call(self, inputs: Tensor) -> Tensor:

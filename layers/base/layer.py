@@ -147,43 +147,43 @@ class Layer(Operation, Tracked, LayerConfig):
     'scale/gamma'
     """
 
-    kind: str = "layer"
+    _tw_kind: str = "layer"
     built: bool = False
     input_spec: InputSpec | Sequence[Any] | dict[str, Any] | None = None
     # Masks of the inputs pass on to the outputs; what defines compute_mask supports them.
     supports_masking: bool = False
-    _makes_masks = False  # also where none came in
+    _tw_makes_masks = False  # also where none came in
     # Whether `call` gives, for one tensor, one of `compute_output_shape` and our dtype.
-    _shape_tells = False
+    _tw_shape_tells = False
     activity_regularizer: Any = None
     autocast: bool = True
-    _casts_inputs = True  # if autocast does; False leaves it to the layers inside
-    _policy: Any = None
-    _by_path = False  # whether the policy is a map
-    _compute_dtype = _variable_dtype = float32
-    _given_shape = None
-    _remat_scope = None  # the `RematScope` in which it was made
-    _output_shape = None  # of the latest call that noted it; None before the first
+    _tw_casts_inputs = True  # if autocast does; False leaves it to the layers inside
+    _tw_policy: Any = None
+    _tw_by_path = False  # whether the policy is a map
+    _tw_compute_dtype = _tw_variable_dtype = float32
+    _tw_given_shape = None
+    _tw_remat_scope = None  # the `RematScope` in which it was made
+    _tw_output_shape = None  # of the latest call that noted it; None before the first
     # Counts the changes of constants that `call` reads, and that a trace would keep.
-    _constants_version = 0
-    _adds_losses = False  # whether any layer of this process ever called add_loss
-    _mixes = False  # whether any layer of this process ever had two dtypes, or a map
-    _renamed = 0  # how often a layer of this process was given another name
+    _tw_constants_version = 0
+    _tw_adds_losses = False  # whether any layer of this process ever called add_loss
+    _tw_mixes = False  # whether any layer of this process ever had two dtypes, or a map
+    _tw_renamed = 0  # how often a layer of this process was given another name
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "build" in vars(cls):
-            cls._shapes = _shape_arguments(cls.build)
+            cls._tw_shapes = _shape_arguments(cls.build)
             cls.build = _once(cls.build)
             cls.built = False
         elif is_own(cls) and cls.build is Layer.build:
             cls.built = True  # a layer without weights has nothing to build
         if "call" in vars(cls):
-            cls._signature = CallSignature(cls.call)
+            cls._tw_signature = CallSignature(cls.call)
         if not is_own(cls):
-            cls._shape_tells = False
+            cls._tw_shape_tells = False
         if "compute_mask" in vars(cls):
-            cls._makes_masks = vars(cls).get("_makes_masks", True)
+            cls._tw_makes_masks = vars(cls).get("_tw_makes_masks", True)
             cls.supports_masking = vars(cls).get("supports_masking", True)
 
     def __init__(
@@ -210,19 +210,19 @@ class Layer(Operation, Tracked, LayerConfig):
             raise ValueError(
                 f"{cls.__name__}: name must be a string without '/', got {name!r}"
             )
-        self._name = name or unique_name(snake_case(cls.__name__))
-        self._track(trainable)
+        self._tw_name = name or unique_name(snake_case(cls.__name__))
+        self._tw_track(trainable)
         if activity_regularizer is not None:
             self.activity_regularizer = regularizers.get(activity_regularizer)
         if not autocast:
             self.autocast = False
         if given_shape is not None:
-            self._given_shape = given_shape
+            self._tw_given_shape = given_shape
         if (scope := active_remat_scope()) is not None:
-            self._remat_scope = scope
+            self._tw_remat_scope = scope
         self._inbound_nodes = []
         self._parent_path = None
-        self._output_shape = None
+        self._tw_output_shape = None
         self.dtype_policy = dtype
 
     # --- what subclasses define
@@ -237,12 +237,14 @@ class Layer(Operation, Tracked, LayerConfig):
         builds them there, or leaves them to the first call.
         """
         by_hand = type(self).build is Layer.build and _OWNER.get() is not self
-        if not by_hand or self._all_built():
+        if not by_hand or self._tw_all_built():
             self.built = True
             return
         try:
             self.compute_output_spec(
-                _map_shapes(lambda s: KerasTensor(s, self._compute_dtype), input_shape)
+                _map_shapes(
+                    lambda s: KerasTensor(s, self._tw_compute_dtype), input_shape
+                )
             )
         except Exception:  # of inputs of another dtype, say: the first call tells
             self.built = False
@@ -261,7 +263,9 @@ class Layer(Operation, Tracked, LayerConfig):
         ``input_shape`` has None for unknown sizes. For a nest of inputs it is a nest of
         shapes, as is the result for several outputs.
         """
-        inputs = _map_shapes(lambda s: KerasTensor(s, self._compute_dtype), input_shape)
+        inputs = _map_shapes(
+            lambda s: KerasTensor(s, self._tw_compute_dtype), input_shape
+        )
         outputs = self.compute_output_spec(inputs)
         return map_structure(lambda x: tuple(x.shape), outputs)
 
@@ -271,59 +275,59 @@ class Layer(Operation, Tracked, LayerConfig):
         The layer is built for these inputs; `call` is traced, not run.
         """
         if not self.built:
-            with self._building():
-                self._build_for(args, kwargs)
-                self.built = self._locked = True
+            with self._tw_building():
+                self._tw_build_for(args, kwargs)
+                self.built = self._tw_locked = True
                 try:
-                    return self._output_spec(args, kwargs)
+                    return self._tw_output_spec(args, kwargs)
                 except BaseException:
-                    self.built = self._locked = False
+                    self.built = self._tw_locked = False
                     raise
-        return self._output_spec(args, kwargs)
+        return self._tw_output_spec(args, kwargs)
 
-    def _output_spec(self, args, kwargs):
+    def _tw_output_spec(self, args, kwargs):
         if (
-            self._shape_tells
-            and not self._makes_masks
+            self._tw_shape_tells
+            and not self._tw_makes_masks
             and kwargs.keys() <= {"training"}
         ):
-            if len(args) == 1 and self._is_plain(args[0]):
+            if len(args) == 1 and self._tw_is_plain(args[0]):
                 shape = self.compute_output_shape(tuple(args[0].shape))
-                return KerasTensor(shape, self._compute_dtype)
+                return KerasTensor(shape, self._tw_compute_dtype)
         try:
-            return symbolic_outputs(self.call_as_it_is, args, kwargs)
+            return symbolic_outputs(self._tw_call_as_it_is, args, kwargs)
         except EagerFallback:  # of Python in it that tells no shape: the layer may
-            if not (len(args) == 1 and self._knows_shape):
+            if not (len(args) == 1 and self._tw_knows_shape):
                 raise
         shapes = self.compute_output_shape(_shapes_in(args[0]))
-        return _map_shapes(lambda s: KerasTensor(s, self._compute_dtype), shapes)
+        return _map_shapes(lambda s: KerasTensor(s, self._tw_compute_dtype), shapes)
 
     @property
-    def _knows_shape(self):
+    def _tw_knows_shape(self):
         """Return whether `compute_output_shape` needs no trace of `call`."""
         return type(self).compute_output_shape is not Layer.compute_output_shape
 
-    def _is_plain(self, x):
+    def _tw_is_plain(self, x):
         """Return whether ``x`` is a tensor whose outputs are known without a trace."""
         return (
             type(x) is KerasTensor
             and x.mask_spec is None
             and x.shape.rank is not None
             and x.dtype.is_floating
-            and self._compute_dtype.is_floating
+            and self._tw_compute_dtype.is_floating
             and self.autocast
             and activations.keeps_shape(getattr(self, "activation", None))
         )
 
-    def call_as_it_is(self, *args: Any, **kwargs: Any) -> Any:
+    def _tw_call_as_it_is(self, *args: Any, **kwargs: Any) -> Any:
         """Call the layer, and discard the losses and the output shape of the call."""
-        shape = self._output_shape
+        shape = self._tw_output_shape
         try:
             return self(*args, **kwargs)
         finally:
-            self._output_shape = shape
-            if Layer._adds_losses:
-                self._forget_losses()
+            self._tw_output_shape = shape
+            if Layer._tw_adds_losses:
+                self._tw_forget_losses()
 
     # --- calling
 
@@ -340,38 +344,40 @@ class Layer(Operation, Tracked, LayerConfig):
         masks of the tensors go where `call` has an argument for them (``mask``, and
         ``value_mask`` for an argument ``value``) and it is not given.
         """
-        if type(self).call is not self._signature.call:
+        if type(self).call is not self._tw_signature.call:
             self._call_signature()
         if inputs is _MISSING:
-            inputs = self._signature.first_of(kwargs, self._title)
-        if Layer._mixes and self._by_path and not self.built:
-            self._find_place()
+            inputs = self._tw_signature.first_of(kwargs, self._tw_title)
+        if Layer._tw_mixes and self._tw_by_path and not self.built:
+            self._tw_find_place()
         around = _INSIDE.get()
-        given, training = training, self._training_of(training, args, around)
+        given, training = training, self._tw_training_of(training, args, around)
         token, is_outermost = None, around is None or not around.in_layer
         if is_outermost or training is not around.training:
             token = _INSIDE.set(_Call(training))
         try:
             mask = None
             if masks.in_use(inputs) or "mask" in kwargs:
-                mask = self._fill_masks(inputs, args, kwargs)
+                mask = self._tw_fill_masks(inputs, args, kwargs)
             is_symbolic = False
             if (
                 type(inputs) is not Tensor
-                or inputs.array.dtype is not self._compute_dtype.dtype
+                or inputs.array.dtype is not self._tw_compute_dtype.dtype
             ):
                 is_symbolic = _any_symbolic(inputs)
-                inputs = inputs if is_symbolic else self._converted(inputs)
+                inputs = inputs if is_symbolic else self._tw_converted(inputs)
             if args or kwargs:
                 is_symbolic = is_symbolic or _any_symbolic((args, kwargs))
             if is_symbolic:
-                return self._note_call(given, inputs, args, kwargs)
-            outputs = self._checked_call(inputs, args, kwargs, training, is_outermost)
-            if mask is not None or (self._makes_masks and self.supports_masking):
-                self._pass_mask_on(inputs, mask, outputs)
+                return self._tw_note_call(given, inputs, args, kwargs)
+            outputs = self._tw_checked_call(
+                inputs, args, kwargs, training, is_outermost
+            )
+            if mask is not None or (self._tw_makes_masks and self.supports_masking):
+                self._tw_pass_mask_on(inputs, mask, outputs)
             return outputs
         except Exception as error:
-            self._name_in(error)
+            self._tw_name_in(error)
             raise
         finally:
             if token is not None:
@@ -405,8 +411,8 @@ class Layer(Operation, Tracked, LayerConfig):
         (array([1.5], dtype=float32), array([0.], dtype=float32))
         """
         if not self.built:
-            raise ValueError(f"{self._title}: must be built before stateless_call")
-        who, rest = f"{self._title}: stateless_call", self.non_trainable_variables
+            raise ValueError(f"{self._tw_title}: must be built before stateless_call")
+        who, rest = f"{self._tw_title}: stateless_call", self.non_trainable_variables
         pairs = [
             *paired(
                 who,
@@ -422,63 +428,63 @@ class Layer(Operation, Tracked, LayerConfig):
             after = [variable.read_uncast() for variable in rest]
         return (outputs, after, losses) if return_losses else (outputs, after)
 
-    _signature = None
-    _shapes = ()
+    _tw_signature = None
+    _tw_shapes = ()
 
     @classmethod
     def _call_signature(cls):
         """The arguments of `call`, which a class may be given after its definition."""
-        if cls.call is not cls._signature.call:
-            cls._signature = CallSignature(cls.call)
-        return cls._signature
+        if cls.call is not cls._tw_signature.call:
+            cls._tw_signature = CallSignature(cls.call)
+        return cls._tw_signature
 
-    def _training_of(self, training, args, around):
+    def _tw_training_of(self, training, args, around):
         """``training`` as given, else as of the layer around, else as `call` has it."""
         if training is None and args:
-            training = self._signature.training_among(args)
+            training = self._tw_signature.training_among(args)
         if training is not None:
             return training
-        return self._signature.default if around is None else around.training
+        return self._tw_signature.default if around is None else around.training
 
-    def _checked_call(self, inputs, args, kwargs, training, is_outermost):
+    def _tw_checked_call(self, inputs, args, kwargs, training, is_outermost):
         """Run `call` on tensors; checks come before it, penalties on outputs after it."""
-        signature = self._signature
+        signature = self._tw_signature
         if args or kwargs:
-            args = [self._converted_if_array(x) for x in args]
-            kwargs = {k: self._converted_if_array(x) for k, x in kwargs.items()}
+            args = [self._tw_converted_if_array(x) for x in args]
+            kwargs = {k: self._tw_converted_if_array(x) for k, x in kwargs.items()}
         if signature.takes_training and training is not None:
             if len(args) < signature.training_at:
                 kwargs["training"] = training
         if self.input_spec is not None:
-            self._check_inputs(inputs)
-        if is_outermost and Layer._adds_losses and self._name:
-            self._forget_losses()
-        if self._rebound is not None:  # from outside
-            del self._rebound
-        if Layer._mixes and self._reads_in_another_dtype():
-            with autocast(self._dtype_of_reads()):
+            self._tw_check_inputs(inputs)
+        if is_outermost and Layer._tw_adds_losses and self._tw_name:
+            self._tw_forget_losses()
+        if self._tw_rebound is not None:  # from outside
+            del self._tw_rebound
+        if Layer._tw_mixes and self._tw_reads_in_another_dtype():
+            with autocast(self._tw_dtype_of_reads()):
                 outputs = self._called(inputs, args, kwargs)
-        elif self._output_shape is None or not self.built:
-            outputs = self._first_call(inputs, args, kwargs)
-        elif self._remat_scope is None:
+        elif self._tw_output_shape is None or not self.built:
+            outputs = self._tw_first_call(inputs, args, kwargs)
+        elif self._tw_remat_scope is None:
             outputs = converted(self.call)(inputs, *args, **kwargs)
         else:
             outputs = self._called(inputs, args, kwargs)
-        if self._rebound is not None:
-            self._refuse_rebound("call")
+        if self._tw_rebound is not None:
+            self._tw_refuse_rebound("call")
         if self.activity_regularizer is not None:
-            self._add_penalties_on(outputs)
+            self._tw_add_penalties_on(outputs)
         return outputs
 
-    def _name_in(self, error):
+    def _tw_name_in(self, error):
         """Add the name of the layer to an error that does not have it."""
         known = [str(error), *getattr(error, "__notes__", ())]
-        if not any([self._title in text for text in known]):
-            error.add_note(f"in {self._title}")
+        if not any([self._tw_title in text for text in known]):
+            error.add_note(f"in {self._tw_title}")
             if known[0].startswith("'dict' object"):
-                self._name_configs(error)
+                self._tw_name_configs(error)
 
-    def _name_configs(self, error):
+    def _tw_name_configs(self, error):
         """Say in an error that an attribute is a config, in place of the object."""
         for name, value in vars(self).items():
             if isinstance(value, dict) and {"class_name", "config"} <= value.keys():
@@ -489,12 +495,12 @@ class Layer(Operation, Tracked, LayerConfig):
                 )
 
     def _called(self, inputs, args, kwargs):
-        if self._output_shape is None or not self.built:
-            return self._first_call(inputs, args, kwargs)
-        return self._call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
+        if self._tw_output_shape is None or not self.built:
+            return self._tw_first_call(inputs, args, kwargs)
+        return self._tw_call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
 
-    def _call_function(self, inputs, args, kwargs):
-        if self._remat_scope is None:
+    def _tw_call_function(self, inputs, args, kwargs):
+        if self._tw_remat_scope is None:
             return converted(self.call)
         return converted(self.rematerialized_call(self.call, inputs, *args, **kwargs))
 
@@ -505,92 +511,96 @@ class Layer(Operation, Tracked, LayerConfig):
 
         Args: the function, `call`, and the arguments for which it is asked.
         """
-        if self._remat_scope is None:
+        if self._tw_remat_scope is None:
             return layer_call
-        return rematerialized(self, self._remat_scope, layer_call, args, kwargs)
+        return rematerialized(self, self._tw_remat_scope, layer_call, args, kwargs)
 
-    def _reads_in_another_dtype(self):
+    def _tw_reads_in_another_dtype(self):
         """Return whether the dtype of reads may have to change for `call`."""
-        is_mixed = self._compute_dtype is not self._variable_dtype
+        is_mixed = self._tw_compute_dtype is not self._tw_variable_dtype
         return is_mixed or autocast_dtype() is not None
 
-    def _dtype_of_reads(self):
+    def _tw_dtype_of_reads(self):
         """The dtype in which `call` reads variables; None: in their own.
 
         That is so for a layer that computes in no floating dtype, and for one without
         autocast inside of another layer: in both as in Keras.
         """
-        dtype = self._compute_dtype
+        dtype = self._tw_compute_dtype
         casts = dtype.is_floating and (self.autocast or autocast_dtype() is None)
         return dtype if casts else None
 
-    def _first_call(self, inputs, args, kwargs):
-        if self._name is None:
+    def _tw_first_call(self, inputs, args, kwargs):
+        if self._tw_name is None:
             raise RuntimeError(
                 f"{type(self).__name__}: __init__ must call super().__init__() first"
             )
         with nullcontext() if self.built else BUILDING:
-            outputs = self._built_call(inputs, args, kwargs)
-        self._output_shape = _shapes_in(outputs)
+            outputs = self._tw_built_call(inputs, args, kwargs)
+        self._tw_output_shape = _shapes_in(outputs)
         return outputs
 
-    def _built_call(self, inputs, args, kwargs):
+    def _tw_built_call(self, inputs, args, kwargs):
         if self.built:
-            self._locked = True
-            return self._call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
-        with self._building():
-            self._build_for((inputs, *args), kwargs)
-            self.built = self._locked = True
-            vars(self).pop("_rebound", None)
-            return self._call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
+            self._tw_locked = True
+            return self._tw_call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
+        with self._tw_building():
+            self._tw_build_for((inputs, *args), kwargs)
+            self.built = self._tw_locked = True
+            vars(self).pop("_tw_rebound", None)
+            return self._tw_call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
 
-    def _build_for(self, args, kwargs):
+    def _tw_build_for(self, args, kwargs):
         """Build for tensors: their shapes go to `build`, by name if it takes several."""
-        given = self._signature.given(args[0], args[1:], kwargs)
+        given = self._tw_signature.given(args[0], args[1:], kwargs)
         shapes = {f"{name}_shape": _shapes_in(x) for name, x in given.items()}
-        if not set(self._shapes) <= {f"{name}_shape" for name in self._signature.names}:
+        if not set(self._tw_shapes) <= {
+            f"{name}_shape" for name in self._tw_signature.names
+        }:
             shape = _shapes_in(args[0])
-            self._build_shapes = Opaque({(*self._shapes, "input_shape")[0]: shape})
+            self._tw_build_shapes = Opaque(
+                {(*self._tw_shapes, "input_shape")[0]: shape}
+            )
             with autocast(None):
                 self.build(shape)
             return
-        missing = [n for n in self._signature.names if n not in given]
-        missing = [n for n in missing if n not in self._signature.defaults]
+        missing = [n for n in self._tw_signature.names if n not in given]
+        missing = [n for n in missing if n not in self._tw_signature.defaults]
         if missing:
-            raise TypeError(f"{self._title}: the argument '{missing[0]}' is missing")
-        shapes = {name: shapes.get(name) for name in self._shapes}
+            raise TypeError(f"{self._tw_title}: the argument '{missing[0]}' is missing")
+        shapes = {name: shapes.get(name) for name in self._tw_shapes}
         shapes = {name: s for name, s in shapes.items() if s is not None}
-        self._build_shapes = Opaque(shapes)
+        self._tw_build_shapes = Opaque(shapes)
         with autocast(None):
             self.build(**shapes)
 
     @contextmanager
-    def _building(self):
+    def _tw_building(self):
         """Weights and layers made inside belong to this layer; none stay on an error."""
-        self._find_place()
-        counts = len(self._weights), len(self._penalties)
+        self._tw_find_place()
+        counts = len(self._tw_weights), len(self._tw_penalties)
         token = _OWNER.set(self)
         try:
             yield
             assign_pending(self)
         except BaseException:  # an interrupt as well, or the next try would add to them
             if not self.built:
-                del self._weights[counts[0] :], self._penalties[counts[1] :]
+                del self._tw_weights[counts[0] :], self._tw_penalties[counts[1] :]
             raise
         finally:
             _OWNER.reset(token)
 
-    def _find_place(self):
+    def _tw_find_place(self):
         """Take the path, and the dtypes for it, from the layer in whose first call this is."""
         around = _OWNER.get()
         if self._parent_path is None and around is not None and around is not self:
             self._parent_path = around.path
-            self._find_dtypes()
+            self._tw_find_dtypes()
 
-    def _note_call(self, training, inputs, args, kwargs):
+    def _tw_note_call(self, training, inputs, args, kwargs):
         """Become part of a model: `KerasTensor`s in, `KerasTensor`s out."""
         if self.input_spec is not None:
-            self._check_inputs(inputs)
+            self._tw_check_inputs(inputs)
         kwargs = dict(kwargs)
         if training is not None:
             kwargs["training"] = training
@@ -598,54 +608,56 @@ class Layer(Operation, Tracked, LayerConfig):
             outputs = self.compute_output_spec(inputs, *args, **kwargs)
         if outputs is None:
             raise TypeError(
-                f"{self._title}: call() returned None; is a return statement missing?"
+                f"{self._tw_title}: call() returned None; is a return statement missing?"
             )
         self.built = True
-        warn_of_constants(self._title, flatten((inputs, args, kwargs)))
+        warn_of_constants(self._tw_title, flatten((inputs, args, kwargs)))
         Node(self, (inputs, *args), kwargs, outputs)
-        self._output_shape = _shapes_in(outputs)
+        self._tw_output_shape = _shapes_in(outputs)
         return outputs
 
     # --- inputs
 
-    def _converted(self, inputs):
+    def _tw_converted(self, inputs):
         """Inputs as tensors; floating ones in the dtype of the layer."""
         if inputs is None:
             return None
-        casts = self.autocast and self._casts_inputs
+        casts = self.autocast and self._tw_casts_inputs
         if is_nested(inputs):
             if any(getattr(leaf, "ndim", 0) for leaf in flatten(inputs)):
-                return map_structure(self._converted, inputs)
+                return map_structure(self._tw_converted, inputs)
         elif is_composite(inputs):
-            floating = inputs.dtype.is_floating and self._compute_dtype.is_floating
-            return cast(inputs, self._compute_dtype) if floating and casts else inputs
+            floating = inputs.dtype.is_floating and self._tw_compute_dtype.is_floating
+            return (
+                cast(inputs, self._tw_compute_dtype) if floating and casts else inputs
+            )
         elif not is_tensor(inputs):
             is_array = isinstance(getattr(inputs, "dtype", None), np.dtype)
             array = inputs if is_array else np.asarray(inputs)
             if (
                 kind_of(array.dtype) == "f"
-                and self._compute_dtype.is_floating
+                and self._tw_compute_dtype.is_floating
                 and casts
             ):
-                return convert_to_tensor(array, self._compute_dtype)
-        tensor, own = convert_to_tensor(inputs), self._compute_dtype
+                return convert_to_tensor(array, self._tw_compute_dtype)
+        tensor, own = convert_to_tensor(inputs), self._tw_compute_dtype
         fits = not (tensor.dtype.is_floating and own.is_floating) or tensor.dtype is own
         return tensor if fits or not casts else masks.cast_masked(tensor, own)
 
-    def _as_own_dtype(self, tensor):
-        own = self._compute_dtype
+    def _tw_as_own_dtype(self, tensor):
+        own = self._tw_compute_dtype
         if tensor.dtype is own or not own.is_floating:
             return tensor
         return cast(tensor, own)
 
-    def _converted_if_array(self, value):
+    def _tw_converted_if_array(self, value):
         if is_tensor(value) or (getattr(value, "ndim", 0) and hasattr(value, "dtype")):
-            return self._converted(value)
+            return self._tw_converted(value)
         if is_nested(value) and any([is_tensor(leaf) for leaf in flatten(value)]):
-            return map_structure(self._converted_if_array, value)
+            return map_structure(self._tw_converted_if_array, value)
         return value
 
-    def _check_inputs(self, inputs):
+    def _tw_check_inputs(self, inputs):
         spec = self.input_spec
         if type(spec) is InputSpec and type(inputs) is Tensor:
             problem = spec.problem(inputs.array.shape, inputs.array.dtype)
@@ -666,13 +678,13 @@ class Layer(Operation, Tracked, LayerConfig):
                         "in the function that made it?"
                     )
         if problem:
-            raise ShapeError(self._title, problem)
+            raise ShapeError(self._tw_title, problem)
 
     # --- masks and losses
 
-    def _fill_masks(self, inputs, args, kwargs):
+    def _tw_fill_masks(self, inputs, args, kwargs):
         """The mask of the first input; puts masks where `call` has arguments for them."""
-        signature = self._signature
+        signature = self._tw_signature
         if signature.masks:
             given = signature.given(inputs, args, kwargs)
             for name, source in signature.masks.items():
@@ -685,20 +697,20 @@ class Layer(Operation, Tracked, LayerConfig):
         mask = kwargs.get("mask")
         if mask is not None:
             if any([m is not None for m in flatten(mask)]):
-                kwargs["mask"] = mask = self._converted(mask)
+                kwargs["mask"] = mask = self._tw_converted(mask)
             return mask
         mask = masks.mask_of(inputs)
         return None if all([m is None for m in flatten(mask)]) else mask
 
-    def _pass_mask_on(self, inputs, mask, outputs):
+    def _tw_pass_mask_on(self, inputs, mask, outputs):
         if not self.supports_masking:
-            self._lose_mask()
+            self._tw_lose_mask()
         elif any([masks.mask_of(x) is None for x in flatten(outputs)]):
             masks.attach(outputs, self.compute_mask(inputs, mask))
 
-    def _lose_mask(self):
+    def _tw_lose_mask(self):
         warnings.warn(
-            f"{self._title} was passed an input with a mask attached to it, but does "
+            f"{self._tw_title} was passed an input with a mask attached to it, but does "
             "not support masking: later layers will not see the mask. Set "
             "supports_masking = True, or define compute_mask",
             stacklevel=user_stacklevel(),
@@ -714,18 +726,18 @@ class Layer(Operation, Tracked, LayerConfig):
         for each in losses:
             if not is_tensor(each) or (is_outside and hasattr(each, "record_op")):
                 raise ValueError(
-                    f"{self._title}: add_loss takes tensors, computed inside of call(), "
+                    f"{self._tw_title}: add_loss takes tensors, computed inside of call(), "
                     f"got {each!r}"
                 )
         if any([each.hides_tapes for each in active_interpreters()]):
             raise ValueError(
-                f"{self._title}: add_loss inside of remat (recompute_grad) would give the "
+                f"{self._tw_title}: add_loss inside of remat (recompute_grad) would give the "
                 "loss no gradient: return it from the function, and add it outside"
             )
-        Layer._adds_losses = True
-        self._added += losses
+        Layer._tw_adds_losses = True
+        self._tw_added += losses
 
-    def _add_penalties_on(self, outputs):
+    def _tw_add_penalties_on(self, outputs):
         for output in flatten(outputs):
             if is_tensor(output):
                 penalty = convert_to_tensor(
@@ -736,26 +748,30 @@ class Layer(Operation, Tracked, LayerConfig):
                     penalty = divide_no_nan(penalty, batch)
                 self.add_loss(penalty)
 
-    def _forget_losses(self):
-        for layer, _ in self._walk():
-            layer._added.clear()
+    def _tw_forget_losses(self):
+        for layer, _ in self._tw_walk():
+            layer._tw_added.clear()
 
     # --- describing
 
     @property
     def path(self) -> str:
         """The names of the layers around, and its own: ``sequential/dense``."""
-        return f"{self._parent_path}/{self._name}" if self._parent_path else self._name
+        return (
+            f"{self._parent_path}/{self._tw_name}"
+            if self._parent_path
+            else self._tw_name
+        )
 
     @property
     def name(self) -> str:
         """The name, by default made of the class: ``dense``, ``dense_1``."""
-        return self._name or snake_case(type(self).__name__)
+        return self._tw_name or snake_case(type(self).__name__)
 
     @name.setter
     def name(self, value: str) -> None:
-        self._name = value
-        Layer._renamed += 1
+        self._tw_name = value
+        Layer._tw_renamed += 1
 
     @property
     def dtype_policy(self) -> DTypePolicy:
@@ -763,31 +779,31 @@ class Layer(Operation, Tracked, LayerConfig):
 
         Weights that exist already keep their dtype.
         """
-        return self._policy
+        return self._tw_policy
 
     @dtype_policy.setter
     def dtype_policy(self, value: DTypePolicyLike) -> None:
-        self._policy = policy = dtype_policies.get(value)
-        self._by_path = isinstance(policy, dtype_policies.DTypePolicyMap)
-        self._find_dtypes()
+        self._tw_policy = policy = dtype_policies.get(value)
+        self._tw_by_path = isinstance(policy, dtype_policies.DTypePolicyMap)
+        self._tw_find_dtypes()
 
-    def _find_dtypes(self):
+    def _tw_find_dtypes(self):
         """Look the dtypes up in the policy, which may be one of several by path."""
-        policy = self._policy[self.path] if self._by_path else self._policy
-        self._compute_dtype = as_dtype(policy.compute_dtype)
-        self._variable_dtype = as_dtype(policy.variable_dtype)
-        if self._by_path or self._compute_dtype is not self._variable_dtype:
-            Layer._mixes = True
+        policy = self._tw_policy[self.path] if self._tw_by_path else self._tw_policy
+        self._tw_compute_dtype = as_dtype(policy.compute_dtype)
+        self._tw_variable_dtype = as_dtype(policy.variable_dtype)
+        if self._tw_by_path or self._tw_compute_dtype is not self._tw_variable_dtype:
+            Layer._tw_mixes = True
 
     @property
     def variable_dtype(self) -> str:
         """The name of the dtype of the weights."""
-        return self._variable_dtype.name
+        return self._tw_variable_dtype.name
 
     @property
     def compute_dtype(self) -> str:
         """The name of the dtype of computations, to which floating inputs are cast."""
-        return self._compute_dtype.name
+        return self._tw_compute_dtype.name
 
     # One property each: an error names the last attribute that a property became.
     dtype: property = property(variable_dtype.fget)
@@ -801,16 +817,16 @@ class Layer(Operation, Tracked, LayerConfig):
     def quantize(self, mode: Any = None, **options: Any) -> NoReturn:
         """Raise ``NotImplementedError``: quantized layers are not supported."""
         raise NotImplementedError(
-            f"{self._title}: quantize({mode!r}) is not supported, as there are no "
+            f"{self._tw_title}: quantize({mode!r}) is not supported, as there are no "
             "quantized layers; the policies 'bfloat16' and 'float16' halve the weights"
         )
 
     @property
-    def _title(self):
-        return f"layer '{self._name}' ({type(self).__name__})"
+    def _tw_title(self):
+        return f"layer '{self._tw_name}' ({type(self).__name__})"
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} name={self._name}, built={self.built}>"
+        return f"<{type(self).__name__} name={self._tw_name}, built={self.built}>"
 
 
 class ShapePreserving:
@@ -820,8 +836,8 @@ class ShapePreserving:
         return tuple(input_shape)
 
 
-Layer._signature = CallSignature(Layer.call)
-Layer._shapes = ("input_shape",)
+Layer._tw_signature = CallSignature(Layer.call)
+Layer._tw_shapes = ("input_shape",)
 register("layer", "Layer", Layer)
 
 
@@ -904,11 +920,11 @@ def _once(build):
             if self.built:
                 return
             args, kwargs = static_shapes(args), static_shapes(kwargs)
-            names = dict(zip(self._shapes or ("input_shape",), args))
-            self._build_shapes = Opaque(names | kwargs)
-            self._locked = False
-            with self._building(), _build_of(self):
+            names = dict(zip(self._tw_shapes or ("input_shape",), args))
+            self._tw_build_shapes = Opaque(names | kwargs)
+            self._tw_locked = False
+            with self._tw_building(), _build_of(self):
                 build(self, *args, **kwargs)
-                self.built = self._locked = True
+                self.built = self._tw_locked = True
 
     return build_once

@@ -26,10 +26,10 @@ class LayerConfig(Configured):
     dtype_policy: Any
     autocast: bool
 
-    kind: str = "layer"
-    omit_defaults: dict[str, Any] = {"activity_regularizer": None}
-    prefer_init_args: bool = True
-    _build_shapes = None  # `Opaque`: argument of `build` -> shape
+    _tw_kind: str = "layer"
+    _tw_omit_defaults: dict[str, Any] = {"activity_regularizer": None}
+    _tw_prefer_init_args: bool = True
+    _tw_build_shapes = None  # `Opaque`: argument of `build` -> shape
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:
@@ -42,15 +42,15 @@ class LayerConfig(Configured):
         config = super().get_config()
         if config.get("autocast") == type(self).autocast:
             del config["autocast"]
-        dtype = self.dtype_config()
+        dtype = self._tw_dtype_config()
         if "dtype" in config:
             config["dtype"] = dtype
-        if self._plain_arguments is None:  # no class of a user's
+        if self._tw_plain_arguments is None:  # no class of a user's
             return config
         base = {"name": self.name, "trainable": self.trainable, "dtype": dtype}
         return base | config
 
-    def dtype_config(self) -> Any:
+    def _tw_dtype_config(self) -> Any:
         """Return the config of the policy; the name, if that of one dtype says it all.
 
         Keras reads both, and Keras 2 the name alone.
@@ -66,7 +66,7 @@ class LayerConfig(Configured):
         rest = {key: config[key] for key in _BASE if key in config and key not in known}
         layer = cls(**{key: value for key, value in config.items() if key not in rest})
         if isinstance(rest.get("name"), str):  # what the constructor does not take
-            layer._name = rest["name"]
+            layer._tw_name = rest["name"]
         if "dtype" in rest:
             layer.dtype_policy = rest["dtype"]
         if rest.get("trainable") is False:
@@ -79,9 +79,9 @@ class LayerConfig(Configured):
         ``{"input_shape": shape}``, or ``{"shapes_dict": shapes}`` for several inputs
         with a shape each.
         """
-        if self._build_shapes is None:
+        if self._tw_build_shapes is None:
             return None
-        shapes = self._build_shapes.value
+        shapes = self._tw_build_shapes.value
         if len(shapes) == 1:
             return {"input_shape": next(iter(shapes.values()))}
         return {"shapes_dict": dict(shapes)}
@@ -96,7 +96,7 @@ class LayerConfig(Configured):
             shapes = config["shapes_dict"].items()
             self.build(**{name: _shape_of_lists(shape) for name, shape in shapes})
 
-    def own_build_config(self) -> dict[str, Any]:
+    def _tw_own_build_config(self) -> dict[str, Any]:
         """Return the build config if the class defines `get_build_config`, else ``{}``."""
         if (
             type(self).get_build_config is LayerConfig.get_build_config
@@ -105,7 +105,7 @@ class LayerConfig(Configured):
             return {}
         return {"build_config": plain(self.get_build_config())}
 
-    def build_by_own_config(self, config: dict[str, Any]) -> None:
+    def _tw_build_by_own_config(self, config: dict[str, Any]) -> None:
         """Call `build_from_config` if the class defines it."""
         if (
             type(self).build_from_config is not LayerConfig.build_from_config

@@ -25,7 +25,7 @@ class SavedLayer(Layer):
         super().__init__(**kwargs)
         self.class_name, self.config = class_name, dict(config)
 
-    def _is_never_trainable(self, variable):
+    def _tw_is_never_trainable(self, variable):
         return False  # all stay in the order that they had in the layer
 
     def call(self, inputs: Any, *, training: bool | None = None) -> Any:

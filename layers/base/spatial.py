@@ -85,7 +85,7 @@ def window_counts(layer, sizes, window, strides, padding, dilations=None):
             counts.append((size - reach) // strides[i] + 1)
             if reach > size:
                 raise ShapeError(
-                    layer._title,
+                    layer._tw_title,
                     f"a window of {reach} entries does not fit into inputs with "
                     f"spatial axes of sizes {tuple(sizes)}; padding='same' adds "
                     "margins",

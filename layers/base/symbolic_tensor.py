@@ -242,7 +242,7 @@ class Operation(Configured):
     (9.0, (None, 3))
     """
 
-    kind: str = "operation"
+    _tw_kind: str = "operation"
     name: Any
 
     def __init__(self, name: str | None = None):
@@ -267,7 +267,7 @@ class Operation(Configured):
         def new(x):
             if type(x) is not KerasTensor:
                 raise TypeError(
-                    f"{self._title}: compute_output_spec must return KerasTensors, got "
+                    f"{self._tw_title}: compute_output_spec must return KerasTensors, got "
                     f"{x!r}"
                 )
             return KerasTensor(x.shape, x.dtype) if id(x) in given else x
@@ -290,7 +290,7 @@ class Operation(Configured):
 
         Raises: ``AttributeError`` if there was no such call.
         """
-        return self._first_node("input").inputs
+        return self._tw_first_node("input").inputs
 
     @property
     def output(self) -> Any:
@@ -298,23 +298,23 @@ class Operation(Configured):
 
         Raises: ``AttributeError`` if there was no such call.
         """
-        return self._first_node("output").outputs
+        return self._tw_first_node("output").outputs
 
-    def _first_node(self, what):
+    def _tw_first_node(self, what):
         if not self._inbound_nodes:
             raise AttributeError(
-                f"{self._title} has no {what}: it was never called on symbolic "
+                f"{self._tw_title} has no {what}: it was never called on symbolic "
                 "tensors, such as Input(...)"
             )
         return self._inbound_nodes[0]
 
     @property
-    def display_name(self) -> str:
+    def _tw_display_name(self) -> str:
         """The name of the class, as in a summary."""
         return type(self).__name__
 
     @property
-    def _title(self):
+    def _tw_title(self):
         return f"operation '{self.name}' ({type(self).__name__})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -335,7 +335,7 @@ class OpCall(Operation):
     gets from its config.
     """
 
-    kind = "operation"
+    _tw_kind = "operation"
 
     def __init__(self, op: str, attributes: dict[str, Any], name: str | None = None):
         self.op = op
@@ -354,7 +354,7 @@ class OpCall(Operation):
         return registry.find("operation", self.op) if "." in self.op else None
 
     @property
-    def display_name(self) -> str:
+    def _tw_display_name(self) -> str:
         """The class of the operation in Keras, or the name of the op."""
         definition = self.definition
         return self.op if definition is None else definition.display_name
@@ -375,7 +375,7 @@ class OpCall(Operation):
         return outputs
 
     def __repr__(self):
-        return f"<OpCall {self.display_name}>"
+        return f"<OpCall {self._tw_display_name}>"
 
 
 def refuse_variables(who, values):
@@ -499,7 +499,7 @@ def symbolic_outputs(call, args, kwargs):
 
 def _title_of(call):
     if isinstance(call, OpCall):
-        return call.display_name
+        return call._tw_display_name
     layer = getattr(call, "__self__", None)
     return call.__name__ if layer is None else f"{type(layer).__name__}.call"
 
@@ -565,7 +565,9 @@ def _traced(call, run, specs):
     outputs = map_structure(_plain, concrete.structured_outputs)
     if not isinstance(call, OpCall):
         return outputs, True
-    refuse_variables(call.display_name, concrete.variables)  # no weights of the model
+    refuse_variables(
+        call._tw_display_name, concrete.variables
+    )  # no weights of the model
     traces = (
         [] if concrete.specializations is None else concrete.specializations.traces[:1]
     )

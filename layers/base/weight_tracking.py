@@ -43,24 +43,23 @@ _FAMILIES = {
 class Tracked(Module):
     """Find weights, layers inside and penalties of a layer by its attributes."""
 
-    _keeps_variables = True
+    _tw_keeps_variables = True
     built: bool = False
-    _locked = False  # whether it is built, and can have no more weights
-    _child_names = {"_weights": "_weights", "_penalties": "_penalties"}
+    _tw_locked = False  # whether it is built, and can have no more weights
 
     def __children__(self) -> dict[str, Any]:
         children = super().__children__()
-        if "_penalties" in children:  # last: they pair weights with others
-            children["_penalties"] = children.pop("_penalties")
+        if "_tw_penalties" in children:  # last: they pair weights with others
+            children["_tw_penalties"] = children.pop("_tw_penalties")
         return children
 
-    def _track(self, trainable):
+    def _tw_track(self, trainable):
         """Start with no weights."""
         self._trainable = truth(self, "trainable", trainable)
-        self._weights = []
-        self._frozen = set()  # references to variables that `trainable` switched off
-        self._penalties = []  # pairs of a weight and its regularizer
-        self._added = []  # losses given to `add_loss` in the latest call
+        self._tw_weights = []
+        self._tw_frozen = set()  # references to variables that `trainable` switched off
+        self._tw_penalties = []  # pairs of a weight and its regularizer
+        self._tw_added = []  # losses given to `add_loss` in the latest call
 
     def add_weight(
         self,
@@ -91,7 +90,7 @@ class Tracked(Module):
         Raises: ``ValueError`` if a dimension of ``shape`` is unknown, a name is given by
         position, or the layer is built already, as in `call`.
         """
-        if self._name is None:
+        if self._tw_name is None:
             raise RuntimeError(
                 f"{type(self).__name__}: __init__ must call super().__init__() first"
             )
@@ -104,21 +103,21 @@ class Tracked(Module):
         shape = (shape,) if isinstance(shape, int) else tuple(shape or ())
         if None in shape:
             raise ValueError(
-                f"{self._title}: the shape of weight "
+                f"{self._tw_title}: the shape of weight "
                 f"'{name}' must be known, got {shape}: a dimension of the inputs that it "
                 "depends on is None"
             )
-        if self._locked:
+        if self._tw_locked:
             raise ValueError(
-                f"{self._title}: weight '{name}' cannot be added to a layer that is already "
+                f"{self._tw_title}: weight '{name}' cannot be added to a layer that is already "
                 "built, as in call(): make it in __init__ or build"
             )
-        dtype = self._variable_dtype if dtype is None else as_dtype(dtype)
+        dtype = self._tw_variable_dtype if dtype is None else as_dtype(dtype)
         if initializer is None:
             initializer = "glorot_uniform" if dtype.is_floating else "zeros"
         initializer = initializers.get(initializer)
         variable = initialized_variable(
-            self._title, name, shape, dtype, initializer, trainable
+            self._tw_title, name, shape, dtype, initializer, trainable
         )
         variable.path = f"{self.path}/{name}"
         if not autocast:
@@ -126,15 +125,15 @@ class Tracked(Module):
         if constraint is not None:
             variable.constraint = constraints.get(constraint)
         if trainable and not self._trainable:
-            self._freeze(variable)
+            self._tw_freeze(variable)
         if regularizer is not None:
-            self._penalties.append((variable, regularizers.get(regularizer)))
-        self._weights.append(variable)
+            self._tw_penalties.append((variable, regularizers.get(regularizer)))
+        self._tw_weights.append(variable)
         return variable
 
     add_variable = add_weight
 
-    def _keep_weight_arguments(self, arguments):
+    def _tw_keep_weight_arguments(self, arguments):
         """Keep the initializers, regularizers, constraints and activations of weights.
 
         ``arguments``: the ``locals()`` of a constructor. Each becomes the attribute of its
@@ -145,7 +144,7 @@ class Tracked(Module):
             if family is not None and name != "activity_regularizer":
                 setattr(self, name, family.get(value))
 
-    def _new_weight(
+    def _tw_new_weight(
         self,
         name: str,
         shape: ShapeLike,
@@ -172,12 +171,12 @@ class Tracked(Module):
     @property
     def weights(self) -> list[Variable]:
         """All weights, with those of inner layers; of each layer the trainable ones first."""
-        return self._gather(with_states=False)
+        return self._tw_gather(with_states=False)
 
     @property
     def variables(self) -> list[Variable]:
         """The weights, and the states of random generators."""
-        return self._gather(with_states=True)
+        return self._tw_gather(with_states=True)
 
     @property
     def trainable_variables(self) -> list[Variable]:
@@ -213,15 +212,15 @@ class Tracked(Module):
     @trainable.setter
     def trainable(self, value: bool) -> None:
         value = truth(self, "trainable", value)
-        for layer, parts in self._walk():
+        for layer, parts in self._tw_walk():
             layer._trainable = value
             for variable in _variables_of(parts):
                 if not value:
-                    layer._freeze(variable)
-                elif variable.ref() in layer._frozen:
+                    layer._tw_freeze(variable)
+                elif variable.ref() in layer._tw_frozen:
                     variable.trainable = True
             if value:
-                layer._frozen.clear()
+                layer._tw_frozen.clear()
 
     @property
     def losses(self) -> list[Tensor]:
@@ -230,30 +229,30 @@ class Tracked(Module):
         One scalar each; only regularized trainable weights have a penalty.
         """
         added, penalties = [], []
-        for layer, _ in self._walk():
-            added += layer._added
-            for variable, regularizer in layer._penalties:
+        for layer, _ in self._tw_walk():
+            added += layer._tw_added
+            for variable, regularizer in layer._tw_penalties:
                 if layer._trainable and variable.trainable:
                     penalties.append(converted(regularizer)(variable))
         return added + penalties
 
-    def _take_losses(self) -> list[Tensor]:
+    def _tw_take_losses(self) -> list[Tensor]:
         """Return the losses given to `add_loss` in the latest call, and forget them."""
         added = []
-        for layer, _ in self._walk():
-            added += layer._added
-            layer._added.clear()
+        for layer, _ in self._tw_walk():
+            added += layer._tw_added
+            layer._tw_added.clear()
         return added
 
-    def _all_penalties(self) -> list[tuple[Variable, Any]]:
+    def _tw_all_penalties(self) -> list[tuple[Variable, Any]]:
         """Return pairs of a weight and its regularizer, with those of inner layers."""
-        return [pair for layer, _ in self._walk() for pair in layer._penalties]
+        return [pair for layer, _ in self._tw_walk() for pair in layer._tw_penalties]
 
     @property
     def metrics(self) -> list[Any]:
         """The metrics among the attributes, with those of inner layers."""
         metrics = []
-        for layer, _ in self._walk():
+        for layer, _ in self._tw_walk():
             metrics += [leaf for leaf in owned(layer) if _is_metric(leaf)]
         return list({id(metric): metric for metric in metrics}.values())
 
@@ -269,7 +268,7 @@ class Tracked(Module):
         """
         if not self.built and not self.weights:
             raise ValueError(
-                f"count_params: layer '{self._name}' is not built yet; call it, or "
+                f"count_params: layer '{self._tw_name}' is not built yet; call it, or "
                 "build(input_shape)"
             )
         return sum(math.prod(v.shape) for v in self.weights)
@@ -287,56 +286,56 @@ class Tracked(Module):
         variables, values = self.weights, list(weights)
         if not self.built and len(values) != len(variables):
             raise ValueError(
-                f"set_weights: layer '{self._name}' has {len(variables)} weights: it is "
+                f"set_weights: layer '{self._tw_name}' has {len(variables)} weights: it is "
                 f"not built yet; got {len(values)}"
             )
-        who = f"set_weights of layer '{self._name}'"
+        who = f"set_weights of layer '{self._tw_name}'"
         assign_all(who, variables, values, cast=True)
 
     save_own_variables = save_own_variables
     load_own_variables = load_own_variables
 
-    def own_variables(self) -> list[Variable]:
+    def _tw_own_variables(self) -> list[Variable]:
         """Return the weights of this layer itself, without those of inner layers."""
-        own = {id(v): v for v in _variables_of(self._parts())}
-        return sorted(own.values(), key=self._is_never_trainable)
+        own = {id(v): v for v in _variables_of(self._tw_parts())}
+        return sorted(own.values(), key=self._tw_is_never_trainable)
 
-    def _freeze(self, variable):
+    def _tw_freeze(self, variable):
         if variable.trainable:
             variable.trainable = False
-            self._frozen.add(variable.ref())
+            self._tw_frozen.add(variable.ref())
 
-    def _is_never_trainable(self, variable):
-        return not (variable.trainable or variable.ref() in self._frozen)
+    def _tw_is_never_trainable(self, variable):
+        return not (variable.trainable or variable.ref() in self._tw_frozen)
 
-    def _parts(self):
+    def _tw_parts(self):
         """Variables, modules and generators, in the order in which they became attributes."""
         leaves = owned(self, in_order=True)  # files depend on it
         parts = [leaf for leaf in leaves if isinstance(leaf, _PARTS)]
         return [part for part in parts if not _is_metric(part)]
 
-    def _walk(self):
-        """Pairs of a layer and its `_parts`: this one and all inside, each once."""
+    def _tw_walk(self):
+        """Pairs of a layer and its `_tw_parts`: this one and all inside, each once."""
         pairs, seen, ahead = [], set(), [self]
         while ahead:
             layer = ahead.pop()
             if id(layer) not in seen:
                 seen.add(id(layer))
-                parts = layer._parts()
+                parts = layer._tw_parts()
                 pairs.append((layer, parts))
                 ahead += [part for part in reversed(parts) if isinstance(part, Tracked)]
         return pairs
 
-    def _all_built(self):
+    def _tw_all_built(self):
         """Return whether this layer and all inside are built."""
-        return all([layer.built for layer, _ in self._walk()])
+        return all([layer.built for layer, _ in self._tw_walk()])
 
-    def _gather(self, with_states):
+    def _tw_gather(self, with_states):
         variables = []
-        for layer, parts in self._walk():
+        for layer, parts in self._tw_walk():
             variables_of_layer = _variables_of(parts)
             if not all([v.trainable for v in variables_of_layer]):
-                variables_of_layer.sort(key=layer._is_never_trainable)
+                variables_of_layer.sort(key=layer._tw_is_never_trainable)
             variables += variables_of_layer
             if with_states:
                 variables += [
@@ -346,7 +345,7 @@ class Tracked(Module):
 
 
 def _is_metric(part):
-    return getattr(type(part), "kind", None) == "metric"  # its state is no weight
+    return getattr(type(part), "_tw_kind", None) == "metric"  # its state is no weight
 
 
 def _variables_of(parts):

@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
-from tapewright.core.trackable import Trackable, children, owned
+from tapewright.core.trackable import Trackable, child_name, children, owned
 from tapewright.formats.checkpoints.object_tree import explore, is_kept
 
 layers = keras.layers
@@ -50,7 +50,8 @@ def test_files_keep_the_name_of_a_private_attribute_that_is_renamed(tmp_path):
             self._count = tw.Variable(3.0)
 
     class Renamed(tw.Module):
-        _child_names = {"_total": "_count"}
+        __module__ = "tapewright"  # users cannot set a reserved name
+        _tw_child_names = {"_total": "_count"}
 
         def __init__(self):
             self._total = tw.Variable(0.0)
@@ -88,7 +89,8 @@ def test_our_classes_declare_the_private_attributes_that_files_name(make):
         for owner in explore([("", model)]).containers.values()
         if isinstance(owner, tw.Module)
         for name, value in vars(owner).items()
-        if name[0] == "_" and name not in type(owner)._child_names
+        if name[0] == "_" and child_name(owner, name) == name
+        if name not in type(owner)._tw_child_names
         if any([is_kept(leaf) for leaf in owned(Owner(value=value))])
     }
     assert undeclared == set()

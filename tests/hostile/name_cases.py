@@ -18,7 +18,8 @@ def attribute_case(name):
         objects["nodes"][objects["root"]]["attributes"][name] = variable
 
 
-for each in ("variables", "_find", "_pending_values", "__call__", "_kind", "__dict__"):
+OURS = "variables _tw_find _tw_pending_values _tw_saved_kind __call__ __dict__"
+for each in OURS.split():
     attribute_case(each)
 
 

@@ -135,11 +135,11 @@ def test_the_device_makes_no_step_with_averages_or_constraints(gpu):
     variables, _ = problem(None)
     for more in ({"use_ema": True}, {"gradient_accumulation_steps": 2}):
         rule = tw.optimizers.SGD(0.1, **more)
-        update = rule.update_of(tuple(variables), [v.read() for v in variables])
-        assert rule.device_update(update) is None
+        update = rule._tw_update_of(tuple(variables), [v.read() for v in variables])
+        assert rule._tw_device_update(update) is None
     rule = tw.optimizers.SGD(0.1)
-    update = rule.update_of(tuple(variables), [v.read() for v in variables])
-    made = rule.device_update(update)
+    update = rule._tw_update_of(tuple(variables), [v.read() for v in variables])
+    made = rule._tw_device_update(update)
     assert made.is_current() and [g.size for g in made.groups] == [4]
     rule.clipnorm = 1.0
     assert not made.is_current()
@@ -150,8 +150,8 @@ def test_holders_are_the_segments_of_the_optimizer(gpu):
     first, second = tw.optimizers.SGD(0.1), tw.optimizers.SGD(0.1)
     holders = []
     for rule in (first, second):
-        update = rule.update_of(tuple(variables), [v.read() for v in variables])
-        holders.append(rule.device_update(update).holders())
+        update = rule._tw_update_of(tuple(variables), [v.read() for v in variables])
+        holders.append(rule._tw_device_update(update).holders())
     assert set(holders[0]) == set(holders[1]) == {id(v) for v in variables}
     assert holders[0][id(variables[0])] is not holders[1][id(variables[0])]
 
@@ -159,8 +159,8 @@ def test_holders_are_the_segments_of_the_optimizer(gpu):
 def test_all_numbers_of_a_step_are_given_before_it(gpu):
     variables, _ = problem(None)
     rule = tw.optimizers.SGD(0.25, weight_decay=0.5)
-    update = rule.update_of(tuple(variables), [v.read() for v in variables])
-    made = rule.device_update(update)
+    update = rule._tw_update_of(tuple(variables), [v.read() for v in variables])
+    made = rule._tw_device_update(update)
     (numbers,) = made.advance()
     assert numbers[0] == 0.125 and 0.25 in numbers[1:]
     assert int(rule.iterations) == 1

@@ -156,7 +156,7 @@ def test_a_dynamic_scale_hands_the_rest_to_the_inner_optimizer():
     optimizer = LossScaleOptimizer(SGD(0.5, use_ema=True, weight_decay=0.1))
     optimizer.exclude_from_weight_decay(var_list=[v])
     optimizer.build([v])
-    assert optimizer.excluded_from_weight_decay() == [v]
+    assert optimizer._tw_excluded_from_weight_decay() == [v]
     optimizer.learning_rate = 0.25
     assert float(optimizer.learning_rate) == 0.25
     run(optimizer, [v], [[32768.0]])

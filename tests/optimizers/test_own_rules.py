@@ -337,7 +337,7 @@ def test_a_rule_without_an_update_is_named():
 @pytest.mark.parametrize("slots", ["velocity", ("velocity",)])
 def test_slots_are_groups_of_names(slots):
     with pytest.raises(TypeError, match=r"Wrong.slots must be .*\(\('momentum'"):
-        type("Wrong", (Optimizer,), {"slots": slots})
+        type("Wrong", (Optimizer,), {"slots": slots, "update_block": lambda *_: None})
 
 
 @pytest.mark.parametrize("rule", ["Adafactor", "Muon", "ScheduleFreeAdamW"])

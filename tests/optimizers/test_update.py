@@ -27,7 +27,7 @@ RULES = {
 
 def program_of(rule, shape=(7,), dtype=np.float32):
     rule.build([tw.Variable(np.zeros(shape, dtype))])
-    return rule.block_rule.program(shape, dtype)
+    return rule._tw_block_rule.program(shape, dtype)
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -35,7 +35,7 @@ def test_the_program_of_a_rule_does_what_its_blocks_do(name):
     rule, rng = RULES[name], np.random.default_rng(0)
     program = program_of(rule)
     verify_program(program, "tracing")
-    block = rule.block_rule
+    block = rule._tw_block_rule
     arrays = [rng.uniform(0.1, 1, 7).astype(np.float32) for _ in range(2 + block.slots)]
     numbers = rng.uniform(0.1, 0.9, block.coefficients).astype(np.float32)
     coefficients = [np.array(n) for n in numbers]

@@ -182,7 +182,7 @@ def test_classes_of_every_kind_are_registered(base, arguments, inside):
     config = saving.serialize_keras_object(own(**arguments))
     assert config["registered_name"] == "mine>Own"
     found = in_a_file(config)
-    assert type(found) is own and own.kind == inside
+    assert type(found) is own and own._tw_kind == inside
     for name, value in arguments.items():
         assert found.get_config()[name] == value
 

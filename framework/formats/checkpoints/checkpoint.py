@@ -92,15 +92,15 @@ class Checkpoint(Trackable):
             vars(self).pop(name, None)  # see __getattr__
         else:
             super().__setattr__(name, part)
-        if is_part and self._pending_values is not None:
-            self._pending_values.take(name, part)
+        if is_part and self._tw_pending_values is not None:
+            self._tw_pending_values.take(name, part)
 
     def __getattr__(self, name: str) -> Any:
         """A list or dict; while values wait for its items, a view that notices them."""
         parts = vars(self).get("_parts", {})
         if name not in parts:
             raise AttributeError(f"the Checkpoint has no part {name!r}", name=name)
-        part, pending = parts[name], self._pending_values
+        part, pending = parts[name], self._tw_pending_values
         if pending is None:
             return part
         return observed(part, lambda: pending.take(name, part))
@@ -200,7 +200,7 @@ class Checkpoint(Trackable):
         missing = [name for name in missing if name != "save_counter"]
         self._restoration = restoration
         left = bool(restoration.names)
-        self._pending_values = PendingValues(restoration, "") if left else None
+        self._tw_pending_values = PendingValues(restoration, "") if left else None
         status = RestoreStatus(self, restoration, missing)
         status._warn()
         return status

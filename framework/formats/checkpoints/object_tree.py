@@ -8,7 +8,8 @@ import sys
 from dataclasses import dataclass, field
 
 from tapewright.core.nest import is_nested
-from tapewright.core.trackable import children
+from tapewright.core.reserved_names import class_attribute
+from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
 from tapewright.ops.random.generators import Generator
 
@@ -50,7 +51,7 @@ def explore(pairs) -> Tree:
         elif (inner := children(item)) is not None:
             tree.containers[name] = item
             if not is_nested(item):  # callbacks are attributes, but no part of a model
-                inner = [pair for pair in inner if not hasattr(pair[1], "set_model")]
+                inner = [pair for pair in inner if not _is_callback(pair[1])]
             below = [(joined(name, key), child) for key, child in inner]
             ahead += below[::-1]
         elif _has_state(item):
@@ -82,6 +83,10 @@ def is_kept(item):
 # ------------------------------------------------------------------ objects with a state
 
 
+def _is_callback(item):
+    return hasattr(item, "set_model") and not isinstance(item, Trackable)
+
+
 def _has_state(item):
     return _methods(item) is not None
 
@@ -89,8 +94,9 @@ def _has_state(item):
 def _methods(item):
     """The functions that get and set the state of an object, or None."""
     for get, put in (("get_state", "set_state"), ("state", "restore")):
-        if callable(getattr(item, get, None)) and callable(getattr(item, put, None)):
-            return getattr(item, get), getattr(item, put)
+        methods = _method(item, get), _method(item, put)
+        if all([callable(method) for method in methods]):
+            return methods
     if hasattr(item, "bit_generator") and hasattr(item.bit_generator, "state"):
         bits = item.bit_generator  # of NumPy
         return (lambda: bits.state), (lambda state: setattr(bits, "state", state))
@@ -98,6 +104,13 @@ def _methods(item):
     if random is not None and isinstance(item, random.Random):
         return item.getstate, item.setstate
     return None
+
+
+def _method(item, name):
+    """A method of the class: an object may have an attribute of a user's by its name."""
+    if hasattr(type(item), name):
+        return class_attribute(item, name)
+    return getattr(item, name, None)  # of a module
 
 
 def get_state(item):

@@ -69,8 +69,8 @@ class Restoration:
         for name, container in tree.containers.items():
             if isinstance(container, Trackable):
                 pending = PendingValues(self, name) if name in above else None
-                if pending is not None or container._pending_values is not None:
-                    vars(container)["_pending_values"] = pending
+                if pending is not None or container._tw_pending_values is not None:
+                    vars(container)["_tw_pending_values"] = pending
 
     def _check(self, tree, differences):
         wrong = []

@@ -42,7 +42,7 @@ def _pending_values(tree):
     """Arrays and states that objects of a tree get when they are built."""
     arrays, states, unbuilt = {}, {}, {}
     for name, container in tree.containers.items():  # the outer ones first
-        pending = getattr(container, "_pending_values", None)
+        pending = getattr(container, "_tw_pending_values", None)
         if pending is None:
             continue
         unbuilt[name] = not getattr(container, "built", False)

@@ -13,6 +13,7 @@ from tapewright.compiler.function.methods import Method
 from tapewright.core.errors import TracingError
 from tapewright.core.module import Module
 from tapewright.core.nest import flatten, is_nested
+from tapewright.core.reserved_names import Replaceable
 from tapewright.core.trackable import children
 from tapewright.core.variable import Variable
 
@@ -105,7 +106,7 @@ class ObjectWriter:
                 below = self._node(value, f"{name}.{key}" if name else key, depth + 1)
                 if below is not None:
                     attributes[key] = below
-            kind = getattr(thing, "_kind", None) or type(thing).__name__
+            kind = getattr(thing, "_tw_saved_kind", None) or type(thing).__name__
             return {"module": kind, "attributes": attributes}
         if isinstance(thing, dict):
             return {
@@ -162,18 +163,22 @@ class Loaded(Module):
         if function is None:
             names = [n for n, x in vars(self).items() if isinstance(x, Function)]
             raise TypeError(
-                f"the loaded {self._kind} was saved without a traced __call__; its "
+                f"the loaded {self._tw_saved_kind} was saved without a traced __call__; its "
                 f"functions are {names}"
             )
         return function(*args, **kwargs)
 
     def __repr__(self):
-        return f"<loaded {self._kind}>"
+        return f"<loaded {self._tw_saved_kind}>"
 
 
 # Attributes that would take the place of what a module does by itself.
-TAKEN = {"signatures", "_kind", "__dict__", "__class__"}
-TAKEN |= {name for name in dir(Loaded) if not name.startswith("__")}
+TAKEN = {"signatures", "_tw_saved_kind", "__dict__", "__class__"}
+TAKEN |= {
+    name
+    for name in dir(Loaded)
+    if not name.startswith("__") and not isinstance(getattr(Loaded, name), Replaceable)
+}
 
 
 class ObjectReader:
@@ -240,8 +245,8 @@ class ObjectReader:
         module = self._made[number] = Loaded()
         if not isinstance(kind, str) or len(kind) > 400:
             raise ValueError("the name of a class must be text")
-        module._kind = kind
-        module._name = kind if kind.isidentifier() else None
+        module._tw_saved_kind = kind
+        module._tw_name = kind if kind.isidentifier() else None
         for name, below in attributes.items():
             value = self._object(below, depth + 1)
             if name in TAKEN or (

@@ -25,7 +25,7 @@ NAME = "optimizers"
 
 def is_optimizer(x: object) -> bool:
     """Return whether ``x`` is an optimizer, one of ours or of the user's."""
-    return isinstance(x, Configured) and x.kind == "optimizer"
+    return isinstance(x, Configured) and type(x)._tw_kind == "optimizer"
 
 
 class OptimizerWriter:
@@ -82,7 +82,7 @@ def _children(optimizer):
 
 def _form(optimizer, config, variables):
     trained = optimizer._trainable_variables
-    spared = {id(v) for v in optimizer.excluded_from_weight_decay()}
+    spared = {id(v) for v in optimizer._tw_excluded_from_weight_decay()}
     numbers = [number_of(v, variables) for v in trained] if optimizer.built else None
     state = explore([("", optimizer)]).variables
     return {

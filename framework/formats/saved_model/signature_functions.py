@@ -96,7 +96,8 @@ def call_of(layer, training=False, losses=None):
     if is_traced or not callable(getattr(layer, "call", None)):
         return None
     try:
-        known = layer.input
+        graph_of = getattr(layer, "_tw_need_graph", None)  # of a model
+        known = layer.input if graph_of is None else graph_of("inputs").inputs
     except AttributeError:  # it was not called on the inputs of a model
         return None
     if not isinstance(known, dict):
@@ -108,7 +109,7 @@ def call_of(layer, training=False, losses=None):
         outputs = layer(inputs, training=training)
         if losses is None:
             return outputs
-        added = layer._take_losses()
+        added = layer._tw_take_losses()
         losses.append(len(added))
         return [outputs, added] if added else outputs
 

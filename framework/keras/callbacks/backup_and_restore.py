@@ -50,8 +50,8 @@ class BackupAndRestore(Callback):
     >>> _ = model.fit(x, y, epochs=2, verbose=0, callbacks=[backup])
     """
 
-    comes_last = True  # a backup has the state of all other callbacks
-    is_kept = False
+    _tw_comes_last = True  # a backup has the state of all other callbacks
+    _tw_is_kept = False
 
     def __init__(
         self,
@@ -78,15 +78,15 @@ class BackupAndRestore(Callback):
         self.double_checkpoint: bool = double_checkpoint
         self.delete_checkpoint: bool = delete_checkpoint
         self.save_on_sigterm: bool = save_on_sigterm
-        self._latest = os.path.join(self.backup_dir, "latest.h5")
-        self._previous = os.path.join(self.backup_dir, "previous.h5")
-        self._epoch = 0
-        self._batches_seen = 0  # since the last backup
-        self._training = None  # a `TrainingState`, while `fit` runs
-        self._workers = None  # a `Communicator`
-        self._restored = None  # content for the first epoch to restore again
-        self._is_complete = True
-        self._termination = None
+        self._tw_latest = os.path.join(self.backup_dir, "latest.h5")
+        self._tw_previous = os.path.join(self.backup_dir, "previous.h5")
+        self._tw_epoch = 0
+        self._tw_batches_seen = 0  # since the last backup
+        self._tw_training = None  # a `TrainingState`, while `fit` runs
+        self._tw_workers = None  # a `Communicator`
+        self._tw_restored = None  # content for the first epoch to restore again
+        self._tw_is_complete = True
+        self._tw_termination = None
 
     # --- restoring
 
@@ -95,29 +95,29 @@ class BackupAndRestore(Callback):
 
         from ..training.training_state import TrainingState
 
-        self._training = TrainingState(self.model)
-        self._workers = workers_of(self.model)
-        self._batches_seen = 0
+        self._tw_training = TrainingState(self.model)
+        self._tw_workers = workers_of(self.model)
+        self._tw_batches_seen = 0
         if self.save_on_sigterm:
-            self._termination = Termination()
-            self._termination.install()
-        content = self._read()
+            self._tw_termination = Termination()
+            self._tw_termination.install()
+        content = self._tw_read()
         if content is not None:
-            self._training.restore(content)
-            self._is_complete = False
-            if self._training.within:  # the beginning of the epoch changes the state
-                self._restored = content
+            self._tw_training.restore(content)
+            self._tw_is_complete = False
+            if self._tw_training.within:  # the beginning of the epoch changes the state
+                self._tw_restored = content
 
-    def _read(self):
+    def _tw_read(self):
         """Return the content of the newest backup for this worker; None without a backup."""
         from ..training.worker_content import content_for_worker, count_workers
 
-        content = from_first_worker(self._workers, self._read_newest)
+        content = from_first_worker(self._tw_workers, self._tw_read_newest)
         if content is None:
             return None
-        before, now = count_workers(content), self._workers.size
-        has_own_data = self._training.has_own_data
-        own = content_for_worker(content, self._workers.rank, now, has_own_data)
+        before, now = count_workers(content), self._tw_workers.size
+        has_own_data = self._tw_training.has_own_data
+        own = content_for_worker(content, self._tw_workers.rank, now, has_own_data)
         if now != before:
             say(
                 f"{content.path}: the number of workers was {before} and is {now}: results "
@@ -126,13 +126,13 @@ class BackupAndRestore(Callback):
             )
         return own
 
-    def _read_newest(self):
+    def _tw_read_newest(self):
         """Return the content of the newest undamaged backup; None without a backup."""
         from tapewright.formats.checkpoints.checkpoint_file import read_content
         from tapewright.storage.atomic import clear_leftovers
 
         clear_leftovers(self.backup_dir)
-        paths = [p for p in (self._latest, self._previous) if os.path.exists(p)]
+        paths = [p for p in (self._tw_latest, self._tw_previous) if os.path.exists(p)]
         for path in paths:
             try:
                 return read_content(path)
@@ -145,72 +145,74 @@ class BackupAndRestore(Callback):
         return None
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
-        self._epoch = epoch
-        if self._restored is not None:
-            self._training.restore(self._restored)
-            self._restored = None
+        self._tw_epoch = epoch
+        if self._tw_restored is not None:
+            self._tw_training.restore(self._tw_restored)
+            self._tw_restored = None
 
     # --- saving
 
-    @only_when(lambda self: self._wants_batches())
+    @only_when(lambda self: self._tw_wants_batches())
     def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        if not self._is_complete:  # by now all is built
-            self._training.check_consumed()
-            self._is_complete = True
-        self._batches_seen += 1
-        if not self._is_due():
+        if not self._tw_is_complete:  # by now all is built
+            self._tw_training.check_consumed()
+            self._tw_is_complete = True
+        self._tw_batches_seen += 1
+        if not self._tw_is_due():
             return
-        batches = self._training.run.batches
-        if self._workers.any(batches.step != batches.num_batches):
-            self._save(self._epoch, True, logs)  # else the epoch's end is near
+        batches = self._tw_training.run.batches
+        if self._tw_workers.any(batches.step != batches.num_batches):
+            self._tw_save(self._tw_epoch, True, logs)  # else the epoch's end is near
 
-    def _wants_batches(self):
+    def _tw_wants_batches(self):
         counts = self.save_freq not in ("epoch", False)
-        return counts or self._termination is not None or not self._is_complete
+        return counts or self._tw_termination is not None or not self._tw_is_complete
 
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
-        if self.save_freq == "epoch" or self._is_due():
-            self._save(epoch + 1, False, logs)
+        if self.save_freq == "epoch" or self._tw_is_due():
+            self._tw_save(epoch + 1, False, logs)
 
-    def _is_due(self):
+    def _tw_is_due(self):
         by_count = self.save_freq not in ("epoch", False)
-        return self._is_asked() or (by_count and self._batches_seen >= self.save_freq)
+        return self._tw_is_asked() or (
+            by_count and self._tw_batches_seen >= self.save_freq
+        )
 
-    def _is_asked(self):
+    def _tw_is_asked(self):
         """Return whether a worker got SIGTERM; all come here in the same step, and agree."""
-        if self._termination is None:
+        if self._tw_termination is None:
             return False
-        return self._workers.any(self._termination.asked)
+        return self._tw_workers.any(self._tw_termination.asked)
 
-    def _save(self, epoch, within, logs):
-        content = self._training.content(self._latest, epoch, within, logs)
-        if self._workers.rank == 0:
-            self._write(content)
-        self._batches_seen = 0
-        if self._is_asked():  # which waits for the file
-            self._termination.pass_on()
+    def _tw_save(self, epoch, within, logs):
+        content = self._tw_training.content(self._tw_latest, epoch, within, logs)
+        if self._tw_workers.rank == 0:
+            self._tw_write(content)
+        self._tw_batches_seen = 0
+        if self._tw_is_asked():  # which waits for the file
+            self._tw_termination.pass_on()
 
-    def _write(self, content):
+    def _tw_write(self, content):
         from tapewright.formats.checkpoints.checkpoint_file import write_content
 
-        if self.double_checkpoint and os.path.exists(self._latest):
-            os.replace(self._latest, self._previous)
+        if self.double_checkpoint and os.path.exists(self._tw_latest):
+            os.replace(self._tw_latest, self._tw_previous)
         write_content(content)
 
     # --- the end
 
     def on_train_end(self, logs: OptionalLogs = None) -> None:
-        is_asked = self._is_asked()
-        if self.delete_checkpoint and not is_asked and self._workers.rank == 0:
-            for path in (self._latest, self._previous):
+        is_asked = self._tw_is_asked()
+        if self.delete_checkpoint and not is_asked and self._tw_workers.rank == 0:
+            for path in (self._tw_latest, self._tw_previous):
                 with suppress(FileNotFoundError):
                     os.unlink(path)
             with suppress(OSError):  # other files may be there
                 os.rmdir(self.backup_dir)
 
     def on_close(self) -> None:
-        self._training = self._restored = None
-        termination, self._termination = self._termination, None
+        self._tw_training = self._tw_restored = None
+        termination, self._tw_termination = self._tw_termination, None
         if termination is not None:
             asked = termination.asked
             termination.remove()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tapewright.core.reserved_names import Reserving, name_in_files
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -15,7 +17,7 @@ __all__ = ["Callback", "LambdaCallback", "OptionalLogs", "only_when"]
 OptionalLogs: TypeAlias = dict[str, Any] | None
 
 
-class Callback:
+class Callback(Reserving):
     """Base of all callbacks: hooks that do nothing until a subclass defines them.
 
     ``epoch`` and ``batch`` count from 0; ``logs`` maps names ("loss", "val_accuracy")
@@ -40,8 +42,8 @@ class Callback:
 
     # Names of the attributes that are the state of a training.
     state_names: tuple[str, ...] = ()
-    is_kept = True  # a backup keeps them
-    comes_last = False  # it is called after all others
+    _tw_is_kept = True  # a backup keeps them
+    _tw_comes_last = False  # it is called after all others
 
     params: dict[str, Any] | None = None
     _model = None
@@ -68,20 +70,22 @@ class Callback:
 
         A subclass lists its attributes that are state in ``state_names``.
         """
-        return {n: copy.copy(getattr(self, n)) for n in self.state_names}
+        names = type(self).state_names
+        return {name_in_files(n): copy.copy(getattr(self, n)) for n in names}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore a state from `get_state`, after ``on_train_begin``.
 
         Raises: ``ValueError`` if the names are not those of this callback.
         """
-        if set(state) != set(self.state_names):
+        names = {name_in_files(name): name for name in type(self).state_names}
+        if state.keys() != names.keys():
             raise ValueError(
                 f"{type(self).__name__}.set_state: the names must be "
-                f"{sorted(self.state_names)}, got {sorted(state)}"
+                f"{sorted(names)}, got {sorted(state)}"
             )
-        for name in self.state_names:
-            setattr(self, name, copy.copy(state[name]))
+        for name, value in state.items():
+            setattr(self, names[name], copy.copy(value))
 
     # --- training
 
@@ -206,4 +210,11 @@ class LambdaCallback(Callback):
                     raise TypeError(
                         f"LambdaCallback: {name} must be a function, got {function!r}"
                     )
-                setattr(self, name, function)
+                # `on_close` is that of a class: a user may have such an attribute
+                setattr(self, "_tw_close" if name == "on_close" else name, function)
+
+    _tw_close = None
+
+    def on_close(self) -> None:
+        if self._tw_close is not None:
+            self._tw_close()

@@ -80,7 +80,7 @@ class CallbackList(Callback):
                 hint = f"; make one: {callback.__name__}(...)"
             raise TypeError(f"callbacks must be Callbacks, got {callback!r}{hint}")
         self.callbacks.append(callback)  # before those that come last
-        self.callbacks.sort(key=lambda each: getattr(each, "comes_last", False))
+        self.callbacks.sort(key=lambda each: getattr(each, "_tw_comes_last", False))
         self._hooks.clear()
         if self._model is not None:
             callback.set_model(self._model)
@@ -111,7 +111,7 @@ class CallbackList(Callback):
         first = None
         for callback in self.callbacks:
             try:
-                getattr(callback, "on_close", _nothing)()
+                getattr(type(callback), "on_close", _nothing)(callback)
             except Exception as error:
                 first = first or error
         if first is not None:
@@ -214,7 +214,7 @@ class CallbackList(Callback):
         self._call_for_batch("on_predict_batch_end", batch, logs)
 
 
-def _nothing():
+def _nothing(callback):
     pass
 
 

@@ -68,9 +68,9 @@ class EarlyStopping(MonitorCallback):
         self.baseline = baseline
         self.restore_best_weights = restore_best_weights
         self.start_from_epoch = start_from_epoch
-        self._reset()
+        self._tw_reset()
 
-    def _reset(self):
+    def _tw_reset(self):
         self.wait = 0
         self.stopped_epoch = 0
         self.best = None
@@ -84,17 +84,17 @@ class EarlyStopping(MonitorCallback):
         self.wait += 1
         if self._is_improvement(current, self.best):
             self.best = current
-            self._keep(epoch)
+            self._tw_keep(epoch)
             if self.baseline is None or self._is_improvement(current, self.baseline):
                 self.wait = 0
             return
         if self.restore_best_weights and self.best_weights is None:
-            self._keep(epoch)
+            self._tw_keep(epoch)
         if self.wait >= self.patience and epoch > 0:
             self.stopped_epoch = epoch
             self.model.stop_training = True
 
-    def _keep(self, epoch):
+    def _tw_keep(self, epoch):
         self.best_epoch = epoch
         if self.restore_best_weights:
             self.best_weights = self.model.get_weights()

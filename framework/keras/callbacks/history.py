@@ -105,23 +105,23 @@ class CSVLogger(Callback):
         self.append = append
         self.keys: list[str] | None = None  # of the columns after "epoch"
         self.csv_file: TextIO | None = None
-        self._left_out = set()
+        self._tw_left_out = set()
 
     def on_train_begin(self, logs: OptionalLogs = None) -> None:
         self.on_close()
-        self.keys, self._left_out = None, set()
+        self.keys, self._tw_left_out = None, set()
         if not is_first_worker(self.model):
             self.csv_file = io.StringIO()  # the first worker has the file
             return
         goes_on = self.append and os.path.isfile(self.filename)
         if goes_on:
-            self.keys = self._header()
+            self.keys = self._tw_header()
         mode = "a" if goes_on else "w"
         self.csv_file = open(self.filename, mode, newline="", encoding="utf-8")
         if goes_on and not _ends_with_newline(self.filename):
-            self._write("\n")  # the last line was interrupted
+            self._tw_write("\n")  # the last line was interrupted
 
-    def _header(self):
+    def _tw_header(self):
         """Return the columns of the file, without "epoch"; None if it is empty."""
         import csv
 
@@ -142,18 +142,18 @@ class CSVLogger(Callback):
             if not any(key.startswith("val_") for key in self.keys):
                 self.keys += [f"val_{key}" for key in self.keys]
         rows = [] if has_header else [["epoch", *self.keys]]
-        self._warn_of(set(logs) - set(self.keys) - self._left_out)
+        self._tw_warn_of(set(logs) - set(self.keys) - self._tw_left_out)
         rows.append([epoch, *(_cell(logs.get(k, "NA")) for k in self.keys)])
-        self._write(self._lines(rows))
+        self._tw_write(self._tw_lines(rows))
 
-    def _lines(self, rows):
+    def _tw_lines(self, rows):
         import csv
 
         text = io.StringIO(newline="")
         csv.writer(text, delimiter=self.sep).writerows(rows)
         return text.getvalue()
 
-    def _write(self, text):
+    def _tw_write(self, text):
         """Write whole lines, all of them or none."""
         file = self.csv_file
         end = file.seek(0, os.SEEK_END) if file.seekable() else None
@@ -167,9 +167,9 @@ class CSVLogger(Callback):
             self.csv_file = None
             raise OSError(error.errno, error.strerror, self.filename) from error
 
-    def _warn_of(self, names):
+    def _tw_warn_of(self, names):
         if names:
-            self._left_out |= names
+            self._tw_left_out |= names
             warnings.warn(
                 f"CSVLogger: {self.filename} has no column for "
                 f"{', '.join(map(repr, sorted(names)))}, which is left out; its columns "
@@ -191,7 +191,7 @@ class CSVLogger(Callback):
             raise ValueError("CSVLogger.set_state: call on_train_begin first")
         self.csv_file.seek(0)
         self.csv_file.truncate()
-        self._write(state["text"])
+        self._tw_write(state["text"])
         self.keys = state["keys"]
 
     def on_train_end(self, logs: OptionalLogs = None) -> None:

@@ -53,7 +53,7 @@ class LearningRateScheduler(Callback):
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         for suffix, optimizer in _with_rates(self.model):
-            rate = self._rate(epoch, optimizer)
+            rate = self._tw_rate(epoch, optimizer)
             optimizer.learning_rate = rate
             if self.verbose > 0:
                 whose = f"{optimizer.name} " if suffix else ""
@@ -63,7 +63,7 @@ class LearningRateScheduler(Callback):
                     self.model,
                 )
 
-    def _rate(self, epoch, optimizer):
+    def _tw_rate(self, epoch, optimizer):
         if _takes_two(self.schedule):
             rate = self.schedule(epoch, _rate_of(optimizer))
         else:
@@ -90,12 +90,12 @@ def current_rates(model) -> dict[str, float]:
 
 def _with_rates(model):
     """Pairs of a suffix of names in logs, and an optimizer that has a learning rate."""
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-    if not hasattr(optimizer, "optimizers"):
+    optimizer = getattr(model.optimizer, "_tw_inner", None) or model.optimizer
+    if getattr(optimizer, "_tw_several", None) is None:
         return [("", optimizer)]
     if not optimizer.built and model.built:  # a function may make the optimizers
         optimizer.build(model.trainable_variables)
-    return [(f"_{each.name}", each) for each in optimizer.optimizers]
+    return [(f"_{each.name}", each) for each in optimizer._tw_several]
 
 
 def _rate_of(optimizer):
@@ -165,9 +165,9 @@ class ReduceLROnPlateau(MonitorCallback):
         self.patience = patience
         self.verbose = verbose
         self.cooldown = cooldown
-        self._reset()
+        self._tw_reset()
 
-    def _reset(self):
+    def _tw_reset(self):
         self.best = None
         self.cooldown_counter = 0
         self.wait = 0
@@ -191,15 +191,15 @@ class ReduceLROnPlateau(MonitorCallback):
         elif not self.in_cooldown():
             self.wait += 1
             if self.wait >= self.patience:
-                self._reduce(epoch)
+                self._tw_reduce(epoch)
 
-    def _reduce(self, epoch):
+    def _tw_reduce(self, epoch):
         pairs = _with_rates(self.model)
-        if any([self._reduce_rate(epoch, *pair) for pair in pairs]):
+        if any([self._tw_reduce_rate(epoch, *pair) for pair in pairs]):
             self.cooldown_counter = self.cooldown
             self.wait = 0
 
-    def _reduce_rate(self, epoch, suffix, optimizer):
+    def _tw_reduce_rate(self, epoch, suffix, optimizer):
         """Reduce the rate of an optimizer; return False if it is the least already."""
         rate = _rate_of(optimizer)
         if rate <= np.float32(self.min_lr):  # the rate is kept in float32

@@ -48,7 +48,7 @@ class ModelCheckpoint(MonitorCallback):
     ['01.keras', '02.keras']
     """
 
-    state_names: tuple[str, ...] = ("best", "_batches_seen", "_last_batch")
+    state_names: tuple[str, ...] = ("best", "_tw_batches_seen", "_tw_last_batch")
 
     def __init__(
         self,
@@ -67,13 +67,13 @@ class ModelCheckpoint(MonitorCallback):
         self.save_best_only = save_best_only
         self.save_weights_only = save_weights_only
         self.save_freq = save_freq
-        self._epoch = 0
-        self._batches_seen = 0  # since the last time
-        self._last_batch = None
-        self._cleared = set()  # folders without files of a killed process
-        self._check()
+        self._tw_epoch = 0
+        self._tw_batches_seen = 0  # since the last time
+        self._tw_last_batch = None
+        self._tw_cleared = set()  # folders without files of a killed process
+        self._tw_check()
 
-    def _check(self):
+    def _tw_check(self):
         if self.save_freq != "epoch" and (
             not isinstance(self.save_freq, int) or self.save_freq < 1
         ):
@@ -99,60 +99,62 @@ class ModelCheckpoint(MonitorCallback):
         super().set_model(model)
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
-        self._epoch = epoch
+        self._tw_epoch = epoch
 
     @only_when(lambda self: self.save_freq != "epoch")
     def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        if self._is_due(batch):
-            self._save(self._epoch, batch, logs)
+        if self._tw_is_due(batch):
+            self._tw_save(self._tw_epoch, batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         if self.save_freq == "epoch":
-            self._save(epoch, None, logs)
+            self._tw_save(epoch, None, logs)
 
-    def _is_due(self, batch):
+    def _tw_is_due(self, batch):
         """Count batches, several of which one call may have made."""
         if self.save_freq == "epoch":
             return False
-        is_new_epoch = self._last_batch is None or batch <= self._last_batch
-        self._batches_seen += batch + 1 if is_new_epoch else batch - self._last_batch
-        self._last_batch = batch
-        if self._batches_seen < self.save_freq:
+        is_new_epoch = self._tw_last_batch is None or batch <= self._tw_last_batch
+        self._tw_batches_seen += (
+            batch + 1 if is_new_epoch else batch - self._tw_last_batch
+        )
+        self._tw_last_batch = batch
+        if self._tw_batches_seen < self.save_freq:
             return False
-        self._batches_seen = 0
+        self._tw_batches_seen = 0
         return True
 
-    def _save(self, epoch, batch, logs):
+    def _tw_save(self, epoch, batch, logs):
         logs = logs or {}
-        path = self._path(epoch, batch, logs)
+        path = self._tw_path(epoch, batch, logs)
         best = self.best
-        if not self._is_wanted(epoch, logs, path):
+        if not self._tw_is_wanted(epoch, logs, path):
             return
         try:
             if is_first_worker(self.model):
-                self._write(path)
+                self._tw_write(path)
         except BaseException:
             self.best = best  # as in the file
             raise
-        self._say(epoch, f"finished saving model to {path}")
+        self._tw_say(epoch, f"finished saving model to {path}")
 
-    def _write(self, path):
-        self._prepare(path)
+    def _tw_write(self, path):
+        self._tw_prepare(path)
         if self.save_weights_only:
             self.model.save_weights(path)
         else:
             self.model.save(path)
 
-    def _prepare(self, path):
+    def _tw_prepare(self, path):
         """Remove, once for each folder, the temporary files of a killed training."""
         from tapewright.storage.atomic import clear_leftovers
 
         folder = os.path.dirname(path) or "."
-        if folder not in self._cleared:
+        if folder not in self._tw_cleared:
             clear_leftovers(folder)
-            self._cleared.add(folder)
+            self._tw_cleared.add(folder)
 
-    def _path(self, epoch, batch, logs):
+    def _tw_path(self, epoch, batch, logs):
         names = {"epoch": epoch + 1}
         if batch is not None:
             names["batch"] = batch + 1
@@ -165,9 +167,9 @@ class ModelCheckpoint(MonitorCallback):
                 f"in the logs{closest_names(error.args[0], names)}"
             ) from None
 
-    def _is_wanted(self, epoch, logs, path):
+    def _tw_is_wanted(self, epoch, logs, path):
         if not self.save_best_only:
-            self._say(epoch, f"saving model to {path}")
+            self._tw_say(epoch, f"saving model to {path}")
             return True
         current = self.get_monitor_value(logs)
         if current is None:
@@ -181,9 +183,9 @@ class ModelCheckpoint(MonitorCallback):
             return True
         best = "None" if self.best is None else f"{self.best:.5f}"
         if not self._is_improvement(current, self.best):
-            self._say(epoch, f"{self.monitor} did not improve from {best}")
+            self._tw_say(epoch, f"{self.monitor} did not improve from {best}")
             return False
-        self._say(
+        self._tw_say(
             epoch,
             f"{self.monitor} improved from {best} to {current:.5f}, "
             f"saving model to {path}",
@@ -191,6 +193,6 @@ class ModelCheckpoint(MonitorCallback):
         self.best = current
         return True
 
-    def _say(self, epoch, message):
+    def _tw_say(self, epoch, message):
         if self.verbose > 0:
             say(f"Epoch {epoch + 1}: {message}", self.model)

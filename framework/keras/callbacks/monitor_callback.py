@@ -41,21 +41,21 @@ class MonitorCallback(Callback):
         self.best: float | None = baseline
         self.min_delta: float = abs(min_delta)
         self.monitor_op: Callable[[Any, Any], Any] | None = None  # once metrics exist
-        self._has_warned = False
+        self._tw_has_warned = False
 
     def on_train_begin(self, logs: OptionalLogs = None) -> None:
-        self._has_warned = False
-        self._reset()
+        self._tw_has_warned = False
+        self._tw_reset()
 
-    def _reset(self):
+    def _tw_reset(self):
         """Set the attributes of a training to their initial values."""
 
     def get_monitor_value(self, logs: dict[str, Any]) -> float | None:
         """Return the monitored value; None, after one warning, if the logs lack it."""
         logs = logs or {}
         value = logs.get(self.monitor)
-        if value is None and not self._has_warned:
-            self._has_warned = True
+        if value is None and not self._tw_has_warned:
+            self._tw_has_warned = True
             warnings.warn(
                 f"{type(self).__name__}: the logs have no {self.monitor!r} to monitor"
                 f"{closest_names(self.monitor, logs)}",
@@ -65,13 +65,13 @@ class MonitorCallback(Callback):
 
     def _is_improvement(self, value, reference):
         if self.monitor_op is None:
-            self.monitor_op = self._comparison()
+            self.monitor_op = self._tw_comparison()
         if reference is None or reference != reference:  # anything is better than NaN
             return reference is None or value == value
         toward = 1 if self.monitor_op is operator.lt else -1
         return bool(self.monitor_op(value + toward * self.min_delta, reference))
 
-    def _comparison(self):
+    def _tw_comparison(self):
         if self.mode != "auto":
             return operator.lt if self.mode == "min" else operator.gt
         name = self.monitor.removeprefix("val_")
@@ -91,7 +91,9 @@ class MonitorCallback(Callback):
 def _metrics_in(metrics):
     """Yield the metrics of a list and those inside them."""
     for metric in metrics:
-        yield from _metrics_in(getattr(metric, "metrics", ()))
+        inner = getattr(metric, "metrics", ())
+        if isinstance(inner, (list, tuple)):  # else an attribute of a user's metric
+            yield from _metrics_in(inner)
         if hasattr(metric, "name"):
             yield metric
 

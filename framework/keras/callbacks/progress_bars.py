@@ -37,11 +37,11 @@ class ProgbarLogger(Callback):
         self.target: int | None = None
         self.verbose: int = 1
         self.epochs: int = 1
-        self._bar = None
-        self._title = ""
-        self._is_live = False
-        self._in_fit = False
-        self._start = 0.0
+        self._tw_bar = None
+        self._tw_title = ""
+        self._tw_is_live = False
+        self._tw_in_fit = False
+        self._tw_start = 0.0
 
     def set_params(self, params: dict[str, Any]) -> None:
         super().set_params(params)
@@ -51,74 +51,74 @@ class ProgbarLogger(Callback):
         self.verbose = 1 if verbose == "auto" else int(verbose)
         self.epochs = params.get("epochs", 1)
         self.target = params.get("steps")
-        self._is_live = self.verbose == 1 and is_live()
+        self._tw_is_live = self.verbose == 1 and is_live()
 
     def on_train_begin(self, logs: OptionalLogs = None) -> None:
-        self._in_fit = True  # validation inside is silent
+        self._tw_in_fit = True  # validation inside is silent
 
     def on_train_end(self, logs: OptionalLogs = None) -> None:
-        self._in_fit = False
+        self._tw_in_fit = False
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
-        self._begin(f"Epoch {epoch + 1}/{self.epochs}")
+        self._tw_begin(f"Epoch {epoch + 1}/{self.epochs}")
 
     @only_when(_is_shown)
     def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        self._move(batch, logs)
+        self._tw_move(batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
-        self._end(logs)
+        self._tw_end(logs)
 
     def on_test_begin(self, logs: OptionalLogs = None) -> None:
-        if not self._in_fit:
-            self._begin()
+        if not self._tw_in_fit:
+            self._tw_begin()
 
-    @only_when(lambda self: self.verbose and not self._in_fit)
+    @only_when(lambda self: self.verbose and not self._tw_in_fit)
     def on_test_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        self._move(batch, logs)
+        self._tw_move(batch, logs)
 
     def on_test_end(self, logs: OptionalLogs = None) -> None:
-        if not self._in_fit:
-            self._end(logs)
+        if not self._tw_in_fit:
+            self._tw_end(logs)
 
     def on_predict_begin(self, logs: OptionalLogs = None) -> None:
-        self._begin()
+        self._tw_begin()
 
     @only_when(_is_shown)
     def on_predict_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        self._move(batch, None)
+        self._tw_move(batch, None)
 
     def on_predict_end(self, logs: OptionalLogs = None) -> None:
-        self._end(None)
+        self._tw_end(None)
 
     def on_close(self) -> None:
-        self._in_fit = False
-        if self._bar is not None:
-            self._bar.close(self.seen)
-            self._bar = None
+        self._tw_in_fit = False
+        if self._tw_bar is not None:
+            self._tw_bar.close(self.seen)
+            self._tw_bar = None
 
-    def _begin(self, title=""):
-        self.seen, self._title = 0, title
-        self._start = time.perf_counter()
-        if self._is_live and is_first_worker(self.model):
-            self._bar = Bar(self.target, title)
+    def _tw_begin(self, title=""):
+        self.seen, self._tw_title = 0, title
+        self._tw_start = time.perf_counter()
+        if self._tw_is_live and is_first_worker(self.model):
+            self._tw_bar = Bar(self.target, title)
 
-    def _move(self, batch, logs):
+    def _tw_move(self, batch, logs):
         self.seen = batch + 1
-        if self._bar is not None:
-            self._bar.move_to(self.seen, logs)
+        if self._tw_bar is not None:
+            self._tw_bar.move_to(self.seen, logs)
 
-    def _end(self, logs):
+    def _tw_end(self, logs):
         if not self.verbose:
             return
         if self.target is None:
             self.target = self.seen
-        if self._bar is not None:
-            self._bar.finish(self.seen, logs)
-            self._bar = None
+        if self._tw_bar is not None:
+            self._tw_bar.finish(self.seen, logs)
+            self._tw_bar = None
         else:
-            seconds = time.perf_counter() - self._start
-            line = epoch_line(self._title, self.seen, self.target, seconds, logs)
+            seconds = time.perf_counter() - self._tw_start
+            line = epoch_line(self._tw_title, self.seen, self.target, seconds, logs)
             say(line, self.model)
 
 
@@ -157,9 +157,9 @@ class TqdmCallback(Callback):
         self.tqdm_class = tqdm_class
         self.tqdm_kwargs = tqdm_kwargs
         self.epoch_bar = self.batch_bar = None
-        self._seen = 0
+        self._tw_seen = 0
 
-    def _bar(self, total, unit, leave=True):
+    def _tw_bar(self, total, unit, leave=True):
         if self.tqdm_class is None:
             from tqdm.auto import tqdm as bar_class
         else:
@@ -172,28 +172,28 @@ class TqdmCallback(Callback):
     def on_train_begin(self, logs: OptionalLogs = None) -> None:
         self.on_close()
         epochs = (self.params or {}).get("epochs", self.epochs)
-        self.epoch_bar = self._bar(epochs, "epoch")
+        self.epoch_bar = self._tw_bar(epochs, "epoch")
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
-        self._seen = 0
+        self._tw_seen = 0
         self.epoch_bar.start_at(epoch)
         total = (self.params or {}).get("steps") or self.batches
         if self.batch_bar is not None and self.verbose == 1:
             self.batch_bar.restart(total)
         elif self.verbose:
-            self.batch_bar = self._bar(total, "batch", leave=self.verbose == 2)
+            self.batch_bar = self._tw_bar(total, "batch", leave=self.verbose == 2)
 
     @only_when(lambda self: self.verbose)
     def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        self._seen = batch + 1
+        self._tw_seen = batch + 1
         if self.batch_bar is not None:
-            self.batch_bar.move_to(self._seen, logs)
+            self.batch_bar.move_to(self._tw_seen, logs)
 
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         if self.batch_bar is not None:
-            self.batch_bar.move_to(self._seen, at_once=True)
+            self.batch_bar.move_to(self._tw_seen, at_once=True)
             if self.verbose == 2:
-                self.batch_bar.finish(self._seen, logs)
+                self.batch_bar.finish(self._tw_seen, logs)
                 self.batch_bar = None
         self.epoch_bar.move_to(epoch + 1, logs, at_once=True)
 

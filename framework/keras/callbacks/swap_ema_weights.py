@@ -26,20 +26,20 @@ class SwapEMAWeights(Callback):
     >>> _ = model.fit(x, y, validation_data=(x, y), verbose=0, callbacks=[averages])
     """
 
-    state_names: tuple[str, ...] = ("_has_averages",)
+    state_names: tuple[str, ...] = ("_tw_has_averages",)
 
     def __init__(self, swap_on_epoch: bool = False):
         super().__init__()
         self.swap_on_epoch = swap_on_epoch
-        self._has_averages = False  # the model holds the averages
+        self._tw_has_averages = False  # the model holds the averages
 
-    def _pairs(self):
+    def _tw_pairs(self):
         """Return pairs of a trained variable and its average."""
         optimizer = self.model.optimizer
-        optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+        optimizer = getattr(optimizer, "_tw_inner", None) or optimizer
         averaging = [
             each
-            for each in getattr(optimizer, "optimizers", [optimizer])
+            for each in getattr(optimizer, "_tw_several", None) or [optimizer]
             if getattr(each, "use_ema", False)
             and hasattr(each, "_model_variables_moving_average")
         ]
@@ -56,40 +56,40 @@ class SwapEMAWeights(Callback):
             )
         ]
 
-    def _swap(self, has_averages):
-        if self._has_averages == has_averages:
+    def _tw_swap(self, has_averages):
+        if self._tw_has_averages == has_averages:
             return
-        for variable, average in self._pairs():
+        for variable, average in self._tw_pairs():
             value = variable.numpy().copy()
             variable.assign(average)
             average.assign(value)
-        self._has_averages = has_averages
+        self._tw_has_averages = has_averages
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         if self.swap_on_epoch:
-            self._swap(False)
+            self._tw_swap(False)
 
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
         if not self.swap_on_epoch:
             return
-        self._swap(True)
+        self._tw_swap(True)
         if epoch == self.params["epochs"] - 1 or self.model.stop_training:
             # At the end of `fit` the optimizer assigns its averages to the variables.
-            for variable, average in self._pairs():
+            for variable, average in self._tw_pairs():
                 average.assign(variable)
-            self._has_averages = False
+            self._tw_has_averages = False
 
     def on_test_begin(self, logs: OptionalLogs = None) -> None:
-        self._swap(True)
+        self._tw_swap(True)
 
     def on_test_end(self, logs: OptionalLogs = None) -> None:
-        self._swap(False)
+        self._tw_swap(False)
 
     def on_predict_begin(self, logs: OptionalLogs = None) -> None:
-        self._swap(True)
+        self._tw_swap(True)
 
     def on_predict_end(self, logs: OptionalLogs = None) -> None:
-        self._swap(False)
+        self._tw_swap(False)
 
     def on_close(self) -> None:
-        self._swap(False)  # after an error
+        self._tw_swap(False)  # after an error

@@ -42,7 +42,7 @@ class TensorBoard(Callback):
     Raises: ``ImportError`` without tensorboardX; ``ValueError`` for other values.
     """
 
-    state_names: tuple[str, ...] = ("_train_batch", "_test_batch")
+    state_names: tuple[str, ...] = ("_tw_train_batch", "_tw_test_batch")
 
     def __init__(
         self,
@@ -78,14 +78,14 @@ class TensorBoard(Callback):
         self.write_steps_per_second = write_steps_per_second
         self.update_freq: int | str = 1 if update_freq == "batch" else update_freq
         self.profile_batch = profile_batch
-        self._first_profiled, self._last_profiled = _batches(profile_batch)
+        self._tw_first_profiled, self._tw_last_profiled = _batches(profile_batch)
         self._writers = {}  # created at the first write
-        self._profile = None
-        self._wrote_summary = False
-        self._train_batch = self._test_batch = 0
-        self._epoch_start = self._batch_start = (0.0, 0)
+        self._tw_profile = None
+        self._tw_wrote_summary = False
+        self._tw_train_batch = self._tw_test_batch = 0
+        self._tw_epoch_start = self._tw_batch_start = (0.0, 0)
 
-    def _writer(self, name):
+    def _tw_writer(self, name):
         from tapewright.summary.event_file import EventFile  # at the first use
 
         if name not in self._writers:
@@ -94,8 +94,8 @@ class TensorBoard(Callback):
             self._writers[name] = EventFile(path if writes else None)
         return self._writers[name]
 
-    def _write_scalars(self, folder, logs, tag, step):
-        writer = self._writer(folder)
+    def _tw_write_scalars(self, folder, logs, tag, step):
+        writer = self._tw_writer(folder)
         for name, value in logs.items():
             if isinstance(value, (int, float)):
                 writer.add_scalar(tag.format(name), value, step)
@@ -104,36 +104,36 @@ class TensorBoard(Callback):
 
     def set_model(self, model: Model) -> None:
         super().set_model(model)
-        self._wrote_summary = False
+        self._tw_wrote_summary = False
 
     def on_train_begin(self, logs: OptionalLogs = None) -> None:
-        self._train_batch = 0
+        self._tw_train_batch = 0
 
     def on_train_end(self, logs: OptionalLogs = None) -> None:
         self.on_close()
 
     def on_close(self) -> None:
-        if self._profile is not None:
-            self._end_profile()
+        if self._tw_profile is not None:
+            self._tw_end_profile()
         for writer in self._writers.values():
             writer.close()
         self._writers = {}  # a later fit opens new files
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         if self.write_steps_per_second:
-            self._epoch_start = time.perf_counter(), self._iterations()
+            self._tw_epoch_start = time.perf_counter(), self._tw_iterations()
 
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
-        self._write_epoch(epoch, logs or {})
-        if self.write_graph and not self._wrote_summary:
-            self._wrote_summary = True  # by now the model is built
-            self._write_summary()
+        self._tw_write_epoch(epoch, logs or {})
+        if self.write_graph and not self._tw_wrote_summary:
+            self._tw_wrote_summary = True  # by now the model is built
+            self._tw_write_summary()
         if self.histogram_freq and epoch % self.histogram_freq == 0:
-            self._write_weights(epoch)
+            self._tw_write_weights(epoch)
         for writer in self._writers.values():
             writer.flush()
 
-    def _write_epoch(self, epoch, logs):
+    def _tw_write_epoch(self, epoch, logs):
         validation = {k[4:]: v for k, v in logs.items() if k.startswith("val_")}
         training = {k: v for k, v in logs.items() if not k.startswith("val_")}
         if not training and not validation:
@@ -141,82 +141,87 @@ class TensorBoard(Callback):
         if getattr(self.model, "optimizer", None) is not None:
             training |= current_rates(self.model)
         if self.write_steps_per_second:
-            start, iterations = self._epoch_start
+            start, iterations = self._tw_epoch_start
             seconds = max(time.perf_counter() - start, 1e-9)
-            training["steps_per_second"] = (self._iterations() - iterations) / seconds
-        self._write_scalars("train", training, "epoch_{}", epoch)
+            training["steps_per_second"] = (
+                self._tw_iterations() - iterations
+            ) / seconds
+        self._tw_write_scalars("train", training, "epoch_{}", epoch)
         if validation:
-            self._write_scalars("validation", validation, "epoch_{}", epoch)
+            self._tw_write_scalars("validation", validation, "epoch_{}", epoch)
 
-    def _iterations(self):
+    def _tw_iterations(self):
         return int(self.model.optimizer.iterations.numpy())
 
     # --- batches
 
-    def _wants_batches(self):
-        return self.update_freq != "epoch" or self._first_profiled > 0
+    def _tw_wants_batches(self):
+        return self.update_freq != "epoch" or self._tw_first_profiled > 0
 
-    @only_when(_wants_batches)
+    @only_when(_tw_wants_batches)
     def on_train_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
-        self._train_batch += 1
+        self._tw_train_batch += 1
         if self.write_steps_per_second:
-            self._batch_start = time.perf_counter(), self._train_batch
-        is_first = self._train_batch == self._first_profiled
-        if self._profile is None and is_first and is_first_worker(self.model):
-            self._begin_profile()
+            self._tw_batch_start = time.perf_counter(), self._tw_train_batch
+        is_first = self._tw_train_batch == self._tw_first_profiled
+        if self._tw_profile is None and is_first and is_first_worker(self.model):
+            self._tw_begin_profile()
 
-    @only_when(_wants_batches)
+    @only_when(_tw_wants_batches)
     def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        if self._profile is not None and self._train_batch >= self._last_profiled:
-            self._end_profile()
-        if self.update_freq == "epoch" or self._train_batch % self.update_freq:
+        if (
+            self._tw_profile is not None
+            and self._tw_train_batch >= self._tw_last_profiled
+        ):
+            self._tw_end_profile()
+        if self.update_freq == "epoch" or self._tw_train_batch % self.update_freq:
             return
         values = dict(logs or {})
         if self.write_steps_per_second:
-            seconds = max(time.perf_counter() - self._batch_start[0], 1e-9)
+            seconds = max(time.perf_counter() - self._tw_batch_start[0], 1e-9)
             values["steps_per_second"] = 1.0 / seconds
-        self._write_scalars("train", values, "batch_{}", self._train_batch)
+        self._tw_write_scalars("train", values, "batch_{}", self._tw_train_batch)
 
     def on_test_end(self, logs: OptionalLogs = None) -> None:
         if getattr(self.model, "optimizer", None) is None:
             return
         tag = "evaluation_{}_vs_iterations"
-        self._write_scalars("validation", logs or {}, tag, self._iterations())
-        self._writer("validation").flush()
+        self._tw_write_scalars("validation", logs or {}, tag, self._tw_iterations())
+        self._tw_writer("validation").flush()
 
-    def _begin_profile(self):
+    def _tw_begin_profile(self):
         from tapewright.profiler import trace  # loaded with inspection and targets
 
         folder = os.path.join(self.log_dir, "train")
         os.makedirs(folder, exist_ok=True)
-        path = os.path.join(folder, f"profile_batch_{self._first_profiled}.json")
-        self._profile = trace(path, table=False)
-        self._profile.__enter__()
+        path = os.path.join(folder, f"profile_batch_{self._tw_first_profiled}.json")
+        self._tw_profile = trace(path, table=False)
+        self._tw_profile.__enter__()
 
-    def _end_profile(self):
-        profile, self._profile = self._profile, None
+    def _tw_end_profile(self):
+        profile, self._tw_profile = self._tw_profile, None
         profile.__exit__(None, None, None)
 
     # --- the model
 
-    def _write_summary(self):
+    def _tw_write_summary(self):
         if not hasattr(self.model, "summary"):
             return
         lines = []
         self.model.summary(print_fn=lambda text, **_: lines.append(str(text)))
         text = "\n".join(lines).replace("\n", "\n    ")  # a block of code in Markdown
-        self._writer("train").add_text("model", f"    {text}", 0)
+        self._tw_writer("train").add_text("model", f"    {text}", 0)
 
-    def _write_weights(self, epoch):
-        writer = self._writer("train")
+    def _tw_write_weights(self, epoch):
+        writer = self._tw_writer("train")
         for layer in self.model.layers:
             for weight in layer.weights:
                 values = np.asarray(weight.numpy())
                 writer.add_histogram(f"{weight.path}/histogram", values, epoch)
                 if self.write_images:
-                    self._write_images(writer, f"{weight.path}/image", values, epoch)
+                    self._tw_write_images(writer, f"{weight.path}/image", values, epoch)
 
-    def _write_images(self, writer, tag, values, epoch):
+    def _tw_write_images(self, writer, tag, values, epoch):
         images = _as_images(values)[:MAX_IMAGES]
         for i, image in enumerate(images):
             name = tag if len(images) == 1 else f"{tag}/{i}"

@@ -66,7 +66,7 @@ FAMILIES |= {
 
 def is_functional(layer: Any) -> bool:
     """Return whether Keras has it as a model made from inputs and outputs."""
-    return getattr(layer, "is_functional", False)
+    return getattr(layer, "_tw_is_functional", False)
 
 
 @object_config.use_class_paths
@@ -77,7 +77,7 @@ def class_path(thing: Any) -> tuple:
     if is_functional(thing):
         return FUNCTIONAL
     name = type(thing).__name__
-    return CLASSES.get(name) or (MODULES.get(thing.kind), name)
+    return CLASSES.get(name) or (MODULES.get(type(thing)._tw_kind), name)
 
 
 def family_of(config: dict, default: str | None = None) -> str:
@@ -100,7 +100,7 @@ def family_of(config: dict, default: str | None = None) -> str:
     for each in (name, config.get("class_name")):
         cls = registry.get_registered_object(each) if isinstance(each, str) else None
         if cls is not None:
-            return getattr(cls, "kind", None) or "object"
+            return getattr(cls, "_tw_kind", None) or "object"
     families = [each for each in MODULES if registry.is_known(each, class_name)]
     if len(families) == 1:
         return families[0]

@@ -123,7 +123,7 @@ def _weight_functions(layer):
     """Return pairs of a weight and a function of it, by the group that holds them."""
     constraints = [(v, getattr(v, "constraint", None)) for v in layer.weights]
     return {
-        "penalties": layer._all_penalties(),
+        "penalties": layer._tw_all_penalties(),
         "constraints": [(v, f) for v, f in constraints if f is not None],
     }
 
@@ -146,7 +146,7 @@ def _depends_on_masks(layer):
         return False
     masked = [x.mask_spec is not None for x in flatten(layer.input)]
     given = [x.mask_spec is not None for x in flatten(layer.output)]
-    return any(given) or (any(masked) and bool(layer._signature.masks))
+    return any(given) or (any(masked) and bool(layer._tw_signature.masks))
 
 
 def _weight_paths(layer, weights):
@@ -330,7 +330,7 @@ def _saved_layer(group, head, config):
     layer.saved_losses = tuple(head["losses"])
     for i, number in enumerate(head["regularized"]):
         penalty = read_function(group.group(f"penalties/{i}"), variables)
-        layer._penalties.append((weights[number], penalty))
+        layer._tw_penalties.append((weights[number], penalty))
     for i, number in enumerate(head["constrained"]):
         constraint = read_function(group.group(f"constraints/{i}"), variables)
         weights[number].constraint = constraint

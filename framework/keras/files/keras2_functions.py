@@ -58,7 +58,7 @@ class FunctionCall(Operation):
     Raises: ``ValueError``, or ``SavingError`` from a file, if the function is not known.
     """
 
-    kind = "operation"
+    _tw_kind = "operation"
 
     def __init__(self, entry):
         config = entry.get("config")
@@ -70,7 +70,7 @@ class FunctionCall(Operation):
                 "2 is unknown"
             )
         file = importlib.import_module(f"tapewright.ops.{_FILES[function]}")
-        self.function = getattr(file, function)
+        self._tw_function = getattr(file, function)
         self.name = config.get("name") or entry.get("name")
         self._inbound_nodes = []
 
@@ -79,7 +79,7 @@ class FunctionCall(Operation):
             kwargs["index"] = _index(kwargs.pop("slice_spec"))
         kwargs.pop("name", None)
         before = {id(x) for x in flatten((args, kwargs))}
-        outputs = self.function(*args, **kwargs)
+        outputs = self._tw_function(*args, **kwargs)
         self._rename(outputs, before)
         self._inbound_nodes.append(SimpleNamespace(output_tensors=flatten(outputs)))
         return outputs

@@ -63,10 +63,10 @@ def _write(group, optimizer):
     variables.text("name", optimizer.name)
     for i, variable in enumerate(optimizer.variables):
         variables.array(str(i), variable._array)
-    inner = getattr(optimizer, "inner_optimizer", None)
+    inner = getattr(optimizer, "_tw_inner", None)
     if inner is not None:
         _write(group.group("inner_optimizer"), inner)
-    several = getattr(optimizer, "optimizers", ())
+    several = getattr(optimizer, "_tw_several", None) or ()
     for name, each in zip(_names(several), several):
         _write(group.group(f"optimizers/{name}"), each)
 
@@ -144,7 +144,7 @@ def _stored_state(root, optimizer):
     If the saved optimizer scaled the loss and this one does not, those of the inner one.
     """
     groups = ["vars"]
-    if getattr(optimizer, "inner_optimizer", None) is None:
+    if getattr(optimizer, "_tw_inner", None) is None:
         groups.insert(0, "inner_optimizer/vars")
     for path in [f"{each}/{name}" for each in _GROUPS for name in groups]:
         group = root.find_group(path)
@@ -213,7 +213,7 @@ def _pair(variable, array):
 def _pairs_by_name(optimizer, names, arrays):
     """Pairs of variable and array by names of Keras 2: ``Adam/m/dense/kernel:0``."""
     variables, first = optimizer.variables, optimizer._iterations
-    slots = {name: [] for group in optimizer.slots for name in group}
+    slots = {name: [] for group in optimizer._tw_rule.slots for name in group}
     pairs = []
     for name, array in zip(names, arrays):
         if not array.shape and name.rpartition("/")[2].startswith("iter"):
@@ -222,7 +222,7 @@ def _pairs_by_name(optimizer, names, arrays):
             pairs += [(v, array) for v in variables if v.name == "learning_rate"]
         else:
             slots[_slot_of(name, slots, optimizer)].append(array)
-    for (name, stored), slot in zip(slots.items(), optimizer._slots):
+    for (name, stored), slot in zip(slots.items(), optimizer._tw_slots):
         if len(stored) != len(slot):
             raise StateMismatch(
                 f"{len(stored)} arrays are stored for the slot '{name}' of {len(slot)}"

@@ -37,7 +37,7 @@ def write_layers(group: Any, model: Any, version: str) -> None:
                 f"a layer named '{TOP}' cannot be saved in HDF5: the name is taken"
             )
         _write(group.group(layer.name), _in_order(layer))
-    _write(group.group(TOP), model.own_variables())
+    _write(group.group(TOP), model._tw_own_variables())
 
 
 def _in_order(layer):
@@ -159,7 +159,7 @@ def _note(layer, stored, assignment):
 
 
 def _read_top(group, model, assignment):
-    variables, top = model.own_variables(), stored_top(group)
+    variables, top = model._tw_own_variables(), stored_top(group)
     if top is not None:
         assignment.add_layer(variables, top.arrays, top.group.place, model.name)
     elif variables:

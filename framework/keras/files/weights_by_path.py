@@ -72,7 +72,7 @@ def _visit(layer, path, entries, seen, counted=False):
             at = f"{path}/{inner}".strip("/")
             entries.append(LayerPath(at, layer, variables, counted and not inner))
         return
-    entries.append(LayerPath(path, layer, layer.own_variables(), counted))
+    entries.append(LayerPath(path, layer, layer._tw_own_variables(), counted))
     for name, part in _parts(layer):
         inner = f"{path}/{name}" if path else name
         if is_nested(part):
@@ -85,13 +85,13 @@ def _parts(layer):
     """Layers and containers of them, by the names that Keras sees."""
     attributes = {}
     for name, value in children(layer):
-        if is_nested(value) or hasattr(value, "own_variables"):
+        if is_nested(value) or hasattr(value, "_tw_own_variables"):
             attributes[_public(layer, name)] = value
     if hasattr(type(layer), "layers"):
         # what is private to a model is among its layers, where it was met before
         attributes = {k: v for k, v in attributes.items() if k[0] != "_"}
         attributes.setdefault("layers", layer.layers)
-    if getattr(layer, "lists_layers", False):
+    if getattr(layer, "_tw_lists_layers", False):
         yield "layers", attributes.pop("layers", [])
     for name in sorted(attributes, key=lambda name: (name[0] == "_", name)):
         yield name, attributes[name]
@@ -114,7 +114,7 @@ def _visit_all(container, path, entries, seen):
     for item in items:
         if is_nested(item):
             name = "container"
-        elif hasattr(item, "own_variables"):
+        elif hasattr(item, "_tw_own_variables"):
             name = snake_case(_class_name(item))
         else:
             continue

@@ -95,12 +95,12 @@ class Loss(Configured):
     np.float32(8.0)
     """
 
-    kind: str = "loss"
+    _tw_kind: str = "loss"
     # True if `call` takes y_true as it is, not in the dtype of y_pred.
     integer_labels: bool = False
     reduction: str | None = None
-    _function = None
-    _function_arguments: Sequence[str] = ()
+    _tw_function = None
+    _tw_function_arguments: Sequence[str] = ()
 
     def __init_subclass__(
         cls, function: Callable[..., Any] | None = None, **options: Any
@@ -108,10 +108,14 @@ class Loss(Configured):
         """Make `call` pass the constructor's arguments to ``function``, by name."""
         super().__init_subclass__(**options)
         if function is not None:
-            cls._function = staticmethod(function)
+            cls._tw_function = staticmethod(function)
             cls.integer_labels = getattr(function, "integer_labels", False)
             names = [n for n in constructor_arguments(cls) if n not in _OF_ALL_LOSSES]
-            cls._function_arguments = names
+            cls._tw_function_arguments = names
+
+    @property
+    def _tw_integer_labels(self):
+        return type(self).integer_labels is True
 
     def __init__(
         self,
@@ -123,25 +127,25 @@ class Loss(Configured):
         one_of(self, "reduction", reduction, REDUCTIONS)
         self.name: str = name or unique_name(snake_case(type(self).__name__))
         self.reduction = reduction
-        self._dtype_argument = dtype
+        self._tw_dtype_argument = dtype
         self.dtype: DType = compute_dtype(dtype)
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments; the dtype only if it was passed."""
         config = super().get_config()
-        if self._dtype_argument is None:  # Keras' configs never have it
+        if self._tw_dtype_argument is None:  # Keras' configs never have it
             config.pop("dtype", None)
         return config
 
     def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         """Return the losses, one for each example (or more)."""
-        if self._function is None:
+        if self._tw_function is None:
             raise NotImplementedError(
                 f"{type(self).__name__} must define call(y_true, y_pred)"
             )
-        arguments = {name: getattr(self, name) for name in self._function_arguments}
-        return self._function(y_true, y_pred, **arguments)
+        arguments = {name: getattr(self, name) for name in self._tw_function_arguments}
+        return self._tw_function(y_true, y_pred, **arguments)
 
     def __call__(
         self,
@@ -155,7 +159,7 @@ class Loss(Configured):
             )
         mask = getattr(y_pred, "_keras_mask", None)
         y_pred = predictions(y_pred, self.dtype)
-        if not self.integer_labels:
+        if not self._tw_integer_labels:
             y_true = _labels(y_true, y_pred)
         losses = converted(self.call)(y_true, y_pred)
         if losses is None:
@@ -274,13 +278,16 @@ class LossFunctionWrapper(Loss):
             )
         super().__init__(name, reduction, dtype)
         self.fn = fn
-        self.integer_labels = getattr(fn, "integer_labels", False)
-        self._arguments = kwargs
+        self._tw_arguments = kwargs
+
+    @property
+    def _tw_integer_labels(self):
+        return getattr(self.fn, "integer_labels", False)
 
     def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        if self.integer_labels or is_structure(y_true) or is_structure(y_pred):
-            return converted(self.fn)(y_true, y_pred, **self._arguments)
-        return converted(self.fn)(*same_rank(y_true, y_pred), **self._arguments)
+        if self._tw_integer_labels or is_structure(y_true) or is_structure(y_pred):
+            return converted(self.fn)(y_true, y_pred, **self._tw_arguments)
+        return converted(self.fn)(*same_rank(y_true, y_pred), **self._tw_arguments)
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor, ``fn`` by its name, and those of ``fn``.
@@ -292,9 +299,9 @@ class LossFunctionWrapper(Loss):
             "reduction": self.reduction,
             "fn": serialize(self.fn),
         }
-        if self._dtype_argument is not None:
+        if self._tw_dtype_argument is not None:
             config["dtype"] = self.dtype.name
-        return {**config, **plain(self._arguments)}
+        return {**config, **plain(self._tw_arguments)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

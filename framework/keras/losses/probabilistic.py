@@ -288,7 +288,7 @@ class CategoricalCrossentropy(Loss, function=categorical_crossentropy):
     np.float32(0.6931472)
     """
 
-    omit_defaults: dict[str, Any] = {
+    _tw_omit_defaults: dict[str, Any] = {
         "assume_normalized": False
     }  # Keras does not know it
 

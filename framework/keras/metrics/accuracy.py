@@ -290,7 +290,7 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
     """
 
     _direction = "up"
-    omit_defaults: dict[str, Any] = {"from_sorted_ids": False}
+    _tw_omit_defaults: dict[str, Any] = {"from_sorted_ids": False}
 
     def __init__(
         self,

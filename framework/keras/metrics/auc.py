@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from tapewright.core.argument_validation import whole
@@ -52,6 +53,8 @@ class AUC(ConfusionMetric):
     """
 
     _direction = "up"
+    _tw_multi_label: Any = property(attrgetter("multi_label"))
+    _tw_label_weights = property(attrgetter("label_weights"))
 
     def __init__(
         self,
@@ -75,14 +78,14 @@ class AUC(ConfusionMetric):
         self.summation_method: str = _one_of(
             "summation_method", summation_method, METHODS
         )
-        self.init_thresholds = thresholds
+        self._tw_init_thresholds = thresholds
         self.num_thresholds: int = len(self.thresholds)
         self.multi_label = multi_label
         self.num_labels = num_labels
         self.label_weights = plain(label_weights)
         self.from_logits = from_logits
         if not multi_label or num_labels:
-            self._add_counts(num_labels)
+            self._tw_add_counts(num_labels)
 
     def update_state(
         self,
@@ -103,7 +106,7 @@ class AUC(ConfusionMetric):
 
     def result(self) -> Tensor:
         """Return the area; 0 before the first update."""
-        if not self._built:
+        if not self._tw_built:
             return as_tensor(0.0, self._dtype)
         tp, fp, tn, fn = [getattr(self, name).read() for name in OUTCOMES]
         if self.curve == "PR" and self.summation_method == "interpolation":
@@ -112,13 +115,13 @@ class AUC(ConfusionMetric):
             x, y = _coordinates(self.curve, tp, fp, tn, fn)
             areas = (x[:-1] - x[1:]) * _heights(self.summation_method, y)
         if not self.multi_label:
-            return self._as_result(reduce_sum(areas))
+            return self._tw_as_result(reduce_sum(areas))
         areas = reduce_sum(areas, 0)
         if self.label_weights is None:
-            return self._as_result(reduce_mean(areas))
+            return self._tw_as_result(reduce_mean(areas))
         weights = as_tensor(self.label_weights, areas.dtype, areas)
         mean = divide_no_nan(reduce_sum(areas * weights), reduce_sum(weights))
-        return self._as_result(mean)
+        return self._tw_as_result(mean)
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments; ``thresholds`` only if they were passed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from tapewright.ops.math.elementwise import divide_no_nan
@@ -31,7 +32,7 @@ class _Count(ConfusionMetric):
     not 0. With several ``thresholds``, from 0 to 1, the result has one entry for each.
     """
 
-    _attributes = ("accumulator",)
+    _tw_attributes = ("accumulator",)
     accumulator: Variable
 
     def __init__(
@@ -42,10 +43,14 @@ class _Count(ConfusionMetric):
     ):
         super().__init__(_parsed(type(self), thresholds, 0.5), name, dtype)
         self.init_thresholds = thresholds
-        self._add_counts()
+        self._tw_add_counts()
+
+    @property
+    def _tw_init_thresholds(self):
+        return self.init_thresholds
 
     def result(self) -> Tensor:
-        return self._as_result(_one_or_all(self.accumulator.read()))
+        return self._tw_as_result(_one_or_all(self.accumulator.read()))
 
 
 class TruePositives(_Count):
@@ -63,7 +68,7 @@ class TruePositives(_Count):
     np.float32(2.0)
     """
 
-    _outcomes = ("true_positives",)
+    _tw_outcomes = ("true_positives",)
 
 
 class FalsePositives(_Count):
@@ -77,7 +82,7 @@ class FalsePositives(_Count):
     np.float32(1.0)
     """
 
-    _outcomes = ("false_positives",)
+    _tw_outcomes = ("false_positives",)
 
 
 class TrueNegatives(_Count):
@@ -91,7 +96,7 @@ class TrueNegatives(_Count):
     np.float32(1.0)
     """
 
-    _outcomes = ("true_negatives",)
+    _tw_outcomes = ("true_negatives",)
 
 
 class FalseNegatives(_Count):
@@ -105,7 +110,7 @@ class FalseNegatives(_Count):
     np.float32(1.0)
     """
 
-    _outcomes = ("false_negatives",)
+    _tw_outcomes = ("false_negatives",)
 
 
 class _Ratio(ConfusionMetric):
@@ -117,6 +122,9 @@ class _Ratio(ConfusionMetric):
     """
 
     _direction = "up"
+    _tw_init_thresholds = property(attrgetter("init_thresholds"))
+    _tw_top_k = property(attrgetter("top_k"))
+    _tw_class_id = property(attrgetter("class_id"))
 
     def __init__(
         self,
@@ -131,12 +139,12 @@ class _Ratio(ConfusionMetric):
         self.init_thresholds = thresholds
         self.top_k = top_k
         self.class_id = class_id
-        self._add_counts()
+        self._tw_add_counts()
 
     def result(self) -> Tensor:
-        positives, others = [getattr(self, name).read() for name in self._attributes]
+        positives, others = [getattr(self, name).read() for name in self._tw_attributes]
         share = divide_no_nan(positives, positives + others)
-        return self._as_result(_one_or_all(share))
+        return self._tw_as_result(_one_or_all(share))
 
 
 class Precision(_Ratio):
@@ -159,7 +167,7 @@ class Precision(_Ratio):
     np.float32(0.66667)
     """
 
-    _outcomes = _attributes = ("true_positives", "false_positives")
+    _tw_outcomes = _tw_attributes = ("true_positives", "false_positives")
 
 
 class Recall(_Ratio):
@@ -177,7 +185,7 @@ class Recall(_Ratio):
     np.float32(0.66667)
     """
 
-    _outcomes = _attributes = ("true_positives", "false_negatives")
+    _tw_outcomes = _tw_attributes = ("true_positives", "false_negatives")
 
 
 def _parsed(cls, thresholds, default):

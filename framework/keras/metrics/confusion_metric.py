@@ -88,19 +88,23 @@ class ConfusionMetric(Metric):
 
     A prediction is positive if it exceeds the threshold, a label if it is not 0. The
     constructors of subclasses set those of the attributes below that they have arguments
-    for, then call `_add_counts`.
+    for, then call `_tw_add_counts`.
     """
 
-    kind: str = "metric"  # a base: no name in a config stands for it
-    init_thresholds: Any = None  # the argument of the constructor
-    top_k: int | None = None  # positive are only so many of the best scores of a row
-    class_id: int | None = None  # the index on the last axis that counts, None for all
-    label_weights: Any = None  # ``[labels]``, factors of the sample weights
-    multi_label: bool = False  # whether labels are counted one by one
+    _tw_kind: str = "metric"  # a base: no name in a config stands for it
+    _tw_init_thresholds: Any = None  # the argument of the constructor
+    _tw_top_k: int | None = (
+        None  # positive are only so many of the best scores of a row
+    )
+    _tw_class_id: int | None = (
+        None  # the index on the last axis that counts, None for all
+    )
+    _tw_label_weights: Any = None  # ``[labels]``, factors of the sample weights
+    _tw_multi_label: bool = False  # whether labels are counted one by one
 
-    _outcomes: Sequence[str] = OUTCOMES  # those that are counted,
-    _attributes: Sequence[str] = OUTCOMES  # and the names of the variables
-    _built = False
+    _tw_outcomes: Sequence[str] = OUTCOMES  # those that are counted,
+    _tw_attributes: Sequence[str] = OUTCOMES  # and the names of the variables
+    _tw_built = False
 
     def __init__(
         self,
@@ -109,18 +113,22 @@ class ConfusionMetric(Metric):
         dtype: DTypeLike | None,
     ):
         super().__init__(dtype, name)
-        self._thresholds = Thresholds(thresholds)
+        self._tw_thresholds = Thresholds(thresholds)
 
-    def _add_counts(self, labels=None):
-        shape = (len(self._thresholds), labels) if labels else (len(self._thresholds),)
-        for name in self._attributes:
-            setattr(self, name, self._add_sum(name, shape))
-        self._built = True
+    def _tw_add_counts(self, labels=None):
+        shape = (
+            (len(self._tw_thresholds), labels)
+            if labels
+            else (len(self._tw_thresholds),)
+        )
+        for name in self._tw_attributes:
+            setattr(self, name, self._tw_add_sum(name, shape))
+        self._tw_built = True
 
     @property
     def thresholds(self) -> list[float]:
         """The thresholds, in the order of the results."""
-        return self._thresholds.values
+        return self._tw_thresholds.values
 
     def update_state(
         self,
@@ -133,13 +141,13 @@ class ConfusionMetric(Metric):
         Shapes: ``y_true`` and ``y_pred`` ``[...]``; ``sample_weight`` what broadcasts
         to them, also without their last axis.
         """
-        counts = self._count(y_true, y_pred, sample_weight)
-        if not self._built:
-            self._add_counts(int(y_pred.shape[1]))
-        for outcome, name in zip(self._outcomes, self._attributes):
+        counts = self._tw_count(y_true, y_pred, sample_weight)
+        if not self._tw_built:
+            self._tw_add_counts(int(y_pred.shape[1]))
+        for outcome, name in zip(self._tw_outcomes, self._tw_attributes):
             getattr(self, name).assign_add(counts[outcome])
 
-    def _count(self, y_true, y_pred, sample_weight):
+    def _tw_count(self, y_true, y_pred, sample_weight):
         """Outcome -> counts ``[thresholds]``, or ``[thresholds, labels]``."""
         who = type(self).__name__
         y_pred = as_tensor(y_pred, float32)
@@ -147,23 +155,25 @@ class ConfusionMetric(Metric):
         if y_pred.shape != y_true.shape:
             what = "y_true and y_pred must have the same shape"
             raise ShapeError(who, what, y_true=y_true, y_pred=y_pred)
-        if self.top_k is not None:
-            y_pred = _among_best(y_pred, self.top_k)
-        if self.class_id is not None:
-            y_true, y_pred = _of_class(who, y_true, y_pred, self.class_id)
-        label_weights = None if self.multi_label else self.label_weights
+        if self._tw_top_k is not None:
+            y_pred = _among_best(y_pred, self._tw_top_k)
+        if self._tw_class_id is not None:
+            y_true, y_pred = _of_class(who, y_true, y_pred, self._tw_class_id)
+        label_weights = None if self._tw_multi_label else self._tw_label_weights
         weight = _weights(who, sample_weight, label_weights, y_pred)
         label = not_equal(y_true, 0.0)
-        if len(self._thresholds) == 1 and not self.multi_label:
-            positive = greater(y_pred, self._thresholds.values[0])
-            return _counts_at_one(self._outcomes, label, positive, weight)
-        return _counts_at_all(self._thresholds, label, y_pred, weight, self.multi_label)
+        if len(self._tw_thresholds) == 1 and not self._tw_multi_label:
+            positive = greater(y_pred, self._tw_thresholds.values[0])
+            return _counts_at_one(self._tw_outcomes, label, positive, weight)
+        return _counts_at_all(
+            self._tw_thresholds, label, y_pred, weight, self._tw_multi_label
+        )
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments; ``thresholds`` as they were passed."""
         config = super().get_config()
         if "thresholds" in config:
-            config["thresholds"] = plain(self.init_thresholds)
+            config["thresholds"] = plain(self._tw_init_thresholds)
         return config
 
 

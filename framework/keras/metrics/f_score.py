@@ -77,7 +77,7 @@ class FBetaScore(Metric):
     def _build(self, classes):
         shape = () if self.average == "micro" else (classes,)
         for name in SUMS:
-            setattr(self, name, self._add_sum(name, shape, self._dtype))
+            setattr(self, name, self._tw_add_sum(name, shape, self._dtype))
         self._built = True
 
     def update_state(
@@ -92,7 +92,7 @@ class FBetaScore(Metric):
         check_matrices(type(self).__name__, "classes", y_true, y_pred)
         if not self._built:
             self._build(int(y_pred.shape[1]))
-        predicted = cast(self._positive(y_pred), self._dtype)
+        predicted = cast(self._tw_positive(y_pred), self._dtype)
         counts = (
             predicted * y_true,
             predicted * (1 - y_true),
@@ -106,7 +106,7 @@ class FBetaScore(Metric):
         for name, values in zip(SUMS, counts):
             getattr(self, name).assign_add(reduce_sum(values, axis))
 
-    def _positive(self, y_pred):
+    def _tw_positive(self, y_pred):
         if self.threshold is not None:
             return greater(y_pred, self.threshold)
         largest = greater_equal(y_pred, reduce_max(y_pred, -1, True))
@@ -127,7 +127,7 @@ class FBetaScore(Metric):
             score = reduce_sum(score * (weights / (reduce_sum(weights) + epsilon())))
         elif self.average is not None:
             score = reduce_mean(score)
-        return self._as_result(score)
+        return self._tw_as_result(score)
 
 
 class F1Score(FBetaScore):

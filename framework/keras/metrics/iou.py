@@ -95,7 +95,7 @@ class IoU(Metric):
         self.sparse_y_pred = sparse_y_pred
         self.axis = axis
         shape = (num_classes, num_classes)
-        self.total_cm: Variable = self._add_sum(
+        self.total_cm: Variable = self._tw_add_sum(
             "total_confusion_matrix", shape, self._dtype
         )
 
@@ -116,18 +116,18 @@ class IoU(Metric):
         if y_true.shape != y_pred.shape:
             what = "there must be as many labels as predictions"
             raise ShapeError(type(self).__name__, what, y_true=y_true, y_pred=y_pred)
-        weight = self._weights(sample_weight, y_true)
-        valid = logical_and(self._is_class(y_true), self._is_class(y_pred))
+        weight = self._tw_weights(sample_weight, y_true)
+        valid = logical_and(self._tw_is_class(y_true), self._tw_is_class(y_pred))
         if self.ignore_class is not None:
             valid = logical_and(valid, not_equal(y_true, self.ignore_class))
         cells = where(valid, y_true * self.num_classes + y_pred, -1)
         counts = unsorted_segment_sum(weight, cells, self.num_classes**2)
         self.total_cm.assign_add(reshape(counts, self.total_cm.shape))
 
-    def _is_class(self, numbers):
+    def _tw_is_class(self, numbers):
         return logical_and(greater_equal(numbers, 0), less(numbers, self.num_classes))
 
-    def _weights(self, sample_weight, y_true):
+    def _tw_weights(self, sample_weight, y_true):
         if sample_weight is None:
             return ones_like(y_true, self.total_cm.dtype)
         weight = as_tensor(sample_weight, beside=y_true)

@@ -72,12 +72,12 @@ class Metric(Module, Configured):
     (np.float32(3.0), np.float32(3.0))
     """
 
-    kind: str = "metric"
+    _tw_kind: str = "metric"
     _direction = None  # "up" or "down": which way is better, if that is known
-    _keeps_variables = True
-    _result_dtype = float32
-    _added_variables = None  # in the order in which they were made
-    _child_names = {"_added_variables": "_own"}
+    _tw_keeps_variables = True
+    _tw_result_dtype = float32
+    _tw_added_variables = None  # in the order in which they were made
+    _tw_child_names = {"_tw_added_variables": "_own"}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -87,7 +87,7 @@ class Metric(Module, Configured):
             cls.result = _of_all_replicas(cls.result)
 
     def __init__(self, dtype: DTypeLike | None = None, name: str | None = None):
-        self._added_variables = []
+        self._tw_added_variables = []
         self.name = name or unique_name(snake_case(type(self).__name__))
         self._dtype = compute_dtype(dtype)
 
@@ -108,7 +108,7 @@ class Metric(Module, Configured):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
         """Call `update_state`, then return `result`: of all batches so far, with this one."""
-        self._check_initialized()
+        self._tw_check_initialized()
         self.update_state(*args, **kwargs)
         return self.result()
 
@@ -124,23 +124,23 @@ class Metric(Module, Configured):
         >>> metric.stateless_update_state([1.0], [2.0, 3.0])[0].numpy(), metric.result().numpy()
         (np.float64(6.0), np.float32(0.0))
         """
-        with self._substituted("stateless_update_state", metric_variables):
+        with self._tw_substituted("stateless_update_state", metric_variables):
             self.update_state(*args, **kwargs)
             return [variable.read_uncast() for variable in self.variables]
 
     def stateless_result(self, metric_variables: Sequence[Any]) -> Any:
         """Return the `result` for these values of the variables."""
-        with self._substituted("stateless_result", metric_variables):
+        with self._tw_substituted("stateless_result", metric_variables):
             return self.result()
 
     def stateless_reset_state(self) -> list[Tensor]:
         """Return the values of the variables after a `reset_state`."""
-        with self._substituted("stateless_reset_state", self.variables):
+        with self._tw_substituted("stateless_reset_state", self.variables):
             self.reset_state()
             return [variable.read_uncast() for variable in self.variables]
 
-    def _substituted(self, method, values):
-        self._check_initialized()
+    def _tw_substituted(self, method, values):
+        self._tw_check_initialized()
         who = f"{self.name}.{method}"
         return substituted(paired(who, "metric_variables", self.variables, values))
 
@@ -161,7 +161,7 @@ class Metric(Module, Configured):
 
         Raises: ``ValueError`` for another ``aggregation``.
         """
-        self._check_initialized()
+        self._tw_check_initialized()
         aggregation = "none" if aggregation is None else aggregation
         one_of(self, "aggregation", aggregation, AGGREGATIONS)
         dtype = default_float() if dtype is None else as_dtype(dtype)
@@ -172,23 +172,23 @@ class Metric(Module, Configured):
         variable.path = f"{self.name}/{variable.name}"
         variable.aggregation = aggregation
         variable.autocast = False  # also in the call of a layer in half precision
-        self._added_variables.append(variable)
+        self._tw_added_variables.append(variable)
         return variable
 
-    def _add_sum(self, name, shape=(), dtype=None):
+    def _tw_add_sum(self, name, shape=(), dtype=None):
         """Create a variable for a sum or a count over all batches.
 
         float32 stops counting at 2 ** 24: floating sums are kept in float64, and
-        `_as_result` gives results ``dtype`` (default `floatx`).
+        `_tw_as_result` gives results ``dtype`` (default `floatx`).
         """
-        self._result_dtype = default_float() if dtype is None else as_dtype(dtype)
-        kept = float64 if self._result_dtype.is_floating else self._result_dtype
+        self._tw_result_dtype = default_float() if dtype is None else as_dtype(dtype)
+        kept = float64 if self._tw_result_dtype.is_floating else self._tw_result_dtype
         variable = self.add_variable(shape, "zeros", kept, name=name)
         variable.was_narrower = True
         return variable
 
-    def _as_result(self, value):
-        return cast(value, self._result_dtype)
+    def _tw_as_result(self, value):
+        return cast(value, self._tw_result_dtype)
 
     def add_weight(
         self,
@@ -210,8 +210,8 @@ class Metric(Module, Configured):
                 variables += part.variables
         return list({id(variable): variable for variable in variables}.values())
 
-    def _check_initialized(self):
-        if self._added_variables is None:
+    def _tw_check_initialized(self):
+        if self._tw_added_variables is None:
             raise RuntimeError(
                 f"{type(self).__name__}: __init__ must call super().__init__() first"
             )
@@ -221,11 +221,11 @@ class Metric(Module, Configured):
     @property
     def name(self) -> str:
         """The name of the metric, and of its result in logs."""
-        return self._name
+        return self._tw_name
 
     @name.setter
     def name(self, name: str) -> None:
-        self._name = name
+        self._tw_name = name
 
     @property
     def dtype(self) -> str:
@@ -243,10 +243,10 @@ def _unrecorded(update_state):
     """
 
     def update(self, args, kwargs):
-        vars(self).pop("_rebound", None)
+        vars(self).pop("_tw_rebound", None)
         returned = converted(update_state)(self, *args, **kwargs)
-        if self._rebound is not None:
-            self._refuse_rebound("update_state")
+        if self._tw_rebound is not None:
+            self._tw_refuse_rebound("update_state")
         return returned
 
     @functools.wraps(update_state)

@@ -42,7 +42,7 @@ class Sum(Metric):
 
     def __init__(self, name: str | None = "sum", dtype: DTypeLike | None = None):
         super().__init__(dtype, name)
-        self.total: Variable = self._add_sum("total", (), self._dtype)
+        self.total: Variable = self._tw_add_sum("total", (), self._dtype)
 
     def update_state(
         self, values: TensorLike, sample_weight: TensorLike | None = None
@@ -52,7 +52,7 @@ class Sum(Metric):
         self.total.assign_add(reduce_sum(values))
 
     def result(self) -> Tensor:
-        return self._as_result(self.total.read())
+        return self._tw_as_result(self.total.read())
 
 
 class Mean(Metric):
@@ -74,8 +74,8 @@ class Mean(Metric):
 
     def __init__(self, name: str | None = "mean", dtype: DTypeLike | None = None):
         super().__init__(dtype, name)
-        self.total: Variable = self._add_sum("total", (), self._dtype)
-        self.count: Variable = self._add_sum("count", (), self._dtype)
+        self.total: Variable = self._tw_add_sum("total", (), self._dtype)
+        self.count: Variable = self._tw_add_sum("count", (), self._dtype)
 
     def update_state(
         self, values: TensorLike, sample_weight: TensorLike | None = None
@@ -91,7 +91,7 @@ class Mean(Metric):
         self.count.assign_add(count)
 
     def result(self) -> Tensor:
-        return self._as_result(divide_no_nan(self.total, self.count))
+        return self._tw_as_result(divide_no_nan(self.total, self.count))
 
 
 class MeanMetricWrapper(Mean):

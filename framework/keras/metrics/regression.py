@@ -219,15 +219,15 @@ class R2Score(Metric):
         one_of(self, "class_aggregation", class_aggregation, AGGREGATIONS)
         self.class_aggregation = class_aggregation
         self.num_regressors = whole(self, "num_regressors", num_regressors, 0)
-        self.num_samples: Variable = self._add_sum("num_samples")
+        self.num_samples: Variable = self._tw_add_sum("num_samples")
         self._built = False
 
     def _build(self, outputs):
         shape = (outputs,)
-        self.squared_sum = self._add_sum("squared_sum", shape)
-        self.sum = self._add_sum("sum", shape)
-        self.total_mse = self._add_sum("residual", shape)
-        self.count = self._add_sum("count", shape)
+        self.squared_sum = self._tw_add_sum("squared_sum", shape)
+        self.sum = self._tw_add_sum("sum", shape)
+        self.total_mse = self._tw_add_sum("residual", shape)
+        self.count = self._tw_add_sum("count", shape)
         self._built = True
 
     def update_state(
@@ -269,10 +269,10 @@ class R2Score(Metric):
             scores = reduce_mean(scores)
         elif self.class_aggregation == "variance_weighted_average":
             scores = reduce_sum(total * scores) / reduce_sum(total)
-        scores = self._adjusted(scores) if self.num_regressors else scores
-        return self._as_result(scores)
+        scores = self._tw_adjusted(scores) if self.num_regressors else scores
+        return self._tw_as_result(scores)
 
-    def _adjusted(self, score):
+    def _tw_adjusted(self, score):
         """For more samples than predictors and one; else the score itself."""
         spare = self.num_samples - 1.0 - self.num_regressors
         if active_tracer() is None and not spare > 0:

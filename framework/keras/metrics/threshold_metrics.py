@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from tapewright.core.argument_validation import share, whole
@@ -27,6 +28,7 @@ class _Constrained(ConfusionMetric):
     """Base: counts at evenly spaced thresholds from 0 to 1."""
 
     _direction = "up"
+    _tw_class_id = property(attrgetter("class_id"))
 
     def __init__(
         self,
@@ -45,24 +47,24 @@ class _Constrained(ConfusionMetric):
         self.value = value
         self.num_thresholds = num_thresholds
         self.class_id = class_id
-        self._add_counts()
+        self._tw_add_counts()
 
     def result(self) -> Tensor:
-        constrained, maximized = self._ratios()
+        constrained, maximized = self._tw_ratios()
         feasible = greater_equal(constrained, self.value)
-        return self._as_result(reduce_max(where(feasible, maximized, 0.0)))
+        return self._tw_as_result(reduce_max(where(feasible, maximized, 0.0)))
 
-    def _ratios(self):
+    def _tw_ratios(self):
         """The ratio that must reach the value, and the ratio to maximize."""
         raise NotImplementedError(f"{type(self).__name__} must define _ratios")
 
-    def _precision(self):
+    def _tw_precision(self):
         return _share(self.true_positives, self.false_positives)
 
-    def _recall(self):
+    def _tw_recall(self):
         return _share(self.true_positives, self.false_negatives)
 
-    def _specificity(self):
+    def _tw_specificity(self):
         return _share(self.true_negatives, self.false_positives)
 
 
@@ -101,8 +103,8 @@ class SensitivityAtSpecificity(_Constrained):
         )
         self.specificity = specificity
 
-    def _ratios(self):
-        return self._specificity(), self._recall()
+    def _tw_ratios(self):
+        return self._tw_specificity(), self._tw_recall()
 
 
 class SpecificityAtSensitivity(_Constrained):
@@ -132,8 +134,8 @@ class SpecificityAtSensitivity(_Constrained):
         )
         self.sensitivity = sensitivity
 
-    def _ratios(self):
-        return self._recall(), self._specificity()
+    def _tw_ratios(self):
+        return self._tw_recall(), self._tw_specificity()
 
 
 class PrecisionAtRecall(_Constrained):
@@ -160,8 +162,8 @@ class PrecisionAtRecall(_Constrained):
         super().__init__("recall", recall, num_thresholds, class_id, name, dtype)
         self.recall = recall
 
-    def _ratios(self):
-        return self._recall(), self._precision()
+    def _tw_ratios(self):
+        return self._tw_recall(), self._tw_precision()
 
 
 class RecallAtPrecision(_Constrained):
@@ -188,5 +190,5 @@ class RecallAtPrecision(_Constrained):
         super().__init__("precision", precision, num_thresholds, class_id, name, dtype)
         self.precision = precision
 
-    def _ratios(self):
-        return self._precision(), self._recall()
+    def _tw_ratios(self):
+        return self._tw_precision(), self._tw_recall()

@@ -9,7 +9,11 @@ from tapewright.layers.base.input_layer import InputLayer
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import KerasTensor, OpCall
 from tapewright.serialization.load_errors import trusting_configs
-from tapewright.serialization.object_config import copying_shared
+from tapewright.serialization.object_config import (
+    copying_shared,
+    numbering_shared,
+    reading_shared,
+)
 
 from .model import Model
 from .sequential import Sequential
@@ -72,7 +76,7 @@ class _Cloner:
         is_plain = all([option is None for option in options])
         if isinstance(model, Sequential):
             clone = self._sequential(model, input_tensors)
-        elif model._functional is not None and (self.recursive or not is_plain):
+        elif model._tw_functional is not None and (self.recursive or not is_plain):
             clone = self._functional(model, input_tensors)
         elif is_plain:
             clone = _remade(model)
@@ -100,7 +104,9 @@ class _Cloner:
             return OpCall(layer.op, layer.attributes, layer.name)
         if not isinstance(layer, Layer):
             return _remade(layer)
-        is_model = isinstance(layer, Sequential) or getattr(layer, "_functional", None)
+        is_model = isinstance(layer, Sequential) or getattr(
+            layer, "_tw_functional", None
+        )
         if self.recursive and is_model:
             return self.cloned(layer)
         if self.clone_function is None or isinstance(layer, InputLayer):
@@ -118,9 +124,9 @@ class _Cloner:
                     "clone_model: input_tensors must be one symbolic tensor for a "
                     f"Sequential model, got {input_tensors!r}"
                 )
-            clone._begin_at(start[0])
-        elif model._start is not None:
-            clone.add(_remade(model._start._keras_history.operation))
+            clone._tw_begin_at(start[0])
+        elif model._tw_start is not None:
+            clone.add(_remade(model._tw_start._keras_history.operation))
         for layer in layers:
             clone.add(layer)
         if not model.trainable:
@@ -129,7 +135,7 @@ class _Cloner:
 
     def _functional(self, model, input_tensors):
         """Return a clone of a functional model, layer by layer."""
-        graph, values = model._functional, {}
+        graph, values = model._tw_functional, {}
         inputs = graph.input_nest
         if input_tensors is not None:
             tensors = flatten(input_tensors)
@@ -166,13 +172,14 @@ def _check_inputs(tensors, given, expected):
 
 
 def _count_layers(operation):
-    return len(operation._walk()) if isinstance(operation, Layer) else 0
+    return len(operation._tw_walk()) if isinstance(operation, Layer) else 0
 
 
 def _remade(thing):
     """Return a new object of the same class and config."""
-    with trusting_configs():  # of an object of this process
-        return type(thing).from_config(thing.get_config())
+    config = numbering_shared(thing.get_config)  # what it holds twice is one again
+    with trusting_configs(), reading_shared():  # of an object of this process
+        return type(thing).from_config(config)
 
 
 def _compile_alike(model, clone):
@@ -184,5 +191,5 @@ def _compile_alike(model, clone):
     def twin(option):
         return _remade(option) if hasattr(option, "from_config") else option
 
-    options = model._compiled.options
+    options = model._tw_compiled.options
     clone.compile(**{name: map_structure(twin, x) for name, x in options.items()})

@@ -36,61 +36,61 @@ class Function(Operation):
     array([[0., 2.]], dtype=float32)
     """
 
-    kind = "operation"
+    _tw_kind = "operation"
 
     def __init__(self, inputs: Any, outputs: Any, name: str | None = None):
         super().__init__(name=name)
         for what, nest in (("inputs", inputs), ("outputs", outputs)):
             if not flatten(nest):
                 raise ValueError(f"Function: {what} must not be empty, got {nest!r}")
-        self._graph = FunctionalGraph(inputs, outputs)
-        self._nests = inputs, outputs
+        self._tw_graph = FunctionalGraph(inputs, outputs)
+        self._tw_nests = inputs, outputs
 
     @property
     def inputs(self) -> list[Tensor]:
         """The symbolic inputs, in a flat list."""
-        return list(self._graph.inputs)
+        return list(self._tw_graph.inputs)
 
     @property
     def outputs(self) -> list[Tensor]:
         """The symbolic outputs, in a flat list."""
-        return list(self._graph.outputs)
+        return list(self._tw_graph.outputs)
 
     @property
     def operations(self) -> list[Any]:
         """The layers and ops from inputs to outputs."""
-        return list(self._graph.operations)
+        return list(self._tw_graph.operations)
 
     def call(self, inputs: Any) -> Any:
         """Return the outputs for tensors in the structure of the inputs."""
-        tensors = self._parts(self._nests[0], inputs)
-        for x, symbol in zip(tensors, self._graph.inputs):
+        tensors = self._tw_parts(self._tw_nests[0], inputs)
+        for x, symbol in zip(tensors, self._tw_graph.inputs):
             if not symbol.shape.is_compatible_with(x.shape):
                 raise ValueError(
-                    f"{self._title}: the input '{symbol.name}' must have shape "
+                    f"{self._tw_title}: the input '{symbol.name}' must have shape "
                     f"{tuple(symbol.shape)}, got {tuple(x.shape)}"
                 )
-        return pack(self._nests[1], flatten(self._graph.run(tensors)))
+        return pack(self._tw_nests[1], flatten(self._tw_graph.run(tensors)))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """Return the shapes of the outputs, for a nest of shapes."""
-        shapes = self._parts(self._nests[0], input_shape, tuple)
-        specs = [KerasTensor(s, x.dtype) for s, x in zip(shapes, self._graph.inputs)]
-        outputs = self.compute_output_spec(pack(self._nests[0], specs))
+        shapes = self._tw_parts(self._tw_nests[0], input_shape, tuple)
+        specs = [KerasTensor(s, x.dtype) for s, x in zip(shapes, self._tw_graph.inputs)]
+        outputs = self.compute_output_spec(pack(self._tw_nests[0], specs))
         return map_structure(lambda x: tuple(x.shape), outputs)
 
-    def _parts(self, nest, value, converted=convert_to_tensor):
+    def _tw_parts(self, nest, value, converted=convert_to_tensor):
         """Return the values at the leaves of ``nest``, converted, in a flat list."""
         if not is_nested(nest):
             return [converted(value)]
         keys = sorted(nest) if isinstance(nest, dict) else range(len(nest))
         fits = isinstance(value, dict) == isinstance(nest, dict) and is_nested(value)
         if not fits or len(value) != len(nest) or _lacks(nest, value):
-            names = map_structure(lambda x: x.name, self._nests[0])
+            names = map_structure(lambda x: x.name, self._tw_nests[0])
             raise ValueError(
-                f"{self._title}: a call takes the structure {names}, got {value!r:.200}"
+                f"{self._tw_title}: a call takes the structure {names}, got {value!r:.200}"
             )
-        return [x for k in keys for x in self._parts(nest[k], value[k], converted)]
+        return [x for k in keys for x in self._tw_parts(nest[k], value[k], converted)]
 
 
 def _lacks(nest, value):

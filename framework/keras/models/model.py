@@ -8,6 +8,7 @@ from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.errors import ShapeError
 from tapewright.core.naming import unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.reserved_names import Replaceable
 from tapewright.core.symbolic_shape import static_shapes
 from tapewright.core.tensor import convert_to_tensor, is_composite
 from tapewright.core.trackable import Opaque
@@ -77,19 +78,19 @@ class Model(Trainer, Layer):
     TensorShape([1, 2])
     """
 
-    _functional = None
-    _strategy = Strategy()
-    _makes_masks = False  # its layers do
-    config_exclude: tuple[str, str] = ("inputs", "outputs")
-    _child_names = Layer._child_names | {
-        "_functional_layers": "_network_layers",  # the name in files
-        "_compiled": "compiled",
+    _tw_functional = None
+    _tw_strategy = Strategy()
+    _tw_makes_masks = False  # its layers do
+    _tw_config_exclude: tuple[str, str] = ("inputs", "outputs")
+    _tw_child_names = Layer._tw_child_names | {
+        "_tw_functional_layers": "_network_layers",  # the name in files
+        "_tw_compiled": "compiled",
     }
 
     def __children__(self) -> Any:
         """Layers of a graph come first, then what `compile` made, then attributes."""
         found = super().__children__()
-        first = {"layers": self.layers} if self.lists_layers else {}
+        first = {"layers": self.layers} if self._tw_lists_layers else {}
         if "compiled" in found:
             first["compiled"] = found.pop("compiled")
         return first | found
@@ -108,139 +109,148 @@ class Model(Trainer, Layer):
         if inputs is not None and type(self) is Model and kwargs.get("name") is None:
             kwargs["name"] = unique_name("functional")
         super().__init__(**kwargs)
-        self._strategy = get_strategy()
+        self._tw_strategy = get_strategy()
         if (inputs is None) != (outputs is None):
             raise TypeError(
                 f"{type(self).__name__}: inputs and outputs must be given together"
             )
         if inputs is not None:
-            self._set_graph(FunctionalGraph(inputs, outputs))
+            self._tw_set_graph(FunctionalGraph(inputs, outputs))
 
     @property
     def distribute_strategy(self) -> Strategy:
         """The strategy in whose scope the model was made, by which `fit` trains it."""
-        return self._strategy
+        return self._tw_strategy
 
-    def _set_graph(self, graph):
-        self._functional = graph
-        self._functional_layers = graph.layers
+    def _tw_set_graph(self, graph):
+        self._tw_functional = graph
+        self._tw_functional_layers = graph.layers
         self.built = True
-        self._output_shape = sole(map_structure(lambda x: tuple(x.shape), self.output))
+        self._tw_output_shape = sole(
+            map_structure(lambda x: tuple(x.shape), self.output)
+        )
 
     # --- calling
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Return the outputs; a subclass without inputs and outputs defines it."""
-        if self._functional is None:
+        if self._tw_functional is None:
             raise NotImplementedError(
                 f"{type(self).__name__} must define call(inputs), or be made from "
                 "inputs and outputs"
             )
-        graph = self._functional
-        flat = standardized(graph, inputs, self._title)
+        graph = self._tw_functional
+        flat = standardized(graph, inputs, self._tw_title)
         if mask is not None:
             flat = [masked(x, m) for x, m in zip(flat, flatten(mask))]
         pairs = zip(flat, graph.inputs)
-        inputs = [self._as_input(x, expected) for x, expected in pairs]
+        inputs = [self._tw_as_input(x, expected) for x, expected in pairs]
         with call_context(training):
             return graph.run(inputs)
 
-    def _as_input(self, x, expected):
+    def _tw_as_input(self, x, expected):
         """Convert to a tensor of the rank and dtype of an input."""
         if x is None:
             if not expected._keras_history.operation.optional:
                 raise ValueError(
-                    f"{self._title}: the input '{expected.name}' is None, but not optional; "
+                    f"{self._tw_title}: the input '{expected.name}' is None, but not optional; "
                     "see optional= of Input"
                 )
             return None
         if is_composite(x):
-            return self._as_sparse_input(x, expected)
+            return self._tw_as_sparse_input(x, expected)
         tensor = convert_to_tensor(x)
         mask = mask_of(tensor) if in_use() else None
-        tensor = in_rank_of(expected, tensor, self._title)
+        tensor = in_rank_of(expected, tensor, self._tw_title)
         if not _fits(tuple(tensor.shape), tuple(expected.shape)):
-            raise _wrong_shape(expected, tensor, self._title)
+            raise _wrong_shape(expected, tensor, self._tw_title)
         if tensor.dtype != expected.dtype:
             tensor = cast(tensor, expected.dtype)
         if mask is not None:
             attach(tensor, mask)
         return tensor
 
-    def _as_sparse_input(self, x, expected):
+    def _tw_as_sparse_input(self, x, expected):
         if not expected.sparse:
             raise TypeError(
-                f"{self._title}: the input '{expected.name}' must be a tensor, got a "
+                f"{self._tw_title}: the input '{expected.name}' must be a tensor, got a "
                 f"{type(x).__name__}; see sparse= of Input"
             )
         if not x.shape.is_compatible_with(expected.shape):
-            raise _wrong_shape(expected, x, self._title)
+            raise _wrong_shape(expected, x, self._tw_title)
         return x if x.dtype == expected.dtype else cast(x, expected.dtype)
 
-    def _output_spec(self, args, kwargs):
+    def _tw_output_spec(self, args, kwargs):
         """Unknown sizes of inputs are those that the graph has for them."""
-        if args and self._functional is not None and type(self).call is Model.call:
-            given = standardized(self._functional, args[0], self._title)
-            pairs = zip(given, self._functional.inputs)
+        if args and self._tw_functional is not None and type(self).call is Model.call:
+            given = standardized(self._tw_functional, args[0], self._tw_title)
+            pairs = zip(given, self._tw_functional.inputs)
             inputs = [_with_known_sizes(x, expected) for x, expected in pairs]
             if any([x is not y for x, y in zip(inputs, given)]):
                 args = (inputs, *args[1:])
         try:
-            return super()._output_spec(args, kwargs)
-        except EagerFallback:  # sizes follow from values: the graph has them as None
-            if not hasattr(self, "outputs"):
-                raise
-            outputs = self._need_graph("outputs").output_nest
+            return super()._tw_output_spec(args, kwargs)
+        except EagerFallback as error:
+            try:  # sizes follow from values: the graph has them as None
+                outputs = self._tw_need_graph("outputs").output_nest
+            except AttributeError:
+                raise error from None
             return sole(map_structure(lambda x: KerasTensor(x.shape, x.dtype), outputs))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Return None: the outputs carry the masks of their layers."""
         return None
 
-    def _converted(self, inputs):
-        if self._functional is not None:  # each input has a dtype of its own
+    def _tw_converted(self, inputs):
+        if self._tw_functional is not None:  # each input has a dtype of its own
             return map_structure(
                 lambda x: x if x is None or is_composite(x) else convert_to_tensor(x),
                 inputs,
             )
-        return super()._converted(inputs)
+        return super()._tw_converted(inputs)
 
     def build(self, input_shape: Any) -> None:
         """Create the weights for inputs of this shape, by a trace of ``call``."""
-        if self._functional is None and not self.built:
-            locked = self._locked
-            self.built = self._locked = True  # the trace need not build once more
+        if self._tw_functional is None and not self.built:
+            locked = self._tw_locked
+            self.built = self._tw_locked = True  # the trace need not build once more
             try:
                 self.compute_output_shape(input_shape)
             finally:
-                self.built, self._locked = False, locked
+                self.built, self._tw_locked = False, locked
         self.built: bool = True
 
-    def _build_for(self, args, kwargs):
+    def _tw_build_for(self, args, kwargs):
         """On a call, layers see real inputs and build themselves."""
         if type(self).build is not Model.build:
-            super()._build_for(args, kwargs)
+            super()._tw_build_for(args, kwargs)
         else:
             shapes = map_structure(of_any_batch, args[0])
-            self._build_shapes = Opaque({"input_shape": shapes})
+            self._tw_build_shapes = Opaque({"input_shape": shapes})
 
     # --- layers, inputs and outputs
 
     @property
     def layers(self) -> list[Layer]:
         """The layers, in a new list: from inputs to outputs, or as they became attributes."""
-        found = list(self._functional.layers) if self._functional is not None else []
-        found += [part for part in self._parts() if isinstance(part, Layer)]
+        found = (
+            list(self._tw_functional.layers) if self._tw_functional is not None else []
+        )
+        found += [part for part in self._tw_parts() if isinstance(part, Layer)]
         return list({id(layer): layer for layer in found}.values())
 
     @layers.setter
     def layers(self, value: Any) -> None:
         raise AttributeError("Model.layers is computed; use another name")
 
-    @property
+    @Replaceable
     def operations(self) -> list[Any]:
         """The layers and ops from inputs to outputs."""
-        return list(self._functional.operations) if self._functional else self.layers
+        return self._tw_operations()
+
+    def _tw_operations(self):
+        graph = self._tw_functional
+        return list(graph.operations) if graph else self.layers
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
         """Return the layer of this name, or at this index of `layers`.
@@ -263,68 +273,71 @@ class Model(Trainer, Layer):
         names = ", ".join([layer.name for layer in layers])
         raise ValueError(f"get_layer: there is no layer {name!r}; there are {names}")
 
-    def _need_graph(self, what):
-        if self._functional is None:
+    def _tw_need_graph(self, what):
+        if self._tw_functional is None:
             raise AttributeError(
-                f"{self._title}: there are no symbolic {what}: it was not made from "
+                f"{self._tw_title}: there are no symbolic {what}: it was not made from "
                 "inputs and outputs"
             )
-        return self._functional
+        return self._tw_functional
 
-    @property
+    @Replaceable
     def inputs(self) -> list[Tensor]:
         """The symbolic inputs, in a list.
 
         Raises: ``AttributeError`` for a subclass with a ``call`` of its own, as do the
         properties below.
         """
-        return self._need_graph("inputs").inputs
+        return self._tw_need_graph("inputs").inputs
 
-    @property
+    @Replaceable
     def outputs(self) -> list[Tensor]:
         """The symbolic outputs, in a list."""
-        return self._need_graph("outputs").outputs
+        return self._tw_need_graph("outputs").outputs
 
     @property
     def input(self) -> Any:
         """The symbolic inputs in the structure that was given."""
-        return self._need_graph("inputs").input_nest
+        return self._tw_need_graph("inputs").input_nest
 
     @property
     def output(self) -> Any:
         """The symbolic outputs in the structure that was given."""
-        return self._need_graph("outputs").output_nest
+        return self._tw_need_graph("outputs").output_nest
 
-    @property
+    @Replaceable
     def input_shape(self) -> Any:
         """The shape of the input with None for the batch, or the nest of shapes of several."""
         return _single(map_structure(lambda x: tuple(x.shape), self.input))
 
-    @property
+    @Replaceable
     def output_shape(self) -> Any:
         """The shape of the output with None for the batch, or the nest of shapes of several."""
-        if self._functional is None and self._output_shape is not None:
-            return self._output_shape
+        if self._tw_functional is None and self._tw_output_shape is not None:
+            return self._tw_output_shape
         return _single(map_structure(lambda x: tuple(x.shape), self.output))
 
-    @property
+    @Replaceable
     def input_names(self) -> list[str]:
         """The names of the inputs, which are the keys of a dict of inputs."""
-        return [x.name for x in self.inputs]
+        return [x.name for x in self._tw_need_graph("inputs").inputs]
 
-    @property
+    @Replaceable
     def output_names(self) -> list[str] | None:
         """The names of the outputs: keys of a dict, else the layers that compute them.
 
         None for a subclass, whose outputs have no names.
         """
-        if self._functional is None:
+        return self._tw_output_names()
+
+    def _tw_output_names(self):
+        if self._tw_functional is None:
             return None
-        nest = self._functional.output_nest
-        if isinstance(nest, dict) and len(nest) == len(self._functional.outputs):
+        nest = self._tw_functional.output_nest
+        if isinstance(nest, dict) and len(nest) == len(self._tw_functional.outputs):
             return sorted(nest)
         names = []
-        for x in self._functional.outputs:
+        for x in self._tw_functional.outputs:
             name = x._keras_history.operation.name
             names.append(f"{name}_{names.count(name)}" if name in names else name)
         return names
@@ -387,14 +400,14 @@ class Model(Trainer, Layer):
     # --- files: readers and writers are loaded at first use
 
     @property
-    def lists_layers(self) -> bool:
+    def _tw_lists_layers(self) -> bool:
         """True if the layers are a list or a graph, not attributes."""
-        return self._functional is not None
+        return self._tw_functional is not None
 
     @property
-    def is_functional(self) -> bool:
+    def _tw_is_functional(self) -> bool:
         """True if the model is made from inputs and outputs."""
-        return self._functional is not None
+        return self._tw_functional is not None
 
     def save(
         self,
@@ -411,7 +424,7 @@ class Model(Trainer, Layer):
     def export(self, filepath: str, *args: Any, **options: Any) -> NoReturn:
         """Raise ``NotImplementedError``: TensorFlow's SavedModel is not written."""
         raise NotImplementedError(
-            f"{self._title}: export({filepath!r}) is not supported, as it writes formats of "
+            f"{self._tw_title}: export({filepath!r}) is not supported, as it writes formats of "
             "TensorFlow, ONNX and others; tw.saved_model.save(model, path) writes the model as "
             "a function that tw.saved_model.load runs without its code, and model.save(path) "
             "a file that Keras reads and can export"
@@ -458,14 +471,14 @@ class Model(Trainer, Layer):
     @from_constructor
     def get_config(self) -> dict[str, Any]:
         """Return name and layers of a model from inputs and outputs, else the arguments."""
-        if self._functional is None or not _takes_ends(type(self)):
+        if self._tw_functional is None or not _takes_ends(type(self)):
             return super().get_config()
         config = {"name": self.name, "trainable": self.trainable}
         if self.compute_dtype != self.variable_dtype:
-            config["dtype"] = self.dtype_config()  # Keras has no such key
+            config["dtype"] = self._tw_dtype_config()  # Keras has no such key
         own = set(constructor_arguments(type(self))) - set(constructor_arguments(Model))
         config |= {key: plain(getattr(self, key)) for key in own if hasattr(self, key)}
-        return numbering_shared(lambda: config | graph_config(self._functional))
+        return numbering_shared(lambda: config | graph_config(self._tw_functional))
 
     @classmethod
     def from_config(

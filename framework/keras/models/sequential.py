@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tapewright.core.nest import flatten
+from tapewright.core.reserved_names import class_attribute
 from tapewright.core.tensor import TensorSpec
 from tapewright.layers.base.input_layer import Input, InputLayer
 from tapewright.layers.base.layer import Layer, call_context
@@ -49,7 +51,7 @@ class Sequential(Model):
 
     built: bool
 
-    _child_names = Model._child_names | {"_layers": "_layers"}
+    _tw_child_names = Model._tw_child_names | {"_layers": "_layers"}
 
     def __init__(
         self,
@@ -60,10 +62,10 @@ class Sequential(Model):
     ):
         super().__init__(name=name, **kwargs)
         self._layers = []
-        self._names = set(), Layer._renamed  # valid until a layer is renamed
-        self._start = None  # the symbolic input, once the shape is known
-        self._chain = []  # the symbolic outputs of the layers
-        self._given_batch_shape = None
+        self._tw_names = set(), Layer._tw_renamed  # valid until a layer is renamed
+        self._tw_start = None  # the symbolic input, once the shape is known
+        self._tw_chain = []  # the symbolic outputs of the layers
+        self._tw_given_batch_shape = None
         for layer in layers or ():
             self.add(layer)
         if not trainable:
@@ -88,28 +90,29 @@ class Sequential(Model):
                 "a function in layers.Lambda or layers.Activation"
             )
         if isinstance(layer, InputLayer):
-            self._begin_at(layer.output)
+            self._tw_begin_at(layer.output)
             return
-        self._check_name(layer.name)
-        if not self._layers and self._start is None:
-            shape = layer._given_shape
+        self._tw_check_name(layer.name)
+        if not self._layers and self._tw_start is None:
+            shape = layer._tw_given_shape
             if shape is None and isinstance(layer, Model):
-                shape = getattr(layer, "input_shape", None)
+                with suppress(AttributeError):
+                    shape = class_attribute(layer, "input_shape")
             if shape is not None:
-                self._begin_at(Input(batch_shape=shape))
-        if self._start is not None:
-            with self._building():
-                output = layer(self._chain[-1] if self._chain else self._start)
-            self._chain.append(output)
+                self._tw_begin_at(Input(batch_shape=shape))
+        if self._tw_start is not None:
+            with self._tw_building():
+                output = layer(self._tw_chain[-1] if self._tw_chain else self._tw_start)
+            self._tw_chain.append(output)
         self._layers.append(layer)
-        self._names[0].add(layer.name)
-        self._layers_changed()
+        self._tw_names[0].add(layer.name)
+        self._tw_layers_changed()
 
-    def _check_name(self, name):
-        names, renamed = self._names
-        if len(names) != len(self._layers) or renamed != Layer._renamed:
+    def _tw_check_name(self, name):
+        names, renamed = self._tw_names
+        if len(names) != len(self._layers) or renamed != Layer._tw_renamed:
             names = {layer.name for layer in self._layers}
-            self._names = names, Layer._renamed
+            self._tw_names = names, Layer._tw_renamed
         if name in names:
             raise ValueError(
                 f"Sequential '{self.name}': the names of layers must differ, '{name}' "
@@ -124,32 +127,32 @@ class Sequential(Model):
         if not self._layers:
             raise IndexError(f"Sequential '{self.name}': there is no layer to pop")
         layer = self._layers.pop()
-        del self._chain[len(self._layers) :]
-        self._layers_changed()
+        del self._tw_chain[len(self._layers) :]
+        self._tw_layers_changed()
         return layer
 
-    def _begin_at(self, tensor):
-        if self._layers or self._start is not None:
+    def _tw_begin_at(self, tensor):
+        if self._layers or self._tw_start is not None:
             raise ValueError(
                 f"Sequential '{self.name}': an Input must come first, and only once; "
                 f"there is {self._layers[0].name if self._layers else 'one'} already"
             )
-        self._start, self._chain = tensor, []
+        self._tw_start, self._tw_chain = tensor, []
 
-    def _layers_changed(self):
-        self._functional = self._output_shape = None
-        self.built = self._start is not None
-        if self._chain:
-            self._output_shape = tuple(self._chain[-1].shape)
+    def _tw_layers_changed(self):
+        self._tw_functional = self._tw_output_shape = None
+        self.built = self._tw_start is not None
+        if self._tw_chain:
+            self._tw_output_shape = tuple(self._tw_chain[-1].shape)
 
     def build(self, input_shape: Any = None) -> None:
         """Build the layers in turn, for inputs of this shape; the batch may be None.
 
         Raises: ``ValueError`` without layers, or without a shape.
         """
-        if self._start is not None:
+        if self._tw_start is not None:
             return
-        self._need_layers()
+        self._tw_need_layers()
         if input_shape is None:
             raise ValueError(
                 f"Sequential '{self.name}': build needs the shape of the inputs, or an "
@@ -162,32 +165,34 @@ class Sequential(Model):
         for layer in self._layers:
             x = layer(x)
             chain.append(x)
-        self._start, self._chain = start, chain
-        self._given_batch_shape = tuple(input_shape)
-        self._layers_changed()
+        self._tw_start, self._tw_chain = start, chain
+        self._tw_given_batch_shape = tuple(input_shape)
+        self._tw_layers_changed()
 
-    def _need_layers(self):
-        if not self._layers and self._start is None:
+    def _tw_need_layers(self):
+        if not self._layers and self._tw_start is None:
             raise ValueError(
                 f"Sequential '{self.name}': there are no layers; add one with add()"
             )
 
-    def _build_for(self, args, kwargs):
+    def _tw_build_for(self, args, kwargs):
         """On the first call the layers see real inputs, and build themselves."""
-        self._need_layers()
-        self._given_batch_shape = of_any_batch(args[0])
+        self._tw_need_layers()
+        self._tw_given_batch_shape = of_any_batch(args[0])
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        self._need_layers()
-        if self._start is not None:
-            (inputs,) = standardized(self._need_graph("inputs"), inputs, self._title)
-            inputs = self._converted(inputs)
-            inputs = in_rank_of(self._start, inputs, self._title)
-            if inputs.dtype.is_floating and inputs.dtype != self._start.dtype:
-                inputs = cast_masked(inputs, self._start.dtype)
-        elif self._given_batch_shape is not None:
-            built_for = TensorSpec(self._given_batch_shape, name="inputs")
-            inputs = in_rank_of(built_for, inputs, self._title)
+        self._tw_need_layers()
+        if self._tw_start is not None:
+            (inputs,) = standardized(
+                self._tw_need_graph("inputs"), inputs, self._tw_title
+            )
+            inputs = self._tw_converted(inputs)
+            inputs = in_rank_of(self._tw_start, inputs, self._tw_title)
+            if inputs.dtype.is_floating and inputs.dtype != self._tw_start.dtype:
+                inputs = cast_masked(inputs, self._tw_start.dtype)
+        elif self._tw_given_batch_shape is not None:
+            built_for = TensorSpec(self._tw_given_batch_shape, name="inputs")
+            inputs = in_rank_of(built_for, inputs, self._tw_title)
         if mask is not None:
             inputs = masked(inputs, flatten(mask)[0])
         with call_context(training):
@@ -195,45 +200,38 @@ class Sequential(Model):
                 inputs = layer(inputs)
         return inputs
 
-    _casts_inputs = False  # that is up to the `Input`, or to the first layer
+    _tw_casts_inputs = False  # that is up to the `Input`, or to the first layer
 
-    def _converted(self, inputs):
-        return Layer._converted(self, inputs)
+    def _tw_converted(self, inputs):
+        return Layer._tw_converted(self, inputs)
 
-    def _need_graph(self, what):
-        if self._functional is None:
-            if self._start is None:
-                if self._given_batch_shape is None:
+    def _tw_need_graph(self, what):
+        if self._tw_functional is None:
+            if self._tw_start is None:
+                if self._tw_given_batch_shape is None:
                     raise AttributeError(
-                        f"{self._title}: the {what} are unknown before the shape of "
+                        f"{self._tw_title}: the {what} are unknown before the shape of "
                         "the inputs is known: start with an Input, or call the model"
                     )
                 self.built = False
-                self.build(self._given_batch_shape)
+                self.build(self._tw_given_batch_shape)
                 self.built = True
-            end = self._chain[-1] if self._chain else self._start
-            self._functional = FunctionalGraph(self._start, end)
-        return self._functional
-
-    @property
-    def inputs(self) -> list[Tensor]:
-        return self._need_graph("inputs").inputs
+            end = self._tw_chain[-1] if self._tw_chain else self._tw_start
+            self._tw_functional = FunctionalGraph(self._tw_start, end)
+        return self._tw_functional
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._start is not None:
-            self._need_graph("layers")  # which holds the calls for a copy
+        if self._tw_start is not None:
+            self._tw_need_graph("layers")  # which holds the calls for a copy
         return super().__getstate__()
 
-    @property
-    def operations(self) -> list[Layer]:
+    def _tw_operations(self):
         return self.layers
 
-    lists_layers = True
-    is_functional = False
+    _tw_lists_layers = True
+    _tw_is_functional = False
 
-    @property
-    def output_names(self) -> list[str] | None:
-        """The name of the last layer."""
+    def _tw_output_names(self):
         return [self._layers[-1].name] if self._layers else None
 
     def get_config(self) -> dict[str, Any]:
@@ -242,14 +240,14 @@ class Sequential(Model):
 
     def _config(self):
         layers = [serialize(layer) for layer in self._layers]
-        shape = self._given_batch_shape
-        if self._start is not None and shape is None:
-            layers.insert(0, serialize(self._start._keras_history.operation))
-            shape = tuple(self._start.shape)
+        shape = self._tw_given_batch_shape
+        if self._tw_start is not None and shape is None:
+            layers.insert(0, serialize(self._tw_start._keras_history.operation))
+            shape = tuple(self._tw_start.shape)
         config = {
             "name": self.name,
             "trainable": self.trainable,
-            "dtype": self.dtype_config(),
+            "dtype": self._tw_dtype_config(),
             "layers": layers,
         }
         return config if shape is None else config | {"build_input_shape": list(shape)}

@@ -45,8 +45,8 @@ class CompiledModel:
 
     optimizer: Any = None
     loss: Any = None
-    _runs_eagerly = False
-    _compiled = None
+    _tw_runs_eagerly = False
+    _tw_compiled = None
 
     def compile(
         self,
@@ -107,10 +107,10 @@ class CompiledModel:
             "steps_per_execution": steps_per_execution,
             "jit_compile": jit_compile,
         }
-        output_names = getattr(self, "output_names", None)
-        self._compiled = Compiled(options, output_names, self._compiled)
+        output_names = self._tw_output_names()
+        self._tw_compiled = Compiled(options, output_names, self._tw_compiled)
         self.optimizer, self.loss = options["optimizer"], options["loss"]
-        self._runs_eagerly = options["run_eagerly"]
+        self._tw_runs_eagerly = options["run_eagerly"]
         self.stop_training = False
 
     def get_compile_config(self) -> dict[str, Any]:
@@ -118,7 +118,11 @@ class CompiledModel:
 
         Raises: ``ValueError`` for a lambda, which no config can hold.
         """
-        return {} if self._compiled is None else compile_config(self._compiled.options)
+        return (
+            {}
+            if self._tw_compiled is None
+            else compile_config(self._tw_compiled.options)
+        )
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Call `compile` with the arguments of `get_compile_config`, ours or Keras'.
@@ -131,39 +135,39 @@ class CompiledModel:
     @property
     def compiled(self) -> bool:
         """True after `compile`."""
-        return self._compiled is not None
+        return self._tw_compiled is not None
 
     @property
     def run_eagerly(self) -> bool:
         """True if steps run as plain Python; it may be set, also before `compile`."""
-        return self._runs_eagerly or config.functions_run_eagerly()
+        return self._tw_runs_eagerly or config.functions_run_eagerly()
 
     @run_eagerly.setter
     def run_eagerly(self, value: bool) -> None:
-        self._runs_eagerly = bool(value)
-        if self._compiled is not None:
-            self._compiled.options["run_eagerly"] = bool(value)
+        self._tw_runs_eagerly = bool(value)
+        if self._tw_compiled is not None:
+            self._tw_compiled.options["run_eagerly"] = bool(value)
 
     @property
     def steps_per_execution(self) -> int:
         """The number of steps traced as one function; it may be set after `compile`."""
-        if self._compiled is None:
+        if self._tw_compiled is None:
             return 1
-        return self._compiled.options["steps_per_execution"] or 1
+        return self._tw_compiled.options["steps_per_execution"] or 1
 
     @steps_per_execution.setter
     def steps_per_execution(self, value: int) -> None:
-        compiled = self._need_compiled("setting steps_per_execution")
+        compiled = self._tw_need_compiled("setting steps_per_execution")
         compiled.options["steps_per_execution"] = whole(
             "steps_per_execution", "value", value
         )
 
-    def _need_compiled(self, what):
-        if self._compiled is None:
+    def _tw_need_compiled(self, what):
+        if self._tw_compiled is None:
             raise RuntimeError(
                 f"model '{self.name}': call compile(optimizer, loss) before {what}"
             )
-        return self._compiled
+        return self._tw_compiled
 
     # --- losses
 
@@ -184,13 +188,13 @@ class CompiledModel:
         Raises: ``ValueError`` if there is no loss.
         """
         losses, in_each = [], False
-        if self._compiled is not None and self._compiled.loss is not None:
+        if self._tw_compiled is not None and self._tw_compiled.loss is not None:
             if y_pred is None:
                 raise TypeError(
                     f"model '{self.name}': call() returned None; is a return "
                     "statement missing?"
                 )
-            loss = self._compiled.loss(y, y_pred, sample_weight)
+            loss = self._tw_compiled.loss(y, y_pred, sample_weight)
             context = replica_context()
             is_idle = context is not None and context.is_idle
             # Without a reduction it is in the loss of each example.
@@ -217,8 +221,8 @@ class CompiledModel:
         sample_weight: Any = None,
     ) -> dict[str, Any]:
         """Update the metrics of `compile`; return `get_metrics_result`."""
-        if self._compiled is not None and self._compiled.metrics is not None:
-            self._compiled.metrics.update_state(y, y_pred, sample_weight)
+        if self._tw_compiled is not None and self._tw_compiled.metrics is not None:
+            self._tw_compiled.metrics.update_state(y, y_pred, sample_weight)
         return self.get_metrics_result()
 
     def compiled_loss(
@@ -230,20 +234,20 @@ class CompiledModel:
     ) -> Tensor:
         """Call `compute_loss`, and track the result as the metric ``loss``, as in Keras 2."""
         loss = self.compute_loss(None, y, y_pred, sample_weight)
-        track_loss(self._compiled.tracker, loss, y_pred)
+        track_loss(self._tw_compiled.tracker, loss, y_pred)
         return loss
 
     @property
     def compiled_metrics(self) -> Any:
         """The metrics of `compile`, with `update_state`; None before `compile`."""
-        return self._compiled and (self._compiled.metrics or CompileMetrics(None))
+        return self._tw_compiled and (self._tw_compiled.metrics or CompileMetrics(None))
 
     # --- metrics
 
     @property
     def metrics(self) -> list[Metric]:
         """The running mean of the loss, the metrics of `compile`, then those of the layers."""
-        metrics, compiled = [], self._compiled
+        metrics, compiled = [], self._tw_compiled
         if compiled is not None:
             metrics.append(compiled.tracker)
             if compiled.metrics is not None:
@@ -261,8 +265,8 @@ class CompiledModel:
         """Reset the state of all metrics; `fit` does it before each epoch."""
         for metric in self.metrics:
             metric.reset_state()
-        if self._compiled is not None:
-            self._compiled.drop_pending()
+        if self._tw_compiled is not None:
+            self._tw_compiled.drop_pending()
 
     def get_metrics_result(self) -> dict[str, Any]:
         """Return the results of all `metrics`, by name.

@@ -94,7 +94,7 @@ class SeveralReplicas(Replicas):
                 f"{who}: each worker must pass at least one example; they pass {sizes}, "
                 "in the order of the ranks"
             )
-        self._is_ready = self._model._compiled.is_shared
+        self._is_ready = self._model._tw_compiled.is_shared
         return self._run(function, batch, sizes[self._id] / sum(sizes))
 
     def _run(self, function, batch, share, is_idle=False):
@@ -105,9 +105,9 @@ class SeveralReplicas(Replicas):
 
     def _prepare(self, batch):
         """Build model and optimizer, and give all workers the variables of rank 0."""
-        self._model._build_for_batch(batch)
+        self._model._tw_build_for_batch(batch)
         broadcast_variables(self._variables())
-        self._is_ready = self._model._compiled.is_shared = True
+        self._is_ready = self._model._tw_compiled.is_shared = True
 
     def any(self, flag):
         return communicator().any(flag)

@@ -99,7 +99,7 @@ def _totals(model):
 
 
 def _in_range(model, layer_range):
-    operations = model.operations
+    operations = model._tw_operations()
     if layer_range is None:
         return operations
     names = [operation.name for operation in operations]
@@ -114,7 +114,7 @@ def _in_range(model, layer_range):
 
 def _links(model):
     """Operation id -> the names before it, if the layers do not just follow each other."""
-    graph = getattr(model, "_functional", None)
+    graph = getattr(model, "_tw_functional", None)
     if graph is None or _is_line(graph):
         return None
     nodes, links = {id(node) for node in graph.nodes}, {}
@@ -150,7 +150,7 @@ def _rows(operation, links, show_trainable, expand_nested, indent):
         cells.append(("Y" if operation.trainable else "N") if known else "-")
     rows = [cells]
     if expand_nested and hasattr(operation, "operations"):
-        for inner in operation.operations:
+        for inner in operation._tw_operations():
             rows += _rows(
                 inner, links and {}, show_trainable, True, f"   {indent or '└ '}"
             )
@@ -159,14 +159,18 @@ def _rows(operation, links, show_trainable, expand_nested, indent):
 
 def _row(operation):
     class_name = type(operation).__name__
-    if class_name == "Model" and operation._functional is not None:
+    if class_name == "Model" and operation._tw_functional is not None:
         class_name = "Functional"
     title = f"{operation.name} ({class_name})"
     if not isinstance(operation, Layer):  # an op
         outputs = operation._inbound_nodes[0].outputs
         shapes = map_structure(lambda x: tuple(x.shape), outputs)
-        return f"{operation.name} ({operation.display_name})", _shape_text(shapes), "0"
-    shapes = operation._output_shape
+        return (
+            f"{operation.name} ({operation._tw_display_name})",
+            _shape_text(shapes),
+            "0",
+        )
+    shapes = operation._tw_output_shape
     known = operation.built or operation.weights
     params = f"{operation.count_params():,}" if known else "0 (unbuilt)"
     if isinstance(operation, InputLayer):

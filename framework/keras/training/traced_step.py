@@ -126,6 +126,6 @@ class _Traces:
 def _trained(model):
     """Weak references to all layers, each with whether it trains, and its version."""
     return [
-        (weakref.ref(layer), layer._trainable, layer._constants_version)
-        for layer, _ in model._walk()
+        (weakref.ref(layer), layer._trainable, layer._tw_constants_version)
+        for layer, _ in model._tw_walk()
     ]

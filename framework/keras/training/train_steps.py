@@ -42,16 +42,16 @@ class TrainSteps(CompiledModel):
         Returns: a dict of the values to log.
         """
         x, y, sample_weight = unpack_x_y_sample_weight(data)
-        if not self._has_weights:
-            self._make_weights(x)
+        if not self._tw_has_weights:
+            self._tw_make_weights(x)
         if self.optimizer is None and self.trainable_variables:
             raise ValueError(
                 f"model '{self.name}': there is no optimizer; pass one to compile()"
             )
         with GradientTape() as tape:
-            y_pred = self._call_for(x, True)
-            loss = self._loss_of(x, y, y_pred, sample_weight, True)
-            track_loss(self._compiled.tracker, loss, x)
+            y_pred = self._tw_call_for(x, True)
+            loss = self._tw_loss_of(x, y, y_pred, sample_weight, True)
+            track_loss(self._tw_compiled.tracker, loss, x)
             if self.optimizer is not None:
                 loss = self.optimizer.scale_loss(loss)
         variables = self.trainable_variables
@@ -59,17 +59,19 @@ class TrainSteps(CompiledModel):
             gradients = tape.gradient(loss, variables)
             self.optimizer.apply(gradients, variables)
         else:
-            self._warn("the model has no trainable weights: training changes nothing")
+            self._tw_warn(
+                "the model has no trainable weights: training changes nothing"
+            )
         return converted(self.compute_metrics)(x, y, y_pred, sample_weight)
 
-    _has_weights = False
+    _tw_has_weights = False
 
-    def _make_weights(self, x):
+    def _tw_make_weights(self, x):
         """Build all layers before a step draws random numbers: a seed then gives the
         same numbers whether the step is traced or not."""
-        self._has_weights = self._all_built() or self._call_symbolically(x)
+        self._tw_has_weights = self._tw_all_built() or self._tw_call_symbolically(x)
 
-    def _build_for_batch(self, data):
+    def _tw_build_for_batch(self, data):
         """Build the layers, and the optimizer, as the first step by a batch does.
 
         A model with a `train_step` of its own is left as it is.
@@ -77,13 +79,13 @@ class TrainSteps(CompiledModel):
         if type(self).train_step is not TrainSteps.train_step:
             return
         x, _, _ = unpack_x_y_sample_weight(data)
-        self._make_weights(x)
-        if not self._has_weights:  # `call` needs values
-            self._call_for(x, False)
+        self._tw_make_weights(x)
+        if not self._tw_has_weights:  # `call` needs values
+            self._tw_call_for(x, False)
         if self.optimizer is not None and self.trainable_variables:
             self.optimizer.build(self.trainable_variables)
 
-    def _call_symbolically(self, x, batch_size=None):
+    def _tw_call_symbolically(self, x, batch_size=None):
         """Call the model on symbolic tensors like ``x``, which builds its layers.
 
         Returns: False if `call` needs values, or a batch size that is not given: a step
@@ -105,23 +107,23 @@ class TrainSteps(CompiledModel):
     def test_step(self, data: Any) -> dict[str, Any]:
         """Compute loss and metrics for one batch, without an update; `evaluate` calls it."""
         x, y, sample_weight = unpack_x_y_sample_weight(data)
-        y_pred = self._call_for(x, False)
-        loss = self._loss_of(x, y, y_pred, sample_weight, False)
-        track_loss(self._compiled.tracker, loss, x)
+        y_pred = self._tw_call_for(x, False)
+        loss = self._tw_loss_of(x, y, y_pred, sample_weight, False)
+        track_loss(self._tw_compiled.tracker, loss, x)
         return converted(self.compute_metrics)(x, y, y_pred, sample_weight)
 
     def predict_step(self, data: Any) -> Any:
         """Compute the outputs for one batch; `predict` calls it."""
         x, _, _ = unpack_x_y_sample_weight(data)
-        return self._call_for(x, False)
+        return self._tw_call_for(x, False)
 
-    def _call_for(self, x, training):
+    def _tw_call_for(self, x, training):
         signature = self._call_signature()
         if signature.takes_training or signature.takes_any:
             return self(x, training=training)
         return self(x)
 
-    def _loss_of(self, x, y, y_pred, sample_weight, training):
+    def _tw_loss_of(self, x, y, y_pred, sample_weight, training):
         signature = CallSignature(type(self).compute_loss)
         compute_loss = converted(self.compute_loss)
         if signature.takes_training or signature.takes_any:
@@ -132,20 +134,20 @@ class TrainSteps(CompiledModel):
 
     def make_train_function(self, force: bool = False) -> Callable[[Any], Any]:
         """Return the function that runs `train_step` on a batch, traced unless eager."""
-        return self._function("train_step", force)
+        return self._tw_function("train_step", force)
 
     def make_test_function(self, force: bool = False) -> Callable[[Any], Any]:
         """Return the function that runs `test_step` on a batch, traced unless eager."""
-        return self._function("test_step", force)
+        return self._tw_function("test_step", force)
 
     def make_predict_function(self, force: bool = False) -> Callable[[Any], Any]:
         """Return the function that runs `predict_step` on a batch, traced unless eager."""
-        return self._function("predict_step", force)
+        return self._tw_function("predict_step", force)
 
-    def _function(self, name, force=False):
+    def _tw_function(self, name, force=False):
         if self.run_eagerly:
-            return partial(self._whole_step, getattr(self, name))
-        functions = self._functions()
+            return partial(self._tw_whole_step, getattr(self, name))
+        functions = self._tw_functions()
         known = functions.get(name)
         if known is None:  # of several threads, all have that of the first
             known = functions.setdefault(name, TracedStep(self, name))
@@ -153,7 +155,7 @@ class TrainSteps(CompiledModel):
             known = functions[name] = TracedStep(self, name)
         return known
 
-    def _whole_step(self, step, data):
+    def _tw_whole_step(self, step, data):
         """Make an eager step; statistics of one that does not come to its end do not count.
 
         What layers have assigned stays if the optimizer has made its step.
@@ -170,10 +172,10 @@ class TrainSteps(CompiledModel):
             of_metrics()
             raise
 
-    def _functions(self):
-        if self._compiled is not None:
-            return self._compiled.functions.by_name
+    def _tw_functions(self):
+        if self._tw_compiled is not None:
+            return self._tw_compiled.functions.by_name
         return vars(self).setdefault("_own_functions", TracedSteps()).by_name
 
-    def _warn(self, text):
+    def _tw_warn(self, text):
         warnings.warn(f"model '{self.name}': {text}", stacklevel=user_stacklevel())

@@ -45,7 +45,7 @@ class Trainer(TrainSteps):
     stop_training: bool = False
     stop_evaluating: bool = False
     stop_predicting: bool = False
-    _run = None  # a `FitRun`, while `fit` runs
+    _tw_run = None  # a `FitRun`, while `fit` runs
 
     def fit(
         self,
@@ -104,7 +104,7 @@ class Trainer(TrainSteps):
         >>> sorted(history.history), len(history.history["loss"])
         (['loss', 'mae', 'val_loss', 'val_mae'], 2)
         """
-        self._need_compiled("fit")
+        self._tw_need_compiled("fit")
         first = _as_integer("initial_epoch", initial_epoch)
         epochs = end = limited("epochs", _as_integer("epochs", epochs))
         if validation_split and validation_data is None:
@@ -118,35 +118,35 @@ class Trainer(TrainSteps):
             replicas,
         )
         if y is not None:  # checked once; labels of other sources, batch by batch
-            self._compiled.check_labels((None, as_arrays("y", y)))
-        validation = self._validation(
+            self._tw_compiled.check_labels((None, as_arrays("y", y)))
+        validation = self._tw_validation(
             validation_data,
             validation_batch_size or batch_size,
             validation_steps,
             replicas,
         )
         validates = _validation_schedule(validation_freq)
-        self._check_validation(batches, validation)
-        callbacks = self._callbacks(
+        self._tw_check_validation(batches, validation)
+        callbacks = self._tw_callbacks(
             callbacks, verbose, True, epochs=epochs, steps=batches.num_batches
         )
         self.stop_training = False
-        self._run = run = FitRun(batches, validation, validates, callbacks, replicas)
+        self._tw_run = run = FitRun(batches, validation, validates, callbacks, replicas)
         run.checks_labels = y is None
         try:
             callbacks.on_train_begin()
             if run.first_epoch is not None:
                 first = run.first_epoch
-            logs = self._train_epochs(range(first, end), run)
+            logs = self._tw_train_epochs(range(first, end), run)
             if hasattr(self.optimizer, "finalize_variable_values") and epochs:
                 self.optimizer.finalize_variable_values(self.trainable_weights)
             callbacks.on_train_end(logs)
         finally:
-            self._run = None
+            self._tw_run = None
             callbacks.close()
         return self.history
 
-    def _train_epochs(self, epochs, run):
+    def _tw_train_epochs(self, epochs, run):
         """Train and validate for these epochs; return the logs of the last one."""
         logs = run.logs
         for epoch in epochs:
@@ -157,10 +157,10 @@ class Trainer(TrainSteps):
             self.reset_metrics()
             run.callbacks.on_epoch_begin(epoch)
             self.stop_training = run.replicas.any(self.stop_training)
-            logs = self._train_epoch(step, run)
+            logs = self._tw_train_epoch(step, run)
             if run.validation is not None and run.validates(epoch + 1):
                 run.validation.reset()  # the same batches each time
-                results = self._test(run.validation, run.callbacks, run.replicas)
+                results = self._tw_test(run.validation, run.callbacks, run.replicas)
                 logs |= {f"val_{name}": value for name, value in results.items()}
             run.replicas.check()
             run.callbacks.on_epoch_end(epoch, logs)
@@ -169,7 +169,7 @@ class Trainer(TrainSteps):
                 break
         return logs
 
-    def _train_epoch(self, step, run):
+    def _tw_train_epoch(self, step, run):
         """Train for an epoch, or the rest of a restored one; return its logs as floats."""
         batches, callbacks = run.batches, run.callbacks
         count = batches.begins_at
@@ -180,7 +180,7 @@ class Trainer(TrainSteps):
         for group in () if count and self.stop_training else batches.groups(size):
             if run.checks_labels:
                 for batch in group:
-                    self._compiled.check_labels(batch)
+                    self._tw_compiled.check_labels(batch)
             run.batch = group[-1]
             if hooks:
                 callbacks.on_train_batch_begin(count)
@@ -194,7 +194,7 @@ class Trainer(TrainSteps):
                 break
         return Logs(logs).copy()
 
-    def _validation(self, data, batch_size, steps, replicas):
+    def _tw_validation(self, data, batch_size, steps, replicas):
         if data is None:
             return None
         if isinstance(data, (list, tuple)):
@@ -203,7 +203,7 @@ class Trainer(TrainSteps):
             return EpochIterator(*parts, replicas=replicas)
         return EpochIterator(data, steps=steps, replicas=replicas)
 
-    def _check_validation(self, batches, validation):
+    def _tw_check_validation(self, batches, validation):
         """Refuse validation arrays that do not fit before an epoch, not after it."""
         if validation is None:
             return
@@ -213,21 +213,25 @@ class Trainer(TrainSteps):
             return
         y = unpack_x_y_sample_weight(batches.arrays)[1]
         x, y_validation, _ = unpack_x_y_sample_weight(validation.arrays)
-        if y is not None and y_validation is None and self._compiled.loss is not None:
+        if (
+            y is not None
+            and y_validation is None
+            and self._tw_compiled.loss is not None
+        ):
             raise ValueError("validation_data: must be (x, y), got x without labels")
         size = min(validation.batch_size, validation.num_samples)
         leaves = [leaf for leaf in flatten(x) if leaf is not None]
         specs = [(size, *leaf.shape[1:], leaf.dtype) for leaf in leaves]
-        if not self._all_built() or specs == self._compiled.validated:
+        if not self._tw_all_built() or specs == self._tw_compiled.validated:
             return
         try:
-            self._call_symbolically(x, size)
+            self._tw_call_symbolically(x, size)
         except ShapeError as error:
             error.add_note("for the x of validation_data")
             raise
-        self._compiled.validated = specs
+        self._tw_compiled.validated = specs
 
-    def _callbacks(self, callbacks, verbose, add_history, **params):
+    def _tw_callbacks(self, callbacks, verbose, add_history, **params):
         if isinstance(callbacks, CallbackList):
             return callbacks
         if verbose == "auto":
@@ -268,21 +272,21 @@ class Trainer(TrainSteps):
 
         Raises: ``RuntimeError`` before `compile`.
         """
-        self._need_compiled("evaluate")
+        self._tw_need_compiled("evaluate")
         replicas = _replicas_of(self)
         batches = EpochIterator(
             x, y, sample_weight, batch_size, steps, replicas=replicas
         )
-        callbacks = self._callbacks(
+        callbacks = self._tw_callbacks(
             callbacks, verbose, False, epochs=1, steps=batches.num_batches
         )
         try:
-            logs = self._test(batches, callbacks, replicas)
+            logs = self._tw_test(batches, callbacks, replicas)
         finally:
             callbacks.close()
-        return self._logs_of(logs, return_dict)
+        return self._tw_logs_of(logs, return_dict)
 
-    def _test(self, batches, callbacks, replicas):
+    def _tw_test(self, batches, callbacks, replicas):
         step, logs, count = replicas.step(self.make_test_function(), batches), {}, 0
         self.stop_evaluating = False
         self.reset_metrics()
@@ -324,7 +328,7 @@ class Trainer(TrainSteps):
         outputs are joined as what they are.
         """
         batches = EpochIterator(x, batch_size=batch_size, steps=steps)
-        callbacks = self._callbacks(
+        callbacks = self._tw_callbacks(
             callbacks, verbose, False, epochs=1, steps=batches.num_batches
         )
         step, outputs = self.make_predict_function(), Outputs()
@@ -374,7 +378,7 @@ class Trainer(TrainSteps):
         Raises: ``RuntimeError`` before `compile`; ``ValueError`` for both
         ``class_weight`` and ``sample_weight``.
         """
-        self._need_compiled("train_on_batch")
+        self._tw_need_compiled("train_on_batch")
         if class_weight is not None:
             if sample_weight is not None:
                 raise ValueError(
@@ -382,11 +386,11 @@ class Trainer(TrainSteps):
                 )
             sample_weight = class_weight_to_sample_weight(y, class_weight)
         data = _batch("train_on_batch", x, y, sample_weight)
-        self._compiled.check_labels(data)
+        self._tw_compiled.check_labels(data)
         function = self.make_train_function()
         self.reset_metrics()
         logs = _replicas_of(self).run_own("train_on_batch", function, data)
-        return self._logs_of(logs, return_dict)
+        return self._tw_logs_of(logs, return_dict)
 
     def test_on_batch(
         self,
@@ -396,12 +400,12 @@ class Trainer(TrainSteps):
         return_dict: bool = False,
     ) -> Any:
         """Compute loss and metrics for one batch; return them as `train_on_batch` does."""
-        self._need_compiled("test_on_batch")
+        self._tw_need_compiled("test_on_batch")
         data = _batch("test_on_batch", x, y, sample_weight)
         function = self.make_test_function()
         self.reset_metrics()
         logs = _replicas_of(self).run_own("test_on_batch", function, data)
-        return self._logs_of(logs, return_dict)
+        return self._tw_logs_of(logs, return_dict)
 
     def predict_on_batch(self, x: Any) -> Any:
         """Compute the outputs for one batch, as NumPy arrays."""
@@ -409,7 +413,7 @@ class Trainer(TrainSteps):
         outputs = self.make_predict_function()(data)
         return map_structure(lambda t: t.numpy() if is_tensor(t) else t, outputs)
 
-    def _logs_of(self, logs, return_dict):
+    def _tw_logs_of(self, logs, return_dict):
         """Return logs as a dict, or in Keras' order: the loss, metrics of a single output
         in their order, the losses of several outputs; then the others, by name."""
         logs = Logs(logs).copy()

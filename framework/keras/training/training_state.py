@@ -36,7 +36,7 @@ class TrainingState:
     """
 
     def __init__(self, model):
-        self.model, self.run = model, model._run
+        self.model, self.run = model, model._tw_run
         self.epoch, self.within, self.logs = None, False, {}
         self.inputs = None  # dtype and shape of the x of a batch, as text
         self._restoration = None
@@ -57,8 +57,9 @@ class TrainingState:
         """Callbacks with a state, by class; further ones of a class are numbered."""
         named = {}
         for callback in self.run.callbacks.callbacks:
-            wanted = getattr(callback, "is_kept", True)
-            if wanted and hasattr(callback, "get_state") and callback.get_state():
+            wanted = getattr(callback, "_tw_is_kept", True)
+            get_state = getattr(type(callback), "get_state", None)
+            if wanted and get_state is not None and get_state(callback):
                 name = stem = type(callback).__name__
                 count = 0
                 while name in named:
@@ -146,10 +147,10 @@ class TrainingState:
         """Make weights and slots at once if that can be done: callbacks may read them."""
         model, optimizer = self.model, self.model.optimizer
         if self.inputs:
-            model._make_weights(map_structure(_from_text, self.inputs))
+            model._tw_make_weights(map_structure(_from_text, self.inputs))
         ours = type(model).train_step is TrainSteps.train_step
         waits = any(n.startswith("model/optimizer/") for n in self._restoration.names)
-        if model._all_built() and ours and waits and not optimizer.built:
+        if model._tw_all_built() and ours and waits and not optimizer.built:
             optimizer.build(model.trainable_variables)
 
     def check_consumed(self):

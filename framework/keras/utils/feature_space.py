@@ -312,7 +312,7 @@ class FeatureSpace(Layer):
         self.one_hot_encoders = {}
         specs = {**self.features, **{cross.name: cross for cross in self.crosses}}
         layers = {**self.preprocessors, **self.crossers}
-        for name in self._names():
+        for name in self._tw_names():
             is_integer = values[name].dtype.is_integer
             if specs[name].output_mode == "one_hot":
                 if not is_integer:
@@ -332,11 +332,11 @@ class FeatureSpace(Layer):
                     )
         if self.output_mode == "concat":
             self.concat = TFDConcat(axis=-1)
-        return self._merged(values)
+        return self._tw_merged(values)
 
     # --- calling
 
-    def _converted(self, inputs):
+    def _tw_converted(self, inputs):
         if not isinstance(inputs, dict):
             raise ValueError(
                 f"FeatureSpace: inputs must be a dict of features, got {inputs!r:.200}"
@@ -352,12 +352,12 @@ class FeatureSpace(Layer):
         self.get_encoded_features()
         is_sample = any([len(x.shape) == 0 for x in inputs.values()])
         columns = {key: _as_column(x) for key, x in inputs.items()}
-        outputs = self._merged(self._processed(columns))
+        outputs = self._tw_merged(self._processed(columns))
         if is_sample:
             return map_structure(lambda x: squeeze(x, 0), outputs)
         return outputs
 
-    def _names(self):
+    def _tw_names(self):
         return sorted(self.preprocessors) + sorted(self.crossers)
 
     def _processed(self, columns):
@@ -368,10 +368,10 @@ class FeatureSpace(Layer):
             values[cross.name] = self.crossers[cross.name](crossed)
         return values
 
-    def _merged(self, values):
+    def _tw_merged(self, values):
         for name, encoder in self.one_hot_encoders.items():
             values[name] = encoder(values[name])
-        outputs = {name: values[name] for name in self._names()}
+        outputs = {name: values[name] for name in self._tw_names()}
         if self.output_mode == "dict":
             return outputs
         return self.concat(list(outputs.values()))
@@ -413,7 +413,7 @@ class FeatureSpace(Layer):
 class Feature:
     """A feature: the dtype of its inputs, its layer, and how the outputs are encoded."""
 
-    kind = "feature"
+    _tw_kind = "feature"
 
     def __init__(self, dtype: str, preprocessor: Any, output_mode: str):
         self.dtype = dtype
@@ -442,7 +442,7 @@ class Feature:
 class Cross:
     """Features that are hashed together."""
 
-    kind = "feature"
+    _tw_kind = "feature"
 
     def __init__(
         self,

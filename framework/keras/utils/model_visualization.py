@@ -171,10 +171,10 @@ class _Writer:
         if not _has_layers(model):
             self._add_box(graph, model, None)
             return
-        nodes, calls = model._need_graph("layers").nodes, {}
+        nodes, calls = model._tw_need_graph("layers").nodes, {}
         for node in nodes:
             calls.setdefault(id(node.operation), node)
-        for operation in model.operations:
+        for operation in model._tw_operations():
             if self._expands(operation):
                 inner = self.cluster(operation)
                 self.add(inner, operation)
@@ -221,7 +221,7 @@ class _Writer:
 def _has_layers(model):
     """Return whether the layers and tensors inside a model are known."""
     try:
-        return bool(model._need_graph("layers").nodes and model.operations)
+        return bool(model._tw_need_graph("layers").nodes and model._tw_operations())
     except AttributeError:  # a subclass
         return False
 
@@ -236,7 +236,7 @@ class _Labels:
     def label(self, operation, node):
         """Return the label of one layer or op, whose call in the model is ``node``."""
         is_layer = isinstance(operation, Layer)
-        label = type(operation).__name__ if is_layer else operation.display_name
+        label = type(operation).__name__ if is_layer else operation._tw_display_name
         label = escape(label)
         name = escape(operation.name)
         title = f"<b>{name}</b> ({label})" if self._names else f"<b>{label}</b>"

@@ -750,7 +750,7 @@ def test_a_clone_is_compiled_as_the_model_is(recursive):
         clone.set_weights(model.get_weights())
         assert clone.evaluate(x, y, verbose=0) == model.evaluate(x, y, verbose=0)
         clone.fit(x, y, verbose=0)
-        assert metric is not clone._compiled.metrics.metrics[0]
+        assert metric is not clone._tw_compiled.metrics.metrics[0]
     assert not tw.keras.models.clone_model(dense_chain()).compiled
 
 

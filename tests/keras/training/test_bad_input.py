@@ -146,10 +146,10 @@ def test_validation_of_a_model_that_branches_on_values_runs_eagerly():
     ],
 )
 def test_compile_refuses_what_names_nothing(model, arguments, match):
-    compiled = model._compiled
+    compiled = model._tw_compiled
     with pytest.raises(TypeError, match=match):
         model.compile("adam", **arguments)
-    assert model._compiled is compiled
+    assert model._tw_compiled is compiled
 
 
 def test_training_needs_an_optimizer():

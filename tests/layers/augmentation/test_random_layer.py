@@ -117,7 +117,7 @@ def test_a_transformation_does_what_it_does_in_keras(name, config, shape):
 def test_an_angle_has_the_matrix_of_keras():
     name, config, shape = next(c for c in record.AUGMENTATION if "Rotation" in c[0])
     entry = record.key(name, config, shape)
-    matrix = RandomRotation(0.4)._rotation(shape, KERAS[f"{entry}|angle"])
+    matrix = RandomRotation(0.4)._tw_rotation(shape, KERAS[f"{entry}|angle"])
     np.testing.assert_allclose(
         matrix, KERAS[f"{entry}|rotation_matrix"], rtol=1e-5, atol=1e-5
     )

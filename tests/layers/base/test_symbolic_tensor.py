@@ -61,7 +61,7 @@ def title(case):
 def test_outputs_told_by_a_shape_are_those_of_a_trace(layer, shape):
     x = keras.Input(batch_shape=shape, dtype="float32")
     told = layer.compute_output_spec(x)
-    traced = symbolic_outputs(layer.call_as_it_is, (x,), {})
+    traced = symbolic_outputs(layer._tw_call_as_it_is, (x,), {})
     assert tuple(told.shape) == tuple(traced.shape)
     assert told.dtype == traced.dtype
 
@@ -108,7 +108,7 @@ def test_adding_a_layer_does_not_look_at_all_others():
         @property
         def name(self):
             Named.looks += 1
-            return self._name
+            return layers.Layer.name.fget(self)
 
     keras.Sequential([Named() for _ in range(50)])
     assert Named.looks < 500

@@ -1,0 +1,121 @@
+"""Names for what a class keeps for itself, beside the attributes of users.
+
+Users subclass layers, models, optimizers, losses and so on, and give them attributes and
+methods of their own. Names that Keras documents are known to them. Whatever else such a
+class needs starts with `PREFIX`, so that no name of a user's is in its way; a few public
+names that Keras lacks are `Replaceable`, and no code here reads them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
+__all__ = ["PREFIX", "Replaceable", "Reserving", "class_attribute", "name_in_files"]
+
+Value = TypeVar("Value")
+
+PREFIX = "_tw_"
+_CHECKED = object()
+_OWN_MODULES = set()  # those that have assigned: a look-up is fast
+_PACKAGE = __name__.partition(".")[0]
+# Methods that hand on the assignments of others, or copy all attributes of an object.
+_PASSING_ON = {"__setattr__", "__setstate__", "__copy__", "__deepcopy__"}
+
+
+class Reserving:
+    """Base of classes that users extend: names that start with `PREFIX` are not theirs.
+
+    Raises: ``AttributeError`` if code outside of the package assigns to such a name;
+    ``TypeError`` for a class that defines one.
+    """
+
+    _tw_checked = None  # also in a copy of a class, which has our names by then
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if _is_own(cls.__module__) or vars(cls).get("_tw_checked") is _CHECKED:
+            return
+        for name in vars(cls):
+            if name.startswith(PREFIX):
+                raise TypeError(_refusal(cls, name))
+        cls._tw_checked = _CHECKED
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name[:4] == PREFIX:
+            check_assignment(type(self), name)
+        super().__setattr__(name, value)
+
+
+def check_assignment(cls: type, name: str) -> None:
+    """Raise if the caller's caller, who assigns to a reserved name, is a user."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_name in _PASSING_ON and frame.f_back is not None:
+        frame = frame.f_back
+    module = frame.f_globals.get("__name__")
+    if module not in _OWN_MODULES:
+        if not _is_own(module):
+            raise AttributeError(_refusal(cls, name))
+        _OWN_MODULES.add(module)
+
+
+def _refusal(cls, name):
+    return f"{cls.__name__}: names that start with {PREFIX!r} are reserved, rename {name!r}"
+
+
+def _is_own(module):
+    return str(module).partition(".")[0] == _PACKAGE
+
+
+def name_in_files(name: str) -> str:
+    """Return the name that files have for an attribute: the prefix is not part of it.
+
+    >>> name_in_files("_tw_weights"), name_in_files("_weights")
+    ('_weights', '_weights')
+    """
+    return f"_{name[len(PREFIX) :]}" if name.startswith(PREFIX) else name
+
+
+def class_attribute(item: object, name: str, cls: type | None = None) -> Any:
+    """Return an attribute as a class has it, whatever ``item`` itself has by this name.
+
+    ``cls``: the class where the search begins, by default that of ``item``.
+
+    Raises: ``AttributeError`` if neither ``cls`` nor its bases have it.
+    """
+    for base in (cls or type(item)).__mro__:
+        if name in vars(base):
+            value = vars(base)[name]
+            bind = getattr(type(value), "__get__", None)
+            return value if bind is None else bind(value, item, type(item))
+    raise AttributeError(f"{type(item).__name__} has no attribute {name!r}")
+
+
+class Replaceable(Generic[Value]):
+    """Decorator: a property that an attribute of the same name replaces.
+
+    >>> class Point:
+    ...     @Replaceable
+    ...     def norm(self):
+    ...         return 1.0
+    >>> point = Point()
+    >>> point.norm
+    1.0
+    >>> point.norm = "mine"
+    >>> point.norm
+    'mine'
+    """
+
+    def __init__(self, get: Callable[[Any], Value]):
+        self.get = get
+        self.__doc__ = get.__doc__
+
+    @overload
+    def __get__(self, owner: None, cls: type) -> Replaceable[Value]: ...
+
+    @overload
+    def __get__(self, owner: object, cls: type | None = None) -> Value: ...
+
+    def __get__(self, owner: Any, cls: type | None = None) -> Any:
+        return self if owner is None else self.get(owner)
