@@ -118,7 +118,7 @@ def over_gaps(
 
 
 def _near(xp, gaps):
-    """Where gaps are 0, beside the diagonal of a square; None if nowhere at all."""
+    """A mask of the gaps that are 0, off the diagonal of a square; None if none is."""
     near = gaps == 0
     if not near.any():
         return None
@@ -133,7 +133,7 @@ def _quotient(xp, part, gaps):
 
 
 def _limit(xp, matrix):
-    """What counts as rounding beside the largest entry."""
+    """The size up to which an entry is rounding, beside the largest one."""
     rounding = float(finfo(matrix.dtype).eps) ** 0.5
     return xp.abs(matrix).max((-2, -1), keepdims=True) * rounding
 

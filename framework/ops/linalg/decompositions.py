@@ -329,7 +329,7 @@ def _svd_part(out, slopes):
 
 
 def _outside(s, vectors, slope, turned):
-    """Where a singular value is 0, its slope by its own vector, beside all vectors."""
+    """The slope of a zero singular value by its own vector, beside all vectors."""
     outside = slope - product(vectors[..., None, :, :], turned)
     outside = einsum("...jmj->...mj", outside)
     return masked(outside, equal(without_rounding(s[..., None, :], s), 0.0))
