@@ -171,7 +171,7 @@ class _Pass:
             slopes = self._slopes(cotangent, vectors, i, depth)
             if slopes is None:
                 continue
-            _, rule = op.confluent_rules
+            _, rule, _ = op.confluent_rules
             self._count(i, depth)
             part = rule(outputs, slopes)
             seeds[x.key] = seeds[x.key] + part if x.key in seeds else part
@@ -212,7 +212,7 @@ class _Pass:
         """
         op, _, outputs, _ = self.found[i][0]
         values, *vectors = outputs
-        turn, _ = op.confluent_rules
+        turn, _, _ = op.confluent_rules
         shape = tuple(values.shape)
         count, batch = shape[-1], math.prod(shape[:-1])
         rows = (self.picks[i][:, None] * count + np.arange(count)).reshape(-1)
@@ -246,7 +246,7 @@ class _Pass:
             array = _numbers(x)
             limit = float(finfo(array.dtype).eps) ** 0.5 * size
             if (np.abs(array) > limit).any():
-                values = "singular values" if op.name == "svd" else "eigenvalues"
+                *_, values = op.confluent_rules
                 raise InvalidArgumentError(
                     NO_DERIVATIVE.format(who=op.name, values=values)
                 )

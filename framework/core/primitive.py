@@ -436,12 +436,12 @@ class Primitive:
         self.densify_rule = _name_rule(rule, f"{self.name}.densify")
         return rule
 
-    def confluent(self, rules: tuple[Rule, Rule]) -> None:
+    def confluent(self, rules: tuple[Rule, Rule, str]) -> None:
         """Set the rules of a factorization into values and vectors; see `confluence`.
 
         ``turn(outputs, cotangents)`` of the vectors, what is 0 for results that do not
         depend on the basis of coinciding values, and ``part(outputs, slopes)``, the part
-        of the gradient that no VJP rule has.
+        of the gradient that no VJP rule has; and the name of the values.
         """
         self.confluent_rules = rules
 

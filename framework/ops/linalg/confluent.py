@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from tapewright.core.dtypes import as_dtype, finfo
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.primitive import primitive
-from tapewright.core.rules import batch_leading
+from tapewright.core.rules import all_mapped, batch_leading
 from tapewright.core.tensor import TensorSpec
 from tapewright.core.typing import TensorLike
 
@@ -79,7 +79,6 @@ def without_rounding(x, values):
     half=False,
     same_dtype=("part", "along", "gaps"),
     no_gradient=("along", "slopes"),
-    batch=batch_leading,
 )
 def over_gaps(
     xp,
@@ -143,6 +142,11 @@ def _infer(part, *others, **attributes):
 
 
 over_gaps.infer(_infer)
+
+
+@over_gaps.batch
+def _(mapped, *inputs, **attributes):
+    return over_gaps(*all_mapped(mapped, inputs), **attributes)
 
 
 @over_gaps.vjp("part")

@@ -335,7 +335,7 @@ def _outside(s, vectors, slope, turned):
     return masked(outside, equal(without_rounding(s[..., None, :], s), 0.0))
 
 
-_svd.confluent((_svd_turn, _svd_part))
+_svd.confluent((_svd_turn, _svd_part, "singular values"))
 
 
 def _over_gaps(part, along, slopes, gaps, who, values, corner=False):
@@ -503,7 +503,7 @@ def _eigh_part(out, slopes):
     return conj(_of_the_lower_half(product(v, inner, adjoint(v))))
 
 
-_eigh.confluent((_eigh_turn, _eigh_part))
+_eigh.confluent((_eigh_turn, _eigh_part, "eigenvalues"))
 
 
 def _of_the_lower_half(change):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.autodiff.testing import case, check_op, complexes, floats
 from tapewright.core import devices
 
 RNG = np.random.default_rng(5)
@@ -42,6 +43,23 @@ ANY = {
     "complex zeros": np.zeros((3, 2)) + 0j,
     "batch": np.stack([np.eye(3), np.diag([1.0, 2.0, 3.0]), np.zeros((3, 3))]),
 }
+
+
+GAPS = np.array([[9.0, 1.0, 3.0], [-1.0, 9.0, 2.0], [-3.0, -2.0, 9.0]])
+NAMES = {"who": "eigh", "values": "eigenvalues", "strict": True}
+CASES = [
+    case("over_gaps", floats(3, 3), floats(3, 3), floats(1, 3), GAPS, **NAMES,
+         expect=lambda part, along, slopes, gaps: part / gaps),
+    case("over_gaps", complexes(3, 3), complexes(3, 3), floats(1, 3), GAPS + 0j, **NAMES,
+         expect=lambda part, along, slopes, gaps: part / gaps),
+    case("over_gaps_turned", floats(3, 3), GAPS, strict=True, expect=np.divide),
+    case("over_gaps_turned", complexes(3, 3), GAPS + 0j, strict=True, expect=np.divide),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("c", CASES, ids=str)
+def test_every_rule_agrees_with_its_definition(c):
+    check_op(c)
 
 
 def adjoint(x):
