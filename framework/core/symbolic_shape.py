@@ -127,14 +127,14 @@ def substitute(x, sizes):
 
 def static_shapes(x):
     """A shape, or a nest of shapes, with None for each unknown size: as users get it."""
+    if not has_symbolic_shape(x):
+        return x
     if is_symbolic(x):
         return None
     if isinstance(x, UnrankedShape):
         return TensorShape(None)
-    if isinstance(x, dict):
+    if type(x) is dict:
         return {k: static_shapes(y) for k, y in x.items()}
-    if not isinstance(x, (tuple, list)) or not has_symbolic_shape(x):
-        return x
     sizes = [static_shapes(y) for y in x]
     if isinstance(x, TensorShape):
         return TensorShape(sizes)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from tapewright.core.dtypes import DType
 from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.symbolic_shape import static_shapes
 
 from .constructor_arguments import constructor_defaults, is_own
 from .literals import decode_literal, is_literal
@@ -104,7 +105,7 @@ def serialize(thing: Any) -> dict:
     config = {
         "module": module,
         "class_name": name,
-        "config": thing.get_config(),
+        "config": static_shapes(thing.get_config()),
         "registered_name": known_as,
     }
     if hasattr(thing, "_tw_own_build_config"):

@@ -3,9 +3,8 @@
 import math
 
 from tapewright.core.errors import SavingError
-from tapewright.core.symbolic_dim import is_symbolic
 
-__all__ = ["dumps", "is_whole", "loads", "null_if_unknown"]
+__all__ = ["dumps", "is_whole", "loads"]
 
 MAX_CHARACTERS = 64 << 20
 MAX_ITEMS = 4_000_000  # of all lists and objects together
@@ -22,7 +21,7 @@ def dumps(value):
     import json
 
     try:
-        text = json.dumps(value, allow_nan=False, default=null_if_unknown)
+        text = json.dumps(value, allow_nan=False)
         _loads(text)
     except _Refused as error:
         raise ValueError(f"cannot be saved: the JSON {error}") from None
@@ -36,16 +35,6 @@ def dumps(value):
         reason = f"{place} is {number}, a number that JSON lacks"
         raise ValueError(f"cannot be saved: {reason}") from None
     return text
-
-
-def null_if_unknown(value):
-    """Return None for a size that is unknown while a function is traced; ``default`` of JSON.
-
-    Raises: ``TypeError`` for what JSON does not have.
-    """
-    if is_symbolic(value):
-        return None
-    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def loads(text, path=None, dataset=None, finite=True):

@@ -2,6 +2,7 @@
 
 import math
 import operator
+import pickle
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tapewright.core.symbolic_shape import (
     as_size,
     definitely_equal,
     has_symbolic_shape,
+    static_shapes,
     substitute,
 )
 from tapewright.core.tensor_shape import TensorShape
@@ -228,3 +230,26 @@ def test_whole_takes_ints_and_sizes():
     assert evaluate(x.expression, {N: 12}) == 12
     with pytest.raises(TypeError):
         as_size(1.5)
+
+
+def test_static_shapes_have_none_for_sizes_that_are_unknown():
+    x, _, _ = two_dims()
+    nest = {"a": (x, 3), "b": [TensorShape([2 * x, 4]), 1.5, "text"]}
+    static = static_shapes(nest)
+    assert type(static["a"]) is tuple and static["a"][0] is None
+    assert static["b"][1:] == [1.5, "text"]
+    assert type(static["b"][0]) is TensorShape and static["b"][0][0] is None
+    known = {"a": (2, 3), "b": [TensorShape([None, 4])]}
+    assert static_shapes(known) is known
+
+
+def test_an_unknown_size_is_none_in_a_copy_of_another_process():
+    x, _, _ = two_dims()
+    assert pickle.loads(pickle.dumps([x, x * 2, 1 / x])) == [None, None, None]
+
+
+def test_a_shape_tells_its_sizes_from_numbers_to_compute_with():
+    x, _, _ = two_dims()
+    dimension = TensorShape([x * 2])[0]
+    assert dimension.is_dimension and dimension == x * 2
+    assert not (dimension + 1).is_dimension and not dimension.as_number().is_dimension

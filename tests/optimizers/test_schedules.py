@@ -110,7 +110,9 @@ def test_a_config_makes_the_same_schedule(schedule):
 def test_a_variable_counts_the_steps_too(schedule):
     step = tw.Variable(7, dtype="int64", trainable=False)
     np.testing.assert_allclose(schedule(step), schedule._tw_at(7), rtol=1e-6)
-    np.testing.assert_allclose(tw.function(schedule)(step), schedule._tw_at(7), rtol=1e-6)
+    np.testing.assert_allclose(
+        tw.function(schedule)(step), schedule._tw_at(7), rtol=1e-6
+    )
 
 
 def test_arguments_out_of_range_are_refused():

@@ -28,7 +28,6 @@ from tapewright.serialization.object_config import (
 )
 from tapewright.serialization.registry import custom_object_scope, register
 from tapewright.storage import strict_json
-from tapewright.storage.strict_json import null_if_unknown
 
 from ..files.functional_config import graph_config, graph_from_config
 from ..files.keras_objects import deserialize_keras_object, serialize_keras_object
@@ -509,8 +508,7 @@ class Model(Trainer, Layer):
         """
         import json  # takes a few milliseconds
 
-        options = {"default": null_if_unknown} | kwargs
-        return json.dumps(serialize_keras_object(self), **options)
+        return json.dumps(serialize_keras_object(self), **kwargs)
 
 
 _ENDS = ("layers", "input_layers", "output_layers")
