@@ -193,6 +193,8 @@ def _paths(items, length, can_fail):
 
 def _paths_of_repeat(low, high, inner, length, can_fail):
     ways = _paths(inner, length, True)[0]
+    if high > 1 and inner.getwidth()[0] == 0:
+        return math.inf  # after an empty repetition `re` stops, where RE2 goes on
     low, high = int(low), min(int(high), max(length, int(low)))
     if ways == 1:
         return high - low + 1 if can_fail else 1
@@ -203,15 +205,11 @@ def _paths_of_repeat(low, high, inner, length, can_fail):
 
 def _longest(paths):
     """The length of texts up to which `re` is fast, a power of two or infinite."""
-
-    def is_fast(length):
-        return paths(length) <= PATHS_PER_CHARACTER * (length + 100)
-
-    if is_fast(1 << 40):
-        return math.inf
     length = 1
-    while is_fast(length):
+    while paths(length) <= PATHS_PER_CHARACTER * (length + 100):
         length *= 2
+        if length > 1 << 40:
+            return math.inf
     return length // 2
 
 

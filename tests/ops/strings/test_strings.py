@@ -183,3 +183,16 @@ def test_numbers_of_too_many_digits_are_refused():
     ):
         tw.strings.to_number("1" * 5000, tw.int64)
     assert tw.strings.to_number("0" * 3000 + "7", tw.int64).numpy() == 7
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "wanted"),  # from TensorFlow; Python's `re` finds shorter ones
+    [
+        ("(?:(a?|b*))+", "ab\n\naa a", "<ab>\n<>\n<aa> <a>"),
+        ("(?:(?:(a?|.))+)+", "\n aabaa\n", "<>\n<> <aabaa>\n<>"),
+        ("(?:(?:(a?|[ab]))+)+?", "aa\naaabb", "<aa>\n<aaabb>"),
+    ],
+)
+def test_repetitions_of_what_may_be_empty_match_as_in_re2(pattern, text, wanted):
+    found = tw.strings.regex_replace(text, pattern, r"<\0>")
+    assert found.numpy().decode() == wanted
