@@ -76,7 +76,6 @@ def without_rounding(x, values):
     may_raise=True,
     ignores_float_errors=True,
     floating=True,
-    half=False,
     same_dtype=("part", "along", "gaps"),
     no_gradient=("along", "slopes"),
 )
@@ -159,7 +158,12 @@ def _(g, out, gaps):
     return -divide_no_nan(g * out, gaps)
 
 
-@primitive(ignores_float_errors=True, floating=True, half=False, batch=batch_leading)
+@primitive(
+    ignores_float_errors=True,
+    floating=True,
+    linear=[{"part"}],
+    batch=batch_leading,
+)
 def over_gaps_turned(xp, part: TensorLike, gaps: TensorLike, *, strict: bool):
     """The transpose of `over_gaps`: NaN where ``strict`` and the quotient is unknown."""
     near = _near(xp, gaps)
