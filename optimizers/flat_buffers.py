@@ -15,7 +15,7 @@ from operator import attrgetter, is_
 
 import numpy as np
 
-from tapewright.core.commit import is_counted, references
+from tapewright.core.commit import references
 from tapewright.core.devices import array_module
 from tapewright.core.dtypes import is_bfloat16
 
@@ -110,13 +110,16 @@ class Segment:
         self._slices = {}  # of flats, by column and range; they count as references
         self.version = 0  # of the addresses of flats
 
-    def gather(self):
-        """Make flats that nobody else holds, with the values of the owners.
+    def gather(self, change):
+        """Make flats that nobody else holds, with the values of the owners, for a commit.
 
         A flat that somebody holds stays as it is, and the values move to a new one; so do
         those of a column with a value that was assigned. The owners keep their arrays:
         what is written to a new flat is seen once a commit binds the views to them.
         """
+        if not change.in_place:
+            self.move()
+            return
         bound = [*map(is_, map(_array_of, self.owners), self._views)]
         now = [*map(references, chain(self.flats, self._views))]
         if now == self._counts and all(bound):
@@ -166,7 +169,7 @@ class Segment:
 
     def add_to(self, change):
         """Let the writes of a commit change flats, and make the views the owners' arrays."""
-        if not is_counted:  # all flats are new
+        if not change.in_place:  # all flats are new
             change.bind(self.owners, self._views)
             return
         watched = chain(self.flats, self._views)

@@ -78,7 +78,7 @@ class RuleStep:
         """Add calls that write in place; return False if the rule looks at values."""
         segments = self.update.changed
         for segment in segments:
-            segment.gather()
+            segment.gather(change)
         recorder = Recorder([])
         try:
             self._update(recorder)

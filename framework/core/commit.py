@@ -20,12 +20,12 @@ import numpy as np
 from .variable import Variable, changes
 
 __all__ = [
+    "TRIES",
     "Commit",
     "Step",
     "bind_all",
     "bound_again",
     "commit",
-    "is_counted",
     "references",
     "restoring",
     "with_arrays_back",
@@ -40,12 +40,17 @@ _delete_array = Variable._array.__delete__  # type: ignore[attr-defined]
 _require = {True: None}.__getitem__
 
 # Whether reference counts are exact. Where they are not, every array may be held elsewhere.
-is_counted: bool = (
+_is_counted: bool = (
     hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: True)()
 )
 references: Callable[[Any], Any] = (
-    sys.getrefcount if is_counted else lambda array: object()
+    sys.getrefcount if _is_counted else lambda array: object()
 )
+
+
+# Whether each try of a commit writes in place: another thread may read a variable at the
+# wrong moment, but is not waited for.
+TRIES = True, True, False
 
 
 def bind_all(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
@@ -109,8 +114,8 @@ def commit(
     The caller holds the locks of all variables.
     """
     arrays = [np.asarray(x) if isinstance(x, np.generic) else x for x in arrays]
-    while True:  # until no other thread reads a variable at the wrong moment
-        change = Commit()
+    for in_place in TRIES:
+        change = Commit(in_place)
         for step in steps:
             step.add_to(change)
         change.bind(variables, arrays)
@@ -125,9 +130,14 @@ class Commit:
     place. While they are, other threads that read the variables wait for the locks.
     """
 
-    __slots__ = ("writes", "_checks", "_removals", "_returns", "_bindings")
+    __slots__ = (
+        *("writes", "in_place"),
+        *("_checks", "_removals", "_returns", "_bindings"),
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, in_place: bool = True) -> None:
+        # Whether steps may write to arrays of variables; else they bind new ones.
+        self.in_place = in_place and _is_counted
         # Called in this order, without arguments: functions in C alone, so that nothing
         # comes in between, and none that raises.
         self.writes: list[Callable[[], Any]] = []

@@ -35,7 +35,7 @@ def test_a_weight_may_be_refused_before_it_takes_memory():
     def refuse(weight, shape):
         raise MemoryError(f"{weight}, {shape}")
 
-    layer = tw.layers.Dense(1 << 40, name="huge")
+    layer = tw.layers.Dense(1 << 30, name="huge")
     with pytest.raises(MemoryError, match="'kernel'.*layer 'huge'.*1048576"):
         with deferred_initialization(refuse):
             layer.build((None, 1 << 20))

@@ -5,6 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.core import config, devices
+from tapewright.core.commit import Commit
 from tapewright.optimizers.schedules import ExponentialDecay
 
 
@@ -165,7 +166,7 @@ def test_all_numbers_of_a_step_are_given_before_it(gpu):
     assert numbers[0] == 0.125 and 0.25 in numbers[1:]
     assert int(rule.iterations) == 1
     for segment in made.segments:
-        segment.gather()
+        segment.gather(Commit())
     (flats,) = made.flats()
     assert set(made.arrays()) == {id(v) for v in variables}
     assert flats[0].get().tolist() == [1.0, -2.0, 3.0, 0.5]

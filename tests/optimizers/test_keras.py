@@ -116,7 +116,7 @@ def test_schedules_have_the_rates_of_keras(name):
     schedule, steps = getattr(schedules, kind)(*arguments), record.STEPS_SEEN
     expected = KERAS[f"schedule {name}"]
     for rates in (
-        [schedule.at(step) for step in steps],
+        [schedule._tw_at(step) for step in steps],
         [schedule(step).numpy() for step in steps],
         schedule(tw.constant(steps)).numpy(),
         tw.function(schedule)(tw.constant(steps, tw.int64)).numpy(),

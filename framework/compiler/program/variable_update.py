@@ -96,8 +96,8 @@ class DeviceUpdate(ABC):
     def segments(self):
         """What has the arrays that the step changes.
 
-        Each is hashable, makes arrays that nobody else holds in ``gather()``, and lets the
-        writes of a commit change them in ``add_to(change)``.
+        Each is hashable, makes arrays that nobody else holds in ``gather(change)``, and
+        lets the writes of the commit change them in ``add_to(change)``.
         """
 
     @abstractmethod

@@ -474,7 +474,7 @@ logaddexp = operation.binary(
 )
 logaddexp2 = operation.binary(
     "logaddexp2",
-    lambda x1, x2: smooth.logaddexp(x1, x2, base=2.0),
+    lambda x1, x2: smooth.logaddexp(x1, x2, log_base=math.log(2.0)),
     "``log2(2 ** x1 + 2 ** x2)``, without overflow.",
     float,
 )

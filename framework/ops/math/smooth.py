@@ -26,26 +26,26 @@ __all__ = ["log_cosh", "logaddexp", "sinc", "squareplus", "tanh_shrink"]
 
 
 @elementwise(kinds="f", ignores_float_errors=True, cost=(5, 2))
-def logaddexp(xp, x: TensorLike, y: TensorLike, *, base: float = math.e):
-    """``log(base ** x + base ** y)`` to that ``base``, without overflow.
+def logaddexp(xp, x: TensorLike, y: TensorLike, *, log_base: float = 1.0):
+    """``log(base ** x + base ** y)`` to that base, of this logarithm, without overflow.
 
     Two entries of -inf give -inf, and the derivatives there are 0, as for
     `reduce_logsumexp`.
     """
-    scale = x.dtype.type(math.log(base))
+    scale = x.dtype.type(log_base)
     distance = x - y  # NaN for two equal infinities, which are their own result
     more = xp.log1p(xp.exp(xp.abs(distance) * -scale)) / scale
     return xp.where(xp.isnan(distance), x + y, xp.maximum(x, y) + more)
 
 
 @logaddexp.vjp("x")
-def _(g, x, y, base):
-    return g * sigmoid(_distance(x, y) * math.log(base))
+def _(g, x, y, log_base):
+    return g * sigmoid(_distance(x, y) * log_base)
 
 
 @logaddexp.vjp("y")
-def _(g, x, y, base):
-    return g * sigmoid(_distance(y, x) * math.log(base))
+def _(g, x, y, log_base):
+    return g * sigmoid(_distance(y, x) * log_base)
 
 
 @elementwise(
@@ -109,7 +109,10 @@ def squareplus(xp, x: TensorLike, *, b: float):
     """``(x + sqrt(x ** 2 + b)) / 2``, without overflow, exact where it is tiny."""
     if not b:
         return xp.maximum(x, x.dtype.type(0))
-    root, half = xp.hypot(x, x.dtype.type(math.sqrt(b))), x.dtype.type(0.5)
+    half = x.dtype.type(0.5)
+    if b < 0:
+        return (x + xp.sqrt(x * x + x.dtype.type(b))) * half
+    root = xp.hypot(x, x.dtype.type(math.sqrt(b)))
     return xp.where(x > 0, (x + root) * half, half * x.dtype.type(b) / (root - x))
 
 
@@ -123,6 +126,9 @@ def _squareplus_slope(xp, x: TensorLike, *, b: float):
     """The value over the root: ``(1 + x / root) / 2``."""
     if not b:
         return (x > 0).astype(x.dtype)
+    if b < 0:
+        root = xp.sqrt(x * x + x.dtype.type(b))
+        return (x / root + x.dtype.type(1)) * x.dtype.type(0.5)
     root, size = xp.hypot(x, x.dtype.type(math.sqrt(b))), xp.abs(x)
     rest = x.dtype.type(b / 2) / (root + size) / root
     return xp.where(x > 0, x.dtype.type(1) - rest, rest)
@@ -130,6 +136,8 @@ def _squareplus_slope(xp, x: TensorLike, *, b: float):
 
 @_squareplus_slope.vjp("x")
 def _(g, x, x_dtype, b):
+    if b < 0:
+        return g * 0.5 * b * (x * x + b) ** -1.5
     root = cast(math.sqrt(b), x_dtype)
     share = hypot_slope(root, x)
     return divide_no_nan(g * 0.5 * share, hypot(x, root)) * share

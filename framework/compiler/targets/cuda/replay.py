@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from tapewright.core.commit import Commit, references
+from tapewright.core.commit import TRIES, Commit, references
 from tapewright.core.variable import changes
 
 from .memory import WORD
@@ -74,11 +74,11 @@ class Replay:
         """Launch the graph, which changes variables; without a launch none has changed."""
         for kernel in self.updates:
             self.numbers.note(kernel)
-        while True:  # until no other thread reads a variable at the wrong moment
-            change = Commit()
+        for in_place in TRIES:
+            change = Commit(in_place)
             for each in self.in_place:
-                each.gather()
-            stored = Stored(self.stores, self.may_fail, self.xp)
+                each.gather(change)
+            stored = Stored(self.stores, self.may_fail, self.xp, change.in_place)
             graph = self._graph(self._addresses_of(inputs, stream), stored)
             self.numbers.send(hosts)
             for each in (*self.in_place, stored):
@@ -258,12 +258,15 @@ class Stored:
     read are held until the graph is launched.
     """
 
-    def __init__(self, variables, may_fail, xp):
+    def __init__(self, variables, may_fail, xp, in_place):
         self.xp, self._held = xp, []
         arrays = [variable._array for variable in variables]
         counts = [*map(references, arrays)]
         is_free = [
-            count == ALONE and array.base is None and array.flags.c_contiguous
+            in_place
+            and count == ALONE
+            and array.base is None
+            and array.flags.c_contiguous
             for count, array in zip(counts, arrays)
         ]
         self.free = [v for v, free in zip(variables, is_free) if free]
