@@ -221,9 +221,9 @@ class Nadam(_MomentOptimizer):
         assign_pending(self)
 
     def advance(self, step: int) -> list[tuple[Variable, Any]]:
-        return [(self._u_product, self._product(step))]
+        return [(self._u_product, self._tw_product(step))]
 
-    def _product(self, step):
+    def _tw_product(self, step):
         """The product of the factors up to this step, an array."""
         product = self._u_product._array
         xp, real = array_module(type(product)), product.dtype.type
@@ -234,7 +234,7 @@ class Nadam(_MomentOptimizer):
 
     def coefficients(self, step, learning_rate, real):
         here, ahead = (self.beta_1 * (1 - 0.5 * 0.96**t) for t in (step, step + 1))
-        product = self._product(step).item()
+        product = self._tw_product(step).item()
         root = bias_correction(self.beta_2, step, real) ** 0.5
         alpha = (
             learning_rate * root

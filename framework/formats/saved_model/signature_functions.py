@@ -97,7 +97,7 @@ def call_of(layer, training=False, losses=None):
         return None
     try:
         graph_of = getattr(layer, "_tw_need_graph", None)  # of a model
-        known = layer.input if graph_of is None else graph_of("inputs").inputs
+        known = layer.input if graph_of is None else graph_of("inputs").input_nest
     except AttributeError:  # it was not called on the inputs of a model
         return None
     if not isinstance(known, dict):

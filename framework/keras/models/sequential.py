@@ -236,9 +236,9 @@ class Sequential(Model):
 
     def get_config(self) -> dict[str, Any]:
         """Return the configs of the layers, and the shape of the inputs."""
-        return numbering_shared(self._config)
+        return numbering_shared(self._tw_config)
 
-    def _config(self):
+    def _tw_config(self):
         layers = [serialize(layer) for layer in self._layers]
         shape = self._tw_given_batch_shape
         if self._tw_start is not None and shape is None:

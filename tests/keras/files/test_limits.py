@@ -29,7 +29,7 @@ def test_a_layer_that_is_larger_than_the_file_is_refused(tmp_path):
             content = old.read(name)
             if name == "config.json":
                 config = json.loads(content)
-                config["config"]["layers"][-1]["config"]["units"] = 1 << 40
+                config["config"]["layers"][-1]["config"]["units"] = 1 << 30
                 content = json.dumps(config)
             new.writestr(name, content)
     with pytest.raises(tw.errors.SavingError, match="'kernel'.*layer 'd'.*15"):
