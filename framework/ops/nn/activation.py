@@ -12,8 +12,8 @@ from tapewright.core.rules import along_axis, elementwise, normalize_axis
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import Axes, Axis, TensorLike
 
-from ..array.conversion import cast
-from ..array.creation import zeros_like
+from ..array.conversion import cast, stop_gradient
+from ..array.creation import ones_like, zeros_like
 from ..array.joining import concat
 from ..math.approximation import in_blocks, in_parts
 from ..math.comparison import (
@@ -27,7 +27,7 @@ from ..math.comparison import (
     where_positive,
 )
 from ..math.elementwise import abs, clip_by_value, exp, minimum, zero_safe_multiply
-from ..math.reduction import reduce_logsumexp, reduce_sum, restored
+from ..math.reduction import reduce_logsumexp, reduce_max, reduce_sum, restored
 from ..math.special import normal_tail
 from ..math.trigonometry import tanh, tanh_slope
 
@@ -459,16 +459,22 @@ def _(c, g, p, axis):
 
 @reduce_logsumexp.vjp("input_tensor")
 def _(g, input_tensor, input_tensor_shape, out, axis, keepdims):
-    axes = normalize_axis("reduce_logsumexp", axis, len(input_tensor_shape))
-    if not axes:
-        return g
     # The shares are not exp(x - out): out has few digits behind the point where it is
     # large. Entries of inf share equally; where all are -inf the shares are 0.
     total = restored(out, input_tensor_shape, axis, keepdims)
     ends = where(equal(input_tensor, total), zeros_like(input_tensor), -np.inf)
-    shares = softmax_p(where(is_inf(total), ends, input_tensor), tuple(axes))
+    shares = _shares(where(is_inf(total), ends, input_tensor), axis)
     g = restored(g, input_tensor_shape, axis, keepdims)
     return masked(shares, not_equal(total, -np.inf)) * g
+
+
+def _shares(x, axis):
+    """``softmax`` over axes; over all of them the rank need not be known."""
+    if axis is None:
+        powers = exp(x - stop_gradient(reduce_max(x)))
+        return powers / reduce_sum(powers)
+    axes = normalize_axis("reduce_logsumexp", axis, len(x.shape))
+    return softmax_p(x, tuple(axes)) if axes else ones_like(x)
 
 
 @along_axis(name="log_softmax", ignores_float_errors=True, floating=True, cost=(4, 1))
