@@ -62,7 +62,7 @@ def jacobians(model, x):
 def report(name, full, per_example, verdict):
     """Print the shapes, the share off the diagonal, and the message of the check."""
     diagonal = np.einsum("bobi->boi", full)
-    off = 1 - np.sum(diagonal**2) / np.sum(full**2)
+    off = max(0.0, 1 - np.sum(diagonal**2) / np.sum(full**2))  # but for rounding
     difference = np.abs(per_example - diagonal).max()
     print(f"{name}: Jacobian {full.shape}, batch Jacobian {per_example.shape}")
     print(f"  squares off the diagonal blocks: {off:.0%} of all")

@@ -106,9 +106,10 @@ class RuleStep:
         if rule.use_ema:
             self._average()
         for variable, segment, m in update.constrained:
-            with use_interpreters(()):
-                value = variable.constraint(new_tensor(segment.views()[m]))
-                segment.views()[m][...] = variable._fitting("assign", value)
+            view = segment.views()[m]
+            with use_interpreters(()):  # a copy, which the constraint may keep
+                value = variable.constraint(new_tensor(view.copy()))
+                view[...] = variable._fitting("assign", value)
 
     def _accumulated(self):
         """Add the gradients to their sums; return these, or their means if it is due."""

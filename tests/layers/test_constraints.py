@@ -68,7 +68,7 @@ def test_functions_and_none_are_constraints_too():
 
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("rule", [SGD, Adam])
-def test_an_update_ends_with_the_constraint(rule, traced, device):
+def test_an_update_ends_with_the_constraint(rule, traced):
     kernel, bias = tw.Variable(W), tw.Variable([0.5, -0.5])
     kernel.constraint = constraints.MaxNorm(1.0)
     bias.constraint = constraints.NonNeg()
@@ -78,14 +78,10 @@ def test_an_update_ends_with_the_constraint(rule, traced, device):
         optimizer.apply([a, b], [kernel, bias])
 
     step = tw.function(step) if traced else step
-    places = []
     for _ in range(3):
         step(*grads)
-        places.append((id(kernel._array), id(bias._array)))
         assert np.linalg.norm(kernel.numpy(), axis=0).max() <= 1.000001
         assert (bias.numpy() >= 0).all()
-    if device == "cpu" or not traced:
-        assert len(set(places)) == 1  # nothing moves
 
 
 def test_a_traced_constraint_is_the_eager_one_to_the_bit():

@@ -120,7 +120,9 @@ def test_losses_and_metrics_are_in_floatx_whatever_the_policy_is():
     assert keras.losses.MeanSquaredError().dtype == "float32"
     metric = keras.metrics.Mean()
     assert metric.dtype == "float32"
-    assert {v.dtype.name for v in metric.variables} == {"float32"}
+    assert {v.dtype.name for v in metric.variables} == {"float64"}  # it counts on
+    metric.update_state([1.0, 2.0])
+    assert metric.result().dtype.name == "float32"
     assert keras.losses.MeanSquaredError(dtype="mixed_float16").dtype == "float16"
     assert keras.metrics.Mean(dtype=DTypePolicy("float64")).dtype == "float64"
 
