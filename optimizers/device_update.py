@@ -112,9 +112,10 @@ class _Step(DeviceUpdate):
     def advance(self):
         rule = self.rule
         made = int(rule._iterations._array)
-        for variable, array in rule._tw_rule.advance(made + 1) or ():
+        state = rule._tw_rule.advance(made + 1) or ()
+        self.update.set_coefficients(rule, made + 1)  # from the state before the step
+        for variable, array in state:
             variable._bind(array)
-        self.update.set_coefficients(rule, made + 1)
         rule._iterations._bind(np.array(made + 1, np.int64))
         count_step()
         return [[*group.segment.workspace.numbers] for group, *_ in self.parts]

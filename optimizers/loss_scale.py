@@ -203,7 +203,7 @@ class LossScaleOptimizer(Optimizer):
 
     @property
     def _tw_least(self):
-        """Where the scale is halved no more."""
+        """The least scale to which it is halved."""
         return min(1.0, float(self.initial_scale))
 
     def _tw_arrays(self):

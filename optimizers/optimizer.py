@@ -276,7 +276,8 @@ class Optimizer(State, Configured):
     def advance(self, step: int) -> list[tuple[Variable, Any]]:
         """Return the state besides slots after this step: pairs of a variable and an array.
 
-        It is called once before each update; the arrays are bound with the new weights.
+        It is called once before each update, and `coefficients` after it. The arrays are
+        bound with the new weights: `coefficients` sees the values before the step.
         """
         return []
 
@@ -686,7 +687,7 @@ def _are_no_groups(slots):
 
 
 class _Rule:
-    """What a rule in blocks defines for an optimizer, as far as it has such a rule.
+    """The definitions of a rule in blocks, as far as an optimizer has such a rule.
 
     A user's rule in ops may have attributes of these names, and so may an optimizer that
     extends one of ours: then the class of the rule counts.

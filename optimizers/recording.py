@@ -1,4 +1,4 @@
-"""How the arithmetic of a step is made: at once, or noted for a commit to make.
+"""The arithmetic of a step: made at once, or noted for a commit to make.
 
 A rule changes arrays by ufuncs of a module ``xp`` with ``out=``. In place of NumPy it may
 get a `Recorder`, and in place of arrays `Recorded` ones, which have no values to look at.

@@ -20,9 +20,9 @@ import numpy as np
 from .variable import Variable, changes
 
 __all__ = [
-    "TRIES",
     "Commit",
     "Step",
+    "TRIES",
     "bind_all",
     "bound_again",
     "commit",

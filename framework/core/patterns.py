@@ -217,7 +217,7 @@ def _longest(paths):
 
 
 class _Match:
-    """What a `_Program` found: the part of `re.Match` that is needed."""
+    """A match of a `_Program`: the part of `re.Match` that is needed."""
 
     __slots__ = ("_text", "_spans")
 
@@ -330,7 +330,7 @@ class _Program:
         return None
 
     def states(self, text):
-        """Where the choices that failed are marked, for the matches of one text."""
+        """Return marks of the choices that failed, for the matches of one text."""
         count = len(self._numbers) * (len(text) + 1)
         if count > MAX_STATES:
             raise PatternError(

@@ -549,9 +549,12 @@ class writing:  # noqa: N801  (used as a statement)
         held: list[bool] = []
         release = map(call, self.exits, held)
         try:
-            held.extend(map(call, self.acquires))
-            return function(*args)
-        finally:
+            try:
+                held.extend(map(call, self.acquires))
+                return function(*args)
+            finally:
+                deque(release, 0)
+        finally:  # nothing is left to release, unless a trace function has raised
             deque(release, 0)
 
 

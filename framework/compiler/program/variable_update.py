@@ -94,7 +94,7 @@ class DeviceUpdate(ABC):
     @property
     @abstractmethod
     def segments(self):
-        """What has the arrays that the step changes.
+        """The owners of the arrays that the step changes.
 
         Each is hashable, makes arrays that nobody else holds in ``gather(change)``, and
         lets the writes of the commit change them in ``add_to(change)``.

@@ -343,7 +343,7 @@ def _(g, x, y, out):
 
 
 def _whole_quotient(x, y, remainder):
-    """How often ``y`` was subtracted; ``x / y`` may be rounded up to the next integer."""
+    """Count how often ``y`` fits; ``x / y`` may be rounded up to the next integer."""
     return masked(round((x - remainder) / y), is_finite(y))
 
 

@@ -66,7 +66,7 @@ class Host:
 
     @functools.cached_property  # asked for each conversion
     def converts_halves(self):
-        """Whether there are instructions between float16 and float32.
+        """True if there are instructions between float16 and float32.
 
         Elsewhere LLVM would call a function that nobody has linked.
         """
