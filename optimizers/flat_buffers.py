@@ -121,6 +121,9 @@ class Segment:
             self.move()
             return
         bound = [*map(is_, map(_array_of, self.owners), self._views)]
+        if change.is_first and all(bound):
+            self._counts_now = self._counts
+            return
         now = [*map(references, chain(self.flats, self._views))]
         if now == self._counts and all(bound):
             self._counts_now = self._counts

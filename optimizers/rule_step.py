@@ -12,6 +12,7 @@ then does is in one of three forms:
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from weakref import WeakSet
 
 import numpy as np
@@ -46,12 +47,11 @@ class RuleStep:
         self.arrays = [np.array(made + 1, np.int64)]
         if self.is_due:
             self._prepare()
+        self.compiled = {}  # machine code and its numbers, by dtype, decay and scaling
         self.moved = None  # segments whose new flats have the new values
         if not rule._tw_updates_blocks:
             self._run_ops()
-        elif self._has_more() or not update.is_on_host:
-            self._compute_on_copies()
-        elif type(rule) in _unrecordable:
+        elif self._has_more() or not update.is_on_host or type(rule) in _unrecordable:
             self._compute_on_copies()
         count_step()
 
@@ -79,6 +79,10 @@ class RuleStep:
         segments = self.update.changed
         for segment in segments:
             segment.gather(change)
+        if self.update.plan is not None and self.update.plan.add_to(change, self):
+            for segment in segments:
+                segment.add_to(change)
+            return True
         recorder = Recorder([])
         try:
             self._update(recorder)
@@ -86,6 +90,7 @@ class RuleStep:
             _unrecordable.add(type(self.rule))
             return False
         self.recorder = recorder  # keeps arrays until the calls are made
+        self.update.plan = Plan.of(self)
         for segment in segments:
             segment.add_to(change)
         change.writes += recorder.writes
@@ -196,7 +201,7 @@ class RuleStep:
         rule, clips = self.rule, self._clips(gradients)
         for segment, members, runs, flat, views in self.update.groups:
             xp = segment.workspace.xp
-            blocks = _Blocks(rule, segment, runner or Runner(xp))
+            blocks = _Blocks(rule, segment, runner or Runner(xp), self.compiled)
             if flat is None:
                 _, n = members[0]
                 blocks.update_single(gradients[n], clips[n])
@@ -207,12 +212,82 @@ class RuleStep:
                 blocks.update_run(start, stop, flat[start:stop])
 
 
+class Plan:
+    """The calls of a step that machine code makes, as they are in each step.
+
+    ``entries``: for each call the code, its gradient (an array of the update, or the number
+    of a variable's own one), and the other arguments; ``gathered``: pairs of a part of such
+    an array and the number of the gradient that belongs there.
+    """
+
+    def __init__(self, entries, gathered, step):
+        self.entries, self.gathered = entries, gathered
+        self.compiled = [(key, code) for key, (code, _) in step.compiled.items()]
+        self.numbers = [(key[0], key[0].numbers) for key in step.compiled]
+        self.versions = [segment.version for segment in step.update.changed]
+        self.decays = bool(step.rule.weight_decay)
+
+    @classmethod
+    def of(cls, step):
+        """Return the plan of a step that was just recorded; None if others differ from it."""
+        rule, update = step.rule, step.update
+        entries, gathered = [], []
+        if rule._tw_changes_gradients or not step.compiled:
+            return None
+        for segment, members, runs, flat, views in update.groups:
+            workspace = segment.workspace
+            decays = bool(rule.weight_decay and segment.decays)
+            compiled, numbers = step.compiled.get(
+                (workspace, decays, False), (None, ())
+            )
+            dense = [type(step.gradients[n]) is np.ndarray for _, n in members]
+            if (
+                compiled is None
+                or workspace.computed != workspace.dtype
+                or not all(dense)
+            ):
+                return None
+            if flat is None:
+                runs = [(0, segment.starts[-1])]
+            for start, stop in runs:
+                gradient = members[0][1] if flat is None else flat[start:stop]
+                arrays = segment.stretch(start, stop)
+                entries.append((compiled, gradient, (*arrays, *numbers)))
+            gathered += [(views[m], n) for m, n in members if flat is not None]
+        return cls(entries, gathered, step)
+
+    def add_to(self, change, step):
+        """Add the calls for the gradients of a step; return False if it needs another plan."""
+        rule, gradients = step.rule, step.gradients
+        if step.share != 1 or rule.clipnorm or rule.clipvalue or rule.global_clipnorm:
+            return False
+        if [segment.version for segment in step.update.changed] != self.versions:
+            return False
+        if bool(rule.weight_decay) != self.decays:
+            return False
+        for (workspace, decays, scaled), code in self.compiled:
+            kind = workspace.xp, workspace.computed, decays, scaled
+            if rule._tw_compiled_update(*kind) is not code:
+                return False
+        for workspace, known in self.numbers:
+            if workspace.numbers is not known:
+                return False
+        for view, n in self.gathered:
+            if gradients[n] is not view:
+                view[...] = gradients[n]
+        for compiled, gradient, arguments in self.entries:
+            if type(gradient) is int:
+                gradient = _plain(gradients[gradient].reshape(-1))
+            change.writes.append(partial(compiled, gradient, *arguments))
+        return True
+
+
 class _Blocks:
     """Updates of the blocks of a segment by a rule."""
 
-    def __init__(self, rule, segment, runner):
+    def __init__(self, rule, segment, runner, compiled):
         self.rule, self.segment, self.workspace = rule, segment, segment.workspace
-        self.runner, self.at_once = runner, Runner(segment.workspace.xp)
+        self.runner, self.compiled = runner, compiled
         self.in_place = self.workspace.computed == self.workspace.dtype
         self.decays = bool(rule.weight_decay and segment.decays)
 
@@ -242,14 +317,22 @@ class _Blocks:
     def _compiled(self, clip):
         """Return the machine code for a segment, or None, and the numbers that it takes."""
         workspace, scaled = self.workspace, type(clip) is Scaling
-        kind = workspace.xp, workspace.computed, self.decays, scaled
-        compiled = self.rule._tw_compiled_update(*kind)
-        decay, *numbers = workspace.numbers
-        if self.decays:
-            numbers.append(decay)
-        if scaled:
-            numbers.append(clip.factor)
-        return compiled, numbers
+        key = workspace, self.decays, scaled
+        known = self.compiled.get(key)
+        if known is None:
+            kind = workspace.xp, workspace.computed, self.decays, scaled
+            compiled = self.rule._tw_compiled_update(*kind)
+            decay, *numbers = workspace.numbers
+            if self.decays:
+                numbers.append(decay)
+            known = self.compiled[key] = compiled, numbers
+        compiled, numbers = known
+        return compiled, [*numbers, clip.factor] if scaled else numbers
+
+    @property
+    def at_once(self):
+        """A runner that computes while the calls are noted."""
+        return Runner(self.workspace.xp)
 
     def _update(self, blocks, clip=None):
         """Update blocks by ``update_block``, after clipping by ``clip`` and decay."""

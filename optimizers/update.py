@@ -97,6 +97,8 @@ class Update:
         self.changed = [group.segment for group in self.groups]
         workspaces = [segment.workspace for segment in self.changed]
         self.workspaces = list({id(each): each for each in workspaces}.values())
+        self.plan = None  # of the steps that machine code makes, once there was one
+        self.is_on_host = all([workspace.xp is np for workspace in self.workspaces])
         self.constrained = [  # with the segment, and the number there
             (group.segment.variables[m], group.segment, m)
             for group in self.groups
@@ -107,13 +109,15 @@ class Update:
     def with_own_memory(self):
         """Return the same update with new memory for gradients."""
         other = copy.copy(self)
+        other.plan = None
         pairs = [(group.segment, group.members) for group in self.groups]
         other.groups = [GradientGroup.of(*pair) for pair in pairs]
         return other
 
     def apply(self, rule, grads):
         """Make one step of ``rule``, the optimizer."""
-        self.announce(rule)
+        if self.missing or active_interpreter() is not None:
+            self.announce(rule)
         self._locks(rule).run(self._commit, rule, grads)
 
     def announce(self, rule):
@@ -195,11 +199,6 @@ class Update:
                 step, rate, workspace.computed.type
             )
             workspace.prepare((decay, *coefficients))
-
-    @property
-    def is_on_host(self):
-        """Return whether NumPy computes the step."""
-        return all([workspace.xp is np for workspace in self.workspaces])
 
     def checked(self, grads):
         """Return the gradients as arrays and `SparseRows`; raise where one is wrong."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from operator import call, eq
 from typing import Any, Protocol, TypeVar
 
@@ -38,6 +39,7 @@ _set_array = Variable._array.__set__  # type: ignore[attr-defined]
 _delete_array = Variable._array.__delete__  # type: ignore[attr-defined]
 # A condition in C: to look up False raises `KeyError`.
 _require = {True: None}.__getitem__
+_TRUE, _ZERO = (True,), (0,)
 
 # Whether reference counts are exact. Where they are not, every array may be held elsewhere.
 _is_counted: bool = (
@@ -48,9 +50,9 @@ references: Callable[[Any], Any] = (
 )
 
 
-# Whether each try of a commit writes in place: another thread may read a variable at the
-# wrong moment, but is not waited for.
-TRIES = True, True, False
+# The tries of a commit, if somebody holds an array that it would write to: at first nobody is
+# expected to, then steps look who does, and at last they write to new arrays.
+TRIES = FIRST, LOOKING, ON_COPIES = range(3)
 
 
 def bind_all(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
@@ -113,12 +115,14 @@ def commit(
 
     The caller holds the locks of all variables.
     """
-    arrays = [np.asarray(x) if isinstance(x, np.generic) else x for x in arrays]
-    for in_place in TRIES:
-        change = Commit(in_place)
+    if arrays:
+        arrays = [np.asarray(x) if isinstance(x, np.generic) else x for x in arrays]
+    for try_ in TRIES:
+        change = Commit(try_)
         for step in steps:
             step.add_to(change)
-        change.bind(variables, arrays)
+        if arrays:
+            change.bind(variables, arrays)
         if change.run():
             return
 
@@ -131,24 +135,26 @@ class Commit:
     """
 
     __slots__ = (
-        *("writes", "in_place"),
+        *("writes", "in_place", "is_first"),
         *("_checks", "_removals", "_returns", "_bindings"),
     )
 
-    def __init__(self, in_place: bool = True) -> None:
+    def __init__(self, number: int = LOOKING) -> None:
         # Whether steps may write to arrays of variables; else they bind new ones.
-        self.in_place = in_place and _is_counted
+        self.in_place = number < ON_COPIES and _is_counted
+        self.is_first = number == FIRST  # `run` alone looks whether somebody holds them
         # Called in this order, without arguments: functions in C alone, so that nothing
         # comes in between, and none that raises.
         self.writes: list[Callable[[], Any]] = []
-        self._checks: list[Callable[[], Any]] = []
-        self._removals: list[Callable[[], Any]] = []
-        self._returns: list[Callable[[], Any]] = []
-        self._bindings: list[Callable[[], Any]] = []
+        # Iterators over calls of functions in C, which `run` consumes.
+        self._checks: list[Iterator[Any]] = []
+        self._removals: list[Iterator[Any]] = []
+        self._returns: list[Iterator[Any]] = []
+        self._bindings: list[Iterator[Any]] = []
 
     def bind(self, variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
         """Make arrays the values of variables."""
-        self._bindings.append(_lazily(_set_array, variables, arrays))
+        self._bindings.append(map(_set_array, variables, arrays))
 
     def overwrite(
         self,
@@ -166,27 +172,25 @@ class Commit:
             watched: The arrays whose references are counted.
             counts: The result of `references` for each while nobody else holds it.
         """
-        self._checks.append(
-            _lazily(_require, map(eq, map(references, watched), counts))
-        )
-        self._removals.append(_lazily(_delete_array, variables))
-        self._returns.append(_lazily(_set_array, variables, arrays))
+        self._checks.append(map(_require, map(eq, map(references, watched), counts)))
+        self._removals.append(map(_delete_array, variables))
+        self._returns.append(map(_set_array, variables, arrays))
 
     def run(self) -> bool:
         """Make the changes; make none, and return False, if an array is held elsewhere."""
         begun: list[bool] = []
-        returns = map(call, self._returns)
-        calls = [
+        returns = chain(*self._returns)
+        calls = chain(
             *self._checks,
-            partial(begun.append, True),
+            map(begun.append, _TRUE),
             *self._removals,
-            *self.writes,
-            partial(deque, returns, 0),
+            map(call, self.writes),
+            returns,
             *self._bindings,
-            partial(changes.__setitem__, 0, object()),
-        ]
+            map(changes.__setitem__, _ZERO, (object(),)),
+        )
         try:
-            deque(map(call, calls), 0)
+            deque(calls, 0)
             return True
         except BaseException as error:
             if begun:
@@ -194,8 +198,3 @@ class Commit:
             if begun or not isinstance(error, KeyError):
                 raise
         return False
-
-
-def _lazily(function, *iterables):
-    """Return a function in C that calls one for each entry of iterables."""
-    return partial(deque, map(function, *iterables), 0)

@@ -396,8 +396,8 @@ def test_sums_of_nothing_keep_their_dtype(target):
     assert every[0].numpy() and not every[1].numpy().any()
 
 
-def test_a_number_is_placed_at_several_entries(target):
-    g = tw.constant(np.full((), 3.0))
+def test_numbers_are_placed_at_several_entries(target):
+    g = tw.constant(np.full(2, 3.0))
     place = tw.function(
         lambda g: scatter_index(g * 2.0, shape=(2, 3), index=("...", 1))
     )

@@ -122,6 +122,7 @@ class DeviceInstance(Instance):
             _, arrays = self.before[0]
             for variable, array in arrays:
                 variable._bind(array)
+            self.held.clear()  # the call that looks has changed nothing yet
             with self.stream:
                 self.blocks["status"].fill(0)
             self.report[:] = self.launched = 0

@@ -74,8 +74,8 @@ class Replay:
         """Launch the graph, which changes variables; without a launch none has changed."""
         for kernel in self.updates:
             self.numbers.note(kernel)
-        for in_place in TRIES:
-            change = Commit(in_place)
+        for try_ in TRIES:
+            change = Commit(try_)
             for each in self.in_place:
                 each.gather(change)
             stored = Stored(self.stores, self.may_fail, self.xp, change.in_place)
