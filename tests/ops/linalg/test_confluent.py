@@ -303,7 +303,10 @@ def test_limits_of_eig_are_unknown_and_raise():
     by_eigh(tw.exp), by_svd(tw.exp), by_eig,
     lambda x: tw.matmul(tw.linalg.eigh(x)[1] * tw.linalg.eigvalsh(x), tw.linalg.eigh(x)[1]),
 ], ids=["eigh", "svd", "eig", "several calls"])  # fmt: skip
-def test_traced_functions_raise_where_a_limit_is_unknown(f, target):
+def test_traced_functions_raise_where_a_limit_is_unknown(f, target, device):
+    if device != "cpu" and target == "numpy":
+        pytest.skip("functions are not compiled: they give the limit")
+
     def gradient(x):
         with tw.GradientTape() as tape:
             tape.watch(x)
