@@ -32,7 +32,9 @@ def snapshots(optimizer, variables, gradients, steps=4):
     return found
 
 
-def test_nothing_moves_while_nobody_looks():
+def test_nothing_moves_while_nobody_looks(device):
+    if device != "cpu":
+        pytest.skip("an eager step on a GPU writes to new arrays")
     optimizer, variables, gradients = problem(amsgrad=True)
     optimizer.apply_gradients(zip(gradients, variables))
     slots = optimizer.variables[2:]
@@ -94,6 +96,8 @@ def _exports_read_only():
 
 
 def test_once_let_go_a_value_is_updated_in_place_again(device):
+    if device != "cpu":
+        pytest.skip("an eager step on a GPU writes to new arrays")
     optimizer, variables, gradients = problem()
     optimizer.apply_gradients(zip(gradients, variables))
     first = places(variables)
@@ -101,8 +105,7 @@ def test_once_let_go_a_value_is_updated_in_place_again(device):
     optimizer.apply_gradients(zip(gradients, variables))
     second = places(variables)
     assert first[1] != second[1]
-    if device == "cpu":  # the large one lies apart from the small ones
-        assert first[0] == second[0]
+    assert first[0] == second[0]  # the large one lies apart from the small ones
     del held
     optimizer.apply_gradients(zip(gradients, variables))
     assert places(variables) == second

@@ -25,6 +25,10 @@ from tapewright.optimizers import (
 
 from .interrupts import after, at_bytecode, count_bytecodes, model_step, values
 
+# An interrupt may come in a finalizer, which Python then only reports.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 SHAPES = (20, 30), (30,), (30, 3)
 
 
@@ -118,7 +122,9 @@ RULES = {
 
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("rule", RULES)
-def test_all_that_belongs_to_a_step_is_in_its_commit(rule, traced):
+def test_all_that_belongs_to_a_step_is_in_its_commit(rule, traced, device):
+    if device != "cpu" and traced and rule == "a scaled loss":
+        pytest.skip("a launch decides about the next one")
     check_all(lambda: step_of(RULES[rule], traced), some)
 
 
@@ -177,9 +183,10 @@ HAS_TIMERS = hasattr(signal, "setitimer")
 
 
 @pytest.mark.skipif(not HAS_TIMERS, reason="there are no timers here")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("traced", [False, True])
-def test_signals_at_random_moments_leave_whole_steps(traced, target):
+def test_signals_at_random_moments_leave_whole_steps(traced, target, device):
+    if device != "cpu":
+        pytest.skip("the stand-in launches graphs in Python")
     make = lambda: step_of(Adam, traced, ((300, 700), (700,)))  # noqa: E731
     (step, variables), (other_step, other_variables) = make(), make()
     moments = random.Random(0)
@@ -201,8 +208,10 @@ def test_signals_at_random_moments_leave_whole_steps(traced, target):
 
 
 @pytest.mark.skipif(not HAS_TIMERS, reason="there are no timers here")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_fit_goes_on_after_interrupts_at_random_moments(target, tmp_path):
+def test_fit_goes_on_after_interrupts_at_random_moments(target, tmp_path, device):
+    if device != "cpu":
+        pytest.skip("the stand-in launches graphs in Python")
+
     def new():
         keras.utils.set_random_seed(0)
         layers = keras.layers
@@ -231,7 +240,6 @@ def test_fit_goes_on_after_interrupts_at_random_moments(target, tmp_path):
 
 
 @pytest.mark.skipif(not HAS_TIMERS, reason="there are no timers here")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_of_the_first_fit_leaves_no_half_built_layers():
     def new():
         layers = keras.layers
@@ -325,7 +333,9 @@ def test_memory_that_runs_out_leaves_the_step_undone(monkeypatch):
     assert equal([h.numpy() for h in held], before)
 
 
-def test_no_function_of_python_runs_in_a_commit(target):
+def test_no_function_of_python_runs_in_a_commit(target, device):
+    if device != "cpu":
+        pytest.skip("an eager step on a GPU writes to new arrays")
     step, _ = step_of(Adam, shapes=((300, 500), (7,)))
     run, kinds = Commit.run, set()
 

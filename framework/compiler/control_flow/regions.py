@@ -159,6 +159,8 @@ def assigned_variables(tracers):
     """
     touched, assigned = {}, {}
     host_called = any([tracer.called_host for tracer in tracers])
+    if host_called and (outer := active_tracer()) is not None:
+        outer.flush_variables()  # Python code inside may read what was assigned before
     for tracer in tracers:
         if host_called:
             tracer.touch([*tracer.assigned.values(), *tracer.untracked()])

@@ -62,7 +62,12 @@ class CudaExecutable(Executable):
         if config.functions_are_verified():
             verify_program(program, "form_kernels", overwrites=True)
         self.checks = [each for each in program.instructions if can_fail(each)]
-        self.host_variables = _changed_on_host(program)
+        self.host_variables = _changed_on_host(program.instructions)
+        # Those that go with a launch; what Python changes in one step is a commit of its own.
+        kinds = UpdateKernel, Store
+        self.counted_variables = _changed_on_host(
+            [e for e in program.instructions if isinstance(e, kinds)]
+        )
         kernels = [e for e in program.instructions if type(e) is UpdateKernel]
         self.updates = [kernel.step for kernel in kernels]
         super().__init__(program, name)
@@ -137,13 +142,12 @@ class CudaExecutable(Executable):
 
     def atomic(self, run, instance):
         run = restoring_on_failure(run, *self.program.restored)
-        if not self.host_variables:
+        counted = self.counted_variables
+        if not counted:
             return run
 
         def guarded(*arrays):
-            instance.held = list(
-                self.host_variables
-            )  # until the launch that goes with them
+            instance.held = list(counted)  # until the launch that goes with them
             restore = bound_again(instance.held)
             try:
                 return run(*arrays)
@@ -163,9 +167,9 @@ class CudaExecutable(Executable):
         return DeviceInstance(self, replacing)
 
 
-def _changed_on_host(program):
-    """The variables in host memory that a program changes."""
-    written = {id(v): v for e in program.instructions for v in e.variables_written}
+def _changed_on_host(instructions):
+    """The variables in host memory that instructions change."""
+    written = {id(v): v for e in instructions for v in e.variables_written}
     return [v for v in written.values() if isinstance(v._array, np.ndarray)]
 
 
