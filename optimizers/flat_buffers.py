@@ -236,8 +236,11 @@ class Segment:
     def row_ranges(self, rows):
         """Yield ranges of rows of the single variable whose values fit into a block.
 
-        Yields: the first row and the one behind the last, and the range of ``rows``, which
-        are sorted, that lies there.
+        Args:
+            rows: Sorted numbers of rows.
+
+        Yields:
+            ``(first, stop, begin, end)``: a range of rows, and the slice of ``rows`` in it.
         """
         xp = self.workspace.xp
         height = self._views[0].shape[0]

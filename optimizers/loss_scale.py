@@ -334,7 +334,7 @@ def _values(gradient):
 
 
 def _entries(gradient):
-    """The entries of a gradient that need not be zero, as a tensor."""
+    """Return the stored entries of a gradient, rows summed, as a tensor."""
     if isinstance(gradient, IndexedSlices):
         gradient = gradient.sum_repeated()
     return _values(gradient)

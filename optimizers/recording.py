@@ -26,12 +26,12 @@ class Runner:
 
     @staticmethod
     def wrapped(array):
-        """Return what a rule gets for an array."""
+        """Wrap an array for a rule."""
         return array
 
     @staticmethod
     def array_of(x):
-        """Return the array of what a rule has got, or returned."""
+        """Unwrap an array."""
         return x
 
     @staticmethod
@@ -87,7 +87,7 @@ class Recorder:
 
 
 class Recorded:
-    """An array of which a rule may know what it is, and not its values."""
+    """Wrapper of an array whose values are not computed yet."""
 
     __slots__ = ("array", "dtype", "shape", "size")
     __array_ufunc__ = None  # for NumPy, which leaves operators to this class

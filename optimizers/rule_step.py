@@ -213,7 +213,7 @@ class RuleStep:
 
 
 class Plan:
-    """The calls of a step that machine code makes, as they are in each step.
+    """Cached calls of a step that machine code makes.
 
     ``entries``: for each call the code, its gradient (an array of the update, or the number
     of a variable's own one), and the other arguments; ``gathered``: pairs of a part of such

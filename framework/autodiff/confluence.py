@@ -181,7 +181,7 @@ class _Pass:
         return list(zip(*[outputs for _, _, outputs, _ in self.found[i]]))
 
     def _cotangents(self, seeds, outputs):
-        """The cotangents of the values and of the vectors; None where there is none."""
+        """Return the cotangents of values and vectors, None for outputs without one."""
         cotangents, keys = dict(seeds), [[x.key for x in each] for each in outputs]
         backward_pass(self.tape, cotangents, keys, False, False)
         values, *vectors = [_total(cotangents, each) for each in keys]
@@ -203,12 +203,14 @@ class _Pass:
                     entry[3] = max(entry[3], order + 1)
 
     def _slopes(self, cotangent, cotangents, i, depth):
-        """The derivatives of the cotangents of the values by the vectors.
+        """Return derivatives of the value cotangents by the vectors; None without any.
 
-        For each kind of vectors ``[..., n, m, k]``; None if there is no cotangent.
+        Shapes:
+            ``[..., n, m, k]`` for each kind of vectors.
 
-        Raises: ``ValueError`` if the result depends on the basis of coinciding values: if
-        what must be 0 is not, or a combination of it does not stay so as vectors turn.
+        Raises:
+            ValueError: If the result depends on the basis of coinciding values: a part
+                that must be 0 is not, or does not stay 0 as the vectors rotate.
         """
         op, _, outputs, _ = self.found[i][0]
         values, *vectors = outputs

@@ -111,9 +111,14 @@ def commit(
     variables: Sequence[Variable] = (),
     arrays: Sequence[Any] = (),
 ) -> None:
-    """Make steps, and make arrays the values of variables, all at one moment.
+    """Make steps and bind arrays to variables, all at one moment.
 
     The caller holds the locks of all variables.
+
+    Args:
+        steps: Changes to make; no two of them change the same variable.
+        variables: Variables to bind.
+        arrays: New value of each, an array or a NumPy scalar.
     """
     if arrays:
         arrays = [np.asarray(x) if isinstance(x, np.generic) else x for x in arrays]

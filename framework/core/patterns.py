@@ -44,14 +44,18 @@ class Pattern:
     Lookaround, back references and atomic groups are only matched where ``re`` is fast, as
     for paths of variables.
 
-    Args: ``pattern``: in the syntax of ``re``; ``flags``: those of ``re``; ``source``: the
-    pattern that errors show, if it was translated.
+    Args:
+        pattern: Regular expression in the syntax of ``re``.
+        flags: Flags of ``re``.
+        source: Pattern that errors show, if ``pattern`` is a translation of it.
 
-    Raises: `PatternError` (a ``ValueError``) for an invalid pattern, or one of more than
-    `MAX_SIZE` characters once repetitions are written out.
+    Raises:
+        PatternError: If the pattern is invalid, or has more than `MAX_SIZE` characters
+            once repetitions are written out. It is a ``ValueError``.
 
-    >>> Pattern("(a+)+b").search("a" * 5000) is None
-    True
+    Example:
+        >>> Pattern("(a+)+b").search("a" * 5000) is None
+        True
     """
 
     def __init__(self, pattern: str, flags: int = 0, source: str | None = None):
@@ -73,7 +77,11 @@ class Pattern:
     def fullmatch(self, text: str) -> Any:
         """Return the match of the whole text, or None.
 
-        Raises: `PatternError` if the match could take longer than linear time.
+        Args:
+            text: Text to match.
+
+        Raises:
+            PatternError: If the match could take longer than linear time.
         """
         if len(text) <= self._longest_fullmatch:
             return self._re.fullmatch(text)
@@ -82,7 +90,12 @@ class Pattern:
     def search(self, text: str, start: int = 0) -> Any:
         """Return the first match from ``start`` on, or None.
 
-        Raises: `PatternError` if the match could take longer than linear time.
+        Args:
+            text: Text to search.
+            start: Index of the first character to look at.
+
+        Raises:
+            PatternError: If the match could take longer than linear time.
         """
         if len(text) <= self._longest_search:
             return self._re.search(text, start)
@@ -121,7 +134,15 @@ class Pattern:
 
 
 def pattern_of(pattern: str) -> Pattern:
-    """Return the `Pattern`, one for all calls. Raises: ``TypeError`` for other values."""
+    """Return the `Pattern` of a string, from a cache.
+
+    Args:
+        pattern: Regular expression in the syntax of ``re``.
+
+    Raises:
+        TypeError: If ``pattern`` is not a string.
+        PatternError: If it is invalid, as for `Pattern`.
+    """
     if not isinstance(pattern, str):
         raise TypeError(f"a regular expression must be a string, got {pattern!r:.80}")
     return _kept(pattern)
@@ -253,7 +274,7 @@ class _Program:
         return len(self._code) - 1
 
     def _compile(self, items, follow, flags):
-        """Add the instructions of items. Returns: the place of the first."""
+        """Add the instructions of items, and return the index of the first."""
         at = len(items)
         while at:
             begin = at

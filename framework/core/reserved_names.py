@@ -27,8 +27,9 @@ _PASSING_ON = {"__setattr__", "__setstate__", "__copy__", "__deepcopy__"}
 class Reserving:
     """Base of classes that users extend: names that start with `PREFIX` are not theirs.
 
-    Raises: ``AttributeError`` if code outside of the package assigns to such a name;
-    ``TypeError`` for a class that defines one.
+    Raises:
+        AttributeError: If code outside of the package assigns to such a name.
+        TypeError: If a class outside of the package defines one.
     """
 
     _tw_checked = None  # also in a copy of a class, which has our names by then
@@ -78,11 +79,15 @@ def name_in_files(name: str) -> str:
 
 
 def class_attribute(item: object, name: str, cls: type | None = None) -> Any:
-    """Return an attribute as a class has it, whatever ``item`` itself has by this name.
+    """Return an attribute of a class, bound to ``item``, and ignore those of the instance.
 
-    ``cls``: the class where the search begins, by default that of ``item``.
+    Args:
+        item: The instance.
+        name: Name of the attribute.
+        cls: Class where the search begins, by default the class of ``item``.
 
-    Raises: ``AttributeError`` if neither ``cls`` nor its bases have it.
+    Raises:
+        AttributeError: If neither ``cls`` nor its bases have the attribute.
     """
     for base in (cls or type(item)).__mro__:
         if name in vars(base):

@@ -337,11 +337,11 @@ class UnknownSize(_Formula):
         return cls(("poly", (((symbol,), 1),)), scope)
 
     def as_dimension(self):
-        """This size as that of an axis, as a shape has it."""
+        """Return the size as an entry of a shape, which ``is None`` recognizes."""
         return self if self.is_dimension else type(self)(*self._parts, True)
 
     def as_number(self):
-        """This size as a number to compute with, as what is computed from a shape."""
+        """Return the size as a derived number, which is never None."""
         return type(self)(*self._parts)
 
     @property

@@ -54,14 +54,14 @@ def reading_file() -> bool:
 
 @contextmanager
 def reading_config() -> Iterator[None]:
-    """Mark the objects that are made inside as those of a config, of unknown origin."""
+    """Treat objects created in this context as read from an untrusted config."""
     with _naming_files(bool(_MAY_NAME_FILES.get())):
         yield
 
 
 @contextmanager
 def trusting_configs() -> Iterator[None]:
-    """Let the configs that are read inside name files, except those of a `from_file`."""
+    """Allow configs read in this context to name files, unless `from_file` is active."""
     with _naming_files(True):
         yield
 
@@ -76,10 +76,15 @@ def _naming_files(allowed):
 
 
 def names_no_file(who: str, what: str, path: str) -> None:
-    """Check that ``path``, for ``what``, is given by the caller, and not by a config.
+    """Reject a path that a config names: its content would leak through the model.
 
-    Raises: ``ValueError``, or a `SavingError` from a file: it could be any file of the
-    user's, whose content a model would then hand out.
+    Args:
+        who: Name of the class, for the error.
+        what: Name of the argument, for the error.
+        path: The path that the class is about to read.
+
+    Raises:
+        ValueError: If an untrusted config is being read; a `SavingError` in `from_file`.
     """
     if reading_file():
         raise load_error(

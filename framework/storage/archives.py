@@ -110,7 +110,7 @@ def _unpack_zip(path, folder):
 
 
 def _place(folder, name):
-    """The path of a member below the folder. Raises: ``ValueError`` for one outside."""
+    """Return the path of a member below the folder; raise if it lies outside."""
     parts = name.split("/")
     is_odd = os.name == "nt" and any(mark in name for mark in "\\:")
     if os.path.isabs(name) or ".." in parts or "\0" in name or is_odd:

@@ -860,9 +860,9 @@ def _map_shapes(function, shapes):
 
 
 def _shapes_in(tensors):
-    """The shape of a tensor, or the shapes in a nest; None where there is none.
+    """Return the shape of each tensor in a nest, and None for leaves without a shape.
 
-    Unknown sizes are None, also in a function that is traced for all sizes.
+    Unknown sizes are None, also in functions that are traced for all sizes.
     """
     if is_nested(tensors):
         return map_structure(_shapes_in, tensors)

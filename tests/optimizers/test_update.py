@@ -106,3 +106,40 @@ def test_a_scaled_rule_of_the_users_sees_what_was_assigned_before_it():
 
     step()
     np.testing.assert_array_equal(v.numpy(), [0.75, 0.75])
+
+
+LATER = {
+    "weight_decay": 0.5,
+    "clipnorm": 0.1,
+    "clipvalue": 0.01,
+    "global_clipnorm": 0.1,
+    "loss_scale_factor": 4.0,
+    "momentum": 0.1,
+    "nesterov": True,
+    "learning_rate": 0.01,
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_setting_that_changes_after_some_steps_counts(name, traced):
+    """Machine code makes the steps that NumPy makes, also where its calls are planned."""
+
+    def values(target, change):
+        with tw.config.use_target(target):
+            v = [tw.Variable(tw.ones(size)) for size in (3, 4, 20_000)]
+            gradients = [tw.fill(x.shape, 0.3) for x in v]
+            optimizer = tw.optimizers.SGD(0.1, momentum=0.9)
+            step = lambda: optimizer.apply(gradients, v)  # noqa: E731
+            step = tw.function(step) if traced else step
+            for _ in range(3):
+                step()
+            if change:
+                setattr(optimizer, name, LATER[name])
+            for _ in range(2):
+                step()
+            return np.concatenate([x.numpy() for x in v])
+
+    changed = values("native", True)
+    np.testing.assert_allclose(changed, values("numpy", True), 1e-5)
+    assert np.abs(changed - values("native", False)).min() > 1e-3

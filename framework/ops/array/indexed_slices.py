@@ -15,9 +15,10 @@ __all__ = []
 
 
 def dense(slices):
-    """`IndexedSlices` as the tensor (on arrays: the array) that it stands for.
+    """Convert `IndexedSlices` to a dense tensor, or to an array if they hold arrays.
 
-    Raises: ``ValueError`` without a ``dense_shape``.
+    Raises:
+        ValueError: If there is no ``dense_shape``.
     """
     if slices.dense_shape is None:
         raise InvalidArgumentError(
@@ -42,7 +43,7 @@ def add_slices(slices, other):
 
 
 def sum_repeated(slices):
-    """The same slices, where the first of equal indices has the sum, the others zeros.
+    """Sum repeated rows: the first of equal indices gets the sum, the others zeros.
 
     The number of rows stays, so that a traced function knows it.
     """

@@ -93,9 +93,18 @@ def over_gaps(
 ):
     """``part / gaps``, and 0 where a gap is 0: there ``part`` must be 0, too.
 
-    Args: ``along``: what ``part`` belongs to, for its size; ``slopes``: a row with the
-    cotangents of the values; ``strict``: also raise where the limit of the quotient may
-    be another one than 0; ``corner``: ``part`` may be anything where a gap is 0.
+    Args:
+        part: Numerator, ``[..., n, m]``.
+        along: Matrix that ``part`` belongs to; its largest entry scales the tolerance.
+        slopes: Row of the cotangents of the values, which broadcasts against ``gaps``.
+        gaps: Differences of values, ``[..., n, m]``.
+        who: Name of the factorization, for errors.
+        values: Name of its values, for errors.
+        strict: Also raise where the limit of the quotient may not be 0.
+        corner: Accept any ``part`` where a gap is 0.
+
+    Raises:
+        ValueError: If a numerator is not 0 where a gap is, or a limit is unknown.
     """
     near = _near(xp, gaps)
     if near is None:
@@ -116,7 +125,7 @@ def over_gaps(
 
 
 def _near(xp, gaps):
-    """A mask of the gaps that are 0, off the diagonal of a square; None if none is."""
+    """Return a mask of zero gaps, without the diagonal of a square; None if it is empty."""
     near = gaps == 0
     if not near.any():
         return None

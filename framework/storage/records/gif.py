@@ -64,7 +64,8 @@ def _raster(module, frame):
 
     Pillow's decoder alone, without its reader of files, takes a fifth of the time.
 
-    Raises: ``ValueError`` if it is cut off.
+    Raises:
+        ValueError: If the frame is cut off.
     """
     size = frame.width, frame.height
     options = frame.pixels[0], bool(frame.flags & INTERLACED)
@@ -88,7 +89,8 @@ class Frame:
 def read_frames(data: bytes) -> Iterator[Frame]:
     """The frames of a file, up to its end or to where it is cut off or damaged.
 
-    Raises: ``ValueError`` for a frame without colors.
+    Raises:
+        ValueError: If a frame has no colors.
     """
     if len(data) < 13:
         return

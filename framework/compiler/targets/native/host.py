@@ -83,10 +83,13 @@ class Host:
 
 
 def described(triple, cpu, found, used):
-    """Return the `Host` of what LLVM and NumPy found.
+    """Return the `Host` that LLVM and NumPy report.
 
-    Args: ``found``: whether the CPU has a feature, by LLVM's name; ``used``: whether NumPy
-    uses one, by NumPy's name.
+    Args:
+        triple: LLVM's name of architecture, vendor and system.
+        cpu: LLVM's name of the CPU.
+        found: Dict of LLVM's feature names, True for those that the CPU has.
+        used: Dict of NumPy's feature names, True for those that NumPy uses.
     """
     host = Host(triple, "generic" if cpu in _UNFINISHED else cpu)
     features = [f"{'+' if has else '-'}{name}" for name, has in sorted(found.items())]
