@@ -30,6 +30,7 @@ from tapewright.core.source_lines import lines_are_recorded, user_stacklevel
 from tapewright.core.tape import Tape, TapeWithLines
 from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor
 from tapewright.core.typing import Gradient, TensorNest
+from tapewright.core.ufunc_settings import ignoring_float_errors
 from tapewright.core.user_gradients import conjugate
 from tapewright.core.variable import Variable, on_device_of, unwrap_value
 from tapewright.ops.array.creation import zeros, zeros_like
@@ -301,24 +302,24 @@ class GradientTape:
         cotangents = {}
         for (tensor, key), seed in zip(pairs, seeds):
             seed_cotangent(cotangents, key, tensor, seed, on_arrays)
-        with (
-            use_interpreters((ARRAY_EVAL,) if on_arrays else interpreters),
-            np.errstate(all="ignore"),
-        ):
-            release = not self._persistent
-            if tape.confluent:
-                confluence.pull_back(
-                    tape, cotangents, keys, on_arrays, release, interpreters
-                )
-            else:
-                backward_pass(tape, cotangents, keys, on_arrays, release)
-            found = [sum_cotangents(cotangents, k) for k in keys]
+        with use_interpreters((ARRAY_EVAL,) if on_arrays else interpreters):
+            found = self._pull_back(tape, cotangents, keys, on_arrays, interpreters)
         results = [to_gradient(g, on_arrays) for g in found]
         if unconnected is UnconnectedGradients.ZERO:
             results = [
                 zeros_like(s) if g is None else g for g, s in zip(results, flat_sources)
             ]
         return pack(sources, list(map(_as_source, flatten(sources), results)))
+
+    @ignoring_float_errors
+    def _pull_back(self, tape, cotangents, keys, on_arrays, interpreters):
+        release = not self._persistent
+        if tape.confluent:
+            options = on_arrays, release, interpreters
+            confluence.pull_back(tape, cotangents, keys, *options)
+        else:
+            backward_pass(tape, cotangents, keys, on_arrays, release)
+        return [sum_cotangents(cotangents, k) for k in keys]
 
     @overload
     def jacobian(

@@ -48,6 +48,7 @@ from .tensor import (
 )
 from .text import make_text, text_is_used, when_text_is_used
 from .typing import Kernel, Op, P, Rule, TensorLike, converter_of
+from .ufunc_settings import ignoring_float_errors
 
 __all__ = [
     "Primitive",
@@ -75,7 +76,7 @@ class _Kernels(dict):
     def __missing__(self, array_type):
         bound = self.plain(array_type)
         if self.op.ignores_float_errors and devices.array_module(array_type) is np:
-            bound = np.errstate(all="ignore")(bound)
+            bound = ignoring_float_errors(bound)
         for wrapper in _wrappers.values():
             bound = wrapper(self.op, bound)
         self[array_type] = bound

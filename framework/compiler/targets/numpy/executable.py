@@ -7,6 +7,7 @@ import numpy as np
 from tapewright.core import config
 from tapewright.core.commit import restoring
 from tapewright.core.tensor import TensorSpec
+from tapewright.core.ufunc_settings import SMALL_BUFFER, ignoring_float_errors
 from tapewright.core.variable import writing
 
 from ...program.arena import ALIGNMENT
@@ -16,7 +17,6 @@ from ...program.call_instructions import Store, Update
 from ...program.verifier import verify_memory
 from ...tracing.graph import is_value
 from .source import PerInstance, SourceWriter
-from .ufunc_settings import with_ufunc_settings
 
 __all__ = ["Executable", "Instance", "explained"]
 
@@ -118,7 +118,7 @@ class Executable:
         if self.program.aliases_inputs:  # a region: the replay around it does the rest
             return run
         run = _in_transaction(run, self.program)
-        return with_ufunc_settings(run) if self.calls_numpy else run
+        return ignoring_float_errors(run, SMALL_BUFFER) if self.calls_numpy else run
 
     def atomic(self, run, instance):
         """Make ``run`` leave all variables as they were if it does not come to its end."""
