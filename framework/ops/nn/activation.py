@@ -29,7 +29,7 @@ from ..math.comparison import (
 from ..math.elementwise import abs, clip_by_value, exp, minimum, zero_safe_multiply
 from ..math.reduction import reduce_logsumexp, reduce_max, reduce_sum, restored
 from ..math.special import normal_tail
-from ..math.trigonometry import tanh, tanh_slope
+from ..math.trigonometry import over_square_of_cosh, tanh, tanh_slope
 
 __all__ = [
     "crelu",
@@ -171,16 +171,13 @@ def _(g, x, out, x_dtype):
     linear=[{"g"}], cost=(4, 1),
 )  # fmt: skip
 def sigmoid_slope(xp, g: TensorLike, x: TensorLike):
-    """``g * s * (1 - s)`` of ``s = sigmoid(x)``, with ``1 - s`` as ``s * exp(-x)``.
+    """``g * s * (1 - s)`` of ``s = sigmoid(x)``, computed as ``g / (2 * cosh(x / 2)) ** 2``.
 
-    ``s`` has no digit of ``1 - s`` left where it has been rounded to 1. Its formula is
-    that of `sigmoid`, so that a traced step computes it once.
+    ``s`` has no digit of ``1 - s`` left where it has been rounded to 1.
     """
-    decay = xp.exp(-x)
-    s = xp.reciprocal(decay + x.dtype.type(1))
-    decay *= s
-    s *= xp.fmin(decay, x.dtype.type(1))  # 1 for NaN, which is infinity times 0
-    return s * g
+    found = over_square_of_cosh(xp, g, x * x.dtype.type(0.5))
+    found *= x.dtype.type(0.25)
+    return found
 
 
 sigmoid_slope.kernel_for("numpy")(in_parts(sigmoid_slope.primitive.kernel))

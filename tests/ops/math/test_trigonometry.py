@@ -6,6 +6,7 @@ import pytest
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, complexes, floats
 from tapewright.ops.math import trigonometry
+from tapewright.ops.nn.activation import sigmoid_slope
 
 UNIT = {"low": -0.85, "high": 0.75}
 ABOVE_1 = {"low": 1.3, "high": 2.9}
@@ -138,3 +139,23 @@ def test_what_is_not_zero_at_zero_has_no_diagonal_rule():
         trigonometry.__dict__[name].primitive.diagonal_rule is None
         for name in ("cos", "cosh", "acos", "acosh", "angle")
     )
+
+
+@pytest.mark.parametrize("vectorized", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_slopes_of_tanh_and_sigmoid_keep_their_digits(vectorized, dtype, monkeypatch):
+    monkeypatch.setattr(trigonometry, "_cosh_is_vectorized", lambda: vectorized)
+    end = 42 if dtype is np.float32 else 350
+    x = np.linspace(-end, end, 2001).astype(dtype)
+    decay = np.exp(-2 * np.abs(x.astype(np.longdouble)))
+    expected = 4 * decay / (1 + decay) ** 2  # 1 / cosh(x) ** 2
+    for slope, factor in ((trigonometry.tanh_slope, 1), (sigmoid_slope, 0.25)):
+        x_of = tw.constant(x if factor == 1 else 2 * x)
+        for g in (1.0, -1e30):
+            found = slope(tw.constant(np.full(x.shape, g, dtype)), x_of).numpy()
+            right = expected * g * factor
+            near = 4 * np.finfo(dtype).eps * (1 + np.abs(x) / 8)  # of the exponential
+            assert np.all(np.abs(found - right) <= near * np.abs(right))
+        ends = tw.constant(np.array([-np.inf, np.inf, np.nan, -1e4, 1e4], dtype))
+        found = slope(tw.ones(5, dtype), ends).numpy()
+        np.testing.assert_array_equal(found, [0, 0, np.nan, 0, 0])
