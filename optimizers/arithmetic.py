@@ -3,6 +3,8 @@
 Sums and averages lie beside the variables in their segments, as ``extras``.
 """
 
+from functools import partial
+
 import numpy as np
 
 from tapewright.core import blas
@@ -35,10 +37,7 @@ def approach(xp, mean, x, weight, scratch, factor=1):
     up to 1.
     """
     if pays(mean):
-        real = mean.dtype.type
-        keep = real(1) - real(weight)
-        new = float(real(1) - keep)  # exact: they add up to 1
-        _axpby(xp, new * factor, x, keep, mean)
+        _axpby(xp, partial(_shares, mean.dtype.type, factor), weight, x, mean)
         return
     if factor != 1:
         x = xp.multiply(x, factor, out=scratch)
@@ -50,7 +49,7 @@ def approach(xp, mean, x, weight, scratch, factor=1):
 def subtract_scaled(xp, y, x, factor, scratch):
     """``y <- y - factor * x``; ``scratch`` may be ``x``."""
     if pays(y):
-        _axpby(xp, -float(factor), x, 1.0, y)
+        _axpby(xp, _subtracted, factor, x, y)
         return
     xp.multiply(x, factor, out=scratch)
     xp.subtract(y, scratch, out=y)
@@ -62,9 +61,24 @@ def pays(y):
     return is_numpy and y.size >= WORTH and blas.handles(y.dtype)
 
 
-def _axpby(xp, alpha, x, beta, y):
-    """``y <- alpha * x + beta * y``, where it `pays`."""
-    (xp if type(xp) is Recorder else blas).axpby(alpha, x, beta, y)
+def _shares(real, factor, weight):
+    """The numbers of `approach` for `blas.axpby`."""
+    keep = real(1) - real(weight)
+    new = float(real(1) - keep)  # exact: they add up to 1
+    return new * factor, keep
+
+
+def _subtracted(factor):
+    return -float(factor), 1.0
+
+
+def _axpby(xp, numbers, coefficient, x, y):
+    """``y <- alpha * x + beta * y`` of ``alpha, beta = numbers(coefficient)``."""
+    if type(xp) is Recorder:
+        xp.axpby(numbers, coefficient, x, y)
+        return
+    alpha, beta = numbers(coefficient)
+    blas.axpby(alpha, x, beta, y)
 
 
 def accumulate(groups, gradients, share, steps=None) -> list:

@@ -12,6 +12,7 @@ from tapewright.compiler.program.variable_update import DeviceUpdate, UpdateGrou
 from tapewright.core.communication.job import count_step
 
 from .gradients import clipping
+from .recording import are_current
 
 __all__ = ["device_update"]
 
@@ -22,25 +23,26 @@ SETTINGS = (
 )
 
 
-def device_update(update, rule, block_rule, values):
+def device_update(update, rule, block_rule, read):
     """Return the step of an `Update` as a `DeviceUpdate`, or None if Python has to make it.
 
-    ``block_rule`` is the arithmetic of the rule, whose settings go to ``values`` when they
-    are read.
+    ``block_rule`` is the arithmetic of the rule, which notes in ``read`` the settings that
+    it reads.
     """
     is_plain = not (
         rule.use_ema or rule.gradient_accumulation_steps or update.constrained
     )
     for workspace in update.workspaces:
         is_plain = is_plain and workspace.computed == workspace.dtype
-    return _Step(update, rule, block_rule, values) if is_plain else None
+    return _Step(update, rule, block_rule, read) if is_plain else None
 
 
 class _Step(DeviceUpdate):
-    def __init__(self, update, rule, block_rule, values):
+    def __init__(self, update, rule, block_rule, read):
         self.update, self.rule = update, rule
-        self.block_rule, self.values = block_rule, values
-        values.update({name: getattr(rule, name) for name in SETTINGS})
+        self.block_rule, self.read = block_rule, read
+        for name in SETTINGS:
+            getattr(read, name)
         count = 1 + block_rule.coefficients
         self.parts = [  # a group of the update, and one of its stretches
             (group, start, stop)
@@ -99,8 +101,7 @@ class _Step(DeviceUpdate):
         return [variable, *slots]
 
     def is_current(self):
-        values = self.values.items()
-        return all([getattr(self.rule, name) == value for name, value in values])
+        return are_current(self.rule, self.read._tw_values)
 
     @property
     def segments(self):

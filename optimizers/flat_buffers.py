@@ -69,6 +69,11 @@ class Workspace:
             self._spare = self.xp.empty_like(self.scratch)
         return self._spare
 
+    @property
+    def kind(self):
+        """The module, the dtype of steps, and the count of coefficients."""
+        return self.xp, self.computed, len(self.numbers) - 1
+
     def prepare(self, values):
         """Set ``numbers`` to the values in the form that ufuncs take fastest."""
         if self.xp is not np:  # an array would have to travel to the GPU
@@ -120,10 +125,10 @@ class Segment:
         if not change.in_place:
             self.move()
             return
-        bound = [*map(is_, map(_array_of, self.owners), self._views)]
-        if change.is_first and all(bound):
+        if change.is_first and all(map(is_, map(_array_of, self.owners), self._views)):
             self._counts_now = self._counts
             return
+        bound = [*map(is_, map(_array_of, self.owners), self._views)]
         now = [*map(references, chain(self.flats, self._views))]
         if now == self._counts and all(bound):
             self._counts_now = self._counts

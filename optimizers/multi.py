@@ -11,6 +11,7 @@ import numpy as np
 from tapewright.core.commit import commit
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.patterns import pattern_of
+from tapewright.core.ufunc_settings import ignoring_float_errors
 from tapewright.core.variable import Variable, writing
 from tapewright.serialization import object_config, registry
 
@@ -271,9 +272,9 @@ class MultiOptimizer(Optimizer):
         for optimizer, update, _ in updates:
             update.announce(optimizer)
             written += optimizer._tw_writes(update)
-        with np.errstate(all="ignore"):
-            writing(written).run(self._tw_commit, updates)
+        writing(written).run(self._tw_commit, updates)
 
+    @ignoring_float_errors
     def _tw_commit(self, updates):
         """Make the steps of all optimizers, and count one."""
         for _, update, gradients in updates:

@@ -39,6 +39,7 @@ from tapewright.serialization.constructor_arguments import constructor_arguments
 from .device_update import device_update
 from .flat_buffers import lay_out
 from .gradients import clipping
+from .recording import ReadSettings, are_current
 from .rule_step import RuleStep, update_alone
 from .schedules import LearningRateSchedule
 from .state import State
@@ -306,9 +307,8 @@ class Optimizer(State, Configured):
         the block in the cache, and ``coefficients`` have the form that ufuncs take
         fastest. With ``needs_two`` ``scratch`` is a pair.
         """
-        rule = self.rule if isinstance(self, _ReadRecorder) else self
         raise NotImplementedError(
-            f"{type(rule).__name__} must define update_step, see Optimizer"
+            f"{self.__class__.__name__} must define update_step, see Optimizer"
         )
 
     # --- state
@@ -397,8 +397,7 @@ class Optimizer(State, Configured):
         if tracer is not None:
             self._tw_trace_step(update, grads, trainable_variables, tracer)
             return
-        with np.errstate(all="ignore"):
-            update.apply(self, grads)
+        update.apply(self, grads)
 
     def _tw_trace_step(self, update, grads, variables, tracer):
         """Record a step, which each replay takes."""
@@ -539,32 +538,30 @@ class Optimizer(State, Configured):
         return _block_rule(self, self) if self._tw_updates_blocks else None
 
     def _tw_compiled_update(
-        self, xp: Any, dtype: DTypeLike | None, decays: Any, scaled: Any
+        self, xp: Any, dtype: DTypeLike | None, count: int, decays: Any, scaled: Any
     ) -> Any:
-        """Return `update_block` as machine code, see `make_update`, or None.
+        """Return `update_block` of ``count`` coefficients as machine code, or None.
 
-        It is compiled again if a setting that `update_block` reads has changed.
+        See `make_update`. It is compiled again if a setting that `update_block` reads has
+        changed.
         """
         if xp is not np:
             return None
-        key = config.target(), dtype, decays, scaled
-        function, settings = self._tw_compiled.get(key, (None, None))
-        if settings is None or (
-            settings and any([getattr(self, n) != v for n, v in settings])
-        ):
-            function, settings = self._tw_compile_update(*key)
-            self._tw_compiled[key] = function, settings
+        key = config.target(), dtype, count, decays, scaled
+        function, read = self._tw_compiled.get(key, (None, None))
+        if read is None or not are_current(self, read):
+            read = {}
+            function = self._tw_compile_update(read, *key)
+            self._tw_compiled[key] = function, read
         return function
 
-    def _tw_compile_update(self, target, dtype, decays, scaled):
-        """Return the machine code, and names and values of the settings that it reads."""
+    def _tw_compile_update(self, read, target, dtype, count, decays, scaled):
         if target != "native" or not self._tw_updates_blocks:
-            return None, ()
+            return None
         from tapewright.compiler.pipeline import make_update  # loads all passes
 
-        recorder = _ReadRecorder(self)
-        function = make_update(_block_rule(self, recorder), dtype, decays, scaled)
-        return function, tuple(recorder.values.items())
+        rule = _block_rule(self, ReadSettings(self, read))._replace(coefficients=count)
+        return make_update(rule, dtype, decays, scaled)
 
     def _tw_device_update(self, update: Any) -> Any:
         """Return a step of an `Update` for a device, or None if Python has to make it."""
@@ -573,9 +570,8 @@ class Optimizer(State, Configured):
             or not self._tw_updates_blocks
         ):
             return None
-        recorder = _ReadRecorder(self)
-        rule = _block_rule(self, recorder)
-        return device_update(update, self, rule, recorder.values)
+        read = ReadSettings(self, {})
+        return device_update(update, self, _block_rule(self, read), read)
 
     @property
     def _tw_rule(self):
@@ -725,17 +721,3 @@ def _block_rule(rule, reads):
         len(rule._tw_slots),
         1 + rule._tw_rule.needs_two,
     )
-
-
-class _ReadRecorder:
-    """A stand-in for an optimizer that records the settings read, with their values."""
-
-    def __init__(self, rule):
-        self.rule, self.values = rule, {}
-
-    def __getattr__(self, name):
-        method = getattr(type(self.rule), name, None)
-        if inspect.isfunction(method):
-            return functools.partial(method, self)
-        value = self.values[name] = getattr(self.rule, name)
-        return value

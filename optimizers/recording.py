@@ -1,21 +1,84 @@
 """The arithmetic of a step: made at once, or noted for a commit to make.
 
 A rule changes arrays by ufuncs of a module ``xp`` with ``out=``. In place of NumPy it may
-get a `Recorder`, and in place of arrays `Recorded` ones, which have no values to look at.
+get a `Recorder`, in place of arrays `Recorded` ones, which have no values to look at, and
+in place of the optimizer `ReadSettings`.
 """
 
+import inspect
 import operator
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from tapewright.compiler.program.array_functions import NotTraceable
 from tapewright.core import blas
 
-__all__ = ["NotRecordable", "Recorded", "Recorder", "Runner"]
+__all__ = [
+    "NotRecordable",
+    "ReadSettings",
+    "Recorded",
+    "Recorder",
+    "Runner",
+    "Template",
+    "are_current",
+    "bound",
+]
+
+# Values that cannot change in place, so that a comparison finds that another was set.
+CONSTANTS = (
+    *(type(None), bool, int, float, complex, str, bytes),
+    *(np.generic, np.dtype, np.ufunc),
+)
 
 
-class NotRecordable(Exception):
+class NotRecordable(NotTraceable):
     """A rule does something else than to call ufuncs with ``out=``."""
+
+
+class ReadSettings:
+    """A stand-in for an optimizer that records in ``values`` which settings are read.
+
+    Methods of the optimizer get it in place of the optimizer, `super` included.
+    """
+
+    def __init__(self, optimizer, values):
+        vars(self).update(_tw_optimizer=optimizer, _tw_values=values)
+
+    @property
+    def __class__(self):
+        return type(self._tw_optimizer)
+
+    def __getattr__(self, name):
+        optimizer = self._tw_optimizer
+        method = inspect.getattr_static(type(optimizer), name, None)
+        if inspect.isfunction(method) and name not in vars(optimizer):
+            return partial(method, self)
+        value = getattr(optimizer, name)
+        if not _is_constant(value) and not isinstance(method, staticmethod):
+            raise NotRecordable(f"{name} may change")
+        self._tw_values[name] = value
+        return value
+
+    def __setattr__(self, name, value):
+        raise NotRecordable(f"{name} is set in each step")
+
+
+def are_current(optimizer, values):
+    """Return whether an optimizer has the settings that were read, by name."""
+    for name, value in values.items():
+        now = getattr(optimizer, name)
+        if now is not value and now != value:
+            return False
+    return True
+
+
+def _is_constant(value):
+    if isinstance(value, tuple):
+        return all(map(_is_constant, value))
+    return isinstance(value, CONSTANTS)
 
 
 class Runner:
@@ -46,13 +109,13 @@ class Runner:
 
 
 class Recorder:
-    """Notes calls in the list ``writes``: functions in C without arguments.
+    """Notes calls of functions in C in the list ``calls``, as ``(function, *arguments)``.
 
     As a module, `xp`, it has the ufuncs of NumPy.
     """
 
-    def __init__(self, writes):
-        self.writes, self.kept = writes, []
+    def __init__(self):
+        self.calls = []
 
     @property
     def xp(self):
@@ -66,35 +129,108 @@ class Recorder:
 
         def note(self, *args, out):
             args = [x.array if type(x) is Recorded else x for x in args]
-            self.writes.append(partial(ufunc, *args, out=out.array))
+            self.calls.append((partial(ufunc, out=out.array), *args))
             return out
 
         setattr(Recorder, name, note)  # the next use finds it
         return partial(note, self)
 
-    def axpby(self, alpha, x, beta, y):
-        """Note `blas.axpby`."""
-        self.kept.append(x.array)  # the call knows its address alone
-        self.writes.append(blas.bound_axpby(alpha, x.array, beta, y.array))
+    def axpby(self, numbers, coefficient, x, y):
+        """Note `blas.axpby` with ``alpha, beta = numbers(coefficient)``."""
+        if type(coefficient) is Recorded:
+            coefficient = coefficient.array
+        self.calls.append((Axpby(numbers), coefficient, x.array, y.array))
 
-    wrapped = staticmethod(lambda array: Recorded(array))
+    @staticmethod
+    def wrapped(array):
+        return Recorded(array)
+
     array_of = staticmethod(operator.attrgetter("array"))
 
     def call(self, function, *args):
-        self.writes.append(partial(function, *args))
+        self.calls.append((function, *args))
 
     compute = call
+
+
+class Axpby(NamedTuple):
+    """`blas.axpby`, which takes addresses and numbers: it is bound in each step."""
+
+    numbers: Callable
+
+    def bound(self, coefficient, x, y):
+        """Return the call; ``x`` and ``y`` must not end before it."""
+        alpha, beta = self.numbers(coefficient)
+        return blas.bound_axpby(alpha, x, beta, y)
+
+
+def bound(call):
+    """Return a recorded call as a function in C without arguments."""
+    if type(call[0]) is Axpby:
+        return call[0].bound(*call[1:])
+    return partial(*call)
+
+
+class Template:
+    """Calls of which some are bound in each step.
+
+    Args:
+        calls: Those of a `Recorder`.
+        gradient: An array in place of a gradient that is another one in each step; None if
+            that of the calls is the same.
+    """
+
+    def __init__(self, calls, gradient=None):
+        self.writes, self.late = [], []
+        for k, call in enumerate(calls):
+            places = [(p, _place(x, gradient)) for p, x in enumerate(call)]
+            places = [(p, place) for p, place in places if place is not None]
+            is_late = places or type(call[0]) is Axpby
+            if is_late:
+                call = [*call]
+                for p, _ in places:
+                    call[p] = None
+                self.late.append((k, call, places))
+            self.writes.append(None if is_late else bound(call))
+
+    def bound(self, gradient):
+        """Return the calls for a gradient, which must not end before they are made."""
+        writes = [*self.writes]
+        for k, call, places in self.late:
+            call = [*call]
+            for p, place in places:
+                call[p] = gradient[place]
+            writes[k] = bound(call)
+        return writes
+
+
+def _place(x, gradient):
+    """Return the slice of ``gradient`` that ``x`` is, or None."""
+    if gradient is None or (
+        x is not gradient and getattr(x, "base", None) is not gradient
+    ):
+        return None
+    if x is gradient:
+        return slice(None)
+    start = (_address(x) - _address(gradient)) // gradient.itemsize
+    return slice(start, start + x.size)
+
+
+def _address(array):
+    return array.__array_interface__["data"][0]
 
 
 class Recorded:
     """Wrapper of an array whose values are not computed yet."""
 
-    __slots__ = ("array", "dtype", "shape", "size")
+    __slots__ = ("array",)
     __array_ufunc__ = None  # for NumPy, which leaves operators to this class
+    dtype = property(operator.attrgetter("array.dtype"))
+    shape = property(operator.attrgetter("array.shape"))
+    size = property(operator.attrgetter("array.size"))
 
     def __init__(self, array):
         self.array = array
-        self.dtype, self.shape, self.size = array.dtype, array.shape, array.size
 
     def __getattr__(self, name):
         raise NotRecordable(f"the values of an array are not there yet for {name}")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
-from weakref import WeakSet
 
 import numpy as np
 
@@ -27,11 +26,17 @@ from tapewright.core.variable import Variable
 from .arithmetic import accumulate, average, clear, pays
 from .flat_buffers import Workspace
 from .gradients import Scaling, SparseRows, clipping, to_gradient
-from .recording import NotRecordable, Recorder, Runner
+from .recording import (
+    NotRecordable,
+    ReadSettings,
+    Recorder,
+    Runner,
+    Template,
+    are_current,
+    bound,
+)
 
 __all__ = ["RuleStep", "update_alone"]
-
-_unrecordable: WeakSet = WeakSet()  # classes of rules that look at values
 
 
 class RuleStep:
@@ -49,9 +54,10 @@ class RuleStep:
             self._prepare()
         self.compiled = {}  # machine code and its numbers, by dtype, decay and scaling
         self.moved = None  # segments whose new flats have the new values
+        self.kept = []  # arrays that calls know by their addresses
         if not rule._tw_updates_blocks:
             self._run_ops()
-        elif self._has_more() or not update.is_on_host or type(rule) in _unrecordable:
+        elif self._has_more() or not update.is_recordable:
             self._compute_on_copies()
         count_step()
 
@@ -79,22 +85,32 @@ class RuleStep:
         segments = self.update.changed
         for segment in segments:
             segment.gather(change)
-        if self.update.plan is not None and self.update.plan.add_to(change, self):
-            for segment in segments:
-                segment.add_to(change)
-            return True
-        recorder = Recorder([])
-        try:
-            self._update(recorder)
-        except NotRecordable:
-            _unrecordable.add(type(self.rule))
-            return False
-        self.recorder = recorder  # keeps arrays until the calls are made
-        self.update.plan = Plan.of(self)
+        plan = self.update.plan
+        if plan is None or not plan.add_to(change, self):
+            try:
+                self.record(self.update.groups, change)
+            except NotRecordable:
+                self.update.is_recordable = False
+                return False
+            self._plan()
         for segment in segments:
             segment.add_to(change)
-        change.writes += recorder.writes
         return True
+
+    def record(self, groups, change):
+        """Add calls that update the variables of these groups."""
+        recorder = Recorder()
+        self._update(groups, self.gradients, recorder)
+        self.kept += recorder.calls
+        change.writes += map(bound, recorder.calls)
+
+    def _plan(self):
+        """Plan the next steps, if the settings are those of the step before."""
+        if self.share != 1 or self.rule._tw_changes_gradients:
+            return
+        update, settings = self.update, Plan.settings_of(self)
+        update.plan = Plan(self) if update.settings == settings else None
+        update.settings = settings
 
     # --- on copies
 
@@ -105,7 +121,7 @@ class RuleStep:
             segment.move()
         gradients = self._accumulated()
         if self.is_due:
-            self._update(None, gradients)
+            self._update(update.groups, gradients)
         if self.is_due and self.every > 1:
             clear(update.segments)
         if rule.use_ema:
@@ -195,11 +211,10 @@ class RuleStep:
         limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
         return clipping(gradients, *limits, self.share)
 
-    def _update(self, runner, gradients=None):
+    def _update(self, groups, gradients, runner=None):
         """Update all blocks by ``update_block``, at once or as calls of a recorder."""
-        gradients = self.gradients if gradients is None else gradients
         rule, clips = self.rule, self._clips(gradients)
-        for segment, members, runs, flat, views in self.update.groups:
+        for segment, members, runs, flat, views in groups:
             xp = segment.workspace.xp
             blocks = _Blocks(rule, segment, runner or Runner(xp), self.compiled)
             if flat is None:
@@ -213,81 +228,94 @@ class RuleStep:
 
 
 class Plan:
-    """Cached calls of a step that machine code makes.
+    """Calls of a step that later steps make again, while its settings stay the same.
 
-    ``entries``: for each call the code, its gradient (an array of the update, or the number
-    of a variable's own one), and the other arguments; ``gathered``: pairs of a part of such
-    an array and the number of the gradient that belongs there.
+    ``groups`` are the `Template` of groups of variables, ``gathered`` pairs of a part of
+    their memory for gradients and the number of the gradient that it holds. ``singles`` are
+    those of variables that are alone, each with the number of its gradient. The calls of
+    ``others``, further groups, are recorded in each step.
     """
 
-    def __init__(self, entries, gathered, step):
-        self.entries, self.gathered = entries, gathered
-        self.compiled = [(key, code) for key, (code, _) in step.compiled.items()]
-        self.numbers = [(key[0], key[0].numbers) for key in step.compiled]
-        self.versions = [segment.version for segment in step.update.changed]
-        self.decays = bool(step.rule.weight_decay)
+    def __init__(self, step):
+        self.settings = self.settings_of(step)
+        self.read = {}  # settings of the rule that the calls depend on
+        self.groups, self.gathered, self.singles, self.others = [], [], [], []
+        for group in step.update.groups:
+            numbers = [n for _, n in group.members]
+            dense = all([type(step.gradients[n]) is np.ndarray for n in numbers])
+            try:
+                template = self._template(step, group) if dense else None
+            except NotRecordable:  # the rule computes with the numbers of a step
+                template = None
+            if template is None:
+                self.others.append(group)
+            elif group.gradient is None:
+                self.singles.append((*numbers, template))
+            else:
+                self.groups.append(template)
+                self.gathered += [(group.views[m], n) for m, n in group.members]
+        self.compiled = [
+            (code, w, w.numbers, (*w.kind, *kind))
+            for (w, *kind), (code, _) in step.compiled.items()
+        ]
 
-    @classmethod
-    def of(cls, step):
-        """Return the plan of a step that was just recorded; None if others differ from it."""
-        rule, update = step.rule, step.update
-        entries, gathered = [], []
-        if rule._tw_changes_gradients or not step.compiled:
+    @staticmethod
+    def settings_of(step):
+        """Return what decides which calls a step makes, beside the settings of the rule."""
+        rule, segments = step.rule, step.update.changed
+        limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
+        versions = [segment.version for segment in segments]
+        return step.share, *limits, bool(rule.weight_decay), versions
+
+    def _template(self, step, group):
+        segment, flat, recorder = group.segment, group.gradient, Recorder()
+        read = ReadSettings(step.rule, self.read)
+        blocks = _Blocks(step.rule, segment, recorder, step.compiled, read)
+        if not blocks.in_place:
             return None
-        for segment, members, runs, flat, views in update.groups:
-            workspace = segment.workspace
-            decays = bool(rule.weight_decay and segment.decays)
-            compiled, numbers = step.compiled.get(
-                (workspace, decays, False), (None, ())
-            )
-            dense = [type(step.gradients[n]) is np.ndarray for _, n in members]
-            if (
-                compiled is None
-                or workspace.computed != workspace.dtype
-                or not all(dense)
-            ):
-                return None
-            if flat is None:
-                runs = [(0, segment.starts[-1])]
-            for start, stop in runs:
-                gradient = members[0][1] if flat is None else flat[start:stop]
-                arrays = segment.stretch(start, stop)
-                entries.append((compiled, gradient, (*arrays, *numbers)))
-            gathered += [(views[m], n) for m, n in members if flat is not None]
-        return cls(entries, gathered, step)
+        if flat is None:
+            gradient = np.empty(segment.starts[-1], segment.workspace.dtype)
+            blocks.update_run(0, gradient.size, gradient)
+            return Template(recorder.calls, gradient)
+        for start, stop in group.runs:
+            blocks.update_run(start, stop, flat[start:stop])
+        return Template(recorder.calls)
 
     def add_to(self, change, step):
         """Add the calls for the gradients of a step; return False if it needs another plan."""
-        rule, gradients = step.rule, step.gradients
-        if step.share != 1 or rule.clipnorm or rule.clipvalue or rule.global_clipnorm:
+        if self.settings_of(step) != self.settings:
             return False
-        if [segment.version for segment in step.update.changed] != self.versions:
+        if not are_current(step.rule, self.read):
             return False
-        if bool(rule.weight_decay) != self.decays:
-            return False
-        for (workspace, decays, scaled), code in self.compiled:
-            kind = workspace.xp, workspace.computed, decays, scaled
-            if rule._tw_compiled_update(*kind) is not code:
+        for code, workspace, numbers, kind in self.compiled:
+            if workspace.numbers is not numbers:
                 return False
-        for workspace, known in self.numbers:
-            if workspace.numbers is not known:
+            if step.rule._tw_compiled_update(*kind) is not code:
                 return False
+        gradients, writes = step.gradients, change.writes
         for view, n in self.gathered:
             if gradients[n] is not view:
                 view[...] = gradients[n]
-        for compiled, gradient, arguments in self.entries:
-            if type(gradient) is int:
-                gradient = _plain(gradients[gradient].reshape(-1))
-            change.writes.append(partial(compiled, gradient, *arguments))
+        for template in self.groups:
+            writes += template.bound(None)
+        for n, template in self.singles:
+            gradient = _plain(gradients[n].reshape(-1))
+            step.kept.append(gradient)
+            writes += template.bound(gradient)
+        if self.others:
+            step.record(self.others, change)
         return True
 
 
 class _Blocks:
-    """Updates of the blocks of a segment by a rule."""
+    """Updates of the blocks of a segment by a rule.
 
-    def __init__(self, rule, segment, runner, compiled):
+    With ``read`` the rule does not see the values of coefficients, and gets `ReadSettings`.
+    """
+
+    def __init__(self, rule, segment, runner, compiled, read=None):
         self.rule, self.segment, self.workspace = rule, segment, segment.workspace
-        self.runner, self.compiled = runner, compiled
+        self.runner, self.compiled, self.read = runner, compiled, read
         self.in_place = self.workspace.computed == self.workspace.dtype
         self.decays = bool(rule.weight_decay and segment.decays)
 
@@ -320,7 +348,7 @@ class _Blocks:
         key = workspace, self.decays, scaled
         known = self.compiled.get(key)
         if known is None:
-            kind = workspace.xp, workspace.computed, self.decays, scaled
+            kind = *workspace.kind, self.decays, scaled
             compiled = self.rule._tw_compiled_update(*kind)
             decay, *numbers = workspace.numbers
             if self.decays:
@@ -371,6 +399,10 @@ class _Blocks:
             runner.compute(compiled, gradient, variable, *slots, *numbers)
             return
         decay, *coefficients = workspace.numbers
+        update_block = rule._tw_rule.update_block
+        if self.read is not None:
+            coefficients = [wrapped(number) for number in coefficients]
+            update_block = partial(type(rule).update_block, self.read)
         if rule._tw_rule.takes_factor:
             coefficients.append(1.0 if clip is None else float(clip.factor))
         variable, buffer = wrapped(variable), wrapped(workspace.scratch[:size])
@@ -380,7 +412,7 @@ class _Blocks:
         if rule._tw_rule.needs_two:
             buffer = buffer, wrapped(workspace.spare[:size])
         slots = map(wrapped, slots)
-        rule._tw_rule.update_block(xp, gradient, variable, buffer, coefficients, *slots)
+        update_block(xp, gradient, variable, buffer, coefficients, *slots)
 
     def _folds(self, clip):
         """Return whether the rule multiplies by the factor of ``clip`` in passing."""

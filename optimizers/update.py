@@ -26,6 +26,7 @@ from tapewright.core.tensor import (
     convert_to_tensor,
     new_tensor,
 )
+from tapewright.core.ufunc_settings import ignoring_float_errors
 from tapewright.core.variable import writing
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.gather import scatter_rows
@@ -97,8 +98,9 @@ class Update:
         self.changed = [group.segment for group in self.groups]
         workspaces = [segment.workspace for segment in self.changed]
         self.workspaces = list({id(each): each for each in workspaces}.values())
-        self.plan = None  # of the steps that machine code makes, once there was one
-        self.is_on_host = all([workspace.xp is np for workspace in self.workspaces])
+        self.plan = self.settings = None  # of steps in blocks, once there was one
+        # Whether ufuncs make the steps, as far as is known: `recording`.
+        self.is_recordable = all([w.xp is np for w in self.workspaces])
         self.constrained = [  # with the segment, and the number there
             (group.segment.variables[m], group.segment, m)
             for group in self.groups
@@ -109,11 +111,12 @@ class Update:
     def with_own_memory(self):
         """Return the same update with new memory for gradients."""
         other = copy.copy(self)
-        other.plan = None
+        other.plan = other.settings = None
         pairs = [(group.segment, group.members) for group in self.groups]
         other.groups = [GradientGroup.of(*pair) for pair in pairs]
         return other
 
+    @ignoring_float_errors
     def apply(self, rule, grads):
         """Make one step of ``rule``, the optimizer."""
         if self.missing or active_interpreter() is not None:

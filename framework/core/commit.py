@@ -166,7 +166,7 @@ class Commit:
         variables: Sequence[Variable],
         arrays: Sequence[Any],
         watched: Iterable[Any],
-        counts: Sequence[Any],
+        counts: list[Any],
     ) -> None:
         """Let `writes` write to arrays, which become or stay the values of variables.
 
@@ -177,7 +177,8 @@ class Commit:
             watched: The arrays whose references are counted.
             counts: The result of `references` for each while nobody else holds it.
         """
-        self._checks.append(map(_require, map(eq, map(references, watched), counts)))
+        now = map(list, (map(references, watched),))  # counted when the commit runs
+        self._checks.append(map(_require, map(eq, now, (counts,))))
         self._removals.append(map(_delete_array, variables))
         self._returns.append(map(_set_array, variables, arrays))
 

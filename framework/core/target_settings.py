@@ -132,7 +132,7 @@ def _wanted():
     name, by = _asked["target"], _asked["by"]
     if name is None:
         name = os.environ.get("TAPEWRIGHT_TARGET", "").lower() or DEFAULT
-        by = f"TAPEWRIGHT_TARGET={name}"
+        by = "TAPEWRIGHT_TARGET=" + name
     return name, by
 
 
