@@ -29,6 +29,7 @@ from tapewright.core.tensor import (
     convert_to_tensor,
     new_tensor,
 )
+from tapewright.core.ufunc_settings import ignoring_float_errors
 from tapewright.core.variable import Variable
 
 from ..program.atomicity import restoring_on_failure
@@ -282,6 +283,7 @@ class ConcreteFunction:
             return record_call(self, tensors, interpreters)
         return self.interpreted(tensors)
 
+    @ignoring_float_errors  # as in a replay
     def interpreted(self, tensors):
         """Return the output tensors, op by op, as active interpreters see them."""
         run = partial(interpret, self.graph)

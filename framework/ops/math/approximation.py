@@ -55,11 +55,10 @@ def in_blocks(compute, *inputs):
 def in_parts(kernel):
     """The ``kernel`` of NumPy arrays with `in_blocks`, where all have one shape."""
 
-    def parted(xp, *inputs):
-        first, *others = inputs
-        if first.size <= _BLOCK or any([x.shape != first.shape for x in others]):
-            return kernel(xp, *inputs)
-        return in_blocks(partial(kernel, xp), *inputs)
+    def parted(xp, x, *more):
+        if x.size > _BLOCK and all([each.shape == x.shape for each in more]):
+            return in_blocks(partial(kernel, xp), x, *more)
+        return kernel(xp, x, *more)
 
     return parted
 

@@ -8,8 +8,6 @@ of `tanh`, is computed from the input: the rounded output has lost it.
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from tapewright.core.rules import elementwise
@@ -45,6 +43,17 @@ __all__ = [
     "tanh",
 ]
 
+
+def _is_vectorized(name):
+    """Return whether NumPy has vector code for a function of float32 on this machine."""
+    try:
+        found = np.lib.introspect.opt_func_info(f"^{name}$", "float32")[name]
+    except (AttributeError, KeyError):  # an older NumPy, or plain code alone
+        return False
+    return not any([each["current"].startswith("baseline") for each in found.values()])
+
+
+COSH_IS_VECTORIZED = _is_vectorized("cosh")
 
 # -------------------------------------------------------------------- trigonometric
 
@@ -260,10 +269,7 @@ def _(g, x, x_dtype):
     return tanh_slope(g, x)
 
 
-@elementwise(
-    kinds="f", zero_when=[{"g"}, {"g", "x"}], ignores_float_errors=True,
-    linear=[{"g"}], cost=(2, 1),
-)  # fmt: skip
+@elementwise(kinds="f", zero_when=[{"g"}, {"g", "x"}], linear=[{"g"}], cost=(2, 1))
 def tanh_slope(xp, g: TensorLike, x: TensorLike):
     """``g / cosh(x) ** 2``, the cotangent behind ``tanh(x)``, in one op.
 
@@ -271,9 +277,6 @@ def tanh_slope(xp, g: TensorLike, x: TensorLike):
     overflow of `cosh` gives 0, which is right; it does not overflow where its square does.
     """
     return over_square_of_cosh(xp, g, x)
-
-
-tanh_slope.kernel_for("numpy")(in_parts(tanh_slope.primitive.kernel))
 
 
 def over_square_of_cosh(xp, g, x):
@@ -284,7 +287,7 @@ def over_square_of_cosh(xp, g, x):
         found *= factor
         return found
     # NumPy divides as fast as it multiplies, and may have no vector code for cosh.
-    if _cosh_is_vectorized():
+    if COSH_IS_VECTORIZED:
         cosh = np.cosh(x)
     else:
         cosh = np.exp(x)
@@ -296,11 +299,7 @@ def over_square_of_cosh(xp, g, x):
     return found
 
 
-@cache
-def _cosh_is_vectorized():
-    known = np.lib.introspect.opt_func_info(func_name="^cosh$", signature="float32")
-    (used,) = [each["current"] for each in known.get("cosh", {}).values()] or [""]
-    return bool(used) and not used.startswith("baseline")
+tanh_slope.kernel_for("numpy")(in_parts(over_square_of_cosh))
 
 
 @tanh_slope.vjp("g")

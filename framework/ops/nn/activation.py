@@ -166,10 +166,7 @@ def _(g, x, out, x_dtype):
     return sigmoid_slope(g, x)
 
 
-@elementwise(
-    kinds="f", zero_when=[{"g"}, {"g", "x"}], ignores_float_errors=True,
-    linear=[{"g"}], cost=(4, 1),
-)  # fmt: skip
+@elementwise(kinds="f", zero_when=[{"g"}, {"g", "x"}], linear=[{"g"}], cost=(4, 1))
 def sigmoid_slope(xp, g: TensorLike, x: TensorLike):
     """``g * s * (1 - s)`` of ``s = sigmoid(x)``, computed as ``g / (2 * cosh(x / 2)) ** 2``.
 
