@@ -94,7 +94,8 @@ class Segment:
 
     __slots__ = (
         "variables", "decays", "workspace", "starts", "block", "flats", "extras",
-        "owners", "version", "_views", "_counts", "_counts_now", "_slices", "_rule_count",
+        "owners", "version", "_views", "_counts", "_counts_now", "_was_held", "_slices",
+        "_rule_count",
     )  # fmt: skip
 
     def __init__(self, variables, slots, extras, decays, workspace):
@@ -112,6 +113,7 @@ class Segment:
         # References to flats and views while nobody else holds them: as a rule, and now,
         # as the owners of a flat that was moved have their arrays until the commit.
         self._counts = self._counts_now = [0] * (len(columns) + len(self.owners))
+        self._was_held = False  # when somebody last looked
         self._slices = {}  # of flats, by column and range; they count as references
         self.version = 0  # of the addresses of flats
 
@@ -125,12 +127,14 @@ class Segment:
         if not change.in_place:
             self.move()
             return
-        if change.is_first and all(map(is_, map(_array_of, self.owners), self._views)):
+        expects_none = change.is_first and not self._was_held
+        if expects_none and all(map(is_, map(_array_of, self.owners), self._views)):
             self._counts_now = self._counts
             return
         bound = [*map(is_, map(_array_of, self.owners), self._views)]
         now = [*map(references, chain(self.flats, self._views))]
-        if now == self._counts and all(bound):
+        self._was_held = now != self._counts
+        if all(bound) and not self._was_held:
             self._counts_now = self._counts
             return
         first, size = len(self.flats), len(self.variables)

@@ -18,6 +18,7 @@ from tapewright.core.tensor import Tensor
 from tapewright.core.typing import Kernel, Op, P
 
 __all__ = [
+    "WHOLE",
     "either",
     "in_blocks",
     "in_double",
@@ -34,6 +35,7 @@ def special_function(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
 
 
 _BLOCK = 1 << 16  # entries that one thread works on at once: they stay in the cache
+WHOLE = 2 * _BLOCK  # up to here copies of results cost more than the cache saves
 
 
 def in_blocks(compute, *inputs):
@@ -56,7 +58,7 @@ def in_parts(kernel):
     """The ``kernel`` of NumPy arrays with `in_blocks`, where all have one shape."""
 
     def parted(xp, x, *more):
-        if x.size > _BLOCK and all([each.shape == x.shape for each in more]):
+        if x.size > WHOLE and all([each.shape == x.shape for each in more]):
             return in_blocks(partial(kernel, xp), x, *more)
         return kernel(xp, x, *more)
 

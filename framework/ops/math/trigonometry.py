@@ -8,13 +8,15 @@ of `tanh`, is computed from the input: the rounded output has lost it.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from tapewright.core.rules import elementwise
 from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast, real_dtype
-from .approximation import in_parts
+from .approximation import WHOLE, in_blocks
 from .elementwise import (
     BOTH,
     FIRST,
@@ -286,6 +288,8 @@ def over_square_of_cosh(xp, g, x):
         found = g * factor
         found *= factor
         return found
+    if x.size > WHOLE and x.shape == g.shape:
+        return in_blocks(partial(over_square_of_cosh, xp), g, x)
     # NumPy divides as fast as it multiplies, and may have no vector code for cosh.
     if COSH_IS_VECTORIZED:
         cosh = np.cosh(x)
@@ -297,9 +301,6 @@ def over_square_of_cosh(xp, g, x):
     found = g / cosh
     found /= cosh
     return found
-
-
-tanh_slope.kernel_for("numpy")(in_parts(over_square_of_cosh))
 
 
 @tanh_slope.vjp("g")

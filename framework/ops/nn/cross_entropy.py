@@ -40,7 +40,13 @@ from ..math.comparison import (
 )
 from ..math.elementwise import exp, log, square, zero_safe_multiply
 from ..math.reduction import reduce_logsumexp, reduce_sum
-from .activation import log_softmax_p, shifted_rows, sigmoid, softmax_p, softplus
+from .activation import (
+    log_softmax_p,
+    shifted_rows,
+    sigmoid_slope,
+    softmax_p,
+    softplus,
+)
 
 __all__ = [
     "l2_loss",
@@ -288,8 +294,27 @@ def _sigmoid_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
 
 
 @_sigmoid_cross_entropy.vjp("logits")
-def _(g, labels, logits):  # sigmoid(x) - labels, whose digits cancel for a sure logit
-    return g * (sigmoid(logits) * (1.0 - labels) - sigmoid(-logits) * labels)
+def _(g, labels, logits):
+    return g * _sigmoid_minus(logits, labels)
+
+
+@elementwise(kinds="f", cost=(7, 2))
+def _sigmoid_minus(xp, logits: TensorLike, labels: TensorLike):
+    """``sigmoid(x) - labels``, whose digits would cancel where the logit is sure."""
+    one = logits.dtype.type(1)
+    yes = xp.reciprocal(xp.exp(-logits) + one)
+    no = xp.reciprocal(xp.exp(logits) + one)
+    return yes * (one - labels) - no * labels
+
+
+@_sigmoid_minus.vjp("logits")
+def _(g, logits):
+    return sigmoid_slope(g, logits)
+
+
+@_sigmoid_minus.vjp("labels")
+def _(g):
+    return -g
 
 
 @_sigmoid_cross_entropy.vjp("labels")

@@ -141,7 +141,7 @@ def test_what_is_not_zero_at_zero_has_no_diagonal_rule():
     )
 
 
-@np.errstate(all="ignore")  # as in the backward passes, where these ops run
+@np.errstate(all="ignore")  # as in backward passes, where these ops run
 @pytest.mark.parametrize("vectorized", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_slopes_of_tanh_and_sigmoid_keep_their_digits(vectorized, dtype, monkeypatch):
