@@ -8,13 +8,19 @@ Nothing of this runs unless values on the tape do coincide.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
 from tapewright.core import devices
 from tapewright.core.dtypes import finfo
 from tapewright.core.errors import InvalidArgumentError
-from tapewright.core.interpreters import use_interpreters
+from tapewright.core.interpreters import (
+    active_interpreters,
+    active_tracer,
+    use_interpreters,
+)
+from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import (
     IndexedSlices,
@@ -24,28 +30,42 @@ from tapewright.core.tensor import (
 )
 from tapewright.core.user_gradients import conjugate
 from tapewright.ops.array.conversion import real
-from tapewright.ops.array.creation import zeros_like
+from tapewright.ops.array.creation import ones_like, zeros_like
 from tapewright.ops.array.gather import gather_nd, gather_p, scatter_rows
 from tapewright.ops.array.indexed_slices import dense
 from tapewright.ops.array.joining import concat, stack
 from tapewright.ops.array.shape import reshape
-from tapewright.ops.linalg.confluent import LIMITS, NO_DERIVATIVE
+from tapewright.ops.linalg.confluent import (
+    LIMITS,
+    NO_DERIVATIVE,
+    NO_ORDER,
+    any_coincide,
+    free_of_turns,
+)
 from tapewright.ops.math.reduction import reduce_sum
 
-from .backward import backward_pass, seed_cotangent, sum_cotangents, to_gradient
+from .backward import (
+    backward_pass,
+    reachable,
+    seed_cotangent,
+    sum_cotangents,
+    to_gradient,
+)
 from .jacobian import JacobianPass
 
-__all__ = ["coincide", "pull_back", "second_derivatives"]
+__all__ = ["coincide", "pull_back", "second_derivatives", "use_control_flow"]
 
 # The formula of the part is right beside coinciding values up to the square of their
 # distance, so that it may be differentiated once.
 MOST = 2
-NO_ORDER = (
-    "{who}: where values coincide, the derivative of a result that depends on values and "
-    "vectors is known up to the second order (the first through several factorizations, "
-    "the third of values alone), not beyond. Functions of the whole matrix "
-    "(tw.linalg.expm, sqrtm, logm, inv) know all"
-)
+
+_control_flow = None  # (branch, map_fn), which are of a floor above
+
+
+def use_control_flow(branch, map_fn):
+    """Set the functions that traced parts are made with."""
+    global _control_flow
+    _control_flow = branch, map_fn
 
 
 def coincide(tape):
@@ -75,11 +95,13 @@ def pull_back(tape, cotangents, keys, on_arrays, release, interpreters):
     known = all([devices.is_array(out[0].array) for _, _, out, _ in tape.confluent])
     inputs = [(op, x.key) for op, x, _, _ in tape.confluent]
     unknown = "values" if len(set(inputs)) == len(inputs) else "unknown"
-    adds = known and coincide(tape)
+    adds = coincide(tape) if known else _can_be_traced(tape, interpreters)
     token = LIMITS.set("added" if adds else unknown)
     try:
-        if adds:
+        if adds and known:
             _add_parts(tape, cotangents, on_arrays, interpreters)
+        elif adds:
+            _add_traced_parts(tape, cotangents, interpreters)
         backward_pass(tape, cotangents, keys, on_arrays, release)
     finally:
         LIMITS.reset(token)
@@ -142,6 +164,34 @@ def _add_parts(tape, cotangents, on_arrays, interpreters):
             cotangents[key] = g.array if on_arrays else g
 
 
+def _can_be_traced(tape, interpreters):
+    """Return whether a trace can have the parts, which each replay adds if it needs them.
+
+    There must be no outer tape (a Jacobian could not map a branch), all sizes must be
+    known, and no factorization may depend on another.
+    """
+    if _control_flow is None or interpreters != (active_tracer(),):
+        return False
+    outputs = [out for _, _, out, _ in tape.confluent]
+    if any([has_symbolic_shape(x.shape) for each in outputs for x in each]):
+        return False
+    behind = reachable(tape.records, {x.key for each in outputs for x in each})
+    return all([x.key not in behind for _, x, _, _ in tape.confluent])
+
+
+def _add_traced_parts(tape, cotangents, interpreters):
+    """As `_add_parts`, in a branch of the trace for values that coincide."""
+    branch, _ = _control_flow
+    # The parts of one factorization do not enter those of another: the order is free.
+    for i, ((op, x, outputs, _), *_) in enumerate(_Pass(tape, interpreters).found):
+        parts = _Pass(tape.copied(), interpreters).traced_parts
+        choices = partial(parts, cotangents, i), lambda: [None]
+        (part,) = branch(f"{op.name}_limits", any_coincide(outputs), choices)
+        if part is not None:
+            old = cotangents.get(x.key)
+            cotangents[x.key] = part if old is None else old + part
+
+
 class _Pass:
     """A backward pass that ``tape``, a copy, records to differentiate it."""
 
@@ -175,6 +225,59 @@ class _Pass:
             self._count(i, depth)
             part = rule(outputs, slopes)
             seeds[x.key] = seeds[x.key] + part if x.key in seeds else part
+
+    def traced_parts(self, cotangents, i):
+        """Return the part of a factorization in a list; None for results without one.
+
+        Derivatives are taken in a loop: nodes with regions cannot be batched.
+        """
+        self.interpreters = (*active_interpreters(), self.tape)
+        with use_interpreters(self.interpreters):
+            seeds = dict(cotangents)
+            cotangent, vectors = self._cotangents(seeds, self._outputs(i))
+            if vectors is None:
+                return [None]
+            op, x, outputs, _ = self.found[i][0]
+            turn, rule, names = op.confluent_rules
+            turns = turn(outputs, vectors)
+            combined = reshape(_combination(turns), ())
+            if combined.key not in self.tape.known:
+                return [None]
+            moves = cotangent is not None and cotangent.key in self.tape.known
+            first = self._pulled_back(combined, ones_like(combined), i)
+            turns += turn(outputs, first)
+            sizes, part = [*vectors, *first], zeros_like(x)
+            if moves:
+                slopes = self._traced_slopes(cotangent, outputs[0], i)
+                sizes, part = [*sizes, *slopes], rule(outputs, slopes)
+            return [free_of_turns(part, turns, sizes, op.name, names)]
+
+    def _traced_slopes(self, cotangent, values, i):
+        """Return the derivatives of the value cotangents by the vectors, as `_slopes`."""
+        shape = tuple(values.shape)
+        count, batch = shape[-1], math.prod(shape[:-1])
+
+        def slopes(row):
+            unit, at = row
+            found = self._pulled_back(cotangent, reshape(unit, shape), i)
+            return [reshape(v, (batch, *tuple(v.shape)[-2:]))[at] for v in found]
+
+        units = np.eye(batch * count, dtype=cotangent.array.dtype)
+        owners = np.arange(batch * count) // count
+        _, map_fn = _control_flow
+        rows = map_fn(slopes, (new_tensor(units), new_tensor(owners)))
+        return [reshape(x, (*shape, *tuple(x.shape)[-2:])) for x in rows]
+
+    def _pulled_back(self, target, seed, i):
+        """Return the cotangents of each kind of vectors of a factorization."""
+        vectors = self._outputs(i)[1:]
+        keys, seeds = [[v.key for v in each] for each in vectors], {target.key: seed}
+        backward_pass(self.tape, seeds, keys, False, False)
+        totals = [_total(seeds, each) for each in keys]
+        return [
+            zeros_like(v) if g is None else conjugate(g)
+            for (v, *_), g in zip(vectors, totals)
+        ]
 
     def _outputs(self, i):
         """The values of all calls, the first kind of vectors of all calls, ..."""

@@ -108,7 +108,7 @@ class Linearizations:
         for variable, is_tracked in zip(self.variables, tracked[start:]):
             if is_tracked and id(variable) in self.inner:
                 return None  # it is a source inside of a branch or loop
-        if len(self.by_tracked) >= MANY or not _has_gradients(self.graph):
+        if len(self.by_tracked) >= MANY or not _can_be_linearized(self.graph):
             return None
         try:
             with use_interpreters(()):
@@ -119,14 +119,19 @@ class Linearizations:
             return None
 
 
-def _has_gradients(graph):
-    """Return whether all custom gradient functions in a graph can be traced."""
+def _can_be_linearized(graph):
+    """Return whether traces of the gradients of a graph have all that tapes know.
+
+    Not if a custom gradient function cannot be traced, and not if values may coincide,
+    whose derivatives of higher order a tape finds (see `autodiff.confluence`).
+    """
     for node in graph.nodes:
         if type(node) is CustomCall and not node.has_gradient:
             return False
-        if node.op is not None and node.op.registered is not None:
+        op = node.op
+        if op is not None and (op.registered or op.confluent_rules) is not None:
             return False
-        if not all([_has_gradients(part) for part in node.regions]):
+        if not all([_can_be_linearized(part) for part in node.regions]):
             return False
     return True
 

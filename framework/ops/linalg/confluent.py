@@ -24,10 +24,18 @@ from tapewright.core.tensor import TensorSpec
 from tapewright.core.typing import TensorLike
 
 from ..array.conversion import cast
-from ..array.creation import eye
-from ..math.comparison import equal, greater, logical_and, logical_not, masked
+from ..array.creation import eye, zeros_like
+from ..array.joining import stack
+from ..math.comparison import (
+    equal,
+    greater,
+    logical_and,
+    logical_not,
+    logical_or,
+    masked,
+)
 from ..math.elementwise import abs, divide_no_nan
-from ..math.reduction import reduce_max
+from ..math.reduction import reduce_any, reduce_max
 from .contraction import einsum
 from .matmul import adjoint, beside, matmul_primitive
 
@@ -44,9 +52,18 @@ NO_DERIVATIVE = (
 )
 UNKNOWN_DERIVATIVE = (
     "{who}: where {values} coincide (of a batch, those of one matrix), the derivative of a "
-    "result that depends on them and on the vectors is only known to GradientTape.gradient "
-    "outside of traced functions. Functions of the whole matrix (tw.linalg.expm, sqrtm, "
-    "logm, inv, pinv, det) know it everywhere"
+    "result that depends on them and on the vectors is a limit, which only "
+    "GradientTape.gradient finds; in traced functions only the first derivative, for known "
+    "sizes and a matrix that does not come from another factorization. Take the gradient "
+    "outside of traced functions, or use functions of the whole matrix (tw.linalg.expm, "
+    "sqrtm, logm, inv, pinv, det), which have all derivatives"
+)
+
+NO_ORDER = (
+    "{who}: where values coincide, the derivative of a result that depends on values and "
+    "vectors is known up to the second order (the first through several factorizations, "
+    "the third of values alone), not beyond. Functions of the whole matrix "
+    "(tw.linalg.expm, sqrtm, logm, inv) know all"
 )
 
 
@@ -199,6 +216,102 @@ def _(g, out, gaps):
 
 
 # ------------------------------------------------------------- the limits of quotients
+
+
+def any_coincide(outputs):
+    """Return whether values coincide: of a batch, those of one matrix."""
+    values, *vectors = outputs
+    found = reduce_any(beside_diagonal(gaps_of(values, values.dtype)))
+    if len(vectors) > 1:  # a singular value of 0 coincides with its negative
+        found = logical_or(found, reduce_any(equal(sums_of(values, values.dtype), 0.0)))
+    return found
+
+
+def free_of_turns(part, turns, sizes, who, values):
+    """``part``, where ``turns`` are 0: how a result changes as vectors rotate.
+
+    ``sizes``: tensors whose largest entry scales the tolerance.
+    """
+    size = reduce_max(stack([_largest(x) for x in sizes]))
+    limits = [float(finfo(x.array.dtype).eps) ** 0.5 for x in turns]
+    excess = stack([_largest(x) - limit * size for x, limit in zip(turns, limits)])
+    return unless_turned(part, reduce_max(excess), who=who, values=values)
+
+
+def _largest(x):
+    return reduce_max(abs(x))
+
+
+@primitive(
+    may_raise=True,
+    same_dtype=("part",),
+    linear=[{"part"}],
+    no_gradient=("excess",),
+    view=True,
+)
+def unless_turned(xp, part: TensorLike, excess: TensorLike, *, who: str, values: str):
+    """Return ``part``. Raises: ``ValueError`` if ``excess`` is positive."""
+    if (excess > 0).any():
+        raise InvalidArgumentError(NO_DERIVATIVE.format(who=who, values=values))
+    return part
+
+
+unless_turned.infer(_infer)
+
+
+@unless_turned.batch
+def _(mapped, *inputs, **attributes):
+    return unless_turned(*all_mapped(mapped, inputs), **attributes)
+
+
+@unless_turned.vjp("part")
+def _(g, part, who):
+    return counting_derivatives(g, part, who=who, left=1)
+
+
+@primitive(linear=[{"g", "part"}], view=True)
+def counting_derivatives(xp, g: TensorLike, part: TensorLike, *, who: str, left: int):
+    """``g``, in the first derivative by ``part``; ``left`` further ones are known.
+
+    As if it depended on ``part``, so that a tape has a record of each derivative.
+    """
+    return g
+
+
+counting_derivatives.infer(_infer)
+
+
+@counting_derivatives.batch
+def _(mapped, *inputs, **attributes):
+    return counting_derivatives(*all_mapped(mapped, inputs), **attributes)
+
+
+@counting_derivatives.vjp("g")
+def _(g):
+    return g
+
+
+@counting_derivatives.vjp("part")
+def _(g, part, who, left):
+    if not left:
+        return unknown_order(g, who=who)
+    return counting_derivatives(zeros_like(g), part, who=who, left=left - 1)
+
+
+@primitive(may_raise=True, view=True, batch=batch_leading)
+def unknown_order(xp, g: TensorLike, *, who: str):
+    """Return zeros. Raises: ``ValueError`` unless ``g`` is 0."""
+    if g.any():
+        raise InvalidArgumentError(NO_ORDER.format(who=who))
+    return g
+
+
+unknown_order.infer(_infer)
+
+
+@unknown_order.vjp("g")
+def _(g, who):
+    return unknown_order(g, who=who)
 
 
 def beside_diagonal(gaps):

@@ -54,6 +54,11 @@ CASES = [
          expect=lambda part, along, slopes, gaps: part / gaps),
     case("over_gaps_turned", floats(3, 3), GAPS, strict=True, expect=np.divide),
     case("over_gaps_turned", complexes(3, 3), GAPS + 0j, strict=True, expect=np.divide),
+    case("unless_turned", floats(3, 3), np.float64(-1), who="eigh", values="eigenvalues",
+         order=2, expect=lambda part, excess: part),
+    case("counting_derivatives", floats(3, 3), floats(3, 3), who="eigh", left=3, order=2,
+         expect=lambda g, part: g),
+    case("unknown_order", np.zeros((3, 3)), who="eigh", order=0, expect=lambda g: g),
 ]  # fmt: skip
 
 
@@ -100,14 +105,17 @@ def trace_of_fourth_power(x):
 
 
 def derivative(f, x, order):
-    """The gradient of ``f`` along random directions, ``order`` - 1 of them."""
-    x = tw.constant(x)
-    random = np.random.default_rng(1)
+    return gradient(f, tw.constant(x), order).numpy()
+
+
+def gradient(f, x, order):
+    """The gradient of ``f`` along a random direction, ``order`` - 1 times."""
 
     def direction(like):
-        made = random.normal(size=like.shape)
+        random, shape = np.random.default_rng(1), tuple(like.shape)
+        made = random.normal(size=shape)
         if like.dtype.is_complex:
-            made = made + 1j * random.normal(size=like.shape)
+            made = made + 1j * random.normal(size=shape)
         return tw.constant(made, like.dtype)
 
     def along(y):
@@ -122,7 +130,7 @@ def derivative(f, x, order):
         g = tape.gradient(y, x)
         return g if k == order else along(g)
 
-    return lower(order).numpy()
+    return lower(order)
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -298,32 +306,128 @@ def test_limits_of_eig_are_unknown_and_raise():
     assert (trace / trace[0, 0] == np.eye(2)).all()
 
 
+TRACED = {
+    "tape in the function": lambda f, order: tw.function(
+        lambda x: gradient(f, x, order)
+    ),
+    "function on the tape": lambda f, order: (
+        lambda x: gradient(tw.function(f), x, order)
+    ),
+    "gradient of a function of a gradient": lambda f, order: (
+        lambda x: gradient(tw.function(lambda x: gradient(f, x, 1)), x, order - 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["numpy", "native"])
+@pytest.mark.parametrize("order, how", [
+    (1, "tape in the function"), (1, "function on the tape"), (2, "function on the tape"),
+    (2, "gradient of a function of a gradient"),
+])  # fmt: skip
+def test_traced_functions_find_the_limit_where_values_coincide(order, how, target):
+    cases = [
+        *[(by_eigh(tw.exp), HERMITIAN[name]) for name in HERMITIAN],
+        *[(by_svd(lambda s: s**3), ANY[name]) for name in ANY],
+    ]
+    references = [lambda x: tw.linalg.expm(as_read(x))] * len(HERMITIAN)
+    references += [cube] * len(ANY)
+    with tw.config.use_target(target):
+        for (f, x), reference in zip(cases, references):
+            found = TRACED[how](f, order)(tw.constant(x)).numpy()
+            expected = derivative(reference, x, order)
+            np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("target", ["numpy", "native"])
+def test_a_trace_for_distinct_values_serves_for_coinciding_ones(target):
+    apart, equal = np.diag([1.0, 2.0, 3.0]), np.eye(3)
+    with tw.config.use_target(target):
+        traced = tw.function(lambda x: gradient(by_eigh(tw.exp), x, 1))
+        for x in (apart, equal, turned([2.0, 2.0, 1.0], OTHER), apart):
+            expected = derivative(lambda x: tw.linalg.expm(as_read(x)), x, 1)
+            np.testing.assert_allclose(traced(tw.constant(x)).numpy(), expected, 1e-12)
+    assert traced.experimental_get_tracing_count() == 1
+
+
 @pytest.mark.parametrize("target", ["numpy", "native"])
 @pytest.mark.parametrize("f", [
-    by_eigh(tw.exp), by_svd(tw.exp), by_eig,
-    lambda x: tw.matmul(tw.linalg.eigh(x)[1] * tw.linalg.eigvalsh(x), tw.linalg.eigh(x)[1]),
-], ids=["eigh", "svd", "eig", "several calls"])  # fmt: skip
-def test_traced_functions_raise_where_a_limit_is_unknown(f, target, device):
+    lambda x: tw.cond(tw.linalg.trace(x) > 0.0, lambda: by_eigh(tw.exp)(x), lambda: x),
+    lambda x: by_eigh(tw.exp)(x) + by_svd(tw.sin)(as_read(x) * 2.0),
+    lambda x: tw.matmul(by_eigh(tw.exp)(x), by_eigh(tw.sin)(x * 2.0)),
+    lambda x: tw.matmul(tw.linalg.eigh(x)[1] * tw.exp(tw.linalg.eigvalsh(x)),
+                        tw.linalg.eigh(x)[1], adjoint_b=True),
+    lambda x: by_eigh(tw.exp)(x) + tw.reduce_sum(tw.linalg.eigvalsh(x) ** 2),
+], ids=["in a branch", "a sum", "a product", "several calls", "values alone"])  # fmt: skip
+def test_traced_functions_of_several_factorizations_find_the_limit(f, target):
+    x = turned([1.0, 1.0, 3.0], OTHER)
+    expected = derivative(f, x, 1)
+    with tw.config.use_target(target):
+        traced = tw.function(lambda x: gradient(f, x, 1))
+        np.testing.assert_allclose(traced(tw.constant(x)).numpy(), expected, rtol=1e-10)
+
+
+def test_a_loop_of_a_traced_function_finds_the_limit():
+    def function(x, count):
+        for _ in tw.range(count):
+            x = by_eigh(tw.exp)(x) * 0.5
+        return x
+
+    x, count = HERMITIAN["two pairs"], tw.constant(2)
+    expected = derivative(lambda x: function(x, count), x, 1)
+    traced = tw.function(lambda x, n: gradient(lambda x: function(x, n), x, 1))
+    np.testing.assert_allclose(traced(tw.constant(x), count).numpy(), expected, 1e-10)
+
+
+@pytest.mark.parametrize("target", ["numpy", "native"])
+def test_the_sum_of_squared_eigenvalues_has_two_derivatives_in_a_traced_function(
+    target,
+):
+    def squares(x):
+        return tw.reduce_sum(tw.linalg.eigvalsh(x) ** 2)
+
+    expected = derivative(lambda x: tw.reduce_sum(as_read(x) ** 2), np.eye(3), 2)
+    with tw.config.use_target(target):
+        traced = tw.function(lambda x: gradient(squares, x, 2))
+        found = traced(tw.constant(np.eye(3))).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def twice_by_eigh(x):
+    return by_eigh(tw.exp)(as_read(by_eigh(tw.exp)(x)))
+
+
+@pytest.mark.parametrize("target", ["numpy", "native"])
+@pytest.mark.parametrize("f, order", [
+    (by_eigh(tw.exp), 2), (by_svd(tw.exp), 2), (twice_by_eigh, 1), (by_eig, 1),
+], ids=["eigh", "svd", "a function of a function", "eig"])  # fmt: skip
+def test_traced_functions_raise_where_a_limit_is_unknown(f, order, target, device):
     if device != "cpu" and target == "numpy":
         pytest.skip("functions are not compiled: they give the limit")
-
-    def gradient(x):
-        with tw.GradientTape() as tape:
-            tape.watch(x)
-            y = tw.reduce_sum(f(x))
-        return tape.gradient(y, x)
-
     x = tw.constant([[1.0, 0.5], [0.5, 2.0]], "float64")
     with tw.config.use_target(target):
-        traced, inner = tw.function(gradient), tw.function(f)
-        np.testing.assert_allclose(traced(x).numpy(), gradient(x).numpy(), rtol=1e-12)
+        traced = tw.function(lambda x: gradient(f, x, order))
+        expected = derivative(f, x, order)
+        np.testing.assert_allclose(traced(x).numpy(), expected, rtol=1e-10)
         with pytest.raises(ValueError, match="where .* coincide"):
             traced(tw.constant(np.eye(2)))
-        with tw.GradientTape() as tape:
-            tape.watch(x := tw.constant(np.eye(2)))
-            y = inner(x)
-        with pytest.raises(ValueError, match="where .* coincide"):
-            tape.gradient(y, x)
+
+
+def test_a_trace_for_any_batch_raises_where_values_coincide():
+    spec = tw.TensorSpec([None, 3, 3], "float64")
+    traced = tw.function(
+        lambda x: gradient(lambda x: tw.reduce_sum(by_eigh(tw.exp)(x), 0), x, 1),
+        input_signature=[spec],
+    )
+    apart = tw.constant(np.stack([np.diag([1.0, 2.0, 3.0])] * 2))
+    assert np.isfinite(traced(apart).numpy()).all()
+    with pytest.raises(ValueError, match="for known sizes"):
+        traced(tw.constant(np.stack([np.eye(3)] * 2)))
+
+
+def test_third_derivatives_by_functions_of_gradients_raise():
+    first = tw.function(lambda x: gradient(by_eigh(tw.exp), x, 1))
+    with pytest.raises(ValueError, match="up to the second order"):
+        gradient(first, tw.constant(np.eye(2)), 2)
 
 
 @pytest.mark.parametrize("target", ["numpy", "native"])
