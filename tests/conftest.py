@@ -2,32 +2,23 @@
 
 ``pytest --device cupy`` runs the very same tests on CuPy arrays, on a GPU, and
 ``pytest --device strict`` on a stand-in for them that runs anywhere (stand_in/arrays.py).
-Traced functions run on NumPy calls, as to compile the thousands of small ones of all tests
-takes half an hour; tests of machine code ask for it, and ``TAPEWRIGHT_TARGET=native pytest``
-runs any others on it.
 """
 
 import gc
-import importlib
-import os
 import sys
 import threading
 import zlib
 from collections import Counter
 from contextvars import copy_context
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every program that a test makes
-os.environ.setdefault("TAPEWRIGHT_TARGET", "numpy")
-
-from tapewright import random  # noqa: E402
+from tapewright import random
 from tapewright.compiler.targets.cuda.products import cublaslt
 from tapewright.core import config, devices, interpreters, parallel
-from tapewright.core.naming import reset_name_counts  # noqa: E402
+from tapewright.core.naming import reset_name_counts
 
 FEW = 20  # cases, which --sample leaves as they are
 
@@ -49,37 +40,11 @@ def pytest_addoption(parser):
     )
 
 
-PACKAGES = {
-    "framework": "tapewright",
-    "layers": "tapewright.layers",
-    "optimizers": "tapewright.optimizers",
-    "datasets": "tapewright.datasets",
-}
-
-
 def pytest_configure(config):
-    _import_sources_once()
     if config.getoption("--device") == "cupy" and (why := _no_gpu()):
         raise pytest.UsageError(f"--device cupy: {why}")
     if config.getoption("--device") == "strict" and not find_spec("cupy"):
         raise pytest.UsageError("--device strict: CuPy is not installed")
-
-
-def _import_sources_once():
-    """Has the doctests of ``layers/core.py`` run in `tapewright.layers.core`.
-
-    pytest names a module after its path. Without this it would import a second copy of
-    each file, whose classes are others, and would register them again.
-    """
-    root = Path(__file__).parent.parent
-    for folder, package in PACKAGES.items():
-        for path in sorted((root / folder).rglob("*.py")):
-            parts = path.relative_to(root / folder).with_suffix("").parts
-            parts = parts[:-1] if parts[-1] == "__init__" else parts
-            if parts == ("core", "communication", "mpi"):
-                continue  # it starts MPI in the process that imports it
-            module = importlib.import_module(".".join([package, *parts]))
-            sys.modules[".".join([folder, *parts])] = module
 
 
 def pytest_collection_modifyitems(config, items):
